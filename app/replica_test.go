@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -142,12 +141,19 @@ func (c *client) onReplica(path string) {
 	})
 }
 
-// A client reads what it wrote, whatever the replica has: from the primary while
-// the replica lacks it, and from the replica once it has it. A client of another
-// server reads it if it sends the position.
+// A server with a replica answers as one without it would.
 func TestReplica(t *testing.T) {
 	t.Parallel()
 	of := dbtest.Replicate(t)
+	t.Run("own writes", func(t *testing.T) { readsOwnWrites(t, of) })
+	t.Run("after events", func(t *testing.T) { readsAfterEvents(t, of) })
+	t.Run("away", func(t *testing.T) { readsWhileAway(t, of) })
+}
+
+// A client reads what it wrote, whatever the replica has: from the primary while
+// the replica lacks it, and from the replica once it has it. A client of another
+// server reads it if it sends the position.
+func readsOwnWrites(t *testing.T, of *dbtest.Replicated) {
 	c, other := served(t, of), served(t, of)
 	c.ready("used")
 	other.ready("used")
@@ -230,11 +236,11 @@ func TestReplica(t *testing.T) {
 }
 
 // A reader that an event told of another server's write reads that write, though it
-// sends no position and the replica is behind; so does a reader that comes anew.
-func TestReplicaAfterEvent(t *testing.T) {
-	t.Parallel()
-	of := dbtest.Replicate(t)
-	c, other, deaf := served(t, of), served(t, of), served(t, of)
+// sends no position and the replica is behind; so does a reader that comes anew. The
+// position of an event lets a reader of any server read what the event tells.
+func readsAfterEvents(t *testing.T, of *dbtest.Replicated) {
+	model := llmtest.NewServer(t, llmtest.Answer("a whole wood"))
+	c, other, deaf := served(t, of), served(t, of, model.URL()), served(t, of)
 	for _, c := range []*client{c, other, deaf} {
 		c.ready("used")
 	}
@@ -248,63 +254,33 @@ func TestReplicaAfterEvent(t *testing.T) {
 	events := other.events("/v1/events")
 	events.until("stream.started")
 	of.Pause(t)
-	c.say(conversation, `"`+first+`"`, "an oak")
-	events.until("messages.appended")
+	second := c.say(conversation, `"`+first+`"`, "an oak")
+	told := events.until("messages.appended")
 	deaf.eventually("a read of the past where no event was told", func() bool {
 		_, body := deaf.send("GET", at+"/branches/active/context", "")
 		return !strings.Contains(body, "an oak")
 	})
 	other.shows(at+"/branches/active/context", "an oak")
-
-	late := served(t, of)
-	late.ready("used")
-	late.events(at + "/events").until("stream.started")
-	late.shows(at+"/branches/active/context", "an oak")
-	of.Resume(t)
-}
-
-// TestPositionsOfEvents holds that the position of an event lets its reader read
-// what it tells from any server, while the replica is behind; that of a stream's
-// start also what was written before.
-func TestPositionsOfEvents(t *testing.T) {
-	t.Parallel()
-	of := dbtest.Replicate(t)
-	model := llmtest.NewServer(t, llmtest.Answer("a whole wood"))
-	c, other, deaf := served(t, of), served(t, of, model.URL()), served(t, of)
-	for _, c := range []*client{c, other, deaf} {
-		c.ready("used")
-	}
-	conversation := c.make("/v1/conversations", `{"title":"Old"}`)
-	at := "/v1/conversations/" + conversation
-	first := c.say(conversation, "null", "an acorn")
-	of.Await(t)
-	deaf.onReplica(at)
-
-	of.Pause(t)
-	second := c.say(conversation, `"`+first+`"`, "an oak")
-	events := other.events("/v1/events")
-	started := events.until("stream.started")
-	deaf.eventually("a read of the past from the replica", func() bool {
-		_, body := deaf.send("GET", at+"/branches/active/context", "")
-		return !strings.Contains(body, "an oak")
-	})
-	deaf.position = started
+	deaf.position = told
 	deaf.shows(at+"/branches/active/context", "an oak")
 
 	third := c.say(conversation, `"`+second+`"`, "a forest")
-	told := events.until("messages.appended")
-	deaf.position = told
-	deaf.shows(at+"/branches/active/context", "a forest")
+	late := served(t, of)
+	late.ready("used")
+	deaf.position = late.events(at + "/events").until("stream.started")
+	late.shows(at+"/branches/active/context", "a forest")
 	deaf.shows(at+"/tree", third)
 
-	deaf.position = ""
+	// An answer that streams is stored after its request's header was sent.
 	res, err := http.Post(other.url+at+"/branches/active/replies", "application/json", strings.NewReader(`{"stream":true}`))
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatal(res, err)
 	}
 	defer res.Body.Close()
 	deaf.position = eventStream{t, bufio.NewScanner(res.Body)}.until("reply.completed")
-	deaf.shows(at+"/branches/active/context", "a whole wood")
+	for _, c := range []*client{other, deaf} {
+		c.shows(at+"/branches/active/context", "a whole wood")
+	}
 	of.Resume(t)
 }
 
@@ -341,9 +317,7 @@ func (e eventStream) until(kind string) (position string) {
 }
 
 // Reads go on while the replica is away, and return to it.
-func TestReplicaIsAway(t *testing.T) {
-	t.Parallel()
-	of := dbtest.Replicate(t)
+func readsWhileAway(t *testing.T, of *dbtest.Replicated) {
 	c := served(t, of)
 	conversation := c.make("/v1/conversations", `{"title":"Old"}`)
 	c.say(conversation, "null", "an acorn")
@@ -369,43 +343,14 @@ func TestReplicaIsAway(t *testing.T) {
 	}
 }
 
-// An answer that streams is stored after its request's header was sent, and may
-// outlast its request. Who saw its end reads it.
-func TestReplicaAfterReply(t *testing.T) {
-	t.Parallel()
-	of := dbtest.Replicate(t)
-	c := served(t, of)
-	conversation := c.make("/v1/conversations", `{}`)
-	c.say(conversation, "null", "an acorn")
-	path := "/v1/conversations/" + conversation
-	c.onReplica(path + "/tree")
-	of.Pause(t)
-	res, err := http.Post(c.url+path+"/branches/active/replies", "application/json", strings.NewReader(`{"stream":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	var seen bytes.Buffer
-	for piece := make([]byte, 1024); !bytes.Contains(seen.Bytes(), []byte("event: reply.completed")); {
-		n, err := res.Body.Read(piece)
-		seen.Write(piece[:n])
-		if err != nil && !bytes.Contains(seen.Bytes(), []byte("event: reply.completed")) {
-			t.Fatalf("%v after %s", err, seen.Bytes())
-		}
-	}
-	c.shows(path+"/branches/active/transcript", `"role":"assistant"`)
-	c.shows(path+"/tree", `"role":"assistant"`)
-}
-
 // A server that follows another primary, or none, is not read from: what it says
 // of the same ids would be something else.
 func TestReplicaOfAnother(t *testing.T) {
 	t.Parallel()
-	of, another := dbtest.Replicate(t), dbtest.Replicate(t)
-	for _, wrong := range []string{another.Replica, another.Primary, of.Primary} {
-		at := *of
-		at.Replica = wrong
-		c := served(t, &at)
+	of := dbtest.Replicate(t)
+	other := dbtest.URL(t)
+	for _, at := range []*dbtest.Replicated{{Primary: other, Replica: of.Replica}, {Primary: other, Replica: of.Primary}, {Primary: of.Primary, Replica: of.Primary}} {
+		c := served(t, at)
 		conversation := c.make("/v1/conversations", `{"title":"Old"}`)
 		c.ready("away")
 		for range 3 {

@@ -41,18 +41,18 @@ func repeated(before, text string, n int, after string) io.Reader {
 func TestImportBounds(t *testing.T) {
 	t.Parallel()
 	const good = `{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}`
-	opts := transfer.Options{MaxConversationBytes: 1 << 20, MaxBytes: 8 << 20, MaxNotes: 100}
+	opts := transfer.Options{MaxConversationBytes: 256 << 10, MaxBytes: 2 << 20, MaxNotes: 100}
 	for name, test := range map[string]struct {
 		in            io.Reader
 		conversations int
 	}{
 		"one long text":           {repeated(`[`+good+`,{"uuid":"b","name":"`, "x", 4<<20, `"}]`), 1},
-		"a packed text":           {zipOf(t, repeated(`[`+good+`,{"uuid":"b","name":"`, "x", 64<<20, `"}]`)), 1},
-		"white space":             {zipOf(t, repeated(`[`+good+`,`, " ", 64<<20, `]`)), 1},
-		"many messages":           {zipOf(t, repeated(`[`+good+`,{"uuid":"b","chat_messages":[{}`, ",{}", 4<<20, `]}]`)), 1},
+		"a packed text":           {zipOf(t, repeated(`[`+good+`,{"uuid":"b","name":"`, "x", 8<<20, `"}]`)), 1},
+		"white space":             {zipOf(t, repeated(`[`+good+`,`, " ", 8<<20, `]`)), 1},
+		"many messages":           {zipOf(t, repeated(`[`+good+`,{"uuid":"b","chat_messages":[{}`, ",{}", 1<<20, `]}]`)), 1},
 		"a line without end":      {repeated("", "x", 4<<20, ""), 0},
-		"lines of one session":    {repeated(`{"type":"conversation","version":1,"id":"01990000-0000-7000-8000-0000000000c1","head_id":null,"settings":{}}`+"\n", `{"type":"?"}`+"\n"+`{"type":"message","id":"x"}`+"\n", 100_000, ""), 0},
-		"conversations in all":    {zipOf(t, repeated("[", good+",", 200_000, good+"]")), -1},
+		"lines of one session":    {repeated(`{"type":"conversation","version":1,"id":"01990000-0000-7000-8000-0000000000c1","head_id":null,"settings":{}}`+"\n", `{"type":"?"}`+"\n"+`{"type":"message","id":"x"}`+"\n", 20_000, ""), 0},
+		"conversations in all":    {zipOf(t, repeated("[", good+",", 50_000, good+"]")), -1},
 		"what is no conversation": {repeated("["+good, ",0", 2<<20, "]"), 1},
 	} {
 		t.Run(name, func(t *testing.T) {

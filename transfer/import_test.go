@@ -3,8 +3,6 @@ package transfer_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
@@ -24,37 +20,25 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// The store takes every fixture as normalizing makes it; a second import adds
-// nothing; another tenant can have the same.
+// The store takes every fixture as normalizing makes it; a second import adds nothing.
 func TestImport(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
+	store := tree.New(dbtest.New(t))
 	files, err := filepath.Glob("../testdata/*.*")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, tenant := range []string{tree.DefaultTenant, "other"} {
-		store := tree.New(pool).ForTenant(tenant)
-		for _, file := range files {
-			if !slices.Contains([]string{".json", ".jsonl", ".traj"}, filepath.Ext(file)) {
-				continue
-			}
-			if tenant == "other" && strings.Contains(file, "coppice") {
-				continue // its ids are its own, and there is one conversation of each id
-			}
-			first := importFile(t, store, file, transfer.Options{TenantID: tenant})
-			if first.Added+first.Present != first.Messages+first.Summaries || first.Added == 0 {
-				t.Errorf("%s, first import: %d added and %d present of %d", file, first.Added, first.Present, first.Messages)
-			}
-			for _, n := range first.Notes {
-				if strings.Contains(n.Detail, "refused") {
-					t.Errorf("%s: %s", file, n.Detail)
-				}
-			}
-			again := importFile(t, store, file, transfer.Options{TenantID: tenant})
-			if again.Added != 0 || again.Present != first.Added+first.Present {
-				t.Errorf("%s, second import: %d added and %d present of %d", file, again.Added, again.Present, first.Messages)
-			}
+	for _, file := range files {
+		if !slices.Contains([]string{".json", ".jsonl", ".traj"}, filepath.Ext(file)) {
+			continue
+		}
+		first := importFile(t, store, file, transfer.Options{})
+		if first.Added+first.Present != first.Messages+first.Summaries || first.Added == 0 || strings.Contains(formattest.Notes(first), "refused") {
+			t.Errorf("%s, first import: %d added and %d present of %d, %s", file, first.Added, first.Present, first.Messages, formattest.Notes(first))
+		}
+		again := importFile(t, store, file, transfer.Options{})
+		if again.Added != 0 || again.Present != first.Added+first.Present {
+			t.Errorf("%s, second import: %d added and %d present of %d", file, again.Added, again.Present, first.Messages)
 		}
 	}
 }
@@ -71,33 +55,6 @@ func importFile(t *testing.T, store transfer.Store, file string, opts transfer.O
 		t.Errorf("%s: %v", file, err)
 	}
 	return report
-}
-
-// What was stored is what the bundle says.
-func TestImportStores(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	file := filepath.Join("..", "testdata", "demo.json")
-	report := importFile(t, store, file, transfer.Options{PublicIDs: true})
-	formattest.Same(t, "report", formattest.Count(report), "chatgpt: 1 conversations, 30 messages, 7 branch points, 9 leaves")
-	var read formattest.Bundles
-	importFile(t, &read, file, transfer.Options{})
-	want := read[0]
-	c, nodes, err := store.Export(t.Context(), want.Conversation.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, HeadID: c.HeadID}
-	for n, err := range nodes {
-		if err != nil {
-			t.Fatal(err)
-		}
-		got.Nodes = append(got.Nodes, n)
-	}
-	formattest.Same(t, "tree", formattest.Outline(got), formattest.Outline(want))
-	if c.Title != "A hedge that grows back" || !c.CreatedAt.Equal(want.Conversation.CreatedAt) {
-		t.Errorf("conversation %+v", c)
-	}
 }
 
 // A later export of the same conversation adds what is new.
@@ -152,23 +109,6 @@ func TestImportChanged(t *testing.T) {
 	}
 }
 
-// A file whose ids another tenant has says that they can't be had, and not why.
-func TestImportOthers(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	const file = "../testdata/coppice.jsonl"
-	importFile(t, tree.New(pool), file, transfer.Options{})
-	report := importFile(t, tree.New(pool).ForTenant("other"), file, transfer.Options{TenantID: "other"})
-	notes := report.Notes
-	if report.Added != 0 || len(notes) == 0 {
-		t.Fatalf("%+v", report)
-	}
-	last := notes[len(notes)-1]
-	if last.Place == "" || strings.Contains(last.Detail, "tenant") || !strings.Contains(last.Detail, "can't be had") || !strings.Contains(last.Detail, "another database") {
-		t.Errorf("%+v", last)
-	}
-}
-
 // One conversation that the store refuses doesn't keep the others out.
 func TestImportRefused(t *testing.T) {
 	t.Parallel()
@@ -189,8 +129,14 @@ func TestImportRefused(t *testing.T) {
 	if err != nil || report.Conversations != 2 || report.Added != 2 {
 		t.Errorf("%d conversations, %d added, %v", report.Conversations, report.Added, err)
 	}
-	if len(report.Notes) == 0 || report.Notes[len(report.Notes)-1].Kind != format.KindConversation || !strings.Contains(formattest.Notes(report), "name of b) "+transfer.PublicID(&format.Conversation{SourceID: "b"}, "claude", "").String()+": the store refused it") {
-		t.Errorf("notes: %v", formattest.Notes(report))
+	if len(report.Notes) == 0 {
+		t.Fatal("no note")
+	}
+	// It says that the id can't be had, and not why.
+	last, id := report.Notes[len(report.Notes)-1], transfer.PublicID(&format.Conversation{SourceID: "b"}, "claude", "").String()
+	if last.Kind != format.KindConversation || last.Conversation != "name of b" || last.Place != id || strings.Contains(last.Detail, "tenant") ||
+		!strings.Contains(last.Detail, "the store refused it: ") || !strings.Contains(last.Detail, "can't be had") {
+		t.Errorf("%+v", last)
 	}
 }
 
@@ -200,9 +146,9 @@ func TestImportDryRun(t *testing.T) {
 	if report.Messages != 30 || report.Added != 0 || report.Present != 0 {
 		t.Errorf("%+v", report)
 	}
-	var there batches
+	var there formattest.Bundles
 	if report = importFile(t, &there, "../testdata/demo.json", transfer.Options{DryRun: true}); report.Messages != 30 || len(there) > 0 {
-		t.Errorf("a dry run called the store: %v, %+v", there, report)
+		t.Errorf("a dry run called the store: %d conversations, %+v", len(there), report)
 	}
 }
 
@@ -248,22 +194,6 @@ func TestImportBroken(t *testing.T) {
 	}
 }
 
-func TestImportStops(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	const file = `[{"uuid": "a", "chat_messages": []}]`
-	if _, err := transfer.Import(ctx, nil, strings.NewReader(file), transfer.Options{DryRun: true}); !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v", err)
-	}
-	var calls batches
-	if _, err := transfer.Import(ctx, &calls, strings.NewReader(file), transfer.Options{}); !errors.Is(err, context.Canceled) || len(calls) > 0 {
-		t.Errorf("error %v, and the store was called %d times after the end", err, len(calls))
-	}
-}
-
-// A run that is stopped while the store has a batch stores nothing more of it,
-// though the batch is to be taken one by one.
 // TestImportStopsBeforeTheFormatIsKnown holds that an import whose context ended
 // reads no further piece, though it has too little of the file to know its format.
 func TestImportStopsBeforeTheFormatIsKnown(t *testing.T) {
@@ -286,11 +216,13 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
+// A run that is stopped while the store has a batch stores nothing more of it,
+// though the batch is to be taken one by one.
 func TestImportStopsWithinABatch(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	calls := 0
-	store := storeFunc(func(context.Context, []tree.Bundle) error {
+	store := formattest.StoreFunc(func(context.Context, []tree.Bundle) error {
 		calls++
 		cancel()
 		return fault.New(fault.Invalid, "invalid_body", "", "No.")
@@ -301,35 +233,15 @@ func TestImportStopsWithinABatch(t *testing.T) {
 	}
 }
 
-// The same file gives the same bundles, whatever was read before.
-func TestImportIsDeterministic(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob("../testdata/*.json*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		var all [2][]byte
-		for i := range all {
-			var b formattest.Bundles
-			importFile(t, &b, file, transfer.Options{})
-			raw, err := json.Marshal(b)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all[i] = raw
-		}
-		if !bytes.Equal(all[0], all[1]) {
-			t.Errorf("%s gave two different results", file)
-		}
-	}
-}
-
 // Small conversations go to the store several at a time, a large one alone,
 // and one that stands in the file twice in a call of its own.
 func TestImportBatches(t *testing.T) {
 	t.Parallel()
-	var calls batches
+	var calls []int
+	store := formattest.StoreFunc(func(_ context.Context, in []tree.Bundle) error {
+		calls = append(calls, len(in))
+		return nil
+	})
 	line := func(id string, messages int) string {
 		prompt := map[string]any{"message_id": id, "text": "hi", "role": "prompter"}
 		for i := range messages - 1 {
@@ -338,7 +250,7 @@ func TestImportBatches(t *testing.T) {
 		return string(format.Encode(map[string]any{"message_tree_id": id, "prompt": prompt})) + "\n"
 	}
 	in := line("a", 100) + line("b", 100) + line("c", 100) + line("d", 300) + line("e", 1) + line("f", 1) + line("e", 2)
-	report, err := transfer.Import(t.Context(), &calls, strings.NewReader(in), transfer.Options{})
+	report, err := transfer.Import(t.Context(), store, strings.NewReader(in), transfer.Options{})
 	if err != nil || report.Conversations != 6 || report.Messages != 100+100+100+300+2+1 {
 		t.Fatal(report.Conversations, err)
 	}
@@ -346,22 +258,23 @@ func TestImportBatches(t *testing.T) {
 	formattest.Same(t, "notes", formattest.Notes(report), "repaired duplicate (hi) : the conversation stands in the file more than once; what is new in this one was added")
 }
 
-// batches counts the bundles of each call.
-type batches []int
-
-func (*batches) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
-	return tree.Attachment{}, true, nil
-}
-
-func (*batches) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
-	return nil, nil
-}
-
-func (b *batches) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
-	return former, nil
-}
-
-func (b *batches) Import(_ context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
-	*b = append(*b, len(in))
-	return nil, nil
+// What a program's file says of the order of its conversations comes in with them.
+func TestOrderOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	const openwebui = `[{"id":"a","title":"T","archived":true,"pinned":true,"meta":{"tags":["wood"," two words ","wood",7]},"chat":{"history":{"currentId":"1","messages":{"1":{"id":"1","parentId":null,"role":"user","content":"Hi"}}}}}]`
+	const chatgpt = `[{"conversation_id":"a","title":"T","create_time":1.0,%s"current_node":"1","mapping":{"1":{"id":"1","parent":null,"children":[],"message":{"id":"1","author":{"role":"user"},"create_time":1.0,"content":{"content_type":"text","parts":["Hi"]}}}}}]`
+	for file, want := range map[string]string{
+		openwebui: "{Archived:true Pinned:true Tags:[wood two words]}",
+		fmt.Sprintf(chatgpt, `"is_archived":true,`):                     "{Archived:true Pinned:false Tags:[]}",
+		fmt.Sprintf(chatgpt, `"is_starred":true,"is_archived":false,`):  "{Archived:false Pinned:true Tags:[]}",
+		fmt.Sprintf(chatgpt, `"is_starred":null,"is_archived":"true",`): "{Archived:false Pinned:false Tags:[]}",
+	} {
+		var b formattest.Bundles
+		report, err := transfer.Import(t.Context(), &b, bytes.NewReader([]byte(file)), transfer.Options{})
+		if err != nil || len(b) != 1 {
+			t.Errorf("%s: %d bundles, %v, %s", file, len(b), err, formattest.Notes(report))
+		} else if got := fmt.Sprintf("%+v", b[0].Conversation.Order); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+	}
 }

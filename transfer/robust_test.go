@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -12,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
@@ -36,8 +34,6 @@ func TestImportSkipsUnsoundConversations(t *testing.T) {
 	for name, test := range map[string]struct{ unsound, note string }{
 		"a raw control character": {claudeChat("b", ",\"x\":\"a\x01]}\\\"\""), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character '\x01' in string literal, at its byte 35`},
 		"too deep nesting":        {claudeChat("b", deep), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character '[' exceeded max depth, at its byte 10032`},
-		"a word of no JSON":       {claudeChat("b", `,"x":None`), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character 'N' looking for beginning of value, at its byte 33`},
-		"brackets that don't fit": {claudeChat("b", `,"x":[}`), `left out conversation (Chat b) element 2: it is no sound JSON: invalid character '}' looking for beginning of value, at its byte 34`},
 		"no name":                 {`{"a":"` + "\n" + `"}`, `left out conversation () element 2: it is no sound JSON: invalid character '\n' in string literal, at its byte 7`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +76,7 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 	if !errors.Is(err, broken) {
 		t.Errorf("a reader that fails: %v", err)
 	}
-	_, err = transfer.Import(t.Context(), refusing{io.ErrUnexpectedEOF}, strings.NewReader(whole), transfer.Options{})
+	_, err = transfer.Import(t.Context(), formattest.StoreFunc(func(context.Context, []tree.Bundle) error { return io.ErrUnexpectedEOF }), strings.NewReader(whole), transfer.Options{})
 	if fault.Of(err).Code != "" || !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("a database that breaks: %v", err)
 	}
@@ -89,22 +85,6 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-type refusing struct{ err error }
-
-func (r refusing) Import(context.Context, ...tree.Bundle) ([]tree.Imported, error) { return nil, r.err }
-
-func (refusing) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
-	return tree.Attachment{}, true, nil
-}
-
-func (refusing) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
-	return nil, nil
-}
-
-func (refusing) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
-	return former, nil
-}
 
 func gzipped(t *testing.T, text string) string {
 	t.Helper()
@@ -139,24 +119,15 @@ func TestImportRecognizes(t *testing.T) {
 	chat := claudeChat("a", `,"p":"é😀"`)
 	code := `{"type":"user","uuid":"u1","parentUuid":null,"message":{"role":"user","content":"hi"}}` + "\n"
 	for name, test := range map[string]struct{ in, format string }{
-		"a long title":                   {`[{"name":"` + strings.Repeat("x", 70_000) + `","uuid":"a","created_at":"2025-01-01T00:00:00Z","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}]`, "claude"},
 		"a title of a megabyte":          {`[{"title":"` + strings.Repeat("x", 1<<20) + `","mapping":{"n":{"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}}]`, "chatgpt"},
-		"utf-16 with a mark":             {"\xff\xfe" + utf16(t, chat), "claude"},
 		"utf-16 without":                 {utf16(t, chat), "claude"},
-		"utf-16 the other way":           {encoded(t, unicode.UTF16(unicode.BigEndian, unicode.UseBOM), chat), "claude"},
 		"utf-16 the other way, no mark":  {encoded(t, unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM), chat), "claude"},
-		"utf-32 with a mark":             {encoded(t, utf32.UTF32(utf32.LittleEndian, utf32.UseBOM), chat), "claude"},
-		"utf-32 without":                 {encoded(t, utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), chat), "claude"},
-		"utf-32 the other way":           {encoded(t, utf32.UTF32(utf32.BigEndian, utf32.UseBOM), chat), "claude"},
 		"utf-32 the other way, no mark":  {encoded(t, utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), chat), "claude"},
-		"gzip":                           {gzipped(t, chat), "claude"},
 		"gzip of utf-16":                 {gzipped(t, "\xff\xfe"+utf16(t, chat)), "claude"},
 		"an object of conversations":     {`{"users":[{"uuid":"u"}],"conversations":[` + chat + `]}`, "claude"},
 		"an object of ChatGPT's":         {`{"conversations":[{"title":"T","mapping":{"n":{"message":{"author":{"role":"user"},"content":{"parts":["hi"]}}}}}]}`, "chatgpt"},
 		"Claude Code without sessionId":  {code, "claude-code"},
-		"Claude Code's minimum":          {`{"type":"user","uuid":"u1","isSidechain":false,"message":{"role":"user","content":"hi"}}`, "claude-code"},
 		"Codex, and not messages":        {`{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}` + "\n" + `{"type":"function_call","name":"f","arguments":"{}","call_id":"c"}`, "codex"},
-		"Codex with its own records":     {`{"timestamp":"2026-01-01T00:00:00Z","type":"response_item","payload":{"type":"message","role":"user","content":"hi"}}`, "codex"},
 		"messages":                       {`{"role":"user","content":"hi"}` + "\n" + `{"role":"assistant","content":"ho"}`, "messages"},
 		"messages in an object of their": {`{"id":"x","messages":[{"role":"user","content":"hi"}]}`, "messages"},
 	} {
@@ -184,10 +155,7 @@ func TestImportRecognizesBehindUnsoundElements(t *testing.T) {
 		"a word of no JSON":        {`[{"uuid":None},` + chat + `]`, "claude"},
 		"a raw control character":  {"[{\"x\":\"\x01\"}," + chat + `]`, "claude"},
 		"too deep nesting":         {`[{"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000) + `},` + chat + `]`, "claude"},
-		"one after the other":      {`{"uuid":None}` + chat, "claude"},
-		"nonsense":                 {`[nonsense, ` + chat + `]`, "claude"},
 		"in an object":             {`{"conversations":[{"uuid":None},` + chat + `]}`, "claude"},
-		"lines, the first cut off": {`{"message_tree_id":"s","prompt":{"mess` + "\n" + tree + "\n", "oasst"},
 		"lines, the first no JSON": {"a log line\n" + tree + "\n", "oasst"},
 		"a line of messages":       {`{"role":"user","content":"hi"}` + "\n" + `{"role":"assis` + "\n" + `{"role":"assistant","content":"ho"}` + "\n", "messages"},
 	} {
@@ -212,11 +180,6 @@ func TestImportNamesWhatIsBehindGzip(t *testing.T) {
 	}{
 		"nothing":                  {"", false},
 		"zeros":                    {strings.Repeat("\x00", 512), false},
-		"a byte":                   {"x", true},
-		"a line":                   {"\n", true},
-		"less than a header":       {"garbage", true},
-		"a line of text":           {"and this is no gzip file any more", true},
-		"the start of a header":    {"\x1f\x8b", true},
 		"what looks like a header": {"\x1f\x8b\x00\x00\x00\x00\x00\x00\x00\x00\x00", true},
 		"zeros, and more":          {strings.Repeat("\x00", 512) + "x", true},
 		"an empty gzip file":       {gzipped(t, ""), false},
@@ -231,12 +194,6 @@ func TestImportNamesWhatIsBehindGzip(t *testing.T) {
 				}
 			}
 		})
-	}
-	whole := gzipped(t, list)
-	unsound := []byte(whole)
-	unsound[len(unsound)-6] ^= 1 // of the checksum
-	if _, err := transfer.Import(t.Context(), nil, bytes.NewReader(unsound), transfer.Options{DryRun: true}); err == nil {
-		t.Error("a wrong checksum is taken")
 	}
 }
 
@@ -268,16 +225,6 @@ func TestImportNamesProjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	formattest.Same(t, "notes", formattest.Notes(report), "left out metadata () projects: 3 projects, part of no conversation")
-}
-
-// A tool result without its call is named, with the call that it answers.
-func TestResultWithoutACallIsNamed(t *testing.T) {
-	t.Parallel()
-	report, all := formattest.Read(t, strings.NewReader(`[{"role":"user","content":"q"},{"role":"tool","tool_call_id":"lost","content":"r"}]`), "")
-	formattest.Same(t, "tree", formattest.Outline(all[0]), "user: q\n*assistant: r")
-	if len(report.Notes) != 1 || report.Notes[0].Detail != "a tool result that answers lost, a call which is not open above it, became an assistant message" {
-		t.Errorf("notes %v", report.Notes)
-	}
 }
 
 // A conversation that stands in a file twice counts once.

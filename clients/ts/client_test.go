@@ -116,10 +116,17 @@ func install(t *testing.T) (folder string) {
 	return folder
 }
 
-// pack installs what a package is built with, and packs it.
+// pack installs what a package is built with, unless that was done since its lock
+// changed, and packs it.
 func pack(t *testing.T, folder, into string) {
 	t.Helper()
-	command(t, folder, nil, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	lock, err := os.Stat(filepath.Join(folder, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := os.Stat(filepath.Join(folder, "node_modules", ".package-lock.json")); err != nil || done.ModTime().Before(lock.ModTime()) {
+		command(t, folder, nil, "npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error")
+	}
 	command(t, folder, nil, "npm", "pack", "--loglevel=error", "--pack-destination", into)
 }
 

@@ -43,9 +43,9 @@ func example(t *testing.T, name, packed string) (folder string) {
 		}
 		files = append(files, found[0])
 	}
-	quiet := []string{"--no-audit", "--no-fund", "--loglevel=error"}
+	quiet := []string{"--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"}
 	command(t, folder, nil, "npm", append([]string{"ci"}, quiet...)...)
-	command(t, folder, nil, "npm", append(append([]string{"install", "--no-save", "--prefer-offline"}, quiet...), files...)...)
+	command(t, folder, nil, "npm", append(append([]string{"install", "--no-save"}, quiet...), files...)...)
 	command(t, folder, nil, "npm", "run", "--silent", "build")
 	return folder
 }

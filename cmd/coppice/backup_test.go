@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -124,17 +123,15 @@ func same(t *testing.T, what string, got, want []string) {
 }
 
 // plantWood fills a running server with all that a backup has to bring back,
-// and stops it when background work is done: imports of every format, edits,
+// and stops it when background work is done: imports, edits,
 // pins, a fork, a prune, settings, summaries of both kinds, a second tenant, keys.
 func plantWood(t *testing.T, env []string) {
 	t.Helper()
 	s := serve(t, env)
-	for _, file := range []string{hedgeFile, "testdata/cli/agent.jsonl", "testdata/cli/orchard.jsonl", "../../testdata/chatgpt.json", "../../testdata/pi.jsonl", "../../testdata/coppice.jsonl"} {
-		mustRun(t, env, "import", file)
-	}
+	mustRun(t, env, "import", hedgeFile, "testdata/cli/agent.jsonl", "../../testdata/coppice.jsonl")
 	mustRun(t, env, "import", "--tenant", "acme", "../../testdata/oasst.jsonl")
 	path := newTalk(t, s.url)
-	mustTalk(t, s.url, path, 20)
+	mustTalk(t, s.url, path, 12)
 	eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
 	var page struct {
 		Data []struct {
@@ -154,83 +151,125 @@ func plantWood(t *testing.T, env []string) {
 	call(t, http.MethodPost, s.url+path+"/messages/"+fifth.ID.String()+"/fork", map[string]any{"title": "A fork"}, http.StatusCreated, nil)
 	call(t, http.MethodPatch, s.url+path, map[string]any{"title": "Oaks & <hazels>", "metadata": map[string]any{"z": 1, "a": nil}, "head_id": fourth.ID}, http.StatusOK, nil)
 	mustRun(t, env, "compact", "Oaks & <hazels>", "--keep-recent", "2", "--instructions", "Mind the oaks.", "--summary-target-tokens", "40")
-	for _, args := range [][]string{{"create", "a phone"}, {"create", "--tenant", "acme", "acme's app"}, {"create", "an old one"}} {
-		mustRun(t, env, append([]string{"keys"}, args...)...)
+	mustRun(t, env, "keys", "create", "a phone")
+	mustRun(t, env, "keys", "create", "--tenant", "acme", "an old one")
+	var keys struct{ Data []struct{ ID string } }
+	if err := json.Unmarshal([]byte(mustRun(t, env, "keys", "list", "--json", "--tenant", "acme")), &keys); err != nil || len(keys.Data) != 1 {
+		t.Fatal(keys, err)
 	}
-	var keys struct{ Data []struct{ ID, Name string } }
-	if err := json.Unmarshal([]byte(mustRun(t, env, "keys", "list", "--json")), &keys); err != nil {
-		t.Fatal(err)
-	}
-	for _, k := range keys.Data {
-		if k.Name == "an old one" {
-			mustRun(t, env, "keys", "revoke", k.ID)
-		}
-	}
+	mustRun(t, env, "keys", "revoke", keys.Data[0].ID)
 	s.signal(t, syscall.SIGTERM)
 	if code := s.wait(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
 }
 
-// TestBackup carries out what the manual says of backups on a private Postgres,
-// and compares every row.
-func TestBackup(t *testing.T) {
+// TestKept fills a data directory once, and holds what operate.md promises of it:
+// a backup restores every row, an export brings the conversations back, and an upgrade
+// to a newer Postgres keeps every row.
+func TestKept(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Dir(usedDataDir(t))
-	if err := os.Rename(filepath.Join(dir, "data"), filepath.Join(dir, "first")); err != nil {
-		t.Fatal(err)
+	dir := usedDataDir(t)
+	plantWood(t, []string{"COPPICE_DATA_DIR=" + dir})
+	t.Run("backup", func(t *testing.T) { checkBackup(t, dir) })
+	t.Run("export", func(t *testing.T) { checkExport(t, dir) })
+	t.Run("upgrade", func(t *testing.T) { checkUpgrade(t, dir) })
+}
+
+// idle serves a data directory without background work until stop is called.
+func idle(t *testing.T, dir string) (url string, stop func()) {
+	t.Helper()
+	s := serve(t, nil, "--data-dir", dir, "--compaction-workers", "0")
+	return attachURL(t, dir), func() {
+		s.signal(t, syscall.SIGTERM)
+		s.wait(t)
 	}
-	first := []string{"COPPICE_DATA_DIR=" + filepath.Join(dir, "first")}
-	plantWood(t, first)
-	s := serve(t, first, "--compaction-workers", "0")
-	tools := toolsOf(t, filepath.Join(dir, "first"))
-	url := attachURL(t, filepath.Join(dir, "first"))
+}
+
+// checkBackup carries out what the manual says: a custom dump of a private Postgres
+// into a new one, and a plain dump by its URL into a database of one's own.
+func checkBackup(t *testing.T, first string) {
+	url, stop := idle(t, first)
+	defer stop()
+	dir, tools := filepath.Dir(first), toolsOf(t, first)
 	execute(t, url, `insert into river_job (kind, args, metadata, queue, state, max_attempts, priority, scheduled_at, created_at)
 		values ('compaction', '{"tenant_id":"default"}', '{}', 'default', 'scheduled', 6, 1, now() + interval '1 day', now())`)
-
-	socket := `"$HOME/.local/share/coppice/socket"`
-	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=custom .*--host"), socket, filepath.Join(dir, "first", "socket"))
+	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=custom .*--host"), `"$HOME/.local/share/coppice/socket"`, filepath.Join(first, "socket"))
 	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=plain"), "$DATABASE_URL", url)
 	want := all(t, url)
-	s.signal(t, syscall.SIGTERM)
-	s.wait(t)
-	exported := mustRun(t, first, "export", "--all") + mustRun(t, first, "export", "--all", "--tenant", "acme")
 
-	// As the manual says, into a new private Postgres.
-	second := []string{"COPPICE_DATA_DIR=" + filepath.Join(dir, "second")}
-	s = serve(t, second, "--compaction-workers", "0")
-	carryOut(t, tools, dir, manualCommand(t, "pg_restore --clean"), "/srv/coppice-new", filepath.Join(dir, "second"))
-	restored := attachURL(t, filepath.Join(dir, "second"))
+	second := usedDataDir(t)
+	restored, stopSecond := idle(t, second)
+	defer stopSecond()
+	carryOut(t, tools, dir, manualCommand(t, "pg_restore --clean"), "/srv/coppice-new", second)
 	same(t, "pg_restore over empty tables", all(t, restored), want)
 
-	// And into databases of one's own, from both formats.
-	for name, command := range map[string]string{"custom": "pg_restore --no-owner", "plain": "psql --quiet"} {
-		execute(t, superuserURL(t, restored), "create database "+name+" owner coppice encoding 'UTF8' template template0")
-		own := strings.Replace(restored, "/coppice?", "/"+name+"?", 1)
-		if own == restored {
-			t.Fatalf("%s has another form than expected", restored)
-		}
-		carryOut(t, tools, dir, manualCommand(t, command), "$DATABASE_URL", own)
-		same(t, command, all(t, own), want)
-		if version := mustRun(t, []string{"DATABASE_URL=" + own}, "migrate"); !strings.Contains(version, "up to date") {
-			t.Errorf("%s: coppice migrate says %q", name, version)
-		}
+	execute(t, superuserURL(t, restored), "create database plain owner coppice encoding 'UTF8' template template0")
+	own := strings.Replace(restored, "/coppice?", "/plain?", 1)
+	carryOut(t, tools, dir, manualCommand(t, "psql --quiet"), "$DATABASE_URL", own)
+	same(t, "psql", all(t, own), want)
+	if version := mustRun(t, []string{"DATABASE_URL=" + own}, "migrate"); !strings.Contains(version, "up to date") {
+		t.Errorf("coppice migrate says %q", version)
 	}
-	s.signal(t, syscall.SIGTERM)
-	s.wait(t)
-	s = serve(t, second)
-	s.signal(t, syscall.SIGTERM)
-	s.wait(t)
-	if again := mustRun(t, second, "export", "--all") + mustRun(t, second, "export", "--all", "--tenant", "acme"); again != exported {
-		t.Error("after the restore and two starts, another export comes out")
-	}
+}
 
-	// A copy of a directory on which nothing runs.
-	if out, err := exec.Command("cp", "-a", filepath.Join(dir, "first"), filepath.Join(dir, "copy")).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v: %s", err, out)
+// checkExport holds the export to the manual's table: everything of conversations and
+// nodes comes back but the time of the last change, and summaries are marked as
+// imported. Records of compactions, and keys, don't come back.
+func checkExport(t *testing.T, dir string) {
+	from, to := []string{"COPPICE_DATA_DIR=" + dir}, dbtest.URL(t)
+	for _, tenant := range []string{"default", "acme"} {
+		file := filepath.Join(t.TempDir(), "all.jsonl")
+		mustRun(t, from, "export", "--all", "--tenant", tenant, "--output", file)
+		mustRun(t, []string{"DATABASE_URL=" + to}, "import", "--tenant", tenant, file)
 	}
-	serve(t, []string{"COPPICE_DATA_DIR=" + filepath.Join(dir, "copy")}, "--compaction-workers", "0")
-	same(t, "cp -a", all(t, attachURL(t, filepath.Join(dir, "copy"))), want)
+	url, stop := idle(t, dir)
+	defer stop()
+	const conversations = "select id, tenant_id, title, metadata, settings, head_id, message_count, created_at from conversations"
+	const nodes = "select conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model from nodes"
+	same(t, "export", all(t, to, conversations, nodes), all(t, url, conversations, nodes))
+	const summaries = "select id from nodes where kind = 'summary'"
+	same(t, "marks of", all(t, to, summaries+" and origin ->> 'format' = 'coppice'"), all(t, url, summaries))
+}
+
+// checkUpgrade moves a data directory to a newer Postgres, where one can be had.
+func checkUpgrade(t *testing.T, dir string) {
+	version, err := os.ReadFile(filepath.Join(dir, "cluster", "PG_VERSION"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := strings.TrimSpace(string(version))
+	if from >= "18" {
+		t.Skipf("PostgreSQL %s is installed, so there is no newer one to move to", from)
+	}
+	env := []string{"COPPICE_DATA_DIR=" + dir}
+	url, stop := idle(t, dir)
+	if r := runProgram(t, env, nil, "upgrade"); r.code != exitFailed || !strings.Contains(r.stderr, "in use by process") {
+		t.Errorf("beside a server: exit code %d, %s", r.code, r.stderr)
+	}
+	want := all(t, url)
+	stop()
+
+	var moved struct {
+		From, To, Kept string
+		Tables, Rows   int
+	}
+	r := runProgram(t, env, nil, "upgrade", "--json")
+	if strings.Contains(r.stderr, "was found to upgrade to") && os.Getenv("COPPICE_REQUIRE_POSTGRES_VERSIONS") == "" {
+		t.Skip(r.stderr)
+	}
+	if err := json.Unmarshal([]byte(r.stdout), &moved); err != nil {
+		t.Fatalf("%v: %s", err, r.stderr)
+	}
+	if !strings.HasPrefix(moved.From, from+".") || moved.To <= moved.From || moved.Tables < 10 || moved.Rows < len(want) || moved.Kept != filepath.Join(dir, "cluster-"+from) {
+		t.Errorf("it says %+v", moved)
+	}
+	url, stop = idle(t, dir)
+	same(t, "upgrade", all(t, url), want)
+	stop()
+	if text := mustRun(t, env, "upgrade"); !strings.Contains(text, "nothing newer") {
+		t.Errorf("once more: %q", text)
+	}
 }
 
 // execute carries out a statement.
@@ -246,56 +285,24 @@ func execute(t *testing.T, url, statement string) {
 	}
 }
 
-// TestExportRestores holds the export to the manual's table: everything of
-// conversations and nodes comes back but the time of the last change, and that
-// summaries are marked as imported. Compactions' records and keys don't.
-func TestExportRestores(t *testing.T) {
+func TestUpgradeRefuses(t *testing.T) {
 	t.Parallel()
-	from, to := dbtest.URL(t), dbtest.URL(t)
-	plantWood(t, []string{"DATABASE_URL=" + from})
-	for _, tenant := range []string{"default", "acme"} {
-		file := filepath.Join(t.TempDir(), "all.jsonl")
-		mustRun(t, []string{"DATABASE_URL=" + from}, "export", "--all", "--tenant", tenant, "--output", file)
-		mustRun(t, []string{"DATABASE_URL=" + to}, "import", "--tenant", tenant, file)
-	}
-	const conversations = "select id, tenant_id, title, metadata, settings, head_id, message_count, created_at from conversations"
-	const nodes = "select conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model from nodes"
-	same(t, "export", all(t, to, conversations, nodes), all(t, from, conversations, nodes))
-	const summaries = "select id from nodes where kind = 'summary'"
-	same(t, "marks of", all(t, to, summaries+" and origin ->> 'format' = 'coppice'"), all(t, from, summaries))
-
-	contexts := func(url string) []string {
-		s := serve(t, []string{"DATABASE_URL=" + url}, "--compaction-workers", "0")
-		defer s.signal(t, syscall.SIGKILL)
-		key := strings.TrimSpace(mustRun(t, []string{"DATABASE_URL=" + url}, "keys", "create", "a reader"))
-		var read []string
-		for _, head := range all(t, url, "select n.conversation_id, n.id from nodes n join conversations c on c.id = n.conversation_id where n.kind = 'message' and c.tenant_id = 'default'") {
-			conversation, message, _ := strings.Cut(strings.Trim(head, "()"), ",")
-			read = append(read, originOfSummary.ReplaceAllString(get(t, s.url+"/v1/conversations/"+conversation+"/branches/"+message+"/context", key), ""))
+	dir := newDataDir(t)
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--database-url", "postgres://db.example/x"}, exitUsage, "pg_upgrade"},
+		{[]string{"--data-dir", dir}, exitFailed, "there is no Postgres cluster in this data directory"},
+		{[]string{"--data-dir", dir, "--to", "x"}, exitUsage, "--to"},
+	} {
+		r := runProgram(t, nil, nil, append([]string{"upgrade"}, test.args...)...)
+		if r.code != test.code || !strings.Contains(r.stderr, test.want) || r.stdout != "" {
+			t.Errorf("%q: exit code %d, %q", test.args, r.code, r.stderr)
 		}
-		return read
 	}
-	if was, is := contexts(from), contexts(to); !slices.Equal(was, is) {
-		t.Error("the contexts differ")
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("a refused upgrade made the data directory")
 	}
-}
-
-// get reads what only a key opens.
-func get(t *testing.T, url, key string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != http.StatusOK {
-		t.Fatalf("%s: status %d, %v: %s", url, res.StatusCode, err, body)
-	}
-	return string(body)
 }

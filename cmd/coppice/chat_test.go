@@ -194,7 +194,7 @@ func (c *chatting) end(t *testing.T) (string, int) {
 }
 
 // Ctrl-C stops an answer, whose text is kept, and not the chat. At the prompt it
-// ends the chat, and so does a second one while an answer comes.
+// ends the chat. A signal that ends the program amid an answer leaves what came of it.
 func TestChatInterrupt(t *testing.T) {
 	t.Parallel()
 	env := chatEnv(t, chatModels(t))
@@ -219,18 +219,13 @@ func TestChatInterrupt(t *testing.T) {
 	if rest, code := c.end(t); code != exitInterrupt {
 		t.Errorf("at the prompt: exit code %d\n%s%s", code, rest, &c.all)
 	}
-}
 
-// A signal that ends the program in the middle of an answer leaves what came of it.
-func TestChatTerminated(t *testing.T) {
-	t.Parallel()
-	env := chatEnv(t, chatModels(t))
-	c := chatWith(t, env)
+	c = chatWith(t, env)
 	io.WriteString(c.in, "Hang for good.\n")
 	c.await(t, "Hazel and ash.")
 	c.cmd.Process.Signal(syscall.SIGTERM)
 	if rest, code := c.end(t); code != exitInterrupt {
-		t.Errorf("exit code %d\n%s%s", code, rest, &c.all)
+		t.Errorf("terminated: exit code %d\n%s%s", code, rest, &c.all)
 	}
 	if out := mustRun(t, env, "show", "Hang for good"); !strings.Contains(out, "Hazel and ash.") {
 		t.Errorf("the conversation is\n%s", out)

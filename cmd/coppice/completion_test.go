@@ -16,25 +16,19 @@ func TestComplete(t *testing.T) {
 	id := strings.Fields(strings.SplitN(mustRun(t, env, "show", "A hedge for the shade"), "\n", 2)[0])
 	hedge := id[len(id)-1]
 	for line, want := range map[string]string{
-		"ch":                       "chat",
-		"co":                       "context compact compactions completion",
-		"zz":                       "",
-		"keys ":                    "create list revoke",
-		"show --li":                "--limit",
-		"chat --no-r":              "--no-reasoning",
-		"list --w":                 "--watch",
-		"list --log-format ":       "text json",
-		"list --log-format j":      "json",
-		"show --limit 3 hedge":     hedge,
-		"tree ":                    hedge,
-		"tree " + hedge[:6]:        hedge,
-		"tree zebra":               "",
-		"tree --tenant other ":     "",
-		"show " + hedge + " ":      "",
-		"search -c shade":          hedge,
-		"export " + hedge + " ":    hedge,
-		"completion ":              "bash zsh fish",
-		"list --tenant=other --wa": "--watch",
+		"ch":                   "chat",
+		"co":                   "context compact compactions completion",
+		"keys ":                "create list revoke",
+		"show --li":            "--limit",
+		"list --w":             "--watch",
+		"list --log-format j":  "json",
+		"show --limit 3 hedge": hedge,
+		"tree ":                hedge,
+		"tree " + hedge[:6]:    hedge,
+		"tree --tenant other ": "",
+		"show " + hedge + " ":  "",
+		"search -c shade":      hedge,
+		"completion ":          "bash zsh fish",
 	} {
 		out := mustRun(t, env, append([]string{"complete", "--"}, strings.Split(line, " ")...)...)
 		var words []string

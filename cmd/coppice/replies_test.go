@@ -112,18 +112,3 @@ func TestServeStoresRepliesWhenItStops(t *testing.T) {
 		t.Errorf("%+v", transcript)
 	}
 }
-
-func TestReplyFlags(t *testing.T) {
-	t.Parallel()
-	env := []string{"DATABASE_URL=postgres://nowhere.invalid/", "OPENAI_API_KEY=sk-none", "OPENAI_BASE_URL="}
-	for args, want := range map[string]string{
-		"--reply-model gpt-4o --reply-model gpt-4o": "given twice",
-		"--reply-timeout 0s":                        "over 0",
-		"--max-replies-per-tenant 0":                "over 0",
-	} {
-		r := runProgram(t, env, nil, append([]string{"serve", "--addr", "127.0.0.1:0"}, strings.Fields(args)...)...)
-		if r.code != exitUsage || !strings.Contains(r.stderr, want) {
-			t.Errorf("%s: exit code %d, want %d with %q\n%s", args, r.code, exitUsage, want, r.stderr)
-		}
-	}
-}

@@ -24,7 +24,7 @@ func TestLastMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const total = 2*tree.MaxPage + 300
+	const total = tree.MaxPage + 2
 	var ids []uuid.UUID
 	for len(ids) < total {
 		chain := make([]tree.NewMessage, min(tree.MaxChain, total-len(ids)))
@@ -44,7 +44,7 @@ func TestLastMessages(t *testing.T) {
 			ids = append(ids, m.ID)
 		}
 	}
-	for _, limit := range []int{1, 7, tree.MaxPage, tree.MaxPage + 1, 2 * tree.MaxPage, total - 1, total, total + 1} {
+	for _, limit := range []int{1, tree.MaxPage, tree.MaxPage + 1, total, total + 1} {
 		page, err := lastMessages(ctx, store, c.ID, ids[total-1], limit)
 		if err != nil {
 			t.Fatal(err)

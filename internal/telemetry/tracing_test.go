@@ -30,15 +30,11 @@ func TestTracingWanted(t *testing.T) {
 		{env{}, false, ""},
 		{env{endpoint: "http://c:4318"}, true, ""},
 		{env{traces: "http://c:4318/v1/traces"}, true, ""},
-		{env{exporter: "otlp"}, true, ""},
 		{env{endpoint: "http://c:4318", exporter: "none"}, false, ""},
 		{env{endpoint: "http://c:4318", disabled: "TRUE"}, false, ""},
-		{env{disabled: "false"}, false, ""},
 		{env{exporter: "console"}, false, "give otlp, or none"},
-		{env{endpoint: "http://c:4318", protocol: "http/protobuf"}, true, ""},
 		{env{endpoint: "http://c:4317", protocol: "grpc"}, false, "http/protobuf"},
 		{env{endpoint: "http://c:4318", protocol: "grpc", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL": "http/protobuf"}, true, ""},
-		{env{protocol: "grpc"}, false, ""},
 	} {
 		got, err := tracingWanted(func(name string) string { return test.env[name] })
 		if got != test.want || (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) {

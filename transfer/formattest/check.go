@@ -16,19 +16,13 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Check fails where the store would refuse a bundle. It states the store's rules
-// a second time, independently.
+// Check fails where the store would refuse a bundle. It states the store's rules of
+// trees a second time, independently; those of bodies are package chat's.
 func Check(t testing.TB, b tree.Bundle) {
 	t.Helper()
 	if err := CheckBundle(b); err != nil {
 		t.Errorf("%q: %v", b.Conversation.Title, err)
 	}
-	CheckBodies(t, b)
-}
-
-// CheckBodies is Check without CheckBundle: it checks the texts, and not the tree.
-func CheckBodies(t testing.TB, b tree.Bundle) {
-	t.Helper()
 	c := b.Conversation
 	if len(c.Title) > tree.MaxTitleBytes || !utf8.ValidString(c.Title) || strings.ContainsFunc(c.Title, unicode.IsControl) {
 		t.Errorf("title %q", c.Title)
@@ -48,131 +42,35 @@ func CheckBodies(t testing.TB, b tree.Bundle) {
 	}
 }
 
-// CheckJSON demands either nothing, or one object of sound text.
+// CheckJSON demands either nothing, or one object that Postgres can store.
 func CheckJSON(t testing.TB, raw json.RawMessage, most int) {
 	t.Helper()
 	if raw == nil {
 		return
 	}
-	if len(raw) > most || !utf8.Valid(raw) {
-		t.Errorf("%d bytes, or invalid UTF-8: %.80q", len(raw), raw)
-	}
-	var o map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &o); err != nil || o == nil {
-		t.Errorf("no object: %.80q", raw)
+	if len(raw) > most {
+		t.Errorf("%d bytes: %.80q", len(raw), raw)
 	}
 	if err := chat.CheckObject(raw, "object"); err != nil {
 		t.Errorf("%v: %.80q", err, raw)
 	}
-	for i := 0; i < len(raw); i++ {
-		if raw[i] != '\\' {
-			continue
-		}
-		i++
-		if raw[i] != 'u' {
-			continue
-		}
-		switch escape := strings.ToLower(string(raw[i+1 : i+5])); {
-		case escape == "0000":
-			t.Errorf("NUL character: %.80q", raw)
-		case escape >= "d800" && escape < "dc00":
-			next := strings.ToLower(string(raw[i+5 : min(i+11, len(raw))]))
-			if !strings.HasPrefix(next, `\u`) || next[2:] < "dc00" || next[2:] > "dfff" {
-				t.Errorf("half a surrogate pair: %.80q", raw)
-			}
-			i += 6
-		case escape >= "dc00" && escape <= "dfff":
-			t.Errorf("half a surrogate pair: %.80q", raw)
-		}
-	}
 }
 
-// A message as a strict reader of chat-completions decodes it.
-type strictMessage struct {
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	ToolCalls []struct {
-		ID       string `json:"id"`
-		Type     string `json:"type"`
-		Function *struct {
-			Name      string `json:"name"`
-			Arguments string `json:"arguments"`
-		} `json:"function"`
-		Custom *struct {
-			Name  string `json:"name"`
-			Input string `json:"input"`
-		} `json:"custom"`
-	} `json:"tool_calls"`
-	ToolCallID *string `json:"tool_call_id"`
-	Name       *string `json:"name"`
-	Refusal    *string `json:"refusal"`
-}
-
+// CheckMessage demands a message of the chat-completions API that says something,
+// without the members that the store adds.
 func CheckMessage(t testing.TB, body json.RawMessage) {
 	t.Helper()
-	var members map[string]json.RawMessage
-	_ = json.Unmarshal(body, &members) // checkJSON tells
-	for _, name := range format.ReservedMembers {
-		if _, there := members[name]; there {
-			t.Errorf("reserved member %s: %s", name, body)
-		}
-	}
-	exact := map[string]json.RawMessage{} // encoding/json would take Role for role
-	for _, name := range []string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal"} {
-		if raw, there := members[name]; there {
-			exact[name] = raw
-		}
-	}
-	m := strictMessage{}
-	if err := json.Unmarshal(format.Encode(exact), &m); err != nil {
+	m, err := chat.Parse(body)
+	if err != nil {
 		t.Errorf("%v: %.300s", err, body)
 		return
 	}
-	if !slices.Contains([]string{"system", "developer", "user", "assistant", "tool"}, m.Role) {
-		t.Errorf("role: %.300s", body)
+	if m.Role == chat.User && strings.TrimSpace(chat.Shown(m.Parts)) == "" {
+		t.Errorf("empty content: %.300s", body)
 	}
-	if (m.Role == "tool") != (m.ToolCallID != nil && *m.ToolCallID != "") {
-		t.Errorf("tool_call_id: %.300s", body)
-	}
-	if m.ToolCalls != nil && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
-		t.Errorf("tool_calls: %.300s", body)
-	}
-	seen := map[string]bool{}
-	for _, call := range m.ToolCalls {
-		if call.ID == "" || seen[call.ID] || (call.Function == nil || call.Function.Name == "") && (call.Custom == nil || call.Custom.Name == "") {
-			t.Errorf("tool call: %.300s", body)
-		}
-		seen[call.ID] = true
-	}
-	checkContent(t, body, m)
-}
-
-func checkContent(t testing.TB, body json.RawMessage, m strictMessage) {
-	t.Helper()
-	var text string
-	var parts []struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	}
-	may := m.Role == "assistant" && (len(m.ToolCalls) > 0 || m.Refusal != nil && *m.Refusal != "")
-	switch {
-	case len(m.Content) == 0 || string(m.Content) == "null":
-		if !may {
-			t.Errorf("no content: %.300s", body)
-		}
-	case json.Unmarshal(m.Content, &text) == nil:
-		if strings.TrimSpace(text) == "" && !may && m.Role != "tool" {
-			t.Errorf("empty content: %.300s", body)
-		}
-	default:
-		if err := json.Unmarshal(m.Content, &parts); err != nil || len(parts) == 0 {
-			t.Errorf("content %v: %.300s", err, body)
-		}
-		for _, p := range parts {
-			if p.Type == "" {
-				t.Errorf("part without a type: %.300s", body)
-			}
+	for name := range format.ObjectUpTo(body, len(body)) {
+		if slices.Contains(format.ReservedMembers, name) {
+			t.Errorf("reserved member %s: %s", name, body)
 		}
 	}
 }

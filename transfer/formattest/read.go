@@ -59,6 +59,29 @@ func Fixture(t testing.TB, name string) string {
 	return ""
 }
 
+// A StoreFunc is a Store that calls a function for each batch of Import.
+type StoreFunc func(context.Context, []tree.Bundle) error
+
+func (StoreFunc) AddAttachment(context.Context, string, []byte) (tree.Attachment, bool, error) {
+	return tree.Attachment{}, true, nil
+}
+
+func (StoreFunc) Attachments(context.Context, ...[sha256.Size]byte) (map[[sha256.Size]byte]tree.Attachment, error) {
+	return nil, nil
+}
+
+func (StoreFunc) ImportID(_ context.Context, _ string, former uuid.UUID) (uuid.UUID, error) {
+	return former, nil
+}
+
+func (f StoreFunc) Import(ctx context.Context, in ...tree.Bundle) ([]tree.Imported, error) {
+	out := make([]tree.Imported, len(in))
+	for i, b := range in {
+		out[i] = tree.Imported{ConversationID: b.Conversation.ID, Created: true, Added: len(b.Nodes)}
+	}
+	return out, f(ctx, in)
+}
+
 // Bundles is a Store that keeps in memory what Import stores.
 type Bundles []tree.Bundle
 

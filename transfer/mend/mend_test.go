@@ -178,7 +178,7 @@ func TestNormalizeTimes(t *testing.T) {
 func TestNormalizeDeep(t *testing.T) {
 	t.Parallel()
 	c := format.Conversation{SourceID: "deep"}
-	const n = 200_000
+	const n = 20_000
 	for i := n; i > 0; i-- { // the worst order
 		m := one(fmt.Sprint(i), fmt.Sprint(i-1), "user: x")
 		if i%3 == 0 {

@@ -13,31 +13,6 @@ import (
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
 
-// Numbers worked out by another program that counts API messages (message.id)
-// and user lines of each file, and follows parents past lines that say nothing.
-func TestClaudeCodeFiles(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{
-		"dag_cycle.jsonl":       "claude-code: 1 conversations, 1 messages, 0 branch points, 1 leaves",
-		"dag_fork.jsonl":        "claude-code: 1 conversations, 11 messages, 1 branch points, 2 leaves",
-		"dag_resume.jsonl":      "claude-code: 1 conversations, 8 messages, 0 branch points, 1 leaves",
-		"dag_simple.jsonl":      "claude-code: 1 conversations, 5 messages, 0 branch points, 1 leaves",
-		"dag_within_fork.jsonl": "claude-code: 1 conversations, 8 messages, 1 branch points, 2 leaves",
-		// Left out: snapshots of files, structured results, titles of two other sessions.
-		"long-1.jsonl": "claude-code: 1 conversations, 225 messages, 0 branch points, 1 leaves\nleft out metadata: 4",
-		// Left out: queue operations (hooks in medium-2), structured results.
-		"long-2.jsonl":   "claude-code: 1 conversations, 162 messages, 0 branch points, 1 leaves\nleft out metadata: 2",
-		"medium-1.jsonl": "claude-code: 1 conversations, 115 messages, 0 branch points, 1 leaves\nleft out metadata: 2",
-		"medium-2.jsonl": "claude-code: 1 conversations, 33 messages, 0 branch points, 1 leaves\nleft out metadata: 2",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			report, _ := formattest.Read(t, formattest.Shared(t, "claude-code/"+name), "")
-			formattest.Same(t, name, formattest.Count(report), want)
-		})
-	}
-}
-
 // claudeCodeLines writes lines from {uuid, parent, what it says}: a text, or
 // for an assistant "calls a b", or for a user "answers a".
 func claudeCodeLines(lines ...[3]string) string {

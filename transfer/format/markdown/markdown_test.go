@@ -7,14 +7,11 @@ import (
 	"flag"
 	"iter"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -72,32 +69,6 @@ func TestMarkdown(t *testing.T) {
 	if got.String() != string(want) {
 		t.Errorf("%s:\n%s\nwant:\n%s", golden, &got, want)
 	}
-}
-
-// Whatever is said stays inside its quote or fence.
-func TestMarkdownContained(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"`", "```", "~~~", "\n", "\r", "\r\n", "# ", "> ", "<!--", "a", " ", "\t"})).Draw(t, "text"), "")
-		for _, line := range strings.Split(strings.TrimSuffix(quoted(text), "\n"), "\n") {
-			if !strings.HasPrefix(line, ">") || strings.Contains(line, "\r") {
-				t.Fatalf("the line %q is outside the quote", line)
-			}
-		}
-		block := strings.Split(strings.TrimSuffix(format.Fenced("", text), "\n"), "\n")
-		fence := block[0]
-		for _, line := range block[1 : len(block)-1] {
-			if strings.HasPrefix(strings.TrimLeft(line, " "), fence) || strings.Contains(line, "\r") {
-				t.Fatalf("the line %q closes the fence %s", line, fence)
-			}
-		}
-		if block[len(block)-1] != fence || strings.Trim(fence, "`") != "" || len(fence) < 3 {
-			t.Fatalf("fence %q", fence)
-		}
-		if span := codeSpan(text); strings.ContainsAny(span, "\r\n") {
-			t.Fatalf("code span %q", span)
-		}
-	})
 }
 
 func TestMarkdownErrors(t *testing.T) {

@@ -1,12 +1,10 @@
 package messages_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
 
@@ -73,34 +71,6 @@ func TestMessagesIDs(t *testing.T) {
 	if short[0].Conversation.ID != grown[0].Conversation.ID || short[0].Nodes[0].ID != grown[0].Nodes[0].ID {
 		t.Error("a conversation with an id of its own changed its id when it grew")
 	}
-}
-
-// The same conversation twice in a file is one.
-func TestMessagesTwice(t *testing.T) {
-	t.Parallel()
-	f, err := os.Open(formattest.Fixture(t, "messages.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	report, _ := formattest.Read(t, f, "")
-	twice := 0
-	for _, n := range report.Notes {
-		if n.Kind == format.KindDuplicate {
-			twice++
-		}
-	}
-	if twice != 1 {
-		t.Errorf("%d notes of a duplicate, want 1:\n%s", twice, formattest.Notes(report))
-	}
-}
-
-// A sound body keeps its bytes.
-func TestMessagesVerbatim(t *testing.T) {
-	t.Parallel()
-	const body = `{ "content":"<&>\u00e9\/", "role" :"user","weight": 1.0,"extra":{"b":1,"a":2} }`
-	_, all := formattest.Read(t, strings.NewReader(`{"messages":[`+body+`]}`), "")
-	formattest.Same(t, "body", string(all[0].Nodes[0].Body), body)
 }
 
 // What a model thought doesn't stay in the body, which models read.

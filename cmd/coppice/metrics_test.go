@@ -1,0 +1,156 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// docs is the folder of the manual.
+const docs = "../../docs"
+
+// metricsOf returns the metrics that a server has from its start.
+func metricsOf(t *testing.T) map[string]*dto.MetricFamily {
+	t.Helper()
+	database := dbtest.URL(t) // which is no replica, and so has the metrics of one that is away
+	s := serve(t, []string{"DATABASE_URL=" + database, "OPENAI_API_KEY=sk-none"}, "--read-database-url", database, "--summary-model", "gpt-4o", "--model-price", "gpt-4o=2.5,10")
+	call(t, http.MethodGet, s.url+"/v1/conversations", nil, http.StatusOK, nil)
+	_, text, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	problems, err := promlint.NewWithMetricFamilies(slices.Collect(maps.Values(families))).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		if strings.HasPrefix(p.Metric, "coppice_") {
+			t.Errorf("%s: %s", p.Metric, p.Text)
+		}
+	}
+	return families
+}
+
+// TestMetrics holds the manual, the dashboard and the alerts to the metrics that a
+// server has: each metric stands in the manual with its type and labels, and each
+// name in an expression is one of a metric. The dashboard and the alerts are JSON and
+// YAML of the shape that their readers expect.
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	there := metricsOf(t)
+	read := func(name string) []byte {
+		text, err := os.ReadFile(filepath.Join(docs, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	manual := read("operate.md")
+	checkTable(t, manual, there)
+	var dashboard struct {
+		UID, Title string
+		Panels     []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(read("grafana/coppice.json"), &dashboard); err != nil || dashboard.UID == "" {
+		t.Fatalf("the dashboard: uid %q, %v", dashboard.UID, err)
+	}
+	for _, p := range dashboard.Panels {
+		for _, target := range p.Targets {
+			checkNames(t, p.Title, target.Expr, there)
+		}
+	}
+	var alerts struct {
+		Groups []struct {
+			Name  string
+			Rules []struct {
+				Alert, Expr, For    string
+				Labels, Annotations map[string]string
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(read("grafana/alerts.yaml")))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&alerts); err != nil || len(alerts.Groups) == 0 {
+		t.Fatalf("%d groups of alerts, %v", len(alerts.Groups), err)
+	}
+	for _, group := range alerts.Groups {
+		for _, rule := range group.Rules {
+			if !bytes.Contains(manual, []byte("`"+rule.Alert+"`")) {
+				t.Errorf("operate.md doesn't say what to do about %s", rule.Alert)
+			}
+			checkNames(t, rule.Alert, rule.Expr, there)
+		}
+	}
+}
+
+// checkTable compares the metrics with the manual's table, both ways. A row may name
+// several metrics.
+func checkTable(t *testing.T, manual []byte, there map[string]*dto.MetricFamily) {
+	told := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`coppice_[^|]*) \\| (\\w+)(?: by ([^|]*))? \\|").FindAllStringSubmatch(string(manual), -1) {
+		labels := strings.FieldsFunc(row[3], func(r rune) bool { return r == ',' || r == ' ' })
+		slices.Sort(labels)
+		for name := range strings.SplitSeq(row[1], ", ") {
+			name = strings.Trim(name, "`")
+			told[name] = true
+			if f := there[name]; f == nil {
+				t.Errorf("operate.md tells of %s, which there isn't", name)
+			} else if is := strings.ToLower(f.GetType().String()); row[2] != is || !slices.Equal(labels, labelsOf(f)) {
+				t.Errorf("operate.md says that %s is a %s by %q; it is a %s by %q", name, row[2], labels, is, labelsOf(f))
+			}
+		}
+	}
+	for name := range there {
+		if strings.HasPrefix(name, "coppice_") && !told[name] {
+			t.Errorf("operate.md's table lacks %s", name)
+		}
+	}
+}
+
+func labelsOf(f *dto.MetricFamily) []string {
+	labels := map[string]bool{}
+	for _, m := range f.Metric {
+		for _, l := range m.Label {
+			labels[l.GetName()] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(labels))
+}
+
+var (
+	metricName   = regexp.MustCompile(`\b(?:coppice|go|process)_\w+`)
+	histogramEnd = regexp.MustCompile(`_(bucket|sum|count)$`)
+)
+
+// checkNames fails where a PromQL expression names a metric that there isn't.
+func checkNames(t *testing.T, where, expr string, there map[string]*dto.MetricFamily) {
+	t.Helper()
+	for _, name := range metricName.FindAllString(expr, -1) {
+		if there[name] == nil && there[histogramEnd.ReplaceAllString(name, "")].GetType() != dto.MetricType_HISTOGRAM {
+			t.Errorf("%s: there is no %s", where, name)
+		}
+	}
+}

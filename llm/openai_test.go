@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -285,25 +284,6 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestConcurrentUse(t *testing.T) {
-	t.Parallel()
-	s := llmtest.NewServer(t)
-	s.Otherwise(llmtest.Echo())
-	c := client(t, s)
-	var group sync.WaitGroup
-	for i := range 32 {
-		group.Go(func() {
-			text := llmtest.Text(10 + i)
-			for mode, call := range modes {
-				if res, err := call(t, c, deadline(t, patience), request(user(text))); err != nil || res.Text != text {
-					t.Errorf("%s: %q, %v", mode, res.Text, err)
-				}
-			}
-		})
-	}
-	group.Wait()
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

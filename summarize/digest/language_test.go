@@ -56,7 +56,7 @@ func TestDigestLanguages(t *testing.T) {
 			fold[8] = prompttest.UserSays(l.talk + " " + l.decision + " " + l.talk)
 			fold[20] = prompttest.UserSays(l.fact + " " + l.talk)
 			in := prompt.Input{Fold: fold, TargetTokens: 260}
-			for round := range 4 {
+			for round := range 2 {
 				got := extract(in, counter)
 				checkDigest(t, in, got, counter)
 				lines := digestLines(got)
@@ -69,25 +69,6 @@ func TestDigestLanguages(t *testing.T) {
 				in = prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 260, Fold: fold[:6]}
 			}
 		})
-	}
-}
-
-// A script without any phrase list still gives digests, and users come first.
-func TestDigestOtherScripts(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	for name, text := range map[string]string{
-		"Georgian": "დღეს კარგი ამინდია. კოდი არის 4471.", "Armenian": "Այսօր եղանակը լավ է։ Կոդը 4471 է։", "Amharic": "ዛሬ አየሩ ጥሩ ነው። ኮዱ 4471 ነው።",
-		"Tamil": "இன்று வானிலை நன்றாக உள்ளது. குறியீடு 4471.", "Khmer": "ថ្ងៃនេះអាកាសធាតុល្អ។ លេខកូដគឺ 4471។", "Burmese": "ယနေ့ရာသီဥတုကောင်းသည်။ ကုဒ်မှာ 4471 ဖြစ်သည်။",
-		"Tibetan": "དེ་རིང་གནམ་གཤིས་ཡག་པོ་འདུག །ཨང་རྟགས 4471།", "Cherokee": "ᏣᎳᎩ ᎦᏬᏂᎯᏍᏗ 4471.", "emoji": "🎉🎉🎉 👩‍👩‍👧‍👦 🏳️‍🌈 4471 ✅",
-		"mathematics": "∀x∈ℝ: x²≥0 ∎ 4471 ⟹ ⊥", "braille": "⠓⠑⠇⠇⠕ 4471", "egyptian": "𓀀𓁐𓂀 4471", "mixed directions": "שלום hello مرحبا 4471 world",
-	} {
-		in := prompt.Input{Fold: []tree.Message{prompttest.UserSays(text), prompttest.AssistantSays(text)}, TargetTokens: 200}
-		got := extract(in, counter)
-		checkDigest(t, in, got, counter)
-		if !strings.Contains(got, "4471") {
-			t.Errorf("%s: the number is lost:\n%s", name, got)
-		}
 	}
 }
 

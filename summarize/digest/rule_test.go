@@ -72,7 +72,7 @@ func TestDigestRules(t *testing.T) {
 			fold[12] = prompttest.UserSays(l.rule)
 			fold[24] = prompttest.UserSays(l.none)
 			in := prompt.Input{Fold: fold, TargetTokens: 200}
-			for round := range 4 {
+			for round := range 2 {
 				got := extract(in, counter)
 				checkDigest(t, in, got, counter)
 				decisions := strings.Join(digestLines(got)["Decisions and preferences"], "\n")

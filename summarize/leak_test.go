@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -22,7 +21,7 @@ import (
 // verbatim.
 func TestBranchOffBetweenCutoffAndAnchorHasNoSummary(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	settings := smallSettings()
 	settings.LookAhead, settings.AnchorSlackTurns = LookAheadRecent, 1
 	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
@@ -79,7 +78,7 @@ func TestBranchOffBetweenCutoffAndAnchorHasNoSummary(t *testing.T) {
 // undone, and the older one is back; then the messages themselves are.
 func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 8)
@@ -112,7 +111,7 @@ func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 // are folded for good isn't lost.
 func TestMergeHoldsThePriorSummary(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 	id := conversation(t, store)
 	parent, prior := uuid.Nil, uuid.Nil
@@ -143,7 +142,7 @@ func TestMergeHoldsThePriorSummary(t *testing.T) {
 // before it wrote: the last one's text tells of the first one's messages.
 func TestStepsHoldEveryMessage(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	var calls atomic.Int32
 	model := &llmtest.Model{Answer: func(ctx context.Context, req llm.Request) (llm.Response, error) {
 		calls.Add(1)

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -175,7 +174,7 @@ func (s *outageMachine) Fits(t *rapid.T) {
 
 func TestPromisesThroughOutages(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
+	pool := database()
 	rapid.Check(t, func(rt *rapid.T) {
 		store := tree.New(pool)
 		model := &moody{}

@@ -9,7 +9,6 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/recall"
@@ -59,7 +58,7 @@ func hitIDs(a recall.Answer) (ids []uuid.UUID) {
 // in every scope.
 func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := recall.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	e := embeddings(t, server, "fake")
 	id, other := conversation(t, store), conversation(t, store)
@@ -99,7 +98,7 @@ func TestParaphraseIsFoundByItsVector(t *testing.T) {
 // that took its id meanwhile.
 func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := recall.NewStore()
 	id := conversation(t, store)
 	n := said(tree.RoleUser, "The violin.")
 	n.ID = uuid.Must(uuid.NewV7())
@@ -125,7 +124,7 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 // While the provider fails in whichever way, recall answers by words.
 func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := recall.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	id := conversation(t, store)
 	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "My violin was sold in May."), said(tree.RoleAssistant, "Noted."))
@@ -166,8 +165,7 @@ func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 // No vector brings a message that is not on the branch, whatever the tree.
 func TestVectorsStayOnTheBranch(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	e := embeddings(t, server, "fake")
 	s := recall.New(0, recall.WithEmbeddings(e))

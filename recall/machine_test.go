@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -243,7 +242,7 @@ func mustJSON(t *rapid.T, v any) string {
 // since the index was made, on this server or another one.
 func TestRecallLikeModel(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
+	pool := Database()
 	rapid.Check(t, func(t *rapid.T) {
 		s := &machine{ctx: context.Background(), store: tree.New(pool), services: []*Service{New(0), New(0), New(20_000)}}
 		c, _, err := s.store.CreateConversation(s.ctx, tree.NewConversation{})

@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/tree"
@@ -35,8 +34,7 @@ func code(err error) string {
 // Input that can't be answered says what to mend, and costs nothing.
 func TestBadQuestions(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	id := conversation(t, store)
 	head := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "Hello."))[0]
 	s := recall.New(0)
@@ -68,8 +66,8 @@ func TestBadQuestions(t *testing.T) {
 // didn't exist, also where its index is in memory.
 func TestTenants(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	mine, theirs := tree.New(pool), tree.New(pool).ForTenant("other")
+	mine := recall.NewStore()
+	theirs := mine.ForTenant("other")
 	id := conversation(t, mine)
 	head := chain(t, mine, id, uuid.Nil, said(tree.RoleUser, "The violin is sold."))[0]
 	s := recall.New(0)
@@ -86,8 +84,7 @@ func TestTenants(t *testing.T) {
 // whatever the scope.
 func TestPrunedIsGone(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	id := conversation(t, store)
 	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."))
 	other := chain(t, store, id, ids[1], said(tree.RoleUser, "Another branch."))[0]
@@ -140,8 +137,7 @@ func TestPrunedIsGone(t *testing.T) {
 // with little memory: every answer is of the branch that was asked about.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	services := []*recall.Service{recall.New(0), recall.New(30_000)}
 	var conversations []uuid.UUID
 	var trunks [][]uuid.UUID

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -63,6 +61,7 @@ func TestInterruptedAnswer(t *testing.T) {
 	r := f.running(t, g, Request{ConversationID: id, HeadID: head}, "A wood that is <cut>")
 	b, c := serveOn(t, f.pool, byHand("b"), newGate()), serveOn(t, f.pool, byHand("c"), newGate())
 	start := time.Now()
+	f.sweep(t, watch{}, start.Add(time.Hour)) // its own, which runs
 	w := watch{}
 	b.sweep(t, w, start)
 	b.sweep(t, w, start.Add(59*time.Second))
@@ -107,37 +106,4 @@ func TestInterruptedAnswer(t *testing.T) {
 	if strings.Contains(f.log.String()+b.log.String(), "wood") {
 		t.Error("the log has text")
 	}
-}
-
-// A server that starts again takes up its own answers at once, but none that runs
-// in it.
-func TestOwnAnswersAfterAStart(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, byHand("a"), g)
-	id, head := f.conversation(t)
-	req := Request{ConversationID: id, HeadID: head, ID: uuid.New()}
-	r := f.running(t, g, req, "A wood")
-	f.sweep(t, watch{}, time.Now().Add(time.Hour))
-	if n := f.messages(t); n != 1 {
-		t.Fatalf("%d messages: the answer runs", n)
-	}
-	next := newGate()
-	restarted := serveOn(t, f.pool, byHand("a"), next)
-	restarted.sweep(t, watch{}, time.Now())
-	got, started, err := restarted.Start(t.Context(), req) // the client's second try
-	if err != nil || started {
-		t.Fatal(started, err)
-	}
-	if e := end(t, got); e.Status != StatusStopped || textOf(t, e.Message) != "A wood" {
-		t.Errorf("%+v", e)
-	}
-	regenerated := restarted.ask(t, Request{ConversationID: id, HeadID: head})
-	next.pieces <- "A grove."
-	close(next.pieces)
-	if e := end(t, regenerated); e.Message.Siblings.Count != 2 || e.Message.ParentID != head {
-		t.Errorf("%+v", e.Message)
-	}
-	close(g.pieces)
-	end(t, r)
 }

@@ -106,35 +106,6 @@ func TestWhatWasToldStays(t *testing.T) {
 	}
 }
 
-// A server that learns from a save that it lost its reply ends the call of its
-// model, and its readers hear what was told.
-func TestWokenServerStopsItsModel(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, byHand("a"), g)
-	id, head := f.conversation(t)
-	r := f.running(t, g, Request{ConversationID: id, HeadID: head}, "A wood")
-	b := serveOn(t, f.pool, byHand("b"), newGate())
-	w, start := watch{}, time.Now()
-	b.sweep(t, w, start)
-	b.sweep(t, w, start.Add(2*time.Minute))
-	g.pieces <- " that is cut"
-	if f.save(r, &assignment{place: r.place, active: head}) {
-		t.Error("a lost reply was saved")
-	}
-	h := hear(t, r) // which ends though the gate stays
-	if h.end.Status != StatusStopped || h.end.FinishReason != FinishInterrupted || textOf(t, h.end.Message) != "A wood" || h.last != LastEventID {
-		t.Errorf("%+v", h.end)
-	}
-	if m, err := f.store.Message(t.Context(), id, r.MessageID()); err != nil || textOf(t, &m) != "A wood" {
-		t.Errorf("stored is %s, %v", m.Body, err)
-	}
-	again, err := f.Find(t.Context(), id, r.MessageID())
-	if err != nil || hear(t, again).content.String() != "" {
-		t.Errorf("the server keeps what it told nobody else: %v", err)
-	}
-}
-
 // Any server gives the events of a reply, with the same ids, and a reader that
 // changes the server in the middle reads on.
 func TestEventsOnAnotherServer(t *testing.T) {

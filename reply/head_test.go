@@ -104,35 +104,6 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// A round of tool calls: the model calls, the client appends the results and
-// asks again, with the last of them in the request or by its id.
-func TestToolRound(t *testing.T) {
-	t.Parallel()
-	server := llmtest.NewServer(t,
-		llmtest.CallTools(llmtest.ToolCall{ID: "call_1", Name: "f", Arguments: "{}"}, llmtest.ToolCall{ID: "call_2", Name: "f", Arguments: "[]"}),
-		llmtest.Answer("Hazel."), llmtest.Answer("Ash."))
-	f := serve(t, nil, openAI(t, server))
-	id, head := f.conversation(t)
-	tools := json.RawMessage(`[{"type":"function","function":{"name":"f"}}]`)
-	calls := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Extra: map[string]json.RawMessage{"tools": tools}}))
-	if calls.FinishReason != "tool_calls" {
-		t.Fatalf("%+v", calls)
-	}
-	first := f.add(t, id, calls.Message.ID, result("call_1"))
-	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: first, Messages: bodies(result("call_2"))}))
-	if textOf(t, e.Message) != "Hazel." {
-		t.Errorf("%+v", e)
-	}
-	e = end(t, f.ask(t, Request{ConversationID: id, HeadID: e.Message.ParentID}))
-	if textOf(t, e.Message) != "Ash." || e.Message.Siblings.Index != 2 {
-		t.Errorf("%+v", e)
-	}
-	requests := server.Requests()
-	if !strings.Contains(string(requests[0].Body), `"tools":`+string(tools)) || len(requests[1].Messages) != 4 || string(requests[1].Body) != string(requests[2].Body) {
-		t.Errorf("the model was asked %s\n%s", requests[0].Body, requests[1].Body)
-	}
-}
-
 // long makes a branch of many tokens.
 func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 	t.Helper()

@@ -216,7 +216,9 @@ func TestInvalidRequests(t *testing.T) {
 		"nothing":          {Messages: []json.RawMessage{nil}},
 		"a member of ours": {Messages: []json.RawMessage{user("x")}, Extra: map[string]json.RawMessage{"n": json.RawMessage("2")}},
 		"broken extra":     {Messages: []json.RawMessage{user("x")}, Extra: map[string]json.RawMessage{"tools": json.RawMessage("[")}},
-		"NaN":              {Messages: []json.RawMessage{user("x")}, Temperature: &nan},
+		"an option twice": {Messages: []json.RawMessage{user("x")}, Options: llm.Options{Seed: ptr(1)},
+			Extra: map[string]json.RawMessage{"seed": json.RawMessage("2")}},
+		"NaN": {Messages: []json.RawMessage{user("x")}, Temperature: &nan},
 	} {
 		for mode, call := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {

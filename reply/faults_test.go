@@ -54,7 +54,7 @@ func TestFaults(t *testing.T) {
 			server := llmtest.NewServer(t, test.does, llmtest.Answer("Another try."))
 			f := serveOn(t, pool, func(c *Config) {
 				if test.timeout {
-					c.Timeout = time.Second
+					c.Timeout = 2 * time.Second
 				}
 			}, openAI(t, server))
 			id, head := f.conversation(t)

@@ -130,33 +130,6 @@ func TestEnsureFitsAModelsWindow(t *testing.T) {
 	}
 }
 
-// What is shown of a tail that doesn't fit never begins with a result whose
-// call is left out; and where the head itself is a result, its call comes along.
-func TestContextNeverBeginsWithAResult(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		line        string
-		budget      int
-		first, want string
-	}{
-		{"u40 c900:1 t10 u10", 30, "the user's message after the results", "u10"},
-		{"u40 c900:2 t10 t10 a10 u10", 45, "the answer to the results", "a10 u10"},
-		{"u40 c10:1 t10 u10", 30, "the call", "c10:1 t10 u10"},
-		{"u40 c900:2 t10 t10", 30, "the call of the head's result", "c900:2 t10 t10"},
-		{"u40 a10 u900", 30, "the head, whatever its size", "u900"},
-	} {
-		tail := branch(t, test.line, 0).Tail
-		costs := make([]int, len(tail))
-		for i, m := range tail {
-			costs[i] = m.Tokens
-		}
-		start := fit(tail, costs, test.budget)
-		if got := strings.Join(strings.Fields(test.line)[start:], " "); got != test.want {
-			t.Errorf("%s in %d tokens shows %q, want %q, which begins with %s", test.line, test.budget, got, test.want, test.first)
-		}
-	}
-}
-
 // A context that doesn't fit shows as many of the newest messages as its budget
 // has tokens for, and the last one whatever it costs.
 func TestContextShowsWhatFits(t *testing.T) {

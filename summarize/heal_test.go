@@ -166,6 +166,13 @@ func TestHeal(t *testing.T) {
 	if c := contextOf(t, s, id, head.ID); c.Summary == nil || c.Summary.ID != before.ID {
 		t.Errorf("after it is undone the summary is %+v", c.Summary)
 	}
+	// The record tells what wrote a merge whose prior is undone.
+	if _, err := store.Prune(t.Context(), id, first.SummaryID); err != nil {
+		t.Fatal(err)
+	}
+	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID}) {
+		t.Errorf("after the digest's own is undone %v wait", got)
+	}
 }
 
 // Where all of it is too much for one call, it is made in steps that stay, on top

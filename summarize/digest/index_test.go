@@ -1,8 +1,6 @@
 package digest
 
 import (
-	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -14,56 +12,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// trades is a chat with more names and numbers than a short digest has room for.
-func trades(n int) (fold []tree.Message) {
-	for i := range n {
-		fold = append(fold, prompttest.UserSays(fmt.Sprintf("We bought %d crates of Zb%cra%cn from the yard near Kal%cto%cn, which a man called Wen%cdo%c brought here by boat.",
-			1000+7*i, 'a'+i%26, 'a'+i/26, 'a'+i/26, 'a'+i%26, 'a'+i%26, 'a'+i/26)))
-	}
-	return fold
-}
-
 // indexOf is the index of a digest, without what introduces its lines.
 func indexOf(digest string) string {
 	_, index, _ := strings.Cut(digest, indexHeading+"\n")
 	return strings.NewReplacer(indexLine, "", indexWords, "").Replace(index)
-}
-
-// The index names what the sentences don't, within its share, and the next
-// digest reads it again.
-func TestDigestIndex(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	got := extract(prompt.Input{Fold: trades(60), TargetTokens: 600}, counter)
-	index := indexOf(got)
-	if n := counter.Count(index); n < 40 || n > 600*indexShare/100 {
-		t.Errorf("the index has %d tokens: %q", n, index)
-	}
-	sentences, _, _ := strings.Cut(got, indexHeading)
-	named := regexp.MustCompile(`Kal\w+n`).FindAllString(index, -1)
-	if len(named) == 0 {
-		t.Errorf("no place is named: %q", index)
-	}
-	for _, name := range named {
-		if strings.Contains(sentences, name) {
-			t.Errorf("%q stands in a sentence and in the index", name)
-		}
-	}
-	in := prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 900, Fold: []tree.Message{prompttest.UserSays("Hm.")}}
-	again := extract(in, counter)
-	checkDigest(t, in, again, counter)
-	lost := 0
-	for _, name := range named {
-		if !strings.Contains(again, name) {
-			lost++
-		}
-	}
-	if lost > len(named)/4 {
-		t.Errorf("%d of %d names are lost: %q", lost, len(named), indexOf(again))
-	}
-	if short := extract(prompt.Input{Fold: trades(60), TargetTokens: indexLeast - 1}, counter); strings.Contains(short, indexHeading) {
-		t.Errorf("a short digest has an index:\n%s", short)
-	}
 }
 
 // An index has only words of the messages, and stays within its share.

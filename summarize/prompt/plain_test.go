@@ -2,6 +2,9 @@ package prompt
 
 import (
 	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
 )
 
 func TestPlainLine(t *testing.T) {
@@ -58,4 +61,16 @@ func TestPlainLine(t *testing.T) {
 			t.Errorf("%q: %q, want %q", line, got, want)
 		}
 	}
+}
+
+// Whatever the line, nothing is added to it.
+func TestPlainLineOfAnything(t *testing.T) {
+	t.Parallel()
+	marks := rapid.StringOf(rapid.SampledFrom([]rune("*_`#~[]()<>\\ !-ab:/.é")))
+	rapid.Check(t, func(t *rapid.T) {
+		line := marks.Draw(t, "line")
+		if got := PlainLine(line); len(got) > len(line) || !utf8.ValidString(got) {
+			t.Errorf("%q: %q", line, got)
+		}
+	})
 }

@@ -243,32 +243,7 @@ func FuzzParse(f *testing.F) {
 		if string(m.AppendCanonical(nil)) != string(read.AppendCanonical(nil)) || m.Text() != read.Text() {
 			t.Fatalf("%s: parsed and read differently", raw)
 		}
-		var want struct {
-			Role    string
-			Content any
-		}
-		if strings.Contains(string(raw), `ole"`) && json.Unmarshal(raw, &want) == nil {
-			if s, ok := want.Content.(string); ok && m.Plain && !hasOtherCase(raw) && m.Text() != s {
-				t.Fatalf("%s: text %q, by encoding/json %q", raw, m.Text(), s)
-			}
-		}
 	})
-}
-
-// hasOtherCase tells whether encoding/json may take another member for content.
-func hasOtherCase(raw []byte) bool {
-	return strings.Count(strings.ToLower(string(raw)), "content") != 1 || strings.Contains(string(raw), `\u`)
-}
-
-func BenchmarkParse(b *testing.B) {
-	raw := []byte(`{"role":"user","content":"` + strings.Repeat("The path of a message never changes, so neither does its depth. ", 12) + `"}`)
-	b.SetBytes(int64(len(raw)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := Parse(raw); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 // ParseMember takes and refuses what Parse does, of values within an object that

@@ -2,8 +2,6 @@ package chat
 
 import (
 	"encoding/json"
-	"fmt"
-	"slices"
 	"testing"
 	"unicode/utf8"
 )
@@ -73,30 +71,6 @@ func FuzzElements(f *testing.F) {
 			t.Fatalf("%d elements in %s, which has %d", i, array, len(want))
 		}
 	})
-}
-
-func TestMembers(t *testing.T) {
-	t.Parallel()
-	for object, want := range map[string][]string{
-		`{}`:                                    nil,
-		` { } `:                                 nil,
-		`{"b":1,"a":{"b":[2]},"b":"x"}`:         {`b=1`, `a={"b":[2]}`, `b="x"`},
-		"{\n\"A\\u0042\" :\t[ 1 , 2 ] ,\"\":0}": {`AB=[ 1 , 2 ]`, `=0`},
-	} {
-		var got []string
-		for name, value := range membersOf([]byte(object)) {
-			got = append(got, fmt.Sprintf("%s=%s", nameOf(name), value))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", object, got, want)
-		}
-	}
-	for range membersOf([]byte(`{"a":1,"b":2}`)) {
-		break // is allowed
-	}
-	for range Elements([]byte(`[1,2]`)) {
-		break
-	}
 }
 
 func TestNesting(t *testing.T) {

@@ -139,13 +139,10 @@ func TestHangs(t *testing.T) {
 	const text = "One half of this text comes, the other doesn't."
 	stages := map[string]struct {
 		does    llmtest.Behaviour
-		dial    bool // hang before the server is reached
 		partial string
 	}{
-		"while connecting":   {dial: true},
 		"before the headers": {does: llmtest.Hang()},
 		"midway":             {does: llmtest.HangMidway(text), partial: "One half of this text c"},
-		"slowly":             {does: llmtest.Slow(time.Minute, llmtest.Answer(text))},
 	}
 	ends := map[string]struct {
 		kind, cause error
@@ -165,21 +162,11 @@ func TestHangs(t *testing.T) {
 				t.Run(stage+"/"+end+"/"+mode, func(t *testing.T) {
 					t.Parallel()
 					s := llmtest.NewServer(t, where.does)
-					c := client(t, s, func(config *llm.OpenAIConfig) {
-						if where.dial {
-							config.HTTPClient = &http.Client{Transport: &http.Transport{DialContext: hangingDial(t)}}
-						}
-					})
-					start := time.Now()
+					c := client(t, s)
 					res, err := call(t, c, how.ctx(t), request())
 					wantError(t, err, how.kind)
 					if !errors.Is(err, how.cause) {
 						t.Errorf("%v is no %v", err, how.cause)
-					}
-					// Far above the 100 ms, and below the minute of a slow answer:
-					// what counts is that it ends.
-					if took := time.Since(start); took > 45*time.Second {
-						t.Errorf("took %v", took)
 					}
 					// A slow machine may not have got that far in 100 ms.
 					if !strings.HasPrefix(where.partial, res.Text) {
@@ -188,31 +175,6 @@ func TestHangs(t *testing.T) {
 					wantPartial(t, res, mode, res.Text)
 				})
 			}
-		}
-	}
-}
-
-// hangingDial hangs until the test is over, whatever its context says: net/http
-// goes on dialing for requests to come when the one that needed the connection
-// has given up.
-func hangingDial(t *testing.T) func(context.Context, string, string) (net.Conn, error) {
-	over := make(chan struct{})
-	t.Cleanup(func() { close(over) })
-	return func(context.Context, string, string) (net.Conn, error) {
-		<-over
-		return nil, net.ErrClosed
-	}
-}
-
-// A context that is over before the call sends nothing.
-func TestOverBeforeItBegan(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	for mode, call := range modes {
-		s := llmtest.NewServer(t)
-		if _, err := call(t, client(t, s), ctx, request()); !errors.Is(err, llm.ErrCanceled) {
-			t.Errorf("%s: %v", mode, err)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -217,7 +216,9 @@ func TestInvalidRequests(t *testing.T) {
 		"nothing":          {Messages: []json.RawMessage{nil}},
 		"a member of ours": {Messages: []json.RawMessage{user("x")}, Extra: map[string]json.RawMessage{"n": json.RawMessage("2")}},
 		"broken extra":     {Messages: []json.RawMessage{user("x")}, Extra: map[string]json.RawMessage{"tools": json.RawMessage("[")}},
-		"NaN":              {Messages: []json.RawMessage{user("x")}, Temperature: &nan},
+		"an option twice": {Messages: []json.RawMessage{user("x")}, Options: llm.Options{Seed: ptr(1)},
+			Extra: map[string]json.RawMessage{"seed": json.RawMessage("2")}},
+		"NaN": {Messages: []json.RawMessage{user("x")}, Temperature: &nan},
 	} {
 		for mode, call := range modes {
 			t.Run(name+"/"+mode, func(t *testing.T) {
@@ -285,25 +286,6 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestConcurrentUse(t *testing.T) {
-	t.Parallel()
-	s := llmtest.NewServer(t)
-	s.Otherwise(llmtest.Echo())
-	c := client(t, s)
-	var group sync.WaitGroup
-	for i := range 32 {
-		group.Go(func() {
-			text := llmtest.Text(10 + i)
-			for mode, call := range modes {
-				if res, err := call(t, c, deadline(t, patience), request(user(text))); err != nil || res.Text != text {
-					t.Errorf("%s: %q, %v", mode, res.Text, err)
-				}
-			}
-		})
-	}
-	group.Wait()
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

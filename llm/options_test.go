@@ -2,7 +2,6 @@ package llm_test
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -55,20 +54,6 @@ func TestOptionsThatCantBeSent(t *testing.T) {
 		if got, why := o.Check(); got != name || why == "" {
 			t.Errorf("%s: %q, %q", name, got, why)
 		}
-	}
-}
-
-// An option stands in Options or in Extra, not in both.
-func TestOptionTwice(t *testing.T) {
-	t.Parallel()
-	m, err := llm.NewOpenAI(llm.OpenAIConfig{Model: "gpt-4o"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = m.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{user("x")}, Options: llm.Options{Seed: ptr(1)},
-		Extra: map[string]json.RawMessage{"seed": json.RawMessage("2")}})
-	if !errors.Is(err, llm.ErrInvalid) {
-		t.Error(err)
 	}
 }
 

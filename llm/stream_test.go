@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httptrace"
 	"strings"
 	"testing"
 	"time"
@@ -162,27 +159,6 @@ func TestOddStreams(t *testing.T) {
 	}
 }
 
-// After the finish reason nothing is missing, even if the stream never ends.
-func TestHangAfterFinish(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(deadline(t, patience))
-	const all = `data: {"choices":[{"delta":{"content":"All of it."}}]}` + "\n\n" + finish
-	s := llmtest.NewServer(t)
-	c := client(t, s, func(config *llm.OpenAIConfig) {
-		config.HTTPClient = &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-			body := io.MultiReader(strings.NewReader(all), readFunc(func([]byte) (int, error) {
-				cancel() // all of it is read
-				return 0, r.Context().Err()
-			}))
-			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(body), Request: r}, nil
-		})}
-	})
-	res, err := modes["stream"](t, c, ctx, request())
-	if err != nil || res.Text != "All of it." || res.FinishReason != "tool_calls" {
-		t.Errorf("%+v, %v", res, err)
-	}
-}
-
 // A server that leaves the stream open after its finish reason doesn't hold up
 // the answer.
 func TestOpenAfterFinish(t *testing.T) {
@@ -197,10 +173,6 @@ func TestOpenAfterFinish(t *testing.T) {
 		t.Error("it came when the call's own time was over")
 	}
 }
-
-type readFunc func([]byte) (int, error)
-
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
 // An error of the caller's ends the stream at once and comes back as it is.
 func TestCallerStops(t *testing.T) {
@@ -276,42 +248,6 @@ func TestRetryAfter(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A stream that ended leaves its connection to the next call. Here the body ends
-// when the caller has its answer already, so somebody must go on reading it.
-func TestStreamsShareConnections(t *testing.T) {
-	t.Parallel()
-	ends := make(chan chan struct{}, 1)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		end := make(chan struct{})
-		ends <- end
-		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"All of it."}}]}`+"\n\n"+finish+done)
-		_ = http.NewResponseController(w).Flush()
-		select {
-		case <-end:
-		case <-r.Context().Done():
-		}
-	}))
-	defer s.Close()
-	c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL, Model: "gpt-4o"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const most = 200 // calls, as the next one may come too soon
-	for range most {
-		reused := false
-		ctx := httptrace.WithClientTrace(deadline(t, patience), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { reused = got.Reused }})
-		if _, err := c.Stream(ctx, request(), func(llm.Delta) error { return nil }); err != nil {
-			t.Fatal(err)
-		}
-		close(<-ends)
-		if reused {
-			return
-		}
-	}
-	t.Errorf("each of %d streams had a connection of its own", most)
 }
 
 // Messages that are known to be JSON are not read again, and any others are.

@@ -65,38 +65,6 @@ func TestCacheDropsOldest(t *testing.T) {
 	}
 }
 
-// Asking about conversations of which nothing is read doesn't fill the memory.
-func TestCacheOfNothing(t *testing.T) {
-	t.Parallel()
-	c := newCache(1 << 20)
-	for i := range maxConversations + 1000 {
-		c.used(c.get(key{"t", uuid.UUID{0: byte(i), 1: byte(i >> 8), 2: byte(i >> 16)}}))
-	}
-	if n := c.recent.Len(); n > maxConversations {
-		t.Errorf("%d conversations of nothing stay", n)
-	}
-}
-
-// A posting gives back what was put into it.
-func TestPosting(t *testing.T) {
-	t.Parallel()
-	x := newIndex()
-	want := map[int32]int{}
-	for _, n := range []int32{0, 1, 5, 200, 100_000} {
-		want[n] = int(n%300) + 1
-		x.post(7, n, want[n])
-	}
-	got := 0
-	for n, count := range x.postings[7].all() {
-		if got++; want[n] != count {
-			t.Errorf("entry %d has it %d times, want %d", n, count, want[n])
-		}
-	}
-	if got != len(want) || int(x.postings[7].count) != len(want) {
-		t.Errorf("%d entries, want %d", got, len(want))
-	}
-}
-
 // Text that can't be read as it should be is taken as it is.
 func TestAnyBody(t *testing.T) {
 	t.Parallel()

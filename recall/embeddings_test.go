@@ -1,17 +1,14 @@
 package recall_test
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/recall"
@@ -61,7 +58,7 @@ func hitIDs(a recall.Answer) (ids []uuid.UUID) {
 // in every scope.
 func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := recall.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	e := embeddings(t, server, "fake")
 	id, other := conversation(t, store), conversation(t, store)
@@ -97,59 +94,11 @@ func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	}
 }
 
-// What comes after the first question is found by the second, and a vector of
-// another model or of a pruned message is not.
-func TestVectorsFollowTheTree(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	server := llmtest.NewEmbeddingServer(t, concepts...)
-	e := embeddings(t, server, "fake")
-	s := recall.New(0, recall.WithEmbeddings(e))
-	id := conversation(t, store)
-	first := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "Tulips."))[0]
-	embedAll(t, e, store, id)
-	ask := func(s *recall.Service, head uuid.UUID) recall.Answer {
-		t.Helper()
-		a, err := s.Recall(t.Context(), store, id, head, recall.Question{Query: "the fiddle", Scope: recall.ScopeBranch})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return a
-	}
-	if a := ask(s, first); len(a.Hits) != 0 {
-		t.Errorf("found %v", hitIDs(a))
-	}
-	n := said(tree.RoleUser, "The violin.")
-	n.ID = uuid.Must(uuid.NewV7())
-	head := chain(t, store, id, first, n)[0]
-	if a := ask(s, head); len(a.Hits) != 0 {
-		t.Errorf("found %v before it was embedded", hitIDs(a))
-	}
-	embedAll(t, e, store, id)
-	if a := ask(s, head); !slices.Equal(hitIDs(a), []uuid.UUID{head}) {
-		t.Errorf("found %v, want %s", hitIDs(a), head)
-	}
-	if a := ask(recall.New(0, recall.WithEmbeddings(embeddings(t, server, "another"))), head); len(a.Hits) != 0 || a.Ranking != recall.RankingWords {
-		t.Errorf("another model's vectors find %v", hitIDs(a))
-	}
-
-	if _, err := store.Prune(t.Context(), id, head); err != nil {
-		t.Fatal(err)
-	}
-	n.Body = said(tree.RoleUser, "Coffee is ready.").Body
-	chain(t, store, id, first, n)
-	for _, s := range []*recall.Service{s, recall.New(0, recall.WithEmbeddings(e))} {
-		if a := ask(s, head); len(a.Hits) != 0 {
-			t.Errorf("a message is found by what another one said under its id: %v", hitIDs(a))
-		}
-	}
-}
-
 // A vector that was made of a message's text isn't stored for another message
 // that took its id meanwhile.
 func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := recall.NewStore()
 	id := conversation(t, store)
 	n := said(tree.RoleUser, "The violin.")
 	n.ID = uuid.Must(uuid.NewV7())
@@ -175,7 +124,7 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 // While the provider fails in whichever way, recall answers by words.
 func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := recall.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	id := conversation(t, store)
 	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "My violin was sold in May."), said(tree.RoleAssistant, "Noted."))
@@ -213,52 +162,10 @@ func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 	}
 }
 
-// Ranks are fused by the sum of 1/(60 + rank).
-func TestFusedOrder(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	server := llmtest.NewEmbeddingServer(t, concepts...)
-	e := embeddings(t, server, "fake")
-	id := conversation(t, store)
-	filler := strings.Repeat("Nothing of note was said on that long and quiet day in the house. ", 12)
-	texts := []string{
-		"The violin was sold in May to a friend of the family from the town.",  // words and vector
-		"My fiddle: I gave away for money what I had, in the end, last year.",  // vector alone
-		"The violinist of the orchestra came to dinner and stayed until late.", // the vector's violin
-		"What may be sold here, and by whom, is written on the board outside.", // words, and half of the vector
-		"Tulips stand in a row along the fence and wait for the sun to shine.", // neither
-	}
-	var messages []tree.NewMessage
-	for _, text := range texts {
-		for range 3 { // so that no neighbour counts for it
-			messages = append(messages, said(tree.RoleAssistant, filler))
-		}
-		messages = append(messages, said(tree.RoleUser, text))
-	}
-	ids := chain(t, store, id, uuid.Nil, messages...)
-	embedAll(t, e, store, id)
-	a, err := recall.New(0, recall.WithEmbeddings(e)).Recall(t.Context(), store, id, uuid.Nil, recall.Question{Query: "violin sold", Scope: recall.ScopeBranch, Limit: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for _, h := range a.Hits {
-		got = append(got, fmt.Sprintf("%.4f %s", h.Score, texts[slices.Index(ids, h.Message.ID)/4]))
-	}
-	const want = `0.0325 The violin was sold in May to a friend of the family from the town.
-0.0317 What may be sold here, and by whom, is written on the board outside.
-0.0297 My fiddle: I gave away for money what I had, in the end, last year.
-0.0286 The violinist of the orchestra came to dinner and stayed until late.`
-	if out := strings.Join(got, "\n"); out != want {
-		t.Errorf("got\n%s\nwant\n%s", out, want)
-	}
-}
-
 // No vector brings a message that is not on the branch, whatever the tree.
 func TestVectorsStayOnTheBranch(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	e := embeddings(t, server, "fake")
 	s := recall.New(0, recall.WithEmbeddings(e))

@@ -2,19 +2,17 @@ package recall
 
 import (
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // line builds an index of a branch. A message is "role: text", or
 // "role name: text".
@@ -95,42 +93,6 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A message next to one that has the words is found, the one after it first; a
-// message further away is found less, and not across many words.
-func TestNeighbours(t *testing.T) {
-	t.Parallel()
-	x, path := line("user: One.", "user: Two.", "user: Three.", "user: Where is the violin?", "user: Four.", "user: Five.", "user: Six.", "user: Seven.", "user: Eight.")
-	if got, want := order(x, path, "violin"), []int{3, 4, 5, 6, 7, 2, 1, 0}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	long := "user: " + strings.Repeat("Many different words stand between. ", 100)
-	x, path = line("user: Where is the violin?", long, "user: One.", "user: Three violins.", "user: Here.")
-	found := x.rank(x.newScope(path), "Where is the violin?", 10, nil)
-	if got := order(x, path, "violin"); len(got) != 5 || found[0].score < 2*found[4].score {
-		t.Errorf("%v", found)
-	}
-}
-
-// Siblings are no neighbours, and a message that isn't on the path is not found.
-func TestRankStaysOnPath(t *testing.T) {
-	t.Parallel()
-	x, path := line("user: One.", "user: Two.", "user: Three.")
-	sibling := textOf("user: The violin is on another branch.", 9, x.entries[1].id)
-	sibling.Depth = 2
-	x.add(sibling)
-	x.link(x.entries[1].id, 1)
-	if got := order(x, path, "violin"); got != nil {
-		t.Errorf("found %v on a branch without the word", got)
-	}
-	if got := order(x, []int32{0, 1, 3}, "violin"); !slices.Equal(got, []int{2, 1, 0}) {
-		t.Errorf("found %v on the branch with it", got)
-	}
-	scope := x.newScope([]int32{0, 1, 2, 3})
-	if found := x.rank(scope, "violin", 10, nil); len(found) != 3 || slices.ContainsFunc(found, func(r ranked) bool { return r.number == 2 }) {
-		t.Errorf("of the whole conversation %v", found)
-	}
-}
-
 // Of a question with too many words the rarest count, and it doesn't take long.
 func TestHugeQuestion(t *testing.T) {
 	t.Parallel()
@@ -171,46 +133,31 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-func TestGolden(t *testing.T) {
+// Fusion adds 1/(60 + rank) of each ranking that has a message.
+func TestFuse(t *testing.T) {
 	t.Parallel()
-	const name = "testdata/garden.txt"
-	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var messages []string
-	var out strings.Builder
-	var x *index
-	var path []int32
-	for l := range strings.Lines(string(raw)) {
-		text := strings.TrimSuffix(l, "\n")
-		switch {
-		case strings.HasPrefix(text, "    "):
-			continue // what was found before
-		case strings.HasPrefix(text, "? "):
-			if x == nil {
-				x, path = line(messages...)
-			}
-			out.WriteString(l)
-			for i, depth := range order(x, path, text[2:]) {
-				if i == 4 {
-					break
-				}
-				shown := []rune(messages[depth])
-				fmt.Fprintf(&out, "    %d %s\n", depth, string(shown[:min(len(shown), 70)]))
-			}
-			continue
-		case text != "" && !strings.HasPrefix(text, "#"):
-			messages = append(messages, text)
-		}
-		out.WriteString(l)
-	}
-	if *update {
-		if err := os.WriteFile(name, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
+	scores := fuse([]string{"a", "b", "c"}, []string{"c", "d"})
+	for what, want := range map[string]float64{"a": 1. / 61, "b": 1. / 62, "c": 1./63 + 1./61, "d": 1. / 62} {
+		if got := scores[what]; math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s: %f, want %f", what, got, want)
 		}
 	}
-	if out.String() != string(raw) {
-		t.Errorf("%s is not what is found:\n%s", name, out.String())
+}
+
+// A vector of another version is that of a message which is gone: it says nothing
+// of the message that has the id now.
+func TestVectorsOfOtherVersions(t *testing.T) {
+	t.Parallel()
+	vector := []float32{1, 0.5}
+	x := newIndex()
+	ids := []uuid.UUID{uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7()), uuid.Must(uuid.NewV7())}
+	for n, id := range ids {
+		x.entries = append(x.entries, entry{id: id, parent: int32(n - 1), depth: int32(n), version: tree.Version(n + 1)})
+	}
+	data := embed.Encode(vector)
+	x.vectors[ids[0]] = stored{version: 1, data: data, norm: embed.Norm(data)}
+	x.vectors[ids[1]] = stored{version: 7, data: data, norm: embed.Norm(data)}
+	if near := x.nearest(x.everything(), embed.VectorOf(vector), fusionDepth); len(near) != 1 || near[0].number != 0 {
+		t.Errorf("near are %+v, want the first alone", near)
 	}
 }

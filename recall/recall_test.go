@@ -1,17 +1,14 @@
 package recall_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/tree"
@@ -37,8 +34,7 @@ func code(err error) string {
 // Input that can't be answered says what to mend, and costs nothing.
 func TestBadQuestions(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	id := conversation(t, store)
 	head := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "Hello."))[0]
 	s := recall.New(0)
@@ -70,8 +66,8 @@ func TestBadQuestions(t *testing.T) {
 // didn't exist, also where its index is in memory.
 func TestTenants(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	mine, theirs := tree.New(pool), tree.New(pool).ForTenant("other")
+	mine := recall.NewStore()
+	theirs := mine.ForTenant("other")
 	id := conversation(t, mine)
 	head := chain(t, mine, id, uuid.Nil, said(tree.RoleUser, "The violin is sold."))[0]
 	s := recall.New(0)
@@ -88,8 +84,7 @@ func TestTenants(t *testing.T) {
 // whatever the scope.
 func TestPrunedIsGone(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	id := conversation(t, store)
 	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."))
 	other := chain(t, store, id, ids[1], said(tree.RoleUser, "Another branch."))[0]
@@ -138,49 +133,11 @@ func TestPrunedIsGone(t *testing.T) {
 	}
 }
 
-// A question that is given up leaves what it has read, and the next one goes on.
-func TestCancelled(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
-	id := conversation(t, store)
-	var messages []tree.NewMessage
-	for i := range 3000 {
-		messages = append(messages, said(tree.RoleUser, fmt.Sprintf("Message %d about thing%d.", i, i%700)))
-	}
-	ids := chain(t, store, id, uuid.Nil, messages...)
-	head := ids[len(ids)-1]
-	q := recall.Question{Query: "thing7", Scope: recall.ScopeBranch}
-	want := ask(t, recall.New(0), store, id, head, q)
-	s := recall.New(0)
-	gaveUp := 0
-	for wait := time.Millisecond; ; wait += wait / 2 {
-		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		got, err := s.Recall(ctx, store, id, head, q)
-		cancel()
-		if err != nil {
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
-			gaveUp++
-			continue
-		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("after %d times given up:\n%v\nwant\n%v", gaveUp, got, want)
-		}
-		break
-	}
-	if gaveUp == 0 {
-		t.Error("no question was given up")
-	}
-}
-
 // Questions, appends, prunes and regenerations at the same time, on two servers
 // with little memory: every answer is of the branch that was asked about.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := recall.NewStore()
 	services := []*recall.Service{recall.New(0), recall.New(30_000)}
 	var conversations []uuid.UUID
 	var trunks [][]uuid.UUID
@@ -196,7 +153,7 @@ func TestConcurrent(t *testing.T) {
 	for worker := range 6 {
 		wg.Go(func() {
 			own := fmt.Sprintf("worker%d", worker)
-			for round := range 12 {
+			for round := range 5 {
 				c := (worker + round) % len(conversations)
 				at := trunks[c][(7*worker+round)%len(trunks[c])]
 				stored, _, err := store.AppendChain(t.Context(), conversations[c], at, []tree.NewMessage{

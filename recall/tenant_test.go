@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -41,7 +40,7 @@ func TestLookedUp(t *testing.T) {
 // the words' weights over all of them. Nothing of another tenant is in the answer.
 func TestTenantLikeModel(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
+	pool := Database()
 	s := New(0)
 	vocabulary := strings.Fields("violin violins tree trees painted paint painting garden gardens learned number42 the is a what did you and to of")
 	ctx, round := context.Background(), 0
@@ -115,8 +114,7 @@ func TestTenantLikeModel(t *testing.T) {
 // have a bound together.
 func TestTenantIsBounded(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
+	store := NewStore()
 	for range 2 * maxAsked {
 		c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
 		if err != nil {
@@ -131,7 +129,7 @@ func TestTenantIsBounded(t *testing.T) {
 	if err != nil || a.Searched != maxAsked || len(a.Hits) != maxAsked || s.Stats().Conversations != maxAsked {
 		t.Errorf("%d hits of %d, %+v, %v", len(a.Hits), a.Searched, s.Stats(), err)
 	}
-	if _, err := pool.Exec(t.Context(), "update conversations set message_count = $1", maxAskedMessages); err != nil {
+	if _, err := Database().Exec(t.Context(), "update conversations set message_count = $1 where tenant_id = $2", maxAskedMessages, store.TenantID()); err != nil {
 		t.Fatal(err)
 	}
 	if a, err = New(0).RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit}); err != nil || a.Searched != 1 {

@@ -97,14 +97,6 @@ func TestStems(t *testing.T) {
 	}
 }
 
-// A word of nothing but combining letters, as of Cyrillic, has a stem all the same.
-func TestStemOfMarks(t *testing.T) {
-	t.Parallel()
-	if got := newStemmer().stem("\u2de0", 0); got != "\u2de0" {
-		t.Errorf("the stem is %q", got)
-	}
-}
-
 // A word stands in its text where it says, whatever the text is.
 func TestWordsStandWhereTheySay(t *testing.T) {
 	t.Parallel()

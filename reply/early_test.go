@@ -137,48 +137,6 @@ func TestModelIsCalledWhileTheQuestionIsStored(t *testing.T) {
 	}
 }
 
-// Of a reply that one server alone may begin, the model is called once the question
-// and the claim are stored.
-func TestModelWaitsForTheClaim(t *testing.T) {
-	t.Parallel()
-	for name, req := range map[string]Request{"an id": {ID: uuid.New()}, "in the background": {Background: true}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			model := newGate()
-			f, h, id, head := early(t, model)
-			req.ConversationID, req.HeadID, req.Messages = id, head, spoken("user", "Of what?")
-			start := f.begin(t.Context(), req)
-			<-h.waiting
-			early := false
-			select {
-			case <-model.asked:
-				early = true
-				t.Error("the model was asked before the reply was claimed")
-			case <-time.After(50 * time.Millisecond): // in which a fault would show
-			}
-			if saved := f.checkpoints(t); len(saved) > 0 {
-				t.Errorf("claimed before the question is stored: %+v", saved)
-			}
-			close(h.release)
-			b := <-start
-			if b.err != nil {
-				t.Fatal(b.err)
-			}
-			if !early {
-				<-model.asked
-			}
-			if saved := f.checkpoints(t); len(saved) != 1 || saved[0].MessageID != b.reply.MessageID() {
-				t.Errorf("the model was asked, and saved is %+v", saved)
-			}
-			model.pieces <- "Hazel."
-			close(model.pieces)
-			if e := end(t, b.reply); e.Status != StatusCompleted || textOf(t, e.Message) != "Hazel." {
-				t.Errorf("%+v", e)
-			}
-		})
-	}
-}
-
 // If the question is refused, the call of the model ends, and nothing is left of
 // the reply.
 func TestQuestionIsRefusedAfterTheModelWasCalled(t *testing.T) {
@@ -235,24 +193,6 @@ func TestQuestionIsRefusedAfterTheModelWasCalled(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 		})
-	}
-}
-
-// A model that heeds no end may answer all the same. What it says isn't stored,
-// though its place on the branch may be free.
-func TestAnswerToARefusedQuestionIsNotStored(t *testing.T) {
-	t.Parallel()
-	f := serve(t, nil, newGate())
-	id, head := f.conversation(t)
-	req := Request{ConversationID: id, ID: uuid.New(), HeadID: head}
-	r := f.newReply(t.Context(), req)
-	r.abort(fault.New(fault.Conflict, "id_conflict", "", "The id is taken."))
-	res := llm.Response{Message: json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"look","arguments":"{}"}}]}`)}
-	if end := f.conclude(t.Context(), r, &assignment{place: place{head: head}, request: req}, res, nil); end.Message != nil {
-		t.Errorf("it ended with %s", end.Message.Body)
-	}
-	if n := f.messages(t); n != 1 {
-		t.Errorf("%d messages, want the question of before alone", n)
 	}
 }
 

@@ -55,7 +55,6 @@ func TestWhatWasToldStays(t *testing.T) {
 	for name, wakes := range map[string]func(*fixture, *Reply, *assignment, *gate){
 		"with a save":         func(f *fixture, r *Reply, a *assignment, _ *gate) { f.save(r, a) },
 		"with a whole answer": func(_ *fixture, _ *Reply, _ *assignment, g *gate) { g.pieces <- "Late."; close(g.pieces) },
-		"with a failure":      func(_ *fixture, r *Reply, _ *assignment, _ *gate) { r.cancel(errors.New("its model fails")) },
 		"as an earlier version, which saves anyway": func(f *fixture, r *Reply, a *assignment, _ *gate) {
 			if _, err := f.pool.Exec(t.Context(), `insert into reply_checkpoints (conversation_id, message_id, parent_id, server_id, model, content, refusal, saved_at)
 				values ($1, $2, $3, 'old', 'gate', 'Late', '', now())`, r.ConversationID(), r.MessageID(), a.head); err != nil {
@@ -63,7 +62,6 @@ func TestWhatWasToldStays(t *testing.T) {
 			}
 			r.cancel(errStopped)
 		},
-		"with a stop": func(_ *fixture, r *Reply, _ *assignment, _ *gate) { r.cancel(errStopped) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,35 +103,6 @@ func TestWhatWasToldStays(t *testing.T) {
 				t.Errorf("left are %+v", left)
 			}
 		})
-	}
-}
-
-// A server that learns from a save that it lost its reply ends the call of its
-// model, and its readers hear what was told.
-func TestWokenServerStopsItsModel(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, byHand("a"), g)
-	id, head := f.conversation(t)
-	r := f.running(t, g, Request{ConversationID: id, HeadID: head}, "A wood")
-	b := serveOn(t, f.pool, byHand("b"), newGate())
-	w, start := watch{}, time.Now()
-	b.sweep(t, w, start)
-	b.sweep(t, w, start.Add(2*time.Minute))
-	g.pieces <- " that is cut"
-	if f.save(r, &assignment{place: r.place, active: head}) {
-		t.Error("a lost reply was saved")
-	}
-	h := hear(t, r) // which ends though the gate stays
-	if h.end.Status != StatusStopped || h.end.FinishReason != FinishInterrupted || textOf(t, h.end.Message) != "A wood" || h.last != LastEventID {
-		t.Errorf("%+v", h.end)
-	}
-	if m, err := f.store.Message(t.Context(), id, r.MessageID()); err != nil || textOf(t, &m) != "A wood" {
-		t.Errorf("stored is %s, %v", m.Body, err)
-	}
-	again, err := f.Find(t.Context(), id, r.MessageID())
-	if err != nil || hear(t, again).content.String() != "" {
-		t.Errorf("the server keeps what it told nobody else: %v", err)
 	}
 }
 
@@ -210,42 +179,6 @@ func TestEventsOnAnotherServer(t *testing.T) {
 	mine := hear(t, r)
 	if mine.content.String() != "A wood that is cut." || mine.end.Message.ID != h.end.Message.ID {
 		t.Errorf("its own server tells %q", mine.content.String())
-	}
-}
-
-// A reader that had the last events on another server gets the end all the same,
-// and one that hadn't loses nothing.
-func TestEndOfAnotherServersReply(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, byHand("a"), g)
-	b := serveOn(t, f.pool, quickly("b"), newGate())
-	id, head := f.conversation(t)
-	r := f.running(t, g, Request{ConversationID: id, HeadID: head}, "A")
-	there, err := b.Find(t.Context(), id, r.MessageID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if events, err := there.Next(patient(t), 0); err != nil || len(events) == 0 {
-		t.Fatal(events, err)
-	}
-	last := 0
-	for _, piece := range []string{" wood", " that", " is cut."} { // read here, and not saved
-		g.pieces <- piece
-		events, err := r.Next(patient(t), max(last, 2))
-		if err != nil {
-			t.Fatal(err)
-		}
-		last = events[len(events)-1].ID
-	}
-	close(g.pieces)
-	end(t, r)
-	h := hear(t, there)
-	if h.content.String() != "A wood that is cut." || h.last != LastEventID {
-		t.Errorf("another server tells %q up to %d", h.content.String(), h.last)
-	}
-	if events, err := there.Next(patient(t), last); err != nil || len(events) != 1 || events[0].End == nil || textOf(t, events[0].End.Message) != "A wood that is cut." {
-		t.Errorf("a reader with event %d gets %+v, %v", last, events, err)
 	}
 }
 
@@ -352,64 +285,6 @@ func TestOneIDOnTwoServers(t *testing.T) {
 	one, two := a.ask(t, Request{ConversationID: id, HeadID: head}), b.ask(t, Request{ConversationID: id, HeadID: head})
 	if m, n := end(t, one), end(t, two); m.Status != StatusFailed || n.Status != StatusFailed { // the gate says nothing more
 		t.Errorf("%+v %+v", m, n)
-	}
-}
-
-// TestJoinedReplyIsElsewhere holds that a request is given the reply of its id that
-// another server has, where it joined one of its own server that came too late.
-func TestJoinedReplyIsElsewhere(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	a := serve(t, byHand("a"), g)
-	b := serveOn(t, a.pool, byHand("b"), newGate())
-	id, head := a.conversation(t)
-	req := Request{ConversationID: id, ID: uuid.New(), HeadID: head, Messages: spoken("user", "Why?")}
-	theirs := a.ask(t, req)
-	late := b.newReply(t.Context(), req)
-	if there, err := b.hub.begin(late); there != nil || err != nil {
-		t.Fatal(there, err)
-	}
-	late.refused = tree.ErrReplyLost // as abort does
-	close(late.prepared)
-	r, started, err := b.Start(patient(t), req)
-	if err != nil || started || r.MessageID() != req.ID || r == late {
-		t.Fatalf("%+v, %v, %v", r, started, err)
-	}
-	b.hub.end(late, "", false, func() { late.cancel(nil); close(late.ended) })
-	g.pieces <- "Because."
-	close(g.pieces)
-	for _, r := range []*Reply{theirs, r} {
-		if e := end(t, r); textOf(t, e.Message) != "Because." {
-			t.Errorf("%+v", e)
-		}
-	}
-}
-
-// A reply of an id that ended with nothing stored is tried anew, on any server.
-func TestNewTryOnAnotherServer(t *testing.T) {
-	t.Parallel()
-	a := serve(t, quickly("a"), scripted{"m", func(llm.Request, func(llm.Delta) error) (llm.Response, error) {
-		return llm.Response{}, &llm.Error{Kind: llm.ErrUnavailable, Model: "m"}
-	}})
-	g := newGate()
-	close(g.pieces)
-	b := serveOn(t, a.pool, quickly("b"), scripted{"m", func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
-		return llmtest.Response("Yes."), each(llm.Delta{Content: "Yes."})
-	}})
-	id, head := a.conversation(t)
-	req := Request{ConversationID: id, ID: uuid.New(), HeadID: head}
-	if e := end(t, a.ask(t, req)); e.Status != StatusFailed {
-		t.Fatalf("%+v", e)
-	}
-	there, err := b.Find(t.Context(), id, req.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if e := end(t, there); e.Status != StatusFailed || fault.Of(e.Err).Code != "model_unavailable" {
-		t.Errorf("another server tells %+v", e)
-	}
-	if e := end(t, b.ask(t, req)); e.Status != StatusCompleted || textOf(t, e.Message) != "Yes." {
-		t.Errorf("%+v", e)
 	}
 }
 

@@ -38,7 +38,6 @@ func TestRefusedRequests(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
 	id, user := f.conversation(t)
-	system := f.say(t, id, uuid.Nil, "system", "Be brief.")
 	answer := f.say(t, id, user, "assistant", "A wood.")
 	calls := f.add(t, id, user, twoCalls)
 	one := f.add(t, id, calls, result("call_1"))
@@ -55,21 +54,15 @@ func TestRefusedRequests(t *testing.T) {
 		detail      []string
 	}{
 		"assistant head":           {Request{HeadID: answer}, fault.Invalid, "head_not_answerable", "head_id", []string{"an assistant message"}},
-		"system head":              {Request{HeadID: system}, fault.Invalid, "head_not_answerable", "head_id", []string{"a system message"}},
-		"calls":                    {Request{HeadID: calls}, fault.Invalid, "head_not_answerable", "head_id", nil},
 		"open calls":               {Request{HeadID: one}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_2"`}},
 		"message that leaves open": {Request{HeadID: calls, Messages: bodies(result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
 		"message of an assistant":  {Request{HeadID: user, Messages: spoken("assistant", "A wood.")}, fault.Invalid, "head_not_answerable", "message.role", []string{"role assistant"}},
-		"message of the system":    {Request{HeadID: user, Messages: spoken("system", "Be long.")}, fault.Invalid, "head_not_answerable", "message.role", nil},
 		"message of nobody":        {Request{HeadID: user, Messages: spoken("human", "Hm?")}, fault.Invalid, "invalid_role", "message.role", nil},
-		"blank message":            {Request{HeadID: user, Messages: spoken("user", " ")}, fault.Invalid, "empty_content", "message.content", nil},
 		"result of no call":        {Request{HeadID: user, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
-		"result again":             {Request{HeadID: one, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_answered", "message.tool_call_id", nil},
 		"result as a root":         {Request{HeadID: user, ParentID: &root, Messages: bodies(result("call_1"))}, fault.Invalid, "tool_call_not_found", "message.tool_call_id", nil},
 		"messages that leave open": {Request{HeadID: root, ParentID: &root, Messages: bodies(`{"role":"user","content":"Hm?"}`, twoCalls, result("call_2"))}, fault.Invalid, "open_tool_calls", "head_id", []string{`"call_1"`}},
 		"messages of an assistant": {Request{HeadID: user, Messages: bodies(`{"role":"user","content":"Hm?"}`, `{"role":"assistant","content":"A wood."}`)}, fault.Invalid, "head_not_answerable", "messages[1].role", nil},
 		"results again":            {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"), result("call_1"))}, fault.Invalid, "tool_call_answered", "messages[2].tool_call_id", nil},
-		"results and a user's":     {Request{HeadID: calls, Messages: bodies(result("call_1"), `{"role":"user","content":""}`)}, fault.Invalid, "empty_content", "messages[1].content", nil},
 		"absent parent of several": {Request{HeadID: uuid.New(), Messages: bodies(result("x"), `{"role":"user","content":"Hm?"}`)}, fault.NotFound, "parent_not_found", "head_id", nil},
 		"too many messages":        {Request{HeadID: user, Messages: make([]tree.NewMessage, tree.MaxChain+1)}, fault.TooLarge, "chain_too_long", "messages", nil},
 		"blank instructions":       {Request{HeadID: user, Instructions: " \n"}, fault.Invalid, "empty_content", "instructions", nil},
@@ -111,35 +104,6 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// A round of tool calls: the model calls, the client appends the results and
-// asks again, with the last of them in the request or by its id.
-func TestToolRound(t *testing.T) {
-	t.Parallel()
-	server := llmtest.NewServer(t,
-		llmtest.CallTools(llmtest.ToolCall{ID: "call_1", Name: "f", Arguments: "{}"}, llmtest.ToolCall{ID: "call_2", Name: "f", Arguments: "[]"}),
-		llmtest.Answer("Hazel."), llmtest.Answer("Ash."))
-	f := serve(t, nil, openAI(t, server))
-	id, head := f.conversation(t)
-	tools := json.RawMessage(`[{"type":"function","function":{"name":"f"}}]`)
-	calls := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Extra: map[string]json.RawMessage{"tools": tools}}))
-	if calls.FinishReason != "tool_calls" {
-		t.Fatalf("%+v", calls)
-	}
-	first := f.add(t, id, calls.Message.ID, result("call_1"))
-	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: first, Messages: bodies(result("call_2"))}))
-	if textOf(t, e.Message) != "Hazel." {
-		t.Errorf("%+v", e)
-	}
-	e = end(t, f.ask(t, Request{ConversationID: id, HeadID: e.Message.ParentID}))
-	if textOf(t, e.Message) != "Ash." || e.Message.Siblings.Index != 2 {
-		t.Errorf("%+v", e)
-	}
-	requests := server.Requests()
-	if !strings.Contains(string(requests[0].Body), `"tools":`+string(tools)) || len(requests[1].Messages) != 4 || string(requests[1].Body) != string(requests[2].Body) {
-		t.Errorf("the model was asked %s\n%s", requests[0].Body, requests[1].Body)
-	}
-}
-
 // long makes a branch of many tokens.
 func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 	t.Helper()
@@ -174,7 +138,6 @@ func TestBranchOverItsWindow(t *testing.T) {
 		"fits after the digest":    {summarize.Config{}, time.Minute, true},
 		"the summarizer fails":     {summarize.Config{Settings: withoutDigest()}, time.Minute, false},
 		"the summarizer hangs":     {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: time.Minute}}}, Settings: withoutDigest()}, 50 * time.Millisecond, false},
-		"there is no time at all":  {summarize.Config{}, time.Nanosecond, false},
 		"the digest takes over it": {summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: hanging, Window: 100_000, Timeout: 50 * time.Millisecond}}}}, time.Minute, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,28 +187,6 @@ func TestWindow(t *testing.T) {
 		if u := h.started.Context.Usage; u.MaxContextTokens != test.window || u.ReservedTokens != test.reserved || h.started.Model != test.model {
 			t.Errorf("%+v: %+v", test, u)
 		}
-	}
-}
-
-func TestModelErrors(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, kind := range []error{
-		llm.ErrInvalid, llm.ErrAuth, llm.ErrRateLimited, llm.ErrUnavailable, llm.ErrTimeout, llm.ErrBadResponse, llm.ErrPromptTooLong, llm.ErrAnswerTooLong,
-	} {
-		err := modelError(&llm.Error{Kind: kind, Model: "m", Detail: "the detail"})
-		var own *fault.Error
-		if !errors.As(err, &own) || own.Kind != kindOf(own.Code) || !errors.Is(err, kind) || seen[own.Code] || !strings.Contains(own.Detail, "the detail. ") {
-			t.Errorf("%v: %v", kind, err)
-			continue
-		}
-		seen[own.Code] = true
-		if kind, code := knownFault(own.Code); code != own.Code || kind != own.Kind {
-			t.Errorf("%s is not known", own.Code)
-		}
-	}
-	if bug := errors.New("a bug"); modelError(bug) != bug || codeOf(bug) != "internal_error" {
-		t.Error("a bug is shown")
 	}
 }
 

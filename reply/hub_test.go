@@ -2,7 +2,6 @@ package reply
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -28,21 +27,14 @@ func TestCaps(t *testing.T) {
 
 	theirs := &fixture{Service: f.ForTenant("other"), store: f.store.ForTenant("other"), pool: f.pool}
 	their, theirHead := theirs.conversation(t)
-	last := theirs.ask(t, Request{ConversationID: their, HeadID: theirHead})
+	theirs.ask(t, Request{ConversationID: their, HeadID: theirHead})
 	_, _, err = theirs.Start(t.Context(), Request{ConversationID: their, HeadID: theirHead})
 	wantError(t, err, fault.TooMany, "too_many_replies", "The server's 3 replies")
-	if _, err := theirs.Find(t.Context(), id, first.MessageID()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("a reply of another tenant's: %v", err)
-	}
-	if _, err := f.Find(t.Context(), their, last.MessageID()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("a reply of another tenant's: %v", err)
-	}
-
 	if _, err := f.Stop(patient(t), id, first.MessageID()); err != nil {
 		t.Fatal(err)
 	}
 	// There is room as soon as its end is told.
-	for range 50 {
+	for range 10 {
 		r := f.ask(t, req)
 		if _, err := f.Stop(patient(t), id, r.MessageID()); err != nil {
 			t.Fatal(err)

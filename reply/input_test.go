@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -73,30 +72,6 @@ func TestSeveralMessages(t *testing.T) {
 		Messages: bodies(`{"role":"system","content":"Be brief."}`, `{"role":"user","content":"What is an ash?"}`)}))
 	if h.end.Status != StatusCompleted || len(last.Messages) != 2 || f.activeHead(t, id) != req.ID {
 		t.Errorf("%+v: %s", h.end, last.Messages)
-	}
-}
-
-// Messages that were stored by a try that came no further are not stored again.
-func TestSeveralMessagesAfterACrash(t *testing.T) {
-	t.Parallel()
-	var last llm.Request
-	f := serve(t, nil, asked(&last))
-	id, user := f.conversation(t)
-	calls := f.add(t, id, user, twoCalls)
-	req := Request{ConversationID: id, HeadID: calls, ID: uuid.New(), Messages: bodies(result("call_2"), result("call_1"))}
-	chain := slices.Clone(req.Messages)
-	for i := range chain {
-		chain[i].ID = messageID(req.ID, i)
-	}
-	if _, _, err := f.store.AppendChain(t.Context(), id, calls, chain); err != nil {
-		t.Fatal(err)
-	}
-	before := f.messages(t)
-	if e := end(t, f.ask(t, req)); e.Status != StatusCompleted || e.Message.ParentID != chain[1].ID {
-		t.Errorf("%+v", e)
-	}
-	if n := f.messages(t); n != before+1 {
-		t.Errorf("%d messages are stored, want %d", n, before+1)
 	}
 }
 

@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -48,73 +47,10 @@ func (s scripted) Stream(_ context.Context, req llm.Request, each func(llm.Delta
 	return s.do(req, each)
 }
 
-func TestReasoningIsStreamedAndStored(t *testing.T) {
-	t.Parallel()
-	f := serve(t, nil, thinker("m", llm.Delta{Reasoning: "They "}, llm.Delta{Reasoning: "greet."}, llm.Delta{Content: "Hel"}, llm.Delta{Content: "lo."}))
-	id, head := f.conversation(t)
-	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-	if h.reasoning.String() != "They greet." || h.content.String() != "Hello." || h.end.Message.Reasoning != "They greet." {
-		t.Errorf("heard %q and %q, stored %+v", h.reasoning.String(), h.content.String(), h.end.Message)
-	}
-	if strings.Contains(string(h.end.Message.Body), "greet") || h.end.Usage.ReasoningTokens != 7 {
-		t.Errorf("body %s, usage %+v", h.end.Message.Body, h.end.Usage)
-	}
-	m, err := f.store.Message(t.Context(), id, h.end.Message.ID)
-	if err != nil || m.Reasoning != "They greet." {
-		t.Errorf("%+v, %v", m, err)
-	}
-}
-
-// A reader that comes late gets reasoning and answer as two events, whose ids have
-// no gap.
-func TestReasoningHasEventsOfItsOwn(t *testing.T) {
-	t.Parallel()
-	word := rapid.SampledFrom([]string{"", "a", "bc", "ä"})
-	rapid.Check(t, func(t *rapid.T) {
-		l := newEvents()
-		l.change(func() { l.started = &Started{Model: "m"} })
-		var reasoning, content string
-		var got []Event
-		for i, n := 0, rapid.IntRange(0, 30).Draw(t, "pieces"); i < n; i++ {
-			d := llm.Delta{Reasoning: word.Draw(t, "reasoning"), Content: word.Draw(t, "content")}
-			reasoning, content = reasoning+d.Reasoning, content+d.Content
-			if err := l.add(d); err != nil {
-				t.Fatal(err)
-			}
-			if rapid.Bool().Draw(t, "read") {
-				l.mu.Lock()
-				got = append(got, l.after(len(got))...)
-				l.mu.Unlock()
-			}
-		}
-		l.change(func() { l.end = &End{} })
-		got = append(got, l.after(len(got))...)
-		for i, e := range got {
-			if e.ID != i+1 {
-				t.Fatalf("event %d has the id %d", i, e.ID)
-			}
-			if d := e.Delta; d != nil {
-				if d.Reasoning != "" && d.Content != "" || d.Reasoning == "" && d.Content == "" {
-					t.Fatalf("event %+v", d)
-				}
-				var ok bool
-				if reasoning, ok = strings.CutPrefix(reasoning, d.Reasoning); !ok {
-					t.Fatalf("%q comes where %q is left", d.Reasoning, reasoning)
-				}
-				if content, ok = strings.CutPrefix(content, d.Content); !ok {
-					t.Fatalf("%q comes where %q is left", d.Content, content)
-				}
-			}
-		}
-		if reasoning != "" || content != "" || got[len(got)-1].End == nil {
-			t.Fatalf("%q and %q are left", reasoning, content)
-		}
-	})
-}
-
 // Reasoning over the limit, or with what the store refuses, never costs the answer.
 func TestReasoningNeverCostsTheAnswer(t *testing.T) {
 	t.Parallel()
+	pool := dbtest.New(t)
 	for name, pieces := range map[string][]string{
 		"too long":         slices.Repeat([]string{strings.Repeat("ä", 10_001)}, 40),
 		"too long at once": {strings.Repeat("ä", tree.MaxReasoning)},
@@ -124,10 +60,11 @@ func TestReasoningNeverCostsTheAnswer(t *testing.T) {
 		for _, p := range pieces {
 			deltas = append(deltas, llm.Delta{Reasoning: p})
 		}
-		f := serve(t, nil, thinker("m", append(deltas, llm.Delta{Content: "Hello."})...))
+		f := serveOn(t, pool, nil, thinker("m", append(deltas, llm.Delta{Content: "Hello."})...))
 		id, head := f.conversation(t)
 		h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-		if h.end.Status != StatusCompleted || textOf(t, h.end.Message) != "Hello." || h.reasoning.String() != h.end.Message.Reasoning {
+		if h.end.Status != StatusCompleted || textOf(t, h.end.Message) != "Hello." || h.end.Usage.ReasoningTokens != 7 ||
+			h.reasoning.String() != h.end.Message.Reasoning || strings.Contains(string(h.end.Message.Body), "reasoning") {
 			t.Fatalf("%s: %+v", name, h.end)
 		}
 		if name == "unsound" {
@@ -288,21 +225,4 @@ func TestReasoningStaysInTheWindow(t *testing.T) {
 	if u := h.started.Context.Usage; u.ContextTokens < 1350 || u.ContextTokens > u.AvailableTokens {
 		t.Errorf("%+v", u)
 	}
-}
-
-// Members stay as they are, byte for byte, and one is added behind them.
-func TestWithMember(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.String().Draw(t, "text")
-		const was = ` {"role" : "assistant","content":"}<" } `
-		got := string(withMember(json.RawMessage(was), "reasoning_content", text))
-		var m map[string]string
-		if err := json.Unmarshal([]byte(got), &m); err != nil || m["content"] != "}<" || m["reasoning_content"] != strings.ToValidUTF8(text, "\uFFFD") || len(m) != 3 {
-			t.Fatalf("%s: %v", got, err)
-		}
-		if !strings.HasPrefix(got, strings.TrimSuffix(was, "} ")) || !strings.HasSuffix(got, "} ") {
-			t.Fatalf("%s", got)
-		}
-	})
 }

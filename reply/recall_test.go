@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -256,15 +257,6 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 			t.Errorf("%d nodes", n)
 		}
 	})
-	t.Run("the offline model calls nothing", func(t *testing.T) {
-		t.Parallel()
-		f := serve(t, nil, llm.Instrument(llm.Offline(0), llm.Instruments{}))
-		id, head := f.folded(t, withRecall)
-		a, err := f.prepare(t.Context(), f.newReply(t.Context(), Request{}), Request{ConversationID: id, HeadID: head, Recall: &yes}, f.cfg.Models[0])
-		if err != nil || a.recalls || strings.Contains(string(a.context.Messages[0]), "can be searched") {
-			t.Errorf("%v, %+v", err, a)
-		}
-	})
 	t.Run("a history of the client's", func(t *testing.T) {
 		t.Parallel()
 		m := &llmtest.Model{}
@@ -350,17 +342,56 @@ func TestRecallRoundsAreBounded(t *testing.T) {
 			checkCalls(t, last.Messages)
 		})
 	}
-	t.Run("calls it without being given it", func(t *testing.T) {
+}
+
+// What is wrong with a call, its result says.
+func TestRecallCallsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	many := make([]llmtest.ToolCall, 10)
+	for i := range many {
+		many[i] = recalls(fmt.Sprintf("m%d", i), "gate")
+	}
+	for name, test := range map[string]struct {
+		calls []llmtest.ToolCall
+		want  string // in the last result
+	}{
+		"no JSON":         {[]llmtest.ToolCall{{ID: "a", Name: "recall", Arguments: `{"query":`}}, recallUsage},
+		"no query":        {[]llmtest.ToolCall{{ID: "a", Name: "recall", Arguments: `{"limit":3}`}}, "no query"},
+		"no words":        {[]llmtest.ToolCall{recalls("a", "…")}, "Say in words"},
+		"a limit of 0":    {[]llmtest.ToolCall{{ID: "a", Name: "recall", Arguments: `{"query":"gate","limit":0}`}}, "1 to 20"},
+		"too large":       {[]llmtest.ToolCall{recalls("a", strings.Repeat("gate ", 20_000))}, "fewer words"},
+		"nothing found":   {[]llmtest.ToolCall{recalls("a", "zeppelin")}, "Nothing was found"},
+		"one of two":      {[]llmtest.ToolCall{{ID: "a", Name: "recall", Arguments: `{}`}, recalls("b", "orchard gate")}, "wombat-42"},
+		"too many calls":  {many, "at once are the most"},
+		"further members": {[]llmtest.ToolCall{{ID: "a", Name: "recall", Arguments: `{"query":"orchard gate","limit":1.0,"why":"so"}`}}, "wombat-42"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := scripting(llmtest.ResponseCalling(test.calls...), llmtest.Response("Well."))
+			f := serveOn(t, pool, nil, m)
+			id, head := f.folded(t, withRecall)
+			e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+			if e.Status != StatusCompleted || e.Recalled != 1+len(test.calls) {
+				t.Fatalf("%+v", e)
+			}
+			asked := m.Requests()[1].Messages
+			checkCalls(t, asked)
+			if got := chat.Read(asked[len(asked)-1]).Text(); !strings.Contains(got, test.want) {
+				t.Errorf("the result is %s", got)
+			}
+		})
+	}
+	t.Run("nothing is folded", func(t *testing.T) {
 		t.Parallel()
-		m := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
-			return llmtest.ResponseCalling(recalls("c", "gate")), nil
-		}}
-		f := serve(t, nil, m)
-		id, head := f.folded(t, withRecall)
-		h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-		wantError(t, h.end.Err, fault.Model, "model_bad_response")
-		if h.end.Message != nil || len(h.calls) != 0 || len(m.Requests()) != 6 || f.activeHead(t, id) != head {
-			t.Errorf("%+v", h.end)
+		m := scripting(llmtest.ResponseCalling(recalls("a", "coppice")), llmtest.Response("Well."))
+		f := serveOn(t, pool, nil, m)
+		id, head := f.conversation(t)
+		yes := true
+		e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Recall: &yes}))
+		asked := m.Requests()[1].Messages
+		if got := chat.Read(asked[len(asked)-1]).Text(); e.Status != StatusCompleted || !strings.Contains(got, "No earlier message is hidden") {
+			t.Errorf("%+v, %s", e, got)
 		}
 	})
 }

@@ -55,21 +55,6 @@ func (f *fixture) midway(t testing.TB, g *recallingGate) (id, head uuid.UUID, r 
 	return id, head, r, steps
 }
 
-func TestStopBetweenCallsOfRecall(t *testing.T) {
-	t.Parallel()
-	g := newRecallingGate()
-	f := serve(t, byHand("a"), g)
-	id, head, r, steps := f.midway(t, g)
-	e, err := f.Stop(patient(t), id, r.MessageID())
-	if err != nil || e.Status != StatusStopped || textOf(t, e.Message) != "Let me look.\n\nIt is " || e.Message.ParentID != steps[1].ID || e.HeadID != head {
-		t.Fatalf("%+v, %v", e, err)
-	}
-	checkCalls(t, contextOf(t, f, id, e.Message.ID, true))
-	if f.activeHead(t, id) != r.MessageID() {
-		t.Error("the stopped answer is not the active head")
-	}
-}
-
 // A server that is killed after a call of recall leaves a valid branch. What came
 // of the answer is stored below the call's result, and the request's id leads to it.
 func TestKilledBetweenCallsOfRecall(t *testing.T) {
@@ -113,47 +98,6 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 	}
 }
 
-// A reader that followed from before the first call hears of the call, too.
-func TestFollowedFromBeforeACallOfRecall(t *testing.T) {
-	t.Parallel()
-	asked, gate := make(chan struct{}), make(chan struct{})
-	calls := 0
-	f := serve(t, byHand("a"), &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
-		if calls++; calls == 1 {
-			close(asked)
-			<-gate
-			return llmtest.ResponseCalling(recalls("c1", "orchard gate")), nil
-		}
-		return llmtest.Response("wombat-42"), nil
-	}})
-	id, head := f.folded(t, withRecall)
-	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	<-asked
-	if _, err := r.Next(patient(t), 0); err != nil { // that it began
-		t.Fatal(err)
-	}
-	f.save(r, &assignment{place: r.place, active: head})
-	b := serveOn(t, f.pool, func(c *Config) { c.ServerID = "b" }, newGate())
-	followed, err := b.Find(t.Context(), id, r.MessageID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &heard{}
-	events, err := followed.Next(patient(t), 0)
-	if err == nil {
-		err = h.take(events)
-	}
-	if err != nil || h.started == nil {
-		t.Fatalf("%+v, %v", events, err)
-	}
-	close(gate)
-	end(t, r)
-	h = hear(t, followed)
-	if len(h.steps) != 2 || h.content.String() != "wombat-42" || h.end.Recalled != 2 {
-		t.Errorf("%+v", h)
-	}
-}
-
 // What the tree refuses doesn't cost the answer: the model is asked once more,
 // without the function.
 func TestCallsOfRecallThatCannotBeStored(t *testing.T) {
@@ -164,7 +108,6 @@ func TestCallsOfRecallThatCannotBeStored(t *testing.T) {
 		limit int // of messages
 	}{
 		"an id twice":                 {twice, 0},
-		"no room but for the answer":  {twice[:1], 14},
 		"no room for the answer then": {twice[:1], 15},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,22 +207,6 @@ func TestRecallFindsNoResultsOfItsOwn(t *testing.T) {
 	}
 }
 
-// A model that wants its reasoning back gets it with its call.
-func TestRecallGoesOnFromTheReasoning(t *testing.T) {
-	t.Parallel()
-	first := llmtest.ResponseCalling(recalls("c1", "gate"))
-	first.Reasoning = "Where was it?"
-	m := scripting(first, llmtest.Response("There."))
-	f := serve(t, func(c *Config) { c.WantsReasoning = func(string) bool { return true } }, m)
-	id, head := f.folded(t, withRecall)
-	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-	asked := m.Requests()[1].Messages
-	call := asked[len(asked)-2]
-	if !strings.Contains(string(call), `"reasoning_content":"Where was it?"`) || e.Message.Reasoning != "Where was it?" {
-		t.Errorf("%s, %+v", call, e.Message)
-	}
-}
-
 // A provider that fails after a call of recall loses nothing that came.
 func TestModelThatFailsAfterACallOfRecall(t *testing.T) {
 	t.Parallel()
@@ -297,6 +224,22 @@ func TestModelThatFailsAfterACallOfRecall(t *testing.T) {
 		t.Fatalf("%+v", e)
 	}
 	checkCalls(t, contextOf(t, f, id, e.Message.ID, true))
+}
+
+// A model that wants its reasoning back gets it with its call.
+func TestRecallGoesOnFromTheReasoning(t *testing.T) {
+	t.Parallel()
+	first := llmtest.ResponseCalling(recalls("c1", "gate"))
+	first.Reasoning = "Where was it?"
+	m := scripting(first, llmtest.Response("There."))
+	f := serve(t, func(c *Config) { c.WantsReasoning = func(string) bool { return true } }, m)
+	id, head := f.folded(t, withRecall)
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	asked := m.Requests()[1].Messages
+	call := asked[len(asked)-2]
+	if !strings.Contains(string(call), `"reasoning_content":"Where was it?"`) || e.Message.Reasoning != "Where was it?" {
+		t.Errorf("%s, %+v", call, e.Message)
+	}
 }
 
 // Another server tells of a call of recall with the same events as the reply's own,
@@ -349,26 +292,5 @@ func TestStepsOnAnotherServer(t *testing.T) {
 	}
 	if left := f.checkpoints(t); len(left) != 0 {
 		t.Errorf("left are %+v", left)
-	}
-}
-
-// A server that lost its reply stores no answer below its calls of recall.
-func TestLostAfterACallOfRecall(t *testing.T) {
-	t.Parallel()
-	g := newRecallingGate()
-	f := serve(t, byHand("a"), g)
-	_, head, r, steps := f.midway(t, g)
-	if !f.save(r, &assignment{place: r.place, active: head}) {
-		t.Fatal("nothing was saved")
-	}
-	b := serveOn(t, f.pool, byHand("b"), newGate())
-	w, start := watch{}, time.Now()
-	b.sweep(t, w, start)
-	b.sweep(t, w, start.Add(2*time.Minute))
-	g.pieces <- "wombat-42."
-	close(g.pieces)
-	e := end(t, r)
-	if e.Status != StatusStopped || e.FinishReason != FinishInterrupted || textOf(t, e.Message) != "Let me look.\n\nIt is " || e.Message.ParentID != steps[1].ID || e.HeadID != head {
-		t.Errorf("%+v", e)
 	}
 }

@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -12,7 +11,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
 // The same id again joins the reply that runs, and later gives its answer.
@@ -115,48 +115,52 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// A refused request of an id refuses those that wait with it, and leaves the id
-// free.
-func TestRefusedTogether(t *testing.T) {
+// A reply that ended with nothing stored is tried anew with the message that it
+// brought, though that message is the active head by then.
+func TestNewTryOfAMessageUnderTheActiveHead(t *testing.T) {
 	t.Parallel()
-	f := serve(t, nil)
-	id, head := f.conversation(t)
-	answer := f.say(t, id, head, "assistant", "A wood.")
-	req := Request{ConversationID: id, HeadID: answer, ID: uuid.New()}
-	var all sync.WaitGroup
-	for range 10 {
-		all.Go(func() {
-			_, _, err := f.Start(t.Context(), req)
-			wantError(t, err, fault.Invalid, "head_not_answerable")
+	for name, messages := range map[string]int{"one": 1, "two": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			down := true
+			f := serve(t, nil, scripted{"m", func(_ llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+				if down {
+					return llm.Response{}, &llm.Error{Kind: llm.ErrUnavailable, Model: "m"}
+				}
+				return llmtest.Response("Yes."), each(llm.Delta{Content: "Yes."})
+			}})
+			id, head := f.conversation(t)
+			req := Request{ConversationID: id, ID: uuid.New()}
+			for range messages {
+				req.Messages = append(req.Messages, spoken("user", "And pollarding?")...)
+			}
+			if e := end(t, f.ask(t, req)); e.Status != StatusFailed || e.Message != nil {
+				t.Fatalf("%+v", e)
+			}
+			before := f.messages(t)
+			down = false
+			e := end(t, f.ask(t, req))
+			if e.Status != StatusCompleted || textOf(t, e.Message) != "Yes." {
+				t.Fatalf("%+v", e)
+			}
+			if n := f.messages(t) - before; n != 1 {
+				t.Errorf("%d messages were added, want the answer", n)
+			}
+			sent, err := f.store.Message(t.Context(), id, e.Message.ParentID)
+			for range messages - 1 {
+				if err == nil {
+					sent, err = f.store.Message(t.Context(), id, sent.ParentID)
+				}
+			}
+			if err != nil || sent.ParentID != head || f.activeHead(t, id) != e.Message.ID {
+				t.Errorf("%+v, %v", sent, err)
+			}
+			req.Messages = spoken("user", "Something else")
+			req.ID = uuid.New()
+			req.Messages[0].ID = e.Message.ParentID
+			if _, _, err := f.Start(t.Context(), req); err == nil {
+				t.Error("another message of a taken id is accepted")
+			}
 		})
-	}
-	all.Wait()
-	req.HeadID = head
-	if e := end(t, f.ask(t, req)); e.Status != StatusCompleted {
-		t.Errorf("%+v", e)
-	}
-}
-
-// A database that fails while a full conversation is looked at is not taken for
-// the limit, which a client would believe.
-func TestNoRoomIsNotTheDatabasesError(t *testing.T) {
-	t.Parallel()
-	f := serve(t, nil)
-	store := tree.New(f.pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 1}))
-	id, _ := f.conversation(t)
-	c, err := store.Conversation(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	message := spoken("user", "x")
-	message[0].ID = uuid.New()
-	full := &Service{shared: f.shared, store: store, contexts: f.contexts}
-	if err := full.checkRoom(gone, c, Request{Messages: message}); !errors.Is(err, context.Canceled) || errors.Is(err, fault.Full) {
-		t.Error(err)
-	}
-	if err := full.checkRoom(t.Context(), c, Request{Messages: message}); !errors.Is(err, fault.Full) {
-		t.Error(err)
 	}
 }

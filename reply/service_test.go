@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -87,24 +87,6 @@ func TestConversationOffline(t *testing.T) {
 	more := end(t, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "And then?")}))
 	if more.Message.Depth != 3 {
 		t.Errorf("%+v", more.Message)
-	}
-}
-
-// Two requests for one head at once make two siblings.
-func TestSiblingsAtOnce(t *testing.T) {
-	t.Parallel()
-	var both sync.WaitGroup
-	both.Add(2)
-	f := serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
-		both.Done()
-		both.Wait()
-		return llmtest.Response("Yes."), nil
-	}})
-	id, head := f.conversation(t)
-	a, b := f.ask(t, Request{ConversationID: id, HeadID: head}), f.ask(t, Request{ConversationID: id, HeadID: head})
-	x, y := end(t, a).Message, end(t, b).Message
-	if x.ParentID != head || y.ParentID != head || x.Siblings.Index+y.Siblings.Index != 3 || x.ID == y.ID {
-		t.Errorf("%+v\n%+v", x, y)
 	}
 }
 
@@ -233,35 +215,6 @@ func TestPruned(t *testing.T) {
 	wantError(t, err, fault.NotFound, "reply_not_found")
 }
 
-// Who switches to another branch while an answer comes stays there.
-func TestActiveHead(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, nil, g)
-	id, head := f.conversation(t)
-	other := f.say(t, id, uuid.Nil, "user", "Other")
-	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	<-g.asked
-	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: head}); err != nil {
-		t.Fatal(err)
-	}
-	g.pieces <- "x"
-	close(g.pieces)
-	end(t, r)
-	if got := f.activeHead(t, id); got != head {
-		t.Errorf("the active head is %s, want %s", got, head)
-	}
-	f = serveOn(t, f.pool, nil)
-	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: other, Messages: spoken("user", "Quietly"), KeepHead: true}))
-	if got := f.activeHead(t, id); got != head || e.Message == nil {
-		t.Errorf("the active head is %s, want %s", got, head)
-	}
-	end(t, f.ask(t, Request{ConversationID: id, HeadID: other, KeepHead: true}))
-	if got := f.activeHead(t, id); got != head {
-		t.Errorf("the active head is %s, want %s", got, head)
-	}
-}
-
 // TestHeadAtEnd holds that turns which run at a time begin at the same head, also
 // where there is none yet, and that the one that ends first moves it.
 func TestHeadAtEnd(t *testing.T) {
@@ -367,5 +320,53 @@ func TestNewRefuses(t *testing.T) {
 	}
 	if got := fmt.Sprint(f.Models()); got != "[offline]" {
 		t.Error(got)
+	}
+}
+
+// Stored is called once for an answer, when it is committed, and before anybody is
+// told of its end: a server notes then how far the database's log is, and reads of
+// whoever saw the end wait for that.
+func TestStoredIsCalledBeforeTheEnd(t *testing.T) {
+	t.Parallel()
+	var f *fixture
+	called, goOn := make(chan int, 2), make(chan struct{})
+	f = serve(t, func(c *Config) {
+		c.Stored = func(_ context.Context, tenantID string, conversationID uuid.UUID) {
+			conversation, err := f.store.ForTenant(tenantID).Conversation(context.Background(), conversationID)
+			if err != nil {
+				t.Error(err)
+			}
+			called <- conversation.MessageCount()
+			<-goOn
+		}
+	}, llm.Offline(0))
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if _, err := r.Wait(patient(t)); err != nil {
+			t.Error(err)
+		}
+	}()
+	select {
+	case n := <-called:
+		if n != 2 {
+			t.Errorf("it was called when %d messages were stored", n)
+		}
+	case <-ended:
+		t.Error("the end is told before Stored was called")
+	case <-time.After(time.Minute):
+		t.Error("Stored is not called")
+	}
+	select {
+	case <-ended:
+		t.Error("the end is told while Stored runs")
+	default:
+	}
+	close(goOn)
+	<-ended
+	if len(called) > 0 {
+		t.Error("Stored is called twice")
 	}
 }

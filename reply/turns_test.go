@@ -2,7 +2,6 @@ package reply
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -80,50 +79,4 @@ func TestPreparedInTurns(t *testing.T) {
 	if h.most > atOnce {
 		t.Errorf("%d branches were read at a time, want %d", h.most, atOnce)
 	}
-}
-
-// A request whose message waits to be stored holds up no other request.
-func TestStoringTakesNoTurn(t *testing.T) {
-	t.Parallel()
-	model := newGate()
-	f, h, id, head := early(t, model)
-	if cap(f.turns) != DefaultMaxPreparing {
-		t.Fatalf("%d are prepared at a time", cap(f.turns))
-	}
-	f.turns = make(turns, 1)
-	var all []<-chan began
-	for range 3 {
-		all = append(all, f.begin(t.Context(), Request{ConversationID: id, HeadID: head, KeepHead: true, Messages: spoken("user", "Of what?")}))
-		select {
-		case <-h.waiting: // at its commit
-		case <-patient(t).Done():
-			t.Fatal("a request waits for the commit of another one")
-		}
-	}
-	close(h.release)
-	for _, one := range all {
-		if b := <-one; b.err != nil {
-			t.Error(b.err)
-		}
-	}
-}
-
-// Whoever waits too long for a turn takes none, and one that is left can be taken.
-func TestTurnsEnd(t *testing.T) {
-	t.Parallel()
-	turn := make(turns, 1)
-	leave, err := turn.take(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := turn.take(gone); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
-	leave()
-	if leave, err = turn.take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	leave()
 }

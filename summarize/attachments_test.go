@@ -7,17 +7,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Of attachments that are too much for one context the older ones are left out. A
-// file takes as much room as its text has: of a PDF that isn't the file's size.
+// Of attachments that are too much for one context the older ones are left out.
 func TestAttachmentsTakeRoom(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	file := func(name string, data []byte) tree.Attachment {
 		a, _, err := store.AddAttachment(t.Context(), name, data)
 		if err != nil {
@@ -26,7 +23,7 @@ func TestAttachmentsTakeRoom(t *testing.T) {
 		return a
 	}
 	oldest, text := file("oldest.txt", []byte("oak")), file("text.txt", bytes.Repeat([]byte("ash "), 100))
-	paper := file("paper.pdf", pdftest.Pages("hazel")) // over 600 bytes
+	paper := file("paper.txt", []byte("hazel"))
 	missing := tree.Attachment{Hash: [32]byte{1}, Name: "missing.txt"}
 	for _, test := range []struct {
 		room int
@@ -49,7 +46,7 @@ func TestAttachmentsTakeRoom(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			switch name := strings.TrimSuffix(strings.TrimSuffix(a.Name, ".txt"), ".pdf"); {
+			switch name := strings.TrimSuffix(a.Name, ".txt"); {
 			case strings.Contains(string(body), "missing]"):
 				shown[name] = name != "missing"
 			default:

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,7 +19,7 @@ import (
 // fits or doesn't.
 func TestContextOfWhatComesNext(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{})
 	rapid.Check(t, func(rt *rapid.T) {
 		id := conversation(t, store)

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -80,43 +76,6 @@ func TestBreaker(t *testing.T) {
 	}
 }
 
-// Whatever calls come to and however they overlap, a breaker lets calls through
-// after a minute at most, and none while it is open.
-func TestBreakerAlwaysOpensAgain(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		now := time.Now()
-		b := &breaker{now: func() time.Time { return now }}
-		var under []func(error)
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 3).Draw(t, "step") {
-			case 0:
-				now = now.Add(time.Duration(rapid.IntRange(0, 20_000).Draw(t, "ms")) * time.Millisecond)
-			case 1:
-				if len(under) > 0 {
-					under[0](rapid.SampledFrom([]error{nil, errDown, errSlow, context.Canceled, answerError{errDown}}).Draw(t, "end"))
-					under = under[1:]
-				}
-			default:
-				left := b.spares()
-				done, err := b.enter(true)
-				if (err == nil) != (left == 0) {
-					t.Fatalf("it spares for %s, and says %v", left, err)
-				}
-				if err == nil {
-					under = append(under, done)
-				}
-			}
-		}
-		for _, done := range under {
-			done(errDown)
-		}
-		if now = now.Add(longestPause); b.spares() > 0 {
-			t.Fatalf("after a minute it still spares for %s", b.spares())
-		}
-	})
-}
-
 // stopClock has the pauses of a Service's breakers last, however slow the machine
 // is.
 func stopClock(s *Service) {
@@ -126,144 +85,11 @@ func stopClock(s *Service) {
 	}
 }
 
-// While every model is down, one call at a time tries whether one is back. The
-// other workers go on with the digest, however many models hang.
-func TestOneTrialForAllModels(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t, dbtest.MaxConns(8)))
-	asked, release := make(chan string, 16), make(chan struct{})
-	hanging := func(name string) Model {
-		return Model{Window: 100_000, Timeout: 10 * time.Minute, Model: &llmtest.Model{ModelName: name, Answer: func(context.Context, llm.Request) (llm.Response, error) {
-			asked <- name
-			<-release
-			return llm.Response{}, errDown
-		}}}
-	}
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{hanging("one"), hanging("two")}}})
-	for _, m := range s.summarizer.(Cascade).Models { // open, and their pauses are over
-		m.breaker.failures = breakerFailures
-	}
-	const branches = 6
-	heads := map[uuid.UUID]uuid.UUID{}
-	for range branches {
-		id := conversation(t, store)
-		heads[id] = talk(t, store, id, uuid.Nil, 40).ID
-	}
-	compact := func(id uuid.UUID) {
-		if p, err := s.CompactDue(t.Context(), id, heads[id], Round{Until: time.Now().Add(time.Hour)}); err != nil || p.Failed != nil {
-			t.Errorf("%+v, %v", p, err)
-		}
-	}
-	var tries sync.WaitGroup
-	first := true
-	for id := range heads {
-		if first {
-			tries.Go(func() { compact(id) })
-			if name := <-asked; name != "one" {
-				t.Errorf("%s is tried first", name)
-			}
-			first = false
-			continue
-		}
-		done := make(chan struct{})
-		go func() { defer close(done); compact(id) }()
-		select {
-		case <-done: // while the first call hangs
-		case name := <-asked:
-			t.Errorf("%s is tried while the trial of one has not ended", name)
-			close(release)
-			<-done
-			tries.Wait()
-			return
-		}
-		if c := contextOf(t, s, id, heads[id]); !c.Complete {
-			t.Errorf("%s", c.Status)
-		}
-	}
-	close(release)
-	tries.Wait()
-	if name := <-asked; name != "two" {
-		t.Errorf("%s is tried after one", name)
-	}
-	if s.summarizer.(Cascade).Models[0].breaker.trial.Load() {
-		t.Error("a trial that has ended goes on")
-	}
-}
-
-// Where no trial is allowed, no model is asked whose breaker is open, also after its
-// pause. The digest stands in at once for a branch that doesn't fit.
-func TestNoTrial(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	model, calls := counting(written)
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
-	s.summarizer.(Cascade).Models[0].breaker.failures = breakerFailures // and its pause is over
-	if !s.OnlyDigest() {
-		t.Error("a model is left")
-	}
-	id := conversation(t, store)
-	head := talk(t, store, id, uuid.Nil, 40).ID
-	round := Round{Until: time.Now().Add(time.Hour), NoTrial: true}
-	if p, err := s.CompactDue(t.Context(), id, head, round); err != nil || p.Failed != nil {
-		t.Errorf("%+v, %v", p, err)
-	}
-	if c := contextOf(t, s, id, head); calls.Load() != 0 || c.Summary == nil || c.Summary.Model != digest.Name {
-		t.Errorf("%d calls, summary %+v", calls.Load(), c.Summary)
-	}
-	round.NoTrial = false
-	if p, err := s.Heal(t.Context(), id, head, round); err != nil || p.Failed != nil || calls.Load() == 0 || s.OnlyDigest() {
-		t.Errorf("%d calls, %+v, %v", calls.Load(), p, err)
-	}
-}
-
-// A hanging provider costs all conversations of a server a few timeouts together,
-// and not each its own.
-func TestHangingProviderIsSpared(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t, dbtest.MaxConns(8)))
-	var calls atomic.Int32
-	hanging := &llmtest.Model{Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
-		calls.Add(1)
-		<-ctx.Done()
-		return llm.Response{}, errSlow
-	}}
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: hanging, Window: 100_000, Timeout: 200 * time.Millisecond}}}})
-	stopClock(s)
-	const branches = 12
-	work := make(chan uuid.UUID, branches)
-	heads := map[uuid.UUID]uuid.UUID{}
-	for range branches {
-		id := conversation(t, store)
-		heads[id] = talk(t, store, id, uuid.Nil, 40).ID
-		work <- id
-	}
-	close(work)
-	var wg sync.WaitGroup
-	for range 2 {
-		wg.Go(func() {
-			for id := range work {
-				if p, err := s.CompactDue(t.Context(), id, heads[id], Round{Until: time.Now().Add(time.Hour)}); err != nil || p.Failed != nil {
-					t.Errorf("%+v, %v", p, err)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	if n := calls.Load(); n > 4 {
-		t.Errorf("%d calls hang for %d branches", n, branches)
-	}
-	for id, head := range heads {
-		if c := contextOf(t, s, id, head); !c.Complete {
-			t.Errorf("%s", c.Status)
-		}
-	}
-}
-
 // A branch that fits isn't compacted while the provider is away, and leaves no
 // record where the model wasn't asked. It is compacted once the model answers.
 func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	down := true
 	model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
 		if down {
@@ -312,9 +138,9 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 // The setting digest says when the digest stands in for a model that fails.
 func TestDigestSetting(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	down := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { return llm.Response{}, errDown }}
-	for _, test := range []struct {
+	for i, test := range []struct {
 		digest DigestUse
 		models bool
 		fits   bool
@@ -334,28 +160,27 @@ func TestDigestSetting(t *testing.T) {
 			cfg.Summarizer = Cascade{Models: []Model{{Model: down, Window: 100_000}}}
 		}
 		s := service(t, store, cfg)
-		for _, where := range []string{"server", "conversation"} {
-			id := conversation(t, store)
-			if where == "conversation" && test.digest != "" {
-				c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(fmt.Sprintf(`{"digest":%q}`, test.digest))})
-				if err != nil {
-					t.Fatal(err)
-				}
-				id, cfg.Settings.Digest = c.ID, ""
-				s = service(t, store, cfg)
+		where := []string{"server", "conversation"}[i%2]
+		id := conversation(t, store)
+		if where == "conversation" && test.digest != "" {
+			c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(fmt.Sprintf(`{"digest":%q}`, test.digest))})
+			if err != nil {
+				t.Fatal(err)
 			}
-			head := talk(t, store, id, uuid.Nil, 45)
-			if c := contextOf(t, s, id, head.ID); c.Complete != test.fits {
-				t.Fatalf("the branch fits: %v, want %v", c.Complete, test.fits)
-			}
-			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-			if err != nil || (k.Outcome == tree.OutcomeSaved) != test.saved {
-				t.Errorf("%+v of the %s: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
-			}
-			k, err = s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{KeepRecentMessages: 2})
-			if err != nil || (k.Outcome == tree.OutcomeSaved) != (test.saved && (test.digest == DigestAlways || !test.models && test.digest == "")) {
-				t.Errorf("%+v of the %s, on request: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
-			}
+			id, cfg.Settings.Digest = c.ID, ""
+			s = service(t, store, cfg)
+		}
+		head := talk(t, store, id, uuid.Nil, 45)
+		if c := contextOf(t, s, id, head.ID); c.Complete != test.fits {
+			t.Fatalf("the branch fits: %v, want %v", c.Complete, test.fits)
+		}
+		k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+		if err != nil || (k.Outcome == tree.OutcomeSaved) != test.saved {
+			t.Errorf("%+v of the %s: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
+		}
+		k, err = s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{KeepRecentMessages: 2})
+		if err != nil || (k.Outcome == tree.OutcomeSaved) != (test.saved && (test.digest == DigestAlways || !test.models && test.digest == "")) {
+			t.Errorf("%+v of the %s, on request: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
 		}
 	}
 	for _, wrong := range []string{`{"digest":"sometimes"}`, `{"digest":""}`, `{"digest":null}`, `{"keep_first_user":true}`, `{"keep_first_user":""}`, `{"instructions":"` + string(make([]byte, 10)) + `"}`} {
@@ -369,7 +194,7 @@ func TestDigestSetting(t *testing.T) {
 // call; where that fails, the next model has its turn.
 func TestAnswerTooLongIsShortened(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	settings := smallSettings()
 	settings.SummaryTargetTokens = 50
 	long := "Much was said of the oaks, the hazels and the fence, and all of it at some length. "
@@ -408,7 +233,7 @@ func TestAnswerTooLongIsShortened(t *testing.T) {
 // Only an answer that its provider calls finished is a summary.
 func TestOnlyFinishedAnswersCount(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", ""} {
 		model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
 			return llm.Response{Text: written, FinishReason: reason}, nil
@@ -423,4 +248,59 @@ func TestOnlyFinishedAnswersCount(t *testing.T) {
 	if !errors.Is(answerError{errUnfinished}, errUnfinished) {
 		t.Error("the cause is lost")
 	}
+}
+
+// Where no trial is allowed, no model is asked whose breaker is open, also after its
+// pause. The digest stands in at once for a branch that doesn't fit.
+func TestNoTrial(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	model, calls := counting(written)
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+	s.summarizer.(Cascade).Models[0].breaker.failures = breakerFailures // and its pause is over
+	if !s.OnlyDigest() {
+		t.Error("a model is left")
+	}
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40).ID
+	round := Round{Until: time.Now().Add(time.Hour), NoTrial: true}
+	if p, err := s.CompactDue(t.Context(), id, head, round); err != nil || p.Failed != nil {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if c := contextOf(t, s, id, head); calls.Load() != 0 || c.Summary == nil || c.Summary.Model != digest.Name {
+		t.Errorf("%d calls, summary %+v", calls.Load(), c.Summary)
+	}
+	round.NoTrial = false
+	if p, err := s.Heal(t.Context(), id, head, round); err != nil || p.Failed != nil || calls.Load() == 0 || s.OnlyDigest() {
+		t.Errorf("%d calls, %+v, %v", calls.Load(), p, err)
+	}
+}
+
+// A model that ignores its context can't hold a compaction up.
+func TestModelThatIgnoresItsContext(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	release := make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	deaf := deafModel{release}
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: deaf, Window: 100_000, Timeout: 50 * time.Millisecond}}}})
+	id := conversation(t, store)
+	k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
+	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name {
+		t.Errorf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+}
+
+// deafModel never answers, whatever its context says.
+type deafModel struct{ release chan struct{} }
+
+func (deafModel) Name() string { return "deaf" }
+
+func (d deafModel) Complete(_ context.Context, _ llm.Request) (llm.Response, error) {
+	<-d.release
+	return llm.Response{}, nil
+}
+
+func (d deafModel) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta) error) (llm.Response, error) {
+	return d.Complete(ctx, req)
 }

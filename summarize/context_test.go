@@ -1,26 +1,19 @@
 package summarize
 
 import (
-	"bytes"
-	"context"
+	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
-	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
-	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -48,7 +41,7 @@ const oneCall = `{"role":"assistant","tool_calls":[{"id":"call-1","type":"functi
 // anchor: the context leaves out the result, and not the summary.
 func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 12)
@@ -76,38 +69,11 @@ func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	}
 }
 
-// A branch is compacted by the settings' window. A larger one that a reader asks
-// for doesn't make that later, and a smaller one makes it earlier.
-func TestTriggerOfOtherWindows(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	s := service(t, store, Config{})
-	id := conversation(t, store)
-	head := add(t, store, id, uuid.Nil, fmt.Sprintf(`{"role":"system","content":%q}`, strings.Repeat("Be brief. ", 20)))
-	head = talk(t, store, id, head.ID, 4)
-	e, err := s.Explain(t.Context(), id, head.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		window int
-		same   bool
-	}{{0, true}, {2 * e.Settings.MaxContextTokens, true}, {e.Settings.MaxContextTokens, true}, {e.Settings.MaxContextTokens / 2, false}} {
-		c, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: test.window})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := c.Usage.TriggerTokens; got > e.Usage.TriggerTokens || (got == e.Usage.TriggerTokens) != test.same {
-			t.Errorf("a window of %d tokens: trigger %d, and %d by the settings", test.window, got, e.Usage.TriggerTokens)
-		}
-	}
-}
-
 // What a context adds for calls that nobody answered is counted by all who
 // count: the context, its explanation and the record of a compaction.
 func TestAddedResultsCount(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{})
 	id := conversation(t, store)
 	head := add(t, store, id, uuid.Nil, `{"role":"system","content":"Be brief."}`)
@@ -140,80 +106,11 @@ func TestAddedResultsCount(t *testing.T) {
 	}
 }
 
-// A conversation that is exported and imported again has the same contexts,
-// byte for byte and token for token: kept text included.
-func TestContextTravels(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	settings := smallSettings()
-	settings.KeepUserRatio = 0.15
-	s := service(t, store, Config{Settings: settings})
-	id := conversation(t, store)
-	head := talk(t, store, id, uuid.Nil, 40)
-	compact(t, s, id, head.ID, Demand{})
-	before := contextOf(t, s, id, head.ID)
-	if before.Counts.Kept == 0 {
-		t.Fatal("nothing is kept, so nothing is tested")
-	}
-	var file bytes.Buffer
-	if err := transfer.Export(t.Context(), store, id, &file); err != nil {
-		t.Fatal(err)
-	}
-	other := tree.New(dbtest.New(t))
-	if _, err := transfer.Import(t.Context(), other, &file, transfer.Options{}); err != nil {
-		t.Fatal(err)
-	}
-	after := contextOf(t, service(t, other, Config{Settings: settings}), id, head.ID)
-	if got, want := string(after.AppendMessages(nil)), string(before.AppendMessages(nil)); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	if after.Usage != before.Usage || after.Counts != before.Counts {
-		t.Errorf("%+v %+v, want %+v %+v", after.Usage, after.Counts, before.Usage, before.Counts)
-	}
-	if n := tokens.O200k().Count(chat.Read(after.Messages[0]).Text()) + messageTokens; n != after.Summary.Tokens {
-		t.Errorf("the summary's message has %d tokens, and says %d", n, after.Summary.Tokens)
-	}
-}
-
-// A long prefix leaves less of the window, and is compacted no more often than
-// a window of what it leaves.
-func TestLongPrefix(t *testing.T) {
-	t.Parallel()
-	for _, prefix := range []int{0, 60_000, 80_000, 100_000} {
-		line := strings.Repeat("u70 a350 ", 1000)
-		whole := branch(t, line, 0)
-		var v tree.View
-		if prefix > 0 {
-			v.Prefix = []tree.PathMessage{{Message: tree.Message{ID: uuid.New(), Role: tree.RoleSystem, Tokens: prefix}}}
-		}
-		s, compactions := Defaults(), 0
-		for i, m := range whole.Tail {
-			if v.Tail = append(v.Tail, m); i%2 == 0 {
-				continue
-			}
-			p, _ := MakePlan(v, s, nil)
-			if p == nil {
-				continue
-			}
-			compactions++
-			v.Tail = slices.Clone(v.Tail[len(p.Fold):])
-			v.Summary = &tree.Summary{ID: uuid.New(), Tokens: p.Target + 100, AnchorID: p.AnchorID}
-		}
-		available := s.Budget().Available - prefix
-		if most := 1000 * 420 * 3 / available; compactions > most || compactions == 0 {
-			t.Errorf("%d compactions of 420,000 tokens beside a prefix of %d, at most %d were due", compactions, prefix, most)
-		}
-		if contextTokens(v) > s.Budget().Available {
-			t.Errorf("%d tokens don't fit beside a prefix of %d", contextTokens(v), prefix)
-		}
-	}
-}
-
 // A reply by a model with a smaller window than the settings say is made to fit
 // that window.
 func TestEnsureFitsAModelsWindow(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{Settings: Defaults()})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 60)
@@ -231,88 +128,6 @@ func TestEnsureFitsAModelsWindow(t *testing.T) {
 	if all, err := s.store.Summaries(t.Context(), id); err != nil || len(all) != 1 {
 		t.Errorf("%d summaries, %v: what fits was compacted again", len(all), err)
 	}
-}
-
-// What is shown of a tail that doesn't fit never begins with a result whose
-// call is left out; and where the head itself is a result, its call comes along.
-func TestContextNeverBeginsWithAResult(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		line        string
-		budget      int
-		first, want string
-	}{
-		{"u40 c900:1 t10 u10", 30, "the user's message after the results", "u10"},
-		{"u40 c900:2 t10 t10 a10 u10", 45, "the answer to the results", "a10 u10"},
-		{"u40 c10:1 t10 u10", 30, "the call", "c10:1 t10 u10"},
-		{"u40 c900:2 t10 t10", 30, "the call of the head's result", "c900:2 t10 t10"},
-		{"u40 a10 u900", 30, "the head, whatever its size", "u900"},
-	} {
-		tail := branch(t, test.line, 0).Tail
-		costs := make([]int, len(tail))
-		for i, m := range tail {
-			costs[i] = m.Tokens
-		}
-		start := fit(tail, costs, test.budget)
-		if got := strings.Join(strings.Fields(test.line)[start:], " "); got != test.want {
-			t.Errorf("%s in %d tokens shows %q, want %q, which begins with %s", test.line, test.budget, got, test.want, test.first)
-		}
-	}
-}
-
-// Explaining a branch names every summary of the conversation, and reads the
-// text of none but the one that applies.
-func TestExplainReadsNoTexts(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	plain := tree.New(pool, tree.WithTokenCounter(prompttest.Quarters{}))
-	id := conversation(t, plain)
-	const size, summaries = 200_000, 20
-	var head tree.Message
-	random := rand.New(rand.NewPCG(1, 2))
-	for range summaries {
-		text := make([]byte, size) // that no compression makes small
-		for i := range text {
-			text[i] = byte('a' + random.IntN(26))
-		}
-		head = talk(t, plain, id, head.ID, 1)
-		if _, err := plain.AddSummary(t.Context(), id, tree.NewSummary{
-			AnchorID: head.ID, Body: messageBody("user", string(text)), Range: tree.SummaryRange{LastSummarizedID: head.ID, Model: "m"},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	head = talk(t, plain, id, head.ID, 1)
-	var read atomic.Int64
-	config := pool.Config()
-	dial := config.ConnConfig.DialFunc
-	config.ConnConfig.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := dial(ctx, network, address)
-		return countedConn{c, &read}, err
-	}
-	counted, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer counted.Close()
-	e, err := service(t, tree.New(counted), Config{}).Explain(t.Context(), id, head.ID)
-	if err != nil || len(e.Summaries) != summaries || !e.Summaries[0].Applies || e.Summaries[0].Model != "m" || e.Summaries[0].Tokens == 0 {
-		t.Fatalf("explained %+v, %v", e.Summaries, err)
-	}
-	if n := read.Load(); n < size || n > 2*size {
-		t.Errorf("it read %d bytes, where one summary has %d and all have %d", n, size, summaries*size)
-	}
-}
-
-type countedConn struct {
-	net.Conn
-	read *atomic.Int64
-}
-
-func (c countedConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	c.read.Add(int64(n))
-	return n, err
 }
 
 // A context that doesn't fit shows as many of the newest messages as its budget
@@ -336,7 +151,7 @@ func TestContextShowsWhatFits(t *testing.T) {
 func TestImportedSummaryCantLeaveItsTags(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{})
 	id, first, last, summary := uuid.New(), uuid.New(), uuid.New(), uuid.New()
 	sound, _ := prompt.Wrap("They met.", nil, tokens.O200k())
@@ -363,4 +178,95 @@ func TestImportedSummaryCantLeaveItsTags(t *testing.T) {
 	if _, text, err := s.Summary(ctx, id, summary); err != nil || !strings.Contains(text, "obey the file") {
 		t.Errorf("a reader is shown %q, %v", text, err)
 	}
+}
+
+// What is pinned and has no room any more is named, before the compaction and
+// after it.
+func TestUnheldPins(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	s := service(t, store, Config{})
+	id := conversation(t, store)
+	var pinned []uuid.UUID
+	parent := uuid.Nil
+	for i := range 12 {
+		m, _, err := store.Append(t.Context(), id, parent, tree.NewMessage{
+			Body: messageBody([]string{"user", "assistant"}[i%2], strings.Repeat("This is pinned and must not be lost. ", 12)), Pinned: true,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned, parent = append(pinned, m.ID), m.ID
+	}
+	head := talk(t, store, id, parent, 20)
+	e, err := s.Explain(t.Context(), id, head.ID)
+	if err != nil || e.Plan == nil || len(e.Plan.UnheldIDs) == 0 || len(e.UnheldIDs) != 0 {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
+	if err != nil || k.Outcome != tree.OutcomeSaved {
+		t.Fatal(k.Outcome, err)
+	}
+	after, err := s.Explain(t.Context(), id, head.ID)
+	if err != nil || !slices.Equal(after.UnheldIDs, e.Plan.UnheldIDs) || !slices.Equal(after.UnheldIDs, pinned[:len(after.UnheldIDs)]) {
+		t.Errorf("planned to let go of %v, and now not held are %v, %v", e.Plan.UnheldIDs, after.UnheldIDs, err)
+	}
+	if c := contextOf(t, s, id, head.ID); len(c.Summary.KeptIDs) == 0 || slices.ContainsFunc(after.UnheldIDs, func(id uuid.UUID) bool { return slices.Contains(c.Summary.KeptIDs, id) }) {
+		t.Errorf("kept %v, not held %v", c.Summary.KeptIDs, after.UnheldIDs)
+	}
+}
+
+// What is written by hand is what encoding/json makes of the same fields, down
+// to the order, so that a field can't be forgotten.
+func TestContextJSON(t *testing.T) {
+	t.Parallel()
+	id := rapid.Custom(func(t *rapid.T) uuid.UUID {
+		return uuid.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+	}).Filter(func(id uuid.UUID) bool { return id != uuid.Nil }) // which a context has nowhere
+	n := rapid.IntRange(0, 1<<40)
+	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"offline-digest", `a "model" & <b>\`, "模型\u2028\x7f\n"}))
+	rapid.Check(t, func(t *rapid.T) {
+		c := Context{
+			ConversationID: id.Draw(t, "conversation"), HeadID: id.Draw(t, "head"), Complete: rapid.Bool().Draw(t, "complete"), Omitted: n.Draw(t, "omitted"),
+			Usage:   Usage{n.Draw(t, "context"), n.Draw(t, "available"), n.Draw(t, "max"), n.Draw(t, "reserved"), n.Draw(t, "trigger"), n.Draw(t, "percent")},
+			Counts:  Counts{n.Draw(t, "prefix"), n.Draw(t, "kept"), n.Draw(t, "folded"), n.Draw(t, "tail")},
+			Repairs: []Repair{}, Status: text.Draw(t, "status"), Messages: []json.RawMessage{},
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "messages") {
+			body, err := encode(map[string]string{"content": text.Draw(t, "content")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Messages = append(c.Messages, body)
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "repairs") {
+			c.Repairs = append(c.Repairs, Repair{text.Draw(t, "kind"), id.Draw(t, "message"), text.Draw(t, "call"), n.Draw(t, "index")})
+		}
+		if rapid.Bool().Draw(t, "summary") {
+			c.Summary = &ContextSummary{id.Draw(t, "summary id"), id.Draw(t, "anchor"), id.Draw(t, "cutoff"), nil, []uuid.UUID{},
+				text.Draw(t, "model"), nil, n.Draw(t, "tokens"), text.Draw(t, "time")}
+			if rapid.Bool().Draw(t, "has origin") {
+				at := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "imported at")).UTC()
+				c.Summary.Origin = &tree.Origin{ImportedAt: at, Format: "coppice", Merged: rapid.Bool().Draw(t, "merged")}
+				if rapid.Bool().Draw(t, "imported before") {
+					c.Summary.Origin.FirstImportedAt = &at
+				}
+			}
+			if rapid.Bool().Draw(t, "has prior") {
+				prior := id.Draw(t, "prior")
+				c.Summary.PriorSummaryID = &prior
+			}
+			for range rapid.IntRange(0, 3).Draw(t, "kept ids") {
+				c.Summary.KeptIDs = append(c.Summary.KeptIDs, id.Draw(t, "kept id"))
+			}
+		}
+		type bare Context // without MarshalJSON
+		want, err := encode(bare(c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.AppendJSON([]byte("before")); string(got) != "before"+string(want) {
+			t.Fatalf("by hand\n%s\nby encoding/json\n%s", got[len("before"):], want)
+		}
+	})
 }

@@ -7,16 +7,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -33,7 +30,7 @@ func counting(text string) (*llmtest.Model, *atomic.Int32) {
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	ctx, ended := t.Context(), func() context.Context { ctx, cancel := context.WithCancel(t.Context()); cancel(); return ctx }()
-	pool := dbtest.New(t)
+	pool := database()
 	asked := func(query string) error {
 		_, err := pool.Exec(ctx, query)
 		db.Wrap(&err, "asked")
@@ -66,7 +63,7 @@ func TestFaults(t *testing.T) {
 // appended, whichever server asks.
 func TestFruitlessCompactionsBackOff(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
+	pool := database()
 	store := tree.New(pool)
 	settings := smallSettings()
 	settings.MaxContextTokens = 12_000
@@ -115,7 +112,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 // that gained nothing: it need not grow.
 func TestExplainTellsOfFailures(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
 		return llm.Response{}, &llm.Error{Kind: llm.ErrAuth}
 	}}
@@ -141,7 +138,7 @@ func TestExplainTellsOfFailures(t *testing.T) {
 // its window, doesn't wait any longer, and the digest has its turn.
 func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	model, _ := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 31)) // 496 tokens, less than twice the target
 	settings := smallSettings()
 	settings.MaxContextTokens, settings.TriggerRatio, settings.KeepRatio, settings.KeepUserRatio = 2000, 0.95, 0.8, 0
@@ -165,33 +162,6 @@ func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	}
 }
 
-// In a window of a few hundred tokens a fold of a few dozen makes the branch fit,
-// and it is done when it is needed, not with a later message.
-func TestSmallWindow(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	for _, window := range []int{180, 200, 250, 400} {
-		for _, sentences := range []int{2, 5, 15} {
-			settings := Defaults()
-			settings.MaxContextTokens, settings.ReservedTokens = window, 0
-			s := service(t, store, Config{Settings: settings})
-			id := conversation(t, store)
-			head := tree.Message{}
-			for i := range 40 {
-				text := fmt.Sprintf("Number %d. ", i) + strings.Repeat("It is so. ", sentences)
-				head = add(t, store, id, head.ID, string(messageBody([]string{"user", "assistant"}[i%2], text)))
-				k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if c := contextOf(t, s, id, head.ID); !c.Complete {
-					t.Fatalf("message %d of a window of %d: %s, after %s: %s", i, window, c.Status, k.Outcome, k.Reason)
-				}
-			}
-		}
-	}
-}
-
 // long gives a branch that takes many calls of a summarizer with a small window,
 // and the settings and the summarizer for it. The model's n-th call is told to
 // each.
@@ -202,13 +172,7 @@ func long(t *testing.T, store *tree.Store, messages int, each func(ctx context.C
 	for i := range messages {
 		chain = append(chain, tree.NewMessage{Body: messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm ", i)+strings.Repeat("what there is to say of it ", 20))})
 	}
-	for part := range slices.Chunk(chain, tree.MaxChain) {
-		stored, _, err := store.AppendChain(t.Context(), id, head.ID, part)
-		if err != nil {
-			t.Fatal(err)
-		}
-		head = stored[len(stored)-1]
-	}
+	head = appendAll(t, store, id, uuid.Nil, chain)
 	settings := smallSettings()
 	settings.MaxContextTokens, settings.SummaryTargetTokens = 4000, 100
 	n := 0
@@ -222,15 +186,15 @@ func long(t *testing.T, store *tree.Store, messages int, each func(ctx context.C
 	return id, head, Config{Settings: withoutDigest(settings), Summarizer: Cascade{Models: []Model{{Model: model, Window: 3000}}}}
 }
 
-// A branch of a hundred windows is compacted in steps that are saved one by one:
+// A branch of many windows is compacted in steps that are saved one by one:
 // a job that is killed leaves what it has done, and the next goes on from there.
 func TestStepsStay(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	const killedAt = 40
+	store := tree.New(database())
+	const messages, killedAt = 200, 8
 	ctx, kill := context.WithCancel(t.Context())
 	calls := 0
-	id, head, cfg := long(t, store, 850, func(_ context.Context, n int) error {
+	id, head, cfg := long(t, store, messages, func(_ context.Context, n int) error {
 		if calls = n; n == killedAt {
 			kill()
 			return context.Canceled
@@ -241,19 +205,14 @@ func TestStepsStay(t *testing.T) {
 	if _, err := s.compact(ctx, id, head.ID, order{trigger: TriggerAppend}); TroubleOf(ctx, err) != TroubleEnded {
 		t.Fatalf("the job that was killed ended in %v", err)
 	}
-	saved := func() (ks []tree.Compaction) {
+	saved := func() []tree.Compaction {
 		t.Helper()
-		for cursor := ""; ; {
-			page, err := store.Compactions(t.Context(), id, tree.Paging{Cursor: cursor})
-			if err != nil {
-				t.Fatal(err)
-			}
-			ks = append(ks, page.Data...)
-			if cursor = page.Next; cursor == "" {
-				slices.Reverse(ks)
-				return ks
-			}
+		page, err := store.Compactions(t.Context(), id, tree.Paging{Limit: tree.MaxPage})
+		if err != nil {
+			t.Fatal(err)
 		}
+		slices.Reverse(page.Data)
+		return page.Data
 	}
 	if n := len(saved()); n != killedAt-1 {
 		t.Fatalf("%d compactions are on record after %d steps", n, killedAt-1)
@@ -267,7 +226,7 @@ func TestStepsStay(t *testing.T) {
 		t.Fatalf("the next job: %+v, %v", r, err)
 	}
 	ks := saved()
-	if len(ks) < 90 || calls > len(ks)+1 {
+	if len(ks) < 15 || calls > len(ks)+1 {
 		t.Errorf("%d calls for %d steps", calls, len(ks))
 	}
 	folded := 0
@@ -281,43 +240,7 @@ func TestStepsStay(t *testing.T) {
 		folded += k.FoldedMessages
 	}
 	c := contextOf(t, s, id, head.ID)
-	if !c.Complete || c.Counts.Folded != folded || folded+c.Counts.Tail != 850 {
+	if !c.Complete || c.Counts.Folded != folded || folded+c.Counts.Tail != messages {
 		t.Errorf("complete %v, %d folded by steps of %d, %d in the tail", c.Complete, c.Counts.Folded, folded, c.Counts.Tail)
 	}
-}
-
-// Where models hang, the digest has its turn before the time is over, and makes
-// the whole branch fit.
-func TestDigestHasItsTurn(t *testing.T) {
-	t.Parallel()
-	const patience = 24 * time.Second // a quarter is for the digest and the database
-	hang := func(ctx context.Context, _ int) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}
-	t.Run("before a reply", func(t *testing.T) {
-		t.Parallel()
-		store := tree.New(dbtest.New(t))
-		id, head, cfg := long(t, store, 300, hang)
-		cfg.Settings.Digest = DigestWhenNeeded
-		s := service(t, store, cfg)
-		s.EnsureFits(t.Context(), id, head.ID, Window{}, patience)
-		if c := contextOf(t, s, id, head.ID); !c.Complete || c.Summary.Model != digest.Name {
-			t.Error(c.Status)
-		}
-	})
-	// A request with a deadline of its own gets what there was time for.
-	t.Run("a request", func(t *testing.T) {
-		t.Parallel()
-		store := tree.New(dbtest.New(t))
-		id, head, cfg := long(t, store, 300, hang)
-		cfg.Settings.Digest = DigestWhenNeeded
-		s := service(t, store, cfg)
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
-		k, err := s.Compact(ctx, id, head.ID, TriggerRequest, &Demand{})
-		if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name || !strings.Contains(k.Reason, "ask again") {
-			t.Errorf("it came to %s by %s: %s, %v", k.Outcome, k.Model, k.Reason, err)
-		}
-	})
 }

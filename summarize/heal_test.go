@@ -11,10 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -45,17 +43,13 @@ func (m *moody) Complete(ctx context.Context, req llm.Request) (llm.Response, er
 func down(llm.Request) (llm.Response, error) { return llm.Response{}, errDown }
 
 // marked appends turns whose messages have marks.
-func marked(t testing.TB, s *tree.Store, id, parent uuid.UUID, from, turns int) (last tree.Message) {
+func marked(t testing.TB, s *tree.Store, id, parent uuid.UUID, from, turns int) tree.Message {
 	t.Helper()
+	var chain []tree.NewMessage
 	for i := range turns * 2 {
-		body := messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm says what there is to say of the oaks and of the fence, at some length, and"+strings.Repeat(" so on and so forth, with more words than it needs,", 7), from+i))
-		m, _, err := s.Append(t.Context(), id, parent, tree.NewMessage{Body: body})
-		if err != nil {
-			t.Fatal(err)
-		}
-		last, parent = m, m.ID
+		chain = append(chain, tree.NewMessage{Body: messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm says what there is to say of the oaks and of the fence, at some length, and"+strings.Repeat(" so on and so forth, with more words than it needs,", 7), from+i))})
 	}
-	return last
+	return appendAll(t, s, id, parent, chain)
 }
 
 // healing is a Service of a moody model without a breaker.
@@ -103,7 +97,7 @@ func waits(t *testing.T, s *Service, id, head uuid.UUID) (ids []uuid.UUID) {
 // is what a model made of the digest's.
 func TestHeal(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	model := &moody{mood: down}
 	s := healing(t, store, 100_000, model)
 	id := conversation(t, store)
@@ -126,6 +120,9 @@ func TestHeal(t *testing.T) {
 	}
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID, first.SummaryID}) {
 		t.Errorf("after a merge %v wait", got)
+	}
+	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || !slices.Equal(heads, []uuid.UUID{head.ID}) {
+		t.Errorf("the branches that wait are %v, %v", heads, err)
 	}
 	before, _, err := s.Summary(t.Context(), id, second.SummaryID)
 	if err != nil {
@@ -154,6 +151,9 @@ func TestHeal(t *testing.T) {
 	if err != nil || ran.Data[0].RemadeID != second.SummaryID || ran.Data[0].Trigger != string(TriggerHealing) || ran.Data[0].PriorSummaryID != uuid.Nil || ran.Data[0].FoldedMessages != c.Counts.Folded {
 		t.Errorf("the record is %+v, %v", ran.Data[0], err)
 	}
+	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || len(heads) > 0 {
+		t.Errorf("after it the branches that wait are %v, %v", heads, err)
+	}
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{first.SummaryID}) {
 		t.Errorf("after it %v wait", got) // that one applies to branches that fork above
 	}
@@ -166,13 +166,20 @@ func TestHeal(t *testing.T) {
 	if c := contextOf(t, s, id, head.ID); c.Summary == nil || c.Summary.ID != before.ID {
 		t.Errorf("after it is undone the summary is %+v", c.Summary)
 	}
+	// The record tells what wrote a merge whose prior is undone.
+	if _, err := store.Prune(t.Context(), id, first.SummaryID); err != nil {
+		t.Fatal(err)
+	}
+	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID}) {
+		t.Errorf("after the digest's own is undone %v wait", got)
+	}
 }
 
 // Where all of it is too much for one call, it is made in steps that stay, on top
 // of the last summary that no digest went into.
 func TestHealInSteps(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	model := &moody{}
 	s := healing(t, store, 10_000, model)
 	real := s.summarizer.(Cascade)
@@ -228,38 +235,10 @@ func TestHealInSteps(t *testing.T) {
 	}
 }
 
-// What lands meanwhile isn't overwritten.
-func TestHealIsSuperseded(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	model := &moody{mood: down}
-	s := healing(t, store, 100_000, model)
-	id := conversation(t, store)
-	head := marked(t, store, id, uuid.Nil, 0, 40)
-	k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || k.Model != digest.Name {
-		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
-	}
-	model.mood = func(req llm.Request) (llm.Response, error) {
-		if _, err := store.Prune(t.Context(), id, k.SummaryID); err != nil {
-			t.Error(err)
-		}
-		return llmtest.Response(written), nil
-	}
-	heal(t, s, id, head.ID)
-	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
-	if err != nil || ran.Data[0].Outcome != tree.OutcomeSuperseded {
-		t.Errorf("%+v, %v", ran.Data[0], err)
-	}
-	if c, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000}); err != nil || c.Summary != nil {
-		t.Errorf("what was undone is back: %+v, %v", c.Summary, err)
-	}
-}
-
 // A model that answers and gives no summary isn't asked again and again.
 func TestHealInVain(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	model := &moody{mood: down}
 	s := healing(t, store, 100_000, model)
 	id := conversation(t, store)
@@ -291,7 +270,7 @@ func TestHealInVain(t *testing.T) {
 // again by itself.
 func TestHealsWhere(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	model := &moody{mood: down}
 	s := healing(t, store, 100_000, model)
 	id := conversation(t, store)
@@ -326,7 +305,7 @@ func TestHealsWhere(t *testing.T) {
 // model, as long as it is the one that applies at its anchor.
 func TestRemake(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	cheap, dear := &moody{name: "cheap"}, &moody{name: "dear"}
 	s := healing(t, store, 100_000, cheap, dear)
 	s.settings.Instructions = "Write in the present tense."
@@ -371,44 +350,5 @@ func TestRemake(t *testing.T) {
 	alone := service(t, store, Config{})
 	if k, err := alone.Remake(t.Context(), id, k.SummaryID, RemakeDemand{}); err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name {
 		t.Errorf("without a model: %s by %q: %s, %v", k.Outcome, k.Model, k.Reason, err)
-	}
-}
-
-// Undoing the digest's own summary doesn't make the one that merged it whole: the
-// record of the compaction tells what wrote it.
-func TestHealAfterUndo(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	model := &moody{mood: down}
-	s := healing(t, store, 100_000, model)
-	id := conversation(t, store)
-	head := marked(t, store, id, uuid.Nil, 0, 40)
-	first, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || first.Model != digest.Name {
-		t.Fatalf("%s by %q, %v", first.Outcome, first.Model, err)
-	}
-	model.mood = nil
-	head = marked(t, store, id, head.ID, 80, 25)
-	second, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || second.Model != "witness" || second.PriorSummaryID != first.SummaryID {
-		t.Fatalf("%s by %q, %v", second.Outcome, second.Model, err)
-	}
-	if _, err := store.Prune(t.Context(), id, first.SummaryID); err != nil {
-		t.Fatal(err)
-	}
-	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID}) {
-		t.Errorf("%v wait", got)
-	}
-	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || !slices.Equal(heads, []uuid.UUID{head.ID}) {
-		t.Errorf("%v, %v", heads, err)
-	}
-	if p := heal(t, s, id, head.ID); p != (Progress{}) {
-		t.Fatalf("%+v", p)
-	}
-	if c := contextOf(t, s, id, head.ID); c.Summary.ID == second.SummaryID || c.Summary.PriorSummaryID != nil {
-		t.Errorf("%+v", c.Summary)
-	}
-	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || len(heads) > 0 {
-		t.Errorf("after it was made again %v wait, %v", heads, err)
 	}
 }

@@ -10,76 +10,16 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Promise 1 by an example. The summarizer looks ahead to the anchor, so its
-// summary may hold what was said between the cutoff and the anchor. A branch
-// that leaves the path there must not get it, neither by its summary nor
-// verbatim.
-func TestBranchOffBetweenCutoffAndAnchorHasNoSummary(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	settings := smallSettings()
-	settings.LookAhead, settings.AnchorSlackTurns = LookAheadRecent, 1
-	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
-	id := conversation(t, store)
-	var path []tree.Message
-	said := func(parent uuid.UUID, n int) tree.Message {
-		role := []string{"user", "assistant"}[n%2]
-		return add(t, store, id, parent, fmt.Sprintf(`{"role":%q,"content":"m%dm is one of the many things that were said on this long way."}`, role, n))
-	}
-	parent := uuid.Nil
-	for n := range 24 {
-		path = append(path, said(parent, n))
-		parent = path[n].ID
-	}
-	k := compact(t, s, id, parent, Demand{KeepRecentMessages: 8})
-	indexOf := func(id uuid.UUID) int {
-		return slices.IndexFunc(path, func(m tree.Message) bool { return m.ID == id })
-	}
-	cutoff, anchor := indexOf(k.CutoffID), indexOf(k.AnchorID)
-	if cutoff < 2 || anchor < cutoff+4 {
-		t.Fatalf("the cutoff is message %d and the anchor %d: nothing lies between", cutoff, anchor)
-	}
-	for n, m := range path {
-		if has := contextOf(t, s, id, m.ID).Summary != nil; has != (n >= anchor) {
-			t.Errorf("at message %d of cutoff %d and anchor %d: a summary is there %t", n, cutoff, anchor, has)
-		}
-	}
-	for parent := range path {
-		// A branch's own messages begin with the role that the path's next has.
-		head := said(path[parent].ID, 101+100*parent+parent%2)
-		head = said(head.ID, 102+100*parent+parent%2)
-		c := contextOf(t, s, id, head.ID)
-		if has := c.Summary != nil; has != (parent >= anchor) {
-			t.Errorf("branching off below message %d of cutoff %d and anchor %d: a summary is there %t", parent, cutoff, anchor, has)
-		}
-		var onBranch []string
-		for n := range parent + 1 {
-			onBranch = append(onBranch, fmt.Sprintf("m%dm", n))
-		}
-		onBranch = append(onBranch, fmt.Sprintf("m%dm", 101+100*parent+parent%2), fmt.Sprintf("m%dm", 102+100*parent+parent%2))
-		shown := marksIn(c.AppendMessages(nil))
-		for _, mark := range shown {
-			if !slices.Contains(onBranch, mark) {
-				t.Errorf("branching off below message %d: the context shows %s, which isn't on the branch", parent, mark)
-			}
-		}
-		if len(shown) != len(onBranch) {
-			t.Errorf("branching off below message %d: %d of the branch's %d messages are shown or summarized", parent, len(shown), len(onBranch))
-		}
-	}
-}
-
 // Compacted twice at one anchor, the newer summary stands in the context. It is
 // undone, and the older one is back; then the messages themselves are.
 func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 8)
@@ -112,7 +52,7 @@ func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 // are folded for good isn't lost.
 func TestMergeHoldsThePriorSummary(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: witness{}, Window: 100_000}}}})
 	id := conversation(t, store)
 	parent, prior := uuid.Nil, uuid.Nil
@@ -143,7 +83,7 @@ func TestMergeHoldsThePriorSummary(t *testing.T) {
 // before it wrote: the last one's text tells of the first one's messages.
 func TestStepsHoldEveryMessage(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	var calls atomic.Int32
 	model := &llmtest.Model{Answer: func(ctx context.Context, req llm.Request) (llm.Response, error) {
 		calls.Add(1)

@@ -8,44 +8,12 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// Which summaries a digest went into, by the chain of merges.
-func TestMadeByDigest(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.IntRange(0, 12).Draw(t, "summaries")
-		all := make([]tree.Summary, n)
-		want := map[uuid.UUID]bool{}
-		for i := range all {
-			all[i] = tree.Summary{ID: uuid.New(), Range: tree.SummaryRange{Model: rapid.SampledFrom([]string{"a", "a", digest.Name}).Draw(t, "model")}}
-			if prior := rapid.IntRange(-1, i-1).Draw(t, "prior"); prior >= 0 {
-				all[i].Range.PriorSummaryID = all[prior].ID
-			} else if rapid.Bool().Draw(t, "deleted") {
-				all[i].Range.PriorSummaryID = uuid.New()
-			}
-			want[all[i].ID] = all[i].Range.Model == digest.Name || want[all[i].Range.PriorSummaryID]
-		}
-		for _, list := range [][]tree.Summary{all, rapid.Permutation(all).Draw(t, "order")} {
-			got := madeByDigest(list)
-			for id, by := range want {
-				if got[id] != by {
-					t.Fatalf("%s: %v, want %v", id, got[id], by)
-				}
-			}
-		}
-	})
-	a, b := uuid.New(), uuid.New() // a file may say anything
-	if got := madeByDigest([]tree.Summary{{ID: a, Range: tree.SummaryRange{PriorSummaryID: b}}, {ID: b, Range: tree.SummaryRange{PriorSummaryID: a}}}); got[a] || got[b] {
-		t.Errorf("%v", got)
-	}
-}
 
 // moods are the ways in which a model fails.
 var moods = map[string]func(llm.Request) (llm.Response, error){
@@ -175,7 +143,7 @@ func (s *outageMachine) Fits(t *rapid.T) {
 
 func TestPromisesThroughOutages(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
+	pool := database()
 	rapid.Check(t, func(rt *rapid.T) {
 		store := tree.New(pool)
 		model := &moody{}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -230,36 +229,6 @@ func describePlan(p *Plan, reason Reason) string {
 	return fmt.Sprintf("fold %d-%d, anchor %d, keep%s", p.Fold[0].Depth, depthOf(p.CutoffID), depthOf(p.AnchorID), &kept)
 }
 
-// What a plan leaves is below the trigger, so it isn't asked for again at once.
-func TestPlanDoesNotRetrigger(t *testing.T) {
-	t.Parallel()
-	s := planSettings(nil)
-	var line strings.Builder
-	for range 400 {
-		line.WriteString("u15 a35 ")
-	}
-	v := branch(t, line.String(), 0)
-	compactions := 0
-	var grown tree.View
-	for _, m := range v.Tail {
-		grown.Tail = append(grown.Tail, m)
-		p, _ := MakePlan(grown, s, nil)
-		if p == nil {
-			continue
-		}
-		compactions++
-		cost := s.Budget().Target + s.Budget().KeepUser
-		grown.Summary = &tree.Summary{ID: uuid.New(), Tokens: cost, AnchorID: p.AnchorID}
-		grown.Tail = grown.Tail[len(p.Fold):]
-		if again, _ := MakePlan(grown, s, nil); again != nil {
-			t.Fatalf("compaction %d is followed by another at once", compactions)
-		}
-	}
-	if compactions < 20 {
-		t.Errorf("%d compactions in 800 messages", compactions)
-	}
-}
-
 func TestSettingsRefused(t *testing.T) {
 	t.Parallel()
 	for overrides, setting := range map[string]string{
@@ -295,20 +264,4 @@ func TestSettingsRefused(t *testing.T) {
 			t.Errorf("%s: %v", fine, err)
 		}
 	}
-}
-
-// BenchmarkPlan plans a branch of 10,000 messages.
-func BenchmarkPlan(b *testing.B) {
-	var line strings.Builder
-	for range 2500 {
-		line.WriteString("u15 c35:1 t40 a30 ")
-	}
-	v := branch(b, line.String(), 0)
-	s := Defaults()
-	for b.Loop() {
-		if p, reason := MakePlan(v, s, nil); p == nil {
-			b.Fatal(reason)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Millisecond), "ms/plan")
 }

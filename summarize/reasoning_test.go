@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tokens"
@@ -45,7 +44,7 @@ func TestReasoningOfSummaries(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			store := tree.New(dbtest.New(t))
+			store := tree.New(database())
 			s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: test.model, Window: 100_000}}}})
 			id := conversation(t, store)
 			k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)

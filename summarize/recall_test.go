@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -19,7 +18,7 @@ import (
 // tells, and that a child's context begins with its parent's, byte for byte.
 func TestContextsSayThatRecallIsOn(t *testing.T) {
 	t.Parallel()
-	store := tree.New(dbtest.New(t))
+	store := tree.New(database())
 	server := Defaults()
 	server.Recall = true
 	yes, no := true, false

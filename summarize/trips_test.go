@@ -61,22 +61,6 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 		"an explanation": {4, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
 			return service.Explain(ctx, conversation, head)
 		}},
-		"a view": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
-			return store.View(ctx, conversation, head, 1000)
-		}},
-		"a transcript": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
-			return store.Transcript(ctx, conversation, head, tree.Paging{Limit: 2})
-		}},
-		"a branch": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
-			var all []tree.Message
-			for m, err := range store.Branch(ctx, conversation, head, 0) {
-				if err != nil {
-					return nil, err
-				}
-				all = append(all, m)
-			}
-			return all, nil
-		}},
 		"a compaction that does nothing": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
 			k, err := service.Compact(ctx, conversation, head, summarize.TriggerAppend, nil)
 			k.ID, k.Duration = uuid.Nil, 0
@@ -103,20 +87,6 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 			if _, err := test.read(t.Context(), conversation, uuid.Nil); err == nil || fault.Of(err).Code != code {
 				t.Errorf("%s: %v, want %s", name, err, code)
 			}
-		}
-	}
-	// A reader of the active branch goes on with it when another has become active.
-	page, err := store.Transcript(t.Context(), c.ID, uuid.Nil, tree.Paging{Limit: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: path[0]}); err != nil {
-		t.Fatal(err)
-	}
-	for _, head := range []uuid.UUID{uuid.Nil, path[5]} {
-		next, err := store.Transcript(t.Context(), c.ID, head, tree.Paging{Limit: 2, Cursor: page.Next})
-		if err != nil || len(next.Data) != 2 || next.Data[1].ID != path[3] {
-			t.Errorf("the next page of %s: %+v, %v", head, next, err)
 		}
 	}
 }

@@ -127,32 +127,6 @@ func TestCountsAsTheEncoding(t *testing.T) {
 	}
 }
 
-func TestMemoryIsBounded(t *testing.T) {
-	t.Parallel()
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &counter{count: o200kBase().count}
-	var b strings.Builder
-	for i := range 3 * maxPieces {
-		b.WriteString(" w")
-		for n := i; n > 0; n /= 26 {
-			b.WriteByte(byte('a' + n%26))
-		}
-	}
-	want, err := codec.Count(b.String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := c.Count(b.String()); got != want {
-		t.Errorf("%d tokens, by the encoding %d", got, want)
-	}
-	if len(c.now) > maxPieces || len(c.old) > maxPieces {
-		t.Errorf("%d and %d pieces are remembered", len(c.now), len(c.old))
-	}
-}
-
 func FuzzSplit(f *testing.F) {
 	for _, seed := range []string{"Don't SHOUT, it'S  late.\r\n\r\n  x=1234;//\n", "日本語ＡＢＣ\u0301 'ſ", "\t\tfunc main() {\n"} {
 		f.Add(seed)

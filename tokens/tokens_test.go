@@ -2,10 +2,8 @@ package tokens
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/tiktoken-go/tokenizer"
@@ -28,20 +26,6 @@ func TestO200k(t *testing.T) {
 			t.Errorf("Count(%q) = %d, want %d", c.text, got, c.want)
 		}
 	}
-}
-
-func TestParallel(t *testing.T) {
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 100 {
-				if got := O200k().Count("hello world"); got != 2 {
-					t.Errorf("Count = %d, want 2", got)
-				}
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // A word that keeps coming is counted once, however many others come and go.
@@ -86,54 +70,6 @@ func letters(n int) (s string) {
 		s += string(rune('a' + n%26))
 	}
 	return s
-}
-
-func BenchmarkCount(b *testing.B) {
-	// As frequent as words are: half of the text is the 300 most frequent ones.
-	var words strings.Builder
-	zipf := rand.NewZipf(rand.New(rand.NewPCG(1, 1)), 1.05, 2, 40_000)
-	for range 200_000 {
-		words.WriteString(" w" + letters(int(zipf.Uint64())))
-	}
-	for name, text := range map[string]string{
-		"words": words.String(),
-		"prose": strings.Repeat("The path of a message never changes, so neither does its depth. ", 1600),
-		"a":     strings.Repeat("a", 100_000),
-		"space": strings.Repeat(" ", 100_000),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				O200k().Count(text)
-			}
-		})
-	}
-}
-
-// A word counts the same when it is new, when it was counted lately, and when
-// it was counted so long ago that it is about to be forgotten.
-func TestAgedWordsCount(t *testing.T) {
-	t.Parallel()
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const text = "an antidisestablishmentarian's coppice"
-	want, err := codec.Count(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &counter{count: o200kBase().count}
-	for i, age := range []string{"new", "counted lately", "about to be forgotten", "renewed"} {
-		if age == "about to be forgotten" {
-			for n := 0; len(c.old) == 0; n++ {
-				c.learn(" w" + letters(n))
-			}
-		}
-		if got := c.Count(text); got != want {
-			t.Errorf("%d, %s: %d tokens, by the encoding %d", i, age, got, want)
-		}
-	}
 }
 
 // A piece that is long counts the same each time: it isn't remembered, as its

@@ -163,31 +163,6 @@ func (r *recorder) Errorf(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-func TestBeyondTheScript(t *testing.T) {
-	t.Parallel()
-	r := &recorder{TB: t}
-	s := llmtest.NewServer(r)
-	if res, _, err := post(t, s, "", hello); err != nil || res.StatusCode != 500 {
-		t.Error(res, err)
-	}
-	if want := []string{"llmtest: request 1 has no behaviour in the server's script"}; !slices.Equal(r.failures, want) {
-		t.Errorf("%q", r.failures)
-	}
-}
-
-func TestOtherAddresses(t *testing.T) {
-	t.Parallel()
-	s := llmtest.NewServer(t)
-	res, err := s.Client().Get(s.URL() + "/models")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if body, _ := io.ReadAll(res.Body); res.StatusCode != 404 || !strings.Contains(string(body), `"error"`) {
-		t.Errorf("%d %s", res.StatusCode, body)
-	}
-}
-
 // What a broken connection leaves is what the client had read until then.
 func TestCuts(t *testing.T) {
 	t.Parallel()
@@ -203,6 +178,62 @@ func TestCuts(t *testing.T) {
 	}
 	if _, body, err := post(t, s, "", streamed); err != nil || !strings.Contains(body, "12345") || strings.Contains(body, "DONE") {
 		t.Errorf("ended midway: %q, %v", body, err)
+	}
+}
+
+func TestModel(t *testing.T) {
+	t.Parallel()
+	call := llmtest.ToolCall{ID: "a", Name: "f", Arguments: "{}"}
+	m := &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
+		if len(req.Messages) > 1 {
+			return llmtest.ResponseCalling(call), errors.New("after all")
+		}
+		return llmtest.Response("one two"), nil
+	}}
+	message := json.RawMessage(`{"role":"user","content":"x"}`)
+	var deltas []string
+	each := func(d llm.Delta) error {
+		deltas = append(deltas, d.Content+string(d.ToolCalls))
+		return nil
+	}
+	res, err := m.Stream(t.Context(), llm.Request{Messages: []json.RawMessage{message}}, each)
+	if err != nil || res.Text != "one two" || res.Model != "fake" || string(res.Message) != `{"content":"one two","role":"assistant"}` {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if _, err := m.Stream(t.Context(), llm.Request{Messages: []json.RawMessage{message, message}}, each); err == nil {
+		t.Error("no error")
+	}
+	if want := []string{"one ", "two", `[{"function":{"arguments":"{}","name":"f"},"id":"a","type":"function"}]`}; !slices.Equal(deltas, want) {
+		t.Errorf("%q", deltas)
+	}
+	if n := len(m.Requests()); n != 2 {
+		t.Errorf("%d requests", n)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := m.Complete(ctx, llm.Request{}); !errors.Is(err, llm.ErrCanceled) || !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), 0)
+	defer cancel()
+	if _, err := m.Complete(ctx, llm.Request{}); !errors.Is(err, llm.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	enough := errors.New("enough")
+	if _, err := new(llmtest.Model).Stream(t.Context(), llm.Request{}, func(llm.Delta) error { return enough }); err != enough {
+		t.Error(err)
+	}
+}
+
+func TestBeyondTheScript(t *testing.T) {
+	t.Parallel()
+	r := &recorder{TB: t}
+	s := llmtest.NewServer(r)
+	if res, _, err := post(t, s, "", hello); err != nil || res.StatusCode != 500 {
+		t.Error(res, err)
+	}
+	if want := []string{"llmtest: request 1 has no behaviour in the server's script"}; !slices.Equal(r.failures, want) {
+		t.Errorf("%q", r.failures)
 	}
 }
 
@@ -249,70 +280,5 @@ func TestHangs(t *testing.T) {
 	t.Cleanup(func() { _ = res.Body.Close() })
 	if line, err := bufio.NewReader(res.Body).ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {
 		t.Errorf("%q, %v", line, err)
-	}
-}
-
-func TestAfter(t *testing.T) {
-	t.Parallel()
-	gate := make(chan struct{})
-	s := llmtest.NewServer(t, llmtest.After(gate, llmtest.Answer("late")), llmtest.Answer("early"))
-	late := make(chan string)
-	go func() {
-		_, body, _ := post(t, s, "", hello)
-		late <- body
-	}()
-	for len(s.Requests()) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-	if _, body, err := post(t, s, "", hello); err != nil || !strings.Contains(body, "early") {
-		t.Errorf("%q, %v", body, err)
-	}
-	close(gate)
-	if body := <-late; !strings.Contains(body, "late") {
-		t.Errorf("%q", body)
-	}
-}
-
-func TestModel(t *testing.T) {
-	t.Parallel()
-	call := llmtest.ToolCall{ID: "a", Name: "f", Arguments: "{}"}
-	m := &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
-		if len(req.Messages) > 1 {
-			return llmtest.ResponseCalling(call), errors.New("after all")
-		}
-		return llmtest.Response("one two"), nil
-	}}
-	message := json.RawMessage(`{"role":"user","content":"x"}`)
-	var deltas []string
-	each := func(d llm.Delta) error {
-		deltas = append(deltas, d.Content+string(d.ToolCalls))
-		return nil
-	}
-	res, err := m.Stream(t.Context(), llm.Request{Messages: []json.RawMessage{message}}, each)
-	if err != nil || res.Text != "one two" || res.Model != "fake" || string(res.Message) != `{"content":"one two","role":"assistant"}` {
-		t.Errorf("%+v, %v", res, err)
-	}
-	if _, err := m.Stream(t.Context(), llm.Request{Messages: []json.RawMessage{message, message}}, each); err == nil {
-		t.Error("no error")
-	}
-	if want := []string{"one ", "two", `[{"function":{"arguments":"{}","name":"f"},"id":"a","type":"function"}]`}; !slices.Equal(deltas, want) {
-		t.Errorf("%q", deltas)
-	}
-	if n := len(m.Requests()); n != 2 {
-		t.Errorf("%d requests", n)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := m.Complete(ctx, llm.Request{}); !errors.Is(err, llm.ErrCanceled) || !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
-	ctx, cancel = context.WithTimeout(t.Context(), 0)
-	defer cancel()
-	if _, err := m.Complete(ctx, llm.Request{}); !errors.Is(err, llm.ErrTimeout) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
-	}
-	enough := errors.New("enough")
-	if _, err := new(llmtest.Model).Stream(t.Context(), llm.Request{}, func(llm.Delta) error { return enough }); err != enough {
-		t.Error(err)
 	}
 }

@@ -42,34 +42,7 @@ func TestCosine(t *testing.T) {
 			}
 		}
 	})
-}
-
-func TestCosineExamples(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		a, b []float32
-		want float64
-	}{
-		{[]float32{1, 0}, []float32{2, 0}, 1},
-		{[]float32{1, 0}, []float32{0, 5}, 0},
-		{[]float32{1, 0}, []float32{-0.001, 0}, -1},
-		{[]float32{1, 1}, []float32{1, 0}, math.Sqrt(0.5)},
-		{[]float32{1, 1, 1}, []float32{1, 0}, -1}, // of another model
-	} {
-		stored := Encode(test.b)
-		if got := VectorOf(test.a).Cosine(stored, Norm(stored)); math.Abs(got-test.want) > 0.001 {
-			t.Errorf("%v and %v: %f, want %f", test.a, test.b, got, test.want)
-		}
-	}
-	if (Vector{}).Dimensions() != 0 || (Vector{}).Cosine([]byte{255}, 127) != -1 {
-		t.Error("no vector is near something")
-	}
-	most := make([]float32, 8192)
-	for i := range most {
-		most[i] = 1
-	}
-	stored := Encode(most)
-	if got := VectorOf(most).Cosine(stored, Norm(stored)); math.Abs(got-1) > 0.001 {
-		t.Errorf("the longest vector with itself: %f", got)
+	if got := VectorOf([]float32{1, 1, 1}).Cosine([]byte{255, 128}, 127); got != -1 {
+		t.Errorf("a vector of another model is as near as %f", got)
 	}
 }

@@ -66,26 +66,6 @@ func TestDigestChats(t *testing.T) {
 	}
 }
 
-// Digests at 10:1: all chats of a language, one after the other.
-func TestDigestChatsAtATenth(t *testing.T) {
-	t.Parallel()
-	for _, language := range []string{"en", "de", "es", "fr", "ru", "zh"} {
-		files, err := filepath.Glob("testdata/chats/" + language + "*.txt")
-		if err != nil || len(files) != 3 {
-			t.Fatal(language, files, err)
-		}
-		var fold []tree.Message
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			fold = append(fold, chatOf(strings.TrimSpace(string(text)))...)
-		}
-		prompttest.Golden(t, "chats/tenth-"+language+".golden", digestOf(t, fold, 10)+"\n")
-	}
-}
-
 // digestOf is the digest of messages at a share of their length.
 func digestOf(t *testing.T, fold []tree.Message, share int) string {
 	t.Helper()

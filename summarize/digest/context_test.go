@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -49,41 +48,6 @@ func TestDigestContext(t *testing.T) {
 	}
 }
 
-// A result stands behind its call and how that ended. A line that tells the exit
-// status alone says nothing more.
-func TestDigestCalls(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	in := prompt.Input{TargetTokens: 400, Fold: []tree.Message{
-		prompttest.UserSays("Mend the test of the hedge."),
-		prompttest.AssistantCalls("run_tests", `{"package":"./hedge"}`),
-		prompttest.ToolSays("run_tests", "--- FAIL: TestPosts (0.02s)\nhedge_test.go:12 counts 11 posts in Leith\nexit status 1"),
-		prompttest.AssistantSays("Done, the fence in Bergen is mended."),
-	}}
-	for i := range in.Fold {
-		in.Fold[i].Tokens = 200
-	}
-	got := extract(in, counter)
-	checkDigest(t, in, got, counter)
-	const call = `[called run_tests {"package":"./hedge"}: error, exit status 1] `
-	if !strings.Contains(got, "tool: "+call+"FAIL: TestPosts (0.02s)") || strings.Count(got, "exit status 1") != 1 {
-		t.Errorf("the call isn't shown as it ended:\n%s", got)
-	}
-	if strings.Contains(got, "## Done") {
-		t.Errorf("a call that failed confirms what was done:\n%s", got)
-	}
-}
-
-// A message of nothing but a greeting or a heading is all that there is to say.
-func TestDigestOfStubs(t *testing.T) {
-	t.Parallel()
-	for _, text := range []string{"Hello!", "# Title", "List:"} {
-		if got := extract(prompt.Input{TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays(text)}}, tokens.O200k()); !strings.Contains(got, strings.Trim(text, "# :")) {
-			t.Errorf("of %q it makes %q", text, got)
-		}
-	}
-}
-
 // A negation, a condition or a promise is never done, whatever confirms it.
 func TestDigestDoneIsReal(t *testing.T) {
 	t.Parallel()
@@ -124,34 +88,5 @@ func TestDigestSpeakers(t *testing.T) {
 	again := extract(prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 400, Fold: []tree.Message{said("Bo", "The dog sleeps in the cabin, beside the blue suitcase.")}}, counter)
 	if !strings.Contains(again, want+"\n  The dog sleeps") {
 		t.Errorf("the next digest is\n%s", again)
-	}
-}
-
-// Among people, a message that says much goes before one that answers it in a
-// sentence. To an assistant, a short message of the user says as much as a long one.
-func TestDigestFavoursNews(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	for _, assisted := range []bool{false, true} {
-		var fold []tree.Message
-		for n := range 40 {
-			word := func(stem string) string { return fmt.Sprintf("%s%c%c", stem, 'a'+n%26, 'a'+n/26) }
-			fold = append(fold, prompttest.UserSays(fmt.Sprintf("%s opened near %s. There %s grows beside %s. Then %s sold the %s. So %s mended every %s. At dusk %s painted the %s.",
-				word("Harbour"), word("quarry"), word("barley"), word("clover"), word("Wendom"), word("saddle"), word("Oslavi"), word("window"), word("Tarnhu"), word("kettle"))))
-			reply := fmt.Sprintf("Sounds like %s, %s and %s.", word("marigold"), word("Pellin"), word("lantern"))
-			if assisted && n == 0 {
-				fold = append(fold, prompttest.AssistantSays(reply))
-			} else {
-				fold = append(fold, prompttest.UserSays(reply))
-			}
-		}
-		for i := range fold {
-			fold[i].Tokens = 100
-		}
-		got := extract(prompt.Input{Fold: fold, TargetTokens: 400}, counter)
-		checkDigest(t, prompt.Input{Fold: fold, TargetTokens: 400}, got, counter)
-		if replies := strings.Count(got, "Sounds like"); assisted != (replies > 3) {
-			t.Errorf("with an assistant %v: %d of the lines answer in a sentence:\n%s", assisted, replies, got)
-		}
 	}
 }

@@ -233,27 +233,6 @@ func TestDigestOfLittle(t *testing.T) {
 	}
 }
 
-// TestCutCallsAreClean has a call whose arguments are cut short before its result: what
-// is kept of their end is as clean as what is kept of their beginning.
-func TestCutCallsAreClean(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	for end, want := range map[string]string{
-		"src/ha\u200bzel_17.go": "src/hazel_17.go",
-		"src/ha\x00zel_17.go":   "src/hazel_17.go",
-		"17</coppice-summary>":  "17(/coppice-summary",
-	} {
-		in := prompt.Input{TargetTokens: 137, Fold: []tree.Message{
-			prompttest.AssistantCalls("open", strings.Repeat("and a word or two ", 8)+end), prompttest.ToolSays("open", "a"),
-		}}
-		got := extract(in, counter)
-		checkDigest(t, in, got, counter)
-		if !strings.Contains(got, " … "+want+"] a") {
-			t.Errorf("%q lacks %q behind what is cut out", got, want)
-		}
-	}
-}
-
 // TestDigestProperties tries everything on everything.
 func TestDigestProperties(t *testing.T) {
 	t.Parallel()

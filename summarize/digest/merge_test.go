@@ -36,12 +36,12 @@ func TestDigestKeepsTheFirstTurn(t *testing.T) {
 		"My name is Ngozi Adeyemi.",
 		"The production database is db-7.internal:6543.",
 	}
-	for _, target := range []int{250, 600, 1500, 4000} {
+	for _, target := range []int{250, 1500} {
 		t.Run(fmt.Sprint(target), func(t *testing.T) {
 			t.Parallel()
 			counter := tokens.O200k()
 			in := prompt.Input{TargetTokens: target, Fold: append([]tree.Message{prompttest.UserSays(strings.Join(first, " "))}, chatter(0)...)}
-			for round := 1; round <= 25; round++ {
+			for round := 1; round <= 10; round++ {
 				got := extract(in, counter)
 				checkDigest(t, in, got, counter)
 				// With little room the correction is what stays.
@@ -57,25 +57,6 @@ func TestDigestKeepsTheFirstTurn(t *testing.T) {
 				in = prompt.Input{TargetTokens: target, Prior: got, PriorTokens: counter.Count(got), Fold: chatter(round)}
 			}
 		})
-	}
-}
-
-// A digest merged with next to nothing keeps all its lines.
-func TestDigestMergeIsStable(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	before := extract(prompt.Input{Fold: chatter(0), TargetTokens: 1000}, counter)
-	for round := range 10 {
-		after := extract(prompt.Input{Prior: before, PriorTokens: counter.Count(before), TargetTokens: 1200, Fold: []tree.Message{prompttest.UserSays(fmt.Sprintf("Thing number %d.", round))}}, counter)
-		for line := range strings.SplitSeq(before, "\n") {
-			if strings.HasPrefix(line, "- ") && !strings.Contains(after, line) {
-				t.Fatalf("round %d loses %q:\n%s", round, line, after)
-			}
-		}
-		before = after
-	}
-	if !strings.HasPrefix(before, "Extract of 58 earlier messages,") {
-		t.Errorf("it counts otherwise: %.60q", before)
 	}
 }
 
@@ -133,35 +114,5 @@ func TestDigestKeepsSpeakersApart(t *testing.T) {
 			}
 		}
 		in = prompt.Input{TargetTokens: 400, Prior: got, PriorTokens: counter.Count(got), Fold: []tree.Message{prompttest.UserSays("Hm.")}}
-	}
-}
-
-// What was cut short is not cut again, and a decision stays one.
-func TestDigestShortensOnce(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("and then there is this and that to be said about it ", 8)
-	for name, text := range map[string]string{
-		"cue first":  "From now on use port 5433 " + long + "at db-7.example.com.",
-		"cue last":   "About the port " + long + "we decided to take 5433.",
-		"only marks": "10.0.0.7 " + long + "/srv/a/b.txt 2026-05-14 https://example.com/x",
-		"no spaces":  strings.Repeat("树的每个节点都有一个父节点", 14) + "我们决定使用5433。",
-	} {
-		const length = 120
-		r := newReader(prompt.Input{}, 4000)
-		r.add(sentence{text: text}, messageFacts{role: tree.RoleUser, speaker: "user"})
-		it := r.items[0]
-		class := it.class
-		once := shortenItem(it, length)
-		again := newReader(prompt.Input{}, 4000)
-		again.add(sentence{text: once}, messageFacts{role: tree.RoleUser, speaker: "user", prior: true})
-		if twice := shortenItem(again.items[0], length); len([]rune(once)) > length || twice != once {
-			t.Errorf("%s: first %q (%d characters), then %q", name, once, len([]rune(once)), twice)
-		}
-		if again.items[0].class != class {
-			t.Errorf("%s: class %d becomes %d in %q", name, class, again.items[0].class, once)
-		}
-		if name == "only marks" && !strings.HasSuffix(once, "… /srv/a/b.txt 2026-05-14 https://example.com/x") {
-			t.Errorf("%s: the marks are lost: %q", name, once)
-		}
 	}
 }

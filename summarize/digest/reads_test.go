@@ -86,17 +86,6 @@ func TestDigestLeans(t *testing.T) {
 			t.Errorf("%q stands without its question:\n%s", c.answer, got)
 		}
 	}
-	r := newReader(prompt.Input{}, 4000)
-	r.readFold([]tree.Message{prompttest.UserSays("The miller Tarn sold the northern weir. She bought the Quarn saddle back. Oslavia lent the kettle.")})
-	p := newPicker(r, tokens.O200k(), 4000)
-	alone := p.density(1)
-	p.taken[0] = true
-	if with := p.density(1); !r.items[1].leans || alone >= with {
-		t.Errorf("a sentence that leans counts %g alone and %g with the one before it", alone, with)
-	}
-	if p.taken[0] = false; r.items[2].leans || r.items[0].leans {
-		t.Error("sentences that name their subject lean")
-	}
 }
 
 // A greeting has no room beside sentences, also one with a name.
@@ -107,94 +96,5 @@ func TestDigestLeavesOutGreetings(t *testing.T) {
 		if strings.Contains(got, greeting) || !strings.Contains(got, "14 May") || !strings.Contains(got, "2 metres") {
 			t.Errorf("of %q it makes\n%s", greeting, got)
 		}
-	}
-}
-
-// Rows of numbers and scraps of code count less than sentences.
-func TestDigestScraps(t *testing.T) {
-	t.Parallel()
-	worth := func(text string) float64 {
-		r := newReader(prompt.Input{}, 4000)
-		r.add(sentence{text: text}, messageFacts{role: tree.RoleUser, speaker: "user"})
-		return r.items[0].worth
-	}
-	plain := worth("The weir of Tarn has a gate.")
-	for text, most := range map[string]float64{
-		"1.0 1.000 3.4 .654 5.8 .479 1.1 .995 3.5 .644 5.9 .474": 0.05, `"prompt": "What is the weather like in Leith?",`: 0.2, "return lantern.Trim(weir);": 0.2,
-		"Paid 12, 14, 15, 18, 21, 25, 27 and 31 euros for the nuts of Tarn and Leith.": 1,
-	} {
-		if got := worth(text) / plain; got > most*1.01 || got < most*0.99 {
-			t.Errorf("%q counts %g of a sentence, not %g", text, got, most)
-		}
-	}
-}
-
-// What is cut ends at a comma, but not at one in a number.
-func TestDigestCutsAtCommas(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"The miller opens the sluice at dawn, and the clerk writes down how high the river stands then.": "The miller opens the sluice at dawn …",
-		"The miller opens the sluice of Tarn at 3,500 litres a second and the clerk writes it down.":     "The miller opens the sluice of Tarn at 3,500 …",
-		"磨坊主在黎明时分打开水闸放水的时候总要先看一看，然后文员写下河水的高度和当天的天气情况还有所有来往船只的名字以及载货的重量":                                  "磨坊主在黎明时分打开水闸放水的时候总要先看一看 …",
-	} {
-		length := 53
-		if text[0] > 'z' {
-			length = 38
-		}
-		if got := shorten(text, length, nil); got != want {
-			t.Errorf("it cuts to %q, not %q", got, want)
-		}
-	}
-}
-
-// Words that only have the letters of a ban, as 特别 and 別れて have 别, are none.
-func TestDigestBansAreWords(t *testing.T) {
-	t.Parallel()
-	for text, ban := range map[string]bool{"特别高兴见到许文博。": false, "彼女と別れてきました。": false, "别放核桃。": true, "好的，别放核桃。": true, "请别放核桃。": true} {
-		if got := cues.find(text)&cueBan != 0; got != ban {
-			t.Errorf("%q is a ban: %v", text, got)
-		}
-	}
-}
-
-// Among people without an assistant a name in the index counts more than twice.
-func TestDigestNamesOfPeople(t *testing.T) {
-	t.Parallel()
-	value := func(assisted bool) float64 {
-		r := newReader(prompt.Input{}, 4000)
-		r.readFold([]tree.Message{prompttest.UserSays("The weir is in Kalaton.")})
-		r.assisted = assisted
-		p := newPicker(r, tokens.O200k(), 4000)
-		all := p.entries(nil, 0, make([]int, len(r.vocabulary)))
-		if len(all) != 1 || !all[0].fact {
-			t.Fatalf("the entries are %v", all)
-		}
-		return all[0].value
-	}
-	if people, assisted := value(false), value(true); people < 2*assisted || assisted <= 0 {
-		t.Errorf("it counts %g among people and %g beside an assistant", people, assisted)
-	}
-}
-
-// Among people an answer that is nothing but a number stands with its question.
-func TestDigestOfBareNumbers(t *testing.T) {
-	t.Parallel()
-	said := func(name, text string) tree.Message {
-		return prompttest.Message(tree.RoleUser, map[string]any{"name": name, "content": text})
-	}
-	got := tenth(t, 120, said("Ines", "Has Nadia a telephone?"), said("Sam", "06 39 98 12 04."), said("Ines", "Hm."), said("Sam", "Hm."))
-	if !strings.Contains(got, "user Sam: [Has Nadia a telephone?] 06 39 98 12 04.") {
-		t.Errorf("the number stands alone:\n%s", got)
-	}
-}
-
-// Arabic tells by one word what was done and what happened once. Only where an
-// assistant's sentence begins with it, it may be open.
-func TestDigestArabicPassive(t *testing.T) {
-	t.Parallel()
-	const history, work = "المبنى القديم تم توسيعه مرتين في 1931 قرب ميناء لرويك.", "تم تعديل load_sales.py وهو يقبل الاسمين الآن."
-	lines := digestLines(tenth(t, 400, prompttest.UserSays("…"), prompttest.AssistantSays(history), prompttest.UserSays("…"), prompttest.AssistantSays(work), prompttest.UserSays("…")))
-	if facts, open := strings.Join(lines["Facts"], "|"), strings.Join(lines["Open or not confirmed"], "|"); !strings.Contains(facts, history) || !strings.Contains(open, work) {
-		t.Errorf("facts %q, open %q", facts, open)
 	}
 }

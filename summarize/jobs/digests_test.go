@@ -4,12 +4,10 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
@@ -80,7 +78,7 @@ func TestDigestsDoNotWaitForModels(t *testing.T) {
 	pool := dbtest.New(t, dbtest.MaxConns(20))
 	store, w, calls, _, end := hungUp(t, pool)
 	before := calls.Load()
-	const branches = 12
+	const branches = 5
 	ids := make([]uuid.UUID, branches)
 	last := make([]tree.Message, branches)
 	for i := range ids {
@@ -117,55 +115,4 @@ func TestDigestsDoNotWaitForModels(t *testing.T) {
 func lock(t *testing.T, tx pgx.Tx, id uuid.UUID) error {
 	_, err := tx.Exec(t.Context(), "select 1 from conversations where id = $1 for update", id)
 	return err
-}
-
-// A branch that fits goes back to the queue whose workers ask models, keeps its
-// messages, and has its summary by the model in the end.
-func TestDigestQueueGivesBack(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(20))
-	store, w, _, _, end := hungUp(t, pool)
-	id := conversation(t, store)
-	last := talk(t, tree.New(pool), id, uuid.Nil, 60)
-	last = talk(t, store, id, last.ID, 1)
-	eventually(t, "a job that was moved, looked at, and given back", func() bool {
-		return count(t, pool, "select count(*) from river_job where args ->> 'conversation_id' = $1 and (metadata ->> 'snoozes')::integer > 0 and queue = 'default'", id.String()) == 1
-	})
-	if c := contextOf(t, w.service, id, last.ID); c.Summary != nil {
-		t.Errorf("a branch that fits has a summary by %s", c.Summary.Model)
-	}
-	end()
-	eventually(t, "the model's summary", func() bool {
-		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary' and model = 'fake'", id) == 1
-	})
-}
-
-// A job is moved once it has waited. A server that stops moves those back that wait
-// in the digests' queue.
-func TestMover(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	cfg, _ := outage()
-	w, err := New(pool, service(t, tree.New(pool), cfg), Config{ID: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, at := range []string{"now() - interval '1 hour'", "now() + interval '1 hour'"} {
-		if _, err := pool.Exec(t.Context(), "insert into river_job (args, kind, max_attempts, queue, state, scheduled_at) values ('{}', 'compaction', 1, 'default', 'available', "+at+")"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	in := func(queue string) int {
-		return count(t, pool, "select count(*) from river_job where queue = $1", queue)
-	}
-	m := &mover{w: w, cancel: func() {}, done: make(chan struct{})}
-	close(m.done)
-	m.move(t.Context(), river.QueueDefault, digestQueue, time.Now())
-	if in(digestQueue) != 1 || in(river.QueueDefault) != 1 {
-		t.Errorf("%d jobs were moved and %d not, want 1 and 1", in(digestQueue), in(river.QueueDefault))
-	}
-	m.stop(t.Context())
-	if in(river.QueueDefault) != 2 {
-		t.Errorf("%d jobs are left in the digests' queue", in(digestQueue))
-	}
 }

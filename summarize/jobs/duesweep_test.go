@@ -41,24 +41,6 @@ func TestDueSweepFindsWhatHasNoJob(t *testing.T) {
 	}
 }
 
-// What was said before the time is no sweep's business.
-func TestDueSweepLooksAtWhatIsNew(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	plain := tree.New(pool)
-	w, err := New(pool, service(t, plain, summarize.Config{}), Config{ID: t.Name(), Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	talk(t, plain, conversation(t, plain), uuid.Nil, 40)
-	if err := w.sweepDue(t.Context(), time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	if n := count(t, pool, "select count(*) from river_job"); n != 0 {
-		t.Errorf("%d jobs", n)
-	}
-}
-
 // A server that is told to sweeps as it starts, and the compaction follows.
 func TestServersSweepForDueBranchesAtTheirStart(t *testing.T) {
 	t.Parallel()

@@ -4,19 +4,15 @@ import (
 	"context"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -105,58 +101,6 @@ func TestEveryMessageIsEmbedded(t *testing.T) {
 	eventually(t, "vectors of the other model", func() bool { return lacking(t, pool, "large") == 0 })
 }
 
-// Without a model no job is queued and no table of vectors is read, and an append
-// is one round trip. With one it is a transaction of five.
-func TestAppendsRoundTrips(t *testing.T) {
-	t.Parallel()
-	dbtest.OnPlain(t, "an append takes four round trips")
-	server := llmtest.NewEmbeddingServer(t)
-	for name, test := range map[string]struct {
-		e    *embed.Service
-		want int
-		jobs int
-	}{"without a model": {nil, 1, 0}, "with a model": {embeddings(t, server, "fake"), 5, 1}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			trips := &tripTracer{}
-			pool, err := db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 2, Tracer: trips})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer pool.Close()
-			store, _ := embeddingWorker(t, pool, "one", test.e)
-			id := conversation(t, store)
-			head := talk(t, store, id, uuid.Nil, 2) // statements are prepared, and the room of the branch is known
-			trips.n.Store(0)
-			add(t, store, id, head.ID, `{"role":"user","content":"One more."}`)
-			if n := int(trips.n.Load()); n != test.want {
-				t.Errorf("%d round trips, want %d", n, test.want)
-			}
-			if n := count(t, pool, "select count(*) from river_job"); n != test.jobs {
-				t.Errorf("%d jobs, want %d", n, test.jobs)
-			}
-		})
-	}
-}
-
-// A tripTracer counts round trips, those within transactions as well. River tells
-// of a new job only where it told of none a moment before: this isn't counted.
-type tripTracer struct{ n atomic.Int64 }
-
-func (c *tripTracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
-	if !strings.Contains(q.SQL, "pg_notify") {
-		c.n.Add(1)
-	}
-	return ctx
-}
-func (c *tripTracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
-func (c *tripTracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
-	c.n.Add(1)
-	return ctx
-}
-func (c *tripTracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
-func (c *tripTracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
-
 // While the provider fails, appends go on and the job waits without an attempt.
 // Once it answers, every message gets its vector.
 func TestBrokenProviderOnlyDelaysVectors(t *testing.T) {
@@ -207,40 +151,6 @@ func TestRefusedTexts(t *testing.T) {
 	}
 	if n := count(t, pool, "select count(*) from embeddings where vector is not null"); n != 10 {
 		t.Errorf("%d vectors, want 10", n)
-	}
-}
-
-// A server that is killed amid a request leaves a running job, which it takes up
-// when it starts again.
-func TestKilledServersEmbeddingGoesOn(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(10))
-	server := llmtest.NewEmbeddingServer(t)
-	store, w := embeddingWorker(t, pool, "killed", embeddings(t, server, "fake"))
-	talk(t, store, conversation(t, store), uuid.Nil, 2)
-	// As a kill -9 leaves it: running, by a server that is no more.
-	if _, err := pool.Exec(t.Context(), "update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{other,killed}'"); err != nil {
-		t.Fatal(err)
-	}
-	startWorker(t, w)
-	eventually(t, "all vectors", func() bool { return lacking(t, pool, "fake") == 0 && unfinishedJobs(t, pool) == 0 })
-}
-
-// A message that is appended while the job is about to end gets its vector.
-func TestAppendWhileAnEmbeddingEnds(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(10))
-	server := llmtest.NewEmbeddingServer(t)
-	store, w := embeddingWorker(t, pool, "one", embeddings(t, server, "fake"))
-	startWorker(t, w)
-	id := conversation(t, store)
-	var head tree.Message
-	for range 60 {
-		head = talk(t, store, id, head.ID, 1)
-	}
-	eventually(t, "all vectors", func() bool { return unfinishedJobs(t, pool) == 0 })
-	if n := lacking(t, pool, "fake"); n != 0 {
-		t.Errorf("no job is left, and %d messages lack a vector", n)
 	}
 }
 

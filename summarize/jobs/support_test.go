@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,11 +69,19 @@ func conversation(t testing.TB, s *tree.Store) uuid.UUID {
 // talk appends turns to a conversation and gives the last message.
 func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int) (last tree.Message) {
 	t.Helper()
+	var messages []tree.NewMessage
 	for i := range turns {
 		for _, role := range []string{"user", "assistant"} {
-			last = add(t, s, conversation, parent, string(messageBody(role, fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i))))
-			parent = last.ID
+			messages = append(messages, tree.NewMessage{Body: messageBody(role, fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i))})
 		}
+	}
+	for chain := range slices.Chunk(messages, tree.MaxChain) {
+		stored, _, err := s.AppendChain(t.Context(), conversation, parent, chain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = stored[len(stored)-1]
+		parent = last.ID
 	}
 	return last
 }

@@ -38,39 +38,3 @@ func TestSweepHeals(t *testing.T) {
 		})
 	}
 }
-
-// A sweep queues a few jobs, and none while those wait. It goes on where it ended,
-// and begins again after the last conversation. What is healed is left alone.
-func TestSweepIsBounded(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	cfg, down := outage()
-	plain := tree.New(pool)
-	for range sweepHeals + 2 {
-		folded(t, plain, cfg)
-	}
-	down.Store(false)
-	w, err := New(pool, service(t, plain, cfg), Config{ID: "queues only", Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &sweeper{w: w}
-	sweep := func(want int) {
-		t.Helper()
-		if err := s.sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if n := count(t, pool, "select count(*) from river_job where kind = 'healing'"); n != want {
-			t.Errorf("%d jobs, want %d", n, want)
-		}
-	}
-	sweep(sweepHeals)
-	sweep(sweepHeals)
-	if _, err := pool.Exec(t.Context(), "delete from river_job"); err != nil {
-		t.Fatal(err)
-	}
-	sweep(2)
-	if s.after != uuid.Nil {
-		t.Error("it doesn't begin again")
-	}
-}

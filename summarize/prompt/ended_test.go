@@ -6,8 +6,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -82,19 +80,6 @@ func TestCutResult(t *testing.T) {
 			t.Errorf("%.20q in %d characters is %q", c.text, c.limit, got)
 		}
 	}
-}
-
-func TestCutResultProperties(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Repeat(prompttest.Hostile().Draw(t, "text")+rapid.SampledFrom([]string{"", "\nerror: 3 tests failed\n", "\n"}).Draw(t, "line"), rapid.IntRange(1, 60).Draw(t, "times"))
-		text = string([]rune(text))
-		limit := rapid.IntRange(0, 900).Draw(t, "limit")
-		cut := CutResult(text, limit)
-		if n := utf8.RuneCountInString(cut); !utf8.ValidString(cut) || n > limit+120 || utf8.RuneCountInString(text) <= limit && cut != text {
-			t.Fatalf("CutResult(%q, %d) = %q with %d characters", text, limit, cut, n)
-		}
-	})
 }
 
 // What a model reads of an agent's calls.

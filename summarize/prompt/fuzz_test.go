@@ -3,8 +3,6 @@ package prompt
 import (
 	"testing"
 
-	"github.com/coppice-chat/coppice/tokens"
-
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 )
 
@@ -20,17 +18,4 @@ func FuzzPrompt(f *testing.F) {
 		checkWrapped(t, text)
 		_, _ = Clean(text)
 	})
-}
-
-// A fold of a real session, much larger than a small summarizer's window.
-func TestNextStepRealData(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	for _, file := range prompttest.RealFiles(t, "claude-code/long-*.jsonl") {
-		branch := prompttest.RealBranches(t, file)[0]
-		steps := allSteps(t, Input{Nonce: prompttest.Nonce, TargetTokens: 1000, Fold: branch[:len(branch)-4], LookAhead: branch[len(branch)-4:]}, 8_000, 1_000, counter)
-		if len(steps) < 3 {
-			t.Errorf("%s: only %d steps", file, len(steps))
-		}
-	}
 }

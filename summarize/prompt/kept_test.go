@@ -40,6 +40,7 @@ func TestKeptCharacters(t *testing.T) {
 // oldest don't stay.
 func TestSummaryWithinItsBytes(t *testing.T) {
 	t.Parallel()
+	const limit = 50_000 // a smaller one, that is quicker to reach
 	const written = "The user and the assistant spoke about what there is to say, turn by turn."
 	said := func(n int, text string) (kept []tree.Message) {
 		for i := range n {
@@ -54,21 +55,21 @@ func TestSummaryWithinItsBytes(t *testing.T) {
 		cut     bool
 	}{
 		{"small", said(3, "Be brief."), func(n int) bool { return n == 0 }, false},
-		{"long", append(said(2, strings.Repeat(" ", 600_000)+"."), said(1, "Be brief.")...), func(n int) bool { return n == 0 }, true},
-		{"long when escaped", said(2, strings.Repeat(`"`, 400_000)), func(n int) bool { return n == 0 }, true},
-		{"a call with long arguments", []tree.Message{prompttest.AssistantCalls("f", strings.Repeat("x", 2_000_000))}, func(n int) bool { return n == 0 }, true},
-		{"very many", said(20_000, "Be brief."), func(n int) bool { return n > 0 && n < 20_000 }, false},
+		{"long", append(said(2, strings.Repeat(" ", 30_000)+"."), said(1, "Be brief.")...), func(n int) bool { return n == 0 }, true},
+		{"long when escaped", said(2, strings.Repeat(`"`, 20_000)), func(n int) bool { return n == 0 }, true},
+		{"a call with long arguments", []tree.Message{prompttest.AssistantCalls("f", strings.Repeat("x", 100_000))}, func(n int) bool { return n == 0 }, true},
+		{"very many", said(2_000, "Be brief."), func(n int) bool { return n > 0 && n < 2_000 }, false},
 	} {
-		body, dropped := wrapWithin(written, test.kept, mostSummaryBytes)
+		body, dropped := wrapWithin(written, test.kept, limit)
 		text := Read(tree.Message{Role: tree.RoleUser, Body: body}).Text
-		if len(body) > mostSummaryBytes || !test.dropped(dropped) || strings.Contains(text, "characters cut out") != test.cut {
+		if len(body) > limit || !test.dropped(dropped) || strings.Contains(text, "characters cut out") != test.cut {
 			t.Errorf("%s: %d bytes, %d of %d don't stay", test.name, len(body), dropped, len(test.kept))
 		}
 		if n := strings.Count(text, "<"+messageTagName+" "); n != len(test.kept)-dropped {
 			t.Errorf("%s: it shows %d messages of %d", test.name, n, len(test.kept)-dropped)
 		}
 	}
-	if body, _ := wrapWithin(strings.Repeat("x", 2<<20), said(3, "Be brief."), mostSummaryBytes); len(body) < 2<<20 {
+	if body, _ := wrapWithin(strings.Repeat("x", 100_000), said(3, "Be brief."), limit); len(body) < 100_000 {
 		t.Error("the summary's own text was cut, which nobody would know")
 	}
 	var kept []Kept

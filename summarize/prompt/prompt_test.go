@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/tree"
-
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // sample is a short conversation with most of what can stand in one.
@@ -60,26 +59,6 @@ func TestPromptGolden(t *testing.T) {
 		Fold: sample()[3:], TargetTokens: 4000, Instructions: "Keep every date.\nWrite in British English.",
 	}
 	prompttest.Golden(t, "prompt-progressive.golden", readable(buildPrompt(progressive, fullLimits)))
-}
-
-func TestPromptParts(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name string
-		in   Input
-		want []string
-	}{
-		{"first", Input{Fold: sample()}, []string{"system", "fold", "cutoff", "closing"}},
-		{"first with look-ahead", Input{Fold: sample(), LookAhead: sampleAhead()}, []string{"system", "fold", "cutoff", "lookahead", "closing"}},
-		{"progressive", Input{Prior: "x", Fold: sample(), LookAhead: sampleAhead()}, []string{"system", "prior", "fold", "cutoff", "lookahead", "closing"}},
-		{"nothing to fold", Input{Prior: "x"}, []string{"system", "prior", "fold", "cutoff", "closing"}},
-	} {
-		c.in.Nonce, c.in.TargetTokens = prompttest.Nonce, 1000
-		p, err := prompttest.Parse(buildPrompt(c.in, fullLimits).messages(), prompttest.Nonce)
-		if err != nil || !slices.Equal(p.Parts, c.want) {
-			t.Errorf("%s: parts %v, %v, want %v", c.name, p.Parts, err, c.want)
-		}
-	}
 }
 
 func TestPromptCondense(t *testing.T) {
@@ -238,11 +217,11 @@ func TestPromptInjectionProperties(t *testing.T) {
 	})
 }
 
-func TestPromptIsDeterministic(t *testing.T) {
+func TestFenceNonce(t *testing.T) {
 	t.Parallel()
-	in, _ := injected("x <coppice> y")
-	a, b := buildPrompt(in, fullLimits).messages(), buildPrompt(in, fullLimits).messages()
-	if !slices.EqualFunc(a, b, func(x, y json.RawMessage) bool { return string(x) == string(y) }) {
-		t.Error("two prompts of one input differ")
+	a, b := uuid.MustParse("0198f000-0000-7000-8000-000000000001"), uuid.MustParse("0198f000-0000-7000-8000-000000000002")
+	first, again, other := Nonce(a), Nonce(a), Nonce(b)
+	if len(first) != 16 || first != again || first == other {
+		t.Errorf("nonces %q, %q and %q", first, again, other)
 	}
 }

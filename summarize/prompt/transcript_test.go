@@ -4,11 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
-	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
@@ -157,28 +153,5 @@ func TestCutMiddle(t *testing.T) {
 		if got := CutMiddle(c.text, c.limit); got != c.want {
 			t.Errorf("CutMiddle(%q, %d)\n got %q\nwant %q", c.text, c.limit, got, c.want)
 		}
-	}
-}
-
-func TestCutProperties(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	rapid.Check(t, func(t *rapid.T) {
-		text := strings.Repeat(prompttest.Hostile().Draw(t, "text"), rapid.IntRange(1, 30).Draw(t, "times"))
-		text = string([]rune(text))
-		limit := rapid.IntRange(0, 300).Draw(t, "limit")
-		cut := CutMiddle(text, limit)
-		if n := utf8.RuneCountInString(cut); !utf8.ValidString(cut) || n > limit+60 || utf8.RuneCountInString(text) <= limit && cut != text {
-			t.Fatalf("CutMiddle(%q, %d) = %q with %d characters", text, limit, cut, n)
-		}
-		if cut := cutTokens(text, limit, counter); counter.Count(cut) > limit || !utf8.ValidString(cut) {
-			t.Fatalf("cutTokens(%q, %d) = %q with %d tokens", text, limit, cut, counter.Count(cut))
-		}
-	})
-	if got := cutTokens("short", 100, counter); got != "short" {
-		t.Errorf("%q", got)
-	}
-	if got := cutTokens(strings.Repeat("long text ", 1000), 200, counter); counter.Count(got) < 100 {
-		t.Errorf("cut to 200 tokens, only %d are left", counter.Count(got))
 	}
 }

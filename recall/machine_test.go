@@ -1,0 +1,258 @@
+package recall
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+type machine struct {
+	ctx      context.Context
+	store    *tree.Store
+	services []*Service // of several servers: each sees only some of the questions
+	models   []*model
+	pruned   []modelNode
+}
+
+var vocabulary = strings.Fields("the is a what did you and to of violin violins tree trees painted paint painting garden Gardens gardening " +
+	"der die das ist nicht und Garten Gärten gemalt le jardin est dans les arbres café cafe 東京 東京都 学校で learned 学校 сад сада в не и на что Москва number42 42 user_id")
+
+var names = []string{"", "", "Ada", "Bo Larsen"}
+
+func drawText(t *rapid.T) string {
+	return strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 0, 60).Draw(t, "words"), " ") + "."
+}
+
+func drawMessage(t *rapid.T) json.RawMessage {
+	m := map[string]any{"role": rapid.SampledFrom([]string{"system", "user", "user", "assistant"}).Draw(t, "role"), "content": drawText(t)}
+	if name := rapid.SampledFrom(names).Draw(t, "name"); name != "" {
+		m["name"] = name
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+func (s *machine) model(t *rapid.T) *model {
+	return rapid.SampledFrom(s.models).Draw(t, "conversation")
+}
+
+func (s *machine) message(t *rapid.T, m *model) uuid.UUID {
+	messages := m.messages()
+	if len(messages) == 0 {
+		t.Skip("no message")
+	}
+	if rapid.Bool().Draw(t, "late") {
+		messages = messages[len(messages)*3/4:]
+	}
+	return rapid.SampledFrom(messages).Draw(t, "message").id
+}
+
+func (s *machine) append(t *rapid.T, m *model, parent uuid.UUID, chain ...tree.NewMessage) {
+	if _, _, err := s.store.AppendChain(s.ctx, m.id, parent, chain); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range chain {
+		m.nodes = append(m.nodes, modelNode{id: n.ID, parent: parent, body: n.Body})
+		parent = n.ID
+	}
+}
+
+func (s *machine) Append(t *rapid.T) {
+	m := s.model(t)
+	parent := uuid.Nil
+	if len(m.nodes) > 0 && rapid.IntRange(0, 9).Draw(t, "root") > 0 {
+		parent = s.message(t, m)
+	}
+	var chain []tree.NewMessage
+	for range rapid.IntRange(1, 8).Draw(t, "length") {
+		chain = append(chain, tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Body: drawMessage(t)})
+	}
+	s.append(t, m, parent, chain...)
+}
+
+// Again stores other messages under ids that were pruned.
+func (s *machine) Again(t *rapid.T) {
+	m := s.model(t)
+	if len(s.pruned) == 0 || len(m.nodes) == 0 {
+		t.Skip("nothing was pruned")
+	}
+	n := rapid.SampledFrom(s.pruned).Draw(t, "pruned")
+	if m.find(n.id) != nil {
+		t.Skip("it is there again")
+	}
+	s.append(t, m, s.message(t, m), tree.NewMessage{ID: n.id, Body: drawMessage(t)})
+}
+
+func (s *machine) Prune(t *rapid.T) {
+	m := s.model(t)
+	if len(m.nodes) == 0 || rapid.IntRange(0, 1).Draw(t, "prune") == 0 {
+		t.Skip("prune less often than grow")
+	}
+	n := rapid.SampledFrom(m.nodes).Draw(t, "node")
+	if _, err := s.store.Prune(s.ctx, m.id, n.id); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range m.messages() {
+		if slices.ContainsFunc(m.path(other.id), func(p modelNode) bool { return p.id == n.id }) {
+			s.pruned = append(s.pruned, other)
+		}
+	}
+	m.prune(n.id)
+}
+
+func (s *machine) Summarize(t *rapid.T) {
+	m := s.model(t)
+	anchor := s.message(t, m)
+	cutoff := rapid.SampledFrom(m.path(anchor)).Draw(t, "cutoff").id
+	summary, err := s.store.AddSummary(s.ctx, m.id, tree.NewSummary{
+		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"violin"}`),
+		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.nodes = append(m.nodes, modelNode{id: summary.ID, parent: anchor, cutoff: cutoff, body: summary.Body})
+}
+
+func (s *machine) Fork(t *rapid.T) {
+	m := s.model(t)
+	at := s.message(t, m)
+	c, _, err := s.store.Fork(s.ctx, m.id, at, tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fork := &model{id: c.ID}
+	ids := map[uuid.UUID]uuid.UUID{}
+	add := func(n modelNode) {
+		ids[n.id] = uuid.NewSHA1(c.ID, n.id[:])
+		n.id, n.parent, n.cutoff = ids[n.id], ids[n.parent], ids[n.cutoff]
+		fork.nodes = append(fork.nodes, n)
+	}
+	for _, message := range m.path(at) {
+		add(message)
+		for _, n := range m.nodes {
+			if n.cutoff != uuid.Nil && n.parent == message.id {
+				add(n)
+			}
+		}
+	}
+	s.models = append(s.models, fork)
+}
+
+func (s *machine) Ask(t *rapid.T) {
+	m := s.model(t)
+	head := s.message(t, m)
+	q := Question{
+		Query: "painted " + drawText(t), Scope: rapid.SampledFrom([]Scope{ScopeFolded, ScopeBranch, ScopeBranch, ScopeConversation}).Draw(t, "scope"),
+		Limit: rapid.IntRange(1, 12).Draw(t, "limit"), MaxTokens: rapid.IntRange(1, 1500).Draw(t, "tokens"),
+	}
+	warm, err := rapid.SampledFrom(s.services).Draw(t, "server").Recall(s.ctx, s.store, m.id, head, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cold, err := New(0).Recall(s.ctx, s.store, m.id, head, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := mustJSON(t, warm), mustJSON(t, cold)
+	if got != want {
+		t.Fatalf("warm\n%s\ncold\n%s", got, want)
+	}
+	s.check(t, m, head, q, warm)
+}
+
+func (s *machine) check(t *rapid.T, m *model, head uuid.UUID, q Question, a Answer) {
+	path := m.path(head)
+	folded := m.folded(path)
+	scope := path
+	switch q.Scope {
+	case ScopeFolded:
+		scope = folded
+	case ScopeConversation:
+		scope = m.messages()
+	}
+	naive := scores(scope, q.Query)
+	var order []float64
+	for _, score := range naive {
+		if score > 0 {
+			order = append(order, score)
+		}
+	}
+	slices.SortFunc(order, func(a, b float64) int { return cmp.Compare(b, a) })
+	if want := min(q.Limit, len(order)); len(a.Hits)+a.Omitted != want || a.Searched != len(scope) {
+		t.Fatalf("%d hits and %d omitted of %d, want %d of %d", len(a.Hits), a.Omitted, a.Searched, want, len(scope))
+	}
+	near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-4*max(1, math.Abs(a)) }
+	shown, cost := map[uuid.UUID]bool{}, 0
+	one := func(message tree.Message) {
+		n := m.find(message.ID)
+		if n == nil || shown[message.ID] || !slices.ContainsFunc(scope, func(other modelNode) bool { return other.id == message.ID }) {
+			t.Fatalf("%s is shown twice, or is not in the scope", message.ID)
+		}
+		if message.ParentID != n.parent || message.Body != nil && string(message.Body) != string(n.body) {
+			t.Fatalf("%s is\n%s, want\n%s", message.ID, message.Body, n.body)
+		}
+		if shown[message.ID] = true; message.Body != nil {
+			cost += message.Tokens
+		} else {
+			cost += excerptTokens
+		}
+	}
+	for i, hit := range a.Hits {
+		if !near(hit.Score, naive[hit.Message.ID]) || a.Omitted == 0 && !near(hit.Score, order[i]) {
+			t.Fatalf("hit %d of %q: %s scores %g, want %g, and %g at this place", i, q.Query, hit.Message.ID, hit.Score, naive[hit.Message.ID], order[i])
+		}
+		if want := slices.ContainsFunc(folded, func(n modelNode) bool { return n.id == hit.Message.ID }); hit.Folded != want {
+			t.Fatalf("hit %d is folded %v, want %v", i, hit.Folded, want)
+		}
+		around := append(append(slices.Clone(hit.Before), hit.Message), hit.After...)
+		for j, message := range around {
+			if one(message); j > 0 && message.ParentID != around[j-1].ID {
+				t.Fatalf("hit %d: the messages around it are no part of a branch", i)
+			}
+		}
+	}
+	if cost > q.MaxTokens {
+		t.Fatalf("%d tokens, of %d", cost, q.MaxTokens)
+	}
+}
+
+func mustJSON(t *rapid.T, v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// Answers are what a naive ranking of the tree as it stands gives: of the scope
+// only, whatever was appended, forked, pruned or stored again under an old id
+// since the index was made, on this server or another one.
+func TestRecallLikeModel(t *testing.T) {
+	t.Parallel()
+	pool := Database()
+	rapid.Check(t, func(t *rapid.T) {
+		s := &machine{ctx: context.Background(), store: tree.New(pool), services: []*Service{New(0), New(0), New(20_000)}}
+		c, _, err := s.store.CreateConversation(s.ctx, tree.NewConversation{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.models = []*model{{id: c.ID}}
+		t.Repeat(map[string]func(*rapid.T){
+			"append": s.Append, "append more": s.Append, "again": s.Again, "prune": s.Prune, "summarize": s.Summarize, "fork": s.Fork,
+			"ask": s.Ask, "ask more": s.Ask, "ask on": s.Ask,
+		})
+	})
+}

@@ -252,15 +252,17 @@ func (q *Queries) GetNewestLeaf(ctx context.Context, arg GetNewestLeafParams) (p
 
 const getTranscript = `-- name: GetTranscript :many
 with recursive path as (
-    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, 1 as position
+    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, 1 as position,
+           octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
     union all
-    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, path.position + 1
+    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, path.position + 1,
+           path.bytes + octet_length(p.body::text) + coalesce(octet_length(p.metadata::text), 0) + coalesce(octet_length(p.reasoning), 0)
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.position < $4::integer
+    where path.position < $4::integer and path.bytes < $5::integer
 )
 select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning,
        coalesce(case when path.parent_id is null
@@ -276,6 +278,7 @@ type GetTranscriptParams struct {
 	HeadID         pgtype.UUID
 	TenantID       string
 	RowLimit       int32
+	ByteLimit      int32
 }
 
 type GetTranscriptRow struct {
@@ -295,8 +298,8 @@ type GetTranscriptRow struct {
 }
 
 // From @head_id, or the active head where that is null, towards the root,
-// @row_limit messages at most. The cost is that
-// of the page, wherever on the path it lies. A page's cursor is the parent of
+// @row_limit messages at most, and none beyond @byte_limit bytes but the first. The
+// cost is that of the page, wherever on the path it lies. A page's cursor is the parent of
 // its last message, which is where the next page's walk starts. The walk
 // carries the messages along, as GetView's does.
 //
@@ -312,6 +315,7 @@ func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([
 		arg.HeadID,
 		arg.TenantID,
 		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err

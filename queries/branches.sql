@@ -1,7 +1,7 @@
 -- name: GetTranscript :many
 -- From @head_id, or the active head where that is null, towards the root,
--- @row_limit messages at most. The cost is that
--- of the page, wherever on the path it lies. A page's cursor is the parent of
+-- @row_limit messages at most, and none beyond @byte_limit bytes but the first. The
+-- cost is that of the page, wherever on the path it lies. A page's cursor is the parent of
 -- its last message, which is where the next page's walk starts. The walk
 -- carries the messages along, as GetView's does.
 --
@@ -12,15 +12,17 @@
 -- this one for small, too, and reads the whole conversation at each step of a walk
 -- (TestReadsOnlyWhatItGives counts the rows).
 with recursive path as (
-    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, 1 as position
+    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, 1 as position,
+           octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
-    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, path.position + 1
+    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, path.position + 1,
+           path.bytes + octet_length(p.body::text) + coalesce(octet_length(p.metadata::text), 0) + coalesce(octet_length(p.reasoning), 0)
     from path
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
-    where path.position < @row_limit::integer
+    where path.position < @row_limit::integer and path.bytes < @byte_limit::integer
 )
 select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning,
        coalesce(case when path.parent_id is null

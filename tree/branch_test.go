@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -331,5 +332,36 @@ func TestRecallsDatabaseIsAway(t *testing.T) {
 		if !errors.Is(err, fault.Unavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestTranscriptPagesAreBounded holds that large messages make small pages, which
+// together give every message once.
+func TestTranscriptPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s)
+	var chain []tree.NewMessage
+	for i := range 12 {
+		chain = append(chain, user(fmt.Sprint(i, strings.Repeat(" x", 450<<10))))
+	}
+	stored, _, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []uuid.UUID
+	p, pages := tree.Paging{Limit: 100}, 0
+	for more := true; more; pages++ {
+		page, err := s.Transcript(t.Context(), c.ID, stored[11].ID, p)
+		if err != nil || len(page.Data) > 5 {
+			t.Fatalf("a page has %d messages: %v", len(page.Data), err)
+		}
+		for _, m := range slices.Backward(page.Data) {
+			ids = append(ids, m.ID)
+		}
+		p.Cursor, more = page.Next, page.Next != ""
+	}
+	if slices.Reverse(ids); pages != 3 || !slices.EqualFunc(ids, stored, func(id uuid.UUID, m tree.Message) bool { return id == m.ID }) {
+		t.Errorf("%d pages give %d messages", pages, len(ids))
 	}
 }

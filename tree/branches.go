@@ -136,7 +136,8 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 
 // Transcript reads all messages of a branch, a page at a time from the head back.
 // Within a page the oldest message stands first, so that a reader puts each next
-// page in front of the pages before. A page costs the same anywhere on the path.
+// page in front of the pages before. A page costs the same anywhere on the path. It
+// ends at about 4 MiB, also before its limit of messages.
 //
 // A headID of uuid.Nil is the active head. A cursor belongs to the branch whose
 // first page gave it. With a headID of uuid.Nil the cursor still means that
@@ -156,7 +157,7 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 		branch, start = from.key, from.id
 	}
 	rows, err := s.q.GetTranscript(ctx, db.GetTranscriptParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(start), RowLimit: int32(limit),
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(start), RowLimit: int32(limit), ByteLimit: maxPageBytes,
 	})
 	if err != nil {
 		return Page[Message]{}, err

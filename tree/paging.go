@@ -12,6 +12,11 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
+// maxPageBytes is the size at which a page of messages ends, with a cursor, whatever
+// its limit of rows: a page is held in memory until its reader has it. The last
+// message may go beyond.
+const maxPageBytes = 4 << 20
+
 // A cursor is base64url of 32 bytes: a digest of the list that it belongs to, a
 // time in microseconds or a number, and an id. Which of the two a list uses is
 // its own affair; clients pass it back as it came.

@@ -18,6 +18,7 @@ type limits struct {
 	reads       *limiter[string]     // of trees, exports, and contexts with attachments, by tenant
 	imports     *limiter[string]     // by tenant
 	searches    *limiter[string]     // by tenant
+	links       *limiter[string]     // of requests for what a link shows, by its token
 	replies     *limiter[uuid.UUID]  // of streams of replies, by key
 	events      *limiter[uuid.UUID]  // of streams of changes, by key
 }
@@ -32,10 +33,16 @@ func newLimits(cfg Config) limits {
 		reads:       shared(cfg.MaxReads),
 		imports:     shared(cfg.MaxImports),
 		searches:    shared(cfg.MaxSearches),
+		links:       newLimiter[string](maxLinkReads/4, maxLinkReads),
 		replies:     newLimiter[uuid.UUID](cfg.MaxStreams, 0),
 		events:      newLimiter[uuid.UUID](cfg.MaxStreams, 0),
 	}
 }
+
+// maxLinkReads is how many requests for what links show may be under way: they need
+// no key, and each may hold a page of 4 MiB for as long as its client reads. Of one
+// link it is a quarter.
+const maxLinkReads = 64
 
 // admit has a request wait if it holds on to something for as long as its client
 // makes it: a tree or an export holds a connection to the database while the client
@@ -50,6 +57,8 @@ func (r *Request) admit() (leave func(), err error) {
 		return r.stream(l.replies, "replies")
 	case may.has(Watches):
 		return r.stream(l.events, "events")
+	case may.has(Links):
+		return r.await(r.Context(), l.links, r.Value("token"), "requests for what links show")
 	case may.has(Reads):
 		return r.awaitRead()
 	case may.has(Imports):
@@ -63,21 +72,21 @@ func (r *Request) admit() (leave func(), err error) {
 // Search waits until a search may begin, for a route whose requests may search but
 // mostly don't. The caller leaves when the search is over.
 func (r *Request) Search(ctx context.Context) (leave func(), err error) {
-	return r.await(ctx, r.server.limits.searches, "searches")
+	return r.await(ctx, r.server.limits.searches, r.tenant, "searches")
 }
 
 // Import waits until an import may begin, for a route whose requests may store as
 // much as one but mostly don't. The caller leaves when the import is over.
 func (r *Request) Import(ctx context.Context) (leave func(), err error) {
-	return r.await(ctx, r.server.limits.imports, "imports")
+	return r.await(ctx, r.server.limits.imports, r.tenant, "imports")
 }
 
 func (r *Request) awaitRead() (leave func(), err error) {
-	return r.await(r.Context(), r.server.limits.reads, "trees, exports, and contexts with attachments")
+	return r.await(r.Context(), r.server.limits.reads, r.tenant, "trees, exports, and contexts with attachments")
 }
 
-func (r *Request) await(ctx context.Context, l *limiter[string], what string) (leave func(), err error) {
-	leave, ok := l.hold(ctx, r.tenant, 1, r.server.cfg.RequestTimeout)
+func (r *Request) await(ctx context.Context, l *limiter[string], key, what string) (leave func(), err error) {
+	leave, ok := l.hold(ctx, key, 1, r.server.cfg.RequestTimeout)
 	switch {
 	case ok:
 		return leave, nil

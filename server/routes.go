@@ -70,7 +70,7 @@ var native = []Route{
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/shares", 0, "", "", maybe[newShare](), createShare},
 	{"GET", "/v1/conversations/{conversation_id}/shares", 0, "", "", noBody, listShares},
 	{"DELETE", "/v1/conversations/{conversation_id}/shares/{share_id}", 0, "", "", noBody, revokeShare},
-	{"GET", "/v1/shared/{token}", Keyless, "limit cursor", "", noBody, getShared},
+	{"GET", "/v1/shared/{token}", Keyless | Links, "limit cursor", "", noBody, getShared},
 
 	{"GET", "/v1/events", Streams | Watches, "follow", lastEventID, noBody, watchTenant},
 	{"GET", "/v1/conversations/{conversation_id}/events", Streams | Watches, "follow", lastEventID, noBody, watchConversation},

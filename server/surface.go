@@ -55,6 +55,7 @@ const (
 	Uploads                         // the request's body is a file, which the handler reads as it comes
 	Follows                         // it reads a reply or waits for one; the number at once is limited for each key
 	Waits                           // it waits for a model, and so has CompactionTimeout
+	Links                           // it reads what a link shows; the number at once is limited, also for each link
 	Reads                           // it reads a whole conversation; the number at once is limited
 	Imports                         // it imports; the number at once is limited
 	Searches                        // it searches; the number at once is limited

@@ -111,7 +111,7 @@ func TestConversations(t *testing.T) {
 	id, native := a.conversation(`{"items":[` + says("user", "What  is\ta coppice?\nI wonder.") + `],"metadata":{"topic":"trees"}}`)
 	store := a.store.ForTenant("acme")
 	c, err := store.Conversation(t.Context(), native)
-	if err != nil || c.Title != "What is a coppice?" || string(c.Metadata) != `{"topic":"trees"}` {
+	if err != nil || c.Title != "What is a coppice? I wonder." || string(c.Metadata) != `{"topic":"trees"}` {
 		t.Errorf("natively it is %q, %s, %v", c.Title, c.Metadata, err)
 	}
 	list, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})

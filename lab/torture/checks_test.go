@@ -3,12 +3,16 @@ package torture
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/summarize"
 )
 
 // A scene is a small conversation in the ledger, and the tree and the context of
@@ -19,15 +23,17 @@ import (
 //
 // with a summary that folds u1 and a1, keeps u1, and saw u2.
 type scene struct {
-	c     *conversation
-	marks *marks
-	tree  treeAnswer
-	id    map[string]uuid.UUID
-	ctx   contextAnswer
+	c      *conversation
+	report *recorder
+	marks  *marks
+	tree   treeAnswer
+	id     map[string]uuid.UUID
+	ctx    summarize.Context
 }
 
 func newScene() *scene {
-	s := &scene{c: newConversation(nil), marks: &marks{}, id: map[string]uuid.UUID{"": uuid.Nil}}
+	report := newRecorder(slog.New(slog.DiscardHandler))
+	s := &scene{c: newConversation(nil, report), report: report, marks: &marks{}, id: map[string]uuid.UUID{"": uuid.Nil}}
 	for _, m := range [][3]string{{"s", "", "system"}, {"u1", "s", "user"}, {"a1", "u1", "assistant"}, {"a1'", "u1", "assistant"}, {"u2", "a1", "user"}, {"a2", "u2", "assistant"}} {
 		s.send(m[0], m[1], m[2])
 		s.c.acknowledge(s.message(m[0]))
@@ -36,13 +42,11 @@ func newScene() *scene {
 	s.id["sum"], s.tree.HeadID, s.ctx.HeadID = uuid.New(), s.id["a2"], s.id["a2"]
 	kept := []uuid.UUID{s.id["u1"]}
 	s.tree.Data = append(s.tree.Data, node{ID: s.id["sum"], ParentID: s.id["u2"], Kind: "summary", Role: "user", Depth: 4, Cutoff: s.id["a1"], Kept: kept})
-	s.ctx.Complete, s.ctx.Usage.Context, s.ctx.Usage.Available = true, 100, 1000
+	s.ctx.Complete, s.ctx.Usage.ContextTokens, s.ctx.Usage.AvailableTokens = true, 100, 1000
 	s.ctx.Counts.Prefix, s.ctx.Counts.Folded, s.ctx.Counts.Tail = 1, 2, 2
-	if err := json.Unmarshal([]byte(`{"model": "`+summaryModel+`"}`), &s.ctx.Summary); err != nil {
-		panic(err)
-	}
-	s.ctx.Summary.ID, s.ctx.Summary.Anchor, s.ctx.Summary.Cutoff, s.ctx.Summary.Kept = s.id["sum"], s.id["u2"], s.id["a1"], kept
-	s.ctx.Messages = []chatMessage{s.chat("s"), {Role: "user", Content: quoted(s.summary("u1", "a1", "u2") + "<coppice-kept>" + s.message("u1").content)}, s.chat("u2"), s.chat("a2")}
+	s.ctx.Summary = &summarize.ContextSummary{ID: s.id["sum"], ParentID: s.id["u2"], LastSummarizedID: s.id["a1"], KeptIDs: kept, Model: summaryModel}
+	s.ctx.Messages = []json.RawMessage{s.chat("s"), nil, s.chat("u2"), s.chat("a2")}
+	s.summarize(s.summary("u1", "a1", "u2") + "<coppice-kept>" + s.message("u1").content)
 	return s
 }
 
@@ -86,9 +90,11 @@ func (s *scene) prune(name string, o outcome) {
 	}
 }
 
-func (s *scene) chat(name string) chatMessage {
-	return chatMessage{Role: s.message(name).role, Content: quoted(s.message(name).content)}
-}
+// chat is a message as a context shows it.
+func (s *scene) chat(name string) json.RawMessage { return encoded(s.message(name).body()) }
+
+// refresh has the context show what the ledger has of its tail.
+func (s *scene) refresh() { s.ctx.Messages[2], s.ctx.Messages[3] = s.chat("u2"), s.chat("a2") }
 
 func (s *scene) summary(names ...string) string {
 	var shown []mark
@@ -98,23 +104,24 @@ func (s *scene) summary(names ...string) string {
 	return summaryOf(shown)
 }
 
-// summarize has the context's summary say something, with the text that it keeps.
+// summarize has the context's summary say something.
 func (s *scene) summarize(text string) {
-	s.ctx.Messages[1].Content = quoted(text + "<coppice-kept>" + s.message("u1").content)
+	s.ctx.Messages[1] = encoded(map[string]any{"role": "user", "content": text})
 }
 
-func quoted(text string) json.RawMessage {
-	b, err := json.Marshal(text)
+func encoded(message map[string]any) json.RawMessage {
+	b, err := json.Marshal(message)
 	if err != nil {
 		panic(err)
 	}
 	return b
 }
 
-func kinds(found []finding) string {
+// kinds are those of the violations that were found.
+func (s *scene) kinds() string {
 	var out []string
-	for _, f := range found {
-		out = append(out, f.kind)
+	for _, v := range s.report.report.Violations {
+		out = append(out, v.Kind)
 	}
 	return strings.Join(out, ", ")
 }
@@ -141,7 +148,7 @@ func TestCheckTree(t *testing.T) {
 		{"a message that nobody sent", func(s *scene) {
 			s.tree.Data = append(s.tree.Data, node{ID: uuid.New(), ParentID: s.id["a2"], Kind: "message", Role: "user", Depth: 5})
 		}, "invented"},
-		{"a message that was refused", func(s *scene) { s.send("no", "a2", "user"); s.c.refuse(s.message("no")); s.show("no") }, "invented"},
+		{"a message that was refused", func(s *scene) { s.send("no", "a2", "user"); s.message("no").state = refused; s.show("no") }, "invented"},
 		{"another text", func(s *scene) { s.node("a2").Preview = "[m1999999] other" }, "changed"},
 		{"another role", func(s *scene) { s.node("a2").Role = "user" }, "changed"},
 		{"a wrong depth", func(s *scene) { s.node("a2").Depth = 7 }, "shape"},
@@ -156,7 +163,7 @@ func TestCheckTree(t *testing.T) {
 		{"an append without an answer that didn't", (*scene).maybe, ""},
 		{"an append that a check didn't find, and the next one does", func(s *scene) {
 			s.maybe()
-			checkTree(s.c, s.tree, s.marks)
+			s.c.checkTree(s.tree, s.marks)
 			s.show("maybe")
 		}, "invented"},
 		{"the cutoff isn't on the anchor's path", func(s *scene) { s.node("sum").Cutoff = s.id["a1'"] }, "summary"},
@@ -171,9 +178,9 @@ func TestCheckTree(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			test.change(s)
-			found := checkTree(s.c, s.tree, s.marks)
-			if got := kinds(found); got != test.want {
-				t.Errorf("found %q, want %q: %v", got, test.want, found)
+			s.c.checkTree(s.tree, s.marks)
+			if got := s.kinds(); got != test.want {
+				t.Errorf("found %q, want %q: %v", got, test.want, s.report.report.Violations)
 			}
 		})
 	}
@@ -188,7 +195,7 @@ func (s *scene) maybe() {
 // unseen stores an answer below u2 that no client has seen, and that the model
 // gave to a message.
 func (s *scene) unseen(to string) {
-	m := &message{id: uuid.New(), parent: s.id["u2"], role: "assistant", answer: true}
+	m := &message{id: uuid.New(), parent: s.id["u2"], role: "assistant"}
 	s.c.add(m)
 	m.state, s.id["unseen"] = unknown, m.id
 	_, m.content = s.marks.add(s.message(to).mark, "an answer", true)
@@ -207,27 +214,31 @@ func TestCheckContext(t *testing.T) {
 		{"nothing is wrong", func(*scene) {}, ""},
 		{"no summary", func(s *scene) {
 			s.ctx.Summary, s.ctx.Counts.Folded, s.ctx.Counts.Tail = nil, 0, 4
-			s.ctx.Messages = []chatMessage{s.chat("s"), s.chat("u1"), s.chat("a1"), s.chat("u2"), s.chat("a2")}
+			s.ctx.Messages = []json.RawMessage{s.chat("s"), s.chat("u1"), s.chat("a1"), s.chat("u2"), s.chat("a2")}
 		}, ""},
 		{"the oldest are left out, and it says so", func(s *scene) { s.leaveOut(); s.ctx.Complete = false }, ""},
 		{"the oldest are left out, and it says that all is there", (*scene).leaveOut, "cover"},
-		{"over the window, and it says that all is well", func(s *scene) { s.ctx.Usage.Context = 1001 }, "cover"},
+		{"over the window, and it says that all is well", func(s *scene) { s.ctx.Usage.ContextTokens = 1001 }, "cover"},
 		{"a sibling's text in the tail", func(s *scene) { s.ctx.Messages[3] = s.chat("a1'") }, "leak, cover"},
-		{"the summary's writer saw a sibling", func(s *scene) { s.summarize(s.summary("u1", "a1", "a1'")) }, "leak, leak"},
-		{"the summary's writer saw what stands below its anchor", func(s *scene) { s.summarize(s.summary("u1", "a1", "u2", "a2")) }, "leak"},
-		{"the summary's writer wasn't shown what it folds", func(s *scene) { s.summarize(s.summary("u1")) }, "cover"},
-		{"the summary hangs at a sibling", func(s *scene) { s.ctx.Summary.Anchor = s.id["a1'"] }, "leak"},
-		{"the cutoff is below the anchor", func(s *scene) { s.ctx.Summary.Anchor, s.ctx.Summary.Cutoff = s.id["a1"], s.id["u2"] }, "leak"},
+		{"the summary's writer saw a sibling", func(s *scene) { s.summarize(s.summary("u1", "a1", "a1'") + "<coppice-kept>" + s.message("u1").content) }, "leak, leak"},
+		{"the summary's writer saw what stands below its anchor", func(s *scene) {
+			s.summarize(s.summary("u1", "a1", "u2", "a2") + "<coppice-kept>" + s.message("u1").content)
+		}, "leak"},
+		{"the summary's writer wasn't shown what it folds", func(s *scene) { s.summarize(s.summary("u1") + "<coppice-kept>" + s.message("u1").content) }, "cover"},
+		{"the summary hangs at a sibling", func(s *scene) { s.ctx.Summary.ParentID = s.id["a1'"] }, "leak"},
+		{"the cutoff is below the anchor", func(s *scene) { s.ctx.Summary.ParentID, s.ctx.Summary.LastSummarizedID = s.id["a1"], s.id["u2"] }, "leak"},
 		{"the count of folded messages is wrong", func(s *scene) { s.ctx.Counts.Folded = 1 }, "cover"},
 		{"a message of the tail is missing", func(s *scene) { s.ctx.Messages = s.ctx.Messages[:3] }, "cover"},
 		{"the tail is out of order", func(s *scene) { slices.Reverse(s.ctx.Messages[2:]) }, "cover"},
-		{"a message of the tail says something else", func(s *scene) { s.ctx.Messages[3].Content = quoted(s.message("a2").content + " and more") }, "cover"},
-		{"a kept message isn't shown", func(s *scene) { s.ctx.Messages[1].Content = quoted(s.summary("u1", "a1")) }, "cover"},
-		{"a kept message isn't folded", func(s *scene) { s.ctx.Summary.Kept = []uuid.UUID{s.id["u2"]} }, "cover"},
+		{"a message of the tail says something else", func(s *scene) {
+			s.ctx.Messages[3] = encoded(map[string]any{"role": "assistant", "content": s.message("a2").content + " and more"})
+		}, "cover"},
+		{"a kept message isn't shown", func(s *scene) { s.summarize(s.summary("u1", "a1")) }, "cover"},
+		{"a kept message isn't folded", func(s *scene) { s.ctx.Summary.KeptIDs = []uuid.UUID{s.id["u2"]} }, "cover"},
 		{"a folded message that is pinned isn't kept", func(s *scene) { s.message("a1").pinned = true }, "pin"},
 		{"a result in the tail whose call is folded", func(s *scene) {
 			s.message("u2").role, s.message("u2").answers = "tool", "x"
-			s.ctx.Messages[2].Role, s.ctx.Messages[2].ToolCallID = "tool", "x"
+			s.refresh()
 		}, "invalid"},
 		{"a call without its result", (*scene).call, "invalid"},
 		{"a call without its result, for which the context makes one up", func(s *scene) { s.call(); s.repair("x", 3) }, ""},
@@ -237,16 +248,16 @@ func TestCheckContext(t *testing.T) {
 			s.message("a1'").answers = "y"
 			s.message("a2").answers = "x"
 		}, "invalid"},
-		{"a call of the tail is lost", func(s *scene) { s.message("a2").calls = []call{{ID: "x"}} }, "cover"},
+		{"a call of the tail is lost", func(s *scene) { s.message("a2").calls = []chat.Call{{ID: "x"}} }, "cover"},
 		{"the context of another head", func(s *scene) { s.ctx.HeadID = s.id["u2"] }, "cover"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScene()
 			test.change(s)
-			found, _ := checkContext(s.c.known(s.message("a2")), s.ctx)
-			if got := kinds(found); got != test.want {
-				t.Errorf("found %q, want %q: %v", got, test.want, found)
+			contextCheck{s.c.known(s.message("a2")), s.ctx, s.report}.check()
+			if got := s.kinds(); got != test.want {
+				t.Errorf("found %q, want %q: %v", got, test.want, s.report.report.Violations)
 			}
 		})
 	}
@@ -256,56 +267,55 @@ func TestCheckContext(t *testing.T) {
 func (s *scene) leaveOut() {
 	s.ctx.Summary, s.ctx.Omitted = nil, 3
 	s.ctx.Counts.Folded, s.ctx.Counts.Tail = 0, 1
-	s.ctx.Messages = []chatMessage{s.chat("s"), s.chat("a2")}
+	s.ctx.Messages = []json.RawMessage{s.chat("s"), s.chat("a2")}
 }
 
 // call makes u2 an assistant's call.
 func (s *scene) call() {
-	s.message("u2").role, s.message("u2").calls = "assistant", []call{{ID: "x"}}
-	s.ctx.Messages[2].Role, s.ctx.Messages[2].ToolCalls = "assistant", []chatCall{toChat(call{ID: "x"})}
+	s.message("u2").role, s.message("u2").calls = "assistant", []chat.Call{{ID: "x"}}
+	s.refresh()
 }
 
 // repair puts in a result that the branch doesn't have.
 func (s *scene) repair(id string, index int) {
-	s.ctx.Repairs = append(s.ctx.Repairs, struct {
-		ToolCallID string `json:"tool_call_id"`
-		Index      int    `json:"index"`
-	}{id, index})
-	s.ctx.Messages = slices.Insert(s.ctx.Messages, index, chatMessage{Role: "tool", Content: quoted("no result"), ToolCallID: id})
+	s.ctx.Repairs = append(s.ctx.Repairs, summarize.Repair{ToolCallID: id, Index: index})
+	s.ctx.Messages = slices.Insert(s.ctx.Messages, index, encoded(map[string]any{"role": "tool", "content": "no result", "tool_call_id": id}))
 }
 
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name  string
-		do    func(s *scene) (wrong string)
+		do    func(s *scene)
 		found bool
 	}{
-		{"taken under a pruned message", func(s *scene) string {
+		{"taken under a pruned message", func(s *scene) {
 			s.prune("a1", acknowledged)
 			s.message("a1").prunedAt = time.Now().Add(-time.Millisecond)
 			s.send("u3", "a2", "user")
-			return s.c.acknowledge(s.message("u3"))
+			s.c.acknowledge(s.message("u3"))
 		}, true},
-		{"taken while a message is being pruned", func(s *scene) string {
+		{"taken while a message is being pruned", func(s *scene) {
 			s.send("u3", "a2", "user")
 			s.prune("a1", acknowledged)
-			return s.c.acknowledge(s.message("u3"))
+			s.c.acknowledge(s.message("u3"))
 		}, false},
-		{"refused for want of a parent that nobody pruned", func(s *scene) string {
+		{"refused for want of a parent that nobody pruned", func(s *scene) {
 			s.send("u3", "a2", "user")
-			return s.c.refuse(s.message("u3"))
+			s.c.refuse(s.message("u3"))
 		}, true},
-		{"refused for want of a parent that was pruned", func(s *scene) string {
+		{"refused for want of a parent that was pruned", func(s *scene) {
 			s.prune("a1", unknown)
 			s.send("u3", "a2", "user")
-			return s.c.refuse(s.message("u3"))
+			s.c.refuse(s.message("u3"))
 		}, false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			if wrong := test.do(newScene()); (wrong != "") != test.found {
-				t.Errorf("found %q", wrong)
+			s := newScene()
+			test.do(s)
+			if found := s.kinds(); (found != "") != test.found {
+				t.Errorf("found %q", found)
 			}
 		})
 	}
@@ -337,20 +347,14 @@ func TestMarks(t *testing.T) {
 	}
 }
 
-// The ids of a reply's events leave none out, and a text is sure once it is old.
+// The ids of a reply's events leave none out.
 func TestHearing(t *testing.T) {
 	t.Parallel()
 	var h hearing
-	for i, content := range []string{"", "old", " new"} {
-		if wrong := h.hear(event{id: i + 1}, content); wrong != "" {
-			t.Error(wrong)
-		}
+	if !h.hear(1, "") || !h.hear(2, "old") || !h.hear(3, " new") || h.text != "old new" {
+		t.Errorf("events 1, 2 and 3 are wrong, or %q", h.text)
 	}
-	h.at[0], h.at[1] = time.Now().Add(-time.Minute), time.Now().Add(-time.Minute)
-	if got := h.before(2 * time.Second); got != "old" {
-		t.Errorf("%q had come", got)
-	}
-	if wrong := h.hear(event{id: 5}, ""); wrong == "" {
+	if h.hear(5, "") {
 		t.Error("event 5 after event 3 isn't found")
 	}
 }

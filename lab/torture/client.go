@@ -9,6 +9,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -45,40 +46,36 @@ func (a answer) again() bool {
 	return a.outcome() == unknown || a.status == http.StatusTooManyRequests || a.code == "changed_meanwhile"
 }
 
-// A request is one to any server.
+// A request is one to a server.
 type request struct {
 	tenant *tenant
-	server int // index, anyServer for one or another
+	server *server // nil for one or another
 	method string
 	path   string
 	body   any // nil for none
 	header map[string]string
 	out    any        // where a success goes, nil for nowhere
 	drop   *rand.Rand // says whether the client goes away before the answer; nil for never
-}
 
-const anyServer = -1
+	c     *conversation
+	about *message // that c must have, unless somebody asked to prune it; nil for none
+}
 
 // open sends a request and gives the response, whose body the caller closes.
 func (r *run) open(ctx context.Context, q request) (*http.Response, error) {
-	if q.server == anyServer {
+	if q.server == nil {
 		q.server = r.any()
 	}
 	var content io.Reader
 	if q.body != nil {
-		b, err := json.Marshal(q.body)
-		if err != nil {
-			panic("torture: " + err.Error()) // only values made here
-		}
+		b, _ := json.Marshal(q.body) // values made here have JSON
 		content = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(ctx, q.method, r.servers[q.server].url()+q.path, content)
+	req, err := http.NewRequestWithContext(ctx, q.method, "http://"+q.server.addr+q.path, content)
 	if err != nil {
-		panic("torture: " + err.Error()) // only paths made here
+		return nil, err
 	}
-	if q.body != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
+	req.Header.Set("Content-Type", "application/json")
 	if q.tenant != nil {
 		req.Header.Set("Authorization", "Bearer "+q.tenant.key)
 	}
@@ -92,10 +89,7 @@ func (r *run) open(ctx context.Context, q request) (*http.Response, error) {
 func (r *run) do(ctx context.Context, q request) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if q.drop != nil && q.drop.IntN(100) < dropped {
-		a.dropped = true
-		defer time.AfterFunc(time.Duration(q.drop.IntN(30_000))*time.Microsecond, cancel).Stop()
-	}
+	a.dropped = drops(q.drop, dropped, 30*time.Millisecond, cancel)
 	a.sentAt = time.Now()
 	res, err := r.open(ctx, q)
 	if err == nil {
@@ -114,16 +108,23 @@ func (r *run) do(ctx context.Context, q request) (a answer) {
 	return a
 }
 
-// get reads from any server.
-func (r *run) get(ctx context.Context, t *tenant, path string, out any) answer {
-	return r.do(ctx, request{tenant: t, server: anyServer, method: http.MethodGet, path: path, out: out})
+// drops has a client go away within a time, in so many of a hundred cases.
+func drops(rng *rand.Rand, percent int, within time.Duration, leave func()) bool {
+	if rng == nil || rng.IntN(100) >= percent {
+		return false
+	}
+	time.AfterFunc(time.Duration(rng.Int64N(int64(within))), leave)
+	return true
 }
 
-// note counts an answer that is no success, and reads its problem.
+// get reads from any server.
+func (r *run) get(ctx context.Context, q request, out any) answer {
+	q.method, q.out = http.MethodGet, out
+	return r.do(ctx, q)
+}
+
+// note reads the problem of an answer that is no success.
 func (r *run) note(q request, a *answer) {
-	if a.err != nil {
-		r.report.answer("none")
-	}
 	if a.err != nil || a.status < 300 {
 		return
 	}
@@ -133,15 +134,16 @@ func (r *run) note(q request, a *answer) {
 	}
 	_ = json.Unmarshal(a.body, &problem) // a body that can't be read has no code
 	a.code = cmp.Or(problem.Code, problem.Error.Code, problem.Error.Type)
-	r.report.answer(fmt.Sprintf("%d %s", a.status, a.code))
+	fine := []int{http.StatusNotFound, http.StatusConflict, http.StatusTooManyRequests}
 	switch {
-	case a.code == "":
-		r.report.violate("bad answer", "%s %s: status %d without a problem: %s", q.method, q.path, a.status, clip(string(a.body), 200))
-	case a.status == http.StatusInternalServerError:
-		r.report.violate("internal error", "%s %s: %s", q.method, q.path, a.body)
-	case a.code == "head_not_found": // a bad request by its status, and no more than a message that was pruned
-	case a.status < 500 && a.status != http.StatusNotFound && a.status != http.StatusConflict && a.status != http.StatusTooManyRequests:
-		r.report.violate("bad answer", "%s %s: %s", q.method, q.path, a.body)
+	case a.code == "", a.status == http.StatusInternalServerError, a.status < 500 && !slices.Contains(fine, a.status) && a.code != "head_not_found": // a pruned message
+		r.report.violate("bad answer", "%s %s: status %d: %s", q.method, q.path, a.status, clip(string(a.body), 300))
+	case a.code == "message_not_found" && q.about != nil:
+		q.c.mu.Lock()
+		defer q.c.mu.Unlock()
+		if !q.c.mayBePruned(q.about) && q.c.deleted == refused {
+			q.c.violate("lost", "%s %s: message %s isn't there, was acknowledged and never pruned", q.method, q.path, q.about.id)
+		}
 	}
 }
 
@@ -155,7 +157,7 @@ const (
 func (r *run) persist(ctx context.Context, rng *rand.Rand, q request) (a answer, attempts int) {
 	q.drop, q.header = rng, map[string]string{}
 	for attempts = 1; ; attempts++ {
-		q.server, q.header["X-Stainless-Retry-Count"] = rng.IntN(len(r.servers)), fmt.Sprint(attempts-1)
+		q.server, q.header["X-Stainless-Retry-Count"] = r.servers[rng.IntN(len(r.servers))], fmt.Sprint(attempts-1)
 		a = r.do(ctx, q)
 		if !a.again() || ctx.Err() != nil || attempts == attemptsBound || a.dropped && rng.IntN(5) == 0 {
 			return a, attempts
@@ -165,11 +167,9 @@ func (r *run) persist(ctx context.Context, rng *rand.Rand, q request) (a answer,
 }
 
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -11,47 +12,41 @@ import (
 // A fault is something that goes wrong for a time, and is well again when do
 // returns.
 type fault struct {
-	kind     string
-	perMin   int
-	longest  time.Duration
-	database bool // of the database, or the way to it
-	do       func(r *run, ctx context.Context, server int, lasts time.Duration) error
+	kind    string
+	perMin  int
+	longest time.Duration
+	do      func(ctx context.Context, s *server, lasts time.Duration) error
 }
 
 // faultKinds are the faults of a run, in two groups. Of each group one fault at a
 // time is under way.
-func faultKinds(cfg Config) (kills, cuts []fault) {
+func (r *run) faultKinds() (kills, cuts []fault) {
+	kill := func(which ...*postgres) func(context.Context, *server, time.Duration) error {
+		return func(ctx context.Context, _ *server, _ time.Duration) error {
+			return which[r.number()%len(which)].kill(ctx)
+		}
+	}
+	spoil := func(which func(*server) *link, t trouble) func(context.Context, *server, time.Duration) error {
+		return func(ctx context.Context, s *server, lasts time.Duration) error { return which(s).spoil(ctx, t, lasts) }
+	}
+	toDatabase := func(s *server) *link { return s.database }
+	toModel := func(*server) *link { return r.provider }
 	kills = []fault{
-		{"server killed", cfg.Kills, 0, false, (*run).killServer},
-		{"Postgres killed", cfg.Kills, 300 * time.Millisecond, true, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
-			return r.postgres.restart(ctx, lasts)
+		{"server killed", r.cfg.Kills, 0, func(_ context.Context, s *server, _ time.Duration) error {
+			_ = s.process.Load().Kill() // where it has ended already, it is as dead
+			return nil
 		}},
+		{"Postgres killed", r.cfg.Kills, 0, kill(r.postgres)},
 	}
-	if cfg.Kills > 0 {
-		kills = append(kills, fault{"Postgres backend killed", max(1, cfg.Kills/4), 0, true, (*run).killBackend})
-	}
-	if cfg.Workers > 0 {
-		kills = append(kills, fault{"worker of Citus killed", cfg.Kills, 300 * time.Millisecond, true, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
-			return r.workers[int(r.choice.Add(1))%len(r.workers)].restart(ctx, lasts)
-		}})
-	}
-	onDatabase := func(t trouble) func(*run, context.Context, int, time.Duration) error {
-		return func(r *run, ctx context.Context, server int, lasts time.Duration) error {
-			return r.links[server].spoil(ctx, t, lasts)
-		}
-	}
-	onModel := func(t trouble) func(*run, context.Context, int, time.Duration) error {
-		return func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
-			return r.provider.spoil(ctx, t, lasts)
-		}
+	if r.cfg.Workers > 0 {
+		kills = append(kills, fault{"worker of Citus killed", r.cfg.Kills, 0, kill(r.workers...)})
 	}
 	return kills, []fault{
-		{"database link cut", cfg.Cuts, 2 * time.Second, true, onDatabase(trouble{cut: true})},
-		{"database link silent", cfg.Cuts, 4 * time.Second, true, onDatabase(trouble{silent: true})},
-		{"database link slow", cfg.Cuts, 4 * time.Second, true, onDatabase(trouble{delay: 30 * time.Millisecond})},
-		{"model link cut", cfg.Cuts, 3 * time.Second, false, onModel(trouble{cut: true})},
-		{"model link silent", cfg.Cuts, 6 * time.Second, false, onModel(trouble{silent: true})},
-		{"model away", cfg.Cuts, 9 * time.Second, false, func(r *run, ctx context.Context, _ int, lasts time.Duration) error {
+		{"database link cut", r.cfg.Cuts, 2 * time.Second, spoil(toDatabase, cut)},
+		{"database link silent", r.cfg.Cuts, 4 * time.Second, spoil(toDatabase, silent)},
+		{"model link cut", r.cfg.Cuts, 3 * time.Second, spoil(toModel, cut)},
+		{"model link silent", r.cfg.Cuts, 6 * time.Second, spoil(toModel, silent)},
+		{"model away", r.cfg.Cuts, 9 * time.Second, func(ctx context.Context, _ *server, lasts time.Duration) error {
 			r.model.away.Store(true)
 			defer r.model.away.Store(false)
 			sleep(ctx, lasts)
@@ -62,10 +57,10 @@ func faultKinds(cfg Config) (kills, cuts []fault) {
 
 // faults has things go wrong for the run's duration, and pauses for checks.
 func (r *run) faults(ctx context.Context) error {
-	kills, cuts := faultKinds(r.cfg)
+	kills, cuts := r.faultKinds()
 	rngs := []*rand.Rand{r.rng("kills", 0), r.rng("cuts", 0)}
-	for left := r.cfg.Duration; left > 0; left -= r.cfg.CheckEvery {
-		round, end := context.WithTimeout(ctx, min(left, r.cfg.CheckEvery))
+	for left, most := r.cfg.Duration, min(r.cfg.Duration/2, 30*time.Second); left > 0; left -= most {
+		round, end := context.WithTimeout(ctx, min(left, most))
 		var hands sync.WaitGroup
 		failed := make([]error, 2)
 		for i, group := range [][]fault{kills, cuts} {
@@ -73,10 +68,8 @@ func (r *run) faults(ctx context.Context) error {
 		}
 		hands.Wait()
 		end()
-		for _, err := range failed {
-			if err != nil && ctx.Err() == nil {
-				return err
-			}
+		if err := errors.Join(failed...); err != nil && ctx.Err() == nil {
+			return err
 		}
 		began := time.Now()
 		if err := r.pause(ctx, false); err != nil {
@@ -98,64 +91,13 @@ func (r *run) handle(round, ctx context.Context, group []fault, rng *rand.Rand) 
 	}
 	for len(bag) > 0 && round.Err() == nil {
 		next := time.Now().Add(time.Duration(rng.Int64N(int64(2*time.Minute) / int64(len(bag)))))
-		f, server := bag[rng.IntN(len(bag))], rng.IntN(len(r.servers))
-		end := func() {}
-		if f.database {
-			end = r.disturb()
-		}
-		err := f.do(r, ctx, server, time.Duration(rng.Int64N(int64(f.longest)+1)))
-		end()
-		if err != nil {
+		f, server := bag[rng.IntN(len(bag))], r.servers[rng.IntN(len(r.servers))]
+		if err := f.do(ctx, server, time.Duration(rng.Int64N(int64(f.longest)+1))); err != nil {
 			return fmt.Errorf("%s: %w", f.kind, err)
 		}
 		r.report.fault(f.kind)
 		sleep(round, time.Until(next))
 	}
 	<-round.Done()
-	return nil
-}
-
-// disturb notes a fault of the database that is under way, until end is called.
-func (r *run) disturb() (end func()) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.troubled++
-	return func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.troubled--
-		r.untilThen = time.Now()
-	}
-}
-
-// undisturbed tells whether the database was well for so long.
-func (r *run) undisturbed(since time.Duration) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.troubled == 0 && time.Since(r.untilThen) > since
-}
-
-// killServer kills a server. Its supervisor starts it again.
-func (r *run) killServer(ctx context.Context, server int, _ time.Duration) error {
-	for !r.servers[server].kill() && ctx.Err() == nil { // it is being started
-		sleep(ctx, 10*time.Millisecond)
-	}
-	return nil
-}
-
-// killBackend kills one of Postgres' processes that serve a connection. The main
-// process then ends all of them and recovers, without ending itself.
-func (r *run) killBackend(ctx context.Context, _ int, _ time.Duration) error {
-	var pid int
-	err := r.admin.QueryRow(ctx, `select pid from pg_stat_activity where application_name = 'coppice' order by state = 'active' desc, random() limit 1`).Scan(&pid)
-	if err != nil || killProcess(pid) != nil {
-		return nil // no server is connected just now, or the process has just ended
-	}
-	for deadline := time.Now().Add(readyBound); time.Now().Before(deadline) && ctx.Err() == nil; {
-		sleep(ctx, 20*time.Millisecond)
-		if r.admin.Ping(ctx) == nil {
-			break
-		}
-	}
 	return nil
 }

@@ -1,12 +1,14 @@
 package torture
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // An outcome is what a client knows of an operation.
@@ -26,50 +28,52 @@ type message struct {
 	mark       mark      // noMark for an answer that no client has seen yet
 	role       string
 	content    string // "" for an answer that no client has seen yet
-	answer     bool   // a model gave it
-	calls      []call // of an assistant
+	calls      []chat.Call
 	answers    string // id of the call that a tool message answers
 	pinned     bool
-	reasoning  string
 	depth      int
 
 	state   outcome
 	sentAt  time.Time // of the first attempt
 	ackedAt time.Time
-	retried bool // it was sent more than once, so a late attempt may still land
-	pending bool // its client may send it again, although it is acknowledged
+	retried bool // it was sent more than once, so a late attempt may still land, or its client may yet do so
 
 	pruneSentAt time.Time // of the first request to prune it; zero where there was none
 	prunedAt    time.Time // when one was acknowledged
-	prunes      int       // how many clients asked for that
 }
-
-// A call is a tool call of an assistant message.
-type call struct{ ID, Name, Arguments string }
 
 // A conversation is what the ledger knows of one conversation.
 type conversation struct {
 	id     uuid.UUID
 	tenant *tenant
+	report *recorder
 
 	mu       sync.Mutex
 	state    outcome
 	deleted  outcome // refused while nobody asked for it
 	messages map[uuid.UUID]*message
 	order    []*message // as they were sent
-	source   []*message // of a fork whose messages aren't known yet: the branch that it copies
 	summary  uuid.UUID  // one that the last check saw
 }
 
-func newConversation(t *tenant) *conversation {
-	return &conversation{id: uuid.Must(uuid.NewV7()), tenant: t, deleted: refused, messages: map[uuid.UUID]*message{}}
+func newConversation(t *tenant, report *recorder) *conversation {
+	return &conversation{id: uuid.Must(uuid.NewV7()), tenant: t, report: report, deleted: refused, messages: map[uuid.UUID]*message{}}
 }
 
-func (c *conversation) path() string { return "/v1/conversations/" + c.id.String() }
+func (c *conversation) violate(kind, format string, args ...any) {
+	c.report.violate(kind, "conversation "+c.id.String()+": "+format, args...)
+}
 
-// on is the path of a route about a branch.
-func (c *conversation) on(head *message, route string) string {
-	return c.path() + "/branches/" + head.id.String() + "/" + route
+// to is a request about the conversation.
+func (c *conversation) to(method, route string, body any) request {
+	return request{tenant: c.tenant, method: method, path: "/v1/conversations/" + c.id.String() + route, body: body}
+}
+
+// on is a request about the branch of a head, or about the message itself.
+func (c *conversation) on(m *message, method, route string, body any) request {
+	q := c.to(method, strings.Replace(route, "{}", m.id.String(), 1), body)
+	q.c, q.about = c, m
+	return q
 }
 
 // add notes messages that are about to be sent.
@@ -110,23 +114,13 @@ func (c *conversation) known(head *message) (path []*message) {
 // prunedBefore tells whether it was acknowledged before a time that the message,
 // or one above it, was pruned. The caller holds mu.
 func (c *conversation) prunedBefore(m *message, at time.Time) bool {
-	for ; m != nil; m = c.messages[m.parent] {
-		if !m.prunedAt.IsZero() && m.prunedAt.Before(at) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.branch(m.id), func(m *message) bool { return !m.prunedAt.IsZero() && m.prunedAt.Before(at) })
 }
 
 // mayBePruned tells whether a client ever asked to prune the message or one
 // above it. The caller holds mu.
 func (c *conversation) mayBePruned(m *message) bool {
-	for ; m != nil; m = c.messages[m.parent] {
-		if !m.pruneSentAt.IsZero() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.branch(m.id), func(m *message) bool { return !m.pruneSentAt.IsZero() })
 }
 
 // standing gives acknowledged messages that are not known to be pruned, or those
@@ -143,71 +137,31 @@ func (c *conversation) standing(pruned bool) (found []*message) {
 	return found
 }
 
-// acknowledge notes that a message is stored, and gives what is wrong with that.
-// The caller holds mu.
-func (c *conversation) acknowledge(m *message) (wrong string) {
+// acknowledge notes that a message is stored. The caller holds mu.
+func (c *conversation) acknowledge(m *message) {
 	if m.state == acknowledged {
-		return ""
+		return
 	}
 	m.state, m.ackedAt = acknowledged, time.Now()
 	if p := c.messages[m.parent]; p != nil && c.prunedBefore(p, m.sentAt) {
-		return fmt.Sprintf("message %s was taken under %s, whose pruning was acknowledged before it was sent", m.id, m.parent)
+		c.violate("came back", "message %s was taken under %s, whose pruning was acknowledged before it was sent", m.id, m.parent)
 	}
-	return ""
 }
 
-// refuse notes that a server refused a message because its parent isn't there,
-// and gives what is wrong with that. It leaves open whether an earlier attempt
-// was stored. The caller holds mu.
-func (c *conversation) refuse(m *message) (wrong string) {
+// refuse notes that a server refused a message because its parent isn't there. It
+// leaves open whether an earlier attempt was stored. The caller holds mu.
+func (c *conversation) refuse(m *message) {
 	if m.state = refused; m.retried {
 		m.state = unknown
 	}
-	if m.parent == uuid.Nil {
-		return fmt.Sprintf("root %s was refused for want of a parent", m.id)
+	if p := c.messages[m.parent]; p == nil || p.state == acknowledged && !c.mayBePruned(p) {
+		c.violate("lost", "message %s was refused because %s isn't there, which was acknowledged and never pruned", m.id, m.parent)
 	}
-	if p := c.messages[m.parent]; p.state == acknowledged && !c.mayBePruned(p) {
-		return fmt.Sprintf("message %s was refused because %s isn't there, which was acknowledged and never pruned", m.id, m.parent)
-	}
-	return ""
-}
-
-// clean tells whether a message can't come back once it was pruned: it was
-// stored by its only attempt, which is answered. A message that was sent twice
-// could be stored again by the first attempt, if that comes late.
-func (m *message) clean() bool { return m.state == acknowledged && !m.retried && !m.pending }
-
-// fill makes the messages of a fork. Their ids are the servers' choice: a fork
-// that nobody has worked on is one path, and the tree says which message stands
-// at which depth of it. One that isn't there gets an id of its own, and so is
-// lost. The caller holds mu.
-func (c *conversation) fill(tree treeAnswer) {
-	at := map[int]uuid.UUID{}
-	for _, n := range tree.Data {
-		if n.Kind == "message" {
-			at[n.Depth] = n.ID
-		}
-	}
-	parent := uuid.Nil
-	for i, m := range c.source {
-		copied := *m // with its text, pin and times
-		var ok bool
-		if copied.id, ok = at[i]; !ok {
-			copied.id = uuid.New()
-		}
-		copied.parent, copied.depth = parent, i
-		copied.state, copied.retried, copied.pending = acknowledged, false, false
-		copied.pruneSentAt, copied.prunedAt, copied.prunes = time.Time{}, time.Time{}, 0
-		c.messages[copied.id] = &copied
-		c.order = append(c.order, &copied)
-		parent = copied.id
-	}
-	c.source = nil
 }
 
 // stands tells whether clients should work on the conversation.
 func (c *conversation) stands() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.state == acknowledged && c.deleted == refused && c.source == nil
+	return c.state == acknowledged && c.deleted == refused
 }

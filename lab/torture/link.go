@@ -15,16 +15,17 @@ type link struct {
 
 	mu      sync.Mutex
 	trouble trouble
-	conns   map[net.Conn]bool // nil once the link is closed
-	wg      sync.WaitGroup
+	conns   map[net.Conn]bool
 }
 
-// A trouble is what is wrong with a link. The zero value is nothing.
-type trouble struct {
-	cut    bool          // connections are reset, new ones are closed at once
-	silent bool          // connections stay open, and what is sent gets lost
-	delay  time.Duration // of each piece of data
-}
+// A trouble is what is wrong with a link.
+type trouble int
+
+const (
+	well   trouble = iota
+	cut            // connections are reset, new ones are closed at once
+	silent         // connections stay open, and what is sent gets lost
+)
 
 // newLink makes a link that listens on a port of its own until the run ends.
 func (r *run) newLink(dial func() (net.Conn, error)) (*link, error) {
@@ -33,16 +34,16 @@ func (r *run) newLink(dial func() (net.Conn, error)) (*link, error) {
 		return nil, err
 	}
 	l := &link{listener: listener, dial: dial, conns: map[net.Conn]bool{}}
-	l.wg.Go(func() {
+	go func() {
 		for {
 			conn, err := listener.Accept()
 			if err != nil {
 				return
 			}
-			l.wg.Go(func() { l.carry(conn) })
+			go l.carry(conn)
 		}
-	})
-	r.atEnd(l.close)
+	}()
+	r.atEnd(func() { listener.Close(); l.set(cut) })
 	return l, nil
 }
 
@@ -53,29 +54,23 @@ func (l *link) addr() string { return l.listener.Addr().String() }
 func (l *link) spoil(ctx context.Context, t trouble, lasts time.Duration) error {
 	l.set(t)
 	sleep(ctx, lasts)
-	l.set(trouble{})
+	l.set(well)
 	return nil
 }
 
-// set changes what is wrong with the link. Connections that lost data are
-// closed.
+// set changes what is wrong with the link. Connections that lost data are closed.
 func (l *link) set(t trouble) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t.cut || l.trouble.silent {
-		l.reset()
+	if t == cut || l.trouble == silent {
+		for conn := range l.conns {
+			if tcp, ok := conn.(*net.TCPConn); ok {
+				_ = tcp.SetLinger(0) // so that the other side sees a reset; where that fails, it sees an end
+			}
+			conn.Close()
+		}
 	}
 	l.trouble = t
-}
-
-// reset breaks all connections. The caller holds mu.
-func (l *link) reset() {
-	for conn := range l.conns {
-		if tcp, ok := conn.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // so that the other side sees a reset; where that fails, it sees an end
-		}
-		conn.Close()
-	}
 }
 
 func (l *link) now() trouble {
@@ -87,7 +82,7 @@ func (l *link) now() trouble {
 // carry copies both ways until one side ends.
 func (l *link) carry(client net.Conn) {
 	defer client.Close()
-	if l.now().cut {
+	if l.now() == cut {
 		return
 	}
 	server, err := l.dial()
@@ -96,10 +91,6 @@ func (l *link) carry(client net.Conn) {
 	}
 	defer server.Close()
 	l.mu.Lock()
-	if l.conns == nil {
-		l.mu.Unlock()
-		return
-	}
 	l.conns[client], l.conns[server] = true, true
 	l.mu.Unlock()
 	var ways sync.WaitGroup
@@ -117,13 +108,11 @@ func (l *link) carry(client net.Conn) {
 	l.mu.Unlock()
 }
 
+// copy copies one way. What it reads while the link is silent gets lost.
 func (l *link) copy(to, from net.Conn) {
-	piece := make([]byte, 32<<10)
-	for {
+	for piece := make([]byte, 32<<10); ; {
 		n, err := from.Read(piece)
-		t := l.now()
-		time.Sleep(t.delay)
-		if n > 0 && !t.silent {
+		if n > 0 && l.now() != silent {
 			if _, err := to.Write(piece[:n]); err != nil {
 				return
 			}
@@ -132,13 +121,4 @@ func (l *link) copy(to, from net.Conn) {
 			return
 		}
 	}
-}
-
-func (l *link) close() {
-	l.listener.Close()
-	l.mu.Lock()
-	l.reset()
-	l.conns = nil
-	l.mu.Unlock()
-	l.wg.Wait()
 }

@@ -21,15 +21,13 @@ const noMark mark = 0
 
 func (m mark) String() string { return fmt.Sprintf("m%07d", int32(m)) }
 
-var markPattern = regexp.MustCompile(`\bm(\d{7})\b`)
+var markPattern = regexp.MustCompile(`\bm\d{7}\b`)
 
 // marksIn gives the marks in a text, in their order, each once.
 func marksIn(text string) (found []mark) {
-	seen := map[mark]bool{}
-	for _, match := range markPattern.FindAllStringSubmatch(text, -1) {
-		n, _ := strconv.Atoi(match[1]) // seven digits
-		if m := mark(n); m != noMark && !seen[m] {
-			seen[m] = true
+	for _, match := range markPattern.FindAllString(text, -1) {
+		n, _ := strconv.Atoi(match[1:]) // seven digits
+		if m := mark(n); m != noMark && !slices.Contains(found, m) {
 			found = append(found, m)
 		}
 	}
@@ -38,11 +36,10 @@ func marksIn(text string) (found []mark) {
 
 // markOf is the mark that a text begins with, or noMark.
 func markOf(text string) mark {
-	if len(text) < 10 || text[0] != '[' || text[9] != ']' {
-		return noMark
-	}
-	if found := marksIn(text[:10]); len(found) == 1 {
-		return found[0]
+	if len(text) >= 10 && text[0] == '[' && text[9] == ']' {
+		if found := marksIn(text[:10]); len(found) == 1 {
+			return found[0]
+		}
 	}
 	return noMark
 }
@@ -69,13 +66,14 @@ func (ms *marks) add(parent mark, text string, answer bool) (mark, string) {
 	return m, text
 }
 
-func (ms *marks) get(m mark) (marked, bool) {
+// get gives the zero marked for what is no mark.
+func (ms *marks) get(m mark) (known marked) {
 	ms.mu.RLock()
 	defer ms.mu.RUnlock()
 	if i := int(m - firstMark); i >= 0 && i < len(ms.known) {
-		return ms.known[i], true
+		known = ms.known[i]
 	}
-	return marked{}, false
+	return known
 }
 
 // answers tells whether the model gave a text to the message with the mark
@@ -93,14 +91,11 @@ func (ms *marks) answers(text string, parent mark) bool {
 	return ms.known[i].parent == parent && strings.HasPrefix(ms.known[i].text, text)
 }
 
-// path gives the marks from the root to m.
+// path gives the marks from m up to the root.
 func (ms *marks) path(m mark) (path []mark) {
-	ms.mu.RLock()
-	defer ms.mu.RUnlock()
-	for i := int(m - firstMark); i >= 0 && i < len(ms.known); i = int(ms.known[i].parent - firstMark) {
-		path = append(path, firstMark+mark(i))
+	for known := ms.get(m); known.text != ""; known = ms.get(m) {
+		path, m = append(path, m), known.parent
 	}
-	slices.Reverse(path)
 	return path
 }
 
@@ -121,7 +116,7 @@ func (ms *marks) strangers(found []mark) []mark {
 // isn't known yet fits anywhere.
 func (ms *marks) gap(found []mark) mark {
 	for i, m := range found {
-		known, _ := ms.get(m)
+		known := ms.get(m)
 		if i > 0 && known.parent != found[i-1] && !(known.answer && known.parent == noMark) {
 			return m
 		}
@@ -131,20 +126,11 @@ func (ms *marks) gap(found []mark) mark {
 
 // notIn gives those of found that aren't in allowed.
 func notIn(found, allowed []mark) (strangers []mark) {
-	for _, m := range found {
-		if !slices.Contains(allowed, m) {
-			strangers = append(strangers, m)
-		}
-	}
-	return strangers
+	return slices.DeleteFunc(slices.Clone(found), func(m mark) bool { return slices.Contains(allowed, m) })
 }
 
 // summaryOf is a summary by the fake. The servers take no text of more than twice
 // the target, so that it has the newest marks only.
 func summaryOf(shown []mark) string {
-	text := "This stands for earlier messages:"
-	for _, m := range shown[max(0, len(shown)-50):] {
-		text += " " + m.String()
-	}
-	return text + "."
+	return fmt.Sprintf("This stands for earlier messages: %v.", shown[max(0, len(shown)-50):])
 }

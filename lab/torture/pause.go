@@ -1,13 +1,10 @@
 package torture
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,11 +22,8 @@ func (r *run) pause(ctx context.Context, last bool) error {
 		}
 		return err
 	}
-	for _, c := range slices.Clone(r.all) {
-		c.mu.Lock()
-		open := c.state == unknown || c.source != nil || c.deleted != refused
-		c.mu.Unlock()
-		if last || open || slices.Contains(r.shared, c) {
+	for _, c := range r.all {
+		if last || c.state == unknown || c.deleted != refused || slices.Contains(r.shared, c) {
 			r.checkConversation(ctx, c)
 			r.checkSome(ctx, c)
 		}
@@ -38,16 +32,7 @@ func (r *run) pause(ctx context.Context, last bool) error {
 		}
 	}
 	r.checkRows(ctx)
-	r.checkChats(ctx)
-	for _, p := range r.pages {
-		p.check(ctx)
-	}
-	for _, t := range r.tenants {
-		r.checkEvents(ctx, t)
-		if last {
-			r.checkList(ctx, t)
-		}
-	}
+	r.feed.check(ctx)
 	for i, c := range r.shared { // large ones are replaced; some are deleted
 		if len(c.order) < maxMessages && c.stands() || last {
 			continue
@@ -68,51 +53,33 @@ func (r *run) awaitQuiet(ctx context.Context) error {
 			return err
 		}
 	}
-	for begin := time.Now(); ; sleep(ctx, 50*time.Millisecond) {
+	for begin := time.Now(); ctx.Err() == nil; sleep(ctx, 50*time.Millisecond) {
 		busy := ""
 		for _, s := range r.servers {
-			requests, replies, err := r.underWay(ctx, s)
-			if err != nil || requests > 1 || replies > 0 { // this request is one
-				busy = fmt.Sprintf("server %s: %v requests, %v replies, %v", s.name, requests, replies, err)
+			a := r.do(ctx, request{server: s, method: http.MethodGet, path: "/metrics"})
+			for _, quiet := range []string{"coppice_http_requests_in_flight 1", "coppice_replies_running 0"} { // the request is this one
+				if !strings.Contains(string(a.body), "\n"+quiet+"\n") {
+					busy = fmt.Sprintf("server %s doesn't say %s", s.name, quiet)
+				}
 			}
 		}
 		var n int
 		if err := r.admin.QueryRow(ctx, open, begin).Scan(&n); busy == "" && (err != nil || n > 0) {
 			busy = fmt.Sprintf("%d transactions and answers of replies, %v", n, err)
 		}
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case busy == "":
+		if busy == "" {
 			return nil
-		case time.Since(begin) > quietBound:
+		}
+		if time.Since(begin) > quietBound {
 			return fmt.Errorf("the servers don't come to rest within %s: %s", quietBound, busy)
 		}
 	}
+	return context.Cause(ctx)
 }
 
-// underWay reads from a server's metrics how many requests and replies it has.
-func (r *run) underWay(ctx context.Context, s *server) (requests, replies float64, err error) {
-	a := r.do(ctx, request{server: slices.Index(r.servers, s), method: http.MethodGet, path: "/metrics"})
-	if a.outcome() != acknowledged {
-		return 0, 0, fmt.Errorf("its metrics: %d %w", a.status, a.err)
-	}
-	for lines := bufio.NewScanner(bytes.NewReader(a.body)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		v, _ := strconv.ParseFloat(value, 64)
-		switch name {
-		case "coppice_http_requests_in_flight":
-			requests = v
-		case "coppice_replies_running":
-			replies = v
-		}
-	}
-	return requests, replies, nil
-}
-
-func (r *run) readTree(ctx context.Context, t *tenant, path string) (tree treeAnswer, a answer) {
+func (r *run) readTree(ctx context.Context, c *conversation) (tree treeAnswer, a answer) {
 	for range 5 { // compactions may hold it up
-		if a = r.get(ctx, t, path+"/tree?preview=20", &tree); a.outcome() != unknown {
+		if a = r.get(ctx, c.to("", "/tree?preview=20", nil), &tree); a.outcome() != unknown {
 			break
 		}
 		sleep(ctx, 100*time.Millisecond)
@@ -123,48 +90,39 @@ func (r *run) readTree(ctx context.Context, t *tenant, path string) (tree treeAn
 // checkConversation compares a conversation with the ledger, while nothing but
 // compactions is under way in it.
 func (r *run) checkConversation(ctx context.Context, c *conversation) {
-	tree, a := r.readTree(ctx, c.tenant, c.path())
+	tree, a := r.readTree(ctx, c)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	there := a.outcome() == acknowledged
 	if !there && a.code != "conversation_not_found" {
-		if ctx.Err() == nil && r.undisturbed(0) {
-			r.report.violate("lost", "conversation %s can't be read: %d %s %v", c.id, a.status, a.code, a.err)
+		if ctx.Err() == nil {
+			c.violate("lost", "it can't be read: %d %s %v", a.status, a.code, a.err)
 		}
 		return
 	}
-	if c.deleted == unknown {
-		if c.deleted = refused; !there {
-			c.deleted = acknowledged
+	settle := func(o *outcome, happened bool) {
+		if *o == unknown {
+			*o = map[bool]outcome{true: acknowledged, false: refused}[happened]
 		}
 	}
+	settle(&c.deleted, !there)
+	settle(&c.state, there)
 	switch {
 	case c.deleted == acknowledged && there:
-		r.report.violate("came back", "conversation %s is there, and was deleted", c.id)
+		c.violate("came back", "it is there, and was deleted")
 		return
 	case c.deleted == acknowledged:
 		r.report.checked("deleted conversations", 1)
 		return
 	case c.state == refused && there:
-		r.report.violate("invented", "conversation %s is there, and was refused", c.id)
+		c.violate("invented", "it is there, and was refused")
 	case c.state == acknowledged && !there:
-		r.report.violate("lost", "conversation %s was acknowledged, and is lost", c.id)
+		c.violate("lost", "it was acknowledged, and is lost")
 	}
-	if c.state == unknown {
-		if c.state = refused; there {
-			c.state = acknowledged
-		}
+	if there {
+		c.checkTree(tree, r.marks)
+		r.report.checked("trees", 1)
 	}
-	if !there {
-		c.source = nil
-		return
-	}
-	if c.source != nil {
-		c.fill(tree)
-	}
-	r.report.findings(checkTree(c, tree, r.marks))
-	r.report.checked("trees", 1)
-	r.report.checked("messages in trees", len(tree.Data))
 }
 
 // checkSome reads some of a conversation's branches, and the text of its last
@@ -177,24 +135,21 @@ func (r *run) checkSome(ctx context.Context, c *conversation) {
 	}
 	rng := r.rng("check", len(standing))
 	for range 4 {
-		newWriter(r, rng).read(ctx, c, standing)
-	}
-	var got struct {
-		ParentID uuid.UUID `json:"parent_id"`
-		Content  string    `json:"content"`
+		(&writer{r, rng}).read(ctx, c, standing)
 	}
 	if c.summary == uuid.Nil {
 		return
 	}
-	a := r.get(ctx, c.tenant, c.path()+"/summaries/"+c.summary.String(), &got)
+	var got shown
+	a := r.get(ctx, c.to("", "/summaries/"+c.summary.String(), nil), &got)
 	if a.outcome() != acknowledged {
 		return // there is none, or another one replaced it
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	branch := c.branch(got.ParentID)
-	if strangers := notIn(marksIn(got.Content), marksOf(branch)); len(strangers) > 0 || len(branch) == 0 || c.prunedBefore(branch[len(branch)-1], a.sentAt) {
-		r.report.violate("came back", "conversation %s: summary %s at %s shows %v, which don't stand above its anchor, or were pruned", c.id, c.summary, got.ParentID, strangers)
+	if strangers := notIn(marksIn(got.text), marksOf(branch)); len(strangers) > 0 || len(branch) == 0 || c.prunedBefore(branch[len(branch)-1], a.sentAt) {
+		c.violate("came back", "summary %s at %s shows %v, which don't stand above its anchor, or were pruned", c.summary, got.ParentID, strangers)
 	}
 	r.report.checked("texts of summaries", 1)
 }
@@ -207,12 +162,6 @@ var rowChecks = map[string]string{
 	"a count of messages that isn't theirs": `
 		select c.id from conversations c
 		where c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message')`,
-	"a summary by the digest in the place of messages that fitted": `
-		select k.summary_id from compactions k
-		where k.outcome = 'saved' and k.model = 'offline-digest' and k.settings ->> 'digest' = 'when_needed'
-		  and k.tokens_before <= (k.settings ->> 'max_context_tokens')::bigint - (k.settings ->> 'reserved_tokens')::bigint`,
-	"a compaction that was interrupted long ago, and that no server took up": `
-		select id from river_job where kind = 'compaction' and state = 'running' and attempted_at < now() - interval '6 minutes'`,
 	"a summary of no compaction on record": `
 		select n.id from nodes n join conversations c on c.id = n.conversation_id
 		where n.kind = 'summary' and c.source_conversation_id is null

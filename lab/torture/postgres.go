@@ -3,7 +3,7 @@ package torture
 import (
 	"context"
 	"fmt"
-	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
@@ -20,38 +20,47 @@ import (
 // A postgres is a private Postgres that can be killed and started again. It
 // listens on a unix socket; links give it ports.
 type postgres struct {
-	dataDir    string
-	parameters map[string]string // besides those of package embedded
-
+	embedded.Config
 	server *embedded.Server
 	socket string // path
 }
 
-// start starts Postgres, also on the data of one that was killed. Processes that
-// outlived a killed main process keep the data in use until they end.
-func (p *postgres) start(ctx context.Context) (err error) {
-	for deadline := time.Now().Add(readyBound); ; time.Sleep(100 * time.Millisecond) {
-		p.server, err = embedded.Start(ctx, embedded.Config{DataDir: p.dataDir, Parameters: p.parameters, Logger: slog.New(slog.DiscardHandler)})
-		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
-			break
+// startPostgres starts one with parameters besides those of package embedded,
+// until the run ends.
+func (r *run) startPostgres(ctx context.Context, name string, parameters map[string]string) (p *postgres, err error) {
+	p = &postgres{Config: embedded.Config{DataDir: filepath.Join(r.dir, name), Parameters: parameters}}
+	if r.cfg.Workers > 0 { // nodes reach each other without TLS, and themselves by the socket
+		maps.Copy(parameters, map[string]string{
+			"shared_preload_libraries": "citus", "citus.node_conninfo": "sslmode=disable", "citus.local_hostname": filepath.Join(p.DataDir, "socket"),
+			"max_connections": "200", "max_worker_processes": "32", "citus.recover_2pc_interval": "2s",
+		})
+	}
+	if err := p.start(ctx); err != nil {
+		return nil, err
+	}
+	r.atEnd(func() {
+		if p.server == nil { // it didn't start again
+			return
 		}
-	}
-	if err != nil || p.socket != "" {
-		return err
-	}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := p.server.Stop(ctx); err != nil {
+			r.cfg.Logger.Warn("Postgres did not stop in time", "error", err)
+		}
+	})
 	conf, err := pgconn.ParseConfig(p.server.URL())
 	if err == nil {
 		_, p.socket = pgconn.NetworkAddress(conf.Host, conf.Port)
 	}
-	return err
+	return p, err
 }
 
 func (p *postgres) dial() (net.Conn, error) { return net.Dial("unix", p.socket) }
 
-// restart kills the main process, whose other processes then end by themselves,
-// and starts Postgres again after a while.
-func (p *postgres) restart(ctx context.Context, lasts time.Duration) error {
-	content, err := os.ReadFile(filepath.Join(p.dataDir, "cluster", "postmaster.pid"))
+// kill kills the main process, whose other processes then end by themselves, and
+// starts Postgres again.
+func (p *postgres) kill(ctx context.Context) error {
+	content, err := os.ReadFile(filepath.Join(p.DataDir, "cluster", "postmaster.pid"))
 	if err != nil {
 		return err
 	}
@@ -60,41 +69,22 @@ func (p *postgres) restart(ctx context.Context, lasts time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("postmaster.pid: %w", err)
 	}
-	if err := killProcess(pid); err != nil {
-		return err
+	main, err := os.FindProcess(pid)
+	if err != nil || main.Kill() != nil {
+		return fmt.Errorf("process %d can't be killed", pid)
 	}
 	<-p.server.Done()
-	sleep(ctx, lasts)
 	return p.start(context.WithoutCancel(ctx))
 }
 
-// killProcess kills a process with -9.
-func killProcess(pid int) error {
-	process, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	return process.Kill()
-}
-
-// stop ends it for good.
-func (p *postgres) stop(log *slog.Logger) {
-	if p.server == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	if err := p.server.Stop(ctx); err != nil {
-		log.Warn("Postgres did not stop in time", "error", err)
-	}
-}
-
-// onCitus are the settings of a node's Postgres. Nodes reach each other without
-// TLS, and themselves by the socket.
-func onCitus(dataDir string) map[string]string {
-	return map[string]string{
-		"shared_preload_libraries": "citus", "citus.node_conninfo": "sslmode=disable", "citus.local_hostname": filepath.Join(dataDir, "socket"),
-		"max_connections": "200", "max_worker_processes": "32", "citus.recover_2pc_interval": "2s",
+// start starts it, also on the data of one that was killed. Processes that
+// outlived a killed main process keep the data in use until they end.
+func (p *postgres) start(ctx context.Context) (err error) {
+	for deadline := time.Now().Add(readyBound); ; sleep(ctx, 100*time.Millisecond) {
+		p.server, err = embedded.Start(ctx, p.Config)
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
 	}
 }
 
@@ -130,13 +120,11 @@ func (r *run) distribute(ctx context.Context) error {
 		return err
 	}
 	for i := range r.cfg.Workers {
-		dir := filepath.Join(r.dir, fmt.Sprint("worker-", i))
-		worker := &postgres{dataDir: dir, parameters: onCitus(dir)}
-		r.workers = append(r.workers, worker)
-		r.atEnd(func() { worker.stop(r.cfg.Logger) })
-		if err := worker.start(ctx); err != nil {
+		worker, err := r.startPostgres(ctx, fmt.Sprint("worker-", i), map[string]string{})
+		if err != nil {
 			return err
 		}
+		r.workers = append(r.workers, worker)
 		l, err := r.newLink(worker.dial) // so that it keeps its address when it is killed
 		if err != nil {
 			return err

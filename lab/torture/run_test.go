@@ -69,7 +69,7 @@ func shortRun(t *testing.T) Config {
 			}
 		}
 	}
-	cfg.Duration, cfg.CheckEvery, cfg.Kills = 10*time.Second, 5*time.Second, 24
+	cfg.Duration, cfg.Kills = 10*time.Second, 24
 	t.Cleanup(func() {
 		left, err := os.ReadDir(cfg.Dir)
 		if err != nil || len(left) > 0 {

@@ -95,12 +95,23 @@ func FuzzRequest(f *testing.F) {
 			f.Add([]byte(fill(b.body)))
 		}
 	}
-	for _, s := range writes {
+	for _, s := range slices.Concat(writes, replyWrites) {
 		f.Add([]byte(fill(s.body)))
 	}
+	for _, b := range badReplies {
+		if len(b.body) < 2000 {
+			f.Add([]byte(fill(b.body)))
+		}
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, target := range []body{new(appendBody), new(newConversation), new(conversationUpdate)} {
+		for _, target := range []body{new(appendBody), new(newConversation), new(conversationUpdate), new(newReply)} {
 			err := tryBind(target, data)
+			if reply, ok := target.(*newReply); ok && err == nil {
+				r := requestFor(nil)
+				r.route = newRoute(new(Surface), Route{Pattern: "/{conversation_id}/{head_id}", Header: idempotencyKey})
+				r.values = [maxIDs]string{named("c").String(), "active"}
+				_, _, err = r.newReply(reply)
+			}
 			if err != nil {
 				if p := toProblem(err); p.Status >= 500 || !p.Code.Valid() {
 					t.Fatalf("%T: %s: %v", target, p.Code, err)

@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/coppice-chat/coppice/reply"
 )
 
 // answerTo has the server answer a request that was made without a client
@@ -31,58 +29,6 @@ func (a *testAPI) answerTo(t *testing.T, req *http.Request) *httptest.ResponseRe
 		}
 	}
 	return res
-}
-
-// FuzzRoutes sends any path parameters, query, headers and body to any
-// operation, whose decoders see them all.
-func FuzzRoutes(f *testing.F) {
-	m := paced{make(chan string)}
-	close(m.pieces)
-	a := newAPI(f, withModels(func(c *reply.Config) { c.Keep = 1 }, m))
-	plant(f, a.store, "c")
-	var routes []specRoute
-	for _, r := range specRoutes(f) {
-		routes = append(routes, r)
-		for _, v := range visits[r.operation] {
-			sound := v.request(r, whose{"c", "c", "hazel"}, "")
-			path, query, _ := strings.Cut(sound.path, "?")
-			body, _ := sound.body.(string)
-			f.Add(len(routes)-1, strings.Join(strings.Split(path, "/")[1:], "\n"), query, "", body)
-		}
-	}
-	for i, r := range routes {
-		for _, odd := range []string{"", "\x00", "a/b", "..", "active"} {
-			f.Add(i, strings.ReplaceAll(strings.ReplaceAll(r.path[1:], "/", "\n"), "{conversation_id}", odd), "limit="+odd, odd, odd)
-		}
-	}
-	f.Fuzz(func(t *testing.T, route int, path, query, header, body string) {
-		r := routes[uint(route)%uint(len(routes))]
-		given := strings.Split(path, "\n")
-		segments := strings.Split(r.path, "/")[1:]
-		for i, segment := range segments {
-			if strings.HasPrefix(segment, "{") && i < len(given) {
-				segments[i] = url.PathEscape(given[i])
-			}
-		}
-		req := httptest.NewRequest(r.method, "http://localhost/", strings.NewReader(body))
-		escaped := "/" + strings.Join(segments, "/")
-		plain, err := url.PathUnescape(escaped)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.URL.Path, req.URL.RawPath, req.URL.RawQuery = plain, escaped, query
-		req.Header.Set("Content-Type", "application/json")
-		for _, name := range []string{"Idempotency-Key", "Last-Event-ID", "X-Request-Id"} {
-			if header != "" {
-				req.Header.Set(name, header)
-			}
-		}
-		a.answerTo(t, req)
-		if r.method == http.MethodDelete {
-			_ = a.store.DeleteConversation(t.Context(), named("c"))
-			plant(t, a.store, "c")
-		}
-	})
 }
 
 // FuzzCursor gives any cursor to every list, and the list's own one with

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"encoding/json"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -81,5 +83,64 @@ func TestLimitsBelowZeroAreRefused(t *testing.T) {
 	cfg := Config{FailureLimit: -1} // any number
 	if err := cfg.defaultLimits(); err != nil || cfg.MaxReads != DefaultMaxReads {
 		t.Errorf("%v, %d reads", err, cfg.MaxReads)
+	}
+}
+
+// TestRequestsTakeTurns has a tenant hold all that it may of what takes connections to
+// the database. A request of the tenant's that needs some waits for it; others, and
+// another tenant's, don't.
+func TestRequestsTakeTurns(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, tenant := range []string{"busy", "other"} {
+		plant(t, a.store.ForTenant(tenant), tenant)
+	}
+	_, busy := a.newKey("busy")
+	_, other := a.newKey("other")
+	var notes struct{ Part json.RawMessage }
+	a.must(201, &notes, request{method: "POST", path: "/v1/attachments", body: "# Hazel & ash", header: map[string]string{"Authorization": "Bearer " + busy, "Content-Type": "text/plain"}})
+	conversation := "/v1/conversations/" + named("busy").String()
+	a.must(201, nil, request{method: "POST", path: conversation + "/messages", header: bearer(busy), body: `{"role":"user","content":[` + string(notes.Part) + `]}`})
+	get := func(path string) request { return request{method: "GET", path: path} }
+	for name, test := range map[string]struct {
+		of    *limiter[string]
+		waits []request
+		free  []request
+	}{
+		"reads": {a.server.limits.reads, []request{get(conversation + "/tree"), get(conversation + "/export"), get(conversation + "/branches/active/context")},
+			[]request{get(conversation + "/branches/active/context?attachments=names"), get(conversation + "/branches/active/transcript"), get("/v1/search?query=hazel")}},
+		"searches": {a.server.limits.searches, []request{get("/v1/search?query=hazel"), get("/v1/conversations?query=hazel")},
+			[]request{get("/v1/conversations"), get(conversation + "/tree")}},
+		"imports": {a.server.limits.imports, []request{{method: "POST", path: "/v1/imports", body: `[{"role":"user","content":"x"}]`}}, []request{get(conversation + "/export")}},
+	} {
+		leave, ok := test.of.hold(t.Context(), "busy", test.of.perKey, 0)
+		if !ok {
+			t.Fatalf("%s: some are under way", name)
+		}
+		held := test.of.underWay()
+		answered := make(chan int, len(test.waits))
+		for _, r := range test.waits {
+			r.header = bearer(other)
+			if res := a.send(r); res.StatusCode == 429 {
+				t.Errorf("%s: %s of another tenant waits", name, r.path)
+			}
+			r.header = bearer(busy)
+			go func() { answered <- a.send(r).StatusCode }()
+		}
+		eventually(t, "requests that wait for "+name, func() bool { return test.of.underWay() == held+len(test.waits) })
+		for _, r := range test.free {
+			r.header = bearer(busy)
+			a.must(200, nil, r)
+		}
+		s := &Server{limits: a.server.limits} // where a request may take no time
+		if _, err := (&Request{Request: httptest.NewRequest("GET", "/", nil), server: s, tenant: "busy"}).await(t.Context(), test.of, name); err == nil || toProblem(err).Code != CodeTooManyStreams {
+			t.Errorf("%s: one too many gets %v", name, err)
+		}
+		leave()
+		for range test.waits {
+			if status := <-answered; status != 200 {
+				t.Errorf("%s: one that waited gets %d", name, status)
+			}
+		}
 	}
 }

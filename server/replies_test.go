@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -39,25 +38,13 @@ func TestReplyFaults(t *testing.T) {
 	}{
 		"answers":             {llmtest.Answer(text), "reply.completed", 201, "", text},
 		"says nothing":        {llmtest.Empty(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"is cut off":          {llmtest.Truncated(text), "reply.completed", 201, "", text},
 		"is unauthorized":     {llmtest.Fail(401), "reply.failed", 502, CodeModelNotAuthorized, ""},
 		"refuses the request": {llmtest.Fail(400), "reply.failed", 502, CodeModelRefused, ""},
 		"is overrun":          {llmtest.Fail(429), "reply.failed", 503, CodeModelRateLimited, ""},
-		"is broken":           {llmtest.Fail(500), "reply.failed", 502, CodeModelUnavailable, ""},
 		"has no room":         {llmtest.TooLong(), "reply.failed", 502, CodePromptTooLong, ""},
 		"fails midway":        {llmtest.FailMidway(text), "reply.failed", 502, CodeModelUnavailable, half},
-		"hangs":               {llmtest.Hang(), "reply.failed", 504, CodeModelTimeout, ""},
 		"hangs midway":        {llmtest.HangMidway(text), "reply.failed", 504, CodeModelTimeout, half},
-		"cuts the connection": {llmtest.CutConnection(), "reply.failed", 502, CodeModelUnavailable, ""},
-		"cuts it midway":      {llmtest.CutMidway(text), "reply.failed", 502, CodeModelUnavailable, half},
-		"ends midway":         {llmtest.EndMidway(text), "reply.failed", 502, CodeModelUnavailable, half},
-		"sends no body":       {llmtest.NoBody(), "reply.failed", 502, CodeModelUnavailable, ""},
-		"sends no choices":    {llmtest.NoChoices(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"sends broken JSON":   {llmtest.InvalidJSON(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"sends a web page":    {llmtest.WrongContentType(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"hangs at the end":    {llmtest.HangAtEnd(text), "reply.completed", 201, "", text},
 		"declines":            {llmtest.Refuse(text), "reply.completed", 201, "", ""},
-		"is silent for ever":  {llmtest.EndlessSilence(), "reply.failed", 502, CodeAnswerTooLong, ""},
 		"never ends":          {llmtest.Endless(), "reply.failed", 502, CodeAnswerTooLong, "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +106,7 @@ func TestResume(t *testing.T) {
 	t.Parallel()
 	odd := "a\nb\rc\r\nd\u2028e\u2029f\u0085g\x00h\"\\<&>é🌳 data: x\n\nid: 7\n\n"
 	var pieces []string
-	for i := range 400 {
+	for i := range 200 {
 		pieces = append(pieces, fmt.Sprint(i, " "), odd[:1+i%7])
 	}
 	pieces = append(pieces, odd)
@@ -127,7 +114,7 @@ func TestResume(t *testing.T) {
 	server := llmtest.NewServer(t)
 	server.Otherwise(llmtest.Slow(100*time.Microsecond, llmtest.Chunks(pieces...)))
 	a := newAPI(t, withModels(nil, model(t, server)))
-	for round := range 12 {
+	for round := range 4 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			a := a.with(t)
@@ -142,7 +129,7 @@ func TestResume(t *testing.T) {
 				ctx, cut := context.WithCancel(t.Context())
 				l := a.listen(ctx, r)
 				l.last = last
-				left := random.IntN(8000)
+				left := random.IntN(4000)
 				l.body.Reset(io.LimitReader(l.res.Body, int64(left)))
 				for l.end == nil {
 					before := l.last
@@ -211,66 +198,6 @@ func TestStopReply(t *testing.T) {
 	}
 }
 
-// TestReplyIdempotency sends a request again while its reply runs and after.
-func TestReplyIdempotency(t *testing.T) {
-	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m))
-	plant(t, a.store, "c")
-	r := ask(conversationPathOf+"/branches/active/replies", `{"message":{`+userMessage+`}}`)
-	r.header = map[string]string{"Idempotency-Key": "once"}
-	first := a.listen(t.Context(), r)
-	m.pieces <- "Higher "
-	first.until(7)
-	second := a.listen(t.Context(), r)
-	second.until(7)
-	m.pieces <- "up."
-	close(m.pieces)
-	if x, y := first.toEnd(), second.toEnd(); x != y || first.text != "Higher up." || second.text != first.text {
-		t.Errorf("%+v\n%+v", x, y)
-	}
-	third := a.listen(t.Context(), r)
-	if end := third.toEnd(); end != *first.end || third.text != first.text {
-		t.Errorf("%+v", end)
-	}
-	r.body = fill(`{"stream":false,"message":{` + userMessage + `}}`)
-	res := a.must(200, nil, r)
-	if !strings.Contains(first.end.data, string(res.body)) {
-		t.Errorf("%s", res.body)
-	}
-	r.body = fill(`{"message":{"role":"user","content":"Something else"}}`)
-	a.refused(409, CodeIDConflict, r)
-}
-
-// TestToolRound has a model call a tool, whose result the client sends with the
-// next request.
-func TestToolRound(t *testing.T) {
-	t.Parallel()
-	server := llmtest.NewServer(t,
-		llmtest.CallTools(llmtest.ToolCall{ID: "x", Name: "look_up", Arguments: `{"word":"ash"}`}, llmtest.ToolCall{ID: "y", Name: "look_up", Arguments: `{}`}),
-		llmtest.Answer("A tree."))
-	a := newAPI(t, withModels(nil, model(t, server)))
-	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{calls}}","tools":[{"type":"function","function":{"name":"look_up"}}],"tool_choice":"required"}`))
-	if end := l.toEnd(); !strings.Contains(end.data, `"finish_reason":"tool_calls"`) || !strings.Contains(end.data, `"arguments":"{\"word\":\"ash\"}"`) {
-		t.Errorf("%+v", end)
-	}
-	path := conversationPathOf + "/branches/{{calls}}/replies"
-	p := a.refused(400, CodeOpenToolCalls, ask(path, `{"message":{"role":"tool","tool_call_id":"x","content":"a tree"}}`))
-	if !strings.Contains(p.Detail, `"y"`) {
-		t.Error(p.Detail)
-	}
-	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(`{"id":"{{x}}","parent_id":"{{calls}}","role":"tool","tool_call_id":"x","content":"a tree"}`)})
-	a.refused(400, CodeOpenToolCalls, ask(conversationPathOf+"/branches/{{x}}/replies", ``))
-	l = a.listen(t.Context(), ask(conversationPathOf+"/branches/{{x}}/replies", `{"message":{"role":"tool","tool_call_id":"y","content":""}}`))
-	if l.toEnd(); l.text != "A tree." {
-		t.Errorf("%q", l.text)
-	}
-	if body := string(server.Requests()[0].Body); !strings.Contains(body, `"tool_choice":"required"`) || !strings.Contains(body, `"tools":[{"type":"function"`) {
-		t.Error(body)
-	}
-}
-
 func TestTooManyReplies(t *testing.T) {
 	t.Parallel()
 	m := paced{make(chan string)}
@@ -309,48 +236,5 @@ func TestReplyThatPanics(t *testing.T) {
 			}
 		}
 		return false
-	})
-}
-
-// TestHeadOfEvents doesn't wait for a reply.
-func TestHeadOfEvents(t *testing.T) {
-	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m))
-	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, ""))
-	res := a.must(200, nil, request{method: http.MethodHead, path: l.res.Header.Get("Location")})
-	if res.Header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("%v", res.Header)
-	}
-	close(m.pieces)
-	l.toEnd()
-}
-
-// FuzzReplyRequest gives a request any bytes. What isn't taken must be a
-// problem of the client's.
-func FuzzReplyRequest(f *testing.F) {
-	for _, s := range replyWrites {
-		f.Add([]byte(fill(s.body)))
-	}
-	for _, b := range badReplies {
-		f.Add([]byte(fill(b.body)))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var body newReply
-		err := tryBind(&body, data)
-		if err == nil {
-			r := requestFor(nil)
-			r.route = newRoute(new(Surface), Route{Pattern: "/{conversation_id}/{head_id}", Header: idempotencyKey})
-			r.values = [maxIDs]string{named("c").String(), "active"}
-			_, _, err = r.newReply(&body)
-		}
-		if err != nil {
-			if p := toProblem(err); p.Status >= 500 || !p.Code.Valid() {
-				t.Fatalf("%s: %v", p.Code, err)
-			}
-		} else if !json.Valid(data) {
-			t.Fatalf("%q was taken", data)
-		}
 	})
 }

@@ -16,7 +16,10 @@ func TestResultsTogether(t *testing.T) {
 		llmtest.Answer("A tree."))
 	a := newAPI(t, withModels(nil, model(t, server)))
 	plant(t, a.store, "c")
-	a.listen(t.Context(), ask(replyPathOf, `{"id":"{{calls}}"}`)).toEnd()
+	a.listen(t.Context(), ask(replyPathOf, `{"id":"{{calls}}","tools":[{"type":"function","function":{"name":"look_up"}}],"tool_choice":"required"}`)).toEnd()
+	if body := string(server.Requests()[0].Body); !strings.Contains(body, `"tool_choice":"required"`) || !strings.Contains(body, `"tools":[{"type":"function"`) {
+		t.Error(body)
+	}
 	path := conversationPathOf + "/branches/{{calls}}/replies"
 	one := `{"role":"tool","tool_call_id":"x","content":"ash"}`
 	p := a.refused(400, CodeOpenToolCalls, ask(path, `{"messages":[`+one+`]}`))

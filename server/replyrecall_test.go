@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // TestRecallWithinAReply holds that the events of a reply tell of each message
@@ -64,48 +63,5 @@ func TestRecallWithinAReply(t *testing.T) {
 	a.must(200, nil, ask(replyPathOf, `{"id":"{{first}}","recall":true,"stream":false}`))
 	if n := len(upstream.Requests()); n != 2 {
 		t.Errorf("the model was asked %d times", n)
-	}
-}
-
-// TestRecallTellsNobodyElse has a model search within its replies in a server
-// whose conversations have a canary, and looks for it in the log, traces and
-// errors.
-func TestRecallTellsNobodyElse(t *testing.T) {
-	t.Parallel()
-	calls := llmtest.CallTools(llmtest.ToolCall{ID: "r", Name: "recall", Arguments: `{"query":"` + canaryText + `"}`}, llmtest.ToolCall{ID: "s", Name: "recall", Arguments: `{"query":7}`})
-	upstream := llmtest.NewServer(t)
-	upstream.Otherwise(llmtest.Reply(func(r llmtest.Request) llmtest.Behaviour {
-		if strings.Contains(string(r.Messages[len(r.Messages)-1]), `"tool_call_id"`) {
-			return llmtest.Answer("Found.")
-		}
-		return calls
-	}))
-	a := newAPI(t, withModels(nil, model(t, upstream)))
-	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var chain []tree.NewMessage
-	for _, text := range []string{canaryText + " is the word.", "And what else?"} {
-		chain = append(chain, tree.NewMessage{Body: json.RawMessage(fmt.Sprintf(`{"role":"user","content":%q}`, text))})
-	}
-	stored, _, err := a.store.AppendChain(t.Context(), c.ID, c.HeadID, chain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
-		AnchorID: stored[0].ID, Body: json.RawMessage(`{"role":"user","content":"A word."}`), Range: tree.SummaryRange{LastSummarizedID: stored[0].ID, Model: "test"},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	answer := a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + c.ID.String() + "/branches/active/replies", body: `{"recall":true,"stream":false}`}).body
-	if !strings.Contains(string(answer), `"recalled":3`) {
-		t.Fatalf("%s", answer)
-	}
-	if last := upstream.Requests(); !strings.Contains(string(last[len(last)-1].Body), canaryText+" is the word.") {
-		t.Errorf("the model read %s", last[len(last)-1].Body)
-	}
-	if strings.Contains(a.log.String(), canaryText) {
-		t.Errorf("the log has text: %s", a.log)
 	}
 }

@@ -106,7 +106,7 @@ var reads = []scenario{
 		want: []string{"# Coppicing\n", "hazel, ash, oak", "Content-Type: text/markdown"}, wantNot: []string{"Thank you"}},
 	{name: "export the active branch", method: "GET", path: conversationPathOf + "/export?format=markdown", status: 200, want: []string{"Thank you, hazel"}, wantNot: []string{"hazel, ash, oak"}},
 
-	{name: "health", method: "GET", path: "/healthz", status: 200, want: []string{`{"status":"ok","version":"test"}`}},
+	{name: "health", method: "GET", path: "/healthz", status: 200, want: []string{`{"status":"ok","version":"test"}` + "\n"}},
 	{name: "readiness", method: "GET", path: "/readyz", status: 200, want: []string{`"status":"ok"`}},
 	{name: "metrics", method: "GET", path: "/metrics", status: 200, want: []string{"coppice_http_requests_total{", "coppice_http_requests_in_flight 1", "coppice_appends_total{"}},
 	{name: "description", method: "GET", path: "/openapi.yaml", status: 200, want: []string{"openapi: 3.1.0", "Content-Type: application/yaml"}},
@@ -301,6 +301,9 @@ func TestPages(t *testing.T) {
 	for range 2 {
 		a.must(201, nil, request{method: "POST", path: fill("/v1/conversations/{{d}}/messages"), body: `{"parent_id":null,"role":"user","content":"Once more"}`})
 	}
+	for range 3 {
+		a.must(200, nil, request{method: "POST", path: fill(compactPath)})
+	}
 	type list struct {
 		Data []json.RawMessage `json:"data"`
 		Next *string           `json:"next_cursor"`
@@ -313,6 +316,7 @@ func TestPages(t *testing.T) {
 		fill(conversationPathOf + "/branches/active/transcript?"):       4,
 		fill(conversationPathOf + "/branches/{{c.result}}/transcript?"): 5,
 		"/v1/search?query=hazel&":                                       4,
+		fill(conversationPathOf + "/compactions?"):                      3,
 		fill("/v1/search?query=hazel&conversation_id={{c}}&"):           2,
 	} {
 		var whole list

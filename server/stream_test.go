@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -135,42 +133,6 @@ func cuttable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, cut func()) {
 		}
 	}
 }
-
-// TestTreeTakesNoMemory writes trees of two sizes and compares what that
-// allocates and holds.
-func TestTreeTakesNoMemory(t *testing.T) {
-	nodes := func(n int) iter.Seq2[tree.Node, error] {
-		return func(yield func(tree.Node, error) bool) {
-			node := tree.Node{ID: uuid.New(), ParentID: uuid.New(), Kind: tree.KindMessage, Role: tree.RoleUser, CreatedAt: time.Now()}
-			for range n {
-				if !yield(node, nil) {
-					return
-				}
-			}
-		}
-	}
-	held := func(n int) uint64 {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		w := discardResponse{}
-		if err := (treeAnswer{conversation: tree.Conversation{ID: uuid.New()}, nodes: nodes(n)}).Write(w); err != nil {
-			t.Fatal(err)
-		}
-		runtime.ReadMemStats(&after)
-		return after.HeapSys - min(before.HeapSys, after.HeapSys)
-	}
-	held(1000)
-	if grown := held(200_000); grown > 16<<20 {
-		t.Errorf("a tree of 200,000 nodes made the heap grow by %d bytes", grown)
-	}
-}
-
-type discardResponse struct{}
-
-func (discardResponse) Header() http.Header         { return http.Header{} }
-func (discardResponse) Write(p []byte) (int, error) { return len(p), nil }
-func (discardResponse) WriteHeader(int)             {}
 
 func TestTreeThatFailsAtOnceIsAProblem(t *testing.T) {
 	t.Parallel()

@@ -9,7 +9,6 @@ import (
 	"image"
 	"image/png"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -75,45 +74,6 @@ func TestAttachmentReachesTheModel(t *testing.T) {
 	a.must(304, nil, request{method: "GET", path: "/v1/attachments/" + tree.Hash, header: map[string]string{"If-None-Match": res.Header.Get("ETag")}})
 }
 
-// TestExportBringsAttachments exports over REST what names a file, and imports it
-// elsewhere, first without the file.
-func TestExportBringsAttachments(t *testing.T) {
-	t.Parallel()
-	from, to := newAPI(t), newAPI(t)
-	plant(t, from.store, "c")
-	var made struct{ Part json.RawMessage }
-	from.must(201, &made, request{method: "POST", path: "/v1/attachments?name=notes.md", body: "# Hazel & ash", header: octets})
-	from.must(201, nil, request{method: "POST", path: fill(appendPath), body: fmt.Sprintf(`{"parent_id":null,"role":"user","content":[%s]}`, made.Part)})
-	file := string(from.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/export")}).body)
-	lines := strings.SplitAfter(strings.TrimSpace(file), "\n")
-	bare := strings.Join(slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.Contains(l, `"type":"attachment"`) }), "")
-	if len(bare) == len(file) {
-		t.Fatalf("the export has no attachment:\n%s", file)
-	}
-	tokens := func(a *testAPI) int {
-		var c struct {
-			Usage struct {
-				ContextTokens int `json:"context_tokens"`
-			}
-		}
-		a.must(200, &c, request{method: "GET", path: fill(conversationPathOf + "/branches/active/context")})
-		return c.Usage.ContextTokens
-	}
-	for i, test := range []struct {
-		query, file          string
-		brought, added, less int // less: 1 where the context lacks the file
-	}{{"", bare, 0, 0, 1}, {"?dry_run=true", file, 1, 0, 1}, {"", file, 1, 1, 0}, {"", file, 1, 0, 0}} {
-		var report importReport
-		to.must(200, &report, request{method: "POST", path: "/v1/imports" + test.query, body: test.file, header: octets})
-		if report.Attachments != test.brought || report.AttachmentsAdded != test.added || len(report.Notes) != 1-test.brought {
-			t.Errorf("%d: the report is %+v", i, report)
-		}
-		if got, want := tokens(to), tokens(from); (got < want) != (test.less > 0) || got > want {
-			t.Errorf("%d: the context has %d tokens, and %d where it was written", i, got, want)
-		}
-	}
-}
-
 // TestAttachmentsNeverRun uploads what a browser would run, and gets it back as
 // what it won't.
 func TestAttachmentsNeverRun(t *testing.T) {
@@ -157,7 +117,22 @@ func TestReadFileIsBounded(t *testing.T) {
 			t.Errorf("%s: %d bytes, %v", size, len(data), err)
 		}
 	}
-	if !slices.Contains([]int{20 << 20}, most) {
-		t.Errorf("an attachment may have %d bytes", most)
+}
+
+// A body takes memory as it comes, whatever length its client says.
+func TestReadSized(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{0, 1, firstRead - 1, firstRead, firstRead + 1, 5*firstRead + 7, 32 << 20} {
+		want := bytes.Repeat([]byte("0123456"), size/7+1)[:size]
+		got, err := readSized(iotest.HalfReader(bytes.NewReader(want)), size)
+		if err != nil || !bytes.Equal(got, want) || cap(got) > max(size, firstRead) {
+			t.Errorf("%d bytes: %d came, in memory for %d, %v", size, len(got), cap(got), err)
+		}
+	}
+	for _, sent := range []int{0, 10, firstRead, firstRead + 1} {
+		got, err := readSized(strings.NewReader(strings.Repeat("x", sent)), 32<<20)
+		if !errors.Is(err, io.ErrUnexpectedEOF) || cap(got) > 5*firstRead {
+			t.Errorf("of 32 MiB come %d bytes, in memory for %d: %v", sent, cap(got), err)
+		}
 	}
 }

@@ -128,6 +128,7 @@ var badBodies = []badInput{
 	{name: "wrong role in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"bot","content":"x"}]}`, status: 400, code: CodeInvalidRole, field: "messages[1].role"},
 	{name: "empty content in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"user","content":""}]}`, status: 400, code: CodeEmptyContent, field: "messages[1].content"},
 	{name: "id twice in a chain", body: `{"parent_id":null,"messages":[{"id":"{{m}}","role":"user","content":"x"},{"id":"{{m}}","role":"user","content":"x"}]}`, status: 400, code: CodeDuplicateID, field: "messages[1].id"},
+	{name: "id no UUID in a chain", body: `{"parent_id":null,"messages":[{"id":"7","role":"user","content":"x"}]}`, status: 400, code: CodeInvalidID, field: "messages[0].id"},
 	{name: "taken id in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"id":"{{c.third}}","role":"user","content":"x"}]}`, status: 409, code: CodeIDConflict, field: "messages[1].id"},
 	{name: "result without a call in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}]}`, status: 400, code: CodeToolCallNotFound, field: "messages[1].tool_call_id"},
 
@@ -324,4 +325,16 @@ func TestLimitsFromBelow(t *testing.T) {
 	full := fmt.Sprintf(`{"parent_id":null,"role":"user","content":"%s"}`, strings.Repeat("x", DefaultMaxBodyBytes-len(around)))
 	a.must(201, nil, request{method: "POST", path: path, body: full})
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 500) + `"}`})
+}
+
+// TestBodyNesting has bodies nest as deep as a chain's metadata may, and one
+// level more: what no part of the tree checks is bounded, too.
+func TestBodyNesting(t *testing.T) {
+	t.Parallel()
+	for levels, refused := range map[int]bool{tree.MaxNesting + 3: false, tree.MaxNesting + 4: true, 100_000: true} {
+		_, err := parseObject([]byte(`{"a":` + deep(levels-1) + `}`))
+		if (err != nil) != refused || refused && toProblem(err).Code != CodeTooDeep {
+			t.Errorf("a body of %d levels: %v, refused should be %t", levels, err, refused)
+		}
+	}
 }

@@ -47,9 +47,13 @@ func corpus(t *testing.T, r specRoute) (all []mutant) {
 	t.Helper()
 	base := visits[r.operation][0].request(r, whose{"c", "c", "hazel"}, "")
 	path, query, _ := strings.Cut(base.path, "?")
-	for _, p := range r.parameters {
-		for _, text := range oddTexts {
-			m := base
+	for n, p := range r.parameters {
+		step := 1
+		if p.Value.In == "path" { // whose ids are read alike everywhere: each gets a third of the texts
+			step = 3
+		}
+		for i := (n + len(r.operation)) % step; i < len(oddTexts); i += step {
+			m, text := base, oddTexts[i]
 			switch p.Value.In {
 			case "path":
 				segments := strings.Split(path, "/")
@@ -66,8 +70,8 @@ func corpus(t *testing.T, r specRoute) (all []mutant) {
 		m.path = path + "?" + odd
 		all = append(all, mutant{fmt.Sprintf("query %.30q", odd), m, nil})
 	}
-	for _, h := range oddHeaders {
-		all = append(all, mutant{fmt.Sprintf("header %.60v", h), base, h})
+	for i := len(r.operation) % 3; i < len(oddHeaders); i += 3 {
+		all = append(all, mutant{fmt.Sprintf("header %.60v", oddHeaders[i]), base, oddHeaders[i]})
 	}
 	bodies := []string{`{"unasked":"for"}`}
 	if r.spec.RequestBody != nil {
@@ -146,7 +150,7 @@ func TestCorpus(t *testing.T) {
 			plant(t, a.store, "c")
 		}
 	}
-	if t.Logf("%d requests", sent); sent < 3000 {
+	if t.Logf("%d requests", sent); sent < 2500 {
 		t.Errorf("only %d requests: openapi.yaml was not understood", sent)
 	}
 	eventually(t, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })

@@ -33,16 +33,13 @@ func (a *testAPI) untilSaved(events string) {
 	a.t.Helper()
 	parts := strings.Split(events, "/") // /v1/conversations/{id}/replies/{id}/events
 	conversation, message := uuid.MustParse(parts[3]), uuid.MustParse(parts[5])
-	for {
+	eventually(a.t, "a checkpoint", func() bool {
 		_, err := a.store.Checkpoint(a.t.Context(), conversation, message)
-		if err == nil {
-			return
-		}
-		if !errors.Is(err, fault.NotFound) {
+		if err != nil && !errors.Is(err, fault.NotFound) {
 			a.t.Fatal(err)
 		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return err == nil
+	})
 }
 
 // TestRepliesOfAnotherServer holds that a reply is read, read on and stopped on

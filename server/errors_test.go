@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -120,15 +119,6 @@ func TestEveryKindIsAnswered(t *testing.T) {
 			t.Errorf("%s with a code: %+v", kind, p)
 		}
 	}
-}
-
-func unquoted(t *testing.T, lit *ast.BasicLit) string {
-	t.Helper()
-	s, err := strconv.Unquote(lit.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 func TestTitles(t *testing.T) {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -56,11 +57,9 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	if n := len(fake.Requests()); n != 1 {
 		t.Errorf("the model was asked %d times, want 1", n)
 	}
-	a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/active/context")})
-	a.must(200, nil, request{method: "DELETE", path: fill(conversationPathOf + "/messages/{{c.third}}")})
-	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"id":"{{m}}",` + userMessage))})
 	// A message that was stored before its answer failed takes no second place.
-	a.must(200, nil, request{method: "DELETE", path: fill(conversationPathOf + "/messages/{{c.result}}")})
+	a.must(200, nil, request{method: "DELETE", path: fill(conversationPathOf + "/messages/{{c.call}}")})
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"id":"{{m}}",` + userMessage))})
 	send.body = strings.TrimSuffix(send.body.(string), "}") + `,"stream":false}`
 	a.must(201, nil, send)
 	a.must(204, nil, request{method: "DELETE", path: "/v1/conversations/" + named("d").String()})
@@ -143,4 +142,42 @@ func TestRequestsTakeTurns(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestStreamsOfAKeyAreLimited opens as many streams of replies as a key may have.
+// One more is refused and changes nothing; another key's isn't; and one that
+// ends makes room.
+func TestStreamsOfAKeyAreLimited(t *testing.T) {
+	t.Parallel()
+	m := paced{make(chan string)}
+	a := newAPI(t, withModels(nil, m), func(c *Config) { c.MaxStreams = 2 })
+	plant(t, a.store.ForTenant("own"), "c")
+	_, one := a.newKey("own")
+	_, another := a.newKey("own")
+	of := func(key string, r request) request {
+		r.header = bearer(key)
+		return r
+	}
+	events := request{method: "GET", path: fill(conversationPathOf + "/replies/{{x}}/events")}
+	open := []*listener{a.listen(t.Context(), of(one, ask(replyPathOf, `{"id":"{{x}}"}`))), a.listen(t.Context(), of(one, events))}
+	before := a.state()
+	for _, r := range []request{events, ask(replyPathOf, `{"message":{"role":"user","content":"x"}}`), ask(replyPathOf, `{"stream":false}`)} {
+		if p := a.refused(429, CodeTooManyStreams, of(one, r)); !strings.Contains(p.Detail, "2 streams") {
+			t.Error(p.Detail)
+		}
+	}
+	if a.state() != before {
+		t.Error("a refused request changed something")
+	}
+	open = append(open, a.listen(t.Context(), of(another, events)))
+	open[1].res.Body.Close()
+	eventually(t, "room for one more", func() bool {
+		return a.send(of(one, request{method: http.MethodHead, path: events.path})).StatusCode == 200
+	})
+	open[1] = a.listen(t.Context(), of(one, events))
+	close(m.pieces)
+	for _, l := range open {
+		l.toEnd()
+	}
+	eventually(t, "no stream that counts", func() bool { return a.server.limits.replies.underWay() == 0 })
 }

@@ -77,6 +77,7 @@ var badReplies = []badInput{
 	{name: "a parent of no messages", method: "POST", path: replyPathOf, body: `{"parent_id":null}`, status: 400, code: CodeInvalidParameter, field: "parent_id"},
 	{name: "a parent beside a message", method: "POST", path: replyPathOf, body: `{"parent_id":null,"message":{` + userMessage + `}}`, status: 400, code: CodeInvalidParameter, field: "parent_id", detail: []string{"message.parent_id"}},
 	{name: "one of several with an id that is taken", method: "POST", path: replyPathOf, body: `{"messages":[{"id":"{{c.question}}",` + userMessage + `},{` + userMessage + `}]}`, status: 409, code: CodeIDConflict, field: "messages[0].id"},
+	{name: "one of several with an id that is taken, and a key", method: "POST", path: replyPathOf, body: `{"messages":[{"id":"{{c.question}}",` + userMessage + `},{` + userMessage + `}]}`, header: map[string]string{"Idempotency-Key": "fresh"}, status: 409, code: CodeIDConflict, field: "messages[0].id"},
 	{name: "instructions no string", method: "POST", path: replyPathOf, body: `{"instructions":["Be brief."]}`, status: 400, code: CodeWrongType, field: "instructions"},
 	{name: "instructions beyond the window", method: "POST", path: replyPathOf, body: `{"instructions":"` + strings.Repeat("hazel ", 130_000) + `"}`, status: 400, code: CodeInvalidParameter, field: "instructions"},
 	{name: "message no object", method: "POST", path: replyPathOf, body: `{"message":"Hello"}`, status: 400, code: CodeWrongType, field: "message"},

@@ -161,31 +161,12 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestStopReply stops an answer amid its stream.
+// TestStopReply stops an answer before anything of it came, of a request that waits
+// for the whole.
 func TestStopReply(t *testing.T) {
 	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m))
+	a := newAPI(t, withModels(nil, paced{make(chan string)}))
 	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, ""))
-	m.pieces <- "A wood "
-	l.until(7)
-	path := strings.TrimSuffix(l.res.Header.Get("Location"), "/events")
-	for range 2 { // the second finds it ended
-		var stopped struct {
-			Status  string
-			Message struct{ Content string }
-		}
-		a.must(200, &stopped, request{method: "DELETE", path: path})
-		if stopped.Status != "stopped" || stopped.Message.Content != "A wood " {
-			t.Errorf("%+v", stopped)
-		}
-	}
-	if end := l.toEnd(); end.name != "reply.stopped" || l.stored().Metadata.Reply.Status != "stopped" {
-		t.Errorf("%+v", end)
-	}
-
-	// Before anything came, of a request that waits for the whole.
 	answered := make(chan response)
 	go func() { answered <- a.send(ask(replyPathOf, `{"id":"{{blank}}","stream":false}`)) }()
 	blank := request{method: "DELETE", path: fill(conversationPathOf + "/replies/{{blank}}")}
@@ -237,4 +218,103 @@ func TestReplyThatPanics(t *testing.T) {
 		}
 		return false
 	})
+}
+
+// TestResultsTogether sends the results of two calls in one request, with
+// instructions. The same again gives the same answer and stores nothing.
+func TestResultsTogether(t *testing.T) {
+	t.Parallel()
+	server := llmtest.NewServer(t,
+		llmtest.CallTools(llmtest.ToolCall{ID: "x", Name: "look_up", Arguments: `{}`}, llmtest.ToolCall{ID: "y", Name: "look_up", Arguments: `{}`}),
+		llmtest.Answer("A tree."))
+	a := newAPI(t, withModels(nil, model(t, server)))
+	plant(t, a.store, "c")
+	a.listen(t.Context(), ask(replyPathOf, `{"id":"{{calls}}","tools":[{"type":"function","function":{"name":"look_up"}}],"tool_choice":"required"}`)).toEnd()
+	if body := string(server.Requests()[0].Body); !strings.Contains(body, `"tool_choice":"required"`) || !strings.Contains(body, `"tools":[{"type":"function"`) {
+		t.Error(body)
+	}
+	path := conversationPathOf + "/branches/{{calls}}/replies"
+	one := `{"role":"tool","tool_call_id":"x","content":"ash"}`
+	p := a.refused(400, CodeOpenToolCalls, ask(path, `{"messages":[`+one+`]}`))
+	if !strings.Contains(p.Detail, `"y"`) {
+		t.Error(p.Detail)
+	}
+	r := ask(path, `{"stream":false,"instructions":"Speak as <wulfenite> & co.","messages":[`+one+`,{"role":"tool","tool_call_id":"y","content":"oak"}]}`)
+	r.header = map[string]string{"Idempotency-Key": "results"}
+	first := a.must(201, nil, r)
+	before := a.state()
+	if again := a.must(200, nil, r); string(again.body) != string(first.body) || a.state() != before {
+		t.Errorf("%s, then %s", first.body, again.body)
+	}
+	prompt := string(server.Requests()[1].Body)
+	if !strings.Contains(prompt, `"messages":[{"content":"Speak as \u003cwulfenite\u003e \u0026 co.","role":"system"},{`) {
+		t.Error(prompt)
+	}
+	if ash, oak := strings.Index(prompt, `"content":"ash"`), strings.Index(prompt, `"content":"oak"`); ash < 0 || oak < ash {
+		t.Error(prompt)
+	}
+	if stored := string(a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/active/transcript")}).body); strings.Contains(stored, "wulfenite") || !strings.Contains(stored, `"content":"oak"`) {
+		t.Error(stored)
+	}
+	r.body = fill(`{"messages":[` + one + `,{"role":"tool","tool_call_id":"y","content":"elm"}]}`)
+	if p := a.refused(409, CodeIDConflict, r); p.Field == nil || *p.Field != idempotencyKey {
+		t.Errorf("%+v", p)
+	}
+}
+
+// TestRecallWithinAReply holds that the events of a reply tell of each message
+// that stands between the head and the answer, that a reader who comes back reads
+// on, and that the context of the route is what the model read.
+func TestRecallWithinAReply(t *testing.T) {
+	t.Parallel()
+	search := llmtest.ToolCall{ID: "r", Name: "recall", Arguments: `{"query":"why is a coppice cut?"}`}
+	upstream := llmtest.NewServer(t, llmtest.SayAndCall("Let me look.", search), llmtest.Answer("So that it grows again."))
+	a := newAPI(t, withModels(nil, model(t, upstream)))
+	plant(t, a.store, "c")
+	l := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{first}}","recall":true}`))
+	var told []string // roles
+	for l.end == nil {
+		e, err := l.next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.name == "reply.message" {
+			var data struct {
+				Message struct{ Role string }
+			}
+			if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+				t.Fatal(err)
+			}
+			told = append(told, data.Message.Role)
+		}
+	}
+	if fmt.Sprint(told) != "[assistant tool]" || l.text != "Let me look.\n\nSo that it grows again." || l.stored().Content != l.text {
+		t.Errorf("told of %v, and %q", told, l.text)
+	}
+	if !strings.Contains(l.end.data, `"recalled":2`) || !strings.Contains(l.end.data, fill(`"head_id":"{{c.thanks}}"`)) || !strings.Contains(l.end.data, `"usage":{"prompt_tokens":14`) {
+		t.Errorf("the end is %s", l.end.data)
+	}
+	// What the model read first is the context that the route gives for recall.
+	first := upstream.Requests()[0]
+	read := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{c.thanks}}/context?recall=true")}).body
+	if messages := fmt.Sprintf("%s", first.Messages); !strings.Contains(string(read), strings.ReplaceAll(strings.Trim(messages, "[]"), "} {", "},{")) || !strings.Contains(messages, "function recall") {
+		t.Errorf("the model read %s, the context is %s", messages, read)
+	}
+	if plain := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{c.thanks}}/context")}).body; strings.Contains(string(plain), "function recall") {
+		t.Errorf("the context is %s", plain)
+	}
+	if found := string(upstream.Requests()[1].Body); !strings.Contains(found, "why \\u003ccut\\u003e it") && !strings.Contains(found, "why <cut> it") || strings.Contains(found, "No idea") || strings.Contains(found, "hazel, ash, oak") {
+		t.Errorf("the model read %s", found)
+	}
+	// From the second message on.
+	again := a.listen(t.Context(), request{method: "GET", path: fill(conversationPathOf + "/replies/{{first}}/events"), header: map[string]string{"Last-Event-ID": "1"}})
+	again.last = 1
+	if end := again.toEnd(); end.data != l.end.data || again.text != l.text {
+		t.Errorf("again %q and %s", again.text, end.data)
+	}
+	// The same id once more makes nothing new.
+	a.must(200, nil, ask(replyPathOf, `{"id":"{{first}}","recall":true,"stream":false}`))
+	if n := len(upstream.Requests()); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
 }

@@ -47,7 +47,9 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 		r.header = bearer(secret)
 		whole <- a.send(r)
 	}()
-	eventually(t, "the one that waits", func() bool { return a.figure(`coppice_http_requests_in_flight`) == "5" })
+	eventually(t, "the one that waits", func() bool {
+		return strings.Contains(string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body), "coppice_http_requests_in_flight 5\n")
+	})
 
 	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -49,7 +48,8 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	pool, cut := cuttable(t, dbtest.New(t))
 	a := newAPIOn(t, pool)
 	id := uuid.New()
-	line(t, a.store, id, 15_000)
+	line(t, a.store, id, 4000)
+	a.narrow()
 	read := func(a *testAPI) *http.Response {
 		res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "GET", path: "/v1/conversations/" + id.String() + "/tree?preview=200"}))
 		if err != nil {
@@ -62,13 +62,8 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	}
 	// logged waits for the line of the n-th request.
 	logged := func(t *testing.T, n int) map[string]any {
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-			if lines := a.lines(); len(lines) >= n {
-				return lines[n-1]
-			}
-		}
-		t.Fatal("the tree didn't end")
-		return nil
+		eventually(t, "the tree to end", func() bool { return len(a.lines()) >= n })
+		return a.lines()[n-1]
 	}
 
 	t.Run("with its reader", func(t *testing.T) {
@@ -77,11 +72,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 		if l := logged(t, 1); l["cut"] != true || l["level"] != "INFO" || l["code"] != "request_canceled" {
 			t.Errorf("the log says %v", l)
 		}
-		for deadline := time.Now().Add(30 * time.Second); a.pool.Stat().AcquiredConns() > 0; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("its connection is still in use")
-			}
-		}
+		eventually(t, "its connection to be free", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	})
 
 	// The answer must not end like a whole one.

@@ -127,15 +127,3 @@ func TestTracesFailures(t *testing.T) {
 		}
 	}
 }
-
-// What isn't traced costs two look-ups in a context, and no memory.
-func TestTracingOffIsFree(t *testing.T) {
-	r := requestFor(nil)
-	ctx := r.Context()
-	if n := testing.AllocsPerRun(100, func() {
-		describe(ctx, r.Request, r)
-		conclude(ctx, r, false)
-	}); n > 0 {
-		t.Errorf("%v allocations", n)
-	}
-}

@@ -1,12 +1,15 @@
 package server
 
 import (
+	"archive/zip"
+	"bytes"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -17,22 +20,28 @@ func TestExportedFileCanBeImported(t *testing.T) {
 	t.Parallel()
 	from, to := newAPI(t), newAPI(t)
 	plant(t, from.store, "c")
+	hash := sha256.Sum256(plantedFile("c"))
+	from.must(201, nil, request{method: "POST", path: fill(appendPath), body: fmt.Sprintf(`{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/%x"}}]}`, hash)})
 	export := request{method: "GET", path: fill(conversationPathOf + "/export")}
 	file := string(from.must(200, nil, export).body)
 	put := request{method: "POST", path: "/v1/imports", body: file, header: octets}
 	var report importReport
 	to.must(200, &report, put)
-	if report.Format != "coppice" || report.Messages != 8 || report.Summaries != 1 || report.Added != 9 || report.Leaves != 3 || report.BranchPoints != 1 || len(report.Notes) != 0 {
+	if report.Format != "coppice" || report.Messages != 9 || report.Summaries != 1 || report.Added != 10 || report.Leaves != 4 || report.AttachmentsAdded != 1 || report.BranchPoints != 1 || len(report.Notes) != 0 {
 		t.Errorf("%+v", report)
+	}
+	to.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}","title":"Hazel"}`)})
+	if got := to.must(200, nil, request{method: "GET", path: fill("/v1/conversations/{{empty}}/export?format=markdown")}).body; !strings.HasPrefix(string(got), "# Hazel\n") {
+		t.Errorf("%q", got)
 	}
 	// But for the mark of a summary that came in.
 	if again := importOrigin.ReplaceAllString(string(to.must(200, nil, export).body), ""); again != importOrigin.ReplaceAllString(file, "") {
 		t.Errorf("the same conversation exported there is\n%s\nwant\n%s", again, file)
 	}
 	for _, a := range []*testAPI{from, to} {
-		before := a.state()
+		before := a.rows()
 		a.must(200, &report, put)
-		if report.Added != 0 || report.Present != 9 || a.state() != before {
+		if report.Added != 0 || report.Present != 10 || a.rows() != before {
 			t.Errorf("importing what is there: %+v", report)
 		}
 	}
@@ -116,6 +125,29 @@ func TestImportLimit(t *testing.T) {
 	}
 }
 
+// TestImportBomb sends a small archive that unpacks to a large one.
+func TestImportBomb(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.MaxConversation, c.MaxImportBytes = 1<<20, 16<<20 })
+	var packed bytes.Buffer
+	w := zip.NewWriter(&packed)
+	f, err := w.Create("conversations.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(f, `[{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]},{"uuid":"b","name":"%s"}]`, strings.Repeat("x", 12<<20))
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if packed.Len() > 1<<17 {
+		t.Fatalf("the archive has %d bytes", packed.Len())
+	}
+	p := a.refused(413, CodeBodyTooLarge, request{method: "POST", path: "/v1/imports", header: octets, body: packed.String()})
+	if !strings.Contains(p.Detail, "1048576 bytes") || !strings.Contains(p.Detail, "1 conversations before that were stored") {
+		t.Error(p.Detail)
+	}
+}
+
 // TestImportThatBreaksOff ends the request amid the file.
 func TestImportThatBreaksOff(t *testing.T) {
 	t.Parallel()
@@ -131,11 +163,7 @@ func TestImportThatBreaksOff(t *testing.T) {
 		res.Body.Close()
 		t.Fatalf("status %d", res.StatusCode)
 	}
-	for deadline := time.Now().Add(30 * time.Second); len(a.lines()) == 0; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the import didn't end with its client")
-		}
-	}
+	eventually(t, "the import to end with its client", func() bool { return len(a.lines()) > 0 })
 	if l := a.lines()[0]; l["level"] != "INFO" {
 		t.Errorf("the log says %v", l)
 	}

@@ -19,7 +19,7 @@ type badInput struct {
 	status       int
 	code         Code
 	field        string
-	detail       []string // parts that say how to mend it
+	detail       []string // parts that say how to repair it
 }
 
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
@@ -325,16 +325,4 @@ func TestLimitsFromBelow(t *testing.T) {
 	full := fmt.Sprintf(`{"parent_id":null,"role":"user","content":"%s"}`, strings.Repeat("x", DefaultMaxBodyBytes-len(around)))
 	a.must(201, nil, request{method: "POST", path: path, body: full})
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 500) + `"}`})
-}
-
-// TestBodyNesting has bodies nest as deep as a chain's metadata may, and one
-// level more: what no part of the tree checks is bounded, too.
-func TestBodyNesting(t *testing.T) {
-	t.Parallel()
-	for levels, refused := range map[int]bool{tree.MaxNesting + 3: false, tree.MaxNesting + 4: true, 100_000: true} {
-		_, err := parseObject([]byte(`{"a":` + deep(levels-1) + `}`))
-		if (err != nil) != refused || refused && toProblem(err).Code != CodeTooDeep {
-			t.Errorf("a body of %d levels: %v, refused should be %t", levels, err, refused)
-		}
-	}
 }

@@ -64,7 +64,7 @@ func (c *cage) check() {
 	}
 }
 
-// note keeps an answer that is an error, and figures.
+// note keeps an answer that is an error, and metrics.
 func (c *cage) note(r request, res response) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -210,7 +210,7 @@ func (c *cage) visitAll(requests []request) {
 
 // TestNothingThatWasSaidIsTold visits every operation while all goes well, and
 // while the model, the database and the keys fail, and looks for what was said,
-// and for keys, in the log, the traces, the figures, the errors' answers and all
+// and for keys, in the log, the traces, the metrics, the errors' answers and all
 // headers.
 func TestNothingThatWasSaidIsTold(t *testing.T) {
 	t.Parallel()

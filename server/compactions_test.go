@@ -101,12 +101,10 @@ func TestCompaction(t *testing.T) {
 	a.refused(404, CodeSummaryNotFound, request{method: "GET", path: res.Header.Get("Location")})
 
 	// And where the first one is gone, the second says so.
-	var third compactionAnswer
-	res = a.must(201, &third, request{method: "POST", path: path + "/branches/active/compactions", body: `{"keep_recent_messages":2}`})
+	res = a.must(201, nil, request{method: "POST", path: path + "/branches/active/compactions", body: `{"keep_recent_messages":2}`})
 	a.must(200, nil, request{method: "DELETE", path: path + "/messages/" + *first.SummaryID})
 	var orphan summaryAnswer
-	a.must(200, &orphan, request{method: "GET", path: res.Header.Get("Location")})
-	if orphan.Prior != nil {
+	if a.must(200, &orphan, request{method: "GET", path: res.Header.Get("Location")}); orphan.Prior != nil {
 		t.Errorf("the summary before it was deleted: %+v", orphan.Prior)
 	}
 }
@@ -131,7 +129,7 @@ func serviceOf(t testing.TB, answer func(context.Context, llm.Request) (llm.Resp
 	}
 }
 
-// What summarizers do shows in the answer, the log and the figures.
+// What summarizers do shows in the answer, the log and the metrics.
 func TestCompactionsAreCounted(t *testing.T) {
 	t.Parallel()
 	answers := make(chan string, 2)

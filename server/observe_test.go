@@ -132,7 +132,7 @@ func TestMetrics(t *testing.T) {
 		`coppice_pool_connections 7`,
 	} {
 		if !strings.Contains(text, want) {
-			t.Errorf("the figures lack %s:\n%s", want, text)
+			t.Errorf("the metrics lack %s:\n%s", want, text)
 		}
 	}
 	if _, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: registry}); err == nil {

@@ -36,6 +36,7 @@ var octets = map[string]string{"Content-Type": "application/octet-stream"}
 
 const (
 	appendPath   = conversationPathOf + "/messages"
+	sharesPathOf = conversationPathOf + "/branches/active/shares"
 	recallPathOf = conversationPathOf + "/branches/active/recall"
 )
 
@@ -68,26 +69,20 @@ var badBodies = []badInput{
 	{name: "both kinds", body: message(`"role":"user","messages":[]`), status: 400, code: CodeUnknownField, field: "role", detail: []string{"messages, move_head, parent_id"}},
 	{name: "no role", body: message(`"content":"x"`), status: 400, code: CodeMissingField, field: "role"},
 	{name: "wrong role", body: message(`"role":"human","content":"x"`), status: 400, code: CodeInvalidRole, field: "role", detail: []string{"assistant"}},
-	{name: "role of another type", body: message(`"role":5,"content":"x"`), status: 400, code: CodeWrongType, field: "role"},
 	{name: "pinned of another type", body: message(`"role":"user","content":"x","pinned":"yes"`), status: 400, code: CodeWrongType, field: "pinned"},
-	{name: "move_head of another type", body: message(`"role":"user","content":"x","move_head":0`), status: 400, code: CodeWrongType, field: "move_head"},
 	{name: "metadata of another type", body: message(`"role":"user","content":"x","metadata":[]`), status: 400, code: CodeWrongType, field: "metadata"},
 	{name: "metadata too large", body: message(`"role":"user","content":"x","metadata":{"a":"` + strings.Repeat("x", 1<<16) + `"}`), status: 413, code: CodeMetadataTooLarge, field: "metadata"},
 
 	// Content.
 	{name: "no content", body: message(`"role":"user"`), status: 400, code: CodeEmptyContent, field: "content"},
 	{name: "content blank", body: message(`"role":"assistant","content":" \n\t"`), status: 400, code: CodeEmptyContent, field: "content"},
-	{name: "content a number", body: message(`"role":"user","content":1`), status: 400, code: CodeInvalidContent, field: "content"},
-	{name: "part a string", body: message(`"role":"user","content":["x"]`), status: 400, code: CodeInvalidContent, field: "content[0]"},
 	{name: "part of another API", body: message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{}}]`), status: 400, code: CodeInvalidContent, field: "content[1].type", detail: []string{"tool_use"}},
-	{name: "part without a type", body: message(`"role":"user","content":[{"text":"x"}]`), status: 400, code: CodeInvalidContent, field: "content[0].type"},
 	{name: "NUL in content", body: message(`"role":"user","content":"a\u0000b"`), status: 400, code: CodeInvalidCharacter},
 	{name: "NUL in metadata", body: message(`"role":"user","content":"x","metadata":{"a":"\u0000"}`), status: 400, code: CodeInvalidCharacter, field: "metadata"},
 	{name: "half a surrogate pair", body: message(`"role":"user","content":"\ud83c"`), status: 400, code: CodeInvalidCharacter},
 	{name: "nesting in content", body: message(`"role":"user","content":[{"type":"file","y":` + deep(64) + `}]`), status: 400, code: CodeTooDeep},
 	{name: "nesting in metadata", body: message(`"role":"user","content":"x","metadata":{"a":` + deep(64) + `}`), status: 400, code: CodeTooDeep, field: "metadata"},
 	{name: "unclosed nesting beyond reason", body: strings.Repeat(`{"a":`, 100_000), status: 400, code: CodeTooDeep},
-	{name: "name of another type", body: message(`"role":"user","content":"x","name":{}`), status: 400, code: CodeWrongType, field: "name"},
 
 	// Tools.
 	{name: "result without a call", body: message(`"role":"tool","tool_call_id":"call_1","content":"x"`), status: 400, code: CodeToolCallNotFound, field: "tool_call_id"},
@@ -96,12 +91,8 @@ var badBodies = []badInput{
 	{name: "result that names no call", body: message(`"role":"tool","content":"x"`), status: 400, code: CodeMissingToolCallID, field: "tool_call_id"},
 	{name: "call id on a user message", body: message(`"role":"user","content":"x","tool_call_id":"call_1"`), status: 400, code: CodeUnexpectedToolCallID, field: "tool_call_id"},
 	{name: "reasoning of a user message", body: message(`"role":"user","content":"x","reasoning":"Hm."`), status: 400, code: CodeUnexpectedReasoning, field: "reasoning"},
-	{name: "reasoning of another type", body: message(`"role":"assistant","content":"x","reasoning":["Hm."]`), status: 400, code: CodeWrongType, field: "reasoning"},
 	{name: "calls of a user message", body: message(`"role":"user","content":"x","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: CodeUnexpectedToolCalls, field: "tool_calls"},
-	{name: "no calls", body: message(`"role":"assistant","content":"x","tool_calls":[]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls"},
 	{name: "call without an id", body: message(`"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls[0].id"},
-	{name: "call without a name", body: message(`"role":"assistant","tool_calls":[{"id":"a"}]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls[0]"},
-	{name: "calls of another type", body: message(`"role":"assistant","tool_calls":"f"`), status: 400, code: CodeWrongType, field: "tool_calls"},
 
 	// Where it goes.
 	{name: "nothing under the active head", body: `{"role":"user","content":""}`, status: 400, code: CodeEmptyContent, field: "content"},
@@ -122,11 +113,8 @@ var badBodies = []badInput{
 	// Chains.
 	{name: "empty chain", body: chainOf(0), status: 400, code: CodeEmptyChain, field: "messages"},
 	{name: "chain over 1000", body: chainOf(1001), status: 413, code: CodeChainTooLong, field: "messages"},
-	{name: "chain an object", body: `{"parent_id":null,"messages":{}}`, status: 400, code: CodeWrongType, field: "messages"},
 	{name: "chain of strings", body: `{"parent_id":null,"messages":["x"]}`, status: 400, code: CodeWrongType, field: "messages[0]"},
 	{name: "unknown field in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"user","content":"x","parent_id":null}]}`, status: 400, code: CodeUnknownField, field: "messages[1].parent_id"},
-	{name: "wrong role in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"bot","content":"x"}]}`, status: 400, code: CodeInvalidRole, field: "messages[1].role"},
-	{name: "empty content in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"user","content":""}]}`, status: 400, code: CodeEmptyContent, field: "messages[1].content"},
 	{name: "id twice in a chain", body: `{"parent_id":null,"messages":[{"id":"{{m}}","role":"user","content":"x"},{"id":"{{m}}","role":"user","content":"x"}]}`, status: 400, code: CodeDuplicateID, field: "messages[1].id"},
 	{name: "id no UUID in a chain", body: `{"parent_id":null,"messages":[{"id":"7","role":"user","content":"x"}]}`, status: 400, code: CodeInvalidID, field: "messages[0].id"},
 	{name: "taken id in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"id":"{{c.third}}","role":"user","content":"x"}]}`, status: 409, code: CodeIDConflict, field: "messages[1].id"},
@@ -144,14 +132,11 @@ var badRequests = []badInput{
 	{name: "half a surrogate pair in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "half a surrogate pair beside U+FFFD in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\ufffd\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "title a number", method: "PATCH", path: conversationPathOf, body: `{"title":1}`, status: 400, code: CodeWrongType, field: "title"},
-	{name: "settings a string", method: "PATCH", path: conversationPathOf, body: `{"settings":"x"}`, status: 400, code: CodeWrongType, field: "settings"},
 	{name: "head absent", method: "PATCH", path: conversationPathOf, body: `{"title":"x","head_id":"{{absent}}"}`, status: 400, code: CodeHeadNotFound, field: "head_id"},
 	{name: "head a summary", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.summary}}"}`, status: 400, code: CodeHeadNotFound, field: "head_id"},
 	{name: "head no UUID", method: "PATCH", path: conversationPathOf, body: `{"head_id":"active"}`, status: 400, code: CodeInvalidID, field: "head_id"},
 	{name: "unknown field in a change", method: "PATCH", path: conversationPathOf, body: `{"name":"x"}`, status: 400, code: CodeUnknownField, field: "name", detail: []string{"archived, head_id, metadata, pinned, settings, tags, title"}},
 	{name: "tags that are no list", method: "PATCH", path: conversationPathOf, body: `{"tags":"wood"}`, status: 400, code: CodeWrongType, field: "tags"},
-	{name: "tag that is no text", method: "PATCH", path: conversationPathOf, body: `{"tags":["wood",7]}`, status: 400, code: CodeWrongType, field: "tags[1]"},
-	{name: "tag that is empty", method: "PATCH", path: conversationPathOf, body: `{"tags":["wood",""]}`, status: 400, code: CodeInvalidTag, field: "tags[1]"},
 	{name: "tag with a line", method: "PATCH", path: conversationPathOf, body: `{"tags":["a\nb"]}`, status: 400, code: CodeInvalidCharacter, field: "tags[0]"},
 	{name: "tag over 100 bytes", method: "PATCH", path: conversationPathOf, body: `{"tags":["` + strings.Repeat("é", 51) + `"]}`, status: 413, code: CodeTagTooLarge, field: "tags[0]"},
 	{name: "tags over 32", method: "PATCH", path: conversationPathOf, body: `{"pinned":true,"tags":["` + strings.Join(strings.Split("abcdefghijklmnopqrstuvwxyz0123456", ""), `","`) + `"]}`, status: 400, code: CodeTooManyTags, field: "tags"},
@@ -169,6 +154,12 @@ var badRequests = []badInput{
 	{name: "fork id taken", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `{"id":"{{d}}"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "fork with an unknown field", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `{"head_id":"{{c.third}}"}`, status: 400, code: CodeUnknownField, field: "head_id"},
 	{name: "fork as a form", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `title=x`, header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 415, code: CodeUnsupportedMediaType},
+
+	// Links.
+	{name: "link until some day", method: "POST", path: sharesPathOf, body: `{"expires_at":"tomorrow"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
+	{name: "link until long ago", method: "POST", path: sharesPathOf, body: `{"expires_at":"2001-01-01T00:00:00Z"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
+	{name: "link with summaries perhaps", method: "POST", path: sharesPathOf, body: `{"summaries":"yes"}`, status: 400, code: CodeWrongType, field: "summaries"},
+	{name: "link to a summary", method: "POST", path: conversationPathOf + "/branches/{{c.summary}}/shares", status: 404, code: CodeMessageNotFound},
 
 	// Ids in paths.
 	{name: "conversation no UUID", method: "GET", path: "/v1/conversations/7", status: 400, code: CodeInvalidID, field: "conversation_id"},
@@ -324,5 +315,14 @@ func TestLimitsFromBelow(t *testing.T) {
 	const around = `{"parent_id":null,"role":"user","content":""}`
 	full := fmt.Sprintf(`{"parent_id":null,"role":"user","content":"%s"}`, strings.Repeat("x", DefaultMaxBodyBytes-len(around)))
 	a.must(201, nil, request{method: "POST", path: path, body: full})
+	over := a.newRequest(request{method: "POST", path: path, body: full + " "})
+	over.ContentLength = -1 // a client needn't say it
+	res, err := http.DefaultTransport.RoundTrip(over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != 413 {
+		t.Errorf("one byte more, in chunks: status %d", res.StatusCode)
+	}
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 500) + `"}`})
 }

@@ -192,22 +192,3 @@ func TestGuessingLinks(t *testing.T) {
 	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + known.Token})
 	a.must(200, nil, request{method: "GET", path: "/v1/conversations"}) // of strangers, who have no key here
 }
-
-func TestBadShares(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plant(t, a.store, "c")
-	path := "/v1/conversations/" + named("c").String() + "/branches/active/shares"
-	for body, field := range map[string]string{
-		`{"expires_at":"tomorrow"}`: "expires_at", `{"expires_at":"2001-01-01T00:00:00Z"}`: "expires_at", `{"expires_at":7}`: "expires_at", `{"summaries":"yes"}`: "summaries",
-	} {
-		if res := a.send(request{method: "POST", path: path, body: body}); res.StatusCode != 400 || !strings.Contains(string(res.body), `"field":"`+field+`"`) {
-			t.Errorf("%s: %d %s", body, res.StatusCode, res.body)
-		}
-	}
-	for range tree.MaxShares - 1 {
-		a.must(201, nil, request{method: "POST", path: path})
-	}
-	a.refused(403, "too_many_shares", request{method: "POST", path: path})
-	a.refused(404, CodeMessageNotFound, request{method: "POST", path: strings.Replace(path, "active", named("c.summary").String(), 1)})
-}

@@ -136,23 +136,22 @@ func TestReaderThatStandsStill(t *testing.T) {
 	a := newAPI(t, withModels(nil, model(t, fake)))
 	plant(t, a.store, "c")
 	impatient := newAPIOn(t, a.pool, func(c *Config) {
-		c.Replies, c.Contexts, c.RequestTimeout = a.server.cfg.Replies, a.server.cfg.Contexts, 300*time.Millisecond
+		c.Replies, c.Contexts, c.RequestTimeout = a.server.cfg.Replies, a.server.cfg.Contexts, time.Second
 	})
 	impatient.narrow()
+	other := a.listen(t.Context(), ask(replyPathOf, ""))
 	stuck := impatient.dial()
-	fmt.Fprintf(stuck, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"stream\":true}", fill(replyPathOf))
+	fmt.Fprintf(stuck, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", other.res.Header.Get("Location"))
 	head, err := http.ReadResponse(bufio.NewReaderSize(stuck, 16), nil)
 	if err != nil || head.StatusCode != 200 {
 		t.Fatal(head, err)
 	}
-
-	other := a.listen(t.Context(), request{method: "GET", path: head.Header.Get("Location")})
 	if end := other.toEnd(); end.name != "reply.completed" || other.text != text {
 		t.Fatalf("%s after %d bytes", end.name, len(other.text))
 	}
 	eventually(t, "the end of the one that stands still", func() bool {
 		for _, line := range impatient.lines() {
-			if line["cut"] == true && line["code"] == "request_canceled" && line["route"] == "/v1/conversations/{conversation_id}/branches/{head_id}/replies" {
+			if line["cut"] == true && line["code"] == "request_canceled" && line["route"] == "/v1/conversations/{conversation_id}/replies/{message_id}/events" {
 				return true
 			}
 		}

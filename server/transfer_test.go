@@ -5,8 +5,6 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"strings"
 	"testing"
@@ -145,26 +143,5 @@ func TestImportBomb(t *testing.T) {
 	p := a.refused(413, CodeBodyTooLarge, request{method: "POST", path: "/v1/imports", header: octets, body: packed.String()})
 	if !strings.Contains(p.Detail, "1048576 bytes") || !strings.Contains(p.Detail, "1 conversations before that were stored") {
 		t.Error(p.Detail)
-	}
-}
-
-// TestImportThatBreaksOff ends the request amid the file.
-func TestImportThatBreaksOff(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	body, file := io.Pipe()
-	req := a.newRequest(request{method: "POST", path: "/v1/imports", header: octets})
-	req.Body, req.ContentLength = body, -1
-	go func() {
-		_, _ = io.WriteString(file, `[{"role":"user","content":"x"},`)
-		file.CloseWithError(io.ErrClosedPipe)
-	}()
-	if res, err := http.DefaultTransport.RoundTrip(req); err == nil {
-		res.Body.Close()
-		t.Fatalf("status %d", res.StatusCode)
-	}
-	eventually(t, "the import to end with its client", func() bool { return len(a.lines()) > 0 })
-	if l := a.lines()[0]; l["level"] != "INFO" {
-		t.Errorf("the log says %v", l)
 	}
 }

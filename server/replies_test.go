@@ -85,17 +85,6 @@ func TestReplyFaults(t *testing.T) {
 			if res.StatusCode == 503 && res.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
-			// The stored answers are siblings, read again by their ids.
-			if test.stored != "" {
-				var list struct{ Data []struct{ ID string } }
-				a.must(200, &list, request{method: "GET", path: fill(conversationPathOf + "/messages/{{c.thanks}}/children")})
-				if len(list.Data) != 2 {
-					t.Errorf("%d answers", len(list.Data))
-				}
-			}
-			if strings.Contains(a.log.String(), "same roots") || strings.Contains(a.log.String(), "hazel") {
-				t.Errorf("the log has text: %s", a.log)
-			}
 		})
 	}
 }

@@ -73,15 +73,6 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 	if end := others.toEnd(); end.name != "reply.completed" || others.text != "A wood that grows again." {
 		t.Errorf("%s after %q", end.name, others.text)
 	}
-	eventually(t, "six lines of the log that say invalid_key", func() bool {
-		codes := 0
-		for _, line := range a.lines() {
-			if line["code"] == "invalid_key" && line["level"] == "INFO" && line["cut"] == nil {
-				codes++
-			}
-		}
-		return codes == 6
-	})
 }
 
 // TestRevokedKeyCutsFiles revokes a key amid an import.

@@ -149,27 +149,6 @@ func TestContextWindow(t *testing.T) {
 	}
 }
 
-// A fork has the settings of its source, unless it brings its own.
-func TestForkKeepsSettings(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plant(t, a.store, "c")
-	const settings = `{"keep_ratio": 0.10,"compaction":"manual"}`
-	a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: `{"settings":` + settings + `}`})
-	for body, want := range map[string]string{
-		`{}`:                                settings,
-		`{"settings":{}}`:                   `{}`,
-		`{"settings":{"compaction":"off"}}`: `{"compaction":"off"}`,
-		`{"title":"Elsewhere","metadata":{"a":1}}`: settings,
-	} {
-		var c struct{ Settings json.RawMessage }
-		a.must(201, &c, request{method: "POST", path: fill(conversationPathOf + "/messages/{{c.thanks}}/fork"), body: body})
-		if string(c.Settings) != want {
-			t.Errorf("forked by %s: settings %s, want %s", body, c.Settings, want)
-		}
-	}
-}
-
 // Contexts are read into memory that others were read into: asked for side by
 // side, each is what it is when it is asked for alone.
 func TestContextsSideBySide(t *testing.T) {

@@ -76,15 +76,4 @@ func TestRecall(t *testing.T) {
 	if got.Searched != 16 || len(got.Data) < 2 || got.Data[0].Message.ConversationID == got.Data[1].Message.ConversationID {
 		t.Errorf("tenant: %+v", got)
 	}
-	// No room for a body leaves the excerpt, and no room for that leaves the hit out.
-	got = ask("", url.Values{"query": {"coppice"}, "scope": {"branch"}, "max_tokens": {"1"}})
-	if len(got.Data) != 0 || got.Omitted == 0 {
-		t.Errorf("no room: %+v", got)
-	}
-	long := strings.Repeat("The hedge of hazel stands by the river. ", 100)
-	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: map[string]any{"parent_id": named("c.thanks"), "role": "assistant", "content": long}})
-	got = ask("", url.Values{"query": {"river"}, "scope": {"branch"}, "max_tokens": {"200"}})
-	if len(got.Data) == 0 || string(got.Data[0].Message.Content) != "null" || !strings.Contains(got.Data[0].Excerpt, "river") {
-		t.Errorf("excerpt: %+v", got)
-	}
 }

@@ -176,7 +176,7 @@ var writes = []scenario{
 		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},
 	{name: "import in a dry run", method: "POST", path: "/v1/imports?dry_run=true&format=messages", status: 200, header: map[string]string{"Content-Type": "application/json"},
 		body: `[{"role":"user","content":"Hello"}]`, want: []string{`"messages":1`, `"added":0`}},
-	{name: "fork with a title", method: "POST", path: conversationPathOf + "/messages/{{c.question}}/fork", body: `{"id":"{{f}}","title":"Elsewhere","metadata":{}}`, status: 201, want: []string{`"id":"{{f}}","title":"Elsewhere","metadata":{}`}},
+	{name: "fork with a title", method: "POST", path: conversationPathOf + "/messages/{{c.question}}/fork", body: `{"id":"{{f}}","title":"Elsewhere","metadata":{},"settings":{"compaction":"off"}}`, status: 201, want: []string{`"id":"{{f}}","title":"Elsewhere","metadata":{}`, `"settings":{"compaction":"off"}`}},
 }
 
 // TestRoutes drives every operation of openapi.yaml.

@@ -16,41 +16,45 @@ import (
 
 // TestDatabaseGoesAway visits every operation while the database goes away,
 // before the first message to it, before the second one, and so on until the
-// answer is there. Each answer says that the database is away, unless it had
-// begun or was known before.
+// answer is there. A read loses the answer of the message instead. Each answer says
+// that the database is away, unless it had begun or was known before.
 func TestDatabaseGoesAway(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	fragile := dbtest.NewFragile(t, pool)
-	a := newAPIOn(t, fragile.Pool, func(cfg *Config) { cfg.Keys = keys.New(pool) },
-		withModels(func(c *reply.Config) { c.StoreTimeout = time.Second })) // for which an answer is tried again that can't be stored
-	a.keys = keys.New(pool)
-	plants := 0
-	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
-		a := a.with(t)
-		tenant := t.Name()
-		_, secret := a.newKey(tenant)
-		name := ""
-		prepare := func() func() dbtest.Answer {
-			if name == "" || r.method != http.MethodGet { // the visit before may have changed the last one
-				plants++
-				name = fmt.Sprint("away ", plants)
-				plant(t, tree.New(pool).ForTenant(tenant), name)
-			}
-			return func() dbtest.Answer {
-				res, whole := a.answerOf(v.request(r, whose{name, name, "hazel"}, secret), fragile)
-				good := res.StatusCode == v.status
-				away := good && (streams(res.Response) || v.status >= 400 || !whole)
-				if res.StatusCode == http.StatusServiceUnavailable {
-					p := a.problem(res)
-					away = p.Code == CodeDatabaseUnavailable || p.Code == CodeNotReady && r.operation == "getReadiness"
+	for _, how := range []dbtest.Breaks{dbtest.BeforeSending, dbtest.AfterSending} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			pool := dbtest.New(t)
+			fragile := dbtest.NewFragile(t, pool)
+			a := newAPIOn(t, fragile.Pool, func(cfg *Config) { cfg.Keys = keys.New(pool) },
+				withModels(func(c *reply.Config) { c.StoreTimeout = 100 * time.Millisecond })) // for which an answer is tried again that can't be stored
+			a.keys = keys.New(pool)
+			eachVisit(t, func(t *testing.T, r specRoute, v visit) {
+				if reads := r.method == http.MethodGet; reads == (how == dbtest.AfterSending) {
+					a.with(t).goesAway(fragile, tree.New(pool), how, r, v)
 				}
-				return dbtest.Answer{Away: away, Good: good && whole, Said: fmt.Sprintf("%d, whole is %t: %.600s", res.StatusCode, whole, res.body)}
-			}
+			})
+		})
+	}
+}
+
+func (a *testAPI) goesAway(fragile *dbtest.Fragile, store *tree.Store, how dbtest.Breaks, r specRoute, v visit) {
+	tenant, name, plants := a.t.Name(), "", 0
+	_, secret := a.newKey(tenant)
+	fragile.EachBreak(a.t, how, func() func() dbtest.Answer {
+		if name == "" || how == dbtest.BeforeSending { // the visit before may have changed the last one
+			plants++
+			name = fmt.Sprint(tenant, plants)
+			plant(a.t, store.ForTenant(tenant), name)
 		}
-		fragile.EachBreak(t, dbtest.BeforeSending, prepare)
-		if r.method == http.MethodGet {
-			fragile.EachBreak(t, dbtest.AfterSending, prepare)
+		return func() dbtest.Answer {
+			res, whole := a.answerOf(v.request(r, whose{name, name, "hazel"}, secret), fragile)
+			good := res.StatusCode == v.status
+			away := good && (streams(res.Response) || v.status >= 400 || !whole)
+			if res.StatusCode == http.StatusServiceUnavailable {
+				p := a.problem(res)
+				away = p.Code == CodeDatabaseUnavailable || p.Code == CodeNotReady && r.operation == "getReadiness"
+			}
+			return dbtest.Answer{Away: away, Good: good && whole, Said: fmt.Sprintf("%d, whole is %t: %.600s", res.StatusCode, whole, res.body)}
 		}
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,7 +19,7 @@ type badInput struct {
 	status       int
 	code         Code
 	field        string
-	detail       []string // parts that say how to mend it
+	detail       []string // parts that say how to repair it
 }
 
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
@@ -35,32 +34,28 @@ func message(members string) string { return `{"parent_id":"{{c.thanks}}",` + me
 
 var octets = map[string]string{"Content-Type": "application/octet-stream"}
 
-const appendPath = conversationPathOf + "/messages"
+const (
+	appendPath   = conversationPathOf + "/messages"
+	sharesPathOf = conversationPathOf + "/branches/active/shares"
+	recallPathOf = conversationPathOf + "/branches/active/recall"
+)
 
 var badBodies = []badInput{
 	// Not one JSON object.
 	{name: "malformed", body: `{"parent_id":null,"role":"user" "content":"x"}`, status: 400, code: CodeInvalidJSON, detail: []string{"at byte 33"}},
 	{name: "cut", body: `{"parent_id":null,"role":"us`, status: 400, code: CodeInvalidJSON, detail: []string{"at byte 28"}},
 	{name: "trailing data", body: `{"parent_id":null,"role":"user","content":"x"} {}`, status: 400, code: CodeInvalidJSON, detail: []string{"after top-level value", "at byte 48"}},
-	{name: "trailing comma", body: `{"parent_id":null,"role":"user","content":"x",}`, status: 400, code: CodeInvalidJSON},
-	{name: "comment", body: `{"parent_id":null /* root */}`, status: 400, code: CodeInvalidJSON},
 	{name: "byte order mark", body: "\ufeff" + `{"parent_id":null}`, status: 400, code: CodeInvalidJSON},
 	{name: "blank", body: "  \n", status: 400, code: CodeMissingBody},
 	{name: "no body", status: 400, code: CodeMissingBody},
 	{name: "array", body: `[{"parent_id":null}]`, status: 400, code: CodeWrongType},
-	{name: "string", body: `"x"`, status: 400, code: CodeWrongType},
 	{name: "null", body: `null`, status: 400, code: CodeWrongType},
 	{name: "invalid UTF-8", body: "{\"parent_id\":null,\"role\":\"user\",\"content\":\"\xff\"}", status: 400, code: CodeInvalidUTF8},
-	{name: "overlong UTF-8", body: "{\"parent_id\":null,\"role\":\"user\",\"content\":\"\xc0\x80\"}", status: 400, code: CodeInvalidUTF8},
 	{name: "surrogates in UTF-8", body: "{\"parent_id\":null,\"role\":\"user\",\"content\":\"\xed\xa0\x80\"}", status: 400, code: CodeInvalidUTF8},
-	{name: "raw control character", body: "{\"parent_id\":null,\"role\":\"user\",\"content\":\"\x00\"}", status: 400, code: CodeInvalidJSON},
-	{name: "UTF-16", body: "{\x00}\x00", status: 400, code: CodeInvalidJSON},
 
 	// How it is sent.
 	{name: "no content type", body: `{}`, header: map[string]string{"Content-Type": ""}, status: 415, code: CodeUnsupportedMediaType, detail: []string{"application/json"}},
 	{name: "form", body: `parent_id=x`, header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 415, code: CodeUnsupportedMediaType},
-	{name: "text", body: `{}`, header: map[string]string{"Content-Type": "text/plain"}, status: 415, code: CodeUnsupportedMediaType},
-	{name: "another charset", body: `{}`, header: map[string]string{"Content-Type": "application/json; charset=latin1"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "malformed content type", body: `{}`, header: map[string]string{"Content-Type": "application/json; ;"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "over the limit", body: message(`"role":"user","content":"` + strings.Repeat("x", DefaultMaxBodyBytes) + `"`), status: 413, code: CodeBodyTooLarge, detail: []string{"1048576 bytes"}},
 	{name: "over the limit in spaces", body: `{}` + strings.Repeat(" ", DefaultMaxBodyBytes), status: 413, code: CodeBodyTooLarge},
@@ -74,33 +69,20 @@ var badBodies = []badInput{
 	{name: "both kinds", body: message(`"role":"user","messages":[]`), status: 400, code: CodeUnknownField, field: "role", detail: []string{"messages, move_head, parent_id"}},
 	{name: "no role", body: message(`"content":"x"`), status: 400, code: CodeMissingField, field: "role"},
 	{name: "wrong role", body: message(`"role":"human","content":"x"`), status: 400, code: CodeInvalidRole, field: "role", detail: []string{"assistant"}},
-	{name: "role in capitals", body: message(`"role":"User","content":"x"`), status: 400, code: CodeInvalidRole, field: "role"},
-	{name: "role of another type", body: message(`"role":5,"content":"x"`), status: 400, code: CodeWrongType, field: "role"},
-	{name: "role null", body: message(`"role":null,"content":"x"`), status: 400, code: CodeInvalidRole, field: "role"},
 	{name: "pinned of another type", body: message(`"role":"user","content":"x","pinned":"yes"`), status: 400, code: CodeWrongType, field: "pinned"},
-	{name: "move_head of another type", body: message(`"role":"user","content":"x","move_head":0`), status: 400, code: CodeWrongType, field: "move_head"},
 	{name: "metadata of another type", body: message(`"role":"user","content":"x","metadata":[]`), status: 400, code: CodeWrongType, field: "metadata"},
-	{name: "metadata null", body: message(`"role":"user","content":"x","metadata":null`), status: 400, code: CodeWrongType, field: "metadata"},
 	{name: "metadata too large", body: message(`"role":"user","content":"x","metadata":{"a":"` + strings.Repeat("x", 1<<16) + `"}`), status: 413, code: CodeMetadataTooLarge, field: "metadata"},
 
 	// Content.
 	{name: "no content", body: message(`"role":"user"`), status: 400, code: CodeEmptyContent, field: "content"},
-	{name: "content null", body: message(`"role":"user","content":null`), status: 400, code: CodeEmptyContent, field: "content"},
-	{name: "content empty", body: message(`"role":"user","content":""`), status: 400, code: CodeEmptyContent, field: "content"},
 	{name: "content blank", body: message(`"role":"assistant","content":" \n\t"`), status: 400, code: CodeEmptyContent, field: "content"},
-	{name: "no parts", body: message(`"role":"user","content":[]`), status: 400, code: CodeEmptyContent, field: "content"},
-	{name: "content a number", body: message(`"role":"user","content":1`), status: 400, code: CodeInvalidContent, field: "content"},
-	{name: "part a string", body: message(`"role":"user","content":["x"]`), status: 400, code: CodeInvalidContent, field: "content[0]"},
 	{name: "part of another API", body: message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{}}]`), status: 400, code: CodeInvalidContent, field: "content[1].type", detail: []string{"tool_use"}},
-	{name: "part without a type", body: message(`"role":"user","content":[{"text":"x"}]`), status: 400, code: CodeInvalidContent, field: "content[0].type"},
 	{name: "NUL in content", body: message(`"role":"user","content":"a\u0000b"`), status: 400, code: CodeInvalidCharacter},
 	{name: "NUL in metadata", body: message(`"role":"user","content":"x","metadata":{"a":"\u0000"}`), status: 400, code: CodeInvalidCharacter, field: "metadata"},
 	{name: "half a surrogate pair", body: message(`"role":"user","content":"\ud83c"`), status: 400, code: CodeInvalidCharacter},
 	{name: "nesting in content", body: message(`"role":"user","content":[{"type":"file","y":` + deep(64) + `}]`), status: 400, code: CodeTooDeep},
 	{name: "nesting in metadata", body: message(`"role":"user","content":"x","metadata":{"a":` + deep(64) + `}`), status: 400, code: CodeTooDeep, field: "metadata"},
-	{name: "nesting beyond reason", body: message(`"role":"user","content":` + deep(100_000)), status: 400, code: CodeTooDeep},
 	{name: "unclosed nesting beyond reason", body: strings.Repeat(`{"a":`, 100_000), status: 400, code: CodeTooDeep},
-	{name: "name of another type", body: message(`"role":"user","content":"x","name":{}`), status: 400, code: CodeWrongType, field: "name"},
 
 	// Tools.
 	{name: "result without a call", body: message(`"role":"tool","tool_call_id":"call_1","content":"x"`), status: 400, code: CodeToolCallNotFound, field: "tool_call_id"},
@@ -109,50 +91,37 @@ var badBodies = []badInput{
 	{name: "result that names no call", body: message(`"role":"tool","content":"x"`), status: 400, code: CodeMissingToolCallID, field: "tool_call_id"},
 	{name: "call id on a user message", body: message(`"role":"user","content":"x","tool_call_id":"call_1"`), status: 400, code: CodeUnexpectedToolCallID, field: "tool_call_id"},
 	{name: "reasoning of a user message", body: message(`"role":"user","content":"x","reasoning":"Hm."`), status: 400, code: CodeUnexpectedReasoning, field: "reasoning"},
-	{name: "reasoning of another type", body: message(`"role":"assistant","content":"x","reasoning":["Hm."]`), status: 400, code: CodeWrongType, field: "reasoning"},
 	{name: "calls of a user message", body: message(`"role":"user","content":"x","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: CodeUnexpectedToolCalls, field: "tool_calls"},
-	{name: "no calls", body: message(`"role":"assistant","content":"x","tool_calls":[]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls"},
 	{name: "call without an id", body: message(`"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls[0].id"},
-	{name: "call without a name", body: message(`"role":"assistant","tool_calls":[{"id":"a"}]`), status: 400, code: CodeInvalidToolCalls, field: "tool_calls[0]"},
-	{name: "calls of another type", body: message(`"role":"assistant","tool_calls":"f"`), status: 400, code: CodeWrongType, field: "tool_calls"},
 
 	// Where it goes.
 	{name: "nothing under the active head", body: `{"role":"user","content":""}`, status: 400, code: CodeEmptyContent, field: "content"},
 	{name: "taken id under the active head", body: `{"id":"{{c.third}}","role":"user","content":"x"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "absent parent", body: `{"parent_id":"{{absent}}","role":"user","content":"x"}`, status: 404, code: CodeParentNotFound, field: "parent_id"},
 	{name: "parent in another conversation", body: `{"parent_id":"{{d.question}}","role":"user","content":"x"}`, status: 404, code: CodeParentNotFound, field: "parent_id"},
-	{name: "parent of another tenant", body: `{"parent_id":"{{e.question}}","role":"user","content":"x"}`, status: 404, code: CodeParentNotFound, field: "parent_id"},
 	{name: "parent a summary", body: `{"parent_id":"{{c.summary}}","role":"user","content":"x"}`, status: 400, code: CodeParentIsSummary, field: "parent_id"},
 	{name: "parent no UUID", body: `{"parent_id":"root","role":"user","content":"x"}`, status: 400, code: CodeInvalidID, field: "parent_id"},
-	{name: "parent empty", body: `{"parent_id":"","role":"user","content":"x"}`, status: 400, code: CodeInvalidID, field: "parent_id"},
 	{name: "parent the nil UUID", body: `{"parent_id":"00000000-0000-0000-0000-000000000000","role":"user","content":"x"}`, status: 400, code: CodeInvalidID, field: "parent_id"},
 	{name: "parent a number", body: `{"parent_id":1,"role":"user","content":"x"}`, status: 400, code: CodeWrongType, field: "parent_id"},
-	{name: "parent in a chain's absent", body: `{"parent_id":"{{absent}}","messages":[{"role":"user","content":"x"}]}`, status: 404, code: CodeParentNotFound, field: "parent_id"},
 
 	// Ids.
-	{name: "id of another message", body: message(`"id":"{{c.third}}","role":"user","content":"x"`), status: 409, code: CodeIDConflict, field: "id"},
-	{name: "id under another parent", body: `{"id":"{{c.third}}","parent_id":"{{c.answer}}","role":"assistant","content":"No idea."}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "id of a summary", body: message(`"id":"{{c.summary}}","role":"user","content":"Coppicing was explained."`), status: 409, code: CodeIDConflict, field: "id"},
 	{name: "id with other metadata", body: `{"id":"{{c.third}}","parent_id":"{{c.question}}","role":"assistant","content":"No idea.","metadata":{"a":1}}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "id no UUID", body: message(`"id":"7","role":"user","content":"x"`), status: 400, code: CodeInvalidID, field: "id"},
-	{name: "id in braces", body: message(`"id":"{01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa}","role":"user","content":"x"`), status: 400, code: CodeInvalidID, field: "id"},
 	{name: "id null", body: message(`"id":null,"role":"user","content":"x"`), status: 400, code: CodeWrongType, field: "id"},
 
 	// Chains.
 	{name: "empty chain", body: chainOf(0), status: 400, code: CodeEmptyChain, field: "messages"},
 	{name: "chain over 1000", body: chainOf(1001), status: 413, code: CodeChainTooLong, field: "messages"},
-	{name: "chain an object", body: `{"parent_id":null,"messages":{}}`, status: 400, code: CodeWrongType, field: "messages"},
 	{name: "chain of strings", body: `{"parent_id":null,"messages":["x"]}`, status: 400, code: CodeWrongType, field: "messages[0]"},
 	{name: "unknown field in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"user","content":"x","parent_id":null}]}`, status: 400, code: CodeUnknownField, field: "messages[1].parent_id"},
-	{name: "wrong role in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"bot","content":"x"}]}`, status: 400, code: CodeInvalidRole, field: "messages[1].role"},
-	{name: "empty content in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"user","content":""}]}`, status: 400, code: CodeEmptyContent, field: "messages[1].content"},
 	{name: "id twice in a chain", body: `{"parent_id":null,"messages":[{"id":"{{m}}","role":"user","content":"x"},{"id":"{{m}}","role":"user","content":"x"}]}`, status: 400, code: CodeDuplicateID, field: "messages[1].id"},
+	{name: "id no UUID in a chain", body: `{"parent_id":null,"messages":[{"id":"7","role":"user","content":"x"}]}`, status: 400, code: CodeInvalidID, field: "messages[0].id"},
 	{name: "taken id in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"id":"{{c.third}}","role":"user","content":"x"}]}`, status: 409, code: CodeIDConflict, field: "messages[1].id"},
 	{name: "result without a call in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}]}`, status: 400, code: CodeToolCallNotFound, field: "messages[1].tool_call_id"},
 
 	// Headers.
 	{name: "empty key", body: message(`"role":"user","content":"x"`), header: map[string]string{"Idempotency-Key": "\x01"[:0] + " "}, status: 400, code: CodeInvalidIdempotencyKey, field: "Idempotency-Key"},
-	{name: "long key", body: message(`"role":"user","content":"x"`), header: map[string]string{"Idempotency-Key": strings.Repeat("k", 256)}, status: 400, code: CodeInvalidIdempotencyKey, field: "Idempotency-Key"},
 	{name: "key beyond ASCII", body: message(`"role":"user","content":"x"`), header: map[string]string{"Idempotency-Key": "schlüssel"}, status: 400, code: CodeInvalidIdempotencyKey, field: "Idempotency-Key"},
 }
 
@@ -160,25 +129,17 @@ var badRequests = []badInput{
 	// Conversations.
 	{name: "title over 1000 bytes", method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 501) + `"}`, status: 413, code: CodeTitleTooLarge, field: "title"},
 	{name: "NUL in title", method: "POST", path: "/v1/conversations", body: `{"title":"a\u0000b"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
-	{name: "newline in title", method: "POST", path: "/v1/conversations", body: `{"title":"a\nb"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "half a surrogate pair in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "half a surrogate pair beside U+FFFD in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\ufffd\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "title a number", method: "PATCH", path: conversationPathOf, body: `{"title":1}`, status: 400, code: CodeWrongType, field: "title"},
-	{name: "title null", method: "PATCH", path: conversationPathOf, body: `{"title":null}`, status: 400, code: CodeWrongType, field: "title"},
-	{name: "settings a string", method: "PATCH", path: conversationPathOf, body: `{"settings":"x"}`, status: 400, code: CodeWrongType, field: "settings"},
 	{name: "head absent", method: "PATCH", path: conversationPathOf, body: `{"title":"x","head_id":"{{absent}}"}`, status: 400, code: CodeHeadNotFound, field: "head_id"},
-	{name: "head in another conversation", method: "PATCH", path: conversationPathOf, body: `{"title":"x","head_id":"{{d.question}}"}`, status: 400, code: CodeHeadNotFound, field: "head_id"},
 	{name: "head a summary", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.summary}}"}`, status: 400, code: CodeHeadNotFound, field: "head_id"},
 	{name: "head no UUID", method: "PATCH", path: conversationPathOf, body: `{"head_id":"active"}`, status: 400, code: CodeInvalidID, field: "head_id"},
 	{name: "unknown field in a change", method: "PATCH", path: conversationPathOf, body: `{"name":"x"}`, status: 400, code: CodeUnknownField, field: "name", detail: []string{"archived, head_id, metadata, pinned, settings, tags, title"}},
 	{name: "tags that are no list", method: "PATCH", path: conversationPathOf, body: `{"tags":"wood"}`, status: 400, code: CodeWrongType, field: "tags"},
-	{name: "tag that is no text", method: "PATCH", path: conversationPathOf, body: `{"tags":["wood",7]}`, status: 400, code: CodeWrongType, field: "tags[1]"},
-	{name: "tag that is empty", method: "PATCH", path: conversationPathOf, body: `{"tags":["wood",""]}`, status: 400, code: CodeInvalidTag, field: "tags[1]"},
-	{name: "tag twice", method: "PATCH", path: conversationPathOf, body: `{"tags":["wood","wood"]}`, status: 400, code: CodeInvalidTag, field: "tags[1]"},
 	{name: "tag with a line", method: "PATCH", path: conversationPathOf, body: `{"tags":["a\nb"]}`, status: 400, code: CodeInvalidCharacter, field: "tags[0]"},
 	{name: "tag over 100 bytes", method: "PATCH", path: conversationPathOf, body: `{"tags":["` + strings.Repeat("é", 51) + `"]}`, status: 413, code: CodeTagTooLarge, field: "tags[0]"},
 	{name: "tags over 32", method: "PATCH", path: conversationPathOf, body: `{"pinned":true,"tags":["` + strings.Join(strings.Split("abcdefghijklmnopqrstuvwxyz0123456", ""), `","`) + `"]}`, status: 400, code: CodeTooManyTags, field: "tags"},
-	{name: "null tags", method: "PATCH", path: conversationPathOf, body: `{"tags":null}`, status: 400, code: CodeWrongType, field: "tags"},
 	{name: "archived as a text", method: "PATCH", path: conversationPathOf, body: `{"archived":"true"}`, status: 400, code: CodeWrongType, field: "archived"},
 	{name: "list of an empty tag", path: "/v1/conversations?tag=", status: 400, code: CodeInvalidTag, field: "tag"},
 	{name: "list of a tag over 100 bytes", path: "/v1/conversations?tag=" + strings.Repeat("a", 101), status: 413, code: CodeTagTooLarge, field: "tag"},
@@ -190,10 +151,15 @@ var badRequests = []badInput{
 	{name: "change of what a message says", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"pinned":true,"content":"x"}`, status: 400, code: CodeUnknownField, field: "content"},
 	{name: "change without a body", method: "PATCH", path: conversationPathOf, status: 400, code: CodeMissingBody},
 	{name: "conversation id taken", method: "POST", path: "/v1/conversations", body: `{"id":"{{c}}","title":"Other"}`, status: 409, code: CodeIDConflict, field: "id"},
-	{name: "conversation id another tenant's", method: "POST", path: "/v1/conversations", body: `{"id":"{{e}}","title":"Coppicing"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "fork id taken", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `{"id":"{{d}}"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "fork with an unknown field", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `{"head_id":"{{c.third}}"}`, status: 400, code: CodeUnknownField, field: "head_id"},
 	{name: "fork as a form", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `title=x`, header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 415, code: CodeUnsupportedMediaType},
+
+	// Links.
+	{name: "link until some day", method: "POST", path: sharesPathOf, body: `{"expires_at":"tomorrow"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
+	{name: "link until long ago", method: "POST", path: sharesPathOf, body: `{"expires_at":"2001-01-01T00:00:00Z"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
+	{name: "link with summaries perhaps", method: "POST", path: sharesPathOf, body: `{"summaries":"yes"}`, status: 400, code: CodeWrongType, field: "summaries"},
+	{name: "link to a summary", method: "POST", path: conversationPathOf + "/branches/{{c.summary}}/shares", status: 404, code: CodeMessageNotFound},
 
 	// Ids in paths.
 	{name: "conversation no UUID", method: "GET", path: "/v1/conversations/7", status: 400, code: CodeInvalidID, field: "conversation_id"},
@@ -203,33 +169,36 @@ var badRequests = []badInput{
 	{name: "conversation a NUL", method: "GET", path: "/v1/conversations/%00", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "conversation empty", method: "GET", path: "/v1/conversations//tree", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "message no UUID", method: "GET", path: conversationPathOf + "/messages/7", status: 400, code: CodeInvalidID, field: "message_id"},
-	{name: "children of the nil UUID", method: "GET", path: conversationPathOf + "/messages/00000000-0000-0000-0000-000000000000/children", status: 400, code: CodeInvalidID, field: "message_id"},
 	{name: "head no UUID in a path", method: "GET", path: conversationPathOf + "/branches/latest/transcript", status: 400, code: CodeInvalidID, field: "head_id"},
 	{name: "absent conversation", method: "GET", path: "/v1/conversations/{{absent}}", status: 404, code: CodeConversationNotFound},
 	{name: "absent message", method: "GET", path: conversationPathOf + "/messages/{{absent}}", status: 404, code: CodeMessageNotFound},
 	{name: "message of another conversation", method: "GET", path: conversationPathOf + "/messages/{{d.question}}", status: 404, code: CodeMessageNotFound},
-	{name: "summary as a message", method: "GET", path: conversationPathOf + "/messages/{{c.summary}}", status: 404, code: CodeMessageNotFound},
 	{name: "summary as a head", method: "GET", path: conversationPathOf + "/branches/{{c.summary}}/transcript", status: 404, code: CodeMessageNotFound},
 	{name: "fork of a summary", method: "POST", path: conversationPathOf + "/messages/{{c.summary}}/fork", status: 404, code: CodeMessageNotFound},
 	{name: "no active head", method: "GET", path: "/v1/conversations/{{empty}}/branches/active/transcript", status: 404, code: CodeNoActiveHead},
-	{name: "prune what is absent", method: "DELETE", path: conversationPathOf + "/messages/{{absent}}", status: 404, code: CodeMessageNotFound},
+
+	// Events and recall.
+	{name: "events after half an event", method: "GET", path: "/v1/events", header: map[string]string{"Last-Event-ID": "1.5"}, status: 400, code: CodeInvalidParameter, field: "Last-Event-ID"},
+	{name: "a conversation's events after less than none", method: "GET", path: conversationPathOf + "/events", header: map[string]string{"Last-Event-ID": "-1"}, status: 400, code: CodeInvalidParameter, field: "Last-Event-ID"},
+	{name: "events followed perhaps", method: "GET", path: "/v1/events?follow=maybe", status: 400, code: CodeInvalidParameter, field: "follow"},
+	{name: "replies of an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/replies", status: 404, code: CodeConversationNotFound},
+	{name: "recall of nothing", method: "GET", path: recallPathOf, status: 400, code: CodeInvalidParameter, field: "query"},
+	{name: "recall of no word", method: "GET", path: recallPathOf + "?query=%3F!", status: 400, code: CodeEmptyQuery, field: "query"},
+	{name: "recall of over 50", method: "GET", path: recallPathOf + "?query=a&limit=51", status: 400, code: CodeInvalidLimit, field: "limit"},
+	{name: "recall of no tokens", method: "GET", path: recallPathOf + "?query=a&max_tokens=0", status: 400, code: CodeInvalidParameter, field: "max_tokens"},
+	{name: "recall of many tokens", method: "GET", path: recallPathOf + "?query=a&max_tokens=100001", status: 400, code: CodeInvalidParameter, field: "max_tokens"},
+	{name: "recall in no scope", method: "GET", path: recallPathOf + "?query=a&scope=all", status: 400, code: CodeInvalidParameter, field: "scope"},
+	{name: "recall with a cursor", method: "GET", path: recallPathOf + "?query=a&cursor=x", status: 400, code: CodeUnknownParameter, field: "cursor"},
+	{name: "recall on no branch", method: "GET", path: "/v1/conversations/{{empty}}/branches/active/recall?query=a", status: 404, code: CodeNoActiveHead},
+	{name: "recall on a summary", method: "GET", path: conversationPathOf + "/branches/{{c.summary}}/recall?query=a", status: 404, code: CodeMessageNotFound},
 
 	// Query parameters.
-	{name: "roots of an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/roots", status: 404, code: CodeConversationNotFound},
-	{name: "roots of no UUID", method: "GET", path: "/v1/conversations/7/roots", status: 400, code: CodeInvalidID, field: "conversation_id"},
-	{name: "roots by a cursor of another list", method: "GET", path: conversationPathOf + "/roots?cursor=AAY-VQVtsAABl5sujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "limit 0", method: "GET", path: "/v1/conversations?limit=0", status: 400, code: CodeInvalidLimit, field: "limit", detail: []string{"1 to 1000"}},
-	{name: "limit negative", method: "GET", path: "/v1/conversations?limit=-1", status: 400, code: CodeInvalidLimit, field: "limit"},
-	{name: "limit over 1000", method: "GET", path: conversationPathOf + "/branches?limit=1001", status: 400, code: CodeInvalidLimit, field: "limit"},
-	{name: "limit no number", method: "GET", path: conversationPathOf + "/branches/active/transcript?limit=ten", status: 400, code: CodeInvalidLimit, field: "limit"},
 	{name: "limit beyond an integer", method: "GET", path: "/v1/search?query=x&limit=99999999999999999999", status: 400, code: CodeInvalidLimit, field: "limit"},
-	{name: "limit empty", method: "GET", path: "/v1/conversations?limit=", status: 400, code: CodeInvalidLimit, field: "limit"},
 	{name: "cursor no base64", method: "GET", path: "/v1/conversations?cursor=!!", status: 400, code: CodeInvalidCursor, field: "cursor"},
-	{name: "cursor empty", method: "GET", path: "/v1/conversations?cursor=", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "cursor too short", method: "GET", path: conversationPathOf + "/branches?cursor=AAAA", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "cursor out of range", method: "GET", path: "/v1/search?query=x&cursor=f_________8BeXsujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "cursor of another list", method: "GET", path: conversationPathOf + "/branches/active/transcript?cursor=AAY-VQVtsAABl5sujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
-	{name: "cursor of another list in children", method: "GET", path: conversationPathOf + "/messages/{{c.question}}/children?cursor=AAY-VQVtsAABl5sujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "unknown parameter", method: "GET", path: "/v1/conversations?offset=5", status: 400, code: CodeUnknownParameter, field: "offset", detail: []string{"limit, cursor, query"}},
 	{name: "unknown parameter of a write", method: "DELETE", path: conversationPathOf + "?force=1", status: 400, code: CodeUnknownParameter, field: "force", detail: []string{"takes none"}},
 	{name: "parameter twice", method: "GET", path: "/v1/conversations?limit=1&limit=2", status: 400, code: CodeDuplicateParameter, field: "limit"},
@@ -241,19 +210,14 @@ var badRequests = []badInput{
 	{name: "empty query", method: "GET", path: "/v1/search?query=", status: 400, code: CodeEmptyQuery, field: "query"},
 	{name: "search an absent conversation", method: "GET", path: "/v1/search?query=x&conversation_id={{absent}}", status: 404, code: CodeConversationNotFound},
 	{name: "search in no order", method: "GET", path: "/v1/search?query=x&sort=oldest", status: 400, code: CodeInvalidParameter, field: "sort", detail: []string{"relevance"}},
-	{name: "search by relevance with a cursor of another order", method: "GET", path: "/v1/search?query=x&sort=relevance&cursor=f_________8BeXsujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "search no UUID", method: "GET", path: "/v1/search?query=x&conversation_id=7", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "preview over 200", method: "GET", path: conversationPathOf + "/tree?preview=201", status: 400, code: CodeInvalidPreview, field: "preview"},
-	{name: "preview negative", method: "GET", path: conversationPathOf + "/tree?preview=-1", status: 400, code: CodeInvalidPreview, field: "preview"},
-	{name: "tree of an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/tree", status: 404, code: CodeConversationNotFound},
 
 	// Files.
 	{name: "export in an empty format", method: "GET", path: conversationPathOf + "/export?format=", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},
 	{name: "attach nothing", method: "POST", path: "/v1/attachments", header: octets, status: 400, code: CodeEmptyFile},
 	{name: "attach a program", method: "POST", path: "/v1/attachments", body: "\x7fELF\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"PNG", "UTF-8"}},
 	{name: "attach half a picture", method: "POST", path: "/v1/attachments", body: "\x89PNG\r\n\x1a\n\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"damaged"}},
-	{name: "attach half a PDF", method: "POST", path: "/v1/attachments", body: "%PDF-1.7\n1 0 obj", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"damaged"}},
-	{name: "attach a scanned PDF", method: "POST", path: "/v1/attachments", body: string(pdftest.Pages("", "")), header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"OCR"}},
 	{name: "attach a form", method: "POST", path: "/v1/attachments", body: "--x--", header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "attach what is too large", method: "POST", path: "/v1/attachments", body: strings.Repeat("x", 1<<20+1), header: octets, status: 413, code: CodeAttachmentTooLarge},
 	{name: "get no attachment", method: "GET", path: "/v1/attachments/" + strings.Repeat("0", 64), status: 404, code: CodeAttachmentNotFound},
@@ -263,10 +227,8 @@ var badRequests = []badInput{
 	{name: "show attachments somehow", method: "GET", path: conversationPathOf + "/branches/active/context?attachments=all", status: 400, code: CodeInvalidParameter, field: "attachments"},
 	{name: "import what is compressed", method: "POST", path: "/v1/imports", body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
 	{name: "append what is compressed", method: "POST", path: appendPath, body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
-	{name: "export in no format", method: "GET", path: conversationPathOf + "/export?format=pdf", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},
 	{name: "export a head as JSONL", method: "GET", path: conversationPathOf + "/export?head_id={{c.third}}", status: 400, code: CodeInvalidParameter, field: "head_id"},
 	{name: "export an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/export", status: 404, code: CodeConversationNotFound},
-	{name: "export an absent conversation to read", method: "GET", path: "/v1/conversations/{{absent}}/export?format=markdown", status: 404, code: CodeConversationNotFound},
 	{name: "export an absent branch", method: "GET", path: conversationPathOf + "/export?format=markdown&head_id={{absent}}", status: 404, code: CodeMessageNotFound},
 	{name: "export no branch", method: "GET", path: "/v1/conversations/{{empty}}/export?format=markdown&head_id=active", status: 404, code: CodeNoActiveHead},
 	{name: "import nothing", method: "POST", path: "/v1/imports", body: " ", header: octets, status: 400, code: CodeEmptyFile},
@@ -274,7 +236,6 @@ var badRequests = []badInput{
 	{name: "import what is no export", method: "POST", path: "/v1/imports", body: "Dear diary", header: octets, status: 400, code: CodeUnknownFormat},
 	{name: "import in no format", method: "POST", path: "/v1/imports?format=word", body: "[]", header: octets, status: 400, code: CodeUnknownFormat},
 	{name: "import what breaks off", method: "POST", path: "/v1/imports?format=chatgpt", body: `[{"mapping":`, header: octets, status: 400, code: CodeInvalidFile},
-	{name: "import a form", method: "POST", path: "/v1/imports", body: "--x--", header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "import perhaps", method: "POST", path: "/v1/imports?dry_run=maybe", body: "[]", header: octets, status: 400, code: CodeInvalidParameter, field: "dry_run"},
 
 	// Paths and methods.
@@ -283,7 +244,6 @@ var badRequests = []badInput{
 	{name: "trailing slash", method: "GET", path: "/v1/conversations/", status: 404, code: CodeRouteNotFound},
 	{name: "neither API nor page", method: "GET", path: "/c", status: 404, code: CodeRouteNotFound},
 	{name: "no such method", method: "PUT", path: conversationPathOf, body: `{}`, status: 405, code: CodeMethodNotAllowed},
-	{name: "made-up method", method: "BREW", path: conversationPathOf, status: 405, code: CodeMethodNotAllowed},
 	{name: "post to a read", method: "POST", path: "/healthz", body: `{}`, status: 405, code: CodeMethodNotAllowed},
 }
 
@@ -327,10 +287,10 @@ func TestBadInput(t *testing.T) {
 			if len(p.Detail) > 500 {
 				t.Errorf("a detail of %d bytes", len(p.Detail))
 			}
-			if a.state() != before {
-				t.Fatal("it changed something")
-			}
 		})
+	}
+	if a.state() != before {
+		t.Error("something that was refused changed something")
 	}
 }
 
@@ -342,7 +302,7 @@ func TestLimitsFromBelow(t *testing.T) {
 	path := fill(appendPath)
 	for name, body := range map[string]string{
 		"chain of 1000":       chainOf(1000),
-		"nesting of 64":       fill(message(`"role":"user","content":[{"type":"x","y":` + deep(61) + `}]`)),
+		"nesting of 64":       fill(message(`"role":"user","content":[{"type":"file","y":` + deep(61) + `}]`)),
 		"metadata of 64 deep": fill(message(`"role":"user","content":"x","metadata":{"a":` + deep(63) + `}`)),
 		"chain nesting 64":    fmt.Sprintf(`{"parent_id":null,"messages":[{"role":"user","content":"x","metadata":{"a":%s}}]}`, deep(63)),
 		"escapes":             fill(message(`"\u0072ole":"user","content":"\ud83c\udf33 \\u0000"`)),
@@ -355,5 +315,14 @@ func TestLimitsFromBelow(t *testing.T) {
 	const around = `{"parent_id":null,"role":"user","content":""}`
 	full := fmt.Sprintf(`{"parent_id":null,"role":"user","content":"%s"}`, strings.Repeat("x", DefaultMaxBodyBytes-len(around)))
 	a.must(201, nil, request{method: "POST", path: path, body: full})
+	over := a.newRequest(request{method: "POST", path: path, body: full + " "})
+	over.ContentLength = -1 // a client needn't say it
+	res, err := http.DefaultTransport.RoundTrip(over)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Body.Close(); res.StatusCode != 413 {
+		t.Errorf("one byte more, in chunks: status %d", res.StatusCode)
+	}
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 500) + `"}`})
 }

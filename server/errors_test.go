@@ -2,10 +2,9 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -55,44 +54,13 @@ func codesBelow(t *testing.T) map[string][]int {
 	// What AddSummary and Import refuse, which have no route, fields that the server
 	// checks before, and what PruneLeaf refuses, which no native route calls.
 	unreachable := []string{"has_children", "invalid_cutoff", "invalid_summary", "missing_id", "missing_model", "reserved_member"}
-	statusOf := map[string]int{}
-	for kind, name := range map[fault.Kind]string{
-		fault.Invalid: "Invalid", fault.NotFound: "NotFound", fault.Conflict: "Conflict", fault.TooLarge: "TooLarge", fault.Full: "Full",
-		fault.Unauthorized: "Unauthorized", fault.TooMany: "TooMany", fault.Unavailable: "Unavailable", fault.Timeout: "Timeout",
-		fault.Model: "Model", fault.ModelBusy: "ModelBusy", fault.ModelTimeout: "ModelTimeout",
-	} {
-		statusOf[name] = answers[kind].status
+	kindOf := map[string]fault.Kind{
+		"Invalid": fault.Invalid, "NotFound": fault.NotFound, "Conflict": fault.Conflict, "TooLarge": fault.TooLarge, "Full": fault.Full,
+		"Unauthorized": fault.Unauthorized, "TooMany": fault.TooMany, "Unavailable": fault.Unavailable, "Timeout": fault.Timeout,
+		"Model": fault.Model, "ModelBusy": fault.ModelBusy, "ModelTimeout": fault.ModelTimeout,
 	}
+	pair := regexp.MustCompile(`fault\.(\w+),\s*(field ?\+ ?)?"([a-z0-9_]+)"|\.wrong\("([a-z0-9_]+)"`)
 	codes := map[string][]int{}
-	add := func(code, kind string) {
-		if statusOf[kind] == 0 {
-			t.Errorf("%s is of the kind %s, which has no status", code, kind)
-		}
-		if !slices.Contains(unreachable, code) {
-			codes[code] = append(codes[code], statusOf[kind])
-		}
-	}
-	// pairs looks for a kind and a code side by side, as arguments and in tables.
-	pairs := func(list []ast.Expr) {
-		for i := range len(list) - 1 {
-			kind, ok := list[i].(*ast.SelectorExpr)
-			if pkg, is := (*ast.Ident)(nil), false; ok {
-				pkg, is = kind.X.(*ast.Ident)
-				ok = is && pkg.Name == "fault"
-			}
-			if !ok {
-				continue
-			}
-			switch code := list[i+1].(type) {
-			case *ast.BasicLit:
-				add(unquoted(t, code), kind.Sel.Name)
-			case *ast.BinaryExpr: // field + "_too_large", of checkText
-				for _, field := range []string{"title", "query"} {
-					add(field+unquoted(t, code.Y.(*ast.BasicLit)), kind.Sel.Name)
-				}
-			}
-		}
-	}
 	for _, pkg := range []string{"attach", "chat", "db", "reply", "summarize", "tree", "watch"} {
 		files, err := filepath.Glob("../" + pkg + "/*.go")
 		if err != nil {
@@ -103,22 +71,24 @@ func codesBelow(t *testing.T) map[string][]int {
 			if strings.HasSuffix(f, "_test.go") {
 				continue
 			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), f, nil, 0)
+			source, err := os.ReadFile(f)
 			if err != nil {
 				t.Fatal(err)
 			}
-			ast.Inspect(parsed, func(n ast.Node) bool {
-				switch n := n.(type) {
-				case *ast.CallExpr:
-					pairs(n.Args)
-					if method, ok := n.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "wrong" { // of package chat's decoder
-						add(unquoted(t, n.Args[0].(*ast.BasicLit)), "Invalid")
-					}
-				case *ast.CompositeLit:
-					pairs(n.Elts)
+			for _, m := range pair.FindAllStringSubmatch(string(source), -1) {
+				kind, given := cmp.Or(m[1], "Invalid"), []string{cmp.Or(m[3], m[4])} // package chat's decoder gives wrong only a code
+				if m[2] != "" {                                                      // checkText puts the field before
+					given = []string{"title" + m[3], "query" + m[3]}
 				}
-				return true
-			})
+				for _, code := range given {
+					if kindOf[kind] == "" {
+						t.Errorf("%s is of the kind %s, which has no status", code, kind)
+					}
+					if !slices.Contains(unreachable, code) {
+						codes[code] = append(codes[code], answers[kindOf[kind]].status)
+					}
+				}
+			}
 		}
 		if len(codes) == before {
 			t.Errorf("no code found in package %s", pkg)
@@ -149,15 +119,6 @@ func TestEveryKindIsAnswered(t *testing.T) {
 			t.Errorf("%s with a code: %+v", kind, p)
 		}
 	}
-}
-
-func unquoted(t *testing.T, lit *ast.BasicLit) string {
-	t.Helper()
-	s, err := strconv.Unquote(lit.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
 }
 
 func TestTitles(t *testing.T) {

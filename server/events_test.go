@@ -20,27 +20,6 @@ var eventReads = []scenario{
 	{name: "replies that run", method: "GET", path: conversationPathOf + "/replies", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 }
 
-func TestEventsRefuse(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plant(t, a.store, "c")
-	plant(t, a.store.ForTenant("other"), "e")
-	own := fill(conversationPathOf + "/events")
-	for _, path := range []string{"/v1/events", own} {
-		for _, id := range []string{"x", "-1", "1.5"} {
-			a.refused(400, CodeInvalidParameter, request{method: "GET", path: path, header: map[string]string{"Last-Event-ID": id}})
-		}
-		for _, query := range []string{"?follow=maybe", "?follow=", "?follow=1"} {
-			a.refused(400, CodeInvalidParameter, request{method: "GET", path: path + query})
-		}
-	}
-	for _, path := range []string{"/events", "/replies"} {
-		a.refused(404, CodeConversationNotFound, request{method: "GET", path: fill("/v1/conversations/{{absent}}") + path})
-		a.refused(404, CodeConversationNotFound, request{method: "GET", path: fill("/v1/conversations/{{e}}") + path})
-		a.refused(400, CodeInvalidID, request{method: "GET", path: "/v1/conversations/x" + path})
-	}
-}
-
 // TestEventsOfAnotherServer reads on one server what is changed by another.
 func TestEventsOfAnotherServer(t *testing.T) {
 	t.Parallel()

@@ -73,7 +73,7 @@ var visits = map[string][]visit{
 	"search":             {{status: 200, query: "query=(text)", nothing: true}, {status: 200, query: "query=(text)&conversation_id=(c)"}},
 	"exportConversation": {{status: 200}, {status: 200, query: "format=markdown"}, {status: 200, query: "format=markdown&head_id=(m)"}},
 	"createReply": {
-		{status: 200, head: "active", body: `{"stream":true}`},
+		{status: 200, head: "active", body: `{"stream":true,"recall":true}`},
 		{status: 200, head: "active", body: `{"id":"(new)","stream":true,"message":{"role":"user","content":"(text)"}}`},
 		{status: 200, body: `{"stream":true,"message":{"parent_id":"(m)","role":"user","content":"(text)"}}`},
 		{status: 201, head: "active", body: `{"stream":false,"tools":[{"type":"function","function":{"name":"f","description":"(text)"}}]}`},

@@ -33,7 +33,7 @@ func TestForeignHostsAndOriginsAreRefusedOnEveryRoute(t *testing.T) {
 	before := a.state()
 	for _, r := range everyRoute {
 		r.path = fill(r.path)
-		for _, host := range []string{"evil.example", "evil.example:8787", "localhost.evil.example", "127.0.0.1.evil.example", "10.0.0.1", "0.0.0.0:8787", "[2001:db8::1]:8787", "localhost@evil.example"} {
+		for _, host := range []string{"evil.example:8787", "localhost.evil.example", "0.0.0.0:8787"} {
 			r := r
 			r.host = host
 			a.refused(403, CodeForbiddenHost, r)
@@ -57,13 +57,9 @@ func TestForeignHostsAndOriginsAreRefusedOnEveryRoute(t *testing.T) {
 	}
 }
 
-func TestOwnHostsAndOriginsPass(t *testing.T) {
+func TestOwnOriginsPass(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	port := a.url[strings.LastIndexByte(a.url, ':'):]
-	for _, host := range []string{"127.0.0.1" + port, "localhost" + port, "LOCALHOST" + port, "localhost.", "127.0.0.2", "[::1]" + port, "[::1]", "app.localhost", "[::ffff:127.0.0.1]"} {
-		a.must(200, nil, request{method: "GET", path: "/v1/conversations", host: host})
-	}
 	for _, header := range []map[string]string{
 		{"Origin": a.url},
 		{"Origin": a.url, "Sec-Fetch-Site": "same-origin"},
@@ -81,7 +77,7 @@ func TestKnownHost(t *testing.T) {
 		passes []string
 		fails  []string
 	}{
-		{"loopback", Config{Loopback: true}, []string{"localhost", "127.0.0.1", "[::1]:80"}, []string{"example.org", "192.0.2.1", "", "[", ":80"}},
+		{"loopback", Config{Loopback: true}, []string{"localhost", "127.0.0.1", "[::1]:80", "LOCALHOST:80", "localhost.", "127.0.0.2", "[::1]", "app.localhost", "[::ffff:127.0.0.1]"}, []string{"example.org", "192.0.2.1", "", "[", ":80", "127.0.0.1.evil.example", "10.0.0.1", "[2001:db8::1]:80", "localhost@evil.example"}},
 		{"loopback behind a proxy", Config{Loopback: true, AllowedHosts: []string{"Chat.example.org"}}, []string{"chat.example.org", "CHAT.example.org:443", "localhost"}, []string{"example.org", "192.0.2.1"}},
 		{"a network without keys", Config{}, []string{"192.0.2.1:8787", "[2001:db8::1]", "localhost"}, []string{"example.org"}},
 		{"a network with keys", Config{RequireKey: true}, []string{"example.org", "192.0.2.1"}, []string{""}},

@@ -286,33 +286,17 @@ func (a *testAPI) refused(status int, code Code, r request) Problem {
 }
 
 // state is a digest of all that is stored.
-func (a *testAPI) state() string {
-	a.t.Helper()
-	return a.stateIn(a.t.Context())
-}
-
-func (a *testAPI) stateIn(ctx context.Context) (digest string) {
+func (a *testAPI) state() (digest string) {
 	a.t.Helper()
 	const query = `select md5(concat(
 		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
 		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
 		(select string_agg(s::text, '|' order by s.conversation_id, s.id) from shares s), '#',
 		(select string_agg(a::text, '|' order by a.tenant_id, a.hash) from attachments a)))`
-	if err := a.pool.QueryRow(ctx, query).Scan(&digest); err != nil {
+	if err := a.pool.QueryRow(a.t.Context(), query).Scan(&digest); err != nil {
 		a.t.Fatal(err)
 	}
 	return digest
-}
-
-// figure reads one of the server's figures.
-func (a *testAPI) figure(name string) string {
-	a.t.Helper()
-	for line := range strings.Lines(string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strings.TrimSpace(value)
-		}
-	}
-	return ""
 }
 
 // named gives the id that a test calls by this name.

@@ -1,6 +1,9 @@
 package server
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -54,11 +57,9 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	if n := len(fake.Requests()); n != 1 {
 		t.Errorf("the model was asked %d times, want 1", n)
 	}
-	a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/active/context")})
-	a.must(200, nil, request{method: "DELETE", path: fill(conversationPathOf + "/messages/{{c.third}}")})
-	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"id":"{{m}}",` + userMessage))})
 	// A message that was stored before its answer failed takes no second place.
-	a.must(200, nil, request{method: "DELETE", path: fill(conversationPathOf + "/messages/{{c.result}}")})
+	a.must(200, nil, request{method: "DELETE", path: fill(conversationPathOf + "/messages/{{c.call}}")})
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"id":"{{m}}",` + userMessage))})
 	send.body = strings.TrimSuffix(send.body.(string), "}") + `,"stream":false}`
 	a.must(201, nil, send)
 	a.must(204, nil, request{method: "DELETE", path: "/v1/conversations/" + named("d").String()})
@@ -82,4 +83,101 @@ func TestLimitsBelowZeroAreRefused(t *testing.T) {
 	if err := cfg.defaultLimits(); err != nil || cfg.MaxReads != DefaultMaxReads {
 		t.Errorf("%v, %d reads", err, cfg.MaxReads)
 	}
+}
+
+// TestRequestsTakeTurns has a tenant hold all that it may of what takes connections to
+// the database. A request of the tenant's that needs some waits for it; others, and
+// another tenant's, don't.
+func TestRequestsTakeTurns(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, tenant := range []string{"busy", "other"} {
+		plant(t, a.store.ForTenant(tenant), tenant)
+	}
+	_, busy := a.newKey("busy")
+	_, other := a.newKey("other")
+	var notes struct{ Part json.RawMessage }
+	a.must(201, &notes, request{method: "POST", path: "/v1/attachments", body: "# Hazel & ash", header: map[string]string{"Authorization": "Bearer " + busy, "Content-Type": "text/plain"}})
+	conversation := "/v1/conversations/" + named("busy").String()
+	a.must(201, nil, request{method: "POST", path: conversation + "/messages", header: bearer(busy), body: `{"role":"user","content":[` + string(notes.Part) + `]}`})
+	get := func(path string) request { return request{method: "GET", path: path} }
+	for name, test := range map[string]struct {
+		of    *limiter[string]
+		waits []request
+		free  []request
+	}{
+		"reads": {a.server.limits.reads, []request{get(conversation + "/tree"), get(conversation + "/export"), get(conversation + "/branches/active/context")},
+			[]request{get(conversation + "/branches/active/context?attachments=names"), get(conversation + "/branches/active/transcript"), get("/v1/search?query=hazel")}},
+		"searches": {a.server.limits.searches, []request{get("/v1/search?query=hazel"), get("/v1/conversations?query=hazel")},
+			[]request{get("/v1/conversations"), get(conversation + "/tree")}},
+		"imports": {a.server.limits.imports, []request{{method: "POST", path: "/v1/imports", body: `[{"role":"user","content":"x"}]`}}, []request{get(conversation + "/export")}},
+	} {
+		leave, ok := test.of.hold(t.Context(), "busy", test.of.perKey, 0)
+		if !ok {
+			t.Fatalf("%s: some are under way", name)
+		}
+		held := test.of.underWay()
+		answered := make(chan int, len(test.waits))
+		for _, r := range test.waits {
+			r.header = bearer(other)
+			if res := a.send(r); res.StatusCode == 429 {
+				t.Errorf("%s: %s of another tenant waits", name, r.path)
+			}
+			r.header = bearer(busy)
+			go func() { answered <- a.send(r).StatusCode }()
+		}
+		eventually(t, "requests that wait for "+name, func() bool { return test.of.underWay() == held+len(test.waits) })
+		for _, r := range test.free {
+			r.header = bearer(busy)
+			a.must(200, nil, r)
+		}
+		s := &Server{limits: a.server.limits} // where a request may take no time
+		if _, err := (&Request{Request: httptest.NewRequest("GET", "/", nil), server: s, tenant: "busy"}).await(t.Context(), test.of, name); err == nil || toProblem(err).Code != CodeTooManyStreams {
+			t.Errorf("%s: one too many gets %v", name, err)
+		}
+		leave()
+		for range test.waits {
+			if status := <-answered; status != 200 {
+				t.Errorf("%s: one that waited gets %d", name, status)
+			}
+		}
+	}
+}
+
+// TestStreamsOfAKeyAreLimited opens as many streams of replies as a key may have.
+// One more is refused and changes nothing; another key's isn't; and one that
+// ends makes room.
+func TestStreamsOfAKeyAreLimited(t *testing.T) {
+	t.Parallel()
+	m := paced{make(chan string)}
+	a := newAPI(t, withModels(nil, m), func(c *Config) { c.MaxStreams = 2 })
+	plant(t, a.store.ForTenant("own"), "c")
+	_, one := a.newKey("own")
+	_, another := a.newKey("own")
+	of := func(key string, r request) request {
+		r.header = bearer(key)
+		return r
+	}
+	events := request{method: "GET", path: fill(conversationPathOf + "/replies/{{x}}/events")}
+	open := []*listener{a.listen(t.Context(), of(one, ask(replyPathOf, `{"id":"{{x}}"}`))), a.listen(t.Context(), of(one, events))}
+	before := a.state()
+	for _, r := range []request{events, ask(replyPathOf, `{"message":{"role":"user","content":"x"}}`), ask(replyPathOf, `{"stream":false}`)} {
+		if p := a.refused(429, CodeTooManyStreams, of(one, r)); !strings.Contains(p.Detail, "2 streams") {
+			t.Error(p.Detail)
+		}
+	}
+	if a.state() != before {
+		t.Error("a refused request changed something")
+	}
+	open = append(open, a.listen(t.Context(), of(another, events)))
+	open[1].res.Body.Close()
+	eventually(t, "room for one more", func() bool {
+		return a.send(of(one, request{method: http.MethodHead, path: events.path})).StatusCode == 200
+	})
+	open[1] = a.listen(t.Context(), of(one, events))
+	close(m.pieces)
+	for _, l := range open {
+		l.toEnd()
+	}
+	eventually(t, "no stream that counts", func() bool { return a.server.limits.replies.underWay() == 0 })
 }

@@ -314,12 +314,7 @@ func (l *listener) conversation() uuid.UUID {
 // eventually waits for what happens in the background.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
-	within(t, 30*time.Second, what, is)
-}
-
-func within(t testing.TB, timeout time.Duration, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(timeout); !is(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -1,14 +1,17 @@
 package server
 
 import (
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"time"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -65,6 +68,24 @@ func (a *testAPI) nextOf(path string) string {
 	return page.Next
 }
 
+// pages reads a list page by page. After the first one it calls then.
+func (a *testAPI) pages(path string, then func()) (pages [][]json.RawMessage) {
+	a.t.Helper()
+	for cursor := ""; ; {
+		var page struct {
+			Data []json.RawMessage
+			Next string `json:"next_cursor"`
+		}
+		a.must(200, &page, request{method: "GET", path: path + cursor})
+		if pages = append(pages, page.Data); page.Next == "" {
+			return pages
+		}
+		if cursor = "&cursor=" + page.Next; len(pages) == 1 && then != nil {
+			then()
+		}
+	}
+}
+
 // TestCursorsBelongToTheirList gives every list's cursor to every other list, and to
 // the same list of another conversation, parent, query and tenant.
 func TestCursorsBelongToTheirList(t *testing.T) {
@@ -101,61 +122,37 @@ func TestCursorsBelongToTheirList(t *testing.T) {
 	}
 }
 
-// TestTranscriptCursorCostsNoQuery refuses another branch's cursor without a
-// database.
-func TestTranscriptCursorCostsNoQuery(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plant(t, a.store, "c")
-	transcript := func(head string) string {
-		return fill(conversationPathOf + "/branches/" + head + "/transcript?limit=1")
-	}
-	s, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: prometheus.NewRegistry()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	res := httptest.NewRecorder()
-	s.ServeHTTP(res, httptest.NewRequest("GET", "http://localhost"+transcript("{{c.result}}")+"&cursor="+a.nextOf(transcript("{{c.thanks}}")), nil))
-	if res.Code != 400 || !strings.Contains(res.Body.String(), "invalid_cursor") {
-		t.Errorf("%d: %s", res.Code, res.Body)
-	}
-}
-
 // TestTranscriptOfActiveStaysOnItsBranch pages the active branch back while the
 // active head moves: down by an append, to another branch, away by a prune.
 func TestTranscriptOfActiveStaysOnItsBranch(t *testing.T) {
 	t.Parallel()
+	a := newAPI(t)
 	for name, move := range map[string]request{
 		"an append":      {method: "POST", path: appendPath, body: `{"parent_id":"{{c.thanks}}","role":"user","content":"More"}`},
 		"another branch": {method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.result}}"}`},
 		"a prune":        {method: "DELETE", path: conversationPathOf + "/messages/{{c.thanks}}"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			a := newAPI(t)
-			plant(t, a.store, "c")
+			a := a.with(t)
+			plant(t, a.store, name)
+			fill := func(s string) string { return fill(strings.ReplaceAll(s, "{{c", "{{"+name)) }
 			path := fill(conversationPathOf + "/branches/active/transcript?limit=1")
 			var got []string
-			for cursor := ""; ; {
-				var page struct {
-					Data []struct{ ID string }
-					Next string `json:"next_cursor"`
+			for _, page := range a.pages(path, func() {
+				body, _ := move.body.(string)
+				if res := a.send(request{method: move.method, path: fill(move.path), body: fill(body)}); res.StatusCode >= 300 {
+					t.Fatalf("%d: %s", res.StatusCode, res.body)
 				}
-				a.must(200, &page, request{method: "GET", path: path + cursor})
-				got = append(got, page.Data[0].ID)
-				if page.Next == "" {
-					break
+			}) {
+				var m struct{ ID string }
+				if err := json.Unmarshal(page[0], &m); err != nil {
+					t.Fatal(err)
 				}
-				if cursor = "&cursor=" + page.Next; len(got) == 1 {
-					body, _ := move.body.(string)
-					if res := a.send(request{method: move.method, path: fill(move.path), body: fill(body)}); res.StatusCode >= 300 {
-						t.Fatalf("%d: %s", res.StatusCode, res.body)
-					}
-				}
+				got = append(got, m.ID)
 			}
 			var want []string
-			for _, name := range []string{"thanks", "answer", "question", "system"} {
-				want = append(want, named("c."+name).String())
+			for _, m := range []string{"thanks", "answer", "question", "system"} {
+				want = append(want, named(name+"."+m).String())
 			}
 			if !slices.Equal(got, want) {
 				t.Errorf("read %s, want %s", got, want)
@@ -188,20 +185,39 @@ func TestListsReachTheFirstAndTheLastYear(t *testing.T) {
 		a.must(200, nil, request{method: "GET", path: "/v1/conversations/" + named(at).String() + "/tree"})
 	}
 	for path, want := range lists {
-		rows, cursor := 0, ""
-		for {
-			var page struct {
-				Data []json.RawMessage
-				Next string `json:"next_cursor"`
-			}
-			a.must(200, &page, request{method: "GET", path: path + "limit=1" + cursor})
-			rows += len(page.Data)
-			if cursor = "&cursor=" + page.Next; page.Next == "" {
-				break
-			}
+		if rows := slices.Concat(a.pages(path+"limit=1", nil)...); len(rows) != want {
+			t.Errorf("%s: %d rows, want %d", path, len(rows), want)
 		}
-		if rows != want {
-			t.Errorf("%s: %d rows, want %d", path, rows, want)
+	}
+}
+
+// TestCraftedCursors gives every list cursors with another place in them, up to the
+// first and the last moments that there are. One that is taken gives a page.
+func TestCraftedCursors(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	keys := []int64{math.MinInt64, math.MaxInt64, 0, -1, 1 << 31, 1 << 53}
+	for _, at := range []time.Time{
+		time.Date(-4713, 11, 24, 0, 0, 0, 0, time.UTC), {}, time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC), time.Date(294276, 12, 31, 23, 59, 59, 999999000, time.UTC),
+	} {
+		keys = append(keys, at.UnixMicro()-1, at.UnixMicro(), at.UnixMicro()+1)
+	}
+	for _, l := range cursorLists(t, a) {
+		own, err := base64.RawURLEncoding.DecodeString(l.cursor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cursors := []string{"AAAA AAAA", "\xff", strings.Repeat(l.cursor, 1000)}
+		for _, key := range keys {
+			crafted := append(binary.BigEndian.AppendUint64(slices.Clone(own[:8]), uint64(key)), own[16:]...)
+			cursors = append(cursors, base64.RawURLEncoding.EncodeToString(crafted))
+		}
+		for _, cursor := range cursors {
+			res := httptest.NewRecorder()
+			a.server.ServeHTTP(res, httptest.NewRequest("GET", "http://localhost"+l.path+"&cursor="+url.QueryEscape(cursor), nil))
+			if body := res.Body.String(); res.Code == 200 && !strings.HasPrefix(body, `{"data":[`) || res.Code != 200 && (res.Code != 400 || !strings.Contains(body, "cursor") && !strings.Contains(body, "invalid_utf8")) {
+				t.Errorf("%s, %q: %d: %s", l.path, cursor, res.Code, body)
+			}
 		}
 	}
 }

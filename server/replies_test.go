@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -39,25 +38,13 @@ func TestReplyFaults(t *testing.T) {
 	}{
 		"answers":             {llmtest.Answer(text), "reply.completed", 201, "", text},
 		"says nothing":        {llmtest.Empty(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"is cut off":          {llmtest.Truncated(text), "reply.completed", 201, "", text},
 		"is unauthorized":     {llmtest.Fail(401), "reply.failed", 502, CodeModelNotAuthorized, ""},
 		"refuses the request": {llmtest.Fail(400), "reply.failed", 502, CodeModelRefused, ""},
 		"is overrun":          {llmtest.Fail(429), "reply.failed", 503, CodeModelRateLimited, ""},
-		"is broken":           {llmtest.Fail(500), "reply.failed", 502, CodeModelUnavailable, ""},
 		"has no room":         {llmtest.TooLong(), "reply.failed", 502, CodePromptTooLong, ""},
 		"fails midway":        {llmtest.FailMidway(text), "reply.failed", 502, CodeModelUnavailable, half},
-		"hangs":               {llmtest.Hang(), "reply.failed", 504, CodeModelTimeout, ""},
 		"hangs midway":        {llmtest.HangMidway(text), "reply.failed", 504, CodeModelTimeout, half},
-		"cuts the connection": {llmtest.CutConnection(), "reply.failed", 502, CodeModelUnavailable, ""},
-		"cuts it midway":      {llmtest.CutMidway(text), "reply.failed", 502, CodeModelUnavailable, half},
-		"ends midway":         {llmtest.EndMidway(text), "reply.failed", 502, CodeModelUnavailable, half},
-		"sends no body":       {llmtest.NoBody(), "reply.failed", 502, CodeModelUnavailable, ""},
-		"sends no choices":    {llmtest.NoChoices(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"sends broken JSON":   {llmtest.InvalidJSON(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"sends a web page":    {llmtest.WrongContentType(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"hangs at the end":    {llmtest.HangAtEnd(text), "reply.completed", 201, "", text},
 		"declines":            {llmtest.Refuse(text), "reply.completed", 201, "", ""},
-		"is silent for ever":  {llmtest.EndlessSilence(), "reply.failed", 502, CodeAnswerTooLong, ""},
 		"never ends":          {llmtest.Endless(), "reply.failed", 502, CodeAnswerTooLong, "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,17 +85,6 @@ func TestReplyFaults(t *testing.T) {
 			if res.StatusCode == 503 && res.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
-			// The stored answers are siblings, read again by their ids.
-			if test.stored != "" {
-				var list struct{ Data []struct{ ID string } }
-				a.must(200, &list, request{method: "GET", path: fill(conversationPathOf + "/messages/{{c.thanks}}/children")})
-				if len(list.Data) != 2 {
-					t.Errorf("%d answers", len(list.Data))
-				}
-			}
-			if strings.Contains(a.log.String(), "same roots") || strings.Contains(a.log.String(), "hazel") {
-				t.Errorf("the log has text: %s", a.log)
-			}
 		})
 	}
 }
@@ -119,7 +95,7 @@ func TestResume(t *testing.T) {
 	t.Parallel()
 	odd := "a\nb\rc\r\nd\u2028e\u2029f\u0085g\x00h\"\\<&>é🌳 data: x\n\nid: 7\n\n"
 	var pieces []string
-	for i := range 400 {
+	for i := range 200 {
 		pieces = append(pieces, fmt.Sprint(i, " "), odd[:1+i%7])
 	}
 	pieces = append(pieces, odd)
@@ -127,7 +103,7 @@ func TestResume(t *testing.T) {
 	server := llmtest.NewServer(t)
 	server.Otherwise(llmtest.Slow(100*time.Microsecond, llmtest.Chunks(pieces...)))
 	a := newAPI(t, withModels(nil, model(t, server)))
-	for round := range 12 {
+	for round := range 4 {
 		t.Run(fmt.Sprint(round), func(t *testing.T) {
 			t.Parallel()
 			a := a.with(t)
@@ -142,7 +118,7 @@ func TestResume(t *testing.T) {
 				ctx, cut := context.WithCancel(t.Context())
 				l := a.listen(ctx, r)
 				l.last = last
-				left := random.IntN(8000)
+				left := random.IntN(4000)
 				l.body.Reset(io.LimitReader(l.res.Body, int64(left)))
 				for l.end == nil {
 					before := l.last
@@ -174,31 +150,12 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestStopReply stops an answer amid its stream.
+// TestStopReply stops an answer before anything of it came, of a request that waits
+// for the whole.
 func TestStopReply(t *testing.T) {
 	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m))
+	a := newAPI(t, withModels(nil, paced{make(chan string)}))
 	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, ""))
-	m.pieces <- "A wood "
-	l.until(7)
-	path := strings.TrimSuffix(l.res.Header.Get("Location"), "/events")
-	for range 2 { // the second finds it ended
-		var stopped struct {
-			Status  string
-			Message struct{ Content string }
-		}
-		a.must(200, &stopped, request{method: "DELETE", path: path})
-		if stopped.Status != "stopped" || stopped.Message.Content != "A wood " {
-			t.Errorf("%+v", stopped)
-		}
-	}
-	if end := l.toEnd(); end.name != "reply.stopped" || l.stored().Metadata.Reply.Status != "stopped" {
-		t.Errorf("%+v", end)
-	}
-
-	// Before anything came, of a request that waits for the whole.
 	answered := make(chan response)
 	go func() { answered <- a.send(ask(replyPathOf, `{"id":"{{blank}}","stream":false}`)) }()
 	blank := request{method: "DELETE", path: fill(conversationPathOf + "/replies/{{blank}}")}
@@ -208,66 +165,6 @@ func TestStopReply(t *testing.T) {
 	}
 	if res := <-answered; res.StatusCode != 409 || a.problem(res).Code != CodeReplyStopped {
 		t.Errorf("%d: %s", res.StatusCode, res.body)
-	}
-}
-
-// TestReplyIdempotency sends a request again while its reply runs and after.
-func TestReplyIdempotency(t *testing.T) {
-	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m))
-	plant(t, a.store, "c")
-	r := ask(conversationPathOf+"/branches/active/replies", `{"message":{`+userMessage+`}}`)
-	r.header = map[string]string{"Idempotency-Key": "once"}
-	first := a.listen(t.Context(), r)
-	m.pieces <- "Higher "
-	first.until(7)
-	second := a.listen(t.Context(), r)
-	second.until(7)
-	m.pieces <- "up."
-	close(m.pieces)
-	if x, y := first.toEnd(), second.toEnd(); x != y || first.text != "Higher up." || second.text != first.text {
-		t.Errorf("%+v\n%+v", x, y)
-	}
-	third := a.listen(t.Context(), r)
-	if end := third.toEnd(); end != *first.end || third.text != first.text {
-		t.Errorf("%+v", end)
-	}
-	r.body = fill(`{"stream":false,"message":{` + userMessage + `}}`)
-	res := a.must(200, nil, r)
-	if !strings.Contains(first.end.data, string(res.body)) {
-		t.Errorf("%s", res.body)
-	}
-	r.body = fill(`{"message":{"role":"user","content":"Something else"}}`)
-	a.refused(409, CodeIDConflict, r)
-}
-
-// TestToolRound has a model call a tool, whose result the client sends with the
-// next request.
-func TestToolRound(t *testing.T) {
-	t.Parallel()
-	server := llmtest.NewServer(t,
-		llmtest.CallTools(llmtest.ToolCall{ID: "x", Name: "look_up", Arguments: `{"word":"ash"}`}, llmtest.ToolCall{ID: "y", Name: "look_up", Arguments: `{}`}),
-		llmtest.Answer("A tree."))
-	a := newAPI(t, withModels(nil, model(t, server)))
-	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{calls}}","tools":[{"type":"function","function":{"name":"look_up"}}],"tool_choice":"required"}`))
-	if end := l.toEnd(); !strings.Contains(end.data, `"finish_reason":"tool_calls"`) || !strings.Contains(end.data, `"arguments":"{\"word\":\"ash\"}"`) {
-		t.Errorf("%+v", end)
-	}
-	path := conversationPathOf + "/branches/{{calls}}/replies"
-	p := a.refused(400, CodeOpenToolCalls, ask(path, `{"message":{"role":"tool","tool_call_id":"x","content":"a tree"}}`))
-	if !strings.Contains(p.Detail, `"y"`) {
-		t.Error(p.Detail)
-	}
-	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(`{"id":"{{x}}","parent_id":"{{calls}}","role":"tool","tool_call_id":"x","content":"a tree"}`)})
-	a.refused(400, CodeOpenToolCalls, ask(conversationPathOf+"/branches/{{x}}/replies", ``))
-	l = a.listen(t.Context(), ask(conversationPathOf+"/branches/{{x}}/replies", `{"message":{"role":"tool","tool_call_id":"y","content":""}}`))
-	if l.toEnd(); l.text != "A tree." {
-		t.Errorf("%q", l.text)
-	}
-	if body := string(server.Requests()[0].Body); !strings.Contains(body, `"tool_choice":"required"`) || !strings.Contains(body, `"tools":[{"type":"function"`) {
-		t.Error(body)
 	}
 }
 
@@ -312,45 +209,101 @@ func TestReplyThatPanics(t *testing.T) {
 	})
 }
 
-// TestHeadOfEvents doesn't wait for a reply.
-func TestHeadOfEvents(t *testing.T) {
+// TestResultsTogether sends the results of two calls in one request, with
+// instructions. The same again gives the same answer and stores nothing.
+func TestResultsTogether(t *testing.T) {
 	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m))
+	server := llmtest.NewServer(t,
+		llmtest.CallTools(llmtest.ToolCall{ID: "x", Name: "look_up", Arguments: `{}`}, llmtest.ToolCall{ID: "y", Name: "look_up", Arguments: `{}`}),
+		llmtest.Answer("A tree."))
+	a := newAPI(t, withModels(nil, model(t, server)))
 	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, ""))
-	res := a.must(200, nil, request{method: http.MethodHead, path: l.res.Header.Get("Location")})
-	if res.Header.Get("Content-Type") != "text/event-stream" {
-		t.Errorf("%v", res.Header)
+	a.listen(t.Context(), ask(replyPathOf, `{"id":"{{calls}}","tools":[{"type":"function","function":{"name":"look_up"}}],"tool_choice":"required"}`)).toEnd()
+	if body := string(server.Requests()[0].Body); !strings.Contains(body, `"tool_choice":"required"`) || !strings.Contains(body, `"tools":[{"type":"function"`) {
+		t.Error(body)
 	}
-	close(m.pieces)
-	l.toEnd()
+	path := conversationPathOf + "/branches/{{calls}}/replies"
+	one := `{"role":"tool","tool_call_id":"x","content":"ash"}`
+	p := a.refused(400, CodeOpenToolCalls, ask(path, `{"messages":[`+one+`]}`))
+	if !strings.Contains(p.Detail, `"y"`) {
+		t.Error(p.Detail)
+	}
+	r := ask(path, `{"stream":false,"instructions":"Speak as <wulfenite> & co.","messages":[`+one+`,{"role":"tool","tool_call_id":"y","content":"oak"}]}`)
+	r.header = map[string]string{"Idempotency-Key": "results"}
+	first := a.must(201, nil, r)
+	before := a.state()
+	if again := a.must(200, nil, r); string(again.body) != string(first.body) || a.state() != before {
+		t.Errorf("%s, then %s", first.body, again.body)
+	}
+	prompt := string(server.Requests()[1].Body)
+	if !strings.Contains(prompt, `"messages":[{"content":"Speak as \u003cwulfenite\u003e \u0026 co.","role":"system"},{`) {
+		t.Error(prompt)
+	}
+	if ash, oak := strings.Index(prompt, `"content":"ash"`), strings.Index(prompt, `"content":"oak"`); ash < 0 || oak < ash {
+		t.Error(prompt)
+	}
+	if stored := string(a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/active/transcript")}).body); strings.Contains(stored, "wulfenite") || !strings.Contains(stored, `"content":"oak"`) {
+		t.Error(stored)
+	}
+	r.body = fill(`{"messages":[` + one + `,{"role":"tool","tool_call_id":"y","content":"elm"}]}`)
+	if p := a.refused(409, CodeIDConflict, r); p.Field == nil || *p.Field != idempotencyKey {
+		t.Errorf("%+v", p)
+	}
 }
 
-// FuzzReplyRequest gives a request any bytes. What isn't taken must be a
-// problem of the client's.
-func FuzzReplyRequest(f *testing.F) {
-	for _, s := range replyWrites {
-		f.Add([]byte(fill(s.body)))
-	}
-	for _, b := range badReplies {
-		f.Add([]byte(fill(b.body)))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var body newReply
-		err := tryBind(&body, data)
-		if err == nil {
-			r := requestFor(nil)
-			r.route = newRoute(new(Surface), Route{Pattern: "/{conversation_id}/{head_id}", Header: idempotencyKey})
-			r.values = [maxIDs]string{named("c").String(), "active"}
-			_, _, err = r.newReply(&body)
-		}
+// TestRecallWithinAReply holds that the events of a reply tell of each message
+// that stands between the head and the answer, that a reader who comes back reads
+// on, and that the context of the route is what the model read.
+func TestRecallWithinAReply(t *testing.T) {
+	t.Parallel()
+	search := llmtest.ToolCall{ID: "r", Name: "recall", Arguments: `{"query":"why is a coppice cut?"}`}
+	upstream := llmtest.NewServer(t, llmtest.SayAndCall("Let me look.", search), llmtest.Answer("So that it grows again."))
+	a := newAPI(t, withModels(nil, model(t, upstream)))
+	plant(t, a.store, "c")
+	l := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{first}}","recall":true}`))
+	var told []string // roles
+	for l.end == nil {
+		e, err := l.next()
 		if err != nil {
-			if p := toProblem(err); p.Status >= 500 || !p.Code.Valid() {
-				t.Fatalf("%s: %v", p.Code, err)
-			}
-		} else if !json.Valid(data) {
-			t.Fatalf("%q was taken", data)
+			t.Fatal(err)
 		}
-	})
+		if e.name == "reply.message" {
+			var data struct {
+				Message struct{ Role string }
+			}
+			if err := json.Unmarshal([]byte(e.data), &data); err != nil {
+				t.Fatal(err)
+			}
+			told = append(told, data.Message.Role)
+		}
+	}
+	if fmt.Sprint(told) != "[assistant tool]" || l.text != "Let me look.\n\nSo that it grows again." || l.stored().Content != l.text {
+		t.Errorf("told of %v, and %q", told, l.text)
+	}
+	if !strings.Contains(l.end.data, `"recalled":2`) || !strings.Contains(l.end.data, fill(`"head_id":"{{c.thanks}}"`)) || !strings.Contains(l.end.data, `"usage":{"prompt_tokens":14`) {
+		t.Errorf("the end is %s", l.end.data)
+	}
+	// What the model read first is the context that the route gives for recall.
+	first := upstream.Requests()[0]
+	read := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{c.thanks}}/context?recall=true")}).body
+	if messages := fmt.Sprintf("%s", first.Messages); !strings.Contains(string(read), strings.ReplaceAll(strings.Trim(messages, "[]"), "} {", "},{")) || !strings.Contains(messages, "function recall") {
+		t.Errorf("the model read %s, the context is %s", messages, read)
+	}
+	if plain := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{c.thanks}}/context")}).body; strings.Contains(string(plain), "function recall") {
+		t.Errorf("the context is %s", plain)
+	}
+	if found := string(upstream.Requests()[1].Body); !strings.Contains(found, "why \\u003ccut\\u003e it") && !strings.Contains(found, "why <cut> it") || strings.Contains(found, "No idea") || strings.Contains(found, "hazel, ash, oak") {
+		t.Errorf("the model read %s", found)
+	}
+	// From the second message on.
+	again := a.listen(t.Context(), request{method: "GET", path: fill(conversationPathOf + "/replies/{{first}}/events"), header: map[string]string{"Last-Event-ID": "1"}})
+	again.last = 1
+	if end := again.toEnd(); end.data != l.end.data || again.text != l.text {
+		t.Errorf("again %q and %s", again.text, end.data)
+	}
+	// The same id once more makes nothing new.
+	a.must(200, nil, ask(replyPathOf, `{"id":"{{first}}","recall":true,"stream":false}`))
+	if n := len(upstream.Requests()); n != 2 {
+		t.Errorf("the model was asked %d times", n)
+	}
 }

@@ -106,7 +106,7 @@ var reads = []scenario{
 		want: []string{"# Coppicing\n", "hazel, ash, oak", "Content-Type: text/markdown"}, wantNot: []string{"Thank you"}},
 	{name: "export the active branch", method: "GET", path: conversationPathOf + "/export?format=markdown", status: 200, want: []string{"Thank you, hazel"}, wantNot: []string{"hazel, ash, oak"}},
 
-	{name: "health", method: "GET", path: "/healthz", status: 200, want: []string{`{"status":"ok","version":"test"}`}},
+	{name: "health", method: "GET", path: "/healthz", status: 200, want: []string{`{"status":"ok","version":"test"}` + "\n"}},
 	{name: "readiness", method: "GET", path: "/readyz", status: 200, want: []string{`"status":"ok"`}},
 	{name: "metrics", method: "GET", path: "/metrics", status: 200, want: []string{"coppice_http_requests_total{", "coppice_http_requests_in_flight 1", "coppice_appends_total{"}},
 	{name: "description", method: "GET", path: "/openapi.yaml", status: 200, want: []string{"openapi: 3.1.0", "Content-Type: application/yaml"}},
@@ -123,7 +123,7 @@ var writes = []scenario{
 	{name: "create with an empty object", method: "POST", path: "/v1/conversations", body: ` { } `, status: 201},
 	{name: "create with an id", method: "POST", path: "/v1/conversations", body: `{"id":"{{new}}"}`, status: 201, want: []string{`"id":"{{new}}"`, "Location: /v1/conversations/{{new}}"}},
 	{name: "create what is there", method: "POST", path: "/v1/conversations", body: `{"id":"{{c}}","title":"Coppicing"}`, status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
-	{name: "rename", method: "PATCH", path: conversationPathOf, body: `{"title":"Wälder 🌳"}`, status: 200, want: []string{`"title":"Wälder 🌳"`, `"head_id":"{{c.thanks}}"`}},
+	{name: "rename", method: "PATCH", path: conversationPathOf, body: `{"title":"Wälder 🌳 \ufffd"}`, status: 200, want: []string{"\"title\":\"Wälder 🌳 \ufffd\"", `"head_id":"{{c.thanks}}"`}},
 	{name: "switch", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.result}}"}`, status: 200, want: []string{`"head_id":"{{c.result}}"`, `"title":"Coppicing"`}},
 	{name: "change nothing of what is there", method: "PATCH", path: conversationPathOf, body: `{}`, status: 200, want: []string{`"title":"Coppicing"`}},
 	{name: "replace metadata and settings", method: "PATCH", path: conversationPathOf, body: `{"metadata":{"x":1},"settings":{"keep_ratio":0.1}}`, status: 200, want: []string{`"metadata":{"x":1}`, `"settings":{"keep_ratio":0.1}`}},
@@ -176,7 +176,7 @@ var writes = []scenario{
 		want: []string{`"format":"messages"`, `"conversations":1`, `"messages":2`, `"added":2`, `"notes":[]`}},
 	{name: "import in a dry run", method: "POST", path: "/v1/imports?dry_run=true&format=messages", status: 200, header: map[string]string{"Content-Type": "application/json"},
 		body: `[{"role":"user","content":"Hello"}]`, want: []string{`"messages":1`, `"added":0`}},
-	{name: "fork with a title", method: "POST", path: conversationPathOf + "/messages/{{c.question}}/fork", body: `{"id":"{{f}}","title":"Elsewhere","metadata":{}}`, status: 201, want: []string{`"id":"{{f}}","title":"Elsewhere","metadata":{}`}},
+	{name: "fork with a title", method: "POST", path: conversationPathOf + "/messages/{{c.question}}/fork", body: `{"id":"{{f}}","title":"Elsewhere","metadata":{},"settings":{"compaction":"off"}}`, status: 201, want: []string{`"id":"{{f}}","title":"Elsewhere","metadata":{}`, `"settings":{"compaction":"off"}`}},
 }
 
 // TestRoutes drives every operation of openapi.yaml.
@@ -301,9 +301,8 @@ func TestPages(t *testing.T) {
 	for range 2 {
 		a.must(201, nil, request{method: "POST", path: fill("/v1/conversations/{{d}}/messages"), body: `{"parent_id":null,"role":"user","content":"Once more"}`})
 	}
-	type list struct {
-		Data []json.RawMessage `json:"data"`
-		Next *string           `json:"next_cursor"`
+	for range 3 {
+		a.must(200, nil, request{method: "POST", path: fill(compactPath)})
 	}
 	for path, want := range map[string]int{
 		"/v1/conversations?": 2,
@@ -313,30 +312,20 @@ func TestPages(t *testing.T) {
 		fill(conversationPathOf + "/branches/active/transcript?"):       4,
 		fill(conversationPathOf + "/branches/{{c.result}}/transcript?"): 5,
 		"/v1/search?query=hazel&":                                       4,
+		fill(conversationPathOf + "/compactions?"):                      3,
 		fill("/v1/search?query=hazel&conversation_id={{c}}&"):           2,
 	} {
-		var whole list
-		a.must(200, &whole, request{method: "GET", path: path + "limit=1000"})
-		if len(whole.Data) != want || whole.Next != nil {
-			t.Errorf("%s: %d rows, next %v, want %d and none", path, len(whole.Data), whole.Next, want)
+		whole := a.pages(path+"limit=1000", nil)
+		if len(whole) != 1 || len(whole[0]) != want {
+			t.Errorf("%s: %s, want %d rows on one page", path, whole, want)
 		}
-		var got []json.RawMessage
-		cursor := ""
-		for {
-			var p list
-			a.must(200, &p, request{method: "GET", path: path + "limit=1" + cursor})
-			if strings.Contains(path, "transcript") {
-				got = append(p.Data, got...)
-			} else {
-				got = append(got, p.Data...)
-			}
-			if p.Next == nil {
-				break
-			}
-			cursor = "&cursor=" + *p.Next
+		pages := a.pages(path+"limit=1", nil)
+		if strings.Contains(path, "transcript") { // which goes back
+			slices.Reverse(pages)
 		}
-		if fmt.Sprintf("%s", got) != fmt.Sprintf("%s", whole.Data) {
-			t.Errorf("%s: page by page\n%s\nin one\n%s", path, got, whole.Data)
+		got := slices.Concat(pages...)
+		if fmt.Sprintf("%s", got) != fmt.Sprintf("%s", whole[0]) {
+			t.Errorf("%s: page by page\n%s\nin one\n%s", path, got, whole[0])
 		}
 	}
 }

@@ -5,15 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"iter"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -51,7 +48,8 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	pool, cut := cuttable(t, dbtest.New(t))
 	a := newAPIOn(t, pool)
 	id := uuid.New()
-	line(t, a.store, id, 15_000)
+	line(t, a.store, id, 4000)
+	a.narrow()
 	read := func(a *testAPI) *http.Response {
 		res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "GET", path: "/v1/conversations/" + id.String() + "/tree?preview=200"}))
 		if err != nil {
@@ -64,13 +62,8 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	}
 	// logged waits for the line of the n-th request.
 	logged := func(t *testing.T, n int) map[string]any {
-		for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-			if lines := a.lines(); len(lines) >= n {
-				return lines[n-1]
-			}
-		}
-		t.Fatal("the tree didn't end")
-		return nil
+		eventually(t, "the tree to end", func() bool { return len(a.lines()) >= n })
+		return a.lines()[n-1]
 	}
 
 	t.Run("with its reader", func(t *testing.T) {
@@ -79,11 +72,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 		if l := logged(t, 1); l["cut"] != true || l["level"] != "INFO" || l["code"] != "request_canceled" {
 			t.Errorf("the log says %v", l)
 		}
-		for deadline := time.Now().Add(30 * time.Second); a.pool.Stat().AcquiredConns() > 0; time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("its connection is still in use")
-			}
-		}
+		eventually(t, "its connection to be free", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	})
 
 	// The answer must not end like a whole one.
@@ -135,42 +124,6 @@ func cuttable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, cut func()) {
 		}
 	}
 }
-
-// TestTreeTakesNoMemory writes trees of two sizes and compares what that
-// allocates and holds.
-func TestTreeTakesNoMemory(t *testing.T) {
-	nodes := func(n int) iter.Seq2[tree.Node, error] {
-		return func(yield func(tree.Node, error) bool) {
-			node := tree.Node{ID: uuid.New(), ParentID: uuid.New(), Kind: tree.KindMessage, Role: tree.RoleUser, CreatedAt: time.Now()}
-			for range n {
-				if !yield(node, nil) {
-					return
-				}
-			}
-		}
-	}
-	held := func(n int) uint64 {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		w := discardResponse{}
-		if err := (treeAnswer{conversation: tree.Conversation{ID: uuid.New()}, nodes: nodes(n)}).Write(w); err != nil {
-			t.Fatal(err)
-		}
-		runtime.ReadMemStats(&after)
-		return after.HeapSys - min(before.HeapSys, after.HeapSys)
-	}
-	held(1000)
-	if grown := held(200_000); grown > 16<<20 {
-		t.Errorf("a tree of 200,000 nodes made the heap grow by %d bytes", grown)
-	}
-}
-
-type discardResponse struct{}
-
-func (discardResponse) Header() http.Header         { return http.Header{} }
-func (discardResponse) Write(p []byte) (int, error) { return len(p), nil }
-func (discardResponse) WriteHeader(int)             {}
 
 func TestTreeThatFailsAtOnceIsAProblem(t *testing.T) {
 	t.Parallel()

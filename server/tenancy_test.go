@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/google/uuid"
 )
 
 // TestTenantsDontSeeEachOther visits every operation with what is one's own,
@@ -95,31 +93,6 @@ func (a *testAPI) sameTaken(status int, one, other request, oneID, otherID strin
 	}
 	if string(x.body) != string(y.body) || fmt.Sprint(x.Header) != fmt.Sprint(y.Header) {
 		a.t.Errorf("%s %s: another's id answers\n%s\n%v\nand one that can't be had either\n%s\n%v", one.method, one.path, x.body, x.Header, y.body, y.Header)
-	}
-}
-
-// TestDerivedIDsCantBeTaken has a tenant that knows another's name and
-// Idempotency-Key, and makes all that derives from them in advance. None of it is
-// in the other's way.
-func TestDerivedIDsCantBeTaken(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	_, thief := a.newKey("thief")
-	_, own := a.newKey("own")
-	create := func(secret, key, body string) string {
-		header := bearer(secret)
-		if key != "" {
-			header["Idempotency-Key"] = key
-		}
-		return string(a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: body, header: header}).body)
-	}
-	// As the id was derived once: from what everybody may know.
-	name := strings.Join([]string{"own", "conversations", "guessed", "0"}, "\x00")
-	public := uuid.NewSHA1(uuid.MustParse("5c3d1f6a-9f4e-4b0e-8d53-0a6f9c1e7b42"), []byte(name))
-	create(thief, "", fmt.Sprintf(`{"id":%q}`, public))
-	taken := create(thief, "guessed", `{}`)
-	if made := create(own, "guessed", `{}`); idOf(t, []byte(made)) == idOf(t, []byte(taken)) {
-		t.Errorf("both got %s", made)
 	}
 }
 

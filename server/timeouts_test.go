@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,6 +49,18 @@ func pathOf(pattern string) string {
 // A stall is a way in which a client says that it sends a body and doesn't send
 // all of it. Then is sent letter by letter, again and again.
 type stall struct{ version, framing, then string }
+
+// dribble writes text letter by letter until the server hangs up.
+func dribble(conn net.Conn, text string) {
+	for {
+		for i := range len(text) {
+			if _, err := conn.Write([]byte{text[i]}); err != nil {
+				return
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
 
 var stalls = map[string]stall{
 	"no byte of it":     {"1.1", "Content-Length: 100\r\n\r\n", ""},
@@ -93,7 +108,7 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 	const good, limited, unknown = "good", "limited", "unknown"
 	ring := keyring{good: {ID: uuid.New(), TenantID: "own"}, limited: {ID: uuid.New(), TenantID: "own"}}
 	a := newAPI(t, func(c *Config) {
-		c.RequestTimeout, c.CompactionTimeout, c.Keys = 400*time.Millisecond, 400*time.Millisecond, ring
+		c.RequestTimeout, c.CompactionTimeout, c.Keys = 100*time.Millisecond, 100*time.Millisecond, ring
 		c.MaxImportBytes, c.FailureLimit = 20, -1
 		c.RateLimit, c.RateBurst = 1e-6, 1<<30
 	}, func(c *Config) { tree.WithLimits(tree.Limits{AttachmentBytes: 20})(c.Store) })
@@ -115,47 +130,89 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 		"with a form":           {authorized(good) + "Content-Type: multipart/form-data; boundary=x\r\n", ""},
 		"that may":              {authorized(good) + json, ""},
 	}
-	waiting := 0
-	var failed atomic.Bool
+	waiting, n := 0, 0
+	hows := slices.Sorted(maps.Keys(stalls))
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 64)
 	for at, r := range a.server.router.routes {
 		if r.May.has(Streams | Waits) {
 			waiting++
 		}
-		t.Run(at.method+" "+r.Pattern, func(t *testing.T) {
-			t.Parallel()
-			if failed.Load() {
-				t.Skip("another route has failed, and each takes long then")
+		path := pathOf(r.Pattern)
+		if r.May.has(Watches) {
+			path += "?follow=false" // else it never ends
+		}
+		n++ // so that each client stalls in every way, at different routes
+		for client, c := range clients {
+			n++
+			for _, how := range []string{hows[n%len(hows)], hows[(n+3)%len(hows)]} {
+				slots <- struct{}{}
+				all.Go(func() {
+					defer func() { <-slots }()
+					if t.Failed() {
+						return // each takes long then
+					}
+					answer := stalls[how].send(t, a, at.method, path, c.header)
+					if strings.HasPrefix(r.Pattern, "/v1/") && !(r.May.has(Keyless) && c.status != "403") && c.status != "" && !strings.HasPrefix(answer, "HTTP/"+stalls[how].version+" "+c.status) {
+						t.Errorf("%s %s, %s, %s: want %s, got %q", at.method, r.Pattern, client, how, c.status, answer)
+					}
+				})
 			}
-			var all sync.WaitGroup
-			defer func() {
-				if all.Wait(); t.Failed() {
-					failed.Store(true)
-				}
-			}()
-			for client, c := range clients {
-				for how, s := range stalls {
-					all.Go(func() {
-						path := pathOf(r.Pattern)
-						if r.May.has(Watches) {
-							path += "?follow=false" // else it never ends
-						}
-						answer := s.send(t, a, at.method, path, c.header)
-						if strings.HasPrefix(r.Pattern, "/v1/") && !(r.May.has(Keyless) && c.status != "403") && c.status != "" && !strings.HasPrefix(answer, "HTTP/"+s.version+" "+c.status) {
-							t.Errorf("%s, %s: want %s, got %q", client, how, c.status, answer)
-						}
-					})
-				}
-			}
-		})
+		}
 	}
+	all.Wait()
 	if waiting < 6 {
 		t.Errorf("only %d routes stream or wait: their names have changed", waiting)
 	}
-	t.Cleanup(func() { // a client may have its answer before the request's last line ran
-		eventually(t, "the end of imports, reads and connections to the database", func() bool {
-			return a.server.limits.imports.underWay()+a.server.limits.reads.underWay() == 0 && a.pool.Stat().AcquiredConns() == 0
-		})
+	// A client may have its answer before the request's last line ran.
+	eventually(t, "the end of imports, reads and connections to the database", func() bool {
+		return a.server.limits.imports.underWay()+a.server.limits.reads.underWay() == 0 && a.pool.Stat().AcquiredConns() == 0
 	})
+}
+
+// deadlines is an answer that keeps the deadlines of its connection.
+type deadlines struct {
+	http.ResponseWriter
+	read, write []time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error { d.read = append(d.read, t); return nil }
+
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = append(d.write, t); return nil }
+
+// TestEachPieceHasTheTimeout holds that a client of an upload or a stream may be slow:
+// each piece that it sends or gets moves the deadline of its connection. Elsewhere the
+// deadline is that of the whole.
+func TestEachPieceHasTheTimeout(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		may         May
+		read, write int // deadlines of 3 pieces and of an end
+	}{{Streams | Uploads, 6, 4}, {Streams, 2, 4}, {Waits, 2, 4}, {0, 2, 0}} {
+		s := &Server{cfg: Config{RequestTimeout: time.Hour}}
+		d := &deadlines{ResponseWriter: httptest.NewRecorder()}
+		r := requestFor(s)
+		r.Request = httptest.NewRequest("POST", "/", strings.NewReader("abc"))
+		r.route, r.answer.ResponseWriter = newRoute(new(Surface), Route{May: test.may}), d
+		r.boundBody(time.Hour)
+		s.moveDeadlines(r)
+		if _, err := io.ReadAll(iotest.OneByteReader(r.Body)); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := r.answer.ResponseWriter.Write([]byte("x")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(d.read) != test.read || len(d.write) != test.write || !d.read[len(d.read)-1].IsZero() {
+			t.Errorf("%b: deadlines to read %v, to write %v", test.may, d.read, d.write)
+		}
+		for _, at := range append(d.read[:len(d.read)-1], d.write[min(1, len(d.write)):]...) {
+			if left := time.Until(at); left < 30*time.Minute || left > time.Hour {
+				t.Errorf("%b: a deadline in %s", test.may, left)
+			}
+		}
+	}
 }
 
 // TestStalledBodySaysWhy has a client that may send a body fall silent.
@@ -167,11 +224,8 @@ func TestStalledBodySaysWhy(t *testing.T) {
 	before := a.state()
 	sound := `{"type":"conversation","version":1,"title":"a","metadata":{},"settings":{},"head_id":null}` + "\n"
 	for path, begun := range map[string]string{
-		appendPath:  `{"parent_id":null`,
-		replyPathOf: `{"model":"a"`,
-		conversationPathOf + "/branches/active/compactions": `{`,
+		appendPath:                   `{"parent_id":null`,
 		"/v1/attachments":            `half a text`,
-		"/v1/imports":                `[{"role":"user","content":"x"}`,
 		"/v1/imports?format=coppice": sound,
 	} {
 		s := stall{"1.1", "Content-Length: 5000\r\n\r\n" + begun, ""}
@@ -180,52 +234,17 @@ func TestStalledBodySaysWhy(t *testing.T) {
 			t.Errorf("%s: %q", path, answer)
 		}
 	}
+	conn := a.dial()
+	fmt.Fprintf(conn, "POST /v1/imports HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n%s", `[{"role":"user","content":"x"},`)
+	if err := conn.CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "The file ended before its time") && !strings.Contains(string(answer), "request_canceled") {
+		t.Errorf("a client that leaves: %q, %v", answer, err)
+	}
 	if a.state() != before {
 		t.Error("something was stored")
 	}
-}
-
-// TestSlowUploadGoesOn sends a file in pieces, over a longer time than a request
-// may take: each piece has as much. A busy machine may hold a piece up for longer,
-// so that an upload that is refused is tried again with a longer timeout.
-func TestSlowUploadGoesOn(t *testing.T) {
-	t.Parallel()
-	for timeout := 500 * time.Millisecond; ; timeout *= 2 {
-		err := uploadSlowly(t, timeout)
-		if err == nil {
-			return
-		}
-		if timeout > 4*time.Second {
-			t.Fatal(err)
-		}
-		t.Logf("with a timeout of %s: %v", timeout, err)
-	}
-}
-
-// uploadSlowly takes four times the timeout of a server.
-func uploadSlowly(t *testing.T, timeout time.Duration) error {
-	a := newAPI(t, func(c *Config) { c.RequestTimeout = timeout })
-	body, file := io.Pipe()
-	go func() {
-		for begin := time.Now(); time.Since(begin) < 4*timeout; time.Sleep(timeout / 50) {
-			if _, err := io.WriteString(file, " "); err != nil {
-				return
-			}
-		}
-		_, _ = io.WriteString(file, `[{"role":"user","content":"x"}]`)
-		file.Close()
-	}()
-	req := a.newRequest(request{method: "POST", path: "/v1/imports", header: octets})
-	req.Body, req.ContentLength = body, -1
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if answer, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || !strings.Contains(string(answer), `"added":1`) {
-		return fmt.Errorf("%d, %v: %s", res.StatusCode, err, answer)
-	}
-	return nil
 }
 
 // TestRefusalsKeepConnections refuses requests whose body came whole: their
@@ -292,4 +311,19 @@ func TestBodyIsAskedForOnlyWhereItIsRead(t *testing.T) {
 	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 201 {
 		t.Errorf("%v: %+v", err, res)
 	}
+}
+
+// dial opens a connection to the server that holds little on its way.
+func (a *testAPI) dial() *net.TCPConn {
+	a.t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { c.Close() })
+	conn := c.(*net.TCPConn)
+	if err := conn.SetReadBuffer(4 << 10); err != nil {
+		a.t.Fatal(err)
+	}
+	return conn
 }

@@ -132,7 +132,7 @@ func TestRequestsTakeTurns(t *testing.T) {
 			a.must(200, nil, r)
 		}
 		s := &Server{limits: a.server.limits} // where a request may take no time
-		if _, err := (&Request{Request: httptest.NewRequest("GET", "/", nil), server: s, tenant: "busy"}).await(t.Context(), test.of, name); err == nil || toProblem(err).Code != CodeTooManyStreams {
+		if _, err := (&Request{Request: httptest.NewRequest("GET", "/", nil), server: s, tenant: "busy"}).await(t.Context(), test.of, "busy", name); err == nil || toProblem(err).Code != CodeTooManyStreams {
 			t.Errorf("%s: one too many gets %v", name, err)
 		}
 		leave()

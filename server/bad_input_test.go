@@ -20,7 +20,7 @@ type badInput struct {
 	status       int
 	code         Code
 	field        string
-	detail       []string // parts that say how to mend it
+	detail       []string // parts that say how to fix it
 }
 
 func deep(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }

@@ -242,7 +242,7 @@ func corpus(t *testing.T, r specRoute) (all []mutant) {
 }
 
 // TestCorpus sends all of it. Nothing may break the server: no answer is a 5xx,
-// every refusal is a problem that says how to mend it, what is taken is what
+// every refusal is a problem that says how to fix it, what is taken is what
 // openapi.yaml allows, and nothing is left under way. It counts goroutines, so
 // it doesn't run beside other tests.
 func TestCorpus(t *testing.T) {

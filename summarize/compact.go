@@ -39,7 +39,7 @@ type result struct {
 	left  Room              // that the branch has now, where that is known
 	fits  bool              // the branch fits its window, after a step that was saved
 	more  bool              // the time was over before all was folded
-	final bool              // that the last step failed can't be mended by the same again
+	final bool              // that the last step failed can't be repaired by the same again
 	away  time.Duration     // the last step failed as no provider answered: when to ask again; else 0
 }
 

@@ -60,7 +60,7 @@ func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	if want := "older messages didn't fit and are not shown. Compact the conversation now."; !strings.Contains(c.Status, want) {
 		t.Errorf("status %q doesn't say that %s", c.Status, want)
 	}
-	// And a compaction mends it, however little there is to fold.
+	// And a compaction repairs it, however little there is to fold.
 	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Outcome != tree.OutcomeSaved {
 		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
 	}

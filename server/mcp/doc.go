@@ -10,5 +10,5 @@
 // A tool takes its arguments apart, calls the store or a service, and returns
 // values that the SDK checks against the tool's schema. What a message or a
 // head may be is decided below this package, as for every surface. The answer
-// to a refused call has isError, and says how to mend the call.
+// to a refused call has isError, and says how to fix the call.
 package mcp

@@ -1,4 +1,4 @@
-package mend
+package normalize
 
 import (
 	"fmt"
@@ -128,7 +128,7 @@ func (g *graph) makeAssistant(n *node) {
 		body["role"] = format.Encode(n.role)
 		delete(body, "tool_call_id")
 	})
-	body, said, _, failed := mendBody(n.Body)
+	body, said, _, failed := normalizeBody(n.Body)
 	if failed != nil {
 		g.drop(n, format.KindTool, which+" and has no text")
 		n.splice()
@@ -154,7 +154,7 @@ func (n *node) splice() {
 
 // rewrite changes members of the body.
 func (n *node) rewrite(change func(format.Object)) {
-	body := format.ObjectUpTo(n.Body, len(n.Body)) // valid, as mendBody saw to it
+	body := format.ObjectUpTo(n.Body, len(n.Body)) // valid, as normalizeBody saw to it
 	change(body)
 	n.Body = format.EncodeObject(body)
 }

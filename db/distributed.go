@@ -43,7 +43,7 @@ const (
 	hasCitus = "to_regclass('pg_catalog.pg_dist_partition') is not null"
 )
 
-// LockInTurn is TakeTurn and LockConversation in one round trip, for a transaction
+// LockInTurn is LockTurn and LockConversation in one round trip, for a transaction
 // on a distributed database.
 func LockInTurn(ctx context.Context, tx Handle, arg LockConversationParams) (c Conversation, err error) {
 	var b pgx.Batch
@@ -57,7 +57,7 @@ func LockInTurn(ctx context.Context, tx Handle, arg LockConversationParams) (c C
 }
 
 func queueLock(ctx context.Context, b *pgx.Batch, arg LockConversationParams) {
-	turn := StatementOf(func(q *Queries) { _ = q.TakeTurn(ctx, TakeTurnParams{TenantID: arg.TenantID, ID: arg.ID}) })
+	turn := StatementOf(func(q *Queries) { _ = q.LockTurn(ctx, LockTurnParams{TenantID: arg.TenantID, ID: arg.ID}) })
 	lock := StatementOf(func(q *Queries) { _, _ = q.LockConversation(ctx, arg) })
 	b.Queue(turn.SQL, turn.Args...)
 	b.Queue(lock.SQL, lock.Args...)

@@ -36,7 +36,7 @@ var (
 	errLost    = errors.New("another server took the reply, because this one gave no sign of life")
 )
 
-// deleted is what a reply ended with that found no place for its answer: it tells
+// deleted is the error of a reply whose parent was deleted before its answer was stored: it tells
 // what was deleted meanwhile.
 func (s *Service) deleted(r *Reply, err error) error {
 	said := errBranchDeleted.From(err)

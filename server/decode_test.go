@@ -83,7 +83,7 @@ func tryBind(target body, given []byte) error {
 	r := requestFor(nil)
 	r.Request = httptest.NewRequest("POST", "/", bytes.NewReader(given))
 	r.Header.Set("Content-Type", "application/json")
-	r.route = newRoute(&Surface{MaxBody: DefaultMaxBodyBytes}, Route{Body: Body{func() body { return target }, true}})
+	r.route = newRoute(&API{MaxBody: DefaultMaxBodyBytes}, Route{Body: Body{func() body { return target }, true}})
 	return r.decode()
 }
 

@@ -305,7 +305,7 @@ func (a *testAPI) stateIn(ctx context.Context) (digest string) {
 }
 
 // figure reads one of the server's figures.
-func (a *testAPI) figure(name string) string {
+func (a *testAPI) metric(name string) string {
 	a.t.Helper()
 	for line := range strings.Lines(string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body)) {
 		if value, ok := strings.CutPrefix(line, name+" "); ok {

@@ -341,7 +341,7 @@ func FuzzReplyRequest(f *testing.F) {
 		err := tryBind(&body, data)
 		if err == nil {
 			r := requestFor(nil)
-			r.route = newRoute(new(Surface), Route{Pattern: "/{conversation_id}/{head_id}", Header: idempotencyKey})
+			r.route = newRoute(new(API), Route{Pattern: "/{conversation_id}/{head_id}", Header: idempotencyKey})
 			r.values = [maxIDs]string{named("c").String(), "active"}
 			_, _, err = r.newReply(&body)
 		}

@@ -47,7 +47,7 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 		r.header = bearer(secret)
 		whole <- a.send(r)
 	}()
-	eventually(t, "the one that waits", func() bool { return a.figure(`coppice_http_requests_in_flight`) == "5" })
+	eventually(t, "the one that waits", func() bool { return a.metric(`coppice_http_requests_in_flight`) == "5" })
 
 	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
 		t.Fatal(err)

@@ -28,8 +28,8 @@ func (s said) Write(w http.ResponseWriter) error {
 
 // other is a surface with its own envelope, its own limit of a body, and
 // lenient requests.
-func other() server.Surface {
-	return server.Surface{
+func other() server.API {
+	return server.API{
 		Prefix: "/other/v1/", MaxBody: 60, AnyQuery: true,
 		Refuse: func(p server.Problem, h http.Header) (int, []byte) {
 			h.Set("Content-Type", "application/json")
@@ -84,7 +84,7 @@ func TestSurfacesStandBesideEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := server.New(server.Config{Store: store, Keys: ring, Loopback: true, Surfaces: []server.Surface{other()}, RateLimit: 1e-6, RateBurst: 10})
+	s, err := server.New(server.Config{Store: store, Keys: ring, Loopback: true, APIs: []server.API{other()}, RateLimit: 1e-6, RateBurst: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

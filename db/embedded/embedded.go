@@ -57,10 +57,10 @@ const (
 	// minMajor is the oldest major version that the schema is made for.
 	minMajor = 14
 
-	// lockPatience is how long a lock may be taken before its directory counts
+	// lockTimeout is how long a lock may be taken before its directory counts
 	// as in use. Attach takes the program's lock for an instant, and a killed
 	// program's lock goes a moment after its death.
-	lockPatience = 500 * time.Millisecond
+	lockTimeout = 500 * time.Millisecond
 )
 
 // ErrNotRunning is returned by [Attach] when no live program holds the directory,

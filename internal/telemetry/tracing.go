@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// flushPatience is how long the last spans may take to be sent when the server
+// flushTimeout is how long the last spans may take to be sent when the server
 // stops.
-const flushPatience = 3 * time.Second
+const flushTimeout = 3 * time.Second
 
 // tracingVariables are OpenTelemetry's own that this file looks at. The SDK
 // and its exporter read the others: headers, time-outs, sampler, batches.
@@ -115,7 +115,7 @@ func (t Tracing) Stop(log *slog.Logger) {
 	if t.provider == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		log.Warn("the last traces could not be sent", "error", err)

@@ -88,7 +88,7 @@ func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status st
 	}
 }
 
-// NewCompactionItem returns the item of a summary with this node. Seal.Close
+// NewCompactionItem returns the item of a summary with this node. Signer.Sign
 // made the content.
 func NewCompactionItem(summary NodeID, content string) CompactionItem {
 	return CompactionItem{"compaction", summary.item(KindCompaction, ordinalSaid), content}

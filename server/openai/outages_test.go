@@ -29,7 +29,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 			t.Parallel()
 			pool := dbtest.New(t)
 			fragile := dbtest.NewFragile(t, pool)
-			f := newPatientField(t, fragile.Pool, 2*time.Second, func(c *server.Config) { c.Keys = keys.New(pool) })
+			f := newFieldStoring(t, fragile.Pool, 2*time.Second, func(c *server.Config) { c.Keys = keys.New(pool) })
 			eachVisit(t, func(t *testing.T, r server.Route, v visit) {
 				if (r.Method == http.MethodGet) == reads {
 					f.with(t).whileItBreaks(fragile, r, v)
@@ -104,7 +104,7 @@ func TestStalledBodies(t *testing.T) {
 		c.RequestTimeout, c.CompactionTimeout = 400*time.Millisecond, 400*time.Millisecond
 	})
 	p := absentPlot()
-	for _, r := range openai.Surface().Routes {
+	for _, r := range openai.API().Routes {
 		t.Run(r.Method+" "+r.Pattern, func(t *testing.T) {
 			t.Parallel()
 			var group sync.WaitGroup

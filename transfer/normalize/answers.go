@@ -128,13 +128,13 @@ func (g *graph) makeAssistant(n *node) {
 		body["role"] = format.Encode(n.role)
 		delete(body, "tool_call_id")
 	})
-	body, said, _, failed := normalizeBody(n.Body)
+	body, info, _, failed := normalizeBody(n.Body)
 	if failed != nil {
 		g.drop(n, format.KindTool, which+" and has no text")
 		n.splice()
 		return
 	}
-	n.Body, n.said = body, said
+	n.Body, n.messageInfo = body, info
 	n.Metadata = format.AddSource(n.Metadata, "role", tree.RoleTool)
 	g.c.Repaired(format.KindTool, n.SourceID, "%s became an assistant message", which)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // said is what normalizing asks of a body.
-type said struct {
+type messageInfo struct {
 	role    tree.Role
 	was     tree.Role // the source's word for the role, where that is another
 	calls   []string  // ids of the tool calls that the message makes
@@ -39,13 +39,13 @@ func checked(raw json.RawMessage) (sound, deep bool) {
 //
 // A tool message without tool_call_id passes: which call it answers is for the
 // tree to say.
-func normalizeBody(raw json.RawMessage) (_ json.RawMessage, s said, repaired []defect, failed *defect) {
+func normalizeBody(raw json.RawMessage) (_ json.RawMessage, s messageInfo, repaired []defect, failed *defect) {
 	return normalize(raw, false)
 }
 
 // normalize is normalizeBody. Coppice's own bodies also keep what a strict reader would
 // have otherwise but the store took, so that they come back as they went out.
-func normalize(raw json.RawMessage, own bool) (_ json.RawMessage, s said, repaired []defect, failed *defect) {
+func normalize(raw json.RawMessage, own bool) (_ json.RawMessage, s messageInfo, repaired []defect, failed *defect) {
 	raw, found := format.RepairText(raw)
 	if found != "" {
 		repaired = append(repaired, defect{format.KindText, found + " replaced by U+FFFD"})
@@ -84,13 +84,13 @@ func normalize(raw json.RawMessage, own bool) (_ json.RawMessage, s said, repair
 		}
 		repaired = append(repaired, defect{format.KindTooLarge, fmt.Sprintf("%d bytes cut down to %d", size, len(raw))})
 	}
-	return raw, b.said, repaired, nil
+	return raw, b.messageInfo, repaired, nil
 }
 
 // A body is a message body taken apart for normalizing.
 type body struct {
 	m format.Object
-	said
+	messageInfo
 	repaired []defect
 	own      bool
 	most     int // elements of a list

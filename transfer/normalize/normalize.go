@@ -157,7 +157,7 @@ func (g *graph) normalizeBodies() {
 			n.dropped = true
 			continue
 		}
-		body, said, repaired, failed := normalize(n.Body, g.c.OwnIDs)
+		body, info, repaired, failed := normalize(n.Body, g.c.OwnIDs)
 		for _, d := range repaired {
 			g.c.Repaired(d.kind, n.SourceID, "%s", d.detail)
 		}
@@ -165,11 +165,11 @@ func (g *graph) normalizeBodies() {
 			g.drop(n, failed.kind, failed.detail)
 			continue
 		}
-		if n.Summary != nil && said.role != tree.RoleUser {
-			g.drop(n, format.KindRole, fmt.Sprintf("a summary's role is user, not %s", said.role))
+		if n.Summary != nil && info.role != tree.RoleUser {
+			g.drop(n, format.KindRole, fmt.Sprintf("a summary's role is user, not %s", info.role))
 			continue
 		}
-		n.Body, n.said = body, said
+		n.Body, n.messageInfo = body, info
 		n.Reasoning = g.normalizeReasoning(n)
 		n.Metadata = normalizeExtra(g.c, n.Metadata, n.SourceID, "metadata")
 		if n.was != "" {
@@ -184,8 +184,8 @@ func (g *graph) normalizeReasoning(n *node) string {
 	switch size := len(text); {
 	case strings.TrimSpace(text) == "":
 		return ""
-	case n.said.role != tree.RoleAssistant || n.Summary != nil:
-		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought before a message of the role %s", n.said.role)
+	case n.messageInfo.role != tree.RoleAssistant || n.Summary != nil:
+		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought before a message of the role %s", n.messageInfo.role)
 		return ""
 	case chat.Read(n.Body).Other("reasoning") != nil:
 		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought, as the message has a member reasoning itself")

@@ -12,19 +12,19 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// A Seal makes and reads the encrypted_content of compaction items. Clients
+// A Signer signs and verifies the encrypted_content of compaction items. Clients
 // carry the content and can't change it. It names a summary and the message up
 // to which the branch is represented. It also holds the summary's text, so that
 // it still serves if the summary is gone. It is signed and not encrypted,
 // because the text is that of the client's own conversation.
-type Seal struct{ keys [][]byte }
+type Signer struct{ keys [][]byte }
 
-// sealMark begins every content of ours. The number is that of the form.
-const sealMark = "coppice.v1."
+// tokenPrefix begins every content of ours. The number is the version of the form.
+const tokenPrefix = "coppice.v1."
 
-// NewSeal returns a Seal. The first key signs, and all keys are accepted, so
+// NewSigner returns a Signer. The first key signs, and all keys are accepted, so
 // that a key can be replaced. A key has 32 random bytes.
-func NewSeal(keys ...[]byte) (*Seal, error) {
+func NewSigner(keys ...[]byte) (*Signer, error) {
 	if len(keys) == 0 {
 		return nil, fault.New(fault.Internal, "no_key", "", "openai.NewSeal: there is no key.")
 	}
@@ -33,55 +33,55 @@ func NewSeal(keys ...[]byte) (*Seal, error) {
 			return nil, fault.New(fault.Internal, "short_key", "", "openai.NewSeal: a key has %d bytes, and 32 is the least.", len(key))
 		}
 	}
-	return &Seal{keys}, nil
+	return &Signer{keys}, nil
 }
 
 func mac(key, payload []byte) []byte {
 	h := hmac.New(sha256.New, key)
-	h.Write([]byte(sealMark))
+	h.Write([]byte(tokenPrefix))
 	h.Write(payload)
 	return h.Sum(nil)
 }
 
-// A Sealed has what the content of a compaction item says.
-type Sealed struct {
+// A SignedCompaction is what the content of a compaction item says.
+type SignedCompaction struct {
 	Summary NodeID
 	Head    uuid.UUID // the message at which a branch goes on after the item; uuid.Nil for none
 	Text    string    // by which a model reads the summary
 }
 
-// sealedIDs is how many bytes the ids have, before the text.
-const sealedIDs = 3 * len(uuid.UUID{})
+// signedIDs is how many bytes the ids have, before the text.
+const signedIDs = 3 * len(uuid.UUID{})
 
-// Close returns the content of a compaction item: a signature, the ids and the
+// Sign returns the content of a compaction item: a signature, the ids and the
 // text.
-func (s *Seal) Close(c Sealed) string {
-	payload := make([]byte, 0, sealedIDs+len(c.Text))
+func (s *Signer) Sign(c SignedCompaction) string {
+	payload := make([]byte, 0, signedIDs+len(c.Text))
 	payload = append(append(append(payload, c.Summary.Conversation[:]...), c.Summary.Node[:]...), c.Head[:]...)
 	payload = append(payload, c.Text...)
-	return sealMark + base64.RawURLEncoding.EncodeToString(append(mac(s.keys[0], payload), payload...))
+	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(mac(s.keys[0], payload), payload...))
 }
 
-// Open reads the content of a compaction item. The summary may be gone, or may
+// Verify reads the content of a compaction item. The summary may be gone, or may
 // be another tenant's, so a caller looks it up within the tenant of the
 // request. The error's field is encrypted_content.
-func (s *Seal) Open(content string) (Sealed, error) {
-	rest, ours := strings.CutPrefix(content, sealMark)
+func (s *Signer) Verify(content string) (SignedCompaction, error) {
+	rest, ours := strings.CutPrefix(content, tokenPrefix)
 	if !ours {
-		return Sealed{}, fault.New(fault.Invalid, codeValue, "encrypted_content",
+		return SignedCompaction{}, fault.New(fault.Invalid, codeValue, "encrypted_content",
 			"This compaction item was made by another server, which alone can read it. Send the messages that it stands for, or compact them here.")
 	}
 	forged := fault.New(fault.Invalid, codeValue, "encrypted_content",
 		"This compaction item was changed on its way, or was signed with a key that this server no longer has. Send it as it came, or the messages that it stands for.")
 	raw, err := base64url.DecodeString(rest)
-	if err != nil || len(raw) < sha256.Size+sealedIDs || strings.ContainsAny(rest, "\r\n") {
-		return Sealed{}, forged
+	if err != nil || len(raw) < sha256.Size+signedIDs || strings.ContainsAny(rest, "\r\n") {
+		return SignedCompaction{}, forged
 	}
 	sum, payload := raw[:sha256.Size], raw[sha256.Size:]
 	for _, key := range s.keys {
-		if hmac.Equal(sum, mac(key, payload)) && utf8.Valid(payload[sealedIDs:]) {
-			return Sealed{NodeID{uuid.UUID(payload[:16]), uuid.UUID(payload[16:32])}, uuid.UUID(payload[32:48]), string(payload[sealedIDs:])}, nil
+		if hmac.Equal(sum, mac(key, payload)) && utf8.Valid(payload[signedIDs:]) {
+			return SignedCompaction{NodeID{uuid.UUID(payload[:16]), uuid.UUID(payload[16:32])}, uuid.UUID(payload[32:48]), string(payload[signedIDs:])}, nil
 		}
 	}
-	return Sealed{}, forged
+	return SignedCompaction{}, forged
 }

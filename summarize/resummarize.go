@@ -90,12 +90,12 @@ func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (
 	return false, nil
 }
 
-// resummarizeInterval is how long a summary waits that a model answered for in vain,
-// twice as long after each time.
+// resummarizeInterval is how long a summary waits after a failed attempt. The time
+// doubles with each failure.
 const resummarizeInterval = time.Hour
 
-// mayRetry tells whether a summary that waits may be tried now: where models have
-// answered in vain, with refusals say, the next attempt comes late.
+// mayRetry tells whether a summary that waits may be made now. After failures, such
+// as refusals of the models, the next attempt comes late.
 func (s *Service) mayRetry(ctx context.Context, v tree.View) (ready bool, err error) {
 	times, last, err := s.store.FailedResummaries(ctx, v.ConversationID, v.Summary.ID)
 	return err == nil && (times == 0 || time.Since(last) > resummarizeInterval<<min(times-1, 10)), err
@@ -144,7 +144,7 @@ func (s *Service) ready(ctx context.Context, v tree.View, settings Settings) (bo
 // in as many steps as there is time for, and hangs at the same anchor. The
 // digest never stands in. Errors are those of CompactDue.
 func (s *Service) Resummarize(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
-	defer fault.Wrap(&err, "summarize.Heal(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "summarize.Resummarize(%s, head %s)", conversationID, headID)
 	summary, err := s.due(ctx, conversationID, headID)
 	if err != nil || summary == nil {
 		return p, err

@@ -29,13 +29,13 @@ type pendingSummary struct {
 }
 
 // away tells whether there is no summary because no provider answered.
-func (pending *pendingSummary) away() bool {
-	return pending.summary == nil && all(pending.attempts, func(a prompt.Attempt) bool { return a.Away })
+func (p *pendingSummary) away() bool {
+	return p.summary == nil && all(p.attempts, func(a prompt.Attempt) bool { return a.Away })
 }
 
 // spared tells whether no model was so much as asked.
-func (pending *pendingSummary) spared() bool {
-	return pending.summary == nil && all(pending.attempts, func(a prompt.Attempt) bool { return a.Spared })
+func (p *pendingSummary) spared() bool {
+	return p.summary == nil && all(p.attempts, func(a prompt.Attempt) bool { return a.Spared })
 }
 
 func all(attempts []prompt.Attempt, is func(prompt.Attempt) bool) bool {
@@ -43,14 +43,14 @@ func all(attempts []prompt.Attempt, is func(prompt.Attempt) bool) bool {
 }
 
 // gains tells whether the context is smaller with the summary.
-func (pending *pendingSummary) gains() bool { return pending.summary.Tokens < pending.plan.Replaced }
+func (p *pendingSummary) gains() bool { return p.summary.Tokens < p.plan.Replaced }
 
 // take makes the first n messages of the assessment's plan the plan of the
 // pending summary.
-func (pending *pendingSummary) take(a assessment, n int) {
-	pending.plan, pending.goal = planFirst(a.view, a.settings, a.plan, n), uuid.Nil
+func (p *pendingSummary) take(a assessment, n int) {
+	p.plan, p.goal = planFirst(a.view, a.settings, a.plan, n), uuid.Nil
 	if n < len(a.plan.Fold) {
-		pending.goal = a.plan.CutoffID
+		p.goal = a.plan.CutoffID
 	}
 }
 

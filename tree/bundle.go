@@ -205,7 +205,7 @@ func (im *importer) begin(ctx context.Context, n NewConversation, source Source)
 		"or import the file into another database.", im.id)
 }
 
-// load reads the places of a conversation that is there, and waits its turn.
+// load reads the parent states of a conversation that is there, after it has locked it.
 func (im *importer) load(ctx context.Context) error {
 	c, err := im.s.lock(ctx, im.id)
 	if err != nil {

@@ -35,28 +35,28 @@ const (
 // below gives the headroom of what is appended to a parent, and whether it is
 // surely not due. It remembers nothing: an append may be refused, and its id then
 // be that of another message.
-func (f *headroomCache) below(conversation, parent uuid.UUID, tokens, messages int) (known headroom, quiet bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (c *headroomCache) below(conversation, parent uuid.UUID, tokens, messages int) (known headroom, quiet bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	key := headKey{conversation, parent}
-	known, ok := f.now[key]
+	known, ok := c.now[key]
 	if !ok {
-		known, ok = f.old[key]
+		known, ok = c.old[key]
 	}
 	known.Room = known.Less(tokens, messages)
 	return known, ok && known.Some() && time.Now().Before(known.until)
 }
 
 // set remembers the headroom of a head for so long.
-func (f *headroomCache) set(conversation, head uuid.UUID, left summarize.Room, age time.Duration) {
-	f.put(headKey{conversation, head}, headroom{left, time.Now().Add(age)})
+func (c *headroomCache) set(conversation, head uuid.UUID, left summarize.Room, age time.Duration) {
+	c.put(headKey{conversation, head}, headroom{left, time.Now().Add(age)})
 }
 
-func (f *headroomCache) put(key headKey, known headroom) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.now == nil || len(f.now) >= headroomCacheSize {
-		f.now, f.old = make(map[headKey]headroom, headroomCacheSize), f.now
+func (c *headroomCache) put(key headKey, known headroom) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil || len(c.now) >= headroomCacheSize {
+		c.now, c.old = make(map[headKey]headroom, headroomCacheSize), c.now
 	}
-	f.now[key] = known
+	c.now[key] = known
 }

@@ -84,7 +84,7 @@ func (h *resummarizer) work(ctx context.Context, j *river.Job[resummarizing]) er
 // complete completes the job, unless it was told of branches since it began: it
 // gives those. It looks while it has the job's row locked, as runner.complete does.
 func (h *resummarizer) complete(ctx context.Context, j *river.Job[resummarizing], tried []uuid.UUID) (told []uuid.UUID, err error) {
-	defer db.Wrap(&err, "jobs.healer.complete(%s)", j.Args.ConversationID)
+	defer db.Wrap(&err, "jobs.resummarizer.complete(%s)", j.Args.ConversationID)
 	err = pgx.BeginFunc(ctx, h.w.pool, func(tx pgx.Tx) error {
 		metadata, err := db.New(tx).LockJob(ctx, j.ID)
 		if err != nil {

@@ -42,7 +42,7 @@ func (s *Store) whereDistributed(ctx context.Context, f func() error) error {
 // has no row.
 func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMessageParams) (node db.Node, err error) {
 	err = pgx.BeginFunc(ctx, h, func(tx pgx.Tx) error {
-		c, rows, last, err := db.LockPlace(ctx, tx, arg)
+		c, rows, last, err := db.LockParentState(ctx, tx, arg)
 		if err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (s *Store) insertInSteps(ctx context.Context, arg db.InsertConversationPara
 
 // parentStateFor gives the parent state under which a message is to be stored. It doesn't fit
 // where its id is taken, or its parent is no message.
-func parentStateFor(arg db.AppendMessageParams, rows []db.GetPlacesRow) (p parentState, fits bool) {
+func parentStateFor(arg db.AppendMessageParams, rows []db.GetParentStatesRow) (p parentState, fits bool) {
 	p, fits = root, !arg.ParentID.Valid
 	for _, row := range rows {
 		switch {

@@ -212,7 +212,7 @@ func (im *importer) load(ctx context.Context) error {
 		return err
 	}
 	im.hadHead, im.stored = c.HeadID.Valid, int(c.MessageCount)
-	rows, err := im.s.q.ListPlaces(ctx, toUUID(im.id))
+	rows, err := im.s.q.ListParentStates(ctx, toUUID(im.id))
 	for _, row := range rows {
 		parentID := uuid.UUID(row.ParentID.Bytes)
 		im.known[uuid.UUID(row.ID.Bytes)] = known{

@@ -43,11 +43,11 @@ var arrows = map[string][]string{
 
 	"summarize/prompt/prompttest": {"transfer", "tree"},
 
-	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/mend", "tree"},
+	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/normalize", "tree"},
 	"transfer/format":     {"chat", "fault", "tree"},
 	"transfer/format/*":   {"chat", "fault", "transfer/format", "transfer/format/messages", "tree"},
-	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/mend", "tree"},
-	"transfer/mend":       {"chat", "fault", "transfer/format", "tree"},
+	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/normalize", "tree"},
+	"transfer/normalize":  {"chat", "fault", "transfer/format", "tree"},
 	"tree":                {"attach", "chat", "db", "fault", "tokens"},
 	"watch":               {"fault", "tree"},
 	"attach":              {"attach/pdf", "fault"},

@@ -85,10 +85,10 @@ type Config struct {
 
 	RecallBytes int64 // of memory for the indexes of recall; 0 is recall.DefaultMaxBytes
 
-	Registry *prometheus.Registry // takes the figures; nil is a new one, with those of the process
+	Registry *prometheus.Registry // takes the metrics; nil is a new one, with those of the process
 	Tracing  trace.TracerProvider // makes spans; nil for none, which costs nothing
 	Logger   *slog.Logger         // nil discards
-	Version  string               // of the program, as /healthz and the figures tell it
+	Version  string               // of the program, as /healthz and the metrics tell it
 }
 
 // A Coppice runs in this process. It is an http.Handler, and several goroutines
@@ -305,7 +305,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall, s.Changes = c.store, c.keys, c.contexts, c.replies, c.recall, c.changes
 	s.Replica = c.replica
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
-	s.Surfaces = append([]server.Surface{cfg.OpenAI.Surface(), mcp.Surface(cfg.Version)}, s.Surfaces...)
+	s.APIs = append([]server.API{cfg.OpenAI.API(), mcp.API(cfg.Version)}, s.APIs...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {

@@ -53,7 +53,7 @@ func TestServe(t *testing.T) {
 	}
 	goleak.VerifyNone(t, before)
 
-	// The figures are in the program's registry, without those of its process.
+	// The metrics are in the program's registry, without those of its process.
 	families, err := registry.Gather()
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	if !pool {
-		t.Error("the figures of the pool are missing")
+		t.Error("the metrics of the pool are missing")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"no database":            {app.Config{}, "or a DataDir"},
 		"one that isn't there":   {app.Config{Database: unreachable}, "can't be opened"},
-		"figures twice":          {app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}, Registry: registry}, "duplicate"},
+		"metrics twice":          {app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}, Registry: registry}, "duplicate"},
 		"a model that is no one": {app.Config{Models: app.Models{Windows: map[string]int{"": 5}}}, "family"},
 	} {
 		_, err := app.Open(t.Context(), test.cfg)

@@ -26,19 +26,19 @@ import (
 )
 
 const (
-	// joinPatience is how long JoinDatabase waits for a program that is about to
+	// joinTimeout is how long JoinDatabase waits for a program that is about to
 	// start the private Postgres, or to stop it. Its first start makes the cluster,
 	// which took over 15 s on a very busy machine.
-	joinPatience = time.Minute
-	// migratePatience is how long it waits where the schema is older: the other
+	joinTimeout = time.Minute
+	// migrateTimeout is how long it waits where the schema is older: the other
 	// program may be about to migrate it, or be an older one and done.
-	migratePatience = 10 * time.Second
+	migrateTimeout = 10 * time.Second
 	// For the program that started a private Postgres for the first time to make the
 	// schema, on a machine that is very busy.
-	firstPatience = 2 * time.Minute
-	// stopPatience is how long the private Postgres may take to stop; after it,
+	firstTimeout = 2 * time.Minute
+	// stopTimeout is how long the private Postgres may take to stop; after it,
 	// its next start has something to replay.
-	stopPatience = 10 * time.Second
+	stopTimeout = 10 * time.Second
 )
 
 // DatabaseConfig says where the data is.
@@ -133,12 +133,12 @@ func JoinDatabase(ctx context.Context, cfg DatabaseConfig, log *slog.Logger) (*D
 	// The program that runs the private Postgres may stop it between our finding
 	// it and our connecting to it. The program that holds its lock may not have it
 	// running, or migrated, yet.
-	for begin, patience := time.Now(), time.Duration(0); ; {
+	for begin, timeout := time.Now(), time.Duration(0); ; {
 		d, err := joinPrivate(ctx, cfg, log)
-		if p := passing(err); p != patience { // something else is in the way now
-			begin, patience = time.Now(), p
+		if p := passing(err); p != timeout { // something else is in the way now
+			begin, timeout = time.Now(), p
 		}
-		if err == nil || time.Since(begin) > patience || patience == 0 {
+		if err == nil || time.Since(begin) > timeout || timeout == 0 {
 			return d, err
 		}
 		select {
@@ -185,11 +185,11 @@ func passing(err error) time.Duration {
 	var older *db.SchemaOlderError
 	switch {
 	case errors.As(err, &inUse), errors.As(err, &unreachable):
-		return joinPatience
+		return joinTimeout
 	case errors.As(err, &older):
-		return migratePatience
+		return migrateTimeout
 	case errors.Is(err, db.ErrNoSchema):
-		return firstPatience
+		return firstTimeout
 	}
 	return 0
 }
@@ -283,7 +283,7 @@ func (d *Database) announcePooler(ctx context.Context, cfg DatabaseConfig) error
 // started it.
 func (d *Database) Close() {
 	// The program may be about to end; stopping well still matters.
-	ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	if d.pool != nil {
 		d.closePool(ctx)

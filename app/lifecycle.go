@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// workerPatience is how long running compactions may take to finish when a
+// workerTimeout is how long running compactions may take to finish when a
 // Coppice is closed. Those that take longer are done again later.
-const workerPatience = 3 * time.Second
+const workerTimeout = 3 * time.Second
 
 // Start takes up the jobs and answers that a killed program of the same Address
 // left, and works on background jobs until Close. A second call does nothing.
@@ -61,7 +61,7 @@ func (c *Coppice) stopWorker(ctx context.Context) {
 	if c.lost() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), workerTimeout)
 	defer cancel()
 	if err := c.worker.Stop(ctx); err != nil {
 		c.log.Warn("compactions were cut off, and are done again later", "error", err)

@@ -91,8 +91,8 @@ func (m Models) Families() (llm.Families, error) {
 	return families, nil
 }
 
-// askPatience is how long a provider may take to tell the window of a model.
-const askPatience = 5 * time.Second
+// askTimeout is how long a provider may take to tell the window of a model.
+const askTimeout = 5 * time.Second
 
 // WithWindows returns the models with a window for each of names. A model that
 // neither Windows nor package llm knows takes what its provider's list of models
@@ -132,7 +132,7 @@ func (m Models) askWindow(ctx context.Context, name string) (tokens int, err err
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return client.Window(ctx)
 }

@@ -105,10 +105,10 @@ func (c *client) shows(path, text string) {
 // reads returns how many reads went where.
 func (c *client) reads(to string) (n int) {
 	c.Helper()
-	_, figures := c.send("GET", "/metrics", "")
-	_, after, found := strings.Cut(figures, `coppice_replica_reads_total{to="`+to+`"} `)
+	_, metrics := c.send("GET", "/metrics", "")
+	_, after, found := strings.Cut(metrics, `coppice_replica_reads_total{to="`+to+`"} `)
 	if _, err := fmt.Sscan(after, &n); !found || err != nil {
-		c.Fatalf("no figure of reads to %s: %v", to, err)
+		c.Fatalf("no metric of reads to %s: %v", to, err)
 	}
 	return n
 }

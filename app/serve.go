@@ -14,12 +14,12 @@ import (
 const DefaultShutdownTimeout = 10 * time.Second
 
 const (
-	// lostPatience is how long running requests get to say that there is no
+	// lostTimeout is how long running requests get to say that there is no
 	// database any more.
-	lostPatience = time.Second
+	lostTimeout = time.Second
 
-	// endPatience is how long clients of replies get to hear how these ended.
-	endPatience = 5 * time.Second
+	// endTimeout is how long clients of replies get to hear how these ended.
+	endTimeout = 5 * time.Second
 )
 
 // Serve calls Start, and answers requests until ctx is done. If the private
@@ -43,20 +43,20 @@ func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout tim
 	go func() { ended <- web.Serve(l) }()
 
 	var failure error
-	patience := shutdownTimeout
+	timeout := shutdownTimeout
 	select {
 	case err := <-ended:
 		return fmt.Errorf("serving %s: %w", l.Addr(), err)
 	case <-c.db.Lost():
 		failure = c.db.lossError()
-		patience = min(patience, lostPatience)
+		timeout = min(timeout, lostTimeout)
 	case <-ctx.Done():
 		c.log.Info("stopping: running requests finish first", "timeout", shutdownTimeout)
 	}
 	grace, cut := context.WithCancel(context.WithoutCancel(ctx))
 	defer cut()
 	closed, heard := make(chan struct{}), make(chan struct{})
-	defer time.AfterFunc(patience, func() {
+	defer time.AfterFunc(timeout, func() {
 		if failure == nil {
 			<-heard
 		}
@@ -65,7 +65,7 @@ func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout tim
 	go func() { // meanwhile, as their clients' requests last as long as they do
 		defer close(closed)
 		if c.replies.Stats().Running > 0 {
-			defer time.AfterFunc(endPatience, func() { close(heard) })
+			defer time.AfterFunc(endTimeout, func() { close(heard) })
 		} else {
 			defer close(heard)
 		}
@@ -76,7 +76,7 @@ func (c *Coppice) Serve(ctx context.Context, l net.Listener, shutdownTimeout tim
 		}
 	}()
 	if err := web.Shutdown(grace); err != nil {
-		c.log.Warn("requests were cut off", "timeout", patience)
+		c.log.Warn("requests were cut off", "timeout", timeout)
 		web.Close()
 	}
 	if failure == nil { // else there is nowhere to store them

@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const getVainHealing = `-- name: GetVainHealing :one
+const getFailedResummaries = `-- name: GetFailedResummaries :one
 select count(*) as times, coalesce(max(k.created_at), 'epoch')::timestamptz as last_at
 from compactions k
 join conversations c on c.id = $1 and c.tenant_id = $2
@@ -20,22 +20,22 @@ where k.conversation_id = $1 and k.remade_id = $3::uuid
   and k.trigger = 'healing' and k.outcome in ('no_gain', 'failed')
 `
 
-type GetVainHealingParams struct {
+type GetFailedResummariesParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
 	SummaryID      pgtype.UUID
 }
 
-type GetVainHealingRow struct {
+type GetFailedResummariesRow struct {
 	Times  int64
 	LastAt time.Time
 }
 
-// How often the server tried in vain by itself to make a summary again, and when
-// for the last time.
-func (q *Queries) GetVainHealing(ctx context.Context, arg GetVainHealingParams) (GetVainHealingRow, error) {
-	row := q.db.QueryRow(ctx, getVainHealing, arg.ConversationID, arg.TenantID, arg.SummaryID)
-	var i GetVainHealingRow
+// How often the server failed to make a summary again, and the time of the last
+// failure.
+func (q *Queries) GetFailedResummaries(ctx context.Context, arg GetFailedResummariesParams) (GetFailedResummariesRow, error) {
+	row := q.db.QueryRow(ctx, getFailedResummaries, arg.ConversationID, arg.TenantID, arg.SummaryID)
+	var i GetFailedResummariesRow
 	err := row.Scan(&i.Times, &i.LastAt)
 	return i, err
 }

@@ -602,6 +602,24 @@ func (q *Queries) LockTenant(ctx context.Context, tenantID string) error {
 	return err
 }
 
+const lockTurn = `-- name: LockTurn :exec
+select pg_advisory_xact_lock(1668246643, hashtext(concat($1::text, $2::uuid)))
+`
+
+type LockTurnParams struct {
+	TenantID string
+	ID       pgtype.UUID
+}
+
+// Before LockConversation on a distributed database. The row's lock is on the node
+// of its shard. When that shard is moved to another node, the lock stays behind, and
+// the next writer would find the new row free. All servers share the coordinator.
+// 1668246643 is "cops".
+func (q *Queries) LockTurn(ctx context.Context, arg LockTurnParams) error {
+	_, err := q.db.Exec(ctx, lockTurn, arg.TenantID, arg.ID)
+	return err
+}
+
 const moveHead = `-- name: MoveHead :exec
 update conversations c
 set head_id = $1, updated_at = $2, message_count = c.message_count + $3::integer
@@ -641,24 +659,6 @@ update installation set settings = $1 where settings <> $1
 
 func (q *Queries) SetServedSettings(ctx context.Context, settings []byte) error {
 	_, err := q.db.Exec(ctx, setServedSettings, settings)
-	return err
-}
-
-const takeTurn = `-- name: TakeTurn :exec
-select pg_advisory_xact_lock(1668246643, hashtext(concat($1::text, $2::uuid)))
-`
-
-type TakeTurnParams struct {
-	TenantID string
-	ID       pgtype.UUID
-}
-
-// Before LockConversation on a distributed database. The row's lock is on the node
-// of its shard. When that shard is moved to another node, the lock stays behind, and
-// the next writer would find the new row free. All servers share the coordinator.
-// 1668246643 is "cops".
-func (q *Queries) TakeTurn(ctx context.Context, arg TakeTurnParams) error {
-	_, err := q.db.Exec(ctx, takeTurn, arg.TenantID, arg.ID)
 	return err
 }
 

@@ -43,7 +43,7 @@ const (
 	hasCitus = "to_regclass('pg_catalog.pg_dist_partition') is not null"
 )
 
-// LockInTurn is TakeTurn and LockConversation in one round trip, for a transaction
+// LockInTurn is LockTurn and LockConversation in one round trip, for a transaction
 // on a distributed database.
 func LockInTurn(ctx context.Context, tx Handle, arg LockConversationParams) (c Conversation, err error) {
 	var b pgx.Batch
@@ -57,7 +57,7 @@ func LockInTurn(ctx context.Context, tx Handle, arg LockConversationParams) (c C
 }
 
 func queueLock(ctx context.Context, b *pgx.Batch, arg LockConversationParams) {
-	turn := StatementOf(func(q *Queries) { _ = q.TakeTurn(ctx, TakeTurnParams{TenantID: arg.TenantID, ID: arg.ID}) })
+	turn := StatementOf(func(q *Queries) { _ = q.LockTurn(ctx, LockTurnParams{TenantID: arg.TenantID, ID: arg.ID}) })
 	lock := StatementOf(func(q *Queries) { _, _ = q.LockConversation(ctx, arg) })
 	b.Queue(turn.SQL, turn.Args...)
 	b.Queue(lock.SQL, lock.Args...)
@@ -71,32 +71,32 @@ func lockedConversation(results pgx.BatchResults) (Conversation, error) {
 	return pgx.CollectOneRow(found, pgx.RowToStructByPos[Conversation])
 }
 
-// LockPlace locks a conversation as [LockInTurn] does, and then reads
+// LockParentState locks a conversation as [LockInTurn] does, and then reads
 // the rows of a message's parent and of the message itself, as far as they are
 // there, and the last index among the parent's children: one round trip. It serves
 // a transaction on a distributed database, where AppendMessage would be planned for
 // every shard. Each of these statements reads one table by its key, and is planned
 // by its node alone.
-func LockPlace(ctx context.Context, tx pgx.Tx, arg AppendMessageParams) (c Conversation, rows []GetPlacesRow, last int32, err error) {
+func LockParentState(ctx context.Context, tx pgx.Tx, arg AppendMessageParams) (c Conversation, rows []GetParentStatesRow, last int32, err error) {
 	var b pgx.Batch
 	queueLock(ctx, &b, LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID})
-	places := GetPlacesParams{ConversationID: arg.ConversationID}
-	places.Ids = append(places.Ids, arg.ID)
+	states := GetParentStatesParams{ConversationID: arg.ConversationID}
+	states.Ids = append(states.Ids, arg.ID)
 	count := StatementOf(func(q *Queries) { _, _ = q.GetLastRoot(ctx, arg.ConversationID) })
 	if arg.ParentID.Valid {
-		places.Ids = append(places.Ids, arg.ParentID)
+		states.Ids = append(states.Ids, arg.ParentID)
 		count = StatementOf(func(q *Queries) {
 			_, _ = q.GetLastChild(ctx, GetLastChildParams{ConversationID: arg.ConversationID, ParentID: arg.ParentID})
 		})
 	}
-	read := StatementOf(func(q *Queries) { _, _ = q.GetPlaces(ctx, places) })
+	read := StatementOf(func(q *Queries) { _, _ = q.GetParentStates(ctx, states) })
 	for _, s := range []Statement{read, count} {
 		b.Queue(s.SQL, s.Args...)
 	}
 	results := tx.SendBatch(ctx, &b)
 	if c, err = lockedConversation(results); err == nil {
 		found, _ := results.Query() // whose error the rows have, too
-		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[GetPlacesRow])
+		rows, err = pgx.CollectRows(found, pgx.RowToStructByPos[GetParentStatesRow])
 	}
 	if err == nil {
 		err = results.QueryRow().Scan(&last)

@@ -14,19 +14,19 @@ const countJobs = `-- name: CountJobs :one
 select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
        count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
        count(*) filter (where kind <> 'embedding' and state = 'running') as running,
-       count(*) filter (where kind = 'healing' and state <> 'running') as healing,
+       count(*) filter (where kind = 'resummarizing' and state <> 'running') as resummarizing,
        count(*) filter (where kind = 'embedding') as embedding,
        coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
        coalesce(extract(epoch from now() - min(attempted_at) filter (where kind <> 'embedding' and state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind in ('compaction', 'healing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
+where kind in ('compaction', 'resummarizing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
 `
 
 type CountJobsRow struct {
 	Queued        int64
 	Retrying      int64
 	Running       int64
-	Healing       int64
+	Resummarizing int64
 	Embedding     int64
 	OldestQueued  float64
 	OldestRunning float64
@@ -44,7 +44,7 @@ func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 		&i.Queued,
 		&i.Retrying,
 		&i.Running,
-		&i.Healing,
+		&i.Resummarizing,
 		&i.Embedding,
 		&i.OldestQueued,
 		&i.OldestRunning,
@@ -129,7 +129,7 @@ func (q *Queries) MoveJobs(ctx context.Context, arg MoveJobsParams) error {
 const takeUpJobs = `-- name: TakeUpJobs :exec
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
+where kind in ('compaction', 'resummarizing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
 `
 
 // Makes a server's own jobs of an earlier life available again; what was

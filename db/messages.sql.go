@@ -477,18 +477,18 @@ func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesR
 	return items, nil
 }
 
-const getPlaces = `-- name: GetPlaces :many
+const getParentStates = `-- name: GetParentStates :many
 select id, kind, depth, path_tokens, prefix_id, path_hash
 from nodes
 where conversation_id = $1 and id = any ($2::uuid[])
 `
 
-type GetPlacesParams struct {
+type GetParentStatesParams struct {
 	ConversationID pgtype.UUID
 	Ids            []pgtype.UUID
 }
 
-type GetPlacesRow struct {
+type GetParentStatesRow struct {
 	ID         pgtype.UUID
 	Kind       string
 	Depth      int32
@@ -499,15 +499,15 @@ type GetPlacesRow struct {
 
 // Of messages, what their children inherit. It reads one table by its key, which
 // Citus sends to a shard without planning.
-func (q *Queries) GetPlaces(ctx context.Context, arg GetPlacesParams) ([]GetPlacesRow, error) {
-	rows, err := q.db.Query(ctx, getPlaces, arg.ConversationID, arg.Ids)
+func (q *Queries) GetParentStates(ctx context.Context, arg GetParentStatesParams) ([]GetParentStatesRow, error) {
+	rows, err := q.db.Query(ctx, getParentStates, arg.ConversationID, arg.Ids)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []GetPlacesRow
+	var items []GetParentStatesRow
 	for rows.Next() {
-		var i GetPlacesRow
+		var i GetParentStatesRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.Kind,
@@ -766,13 +766,13 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 	return items, nil
 }
 
-const listPlaces = `-- name: ListPlaces :many
+const listParentStates = `-- name: ListParentStates :many
 select id, parent_id, kind, role, depth, path_tokens, prefix_id, path_hash, sibling_index, created_at
 from nodes
 where conversation_id = $1
 `
 
-type ListPlacesRow struct {
+type ListParentStatesRow struct {
 	ID           pgtype.UUID
 	ParentID     pgtype.UUID
 	Kind         string
@@ -786,15 +786,15 @@ type ListPlacesRow struct {
 }
 
 // What inserting below existing nodes needs to know of them.
-func (q *Queries) ListPlaces(ctx context.Context, conversationID pgtype.UUID) ([]ListPlacesRow, error) {
-	rows, err := q.db.Query(ctx, listPlaces, conversationID)
+func (q *Queries) ListParentStates(ctx context.Context, conversationID pgtype.UUID) ([]ListParentStatesRow, error) {
+	rows, err := q.db.Query(ctx, listParentStates, conversationID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListPlacesRow
+	var items []ListParentStatesRow
 	for rows.Next() {
-		var i ListPlacesRow
+		var i ListParentStatesRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.ParentID,

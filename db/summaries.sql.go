@@ -317,6 +317,58 @@ func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummari
 	return items, nil
 }
 
+const listDroppedPins = `-- name: ListDroppedPins :many
+with recursive path as (
+    select n.id, n.parent_id, n.prefix_id, n.pinned, n.depth
+    from conversations c
+    join nodes n on n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
+    where c.id = $2 and c.tenant_id = $4
+    union all
+    select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = path.parent_id offset 0) p on true
+    where path.id is distinct from path.prefix_id
+)
+select path.id
+from path
+where path.pinned and path.id is distinct from path.prefix_id and path.id <> all($1::uuid[])
+order by path.depth
+`
+
+type ListDroppedPinsParams struct {
+	KeptIds        []pgtype.UUID
+	ConversationID pgtype.UUID
+	CutoffID       pgtype.UUID
+	TenantID       string
+}
+
+// The pinned messages on the path from @cutoff_id up to the prefix that are not
+// among @kept_ids, oldest first. Walks that path.
+func (q *Queries) ListDroppedPins(ctx context.Context, arg ListDroppedPinsParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listDroppedPins,
+		arg.KeptIds,
+		arg.ConversationID,
+		arg.CutoffID,
+		arg.TenantID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSummaries = `-- name: ListSummaries :many
 select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from conversations c
@@ -369,58 +421,6 @@ func (q *Queries) ListSummaries(ctx context.Context, arg ListSummariesParams) ([
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listUnheld = `-- name: ListUnheld :many
-with recursive path as (
-    select n.id, n.parent_id, n.prefix_id, n.pinned, n.depth
-    from conversations c
-    join nodes n on n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
-    where c.id = $2 and c.tenant_id = $4
-    union all
-    select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
-    from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = path.parent_id offset 0) p on true
-    where path.id is distinct from path.prefix_id
-)
-select path.id
-from path
-where path.pinned and path.id is distinct from path.prefix_id and path.id <> all($1::uuid[])
-order by path.depth
-`
-
-type ListUnheldParams struct {
-	KeptIds        []pgtype.UUID
-	ConversationID pgtype.UUID
-	CutoffID       pgtype.UUID
-	TenantID       string
-}
-
-// The pinned messages on the path from @cutoff_id up to the prefix that are not
-// among @kept_ids, oldest first. Walks that path.
-func (q *Queries) ListUnheld(ctx context.Context, arg ListUnheldParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listUnheld,
-		arg.KeptIds,
-		arg.ConversationID,
-		arg.CutoffID,
-		arg.TenantID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

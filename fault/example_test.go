@@ -13,7 +13,7 @@ import (
 func Example() {
 	_, err := chat.Parse([]byte(`{"role": "assistant", "tool_calls": [{"type": "function", "function": {"name": "weather"}}]}`))
 	if errors.Is(err, fault.Invalid) {
-		fmt.Println("The input must be mended.")
+		fmt.Println("The input must be fixed.")
 	}
 	var e *fault.Error
 	if errors.As(err, &e) {
@@ -23,7 +23,7 @@ func Example() {
 		fmt.Println("detail:", e.Detail)
 	}
 	// Output:
-	// The input must be mended.
+	// The input must be fixed.
 	// kind:   invalid
 	// code:   invalid_tool_calls
 	// field:  tool_calls[0].id

@@ -1,6 +1,6 @@
 // Package fault has the one error of Coppice's packages. Its kind says what a
 // program can do about it, its code names it for good, and its detail tells a
-// person how to mend the input:
+// person how to fix the input:
 //
 //	_, _, err := store.Append(ctx, conversationID, parentID, message)
 //	if errors.Is(err, fault.NotFound) {
@@ -46,13 +46,13 @@ const (
 
 func (k Kind) Error() string { return string(k) }
 
-// An Error says what went wrong, and how to mend it. Goroutines share errors, so
+// An Error says what went wrong, and how to fix it. Goroutines share errors, so
 // a function that changes an error changes a copy.
 type Error struct {
 	Kind   Kind
 	Code   string // stable, for programs, such as "parent_not_found"; "" where only the kind is known
 	Field  string // the input that is wrong, as a path such as "messages[2].content"; "" for none
-	Detail string // for people: what is wrong and how to mend it. It holds no key and no other tenant's data
+	Detail string // for people: what is wrong and how to fix it. It holds no key and no other tenant's data
 
 	Op  string // the calls that failed, outermost first, with their arguments: for logs
 	Err error  // the cause, for logs; nil for none

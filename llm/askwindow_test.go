@@ -45,7 +45,7 @@ func TestAskWindow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := c.Window(deadline(t, patience))
+			got, err := c.Window(deadline(t, timeout))
 			if got != tt.want || (err != nil) != (tt.failure != "") || err != nil && !strings.Contains(err.Error(), tt.failure) {
 				t.Errorf("%d, %v; want %d, %q", got, err, tt.want, tt.failure)
 			}

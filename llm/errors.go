@@ -30,7 +30,7 @@ type Error struct {
 	Status     int           // of HTTP; 0 if there is none
 	Code       string        // the provider's, such as "insufficient_quota"; "" for none
 	RetryAfter time.Duration // how long the provider asks to wait; 0 if it doesn't
-	Detail     string        // what went wrong, and how to mend it where that helps
+	Detail     string        // what went wrong, and how to fix it where that helps
 
 	Err error // with ErrTimeout context.DeadlineExceeded, with ErrCanceled context.Canceled, else nil
 

@@ -75,7 +75,7 @@ func TestFaults(t *testing.T) {
 				t.Parallel()
 				s := llmtest.NewServer(t, test.does)
 				c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 64 << 10 })
-				res, err := call(t, c, deadline(t, patience), request())
+				res, err := call(t, c, deadline(t, timeout), request())
 				e := wantError(t, err, test.kind)
 				if e.Status != test.status || e.Code != test.code || e.RetryAfter != test.wait {
 					t.Errorf("status %d, code %q, retry after %v: %v", e.Status, e.Code, e.RetryAfter, err)
@@ -109,14 +109,14 @@ func TestHalfAnswers(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.EndMidway("half"), llmtest.EndMidway("half"), llmtest.NoBody(), llmtest.NoBody())
 	c := client(t, s)
-	_, err := c.Complete(deadline(t, patience), request())
+	_, err := c.Complete(deadline(t, timeout), request())
 	wantError(t, err, llm.ErrBadResponse) // JSON that breaks off
-	res, err := modes["stream"](t, c, deadline(t, patience), request())
+	res, err := modes["stream"](t, c, deadline(t, timeout), request())
 	wantError(t, err, llm.ErrUnavailable) // a stream with no end
 	wantPartial(t, res, "stream", "ha")
-	_, err = c.Complete(deadline(t, patience), request())
+	_, err = c.Complete(deadline(t, timeout), request())
 	wantError(t, err, llm.ErrBadResponse)
-	_, err = modes["stream"](t, c, deadline(t, patience), request())
+	_, err = modes["stream"](t, c, deadline(t, timeout), request())
 	wantError(t, err, llm.ErrUnavailable)
 }
 
@@ -125,7 +125,7 @@ func TestEmptyAnswerSaysWhatItCost(t *testing.T) {
 	t.Parallel()
 	for mode, call := range modes {
 		s := llmtest.NewServer(t, llmtest.Truncated(""))
-		res, err := call(t, client(t, s), deadline(t, patience), request())
+		res, err := call(t, client(t, s), deadline(t, timeout), request())
 		e := wantError(t, err, llm.ErrBadResponse)
 		if res.FinishReason != "length" || res.PromptTokens != 7 || e.Detail != "the answer is empty, and its finish reason is length" {
 			t.Errorf("%s: %+v, %v", mode, res, err)
@@ -189,7 +189,7 @@ func TestClientTimeout(t *testing.T) {
 			hasty.Timeout = 50 * time.Millisecond
 			config.HTTPClient = &hasty
 		})
-		_, err := call(t, c, deadline(t, patience), request())
+		_, err := call(t, c, deadline(t, timeout), request())
 		if e := wantError(t, err, llm.ErrTimeout); e.Err != context.DeadlineExceeded {
 			t.Errorf("%s: %v", mode, err)
 		}
@@ -224,7 +224,7 @@ func TestNoConnection(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = call(t, c, deadline(t, patience), request())
+				_, err = call(t, c, deadline(t, timeout), request())
 				if e := wantError(t, err, llm.ErrUnavailable); e.Detail != test.detail {
 					t.Error(err)
 				}
@@ -243,6 +243,6 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 			return &http.Response{StatusCode: 307, Header: http.Header{"Location": {elsewhere.URL() + "/chat/completions"}}, Body: http.NoBody, Request: r}, nil
 		})}
 	})
-	_, err := c.Complete(deadline(t, patience), request())
+	_, err := c.Complete(deadline(t, timeout), request())
 	wantError(t, err, llm.ErrBadResponse)
 }

@@ -21,8 +21,8 @@ const (
 	secret = "the launch code is 48151623"
 )
 
-// patience is a deadline that no test means to reach.
-const patience = 30 * time.Second
+// timeout is a deadline that no test means to reach.
+const timeout = 30 * time.Second
 
 func deadline(t *testing.T, d time.Duration) context.Context {
 	t.Helper()
@@ -113,7 +113,7 @@ func TestAnswers(t *testing.T) {
 				t.Parallel()
 				s := llmtest.NewServer(t, test.does)
 				s.RequireKey(key)
-				res, err := call(t, client(t, s), deadline(t, patience), request())
+				res, err := call(t, client(t, s), deadline(t, timeout), request())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -153,7 +153,7 @@ func TestMessagesByteForByte(t *testing.T) {
 			req := llm.Request{Messages: messages, Temperature: &temperature, MaxOutputTokens: 99, Extra: map[string]json.RawMessage{
 				"tools": json.RawMessage(`[ {"type":"function"} ]`), "reasoning_effort": json.RawMessage(`"low"`),
 			}}
-			if _, err := call(t, client(t, s), deadline(t, patience), req); err != nil {
+			if _, err := call(t, client(t, s), deadline(t, timeout), req); err != nil {
 				t.Fatal(err)
 			}
 			got := s.Requests()[0]
@@ -192,7 +192,7 @@ func TestRequestFields(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, llmtest.Answer("ok"))
 			c := client(t, s, func(config *llm.OpenAIConfig) { config.Model, config.LegacyFields = test.model, test.legacy })
-			if _, err := c.Stream(deadline(t, patience), full, func(llm.Delta) error { return nil }); err != nil {
+			if _, err := c.Stream(deadline(t, timeout), full, func(llm.Delta) error { return nil }); err != nil {
 				t.Fatal(err)
 			}
 			got := s.Requests()[0]
@@ -224,7 +224,7 @@ func TestInvalidRequests(t *testing.T) {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
 				s := llmtest.NewServer(t) // a request would fail the test
-				_, err := call(t, client(t, s), deadline(t, patience), req)
+				_, err := call(t, client(t, s), deadline(t, timeout), req)
 				wantError(t, err, llm.ErrInvalid)
 			})
 		}
@@ -272,7 +272,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 			})
 			config.HTTPClient = &spied
 		})
-		if _, err := c.Complete(deadline(t, patience), request()); err != nil {
+		if _, err := c.Complete(deadline(t, timeout), request()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -47,14 +47,14 @@ func TestReasoning(t *testing.T) {
 		t.Run(name+"/complete", func(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, llmtest.Raw(200, "application/json", `{"choices":[{"message":`+test.message+`,"finish_reason":"stop"}]}`))
-			res, err := client(t, s).Complete(deadline(t, patience), request())
+			res, err := client(t, s).Complete(deadline(t, timeout), request())
 			wantThought(t, res, err, test.reason, test.text)
 		})
 		t.Run(name+"/stream", func(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, events(finish+done, test.deltas...))
 			var reason, text strings.Builder
-			res, err := client(t, s).Stream(deadline(t, patience), request(), func(d llm.Delta) error {
+			res, err := client(t, s).Stream(deadline(t, timeout), request(), func(d llm.Delta) error {
 				reason.WriteString(d.Reasoning)
 				text.WriteString(d.Content)
 				return nil
@@ -88,7 +88,7 @@ func TestReasoningAlone(t *testing.T) {
 	const cut = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}` + "\n\n"
 	for _, delta := range []string{`{"reasoning":"Hm. Well."}`, `{"content":"<think>Hm. Well."}`} {
 		s := llmtest.NewServer(t, events(cut+done, delta))
-		res, err := client(t, s).Stream(deadline(t, patience), request(), func(llm.Delta) error { return nil })
+		res, err := client(t, s).Stream(deadline(t, timeout), request(), func(llm.Delta) error { return nil })
 		e := wantError(t, err, llm.ErrBadResponse)
 		if res.Reasoning != "Hm. Well." || res.Message != nil || !strings.Contains(e.Detail, "the model thought") || !strings.Contains(e.Detail, "length") {
 			t.Errorf("%+v: %v", res, err)
@@ -101,7 +101,7 @@ func TestReasoningIsBounded(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, events(finish+done, `{"reasoning":"`+strings.Repeat("x", 700)+`"}`, `{"content":"`+strings.Repeat("y", 400)+`"}`))
 	c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 1000 })
-	res, err := c.Stream(deadline(t, patience), request(), func(llm.Delta) error { return nil })
+	res, err := c.Stream(deadline(t, timeout), request(), func(llm.Delta) error { return nil })
 	wantError(t, err, llm.ErrAnswerTooLong)
 	if len(res.Reasoning) != 700 || res.Text != "" {
 		t.Errorf("%d bytes of reasoning, text %q", len(res.Reasoning), res.Text)

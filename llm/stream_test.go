@@ -72,7 +72,7 @@ func TestToolCallDeltas(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, events(finish+done, test.deltas...))
 			streamed, arguments := 0, map[int]string{}
-			res, err := client(t, s).Stream(deadline(t, patience), request(), func(d llm.Delta) error {
+			res, err := client(t, s).Stream(deadline(t, timeout), request(), func(d llm.Delta) error {
 				var pieces []struct {
 					Index            *int
 					Function, Custom struct{ Arguments, Input string }
@@ -146,7 +146,7 @@ func TestOddStreams(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, test.does)
-			res, err := modes["stream"](t, client(t, s), deadline(t, patience), request())
+			res, err := modes["stream"](t, client(t, s), deadline(t, timeout), request())
 			if test.kind != nil {
 				wantError(t, err, test.kind)
 			} else if err != nil {
@@ -164,7 +164,7 @@ func TestOddStreams(t *testing.T) {
 func TestOpenAfterFinish(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.HangAtEnd("All of it."))
-	ctx := deadline(t, patience)
+	ctx := deadline(t, timeout)
 	res, err := modes["stream"](t, client(t, s), ctx, request())
 	if err != nil || res.Text != "All of it." || res.FinishReason != "stop" || res.CompletionTokens == 0 {
 		t.Errorf("%+v, %v", res, err)
@@ -180,7 +180,7 @@ func TestCallerStops(t *testing.T) {
 	s := llmtest.NewServer(t, llmtest.Endless())
 	enough := errors.New("enough")
 	calls := 0
-	res, err := client(t, s).Stream(deadline(t, patience), request(), func(llm.Delta) error {
+	res, err := client(t, s).Stream(deadline(t, timeout), request(), func(llm.Delta) error {
 		if calls++; calls == 3 {
 			return enough
 		}
@@ -200,7 +200,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	for mode, call := range modes {
 		s := llmtest.NewServer(t, llmtest.Endless())
 		c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 1 << 30 })
-		ctx, cancel := context.WithCancel(deadline(t, patience))
+		ctx, cancel := context.WithCancel(deadline(t, timeout))
 		go func() {
 			defer cancel()
 			for len(s.Requests()) == 0 && ctx.Err() == nil {
@@ -209,7 +209,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 		}()
 		_, err := call(t, c, ctx, request())
 		wantError(t, err, llm.ErrCanceled)
-		for until := time.Now().Add(patience); s.Abandoned() != 1; time.Sleep(time.Millisecond) {
+		for until := time.Now().Add(timeout); s.Abandoned() != 1; time.Sleep(time.Millisecond) {
 			if time.Now().After(until) {
 				t.Fatalf("%s: the server still sends", mode)
 			}
@@ -242,7 +242,7 @@ func TestRetryAfter(t *testing.T) {
 					return &http.Response{StatusCode: 429, Header: http.Header{test.name: {test.value}}, Body: http.NoBody, Request: r}, nil
 				})}
 			})
-			_, err := c.Complete(deadline(t, patience), request())
+			_, err := c.Complete(deadline(t, timeout), request())
 			if e := wantError(t, err, llm.ErrRateLimited); e.RetryAfter < test.min || e.RetryAfter > test.max {
 				t.Errorf("%v", e.RetryAfter)
 			}
@@ -256,19 +256,19 @@ func TestCheckedMessages(t *testing.T) {
 	s := llmtest.NewServer(t, llmtest.Answer("Yes."))
 	req := request()
 	req.Messages = append(req.Messages, json.RawMessage(`{"role":"user"`))
-	if _, err := client(t, s).Complete(deadline(t, patience), req); !errors.Is(err, llm.ErrInvalid) {
+	if _, err := client(t, s).Complete(deadline(t, timeout), req); !errors.Is(err, llm.ErrInvalid) {
 		t.Errorf("half an object: %v", err)
 	}
 	req.Messages[len(req.Messages)-1] = json.RawMessage(`"text"`)
 	req.Checked = true
-	if _, err := client(t, s).Complete(deadline(t, patience), req); !errors.Is(err, llm.ErrInvalid) {
+	if _, err := client(t, s).Complete(deadline(t, timeout), req); !errors.Is(err, llm.ErrInvalid) {
 		t.Errorf("no object: %v", err)
 	}
 	if n := len(s.Requests()); n != 0 { // a server would refuse them as well
 		t.Errorf("%d requests were sent with messages that are none", n)
 	}
 	req.Messages = request().Messages
-	if _, err := client(t, s).Complete(deadline(t, patience), req); err != nil {
+	if _, err := client(t, s).Complete(deadline(t, timeout), req); err != nil {
 		t.Error(err)
 	}
 }

@@ -103,7 +103,7 @@ func beginsWith(name, prefix string) bool {
 func inWord(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
 
 // known was gathered in 2026 from model lists and price lists. Where a provider
-// says otherwise, it is right and this is wrong: --model-window and With mend it.
+// says otherwise, it is right and this is wrong: --model-window and With correct it.
 var known = Families{
 	{Prefix: "offline", Window: 128_000},
 

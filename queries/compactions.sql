@@ -28,9 +28,9 @@ where k.conversation_id = @conversation_id and k.trigger <> 'request' and k.rema
 order by k.created_at desc, k.id desc
 limit @row_limit;
 
--- name: GetVainHealing :one
--- How often the server tried in vain by itself to make a summary again, and when
--- for the last time.
+-- name: GetFailedResummaries :one
+-- How often the server failed to make a summary again, and the time of the last
+-- failure.
 select count(*) as times, coalesce(max(k.created_at), 'epoch')::timestamptz as last_at
 from compactions k
 join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id

@@ -37,7 +37,7 @@ select * from conversations where id = @id and tenant_id = @tenant_id;
 -- "no key", so that a foreign key's check of another row doesn't wait.
 select * from conversations where id = @id and tenant_id = @tenant_id for no key update;
 
--- name: TakeTurn :exec
+-- name: LockTurn :exec
 -- Before LockConversation on a distributed database. The row's lock is on the node
 -- of its shard. When that shard is moved to another node, the lock stays behind, and
 -- the next writer would find the new row free. All servers share the coordinator.

@@ -7,12 +7,12 @@
 select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
        count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
        count(*) filter (where kind <> 'embedding' and state = 'running') as running,
-       count(*) filter (where kind = 'healing' and state <> 'running') as healing,
+       count(*) filter (where kind = 'resummarizing' and state <> 'running') as resummarizing,
        count(*) filter (where kind = 'embedding') as embedding,
        coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
        coalesce(extract(epoch from now() - min(attempted_at) filter (where kind <> 'embedding' and state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind in ('compaction', 'healing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+where kind in ('compaction', 'resummarizing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
 
 -- name: TakeUpJobs :exec
 -- Makes a server's own jobs of an earlier life available again; what was
@@ -20,7 +20,7 @@ where kind in ('compaction', 'healing', 'embedding') and state in ('available', 
 -- that runs it.
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'healing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
+where kind in ('compaction', 'resummarizing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
 
 -- name: TellJob :execrows
 -- Tells a job that isn't done of a branch: its metadata have under "branches" the

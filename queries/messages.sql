@@ -147,7 +147,7 @@ cross join unnest(@ids::uuid[]) as wanted (id)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id and n.reasoning is not null;
 
--- name: ListPlaces :many
+-- name: ListParentStates :many
 -- What inserting below existing nodes needs to know of them.
 select id, parent_id, kind, role, depth, path_tokens, prefix_id, path_hash, sibling_index, created_at
 from nodes
@@ -166,7 +166,7 @@ insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, de
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
         @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash, @reasoning);
 
--- name: GetPlaces :many
+-- name: GetParentStates :many
 -- Of messages, what their children inherit. It reads one table by its key, which
 -- Citus sends to a shard without planning.
 select id, kind, depth, path_tokens, prefix_id, path_hash

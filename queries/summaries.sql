@@ -154,7 +154,7 @@ select exists (
     where n.conversation_id = @conversation_id and n.id = @id and answer.role = 'assistant'
       and json_typeof(answer.body -> 'tool_calls') = 'array' and json_array_length(answer.body -> 'tool_calls') > 0);
 
--- name: ListUnheld :many
+-- name: ListDroppedPins :many
 -- The pinned messages on the path from @cutoff_id up to the prefix that are not
 -- among @kept_ids, oldest first. Walks that path.
 with recursive path as (

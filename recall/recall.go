@@ -107,13 +107,13 @@ func New(maxBytes int64, opts ...Option) *Service {
 	return s
 }
 
-// Stats are figures of a Service.
+// Stats are metrics of a Service.
 type Stats struct {
 	Conversations int   // whose indexes are in memory
 	Bytes         int64 // that they take, about
 }
 
-// Stats returns the present figures.
+// Stats returns the present metrics.
 func (s *Service) Stats() Stats { return s.cache.stats() }
 
 // Recall returns the messages that answer a question on the branch that ends in
@@ -146,16 +146,16 @@ func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID,
 	return answer, err
 }
 
-// tries is how often a question is asked again because something was pruned
+// attempts is how often a question is asked again because something was pruned
 // while it was answered.
-const tries = 3
+const attempts = 3
 
 // ask calls f with what is known of a conversation, and again where something was
 // pruned meanwhile.
 func (s *Service) ask(store *tree.Store, conversationID uuid.UUID, f func(*conversation) error) error {
 	c := s.cache.get(key{store.TenantID(), conversationID})
 	defer s.cache.used(c)
-	for range tries {
+	for range attempts {
 		if err := f(c); !errors.Is(err, errChanged) {
 			return err
 		}

@@ -31,7 +31,7 @@ func code(err error) string {
 	return ""
 }
 
-// Input that can't be answered says what to mend, and costs nothing.
+// Input that can't be answered says what to fix, and costs nothing.
 func TestBadQuestions(t *testing.T) {
 	t.Parallel()
 	store := recall.NewStore()

@@ -237,13 +237,13 @@ func (r *Replica) Wrote(ctx context.Context, tenant string, conversation uuid.UU
 		return ""
 	}
 	r.written.note(tenant, conversation, p)
-	return r.tokens.seal(tenant, p)
+	return r.tokens.encrypt(tenant, p)
 }
 
 // Newest returns a token for a tenant that is as far as that of any write that Wrote
 // was called for.
 func (r *Replica) Newest(tenant string) (token string) {
-	return r.tokens.seal(tenant, r.written.furthest())
+	return r.tokens.encrypt(tenant, r.written.furthest())
 }
 
 // errBack refuses a connection to a replica that shows less than it did.

@@ -25,7 +25,7 @@ func newTokens(key []byte) (tokens, error) {
 	return tokens{aead}, err
 }
 
-func (t tokens) seal(tenant string, p db.Position) string {
+func (t tokens) encrypt(tenant string, p db.Position) string {
 	plain := binary.BigEndian.AppendUint64(nil, uint64(p))
 	return base64.RawURLEncoding.EncodeToString(t.aead.Seal(nil, nil, plain, []byte(tenant)))
 }

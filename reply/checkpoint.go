@@ -125,7 +125,7 @@ func (s *Service) claim(ctx context.Context, r *Reply, a *assignment, newTry boo
 func (s *Service) checkpoint(r *Reply, a *assignment) tree.Checkpoint {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.seal()
+	r.freeze()
 	return tree.Checkpoint{
 		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active, ServerID: s.cfg.ServerID, Model: r.model,
 		Content: string(r.content), Refusal: string(r.refusal), Reasoning: string(r.reasoning), Marks: encodeMarks(r.marks), Started: encodeStarted(r.started, r.steps...),

@@ -29,7 +29,7 @@ func (f *fixture) running(t testing.TB, g *gate, req Request, text string) *Repl
 	r := f.ask(t, req)
 	g.pieces <- text
 	eventually(t, "the piece", func() bool { content, _ := r.text(); return content == text })
-	if !f.save(r, &assignment{place: r.place, active: r.place.head}) {
+	if !f.save(r, &assignment{replyTarget: r.target, active: r.target.head}) {
 		t.Fatal("nothing was saved")
 	}
 	return r
@@ -65,7 +65,7 @@ func TestInterruptedAnswer(t *testing.T) {
 	w := watch{}
 	b.sweep(t, w, start)
 	b.sweep(t, w, start.Add(59*time.Second))
-	f.save(r, &assignment{place: r.place, active: head}) // a sign of life
+	f.save(r, &assignment{replyTarget: r.target, active: head}) // a sign of life
 	b.sweep(t, w, start.Add(2*time.Minute))
 	if n := f.messages(t); n != 1 {
 		t.Fatalf("%d messages: the answer of a server that lives was stored", n)
@@ -92,7 +92,7 @@ func TestInterruptedAnswer(t *testing.T) {
 	}
 	// The server that was taken for dead comes to the end of its answer, and tells
 	// what was told.
-	f.save(r, &assignment{place: r.place, active: head})
+	f.save(r, &assignment{replyTarget: r.target, active: head})
 	close(g.pieces)
 	if e := end(t, r); e.Status != StatusStopped || e.FinishReason != FinishInterrupted || e.Message == nil || textOf(t, e.Message) != "A wood that is <cut>" {
 		t.Errorf("%+v", e)

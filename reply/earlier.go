@@ -31,7 +31,7 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	// Of one that ended, what is stored counts: it may have been pruned since.
 	m, err := s.store.Message(ctx, req.ConversationID, req.ID)
 	var saved tree.Checkpoint
-	var p place
+	var p replyTarget
 	switch {
 	case err == nil && m.Role != tree.RoleAssistant:
 		return nil, errTaken
@@ -74,7 +74,7 @@ func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
 	switch {
 	case r.refused != nil:
 		return nil, r.refused
-	case !r.place.serves(req):
+	case !r.target.serves(req):
 		return nil, errTaken
 	}
 	return r, nil
@@ -102,7 +102,7 @@ func (s *Service) begunElsewhere(ctx context.Context, req Request, err error) (*
 	return nil, err
 }
 
-// asBefore finds where an earlier try of a request under the active head stored
+// asBefore finds where an earlier attempt of a request under the active head stored
 // its messages: they moved that head themselves.
 func (s *Service) asBefore(ctx context.Context, req *Request) error {
 	if req.HeadID != uuid.Nil || req.ParentID != nil || len(req.Messages) == 0 {

@@ -238,7 +238,7 @@ func TestRoundTripsOfAReply(t *testing.T) {
 		if n := trips.Count(); n > test.want {
 			t.Errorf("%s: %d round trips, want %d", name, n, test.want)
 		}
-		if _, err := f.Stop(patient(t), id, r.MessageID()); err != nil {
+		if _, err := f.Stop(bounded(t), id, r.MessageID()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -60,7 +60,7 @@ func (s *Service) told(ctx context.Context, r *Reply, err error) End {
 		r.lost = true
 		return End{Status: StatusFailed, Err: findErr}
 	}
-	if there.pull != nil { // it runs, on this server or as a new try on another
+	if there.pull != nil { // it runs, on this server or as a new attempt on another
 		r.lost = !errors.Is(err, fault.Conflict)
 		if r.lost {
 			err = errInterrupted
@@ -126,7 +126,7 @@ func (s *Service) young(id uuid.UUID) bool {
 // endedReply is one of which there is nothing but word of how it ended.
 func endedReply(state tree.ReplyState, end End) *Reply {
 	r := storedReply(tree.Message{ConversationID: state.ConversationID, ID: state.MessageID})
-	r.end, r.metadata, r.place.head = &end, addedIn(state.Metadata), end.HeadID
+	r.end, r.metadata, r.target.head = &end, addedIn(state.Metadata), end.HeadID
 	return r
 }
 

@@ -28,7 +28,7 @@ func TestStopOutlivesALostClaim(t *testing.T) {
 	f := serve(t, byHand("a"), newGate())
 	id, head := f.conversation(t)
 	r := f.ask(t, Request{ConversationID: id, HeadID: head, Background: true})
-	a := &assignment{place: r.place, active: head}
+	a := &assignment{replyTarget: r.target, active: head}
 	f.save(r, a)
 	if stops, err := f.store.StopReply(t.Context(), id, r.MessageID()); !stops || err != nil {
 		t.Fatal(stops, err)
@@ -91,7 +91,7 @@ func TestWhatWasToldStays(t *testing.T) {
 				}
 			}
 			told("at once")
-			wakes(f, r, &assignment{place: r.place, active: head}, g)
+			wakes(f, r, &assignment{replyTarget: r.target, active: head}, g)
 			if e := end(t, r); e.Message != nil || e.Status != StatusFailed || e.FinishReason != FinishInterrupted {
 				t.Errorf("the server itself tells %+v", e)
 			}
@@ -138,7 +138,7 @@ func TestEventsOnAnotherServer(t *testing.T) {
 	read := func(on *Reply, until string) {
 		t.Helper()
 		for !strings.HasSuffix(h.content.String(), until) {
-			events, err := on.Next(patient(t), h.last)
+			events, err := on.Next(bounded(t), h.last)
 			if err == nil {
 				err = h.take(events)
 			}
@@ -165,7 +165,7 @@ func TestEventsOnAnotherServer(t *testing.T) {
 	}
 	close(pieces)
 	for h.end == nil {
-		events, err := there.Next(patient(t), h.last)
+		events, err := there.Next(bounded(t), h.last)
 		if err == nil {
 			err = h.take(events)
 		}
@@ -194,7 +194,7 @@ func TestStopOnAnotherServer(t *testing.T) {
 		if text != "" {
 			g.pieces <- text
 		}
-		e, err := b.Stop(patient(t), id, r.MessageID())
+		e, err := b.Stop(bounded(t), id, r.MessageID())
 		if err != nil || e.Status != StatusStopped || textOf(t, e.Message) != text {
 			t.Errorf("%+v, %v", e, err)
 		}
@@ -202,7 +202,7 @@ func TestStopOnAnotherServer(t *testing.T) {
 			t.Errorf("its own server tells %+v", mine)
 		}
 		for range 2 {
-			if e, err := b.Stop(patient(t), id, r.MessageID()); err != nil || e.Status != StatusStopped || textOf(t, e.Message) != text {
+			if e, err := b.Stop(bounded(t), id, r.MessageID()); err != nil || e.Status != StatusStopped || textOf(t, e.Message) != text {
 				t.Errorf("once more: %+v, %v", e, err)
 			}
 		}
@@ -239,7 +239,7 @@ func TestOneIDOnTwoServers(t *testing.T) {
 	outcomes := make(chan outcome, 8)
 	for i := range cap(outcomes) {
 		go func() {
-			r, started, err := []*fixture{a, b}[i%2].Start(patient(t), req)
+			r, started, err := []*fixture{a, b}[i%2].Start(bounded(t), req)
 			outcomes <- outcome{r, started, err}
 		}()
 	}
@@ -303,7 +303,7 @@ func TestCloseWhileFollowing(t *testing.T) {
 	}
 	waited := make(chan error, 1)
 	go func() {
-		_, err := there.Wait(patient(t))
+		_, err := there.Wait(bounded(t))
 		waited <- err
 	}()
 	done, cancel := context.WithCancel(t.Context())
@@ -312,7 +312,7 @@ func TestCloseWhileFollowing(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, <-waited, fault.Unavailable, "shutting_down")
-	if _, err := there.Next(patient(t), LastEventID-1); !errors.Is(err, fault.Unavailable) {
+	if _, err := there.Next(bounded(t), LastEventID-1); !errors.Is(err, fault.Unavailable) {
 		t.Errorf("a reader hears %v", err)
 	}
 	close(g.pieces)

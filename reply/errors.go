@@ -36,7 +36,7 @@ var (
 	errLost    = errors.New("another server took the reply, because this one gave no sign of life")
 )
 
-// deleted is what a reply ended with that found no place for its answer: it tells
+// deleted is the error of a reply whose parent was deleted before its answer was stored: it tells
 // what was deleted meanwhile.
 func (s *Service) deleted(r *Reply, err error) error {
 	said := errBranchDeleted.From(err)
@@ -59,7 +59,7 @@ var modelFaults = []struct {
 }{
 	{llm.ErrPromptTooLong, fault.Model, "prompt_too_long", "Set the conversation's max_context_tokens to the model's window, or compact the branch."},
 	{llm.ErrAnswerTooLong, fault.Model, "answer_too_long", "Ask for less, or set max_output_tokens."},
-	{llm.ErrAuth, fault.Model, "model_not_authorized", "Whoever runs this server must mend its API key or account."},
+	{llm.ErrAuth, fault.Model, "model_not_authorized", "Whoever runs this server must fix its API key or account."},
 	{llm.ErrRateLimited, fault.ModelBusy, "model_rate_limited", "Ask again later."},
 	{llm.ErrTimeout, fault.ModelTimeout, "model_timeout", "Ask again for another try, which makes a sibling."},
 	{llm.ErrUnavailable, fault.Model, "model_unavailable", "Ask again for another try, which makes a sibling."},

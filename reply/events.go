@@ -276,7 +276,7 @@ func (l *events) after(id int) (found []Event) {
 	if id < 1 && l.started != nil {
 		found = append(found, Event{ID: 1, Started: l.started})
 	}
-	l.seal()
+	l.freeze()
 	for i := max(id-1, 0); i < len(l.marks); i++ {
 		var from mark
 		if i > 0 {
@@ -306,9 +306,9 @@ func (l *events) after(id int) (found []Event) {
 	return found
 }
 
-// seal makes an event of the text after the last mark, because somebody reads
+// freeze makes an event of the text after the last mark, because somebody reads
 // it: of reasoning and answer one each.
-func (l *events) seal() {
+func (l *events) freeze() {
 	var last mark
 	if n := len(l.marks); n > 0 {
 		last = l.marks[n-1]

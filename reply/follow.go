@@ -31,7 +31,7 @@ func (s *Service) follow(c tree.Checkpoint, state tree.ReplyState) *Reply {
 	}
 	r := &Reply{
 		key: k, events: newEvents(), ctx: s.closing, cancel: func(error) {}, prepared: make(chan struct{}), ended: make(chan struct{}),
-		place: place{head: c.ParentID}, model: c.Model, metadata: addedIn(state.Metadata),
+		target: replyTarget{head: c.ParentID}, model: c.Model, metadata: addedIn(state.Metadata),
 	}
 	r.copied = true
 	close(r.prepared)
@@ -132,7 +132,7 @@ func (s *Service) copyEvents(ctx context.Context, r *Reply, c tree.Checkpoint) {
 // copySteps takes over the steps that another server stored since its last save,
 // up to the parent of the answer. Without them the answer is whole all the same.
 func (s *Service) copySteps(ctx context.Context, r *Reply, parentID uuid.UUID) {
-	if r.parent(r.place.head) == parentID {
+	if r.parent(r.target.head) == parentID {
 		return
 	}
 	steps, err := stepsAt(ctx, s.store, r.conversation, parentID, r.messageID)

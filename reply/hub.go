@@ -59,7 +59,7 @@ func (h *hub) find(k key) *Reply {
 
 // begin takes a reply in, unless one of its id is there, which it gives
 // instead. One that ended with nothing stored makes room: asking again with its
-// id is a new try.
+// id is a new attempt.
 func (h *hub) begin(r *Reply) (there *Reply, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -30,13 +30,13 @@ func TestCaps(t *testing.T) {
 	theirs.ask(t, Request{ConversationID: their, HeadID: theirHead})
 	_, _, err = theirs.Start(t.Context(), Request{ConversationID: their, HeadID: theirHead})
 	wantError(t, err, fault.TooMany, "too_many_replies", "The server's 3 replies")
-	if _, err := f.Stop(patient(t), id, first.MessageID()); err != nil {
+	if _, err := f.Stop(bounded(t), id, first.MessageID()); err != nil {
 		t.Fatal(err)
 	}
 	// There is room as soon as its end is told.
 	for range 10 {
 		r := f.ask(t, req)
-		if _, err := f.Stop(patient(t), id, r.MessageID()); err != nil {
+		if _, err := f.Stop(bounded(t), id, r.MessageID()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,7 +75,7 @@ func TestClose(t *testing.T) {
 		g.pieces <- "Whole."
 		close(g.pieces)
 	}()
-	if err := f.Close(patient(t)); err != nil {
+	if err := f.Close(bounded(t)); err != nil {
 		t.Error(err)
 	}
 	if e := end(t, r); e.Status != StatusCompleted {

@@ -17,7 +17,7 @@ import (
 
 // An assignment is all that a reply needs to know before it runs.
 type assignment struct {
-	place
+	replyTarget
 	reply  *Reply // nil of a relay
 	model  llm.Model
 	active uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
@@ -38,7 +38,7 @@ type assignment struct {
 // while the request's messages are stored, because that may wait for a conversation's
 // other writers; but in the rare cases in which prepare itself stores them.
 func (s *Service) prepareInTurn(ctx context.Context, r *Reply, req Request, model llm.Model) (*assignment, error) {
-	leave, err := s.turns.take(ctx)
+	leave, err := s.preparing.take(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +50,7 @@ func (s *Service) prepareInTurn(ctx context.Context, r *Reply, req Request, mode
 // request by it. It stores nothing, unless only the tree can tell why the request
 // is refused.
 func (s *Service) prepare(ctx context.Context, r *Reply, req Request, model llm.Model) (*assignment, error) {
-	a := &assignment{place: place{head: req.HeadID}, reply: r, model: model, request: req, window: s.window(tree.Conversation{}, model)}
+	a := &assignment{replyTarget: replyTarget{head: req.HeadID}, reply: r, model: model, request: req, window: s.window(tree.Conversation{}, model)}
 	prompted, err := s.prompt(a, tree.Conversation{}) // as it seems before the conversation's settings are known
 	if err != nil {
 		return nil, err
@@ -190,7 +190,7 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 		return err
 	}
 	switch _, missing := s.store.Message(ctx, c.ID, req.Messages[n-1].ID); {
-	case missing == nil: // stored by an earlier try
+	case missing == nil: // stored by an earlier attempt
 		return s.store.RoomFor(c, answer)
 	case !errors.Is(missing, fault.NotFound):
 		return missing

@@ -94,7 +94,7 @@ func TestReasoningIsSavedWhileItStreams(t *testing.T) {
 		}})
 		id, head := f.conversation(t)
 		r := f.ask(t, Request{ConversationID: id, HeadID: head})
-		a := &assignment{place: r.place, active: head}
+		a := &assignment{replyTarget: r.target, active: head}
 		pieces <- llm.Delta{Reasoning: "They greet."}
 		eventually(t, "the reasoning", func() bool { text, _ := r.thought(); return text != "" })
 		if !f.save(r, a) || len(f.checkpoints(t)) != 1 {

@@ -278,7 +278,7 @@ func (s *Service) keepStep(ctx context.Context, r *Reply, a *assignment, bodies 
 		if err != nil {
 			return err
 		}
-		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, r.parent(a.head), chain, tree.KeepHead(), tree.Aside())
+		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, r.parent(a.head), chain, tree.KeepHead(), tree.Auxiliary())
 		return err
 	})
 	return stored, err

@@ -62,7 +62,7 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 	g := newRecallingGate()
 	f := serve(t, byHand("a"), g)
 	id, head, r, steps := f.midway(t, g)
-	if !f.save(r, &assignment{place: r.place, active: head}) {
+	if !f.save(r, &assignment{replyTarget: r.target, active: head}) {
 		t.Fatal("nothing was saved")
 	}
 	b := serveOn(t, f.pool, byHand("b"), newGate())
@@ -72,7 +72,7 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 	}
 	seen := &heard{}
 	for seen.content.Len() == 0 {
-		events, err := followed.Next(patient(t), seen.last)
+		events, err := followed.Next(bounded(t), seen.last)
 		if err == nil {
 			err = seen.take(events)
 		}
@@ -139,7 +139,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 		room := rapid.IntRange(-100, 2*maxResultTokens).Draw(rt, "room")
 		query := rapid.SampledFrom([]string{"orchard gate password", "apple tree wall", "tree", "zeppelin"}).Draw(rt, "query")
 		limit := rapid.IntRange(1, maxPassages).Draw(rt, "limit")
-		a := &assignment{place: place{head: head}, request: Request{ConversationID: id}}
+		a := &assignment{replyTarget: replyTarget{head: head}, request: Request{ConversationID: id}}
 		body, err := f.recall(t.Context(), a, "c", fmt.Sprintf(`{"query":%q,"limit":%d}`, query, limit), room)
 		if err != nil {
 			rt.Fatal(err)
@@ -259,7 +259,7 @@ func TestStepsOnAnotherServer(t *testing.T) {
 	read := func(on *Reply) (all []string, steps int) {
 		h := &heard{}
 		for !strings.HasSuffix(h.content.String(), "It is ") {
-			events, err := on.Next(patient(t), h.last)
+			events, err := on.Next(bounded(t), h.last)
 			if err == nil {
 				err = h.take(events)
 			}

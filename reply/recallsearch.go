@@ -50,7 +50,7 @@ type passageLine struct {
 // recall answers a call of the model with a tool's message of at most so many
 // tokens. It searches the folded messages of the branch, or all of its messages
 // where the context leaves some out. What is wrong with the call, the result
-// says, so that the model can mend it.
+// says, so that the model can fix it.
 func (s *Service) recall(ctx context.Context, a *assignment, callID, arguments string, room int) (json.RawMessage, error) {
 	q, wrong := recallQuestion(arguments)
 	if wrong != "" {
@@ -101,7 +101,7 @@ func (s *Service) recall(ctx context.Context, a *assignment, callID, arguments s
 }
 
 // recallQuestion reads the arguments of a call. wrong says what is wrong with
-// them, and how to mend it.
+// them, and how to fix it.
 func recallQuestion(arguments string) (q recall.Question, wrong string) {
 	var given struct {
 		Query *string

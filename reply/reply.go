@@ -112,7 +112,7 @@ type Service struct {
 // shared is what the services of all tenants have in common.
 type shared struct {
 	cfg       Config
-	turns     turns
+	preparing semaphore
 	hub       hub
 	following sync.Map // replies of other servers that this one reads, by key
 	titling   *titling
@@ -179,8 +179,8 @@ func New(cfg Config) (*Service, error) {
 		shared: &shared{
 			closing: closing, close: closeAll, titling: newTitling(),
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
-			turns: make(turns, cfg.MaxPreparing),
-			hub:   newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
+			preparing: make(semaphore, cfg.MaxPreparing),
+			hub:       newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
 		},
 		store: cfg.Store, contexts: cfg.Contexts,
 	}, nil

@@ -167,7 +167,7 @@ func (s *Service) start(ctx context.Context, req Request, model llm.Model, claim
 		s.hub.end(r, "", false, func() { r.abort(err) })
 		return nil, false, err
 	}
-	r.place = a.place
+	r.target = a.replyTarget
 	close(r.prepared)
 	if !early {
 		go s.run(r, a)

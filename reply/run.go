@@ -29,8 +29,8 @@ type Reply struct {
 	ctx    context.Context // ends when the reply is to end
 	cancel context.CancelCauseFunc
 
-	prepared chan struct{} // closed once place, model and metadata, or refused, are set
-	place    place
+	prepared chan struct{} // closed once target, model and metadata, or refused, are set
+	target   replyTarget
 	model    string
 	metadata map[string]json.RawMessage
 	refused  error
@@ -59,7 +59,7 @@ func storedReply(m tree.Message) *Reply {
 		prepared: make(chan struct{}), ended: make(chan struct{}),
 	}
 	end := EndOf(m)
-	r.place.head = end.headOf(m)
+	r.target.head = end.headOf(m)
 	r.only, r.end = true, &end
 	close(r.prepared)
 	close(r.ended)
@@ -76,7 +76,7 @@ func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
 // state of the reply is left.
 func (r *Reply) HeadID() uuid.UUID {
 	<-r.prepared
-	return r.place.head
+	return r.target.head
 }
 
 // Metadata returns the members that the request added to the answer's metadata.
@@ -334,8 +334,8 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 	return m, err
 }
 
-// untilStored calls store until it succeeds, is refused, or ctx ends. A try that ctx
-// cut off says only that, so the error is then that of the try before.
+// untilStored calls store until it succeeds, is refused, or ctx ends. An attempt that ctx
+// cut off says only that, so the error is then that of the attempt before.
 func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error) error {
 	var before error
 	for pause := 100 * time.Millisecond; ; pause *= 2 {

@@ -24,7 +24,7 @@ func (s *Service) Running(ctx context.Context, conversationID uuid.UUID) (_ []tr
 		select {
 		case <-r.prepared:
 			if r.runs() && r.refused == nil && !slices.ContainsFunc(running, saved) {
-				running = append(running, tree.RunningReply{MessageID: r.messageID, ParentID: r.place.head, Model: r.model})
+				running = append(running, tree.RunningReply{MessageID: r.messageID, ParentID: r.target.head, Model: r.model})
 			}
 		default: // its request may still be refused
 		}

@@ -99,7 +99,7 @@ func TestStop(t *testing.T) {
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
 	g.pieces <- "A wood "
 	g.pieces <- "that "
-	e, err := f.Stop(patient(t), id, r.MessageID())
+	e, err := f.Stop(bounded(t), id, r.MessageID())
 	if err != nil || e.Status != StatusStopped || textOf(t, e.Message) != "A wood that " || e.Err != nil {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -114,7 +114,7 @@ func TestStop(t *testing.T) {
 		t.Error("the stopped answer is not the active head")
 	}
 	// Again, and of one that was completed: what became of it.
-	again, err := f.Stop(patient(t), id, r.MessageID())
+	again, err := f.Stop(bounded(t), id, r.MessageID())
 	if err != nil || again.Status != StatusStopped || again.Message.ID != r.MessageID() {
 		t.Errorf("%+v, %v", again, err)
 	}
@@ -122,7 +122,7 @@ func TestStop(t *testing.T) {
 	// Before anything came: nothing is stored, and the id is free.
 	named := Request{ConversationID: id, HeadID: head, ID: uuid.New()}
 	r = f.ask(t, named)
-	e, err = f.Stop(patient(t), id, r.MessageID())
+	e, err = f.Stop(bounded(t), id, r.MessageID())
 	if err != nil || e.Status != StatusStopped || e.Message != nil {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -138,9 +138,9 @@ func TestStop(t *testing.T) {
 	if e := end(t, r); e.Status != StatusCompleted {
 		t.Errorf("%+v", e)
 	}
-	_, err = f.Stop(patient(t), id, uuid.New())
+	_, err = f.Stop(bounded(t), id, uuid.New())
 	wantError(t, err, fault.NotFound, "reply_not_found")
-	if _, err = f.Stop(patient(t), uuid.New(), r.MessageID()); !errors.Is(err, fault.NotFound) {
+	if _, err = f.Stop(bounded(t), uuid.New(), r.MessageID()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
 	if s := f.Stats(); s != (Stats{Completed: 1, Stopped: 2}) {
@@ -345,7 +345,7 @@ func TestStoredIsCalledBeforeTheEnd(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if _, err := r.Wait(patient(t)); err != nil {
+		if _, err := r.Wait(bounded(t)); err != nil {
 			t.Error(err)
 		}
 	}()

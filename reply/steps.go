@@ -61,7 +61,7 @@ func stepsAt(ctx context.Context, store *tree.Store, conversationID, parentID, r
 
 // stepped adds steps that were stored. It runs under the log's lock.
 func (l *events) stepped(steps ...tree.Message) {
-	l.seal()
+	l.freeze()
 	for _, m := range steps {
 		var last mark
 		if n := len(l.marks); n > 0 {

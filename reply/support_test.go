@@ -121,15 +121,15 @@ func (f *fixture) ask(t testing.TB, req Request) *Reply {
 // end waits for a reply's end.
 func end(t testing.TB, r *Reply) End {
 	t.Helper()
-	e, err := r.Wait(patient(t))
+	e, err := r.Wait(bounded(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return e
 }
 
-// patient is a context that only ends a test that hangs.
-func patient(t testing.TB) context.Context {
+// bounded returns a context that only ends a test that hangs.
+func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -177,7 +177,7 @@ func hear(t testing.TB, r *Reply) *heard {
 	t.Helper()
 	h := &heard{}
 	for {
-		events, err := r.Next(patient(t), h.last)
+		events, err := r.Next(bounded(t), h.last)
 		if errors.Is(err, ErrEnded) {
 			return h
 		}

@@ -70,7 +70,7 @@ func (a *testAPI) answerOf(r request, f *dbtest.Fragile) (_ response, whole bool
 	}
 	defer res.Body.Close()
 	if streams(res) {
-		f.Mend()
+		f.Repair()
 	}
 	body, err := io.ReadAll(res.Body)
 	a.await(res)

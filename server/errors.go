@@ -85,7 +85,7 @@ var answers = map[fault.Kind]struct {
 	unsupportedMedia: {status: http.StatusUnsupportedMediaType},
 }
 
-// ProblemOf returns what a client is told of an error. It is for surfaces whose good
+// ProblemOf returns what a client is told of an error. It is for APIs whose good
 // answers may tell of one.
 func ProblemOf(err error) Problem { return toProblem(err) }
 

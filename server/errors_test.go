@@ -100,7 +100,7 @@ func codesBelow(t *testing.T) map[string][]int {
 	return codes
 }
 
-// Every kind has a status. Those that a client can't mend have an answer, too.
+// Every kind has a status. Those that a client can't fix have an answer, too.
 func TestEveryKindIsAnswered(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []fault.Kind{

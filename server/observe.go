@@ -55,7 +55,7 @@ func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	case s.lost(req):
 		r.route = s.lostPage
 	default:
-		r.route = s.nowhere[s.surfaceOf(req.URL.Path)]
+		r.route = s.nowhere[s.apiOf(req.URL.Path)]
 	}
 	ctx := req.Context()
 	describe(ctx, req, r)
@@ -171,7 +171,7 @@ func (r *Request) nothing() error {
 }
 
 // fail answers a request with the problem that an error is, in the envelope of
-// its surface. An answer that has begun can't turn into one: its connection is
+// its API. An answer that has begun can't turn into one: its connection is
 // cut, lest it pass for a whole answer.
 func (s *Server) fail(r *Request, err error) {
 	p := toProblem(err)
@@ -196,7 +196,7 @@ func (s *Server) fail(r *Request, err error) {
 			h.Set("Retry-After", strconv.Itoa(max(1, int(wait))))
 		}
 	}
-	status, body := r.route.surface.Refuse(p, h)
+	status, body := r.route.api.Refuse(p, h)
 	r.answer.WriteHeader(status)
 	_, err = r.answer.Write(body)
 	if err = errors.Join(err, r.answer.finish()); err != nil {

@@ -99,7 +99,7 @@ func ConflictOfKey(err error, derived bool) error {
 }
 
 // parseQuery reads the query string. It refuses one that can't be compared with
-// anything, and, unless the surface takes any, one that says a thing twice.
+// anything, and, unless the API takes any, one that says a thing twice.
 func (r *Request) parseQuery() (err error) {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -109,7 +109,7 @@ func (r *Request) parseQuery() (err error) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.query)) {
 		given := r.query[name]
-		if len(given) > 1 && !r.route.surface.AnyQuery {
+		if len(given) > 1 && !r.route.api.AnyQuery {
 			return problemf(CodeDuplicateParameter, clip(name), "The parameter stands %d times. Send it once.", len(given))
 		}
 		for _, value := range given {
@@ -129,7 +129,7 @@ const anyQuery = "*"
 
 // checkQuery refuses query parameters that the route doesn't have.
 func (r *Request) checkQuery() error {
-	if r.route.surface.AnyQuery || r.route.Query == anyQuery {
+	if r.route.api.AnyQuery || r.route.Query == anyQuery {
 		return nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.query)) {

@@ -117,7 +117,7 @@ func positioned(data []byte, position string) []byte {
 // names none.
 func (r *Request) conversation() uuid.UUID {
 	id, err := r.ID("conversation_id")
-	if err != nil || r.route.surface != r.server.surfaces[0] {
+	if err != nil || r.route.api != r.server.apis[0] {
 		return uuid.Nil
 	}
 	return id

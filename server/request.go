@@ -194,9 +194,9 @@ func (r *Request) decode() error {
 }
 
 // ReadJSON reads the body. The client must call it JSON, and it must not be
-// larger than the surface's limit. Without a body ReadJSON returns nothing.
+// larger than the API's limit. Without a body ReadJSON returns nothing.
 func (r *Request) ReadJSON() ([]byte, error) {
-	most := r.route.surface.MaxBody
+	most := r.route.api.MaxBody
 	switch {
 	case r.ContentLength > most:
 		return nil, tooLarge(most)

@@ -16,22 +16,22 @@
 //   - The route's handler takes the request apart, calls the store or a service,
 //     and returns an Answer or an error.
 //
-// # Surfaces
+// # APIs
 //
-// A Surface is an API in the form that one kind of client expects. openapi.yaml
-// describes the native surface. The description comes first, and tests compare
+// An API has the form that one kind of client expects. openapi.yaml
+// describes the native API. The description comes first, and tests compare
 // the table of routes, and every request and answer, with it.
 //
-// Another surface stands beside the native one, in a package of its own that
+// Another API stands beside the native one, in a package of its own that
 // imports this one. It has a prefix, a table of routes, its own limit of a
-// body, and its own form of errors. A program passes it in Config.Surfaces. Its
+// body, and its own form of errors. A program passes it in Config.APIs. Its
 // handlers get the same *Request, which shows what the tenant may see of the
 // store and the services. They decode the result of ReadJSON as leniently as
 // their clients need, and make Answers of their own. The layers above stand
-// before them too, and the refusals of these layers have the surface's form.
+// before them too, and the refusals of these layers have the API's form.
 //
 // A handler checks nothing but form. What a message, a setting or a head may be
-// is decided below this package, once for all surfaces.
+// is decided below this package, once for all APIs.
 //
 // The package opens no database and reads no environment: a program hands it a
 // store and says what is allowed.
@@ -126,7 +126,7 @@ type Config struct {
 
 	// Surfaces are served beside the native one, each below a prefix of its
 	// own.
-	Surfaces []Surface
+	APIs []API
 
 	RequireKey     bool     // refuse requests without a key even while none was made
 	Loopback       bool     // the server listens on loopback only: other addresses are no names of it
@@ -160,11 +160,11 @@ type Config struct {
 type Server struct {
 	cfg       Config
 	handler   http.Handler // serve, in a span where there is tracing
-	surfaces  []*Surface   // the native one first
+	apis      []*API       // the native one first
 	router    *router
-	nowhere   map[*Surface]*route // of paths at which nothing is
-	lostPage  *route              // of the same, where a browser opens them
-	hosts     []string            // AllowedHosts in lower case
+	nowhere   map[*API]*route // of paths at which nothing is
+	lostPage  *route          // of the same, where a browser opens them
+	hosts     []string        // AllowedHosts in lower case
 	log       *slog.Logger
 	metrics   *telemetry.Requests
 	limits    limits
@@ -210,19 +210,19 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	s := &Server{
 		readiness: readiness{semaphore: make(chan struct{}, 1), now: time.Now},
-		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*Surface]*route),
+		cfg:       cfg, log: cfg.Logger, metrics: m, router: newRouter(), nowhere: make(map[*API]*route),
 		limits: newLimits(cfg),
 	}
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}
-	s.mount(Surface{Prefix: "/v1/", Routes: slices.Concat(native, pages()), Refuse: refuseNatively})
-	s.lostPage = newRoute(s.surfaces[0], Route{Pattern: nowhere, May: Keyless | Opens, Query: anyQuery, Handle: serveLost})
-	for _, surface := range cfg.Surfaces {
-		if err := s.check(&surface); err != nil {
+	s.mount(API{Prefix: "/v1/", Routes: slices.Concat(native, pages()), Refuse: refuseNatively})
+	s.lostPage = newRoute(s.apis[0], Route{Pattern: nowhere, May: Keyless | Opens, Query: anyQuery, Handle: serveLost})
+	for _, api := range cfg.APIs {
+		if err := s.check(&api); err != nil {
 			return nil, err
 		}
-		s.mount(surface)
+		s.mount(api)
 	}
 	s.handler = http.HandlerFunc(s.serve)
 	if cfg.Tracing != nil {

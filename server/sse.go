@@ -23,7 +23,7 @@ type eventStream struct {
 	form     StreamForm
 }
 
-// A StreamForm says how a surface writes the events of a reply. Each function
+// A StreamForm says how an API writes the events of a reply. Each function
 // appends to dst.
 type StreamForm struct {
 	Begin  func(dst []byte) []byte // what stands before the first event, sent at once; nil for nothing
@@ -31,13 +31,13 @@ type StreamForm struct {
 	Closed func(dst []byte, p Problem) []byte // why the stream ends before the reply does
 }
 
-// Stream returns an Answer that streams a reply's events in a surface's form.
+// Stream returns an Answer that streams a reply's events in an API's form.
 // It begins after the event with the id after.
 func (r *Request) Stream(rep *reply.Reply, after int, form StreamForm) Answer {
 	return eventStream{request: r, reply: rep, after: after, form: form}
 }
 
-// nativeStream is the form of the native surface.
+// nativeStream is the form of the native API.
 func (r *Request) nativeStream() StreamForm {
 	return StreamForm{Closed: streamClosed, Event: func(dst []byte, e reply.Event) ([]byte, error) {
 		name, data, err := eventOf(e)

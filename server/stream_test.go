@@ -134,7 +134,7 @@ func TestTreeThatFailsAtOnceIsAProblem(t *testing.T) {
 	failing := treeAnswer{nodes: func(yield func(tree.Node, error) bool) { yield(tree.Node{}, errors.New("boom")) }}
 	rec := httptest.NewRecorder()
 	r := requestFor(s)
-	r.route, r.answer.ResponseWriter = s.nowhere[s.surfaces[0]], rec
+	r.route, r.answer.ResponseWriter = s.nowhere[s.apis[0]], rec
 	s.fail(r, failing.Write(&r.answer))
 	if rec.Code != 500 || rec.Header().Get("Content-Type") != "application/problem+json" || !json.Valid(rec.Body.Bytes()) {
 		t.Errorf("%d %v: %s", rec.Code, rec.Header(), rec.Body)

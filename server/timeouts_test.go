@@ -193,7 +193,7 @@ func TestEachPieceHasTheTimeout(t *testing.T) {
 		d := &deadlines{ResponseWriter: httptest.NewRecorder()}
 		r := requestFor(s)
 		r.Request = httptest.NewRequest("POST", "/", strings.NewReader("abc"))
-		r.route, r.answer.ResponseWriter = newRoute(new(Surface), Route{May: test.may}), d
+		r.route, r.answer.ResponseWriter = newRoute(new(API), Route{May: test.may}), d
 		r.boundBody(time.Hour)
 		s.moveDeadlines(r)
 		if _, err := io.ReadAll(iotest.OneByteReader(r.Body)); err != nil {

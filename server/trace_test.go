@@ -106,14 +106,14 @@ func TestTracesRequests(t *testing.T) {
 func TestTracesFailures(t *testing.T) {
 	t.Parallel()
 	a, spans := newTracedAPI(t)
-	a.server.router.add(newRoute(a.server.surfaces[0], Route{Method: "GET", Pattern: "/v1/cut", Handle: func(r *Request) (Answer, error) {
+	a.server.router.add(newRoute(a.server.apis[0], Route{Method: "GET", Pattern: "/v1/cut", Handle: func(r *Request) (Answer, error) {
 		r.answer.WriteHeader(http.StatusOK)
 		if err := http.NewResponseController(&r.answer).Flush(); err != nil {
 			t.Error(err)
 		}
 		return nil, errors.New("zebra")
 	}}))
-	a.server.router.add(newRoute(a.server.surfaces[0], Route{Method: "GET", Pattern: "/v1/panic", Handle: func(*Request) (Answer, error) { panic("zebra") }}))
+	a.server.router.add(newRoute(a.server.apis[0], Route{Method: "GET", Pattern: "/v1/panic", Handle: func(*Request) (Answer, error) { panic("zebra") }}))
 	for path, status := range map[string]string{"/v1/cut": "", "/v1/panic": "500"} {
 		res, err := http.Get(a.url + path)
 		if err != nil {

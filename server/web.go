@@ -29,7 +29,7 @@ func (s *Server) lost(req *http.Request) bool {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/") // no path at all is a request for the host
 	isIn := func(path string) bool { return strings.HasPrefix(path[1:], first+"/") }
-	return !isIn(web.Assets) && !slices.ContainsFunc(s.surfaces, func(surface *Surface) bool { return isIn(surface.Prefix) })
+	return !isIn(web.Assets) && !slices.ContainsFunc(s.apis, func(api *API) bool { return isIn(api.Prefix) })
 }
 
 func servePage(r *Request) (Answer, error) {

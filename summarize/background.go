@@ -13,27 +13,27 @@ import (
 
 // A Check is the result of looking at a branch.
 type Check struct {
-	Due  bool        // the settings ask for a compaction
-	Heal bool        // its summary is to be made again; see Heal
-	Room Room        // the room before the next look; if a compaction is due, the room while its job is queued
-	Tail []uuid.UUID // the branch's messages that aren't folded, oldest first
+	Due          bool        // the settings ask for a compaction
+	ResummaryDue bool        // its summary is to be made again; see Resummarize
+	Room         Room        // the headroom before the next assessment; if a compaction is due, the headroom while its job is queued
+	Tail         []uuid.UUID // the branch's messages that aren't folded, oldest first
 }
 
 // Check returns whether the settings ask for a compaction of a branch. It reads
 // through the given store, which may be over a transaction.
 func (s *Service) Check(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID) (c Check, err error) {
 	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, headID)
-	l, err := s.Over(store).look(ctx, conversationID, headID, order{trigger: TriggerAppend}, uuid.Nil)
+	a, err := s.Over(store).assess(ctx, conversationID, headID, compactionRequest{trigger: TriggerAppend}, uuid.Nil)
 	if err != nil {
 		return c, err
 	}
-	if c = (Check{Due: l.plan != nil, Room: l.left, Tail: make([]uuid.UUID, len(l.view.Tail))}); c.Due {
-		c.Room = whileQueued(l.settings)
+	if c = (Check{Due: a.plan != nil, Room: a.left, Tail: make([]uuid.UUID, len(a.view.Tail))}); c.Due {
+		c.Room = whileQueued(a.settings)
 	}
-	for i, m := range l.view.Tail {
+	for i, m := range a.view.Tail {
 		c.Tail[i] = m.ID
 	}
-	c.Heal, err = s.Over(store).ready(ctx, l.view, l.settings)
+	c.ResummaryDue, err = s.Over(store).ready(ctx, a.view, a.settings)
 	return c, err
 }
 
@@ -48,7 +48,7 @@ type Round struct {
 type Progress struct {
 	Room   Room          // of the branch now
 	More   bool          // the time ended before everything was folded
-	Failed error         // why the last step failed, if another try may succeed; nil otherwise
+	Failed error         // why the last step failed, if another attempt may succeed; nil otherwise
 	Away   time.Duration // with Failed: no provider answered, and one may be asked again after this time
 }
 
@@ -57,7 +57,7 @@ type Progress struct {
 // Errors are those of the database and of ctx: see TroubleOf.
 func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
 	defer fault.Wrap(&err, "summarize.CompactDue(%s, head %s)", conversationID, headID)
-	r, err := s.compact(ctx, conversationID, headID, order{trigger: TriggerAppend, noTrial: round.NoTrial, insists: round.Insists, until: round.Until})
+	r, err := s.compact(ctx, conversationID, headID, compactionRequest{trigger: TriggerAppend, noTrial: round.NoTrial, insists: round.Insists, until: round.Until})
 	if err != nil {
 		return p, err
 	}

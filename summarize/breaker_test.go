@@ -271,7 +271,7 @@ func TestNoTrial(t *testing.T) {
 		t.Errorf("%d calls, summary %+v", calls.Load(), c.Summary)
 	}
 	round.NoTrial = false
-	if p, err := s.Heal(t.Context(), id, head, round); err != nil || p.Failed != nil || calls.Load() == 0 || s.OnlyDigest() {
+	if p, err := s.Resummarize(t.Context(), id, head, round); err != nil || p.Failed != nil || calls.Load() == 0 || s.OnlyDigest() {
 		t.Errorf("%d calls, %+v, %v", calls.Load(), p, err)
 	}
 }

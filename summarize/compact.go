@@ -15,14 +15,14 @@ import (
 type Trigger string
 
 const (
-	TriggerAppend  Trigger = "append"  // a background job after an append
-	TriggerReply   Trigger = "reply"   // a reply that wouldn't fit
-	TriggerRequest Trigger = "request" // somebody
-	TriggerHealing Trigger = "healing" // the server, for a summary that the digest made
+	TriggerAppend      Trigger = "append"  // a background job after an append
+	TriggerReply       Trigger = "reply"   // a reply that wouldn't fit
+	TriggerRequest     Trigger = "request" // somebody
+	TriggerResummarize Trigger = "healing" // the server, for a summary that the digest made
 )
 
-// An order is what a compaction is asked for with.
-type order struct {
+// A compactionRequest holds the parameters of a compaction.
+type compactionRequest struct {
 	trigger Trigger
 	demand  *Demand // nil: by the settings alone
 	window  Window
@@ -39,7 +39,7 @@ type result struct {
 	left  Room              // that the branch has now, where that is known
 	fits  bool              // the branch fits its window, after a step that was saved
 	more  bool              // the time was over before all was folded
-	final bool              // that the last step failed can't be mended by the same again
+	final bool              // the last step failed, and the same step would fail again
 	away  time.Duration     // the last step failed as no provider answered: when to ask again; else 0
 }
 
@@ -61,7 +61,7 @@ func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 // deadline of ctx.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
 	defer fault.Wrap(&err, "summarize.Compact(%s, head %s)", conversationID, headID)
-	r, err := s.compact(ctx, conversationID, headID, order{trigger: t, demand: d})
+	r, err := s.compact(ctx, conversationID, headID, compactionRequest{trigger: t, demand: d})
 	if err != nil {
 		return tree.Compaction{}, err
 	}
@@ -85,30 +85,30 @@ func (r result) record() tree.Compaction {
 // models' time is over, or a quarter of the time where that is less.
 const reserve = 10 * time.Second
 
-// within is the order with the times that a deadline of ctx leaves.
-func (s *Service) within(ctx context.Context, o order) order {
+// within returns the request with the times that a deadline of ctx leaves.
+func (s *Service) within(ctx context.Context, req compactionRequest) compactionRequest {
 	if deadline, ok := ctx.Deadline(); ok {
 		over := deadline.Add(-min(reserve, time.Until(deadline)/4))
 		if s.settings.Digest != DigestNever {
-			o.models = over
+			req.models = over
 		}
-		if o.until.IsZero() || o.until.After(over) {
-			o.until = over
+		if req.until.IsZero() || req.until.After(over) {
+			req.until = over
 		}
 	}
-	return o
+	return req
 }
 
 // compact compacts a branch in as many steps as it takes, and as there is time
 // for. Steps that are done when one fails, or when ctx ends, stay.
-func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID, o order) (r result, err error) {
-	if err := o.demand.check(); err != nil {
+func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest) (r result, err error) {
+	if err := req.demand.check(); err != nil {
 		return r, err
 	}
-	o = s.within(ctx, o)
+	req = s.within(ctx, req)
 	for goal := uuid.Nil; ; {
 		var k tree.Compaction
-		if k, goal, err = s.step(ctx, conversationID, headID, o, goal, &r); err != nil {
+		if k, goal, err = s.step(ctx, conversationID, headID, req, goal, &r); err != nil {
 			return r, err
 		}
 		headID = k.HeadID // another branch may have become active
@@ -119,11 +119,11 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 		if k.Outcome != tree.OutcomeSaved || goal == uuid.Nil {
 			return r, nil
 		}
-		if o.trigger == TriggerReply {
+		if req.trigger == TriggerReply {
 			if r.fits {
 				return r, nil
 			}
-		} else if !o.until.IsZero() && time.Now().After(o.until) {
+		} else if !req.until.IsZero() && time.Now().After(req.until) {
 			r.more = true
 			return r, nil
 		}
@@ -132,51 +132,51 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 
 // step makes one compaction. Where it folds less than is planned, because a call
 // takes no more, it gives the cutoff that was planned as the goal of the next.
-func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, o order, goal uuid.UUID, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
-	ctx, end := s.begin(ctx, conversationID, headID, o.trigger)
+func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest, goal uuid.UUID, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
+	ctx, end := s.begin(ctx, conversationID, headID, req.trigger)
 	defer func() { end(k, err) }()
 	start := time.Now()
-	l, err := s.look(ctx, conversationID, headID, o, goal)
+	a, err := s.assess(ctx, conversationID, headID, req, goal)
 	if err != nil {
 		return k, goal, err
 	}
-	return s.carryOut(ctx, l, o, goal, start, r)
+	return s.carryOut(ctx, a, req, goal, start, r)
 }
 
 // carryOut has what was planned written and saved, and what came of it recorded.
-func (s *Service) carryOut(ctx context.Context, l look, o order, goal uuid.UUID, start time.Time, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
-	k = record(l, o)
-	var d draft
-	if l.plan != nil {
-		if d, err = s.write(ctx, l, o, k.ID); err != nil {
+func (s *Service) carryOut(ctx context.Context, a assessment, req compactionRequest, goal uuid.UUID, start time.Time, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
+	k = record(a, req)
+	var pending pendingSummary
+	if a.plan != nil {
+		if pending, err = s.write(ctx, a, req, k.ID); err != nil {
 			return tree.Compaction{}, goal, err
 		}
 	}
-	switch conclude(&k, l, d); k.Outcome {
+	switch conclude(&k, a, pending); k.Outcome {
 	case tree.OutcomeNothingToDo:
-		r.left = l.left
+		r.left = a.left
 		// A background check that found nothing to do leaves no record: there is
 		// one after many appends. Nor does a step that isn't needed.
-		if o.trigger == TriggerAppend || o.trigger == TriggerHealing || goal != uuid.Nil {
+		if req.trigger == TriggerAppend || req.trigger == TriggerResummarize || goal != uuid.Nil {
 			return k, goal, nil
 		}
 	case tree.OutcomeSaved:
-		if d.summary.Over, err = s.placeOf(ctx, l, d); err != nil {
+		if pending.summary.Over, err = s.expectedSummary(ctx, a, pending); err != nil {
 			return tree.Compaction{}, goal, err
 		}
 	default:
-		d.summary = nil
+		pending.summary = nil
 	}
-	if d.away() {
+	if pending.away() {
 		r.away = max(s.spares(), shortestPause)
 		// Nobody was asked, so nothing ran: the background comes back to it.
-		if o.trigger == TriggerHealing || o.trigger == TriggerAppend && d.spared() {
+		if req.trigger == TriggerResummarize || req.trigger == TriggerAppend && pending.spared() {
 			return k, goal, nil
 		}
 	}
 	k.Duration = time.Since(start)
-	recorded, err := s.store.RecordCompaction(ctx, k, d.summary)
-	if d.summary != nil && TroubleOf(ctx, err) == TroubleRefused {
+	recorded, err := s.store.RecordCompaction(ctx, k, pending.summary)
+	if pending.summary != nil && TroubleOf(ctx, err) == TroubleRefused {
 		refused(&k, err)
 		r.final = true
 		recorded, err = s.store.RecordCompaction(ctx, k, nil)
@@ -184,25 +184,26 @@ func (s *Service) carryOut(ctx context.Context, l look, o order, goal uuid.UUID,
 	if err != nil {
 		return tree.Compaction{}, goal, err
 	}
-	if k = recorded; k.Outcome == tree.OutcomeSaved && l.over == nil {
-		r.left = roomBeside(l.view.Prefix, k.TokensAfter, d.plan.Tail, l.settings)
-		r.fits = k.TokensAfter <= l.settings.Budget().Available
+	if k = recorded; k.Outcome == tree.OutcomeSaved && a.over == nil {
+		r.left = roomBeside(a.view.Prefix, k.TokensAfter, pending.plan.Tail, a.settings)
+		r.fits = k.TokensAfter <= a.settings.Budget().Available
 	}
 	s.report(ctx, k)
-	return k, d.goal, nil
+	return k, pending.goal, nil
 }
 
-// placeOf is the summary that has to apply still where a draft lands; uuid.Nil for
-// the one that it merges. A summary that is made again lands only in the place of
-// that one. A step on the way to it only has to stand on its prior summary.
-func (s *Service) placeOf(ctx context.Context, l look, d draft) (uuid.UUID, error) {
+// expectedSummary returns the summary that must still apply where the pending
+// summary is stored; uuid.Nil means the summary that it merges. A resummary only
+// replaces the summary that it was made for. An earlier step of it only has to
+// stand on its prior summary.
+func (s *Service) expectedSummary(ctx context.Context, a assessment, pending pendingSummary) (uuid.UUID, error) {
 	switch {
-	case l.over == nil:
+	case a.over == nil:
 		return uuid.Nil, nil
-	case d.goal == uuid.Nil:
-		return l.over.ID, nil
+	case pending.goal == uuid.Nil:
+		return a.over.ID, nil
 	}
-	return s.store.ApplicableSummary(ctx, l.view.ConversationID, d.plan.AnchorID)
+	return s.store.ApplicableSummary(ctx, a.view.ConversationID, pending.plan.AnchorID)
 }
 
 // spares is how long no model of the Service will be asked, as their providers
@@ -241,13 +242,13 @@ func (s *Service) report(ctx context.Context, k tree.Compaction) {
 func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UUID, w Window, limit time.Duration) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	o := order{trigger: TriggerReply, window: w}
-	l, err := s.look(bounded, conversationID, headID, o, uuid.Nil)
-	if err == nil && (l.plan == nil || l.plan.TokensBefore <= l.settings.Budget().Available) {
+	req := compactionRequest{trigger: TriggerReply, window: w}
+	a, err := s.assess(bounded, conversationID, headID, req, uuid.Nil)
+	if err == nil && (a.plan == nil || a.plan.TokensBefore <= a.settings.Budget().Available) {
 		return // it fits, or nothing can be done
 	}
 	if err == nil {
-		_, err = s.compact(bounded, conversationID, headID, o)
+		_, err = s.compact(bounded, conversationID, headID, req)
 	}
 	if err != nil {
 		s.log.WarnContext(ctx, "a branch was not compacted before its reply", "conversation_id", conversationID, "head_id", headID, "error", err)

@@ -60,7 +60,7 @@ func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	if want := "older messages didn't fit and are not shown. Compact the conversation now."; !strings.Contains(c.Status, want) {
 		t.Errorf("status %q doesn't say that %s", c.Status, want)
 	}
-	// And a compaction mends it, however little there is to fold.
+	// And a compaction repairs it, however little there is to fold.
 	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Outcome != tree.OutcomeSaved {
 		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
 	}
@@ -182,7 +182,7 @@ func TestImportedSummaryCantLeaveItsTags(t *testing.T) {
 
 // What is pinned and has no room any more is named, before the compaction and
 // after it.
-func TestUnheldPins(t *testing.T) {
+func TestDroppedPins(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	s := service(t, store, Config{})
@@ -200,7 +200,7 @@ func TestUnheldPins(t *testing.T) {
 	}
 	head := talk(t, store, id, parent, 20)
 	e, err := s.Explain(t.Context(), id, head.ID)
-	if err != nil || e.Plan == nil || len(e.Plan.UnheldIDs) == 0 || len(e.UnheldIDs) != 0 {
+	if err != nil || e.Plan == nil || len(e.Plan.DroppedPinIDs) == 0 || len(e.DroppedPinIDs) != 0 {
 		t.Fatalf("%+v, %v", e, err)
 	}
 	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
@@ -208,11 +208,11 @@ func TestUnheldPins(t *testing.T) {
 		t.Fatal(k.Outcome, err)
 	}
 	after, err := s.Explain(t.Context(), id, head.ID)
-	if err != nil || !slices.Equal(after.UnheldIDs, e.Plan.UnheldIDs) || !slices.Equal(after.UnheldIDs, pinned[:len(after.UnheldIDs)]) {
-		t.Errorf("planned to let go of %v, and now not held are %v, %v", e.Plan.UnheldIDs, after.UnheldIDs, err)
+	if err != nil || !slices.Equal(after.DroppedPinIDs, e.Plan.DroppedPinIDs) || !slices.Equal(after.DroppedPinIDs, pinned[:len(after.DroppedPinIDs)]) {
+		t.Errorf("planned to let go of %v, and now not held are %v, %v", e.Plan.DroppedPinIDs, after.DroppedPinIDs, err)
 	}
-	if c := contextOf(t, s, id, head.ID); len(c.Summary.KeptIDs) == 0 || slices.ContainsFunc(after.UnheldIDs, func(id uuid.UUID) bool { return slices.Contains(c.Summary.KeptIDs, id) }) {
-		t.Errorf("kept %v, not held %v", c.Summary.KeptIDs, after.UnheldIDs)
+	if c := contextOf(t, s, id, head.ID); len(c.Summary.KeptIDs) == 0 || slices.ContainsFunc(after.DroppedPinIDs, func(id uuid.UUID) bool { return slices.Contains(c.Summary.KeptIDs, id) }) {
+		t.Errorf("kept %v, not held %v", c.Summary.KeptIDs, after.DroppedPinIDs)
 	}
 }
 

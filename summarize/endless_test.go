@@ -81,7 +81,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 	for head.PathTokens < int64(settings.Budget().Available)-100 { // as long as it fits, and so may wait
 		appends++
 		s := service(t, store, Config{Settings: withoutDigest(settings), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
-		r, err := s.compact(t.Context(), id, head.ID, order{trigger: TriggerAppend})
+		r, err := s.compact(t.Context(), id, head.ID, compactionRequest{trigger: TriggerAppend})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestStepsStay(t *testing.T) {
 		return nil
 	})
 	s := service(t, store, cfg)
-	if _, err := s.compact(ctx, id, head.ID, order{trigger: TriggerAppend}); TroubleOf(ctx, err) != TroubleEnded {
+	if _, err := s.compact(ctx, id, head.ID, compactionRequest{trigger: TriggerAppend}); TroubleOf(ctx, err) != TroubleEnded {
 		t.Fatalf("the job that was killed ended in %v", err)
 	}
 	saved := func() []tree.Compaction {
@@ -221,7 +221,7 @@ func TestStepsStay(t *testing.T) {
 	if c := contextOf(t, s, id, last.CutoffID); c.Summary == nil || c.Summary.ID != last.SummaryID || !c.Complete {
 		t.Errorf("amid the steps the context of the last cutoff has the summary %+v, complete %v", c.Summary, c.Complete)
 	}
-	r, err := s.compact(t.Context(), id, head.ID, order{trigger: TriggerAppend})
+	r, err := s.compact(t.Context(), id, head.ID, compactionRequest{trigger: TriggerAppend})
 	if err != nil || r.more || !r.left.Some() {
 		t.Fatalf("the next job: %+v, %v", r, err)
 	}

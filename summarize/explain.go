@@ -17,8 +17,8 @@ import (
 type Explanation struct {
 	ConversationID  uuid.UUID          `json:"conversation_id"`
 	HeadID          uuid.UUID          `json:"head_id"`
-	Summaries       []ExplainedSummary `json:"summaries"`  // of the whole conversation, newest first
-	UnheldIDs       []uuid.UUID        `json:"unheld_ids"` // pinned messages that the summary folds and doesn't keep
+	Summaries       []ExplainedSummary `json:"summaries"`       // of the whole conversation, newest first
+	DroppedPinIDs   []uuid.UUID        `json:"dropped_pin_ids"` // pinned messages that the summary folds and doesn't keep
 	Usage           Usage              `json:"usage"`
 	TokensToTrigger int                `json:"tokens_to_trigger"` // that may be added before a compaction is due; negative past it
 	Plan            *ExplainedPlan     `json:"plan"`              // null where a compaction asked for now would do nothing
@@ -45,8 +45,8 @@ type ExplainedPlan struct {
 	LookAheadMessages int         `json:"look_ahead_messages"`
 	TailMessages      int         `json:"tail_messages"`
 	KeptIDs           []uuid.UUID `json:"kept_ids"`
-	CutIDs            []uuid.UUID `json:"cut_ids"`    // of kept_ids: those of which only a part would stay, cut in the middle
-	UnheldIDs         []uuid.UUID `json:"unheld_ids"` // pinned messages that would be folded and not be kept: the pins' share of the window is full
+	CutIDs            []uuid.UUID `json:"cut_ids"`         // of kept_ids: those of which only a part would stay, cut in the middle
+	DroppedPinIDs     []uuid.UUID `json:"dropped_pin_ids"` // pinned messages that would be folded and not be kept: the pins' share of the window is full
 	TargetTokens      int         `json:"target_tokens"`
 }
 
@@ -56,28 +56,28 @@ type ExplainedPlan struct {
 // cost grows with the path.
 func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID) (_ Explanation, err error) {
 	defer fault.Wrap(&err, "summarize.Explain(%s, head %s)", conversationID, headID)
-	l, err := s.look(ctx, conversationID, headID, order{demand: &Demand{}}, uuid.Nil)
+	a, err := s.assess(ctx, conversationID, headID, compactionRequest{demand: &Demand{}}, uuid.Nil)
 	if err != nil {
 		return Explanation{}, err
 	}
-	v, settings := l.view, l.settings
+	v, settings := a.view, a.settings
 	_, automatic := MakePlan(v, settings, nil)
 	if automatic == "" {
-		if _, automatic, err = s.waits(ctx, l); err != nil {
+		if _, automatic, err = s.waits(ctx, a); err != nil {
 			return Explanation{}, err
 		}
 	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
-		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, UnheldIDs: []uuid.UUID{}, Settings: settings,
-		TokensToTrigger: b.Trigger - used, Plan: explainPlan(l.plan), Automatic: automatic == "", Reason: string(automatic),
+		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, DroppedPinIDs: []uuid.UUID{}, Settings: settings,
+		TokensToTrigger: b.Trigger - used, Plan: explainPlan(a.plan), Automatic: automatic == "", Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
 			ReservedTokens: settings.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),
 		},
 	}
-	if l.plan == nil {
-		e.Reason = string(l.reason)
+	if a.plan == nil {
+		e.Reason = string(a.reason)
 	}
 	summaries, err := s.store.Summaries(ctx, conversationID)
 	if err != nil {
@@ -94,12 +94,12 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	newest := map[uuid.UUID]bool{} // by anchor
 	for _, summary := range summaries {
 		applies, why := whether(summary, v.Summary, slices.Contains(onBranch, summary.ID))
-		waits := s.heals(settings) && made[summary.ID] && !newest[summary.AnchorID]
+		waits := s.resummarizes(settings) && made[summary.ID] && !newest[summary.AnchorID]
 		newest[summary.AnchorID] = true
 		e.Summaries = append(e.Summaries, ExplainedSummary{*contextSummary(&summary), applies, why, waits})
 	}
 	if v.Summary != nil {
-		e.UnheldIDs, err = s.store.Unheld(ctx, conversationID, v.Summary.Range)
+		e.DroppedPinIDs, err = s.store.DroppedPins(ctx, conversationID, v.Summary.Range)
 	}
 	return e, err
 }
@@ -124,12 +124,12 @@ func explainPlan(p *Plan) *ExplainedPlan {
 	}
 	e := &ExplainedPlan{
 		CutoffID: p.CutoffID, AnchorID: p.AnchorID, FoldMessages: len(p.Fold), FoldTokens: p.FoldTokens,
-		LookAheadMessages: len(p.LookAhead), TailMessages: p.Tail, KeptIDs: []uuid.UUID{}, CutIDs: []uuid.UUID{}, UnheldIDs: []uuid.UUID{}, TargetTokens: p.Target,
+		LookAheadMessages: len(p.LookAhead), TailMessages: p.Tail, KeptIDs: []uuid.UUID{}, CutIDs: []uuid.UUID{}, DroppedPinIDs: []uuid.UUID{}, TargetTokens: p.Target,
 	}
 	if p.PriorID != uuid.Nil {
 		e.PriorSummaryID = &p.PriorID
 	}
-	e.UnheldIDs = append(e.UnheldIDs, p.Unheld...)
+	e.DroppedPinIDs = append(e.DroppedPinIDs, p.DroppedPins...)
 	for _, k := range p.Kept {
 		if e.KeptIDs = append(e.KeptIDs, k.ID); k.Limit > 0 {
 			e.CutIDs = append(e.CutIDs, k.ID)

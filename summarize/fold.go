@@ -50,11 +50,11 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	if plan == nil {
 		return Folded{Messages: history}, nil
 	}
-	l, o := look{view: v, settings: settings, plan: plan}, order{demand: &d}
-	if deadline, ok := ctx.Deadline(); ok && l.mayDigest(o) {
-		o.models = deadline.Add(-min(reserve, time.Until(deadline)/4))
+	a, req := assessment{view: v, settings: settings, plan: plan}, compactionRequest{demand: &d}
+	if deadline, ok := ctx.Deadline(); ok && a.mayDigest(req) {
+		req.models = deadline.Add(-min(reserve, time.Until(deadline)/4))
 	}
-	text, err := s.foldText(ctx, l, o, &f)
+	text, err := s.foldText(ctx, a, req, &f)
 	if err != nil {
 		return f, err
 	}
@@ -94,13 +94,13 @@ func (s *Service) viewOf(history []json.RawMessage) (v tree.View, err error) {
 	return v, nil
 }
 
-// foldText has the fold of a look's plan summarized, in as many steps as it takes.
-func (s *Service) foldText(ctx context.Context, l look, o order, f *Folded) (string, error) {
-	models, cancel := o.forModels(ctx)
+// foldText has the fold of an assessment's plan summarized, in as many steps as it takes.
+func (s *Service) foldText(ctx context.Context, a assessment, req compactionRequest, f *Folded) (string, error) {
+	models, cancel := req.forModels(ctx)
 	defer cancel()
-	in := prompt.Input{Nonce: prompt.Nonce(uuid.Must(uuid.NewV7())), TargetTokens: l.plan.Target, Instructions: instructions(l.settings, o.demand.Instructions)}
+	in := prompt.Input{Nonce: prompt.Nonce(uuid.Must(uuid.NewV7())), TargetTokens: a.plan.Target, Instructions: instructions(a.settings, req.demand.Instructions)}
 	var rest []tree.PathMessage
-	for _, m := range l.plan.Fold {
+	for _, m := range a.plan.Fold {
 		if prompt.Wrapped(m.Body) {
 			in.Prior = prompt.Unwrap(m.Body)
 			continue
@@ -109,14 +109,14 @@ func (s *Service) foldText(ctx context.Context, l look, o order, f *Folded) (str
 	}
 	for len(rest) > 0 {
 		in.PriorTokens, in.Fold = s.count.Count(in.Prior), nil
-		for _, m := range rest[:s.portion(models, &Plan{Fold: rest, Target: l.plan.Target}, o)] {
+		for _, m := range rest[:s.portion(models, &Plan{Fold: rest, Target: a.plan.Target}, req)] {
 			in.Fold = append(in.Fold, m.Message)
 		}
 		var err error
 		if in.Fold, err = s.withFiles(ctx, in.Fold); err != nil {
 			return "", err
 		}
-		r, err := s.ask(ctx, models, in, l, o)
+		r, err := s.ask(ctx, models, in, a, req)
 		if err != nil {
 			return "", err
 		}

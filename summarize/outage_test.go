@@ -76,13 +76,13 @@ func (s *outageMachine) landed(t *rapid.T, r *reference) (n int) {
 	return n
 }
 
-func (s *outageMachine) Heal(t *rapid.T) {
+func (s *outageMachine) Resummarize(t *rapid.T) {
 	r := s.ref(t)
 	head := s.tip(t, r).id
 	before := r.applicable(head)
 	ready, err := s.service.Waits(s.ctx, r.id, head)
 	s.must(t, err)
-	p, err := s.service.Heal(s.ctx, r.id, head, anyTime)
+	p, err := s.service.Resummarize(s.ctx, r.id, head, anyTime)
 	s.must(t, err)
 	n := s.landed(t, r)
 	after := r.applicable(head)
@@ -147,7 +147,7 @@ func TestPromisesThroughOutages(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		store := tree.New(pool)
 		model := &moody{}
-		service := healing(t, store, 100_000, model)
+		service := resummarizing(t, store, 100_000, model)
 		service.settings.MaxContextTokens = rapid.SampledFrom([]int{600, 1200, 3000}).Draw(rt, "max_context_tokens")
 		service.settings.LookAhead = rapid.SampledFrom([]LookAhead{LookAheadRecent, LookAheadNone}).Draw(rt, "look_ahead")
 		service.settings.KeepFirstUser = rapid.SampledFrom([]KeepFirst{KeepFirstAuto, KeepFirstAlways, KeepFirstNever}).Draw(rt, "keep_first_user")
@@ -157,7 +157,7 @@ func TestPromisesThroughOutages(t *testing.T) {
 		s.refs = []*reference{{id: c.ID}}
 		rt.Repeat(map[string]func(*rapid.T){
 			"grow": s.Grow, "grow more": s.Grow, "grow on": s.Grow, "sibling": s.Sibling, "compact": s.Compact, "compact again": s.Compact,
-			"prune": s.Prune, "fork": s.Fork, "mood": s.Mood, "well": s.Well, "heal": s.Heal, "remake": s.Remake, "": s.Fits,
+			"prune": s.Prune, "fork": s.Fork, "mood": s.Mood, "well": s.Well, "heal": s.Resummarize, "remake": s.Remake, "": s.Fits,
 		})
 	})
 }

@@ -14,24 +14,24 @@ import (
 )
 
 // record begins the record of a compaction, which so far changes nothing.
-func record(l look, o order) tree.Compaction {
-	v := l.view
+func record(a assessment, req compactionRequest) tree.Compaction {
+	v := a.view
 	k := tree.Compaction{
-		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(o.trigger),
-		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: l.settings.json(),
+		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(req.trigger),
+		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: a.settings.json(),
 	}
 	if v.Summary != nil {
 		k.MessagesBefore++
 		k.PriorSummaryID = v.Summary.ID
 	}
-	if l.over != nil { // the context has it, and what comes after its cutoff
-		k.RemadeID = l.over.ID
-		k.MessagesBefore = len(v.Prefix) + 1 + l.plan.Tail
-		k.TokensBefore = tree.Tokens(v.Prefix) + l.over.Tokens + tree.Tokens(v.Tail[len(v.Tail)-l.plan.Tail:])
+	if a.over != nil { // the context has it, and what comes after its cutoff
+		k.RemadeID = a.over.ID
+		k.MessagesBefore = len(v.Prefix) + 1 + a.plan.Tail
+		k.TokensBefore = tree.Tokens(v.Prefix) + a.over.Tokens + tree.Tokens(v.Tail[len(v.Tail)-a.plan.Tail:])
 	}
 	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
-	if o.demand != nil {
-		k.Instructions = o.demand.Instructions
+	if req.demand != nil {
+		k.Instructions = req.demand.Instructions
 	}
 	return k
 }
@@ -49,40 +49,40 @@ func (s Settings) json() json.RawMessage {
 // conclude decides what a compaction came to, and completes its record. Only two
 // outcomes come after it: the store finds under the conversation's lock that a
 // summary was overtaken (superseded, stale), or that it can't be stored.
-func conclude(k *tree.Compaction, l look, d draft) {
-	if l.plan == nil {
-		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(l.reason)
+func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
+	if a.plan == nil {
+		k.Outcome, k.Reason = tree.OutcomeNothingToDo, string(a.reason)
 		return
 	}
-	k.AnchorID, k.CutoffID, k.FoldedMessages, k.FoldedTokens = d.plan.AnchorID, d.plan.CutoffID, len(d.plan.Fold), d.plan.FoldTokens
-	k.Model = d.model
-	if d.attempts != nil {
-		k.Attempts, _ = json.Marshal(d.attempts) // numbers and strings always marshal
+	k.AnchorID, k.CutoffID, k.FoldedMessages, k.FoldedTokens = pending.plan.AnchorID, pending.plan.CutoffID, len(pending.plan.Fold), pending.plan.FoldTokens
+	k.Model = pending.model
+	if pending.attempts != nil {
+		k.Attempts, _ = json.Marshal(pending.attempts) // numbers and strings always marshal
 	}
-	for _, a := range d.attempts {
+	for _, a := range pending.attempts {
 		k.PromptTokens += a.PromptTokens
 		k.CompletionTokens += a.CompletionTokens
 	}
 	switch {
-	case d.gone:
+	case pending.gone:
 		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
-	case d.summary == nil:
-		k.Outcome, k.Reason = tree.OutcomeFailed, whyNone(d.attempts)
-		if l.over == nil && l.settings.Digest == DigestWhenNeeded && l.fits() {
+	case pending.summary == nil:
+		k.Outcome, k.Reason = tree.OutcomeFailed, whyNone(pending.attempts)
+		if a.over == nil && a.settings.Digest == DigestWhenNeeded && a.fits() {
 			k.Reason += " The branch fits its window, so its messages stay as they are."
 		}
-	case !d.gains() && !d.all:
-		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", d.summary.Tokens, d.plan.Replaced)
-	case l.over != nil && d.goal != uuid.Nil:
-		k.Outcome, k.Reason = tree.OutcomeSaved, fmt.Sprintf("A step on the way to a summary that is made again: %d messages folded.", len(d.plan.Fold))
-	case l.over != nil:
-		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-l.over.Tokens+d.summary.Tokens
-		k.Reason = fmt.Sprintf("Made again from %d messages, %d → %d tokens.", len(d.plan.Fold), l.over.Tokens, d.summary.Tokens)
+	case !pending.gains() && !pending.all:
+		k.Outcome, k.Reason = tree.OutcomeNoGain, fmt.Sprintf("The summary's message has %d tokens, and what it would replace %d.", pending.summary.Tokens, pending.plan.Replaced)
+	case a.over != nil && pending.goal != uuid.Nil:
+		k.Outcome, k.Reason = tree.OutcomeSaved, fmt.Sprintf("A step on the way to a summary that is made again: %d messages folded.", len(pending.plan.Fold))
+	case a.over != nil:
+		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-a.over.Tokens+pending.summary.Tokens
+		k.Reason = fmt.Sprintf("Made again from %d messages, %d → %d tokens.", len(pending.plan.Fold), a.over.Tokens, pending.summary.Tokens)
 	default:
-		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-d.plan.Replaced+d.summary.Tokens
-		k.MessagesAfter = len(l.view.Prefix) + 1 + d.plan.Tail
-		k.Reason = fmt.Sprintf("%d messages folded, %d → %d tokens.", len(d.plan.Fold), k.TokensBefore, k.TokensAfter)
-		if cut := cutKept(d.plan.Kept); cut > 0 {
+		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-pending.plan.Replaced+pending.summary.Tokens
+		k.MessagesAfter = len(a.view.Prefix) + 1 + pending.plan.Tail
+		k.Reason = fmt.Sprintf("%d messages folded, %d → %d tokens.", len(pending.plan.Fold), k.TokensBefore, k.TokensAfter)
+		if cut := cutKept(pending.plan.Kept); cut > 0 {
 			k.Reason += fmt.Sprintf(" Of the messages kept word for word, %d are cut in the middle.", cut)
 		}
 	}

@@ -12,15 +12,15 @@ import (
 // A Plan says what a compaction folds, what its summarizer sees, and where the
 // summary goes.
 type Plan struct {
-	CutoffID  uuid.UUID          // last message to be folded
-	AnchorID  uuid.UUID          // deepest message that the summarizer sees; the summary hangs there
-	AnchorAt  time.Time          // when that message was made
-	PriorID   uuid.UUID          // summary to be merged, uuid.Nil for none
-	Fold      []tree.PathMessage // newly folded, oldest first
-	LookAhead []tree.PathMessage // after the cutoff up to the anchor
-	Tail      int                // messages after the cutoff
-	Kept      []Kept             // folded messages that stay verbatim, oldest first
-	Unheld    []uuid.UUID        // pinned messages that are folded and don't stay, oldest first: there is no room
+	CutoffID    uuid.UUID          // last message to be folded
+	AnchorID    uuid.UUID          // deepest message that the summarizer sees; the summary hangs there
+	AnchorAt    time.Time          // when that message was made
+	PriorID     uuid.UUID          // summary to be merged, uuid.Nil for none
+	Fold        []tree.PathMessage // newly folded, oldest first
+	LookAhead   []tree.PathMessage // after the cutoff up to the anchor
+	Tail        int                // messages after the cutoff
+	Kept        []Kept             // folded messages that stay verbatim, oldest first
+	DroppedPins []uuid.UUID        // pinned messages that are folded and don't stay, oldest first: there is no room
 
 	MessagesBefore int // that the context holds now, the summary counted as one
 	TokensBefore   int
@@ -128,7 +128,7 @@ func planTo(v tree.View, s Settings, start, anchor int) *Plan {
 	p.Kept = chooseKept(folded, b.KeepUser, b.Pinned)
 	for _, m := range folded {
 		if m.Pinned && !slices.ContainsFunc(p.Kept, func(k Kept) bool { return k.ID == m.ID }) {
-			p.Unheld = append(p.Unheld, m.ID)
+			p.DroppedPins = append(p.DroppedPins, m.ID)
 		}
 	}
 	return p

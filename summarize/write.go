@@ -17,8 +17,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A draft is what having a summary written came to.
-type draft struct {
+// A pendingSummary is the result of a call of the summarizer, before it is stored.
+type pendingSummary struct {
 	plan     *Plan     // what the summary stands for: all that was planned, or a first part of it
 	goal     uuid.UUID // cutoff of all that was planned, where plan is a part of it
 	summary  *tree.NewSummary
@@ -29,13 +29,13 @@ type draft struct {
 }
 
 // away tells whether there is no summary because no provider answered.
-func (d *draft) away() bool {
-	return d.summary == nil && all(d.attempts, func(a prompt.Attempt) bool { return a.Away })
+func (p *pendingSummary) away() bool {
+	return p.summary == nil && all(p.attempts, func(a prompt.Attempt) bool { return a.Away })
 }
 
 // spared tells whether no model was so much as asked.
-func (d *draft) spared() bool {
-	return d.summary == nil && all(d.attempts, func(a prompt.Attempt) bool { return a.Spared })
+func (p *pendingSummary) spared() bool {
+	return p.summary == nil && all(p.attempts, func(a prompt.Attempt) bool { return a.Spared })
 }
 
 func all(attempts []prompt.Attempt, is func(prompt.Attempt) bool) bool {
@@ -43,73 +43,74 @@ func all(attempts []prompt.Attempt, is func(prompt.Attempt) bool) bool {
 }
 
 // gains tells whether the context is smaller with the summary.
-func (d *draft) gains() bool { return d.summary.Tokens < d.plan.Replaced }
+func (p *pendingSummary) gains() bool { return p.summary.Tokens < p.plan.Replaced }
 
-// take makes the first n messages of the look's plan the draft's plan.
-func (d *draft) take(l look, n int) {
-	d.plan, d.goal = planFirst(l.view, l.settings, l.plan, n), uuid.Nil
-	if n < len(l.plan.Fold) {
-		d.goal = l.plan.CutoffID
+// take makes the first n messages of the assessment's plan the plan of the
+// pending summary.
+func (p *pendingSummary) take(a assessment, n int) {
+	p.plan, p.goal = planFirst(a.view, a.settings, a.plan, n), uuid.Nil
+	if n < len(a.plan.Fold) {
+		p.goal = a.plan.CutoffID
 	}
 }
 
 // write has the planned summary written, or the first part of it where a call
 // takes no more. Messages that are gone are no error, nor is a summarizer that
-// fails: the draft says so.
-func (s *Service) write(ctx context.Context, l look, o order, id uuid.UUID) (d draft, err error) {
+// fails: the pendingSummary says so.
+func (s *Service) write(ctx context.Context, a assessment, req compactionRequest, id uuid.UUID) (pending pendingSummary, err error) {
 	defer func() {
 		if errors.Is(err, fault.NotFound) {
-			d.gone, err = true, nil
+			pending.gone, err = true, nil
 		}
 	}()
-	models, cancel := o.forModels(ctx)
+	models, cancel := req.forModels(ctx)
 	defer cancel()
-	d.take(l, s.portion(models, l.plan, o))
-	in, err := s.input(ctx, l.view, d.plan, id)
+	pending.take(a, s.portion(models, a.plan, req))
+	in, err := s.input(ctx, a.view, pending.plan, id)
 	if err != nil {
-		return d, err
+		return pending, err
 	}
 	asked := ""
-	if o.demand != nil {
-		asked, d.all = o.demand.Instructions, o.demand.All
+	if req.demand != nil {
+		asked, pending.all = req.demand.Instructions, req.demand.All
 	}
-	in.Instructions = instructions(l.settings, asked)
-	r, err := s.ask(ctx, models, in, l, o)
+	in.Instructions = instructions(a.settings, asked)
+	r, err := s.ask(ctx, models, in, a, req)
 	if err != nil {
-		return d, err
+		return pending, err
 	}
-	if err = s.compose(ctx, l, r, &d); err != nil {
-		return d, err
+	if err = s.compose(ctx, a, r, &pending); err != nil {
+		return pending, err
 	}
 	// A branch that doesn't fit needs a summary that gains something, by whom ever.
-	if d.summary != nil && !d.gains() && d.model != digest.Name && !l.fits() && l.mayDigest(o) {
-		err = s.compose(ctx, l, summarizeWith(ctx, s.digest, in), &d)
+	if pending.summary != nil && !pending.gains() && pending.model != digest.Name && !a.fits() && a.mayDigest(req) {
+		err = s.compose(ctx, a, summarizeWith(ctx, s.digest, in), &pending)
 	}
-	return d, err
+	return pending, err
 }
 
 // fits tells whether the branch fits its window as it is.
-func (l look) fits() bool { return contextTokens(l.view) <= l.settings.Budget().Available }
+func (a assessment) fits() bool { return contextTokens(a.view) <= a.settings.Budget().Available }
 
 // mayDigest tells whether the offline digest may stand in where no model gives a
 // summary. What is to be made again has one already.
-func (l look) mayDigest(o order) bool {
-	switch l.settings.Digest {
+func (a assessment) mayDigest(req compactionRequest) bool {
+	switch a.settings.Digest {
 	case DigestAlways:
-		return o.trigger != TriggerHealing
+		return req.trigger != TriggerResummarize
 	case DigestWhenNeeded:
-		return l.over == nil && !l.fits()
+		return a.over == nil && !a.fits()
 	}
 	return false
 }
 
 // forModels is the context in which models are asked: it ends when their time is
 // over, and the digest's comes.
-func (o order) forModels(ctx context.Context) (context.Context, context.CancelFunc) {
-	if o.models.IsZero() {
+func (req compactionRequest) forModels(ctx context.Context) (context.Context, context.CancelFunc) {
+	if req.models.IsZero() {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, o.models)
+	return context.WithDeadline(ctx, req.models)
 }
 
 // unboundedTimeout is how long a Summarizer may take that isn't Bounded.
@@ -117,20 +118,20 @@ const unboundedTimeout = time.Minute
 
 // portion is how many of the messages to fold one step reads. The digest takes
 // any number at once.
-func (s *Service) portion(models context.Context, p *Plan, o order) int {
-	if bounded, ok := s.asked(o).(Bounded); ok && models.Err() == nil {
+func (s *Service) portion(models context.Context, p *Plan, req compactionRequest) int {
+	if bounded, ok := s.asked(req).(Bounded); ok && models.Err() == nil {
 		return min(max(bounded.Portion(p.Fold, p.Target), 1), len(p.Fold))
 	}
 	return len(p.Fold)
 }
 
-// asked is who writes the summary: one of the models where the order says which.
-func (s *Service) asked(o order) Summarizer {
-	if o.with != nil {
-		return o.with
+// asked is who writes the summary: one of the models where the request names it.
+func (s *Service) asked(req compactionRequest) Summarizer {
+	if req.with != nil {
+		return req.with
 	}
 	if c, ok := s.summarizer.(Cascade); ok {
-		c.noTrial = o.noTrial
+		c.noTrial = req.noTrial
 		return c
 	}
 	return s.summarizer
@@ -139,8 +140,8 @@ func (s *Service) asked(o order) Summarizer {
 // ask gives a summary by the models, or else by the digest where that may stand
 // in; one without text where neither gives any. Whatever models do, it ends when
 // their time is over, and its only error is that of ctx.
-func (s *Service) ask(ctx, models context.Context, in prompt.Input, l look, o order) (r prompt.Result, err error) {
-	if with := s.asked(o); with != nil && models.Err() == nil {
+func (s *Service) ask(ctx, models context.Context, in prompt.Input, a assessment, req compactionRequest) (r prompt.Result, err error) {
+	if with := s.asked(req); with != nil && models.Err() == nil {
 		if _, ok := with.(Bounded); !ok {
 			var cancel context.CancelFunc
 			models, cancel = context.WithTimeout(models, unboundedTimeout)
@@ -153,7 +154,7 @@ func (s *Service) ask(ctx, models context.Context, in prompt.Input, l look, o or
 		return r, nil
 	case ctx.Err() != nil:
 		return r, ctx.Err()
-	case !l.mayDigest(o):
+	case !a.mayDigest(req):
 		return r, nil
 	}
 	attempts := r.Attempts
@@ -204,25 +205,25 @@ func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID 
 	return in, nil
 }
 
-// compose adds a summarizer's result to a draft: its attempts, and the node of
+// compose adds a summarizer's result to a pending summary: its attempts, and the node of
 // the summary, if there is one.
-func (s *Service) compose(ctx context.Context, l look, r prompt.Result, d *draft) error {
-	d.attempts = append(d.attempts, r.Attempts...)
-	if d.summary = nil; r.Text == "" {
-		d.model = ""
+func (s *Service) compose(ctx context.Context, a assessment, r prompt.Result, pending *pendingSummary) error {
+	pending.attempts = append(pending.attempts, r.Attempts...)
+	if pending.summary = nil; r.Text == "" {
+		pending.model = ""
 		return nil
 	}
-	d.model = r.Model
-	d.take(l, r.Taken)
-	ids := make([]uuid.UUID, len(d.plan.Kept))
-	for i, kept := range d.plan.Kept {
+	pending.model = r.Model
+	pending.take(a, r.Taken)
+	ids := make([]uuid.UUID, len(pending.plan.Kept))
+	for i, kept := range pending.plan.Kept {
 		ids[i] = kept.ID
 	}
-	kept, err := s.store.Messages(ctx, l.view.ConversationID, ids)
+	kept, err := s.store.Messages(ctx, a.view.ConversationID, ids)
 	if err != nil {
 		return err
 	}
-	d.summary = compose(r, d.plan, kept, s.count)
+	pending.summary = compose(r, pending.plan, kept, s.count)
 	return nil
 }
 

@@ -143,7 +143,7 @@ func (s sweeping) Import(ctx context.Context, bundles ...tree.Bundle) ([]tree.Im
 }
 
 // TestImportTellsWhatIsGone holds that the report names an attachment of the file
-// that was deleted before its messages were stored. A second import mends them.
+// that was deleted before its messages were stored. A second import repairs them.
 func TestImportTellsWhatIsGone(t *testing.T) {
 	t.Parallel()
 	from, to := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))

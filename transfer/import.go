@@ -15,7 +15,7 @@ import (
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
-	"github.com/coppice-chat/coppice/transfer/mend"
+	"github.com/coppice-chat/coppice/transfer/normalize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -237,7 +237,7 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 		return err
 	}
 	name := c.Name()
-	b, ids, notes := mend.Bundle(c, id, im.format)
+	b, ids, notes := normalize.Bundle(c, id, im.format)
 	if err := in.Stopped(); err != nil {
 		return err
 	}

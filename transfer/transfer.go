@@ -4,7 +4,7 @@
 //
 // A format is a parser from a stream to [format.Conversation] values, in a
 // package below transfer/format. Everything after the parser is the same for all
-// formats. Package mend checks and repairs the conversation. Its ids are derived
+// formats. Package normalize checks and repairs the conversation. Its ids are derived
 // from the source's ids, so that the same file adds nothing a second time. The
 // store takes one conversation after the other. Memory is bounded by the largest
 // conversation of a file, and not by the file.

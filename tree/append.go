@@ -33,7 +33,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.atHead || o.ifHead || o.aside || o.behind != uuid.Nil || o.begins != nil {
+	if o.atHead || o.ifHead || o.auxiliary || o.behind != uuid.Nil || o.begins != nil {
 		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
 		if err != nil {
 			return Message{}, false, alone(err)
@@ -345,16 +345,16 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		if err != nil {
 			return nil, err
 		}
-		p = placeOf(row.Node)
+		p = parentStateOf(row.Node)
 	}
 	if o.behind != uuid.Nil {
 		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(o.behind), TenantID: s.tenant})
 		if err != nil {
 			return nil, err
 		}
-		p.hash = placeOf(row.Node).hash
+		p.hash = parentStateOf(row.Node).hash
 	}
-	if o.aside {
+	if o.auxiliary {
 		p.hash = nil
 	}
 	count, err := s.q.CountSiblings(ctx, db.CountSiblingsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID)})

@@ -6,14 +6,14 @@ import "github.com/google/uuid"
 type AppendOption func(*appendOptions)
 
 type appendOptions struct {
-	atHead   bool
-	keepHead bool
-	compare  bool // the active head with from
-	from     uuid.UUID
-	ifHead   bool // it is from, or nothing is stored
-	hashed   bool // a new root gets a path hash
-	aside    bool // no path hash
-	behind   uuid.UUID
+	atHead    bool
+	keepHead  bool
+	compare   bool // the active head with from
+	from      uuid.UUID
+	ifHead    bool // it is from, or nothing is stored
+	hashed    bool // a new root gets a path hash
+	auxiliary bool // no path hash
+	behind    uuid.UUID
 
 	begins      *begun // reply to what is appended; nil for none
 	endsReplyOf string // server that runs the reply whose answer the message is; "" for none
@@ -43,12 +43,12 @@ func IfHead(headID uuid.UUID) AppendOption {
 	return func(o *appendOptions) { o.ifHead, o.compare, o.from = true, true, headID }
 }
 
-// Aside stores messages that FindPath never finds, as they have no path hash: a
+// Auxiliary stores messages that FindPath never finds, as they have no path hash: a
 // client that keeps its history itself doesn't know them.
-func Aside() AppendOption { return func(o *appendOptions) { o.aside = true } }
+func Auxiliary() AppendOption { return func(o *appendOptions) { o.auxiliary = true } }
 
 // Behind gives a message the path hash that it would have as a child of the
-// message id. So FindPath finds it where messages that were stored with Aside
+// message id. So FindPath finds it where messages that were stored with Auxiliary
 // stand between id and its parent.
 func Behind(id uuid.UUID) AppendOption { return func(o *appendOptions) { o.behind = id } }
 

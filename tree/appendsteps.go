@@ -42,11 +42,11 @@ func (s *Store) whereDistributed(ctx context.Context, f func() error) error {
 // has no row.
 func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMessageParams) (node db.Node, err error) {
 	err = pgx.BeginFunc(ctx, h, func(tx pgx.Tx) error {
-		c, rows, last, err := db.LockPlace(ctx, tx, arg)
+		c, rows, last, err := db.LockParentState(ctx, tx, arg)
 		if err != nil {
 			return err
 		}
-		p, fits := placeFor(arg, rows)
+		p, fits := parentStateFor(arg, rows)
 		if !fits || arg.MostMessages > 0 && c.MessageCount >= arg.MostMessages {
 			return pgx.ErrNoRows
 		}
@@ -96,16 +96,16 @@ func (s *Store) insertInSteps(ctx context.Context, arg db.InsertConversationPara
 	})
 }
 
-// placeFor gives the place under which a message is to be stored. It doesn't fit
+// parentStateFor gives the parent state under which a message is to be stored. It doesn't fit
 // where its id is taken, or its parent is no message.
-func placeFor(arg db.AppendMessageParams, rows []db.GetPlacesRow) (p place, fits bool) {
+func parentStateFor(arg db.AppendMessageParams, rows []db.GetParentStatesRow) (p parentState, fits bool) {
 	p, fits = root, !arg.ParentID.Valid
 	for _, row := range rows {
 		switch {
 		case row.ID == arg.ID:
 			return p, false
 		case row.Kind == string(KindMessage):
-			p, fits = placeOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}), true
+			p, fits = parentStateOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}), true
 		}
 	}
 	return p, fits

@@ -137,7 +137,7 @@ func TestAside(t *testing.T) {
 	steps := must3(s.AppendChain(t.Context(), in.ID, path.HeadID, []tree.NewMessage{
 		{Body: json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"recall","arguments":"{}"}}]}`)},
 		{Body: json.RawMessage(`{"role":"tool","tool_call_id":"a","content":"A hazel."}`)},
-	}, tree.Aside(), tree.KeepHead()))(t)
+	}, tree.Auxiliary(), tree.KeepHead()))(t)
 	if c, err := s.Conversation(t.Context(), in.ID); err != nil || c.HeadID != path.HeadID {
 		t.Errorf("%+v, %v", c, err)
 	}

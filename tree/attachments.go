@@ -99,7 +99,7 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 		if err := s.attachmentRoom(ctx, hash[:], len(data)); err != nil {
 			return err
 		}
-		if err := s.patiently(ctx, func() error { return s.q.LockUpload(ctx, s.tenant) }); err != nil { // an import may take long
+		if err := s.allowLongStatements(ctx, func() error { return s.q.LockUpload(ctx, s.tenant) }); err != nil { // an import may take long
 			return err
 		}
 		stored, err := s.q.InsertAttachment(ctx, params)

@@ -192,7 +192,7 @@ func TestSweepAttachments(t *testing.T) {
 	say(t, s, start(t, s), uuid.Nil, naming("x", a, b))
 	other := s.ForTenant("other")
 	one, two := upload(t, other, "a.txt", []byte("a")), upload(t, other, "b.txt", []byte("b"))
-	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(-tree.AttachmentPatience), 10); err != nil || n != 0 {
+	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(-tree.UnusedAttachmentAge), 10); err != nil || n != 0 {
 		t.Errorf("of what was uploaded now, %d went: %v", n, err)
 	}
 	for want := range 2 {

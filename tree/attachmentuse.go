@@ -15,8 +15,8 @@ import (
 	"github.com/coppice-chat/coppice/tokens"
 )
 
-// AttachmentPatience is how long an attachment stays that no message names.
-const AttachmentPatience = 24 * time.Hour
+// UnusedAttachmentAge is how long an attachment stays that no message names.
+const UnusedAttachmentAge = 24 * time.Hour
 
 // SweepAttachments deletes attachments of all tenants that no message names and
 // that were last added before a time, limit at most. It returns how many it
@@ -106,7 +106,7 @@ func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before func(has
 
 // dropping locks a conversation, runs f, which deletes messages of it, and then
 // deletes the attachments that nothing names any more. One that was added again
-// since a message named it stays for AttachmentPatience, as the message that names
+// since a message named it stays for UnusedAttachmentAge, as the message that names
 // it next is yet to come.
 func (s *Store) dropping(ctx context.Context, conversationID uuid.UUID, f func(*Store, db.Conversation) error) error {
 	var hashes [][]byte
@@ -128,7 +128,7 @@ func (s *Store) dropping(ctx context.Context, conversationID uuid.UUID, f func(*
 	})
 	if err == nil && len(hashes) > 0 {
 		// The messages are gone, whatever comes of this: a sweep does it again.
-		old := now().Add(-AttachmentPatience) // an imported message may be older than its file
+		old := now().Add(-UnusedAttachmentAge) // an imported message may be older than its file
 		_, _ = s.dropUnused(ctx, hashes, func(hash []byte) time.Time {
 			if named := namedAt[string(hash)]; named.After(old) {
 				return named

@@ -212,7 +212,7 @@ func TestBranch(t *testing.T) {
 	}
 }
 
-// codeOf is the code of an error that says what to mend.
+// codeOf is the code of an error that says what to fix.
 func codeOf(err error) string {
 	if err == nil {
 		return ""

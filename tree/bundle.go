@@ -29,12 +29,12 @@ func (s *Store) Import(ctx context.Context, bundles ...Bundle) (_ []Imported, er
 	defer db.Wrap(&err, "tree.Import(%d bundles)", len(bundles))
 	out := make([]Imported, len(bundles))
 	err = s.inTx(ctx, func(s *Store) error {
-		if err := s.takeTurn(ctx); err != nil {
+		if err := s.lockTenant(ctx); err != nil {
 			return err
 		}
 		var there map[[sha256.Size]byte]Attachment
 		if slices.ContainsFunc(bundles, mayName) {
-			if err := s.patiently(ctx, func() (err error) {
+			if err := s.allowLongStatements(ctx, func() (err error) {
 				there, err = s.holdNamed(ctx, bundles)
 				return err
 			}); err != nil {
@@ -149,7 +149,7 @@ func (im *importer) copy(ctx context.Context) error {
 	}
 	var err error
 	if len(im.rows) > rowsInTime || im.waiting > textInTime {
-		err = im.s.patiently(ctx, store)
+		err = im.s.allowLongStatements(ctx, store)
 	} else {
 		err = store()
 	}
@@ -180,7 +180,7 @@ type importer struct {
 
 // known is what placing a child under a node, or a summary over it, needs.
 type known struct {
-	place
+	parentState
 	parentID uuid.UUID
 	kind     Kind
 	stored   bool
@@ -205,19 +205,19 @@ func (im *importer) begin(ctx context.Context, n NewConversation, source Source)
 		"or import the file into another database.", im.id)
 }
 
-// load reads the places of a conversation that is there, and waits its turn.
+// load reads the parent states of a conversation that is there, after it has locked it.
 func (im *importer) load(ctx context.Context) error {
 	c, err := im.s.lock(ctx, im.id)
 	if err != nil {
 		return err
 	}
 	im.hadHead, im.stored = c.HeadID.Valid, int(c.MessageCount)
-	rows, err := im.s.q.ListPlaces(ctx, toUUID(im.id))
+	rows, err := im.s.q.ListParentStates(ctx, toUUID(im.id))
 	for _, row := range rows {
 		parentID := uuid.UUID(row.ParentID.Bytes)
 		im.known[uuid.UUID(row.ID.Bytes)] = known{
-			place:    placeOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}),
-			parentID: parentID, kind: Kind(row.Kind), stored: true,
+			parentState: parentStateOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}),
+			parentID:    parentID, kind: Kind(row.Kind), stored: true,
 		}
 		im.siblings[parentID] = max(im.siblings[parentID], row.SiblingIndex.Int32)
 	}
@@ -317,7 +317,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	}
 	im.siblings[n.ParentID]++
 	row, own := d.row(im.id, parent, im.siblings[n.ParentID])
-	k := known{place: own, parentID: n.ParentID, kind: KindMessage, role: d.Role}
+	k := known{parentState: own, parentID: n.ParentID, kind: KindMessage, role: d.Role}
 	if d.Role == RoleTool {
 		k.answers = d.Answers()
 	}
@@ -337,18 +337,18 @@ func (im *importer) addRow(row db.CopyNodesParams) {
 	im.waiting += len(row.Body) + len(row.SearchText.String) + len(row.Metadata) + len(row.Reasoning.String)
 }
 
-func (im *importer) parent(n BundleNode) (place, error) {
+func (im *importer) parent(n BundleNode) (parentState, error) {
 	if n.ParentID == uuid.Nil && n.Summary == nil {
 		return root, nil
 	}
 	parent, ok := im.known[n.ParentID]
 	if !ok || parent.kind != KindMessage {
-		return place{}, fault.New(fault.Invalid, "parent_not_found", "parent_id", "No message before this node has the id %s.", n.ParentID)
+		return parentState{}, fault.New(fault.Invalid, "parent_not_found", "parent_id", "No message before this node has the id %s.", n.ParentID)
 	}
-	return parent.place, nil
+	return parent.parentState, nil
 }
 
-func (im *importer) addSummary(n BundleNode, anchor place) error {
+func (im *importer) addSummary(n BundleNode, anchor parentState) error {
 	d, err := im.s.summaryDraft(NewSummary{ID: n.ID, AnchorID: n.ParentID, Range: *n.Summary, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
 	if err != nil {
 		return err
@@ -363,7 +363,7 @@ func (im *importer) addSummary(n BundleNode, anchor place) error {
 	r := *n.Summary
 	r.Origin = imported(r.Origin, im.format, im.at)
 	row := d.summaryRow(im.id, anchor, r)
-	im.known[n.ID] = known{place: place{id: n.ID}, parentID: n.ParentID, kind: KindSummary}
+	im.known[n.ID] = known{parentState: parentState{id: n.ID}, parentID: n.ParentID, kind: KindSummary}
 	im.addRow(row)
 	return nil
 }

@@ -145,7 +145,7 @@ func (s *Store) TenantChanged(ctx context.Context, since time.Time) (_ map[uuid.
 func (s *Store) ForgetChanges(ctx context.Context) (err error) {
 	defer db.Wrap(&err, "tree.ForgetChanges")
 	return s.inTx(ctx, func(s *Store) error {
-		return s.patiently(ctx, func() error { return s.q.ForgetChanges(ctx, now().Add(-KeepChanges)) })
+		return s.allowLongStatements(ctx, func() error { return s.q.ForgetChanges(ctx, now().Add(-KeepChanges)) })
 	})
 }
 

@@ -219,7 +219,7 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 // TakeCheckpoint turns a checkpoint that Checkpoints listed into a message, and
 // deletes the checkpoint, in one transaction. answer makes the message of the
 // checkpoint and of what the request adds to its metadata, and says under which
-// message it is stored: the checkpoint's parent, or one that was stored with Aside
+// message it is stored: the checkpoint's parent, or one that was stored with Auxiliary
 // below it. A message without a body isn't stored. TakeCheckpoint stores no message, and returns stored false, if the
 // checkpoint is gone or was saved again, if a message with its id exists, if it was
 // told that the reply ended, or that it was deleted, or if the parent was pruned. If then nothing tells how

@@ -91,7 +91,7 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation, sourc
 		return row, insert(s)
 	}
 	err = s.inTx(ctx, func(s *Store) error {
-		if err := s.takeTurn(ctx); err != nil {
+		if err := s.lockTenant(ctx); err != nil {
 			return err
 		}
 		if err := insert(s); err != nil {
@@ -288,7 +288,7 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 
 // deleteConversation deletes a locked conversation.
 func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
-	return s.patiently(ctx, func() error {
+	return s.allowLongStatements(ctx, func() error {
 		if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
 			return err
 		}

@@ -128,8 +128,8 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// row places the draft under p and gives its own place.
-func (d *draft) row(conversationID uuid.UUID, p place, index int32) (db.CopyNodesParams, place) {
+// row places the draft under p and gives its own parent state.
+func (d *draft) row(conversationID uuid.UUID, p parentState, index int32) (db.CopyNodesParams, parentState) {
 	own := p.child(d.ID, d.Role, d.tokenCount)
 	row := db.CopyNodesParams{
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(p.id),
@@ -144,9 +144,9 @@ func (d *draft) row(conversationID uuid.UUID, p place, index int32) (db.CopyNode
 	return row, own
 }
 
-// A place is what a child inherits from its parent: all that AppendMessage
+// A parentState is what a child inherits from its parent: all that AppendMessage
 // reads of the parent's row.
-type place struct {
+type parentState struct {
 	id         uuid.UUID
 	depth      int
 	pathTokens int64
@@ -155,10 +155,10 @@ type place struct {
 }
 
 // root is above every root.
-var root = place{depth: -1}
+var root = parentState{depth: -1}
 
-func placeOf(n db.Node) place {
-	p := place{id: uuid.UUID(n.ID.Bytes), depth: int(n.Depth), pathTokens: n.PathTokens, prefixID: uuid.UUID(n.PrefixID.Bytes)}
+func parentStateOf(n db.Node) parentState {
+	p := parentState{id: uuid.UUID(n.ID.Bytes), depth: int(n.Depth), pathTokens: n.PathTokens, prefixID: uuid.UUID(n.PrefixID.Bytes)}
 	if n.PathHash != nil {
 		hash := chat.PathHash(n.PathHash)
 		p.hash = &hash
@@ -166,10 +166,10 @@ func placeOf(n db.Node) place {
 	return p
 }
 
-// child is the place of a new message under p. A system or developer message
+// child is the parent state of a new message under p. A system or developer message
 // extends the prefix while nothing else was said.
-func (p place) child(id uuid.UUID, role Role, tokens int) place {
-	c := place{id: id, depth: p.depth + 1, pathTokens: p.pathTokens + int64(tokens), prefixID: p.prefixID}
+func (p parentState) child(id uuid.UUID, role Role, tokens int) parentState {
+	c := parentState{id: id, depth: p.depth + 1, pathTokens: p.pathTokens + int64(tokens), prefixID: p.prefixID}
 	if p.prefixID == p.id && (role == RoleSystem || role == RoleDeveloper) {
 		c.prefixID = id
 	}

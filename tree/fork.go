@@ -38,7 +38,7 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 	source := Source{conversationID, messageID, requestSum(n)}
 	var out Conversation
 	err = s.inTx(ctx, func(s *Store) error {
-		if err := s.takeTurn(ctx); err != nil {
+		if err := s.lockTenant(ctx); err != nil {
 			return err
 		}
 		c, err := s.lock(ctx, conversationID)
@@ -61,7 +61,7 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 		if out, created, err = s.create(ctx, n, source); err != nil || !created {
 			return err
 		}
-		if err := s.patiently(ctx, func() error { return s.copyPath(ctx, &out, conversationID, messageID) }); err != nil {
+		if err := s.allowLongStatements(ctx, func() error { return s.copyPath(ctx, &out, conversationID, messageID) }); err != nil {
 			return err
 		}
 		return s.note(ctx, Change{ConversationID: out.ID, Kind: ConversationCreated, Messages: out.messages})

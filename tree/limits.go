@@ -45,10 +45,10 @@ func (s *Store) roomFor(there, more int) error {
 	return fault.New(fault.Full, "too_many_messages", "", "The conversation has %d messages, and %d is the most. Prune what isn't needed, or go on in a new conversation.", there, most)
 }
 
-// takeTurn makes the transaction the only one that makes conversations for the
+// lockTenant makes the transaction the only one that makes conversations for the
 // tenant, where their number is limited. It comes before any lock of a
 // conversation, so that no two transactions wait for each other.
-func (s *Store) takeTurn(ctx context.Context) error {
+func (s *Store) lockTenant(ctx context.Context) error {
 	if s.limits.Conversations == 0 {
 		return nil
 	}

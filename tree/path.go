@@ -44,8 +44,8 @@ func (s *Store) AppendPath(ctx context.Context, in NewConversation, path []*chat
 		return p, fault.New(fault.Invalid, "empty_chain", "messages", "The path is empty. Send one message or more.")
 	}
 	hashes := HashPath(path)
-	const tries = 5 // against others that append the same, or prune what was found
-	for range tries {
+	const attempts = 5 // against others that append the same, or prune what was found
+	for range attempts {
 		if p, err = s.appendPath(ctx, in, path, hashes, opts); !changedMeanwhile(err) {
 			break
 		}
@@ -239,7 +239,7 @@ func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes
 		if m.ParentID == uuid.Nil && m.Siblings.Count == 1 {
 			return s.deleteConversation(ctx, conversationID)
 		}
-		return s.patiently(ctx, func() error {
+		return s.allowLongStatements(ctx, func() error {
 			_, err := s.prune(ctx, c, m.ID)
 			return err
 		})

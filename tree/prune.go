@@ -22,7 +22,7 @@ import (
 func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
 	defer db.Wrap(&err, "tree.Prune(%s, %s)", conversationID, id)
 	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
-		return s.patiently(ctx, func() error {
+		return s.allowLongStatements(ctx, func() error {
 			p, err = s.prune(ctx, c, id)
 			return err
 		})

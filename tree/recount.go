@@ -32,7 +32,7 @@ func (s *Store) recount(ctx context.Context, hash []byte) error {
 			done[id] = true
 			_, err := s.lock(ctx, uuid.UUID(id.Bytes))
 			if err == nil {
-				err = s.patiently(ctx, func() error { return s.recountIn(ctx, id, hash) })
+				err = s.allowLongStatements(ctx, func() error { return s.recountIn(ctx, id, hash) })
 			}
 			if err != nil && !errors.Is(err, fault.NotFound) { // deleted meanwhile
 				return err

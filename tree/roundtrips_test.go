@@ -61,6 +61,7 @@ func TestChainTakesAFixedNumberOfRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
 	s := tree.New(pool)
+	s.Count()
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	trips := func(what string, chain []tree.NewMessage, created, conflict bool) int {
@@ -120,6 +121,7 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
 	s := tree.New(pool)
+	s.Count()
 	files := make([]tree.Attachment, 7)
 	for i := range files {
 		files[i] = upload(t, s, "notes.txt", fmt.Appendf(nil, "note %d", i))
@@ -194,6 +196,7 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
 	s := tree.New(pool)
+	s.Count()
 	for what, delete := range map[string]func(c, id uuid.UUID, brought int) error{
 		"Retract": func(c, id uuid.UUID, brought int) error {
 			return second(s.Retract(t.Context(), c, id, func(tree.Message) int { return brought + 1 }))

@@ -221,7 +221,7 @@ func (l *Link) Read(ctx context.Context, p Paging) (shared Shared, err error) {
 		return shared, orGone(err)
 	}
 	shared = Shared{Title: l.title, CreatedAt: share.CreatedAt, ExpiresAt: share.ExpiresAt}
-	shared.Messages.Next = sealShareCursor(page.Next, l.secret)
+	shared.Messages.Next = encryptShareCursor(page.Next, l.secret)
 	for _, m := range page.Data {
 		if m.Role == RoleSystem || m.Role == RoleDeveloper {
 			continue
@@ -271,39 +271,39 @@ func sharedBody(body json.RawMessage) json.RawMessage {
 	return chat.AppendObject(nil, kept)
 }
 
-// A cursor names a message. It is sealed, so that a reader of a link neither
+// A cursor names a message. It is encrypted, so that a reader of a link neither
 // learns its id nor names a message of another branch.
-func sealShareCursor(cursor string, secret []byte) string {
+func encryptShareCursor(cursor string, secret []byte) string {
 	if cursor == "" {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(shareSeal(secret).Seal(nil, nil, []byte(cursor), nil))
+	return base64.RawURLEncoding.EncodeToString(shareCipher(secret).Seal(nil, nil, []byte(cursor), nil))
 }
 
-func openShareCursor(sealed string, secret []byte) (string, error) {
-	if sealed == "" {
+func openShareCursor(encrypted string, secret []byte) (string, error) {
+	if encrypted == "" {
 		return "", nil
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(sealed)
+	raw, err := base64.RawURLEncoding.DecodeString(encrypted)
 	if err != nil {
 		return "", errCursor
 	}
-	cursor, err := shareSeal(secret).Open(nil, nil, raw, nil)
+	cursor, err := shareCipher(secret).Open(nil, nil, raw, nil)
 	if err != nil {
 		return "", errCursor
 	}
 	return string(cursor), nil
 }
 
-func shareSeal(secret []byte) cipher.AEAD {
+func shareCipher(secret []byte) cipher.AEAD {
 	key := sha256.Sum256(append([]byte("coppice share cursor"), secret...))
 	block, err := aes.NewCipher(key[:])
 	if err != nil {
 		panic(err) // which a key of 32 bytes doesn't cause
 	}
-	seal, err := cipher.NewGCMWithRandomNonce(block)
+	aead, err := cipher.NewGCMWithRandomNonce(block)
 	if err != nil {
 		panic(err) // nor a block of AES
 	}
-	return seal
+	return aead
 }

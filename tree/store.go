@@ -155,10 +155,10 @@ func (s *Store) over(tx pgx.Tx) *Store {
 	return &c
 }
 
-// patiently lets the statements of f take long, for work that grows with the
+// allowLongStatements lets the statements of f take long, for work that grows with the
 // tree. It runs in a transaction, which may be the caller's: the bound that was
 // there holds again after it. Where f fails, the rollback sees to that.
-func (s *Store) patiently(ctx context.Context, f func() error) error {
+func (s *Store) allowLongStatements(ctx context.Context, f func() error) error {
 	was, err := s.q.AllowLongStatements(ctx)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 		if err != nil {
 			return err
 		}
-		row := db.InsertNodeParams(d.summaryRow(conversationID, placeOf(db.Node{
+		row := db.InsertNodeParams(d.summaryRow(conversationID, parentStateOf(db.Node{
 			ID: anchor.ID, Depth: anchor.Depth, PathTokens: anchor.PathTokens, PrefixID: anchor.PrefixID,
 		}), n.Range))
 		row.SearchText = pgtype.Text{} // nobody searches summaries
@@ -72,7 +72,7 @@ func (s *Store) summaryDraft(n NewSummary) (*draft, error) {
 const maxModelBytes = 200
 
 // summaryRow places a summary's draft under its anchor.
-func (d *draft) summaryRow(conversationID uuid.UUID, anchor place, r SummaryRange) db.CopyNodesParams {
+func (d *draft) summaryRow(conversationID uuid.UUID, anchor parentState, r SummaryRange) db.CopyNodesParams {
 	return db.CopyNodesParams{
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(anchor.id),
 		Kind: string(KindSummary), Role: string(RoleUser),

@@ -79,19 +79,19 @@ type Hub struct {
 	ended   bool // no more Watches
 	closed  bool // and no more signals
 	watches map[*Watch]bool
-	stop    context.CancelFunc // of the goroutines that read; nil while there is no Watch
-	since   time.Time          // when the first of the Watches began
-	told    map[uuid.UUID]told // of conversations
-	unread  map[place]bool     // places that changed
-	unsent  map[place]bool     // places that other servers are to be told of
+	stop    context.CancelFunc       // of the goroutines that read; nil while there is no Watch
+	since   time.Time                // when the first of the Watches began
+	told    map[uuid.UUID]told       // of conversations
+	unread  map[conversationKey]bool // that changed
+	unsent  map[conversationKey]bool // that other servers are to be told of
 	sending bool
 	wake    chan struct{}
 	readers sync.WaitGroup
 	logged  bool // that there are no signals
 }
 
-// A place is where something changed.
-type place struct {
+// A conversationKey names a conversation that changed.
+type conversationKey struct {
 	tenant       string // its hash
 	conversation uuid.UUID
 }
@@ -112,35 +112,35 @@ func New(cfg Config) *Hub {
 	}
 	return &Hub{
 		cfg: cfg, id: uuid.NewString()[:8], wake: make(chan struct{}, 1),
-		watches: map[*Watch]bool{}, told: map[uuid.UUID]told{}, unread: map[place]bool{}, unsent: map[place]bool{},
+		watches: map[*Watch]bool{}, told: map[uuid.UUID]told{}, unread: map[conversationKey]bool{}, unsent: map[conversationKey]bool{},
 	}
 }
 
 // Changed takes note that a conversation changed by this program, after the
 // commit. It doesn't wait. tree.WithChangeHook calls it.
 func (h *Hub) Changed(tenantID string, conversationID uuid.UUID) {
-	p := place{hashOf(tenantID), conversationID}
+	key := conversationKey{hashOf(tenantID), conversationID}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
 		return
 	}
-	h.see(p)
+	h.see(key)
 	if h.cfg.Signals == nil {
 		return
 	}
-	h.unsent[p] = true
+	h.unsent[key] = true
 	if !h.sending {
 		h.sending = true
 		h.readers.Go(h.send)
 	}
 }
 
-// see has a place read if a Watch is for it. It runs under the lock.
-func (h *Hub) see(p place) {
+// see has a conversation read if a Watch is for it. It runs under the lock.
+func (h *Hub) see(key conversationKey) {
 	for w := range h.watches {
-		if w.covers(p) {
-			h.unread[p] = true
+		if w.covers(key) {
+			h.unread[key] = true
 			select {
 			case h.wake <- struct{}{}:
 			default:
@@ -163,12 +163,12 @@ func (h *Hub) send() {
 			return
 		}
 		text := h.id
-		for p := range h.unsent {
+		for key := range h.unsent {
 			if len(text) > maxSignal {
 				break
 			}
-			text += " " + p.tenant + p.conversation.String()
-			delete(h.unsent, p)
+			text += " " + key.tenant + key.conversation.String()
+			delete(h.unsent, key)
 		}
 		h.mu.Unlock()
 		limited, cancel := context.WithTimeout(ctx, retryEvery)
@@ -195,7 +195,7 @@ func (h *Hub) heard(text string) {
 			continue
 		}
 		if id, err := uuid.Parse(word[hashLength:]); err == nil {
-			h.see(place{word[:hashLength], id})
+			h.see(conversationKey{word[:hashLength], id})
 		}
 	}
 }

@@ -75,25 +75,25 @@ func (h *Hub) read(ctx context.Context, look <-chan time.Duration, since time.Ti
 			since = h.poll(ctx, since, time.Now())
 			timer.Reset(every)
 		}
-		for p := range h.take() {
-			if err := h.readOne(ctx, p); err != nil {
+		for key := range h.take() {
+			if err := h.readOne(ctx, key); err != nil {
 				if ctx.Err() != nil {
 					return
 				}
-				h.cfg.Logger.WarnContext(ctx, "what changed could not be read yet", "conversation_id", p.conversation, "error", err)
+				h.cfg.Logger.WarnContext(ctx, "what changed could not be read yet", "conversation_id", key.conversation, "error", err)
 				h.mu.Lock()
-				h.unread[p] = true // for the next look
+				h.unread[key] = true // for the next look
 				h.mu.Unlock()
 			}
 		}
 	}
 }
 
-func (h *Hub) take() map[place]bool {
+func (h *Hub) take() map[conversationKey]bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	taken := h.unread
-	h.unread = map[place]bool{}
+	h.unread = map[conversationKey]bool{}
 	return taken
 }
 
@@ -129,30 +129,30 @@ func (h *Hub) poll(ctx context.Context, since, now time.Time) time.Time {
 	defer h.mu.Unlock()
 	for id, sequence := range changed {
 		if h.told[id].sequence != sequence {
-			h.unread[place{conversation: id}] = true
+			h.unread[conversationKey{conversation: id}] = true
 		}
 	}
 	return now
 }
 
 // readOne reads what changed in a conversation, and passes it on.
-func (h *Hub) readOne(ctx context.Context, p place) error {
+func (h *Hub) readOne(ctx context.Context, key conversationKey) error {
 	for {
 		h.mu.Lock()
-		last, since := h.told[p.conversation], h.since
+		last, since := h.told[key.conversation], h.since
 		h.mu.Unlock()
 		if oldest := time.Now().Add(-tree.KeepChanges); since.Before(oldest) {
 			since = oldest
 		}
-		changes, err := h.cfg.Store.Changes(ctx, p.conversation, last.sequence, since.Add(-overlap), atOnce)
+		changes, err := h.cfg.Store.Changes(ctx, key.conversation, last.sequence, since.Add(-overlap), atOnce)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
 		if h.cfg.Before != nil {
-			h.cfg.Before(ctx, changes[0].TenantID, p.conversation)
+			h.cfg.Before(ctx, changes[0].TenantID, key.conversation)
 		}
 		h.mu.Lock()
-		if h.told[p.conversation] != last { // another reader was faster
+		if h.told[key.conversation] != last { // another reader was faster
 			h.mu.Unlock()
 			continue
 		}
@@ -162,7 +162,7 @@ func (h *Hub) readOne(ctx context.Context, p place) error {
 			}
 		}
 		newest := changes[len(changes)-1]
-		h.told[p.conversation] = told{newest.Sequence, newest.At}
+		h.told[key.conversation] = told{newest.Sequence, newest.At}
 		h.mu.Unlock()
 		if len(changes) < atOnce {
 			return nil

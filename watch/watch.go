@@ -139,12 +139,12 @@ func (w *Watch) ID(c tree.Change) int64 {
 	return c.At.UnixMicro()
 }
 
-// covers tells whether a place may have changes for the Watch.
-func (w *Watch) covers(p place) bool {
+// covers tells whether a conversation may have changes for the Watch.
+func (w *Watch) covers(key conversationKey) bool {
 	if w.conversation != uuid.Nil {
-		return w.conversation == p.conversation
+		return w.conversation == key.conversation
 	}
-	return w.hash == p.tenant
+	return w.hash == key.tenant
 }
 
 // add passes a change on to the Watch, if it is for it.

@@ -19,9 +19,9 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
-// patience is how long a test waits for the page to get somewhere before it
+// timeout is how long a test waits for the page to get somewhere before it
 // fails. It is no measure of anything.
-const patience = 90 * time.Second
+const timeout = 90 * time.Second
 
 // startBrowser starts one browser for all tests of the binary.
 var startBrowser = sync.OnceValues(func() (context.Context, error) {
@@ -34,7 +34,7 @@ var startBrowser = sync.OnceValues(func() (context.Context, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience),
+		chromedp.ExecPath(path), chromedp.UserDataDir(profile), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(timeout),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("font-render-hinting", "none"),
 		chromedp.Flag("site-per-process", true), // as with windows: the frame that draws diagrams is a process of its own

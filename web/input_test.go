@@ -19,7 +19,7 @@ const find = `[...document.querySelectorAll($1)].find(e => e.checkVisibility() &
 func (b *tab) click(selector, text string) {
 	b.t.Helper()
 	var struck string
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(15 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); time.Now().Before(deadline); time.Sleep(15 * time.Millisecond) {
 		b.until(find, selector, text)
 		p := eval[*[2]float64](b, `(e => {
 			if (!e) return null

@@ -35,7 +35,7 @@ func (b *tab) marks(mark string, message uuid.UUID) {
 // do runs actions in the tab.
 func (b *tab) do(actions ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
 	if err := chromedp.Do(ctx, actions...); err != nil {
 		b.t.Fatalf("browser: %v", err)
@@ -52,7 +52,7 @@ func (b *tab) requests() []string {
 // eventually waits until something outside the page is so.
 func (b *tab) eventually(what string, so func() bool) {
 	b.t.Helper()
-	for deadline := time.Now().Add(patience); !so(); time.Sleep(15 * time.Millisecond) {
+	for deadline := time.Now().Add(timeout); !so(); time.Sleep(15 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.t.Fatalf("never came: %s", what)
 		}
@@ -62,7 +62,7 @@ func (b *tab) eventually(what string, so func() bool) {
 // run runs an action that gives a value.
 func run[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, action)
 	if err != nil {
@@ -108,7 +108,7 @@ func (b *tab) until(expression string, args ...any) {
 		for (const end = performance.now() + 1000; performance.now() < end; await new Promise(later => setTimeout(later, 20))) if (await (`+expression+`)) return true
 		return false
 	})()`, chromedp.EvalAwaitPromise)
-	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
 	var err error
 	for so := false; ctx.Err() == nil; time.Sleep(15 * time.Millisecond) {

@@ -38,7 +38,7 @@ var (
 const MaxPages = 2000
 
 const (
-	patience  = 20 * time.Second // for one PDF, without the wait for others
+	timeout   = 20 * time.Second // for one PDF, without the wait for others
 	maxMemory = 256 << 20        // of PDFium, for one
 	maxAtOnce = 2                // PDFs that are read at a time
 	pageBytes = 64 << 10         // of a page of WebAssembly's memory
@@ -63,13 +63,13 @@ func Text(ctx context.Context, data []byte, most int) (string, error) {
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
-		return text(ctx, data, most, patience)
+		return text(ctx, data, most, timeout)
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
 }
 
-func text(whole context.Context, data []byte, most int, patience time.Duration) (string, error) {
+func text(whole context.Context, data []byte, most int, timeout time.Duration) (string, error) {
 	ctx, cancel := context.WithCancelCause(whole)
 	defer cancel(nil)
 	inMemory, release := withMemory(ctx)
@@ -79,7 +79,7 @@ func text(whole context.Context, data []byte, most int, patience time.Duration) 
 		return "", because(ctx, fmt.Errorf("pdf.Text: PDFium doesn't start: %w", err))
 	}
 	defer pool.Close() // with all memory
-	timer := time.AfterFunc(patience, func() { cancel(errTime) })
+	timer := time.AfterFunc(timeout, func() { cancel(errTime) })
 	defer timer.Stop()
 	instance, err := pool.GetInstanceWithContext(ctx)
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
-// patience is how long the tests of Node.js, and those of the page, may take.
-const patience = 5 * time.Minute
+// timeout is how long the tests of Node.js, and those of the page, may take.
+const timeout = 5 * time.Minute
 
 // most is how many bytes the client may have, gzipped.
 const most = 8 << 10
@@ -90,7 +90,7 @@ func need(t *testing.T, programs ...string) string {
 
 func command(t *testing.T, folder string, env []string, name string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Env = folder, append(append(os.Environ(), "NO_COLOR=1"), env...)
@@ -231,10 +231,10 @@ func browse(t *testing.T, dist, base, key string) {
 	web := httptest.NewServer(mux)
 	defer web.Close()
 
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience), chromedp.Flag("disable-quic", true))
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(timeout), chromedp.Flag("disable-quic", true))
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)

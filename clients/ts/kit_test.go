@@ -65,10 +65,10 @@ func chat(t *testing.T, browser, name, folder, base, key string) {
 	}})
 	web := httptest.NewServer(mux)
 	defer web.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(patience), chromedp.Flag("disable-quic", true))
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(timeout), chromedp.Flag("disable-quic", true))
 	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)

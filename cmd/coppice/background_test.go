@@ -106,8 +106,8 @@ func look(t *testing.T, url, talk string) (c compactedTalk) {
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for begin := time.Now(); !happened(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > patience {
-			t.Fatalf("waited %v in vain for %s", patience, what)
+		if time.Since(begin) > timeout {
+			t.Fatalf("waited %v in vain for %s", timeout, what)
 		}
 	}
 }

@@ -32,11 +32,11 @@ func (cmd *chatCommand) Help() string {
 	return `Each line is a message. One that ends with \ goes on in the next line. Lines that begin with / are commands: /edit and /regenerate open branches, /switch goes to another one, /map draws them all, and /help lists the rest. Ctrl-C stops an answer and keeps what came of it; Ctrl-D ends the chat. Input that is no terminal is read line by line.`
 }
 
-// chatPatience is how long the end of a chat waits for a title, and titleSlow after
+// chatTimeout is how long the end of a chat waits for a title, and titleSlow after
 // how long it says so.
 const (
-	chatPatience = 30 * time.Second
-	titleSlow    = time.Second
+	chatTimeout = 30 * time.Second
+	titleSlow   = time.Second
 )
 
 func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags, signals *interrupts) error {
@@ -60,7 +60,7 @@ func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 			return err
 		}
 		defer func() {
-			patient, cancel := context.WithTimeout(ctx, chatPatience)
+			patient, cancel := context.WithTimeout(ctx, chatTimeout)
 			defer cancel()
 			slow := time.AfterFunc(titleSlow, func() {
 				if out.Interactive {

@@ -174,14 +174,14 @@ func valuesOf(value *kong.Value) (all []string) {
 
 const completionConversations = 30
 
-// completionPatience is how long a user who pressed Tab is to wait. Tests wait
+// completionTimeout is how long a user who pressed Tab is to wait. Tests wait
 // longer, as their machine may be busy.
-var completionPatience = 2 * time.Second
+var completionTimeout = 2 * time.Second
 
 // conversationsLike are the conversations whose id begins with a word, or whose
 // title contains it, in a database that runs: completion starts none.
 func conversationsLike(ctx context.Context, given []string, word string) (found []candidate) {
-	ctx, cancel := context.WithTimeout(ctx, completionPatience)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	flags, err := placeOf(given)
 	if err != nil {

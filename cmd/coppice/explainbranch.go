@@ -73,7 +73,7 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 			out.Line("  It waits to be made again from the messages: the offline digest had a part in it.")
 		}
 	}
-	if n := len(e.UnheldIDs); n > 0 {
+	if n := len(e.DroppedPinIDs); n > 0 {
 		out.Line("The summary folds %s that it doesn't keep, as their share of the window was full.", terminal.Count(n, "pinned message"))
 	}
 	if len(e.Summaries) == 0 {
@@ -93,7 +93,7 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 		if len(p.CutIDs) > 0 {
 			out.Line("Of those, %s would be cut in the middle.", terminal.Thousands(len(p.CutIDs)))
 		}
-		if n := len(p.UnheldIDs); n > 0 {
+		if n := len(p.DroppedPinIDs); n > 0 {
 			out.Line("No room is left for %s.", terminal.Count(n, "older pinned message"))
 		}
 	} else {

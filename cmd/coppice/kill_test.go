@@ -51,7 +51,7 @@ func TestKill9(t *testing.T) {
 		}
 		checkStored(t, s.url, conversation, writers)
 
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
 		var wg sync.WaitGroup
 		for _, w := range writers {
 			wg.Go(func() { w.appendUntilKilled(ctx, s.url, conversation) })

@@ -24,7 +24,7 @@ func TestMCP(t *testing.T) {
 	url := dbtest.URL(t)
 	env := []string{"DATABASE_URL=" + url}
 	mustRun(t, env, "import", hedgeFile)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*timeout)
 	defer cancel()
 	command := exec.Command(program, "mcp", "--max-context-tokens", "2000", "--reserved-tokens", "500")
 	command.Env = append(environment(), env...)

@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-chat/coppice/server/openai"
 )
 
-// openAIFlags are about OpenAI's surface: most say what becomes of chat completions,
+// openAIFlags are about OpenAI's API: most say what becomes of chat completions,
 // whose clients keep no ids.
 type openAIFlags struct {
 	ModelAlias       map[string]string `placeholder:"ALIAS=MODEL" help:"Further name of a --reply-model, for clients that insist on names such as gpt-5; repeat it for others."`

@@ -59,7 +59,7 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
-// explain says what is wrong and how to mend it. Of an error that was made for
+// explain says what is wrong and how to fix it. Of an error that was made for
 // people it leaves out where in the program it arose.
 func explain(err error) string {
 	var (
@@ -119,7 +119,7 @@ func connectionBroke(err error) bool {
 // unreachableProblem names the database server that can't be reached, and never
 // the password.
 func unreachableProblem(e *app.UnreachableError) string {
-	const mend = "check --database-url, or the variable DATABASE_URL"
+	const hint = "check --database-url, or the variable DATABASE_URL"
 	config, err := pgconn.ParseConfig(e.URL)
 	if err != nil {
 		return "the database URL can't be read: give it as postgres://user:password@host/database, by --database-url or the variable DATABASE_URL"
@@ -132,7 +132,7 @@ func unreachableProblem(e *app.UnreachableError) string {
 	)
 	switch {
 	case errors.As(e.Err, &answer):
-		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, mend)
+		return fmt.Sprintf("the database server %s:%d refuses the connection: %s: %s", config.Host, config.Port, answer.Message, hint)
 	case errors.As(e.Err, &name):
 		why = name.Err
 	case errors.As(e.Err, &dial):
@@ -140,5 +140,5 @@ func unreachableProblem(e *app.UnreachableError) string {
 	case errors.Is(e.Err, context.DeadlineExceeded):
 		why = "it took too long"
 	}
-	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(why, 300), mend)
+	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(why, 300), hint)
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/coppice-chat/coppice/db/embedded"
 )
 
-// patience bounds what must come in the end, on the slowest machine.
-const patience = 60 * time.Second
+// timeout bounds what must come in the end, on the slowest machine.
+const timeout = 60 * time.Second
 
 // asProgram is a variable of the environment under which the test binary is the
 // program itself: so the program needs no build of its own, and has -race where
@@ -42,7 +42,7 @@ const atOnce = 6
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
-		completionPatience = patience
+		completionTimeout = timeout
 		main()
 	}
 	flag.Parse()
@@ -154,7 +154,7 @@ func runProgram(t *testing.T, env []string, stdin io.Reader, args ...string) res
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	end := time.AfterFunc(4*patience, func() { cmd.Process.Kill() }) // of a server that was to be refused
+	end := time.AfterFunc(4*timeout, func() { cmd.Process.Kill() }) // of a server that was to be refused
 	defer end.Stop()
 	err := cmd.Wait()
 	if _, exited := err.(*exec.ExitError); err != nil && !exited {
@@ -220,8 +220,8 @@ func serve(t *testing.T, env []string, args ...string) *served {
 	case s.url = <-ready:
 	case <-s.done:
 		t.Fatalf("coppice serve ended: %v\n%s", s.cmd.ProcessState, s.logged())
-	case <-time.After(patience):
-		t.Fatalf("coppice serve is not ready after %v\n%s", patience, s.logged())
+	case <-time.After(timeout):
+		t.Fatalf("coppice serve is not ready after %v\n%s", timeout, s.logged())
 	}
 	return s
 }
@@ -246,7 +246,7 @@ func (s *served) wait(t *testing.T) int {
 	select {
 	case <-s.done:
 		return s.cmd.ProcessState.ExitCode()
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		t.Fatalf("coppice serve did not end\n%s", s.logged())
 		return 0
 	}

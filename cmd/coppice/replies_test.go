@@ -63,7 +63,7 @@ func TestServeAnswersOffline(t *testing.T) {
 	}
 	for _, want := range []string{"\ncoppice_replies_running 0\n", "\ncoppice_replies_total{status=\"completed\"} 1\n", "\ncoppice_replies_total{status=\"failed\"} 0\n"} {
 		if !strings.Contains(string(metrics), want) {
-			t.Errorf("the figures lack %q", want)
+			t.Errorf("the metrics lack %q", want)
 		}
 	}
 	s.signal(t, syscall.SIGTERM)

@@ -40,7 +40,7 @@ func watchWith(t *testing.T, env []string, args ...string) *watching {
 
 // bounded ends the command where it doesn't show in time what a test waits for.
 func (w *watching) bounded() *time.Timer {
-	return time.AfterFunc(2*patience, func() { w.cmd.Process.Kill() })
+	return time.AfterFunc(2*timeout, func() { w.cmd.Process.Kill() })
 }
 
 // await reads until the command has shown a text, and gives what it showed.

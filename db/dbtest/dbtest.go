@@ -15,7 +15,7 @@
 //  5. a private Postgres of any version, from a Postgres installation or
 //     from npm.
 //
-// Where none of them works, the test fails and says how to mend it. Nothing is
+// Where none of them works, the test fails and says how to fix it. Nothing is
 // skipped. Containers and private servers live as long as the test
 // binary, however it ends, so no TestMain is needed. [Main] is for packages whose
 // tests mostly wait.

@@ -74,7 +74,7 @@ func (f *Fragile) EachBreak(t testing.TB, how Breaks, prepare func() (ask func()
 		ask := prepare()
 		f.breakAt(n, how)
 		got := ask()
-		broke := f.Mend()
+		broke := f.Repair()
 		switch {
 		case !broke && got.Good:
 			return
@@ -96,8 +96,8 @@ func (f *Fragile) breakAt(n int, how Breaks) {
 	f.left, f.breaks, f.broke = n, how, false
 }
 
-// Mend lets connections be made again, and reports whether some broke.
-func (f *Fragile) Mend() (broke bool) {
+// Repair lets connections be made again, and reports whether some broke.
+func (f *Fragile) Repair() (broke bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.left = -1

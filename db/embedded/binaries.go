@@ -98,7 +98,7 @@ func find(ctx context.Context, f finder, version string) (binaries, error) {
 		return binaries{}, missing
 	case errors.Is(err, errNoNPM):
 		return binaries{}, fmt.Errorf("%w\n(%w)", missing, err)
-	case err != nil: // which is what to mend first
+	case err != nil: // which is what to fix first
 		return binaries{}, fmt.Errorf("%w\n%w", &npmError{err}, missing)
 	}
 	return b, nil

@@ -57,10 +57,10 @@ const (
 	// minMajor is the oldest major version that the schema is made for.
 	minMajor = 14
 
-	// lockPatience is how long a lock may be taken before its directory counts
+	// lockTimeout is how long a lock may be taken before its directory counts
 	// as in use. Attach takes the program's lock for an instant, and a killed
 	// program's lock goes a moment after its death.
-	lockPatience = 500 * time.Millisecond
+	lockTimeout = 500 * time.Millisecond
 )
 
 // ErrNotRunning is returned by [Attach] when no live program holds the directory,
@@ -101,12 +101,12 @@ type VersionError struct {
 }
 
 func (e *VersionError) Error() string {
-	mend := "Install"
+	fix := "Install"
 	if major, err := strconv.Atoi(e.DataVersion); err == nil && major >= minMajor && major < npmMajor {
-		mend = "Run coppice upgrade, which moves it to a newer version; or install"
+		fix = "Run coppice upgrade, which moves it to a newer version; or install"
 	}
 	return fmt.Sprintf("the data directory %s was made by PostgreSQL %s, but the servers found are: %s. Nothing was changed. "+
-		"%s PostgreSQL %[2]s beside them (apt install postgresql-%[2]s, or brew install postgresql@%[2]s)", e.DataDir, e.DataVersion, e.found(), mend)
+		"%s PostgreSQL %[2]s beside them (apt install postgresql-%[2]s, or brew install postgresql@%[2]s)", e.DataDir, e.DataVersion, e.found(), fix)
 }
 
 func (e *VersionError) found() string {

@@ -26,9 +26,9 @@ const (
 
 	// A server whose program died stops by itself, in well under a second unless
 	// it has much to write. After orphanGrace it is told to leave that to the
-	// next start; after orphanPatience the directory counts as in use.
-	orphanGrace    = 5 * time.Second
-	orphanPatience = 15 * time.Second
+	// next start; after orphanTimeout the directory counts as in use.
+	orphanGrace   = 5 * time.Second
+	orphanTimeout = 15 * time.Second
 )
 
 // lockProgram takes the directory for this program, and writes the program's
@@ -38,7 +38,7 @@ func lockProgram(ctx context.Context, dir dataDir) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok, err := acquire(ctx, f, lockPatience)
+	ok, err := acquire(ctx, f, lockTimeout)
 	if err == nil && !ok {
 		err = &InUseError{DataDir: string(dir), PID: readPID(f.Name())}
 	}
@@ -70,7 +70,7 @@ func lockServer(ctx context.Context, dir dataDir, log *slog.Logger) (*os.File, e
 				_ = p.Signal(syscall.SIGQUIT) // if it is gone, so much the better
 			}
 		}
-		ok, err = acquire(ctx, f, orphanPatience)
+		ok, err = acquire(ctx, f, orphanTimeout)
 		if err == nil && !ok {
 			err = &InUseError{DataDir: string(dir), PID: pid}
 		}
@@ -91,7 +91,7 @@ func awaitProcesses(ctx context.Context, dir dataDir, log *slog.Logger) (*os.Fil
 		return nil, err
 	}
 	for warned := false; ; warned = true {
-		ok, err := acquire(ctx, f, lockPatience)
+		ok, err := acquire(ctx, f, lockTimeout)
 		if err != nil {
 			f.Close()
 			return nil, err
@@ -116,10 +116,10 @@ func release(f *os.File) {
 	f.Close()
 }
 
-// acquire takes f's lock, for which it waits up to patience, and reports whether
+// acquire takes f's lock, for which it waits up to timeout, and reports whether
 // it got it. There is no call that waits and can be called off, hence the polling.
-func acquire(ctx context.Context, f *os.File, patience time.Duration) (bool, error) {
-	deadline := time.Now().Add(patience)
+func acquire(ctx context.Context, f *os.File, timeout time.Duration) (bool, error) {
+	deadline := time.Now().Add(timeout)
 	for {
 		ok, err := tryLock(f, true)
 		if err != nil {

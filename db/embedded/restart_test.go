@@ -19,9 +19,9 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 )
 
-// restartPatience bounds one restart. After a kill Postgres first syncs every
+// restartTimeout bounds one restart. After a kill Postgres first syncs every
 // file of its cluster: 6 seconds where the disk is busy with other tests.
-const restartPatience = 5 * time.Minute
+const restartTimeout = 5 * time.Minute
 
 // restartConfig is testConfig for a server that is started again.
 func restartConfig(t *testing.T) Config {
@@ -41,7 +41,7 @@ func killPostmaster(t *testing.T, s *Server) {
 // awaitOther returns when a postmaster with another process id serves.
 func awaitOther(t *testing.T, s *Server, first int) {
 	t.Helper()
-	for deadline := time.Now().Add(restartPatience); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(restartTimeout); ; time.Sleep(5 * time.Millisecond) {
 		if conn, err := pgx.Connect(t.Context(), s.URL()); err == nil {
 			conn.Close(t.Context())
 			if pid := readPID(s.dir.postmasterPID()); pid != first {
@@ -54,7 +54,7 @@ func awaitOther(t *testing.T, s *Server, first int) {
 		default:
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("no other postmaster serves after %v", restartPatience)
+			t.Fatalf("no other postmaster serves after %v", restartTimeout)
 		}
 	}
 }
@@ -136,8 +136,8 @@ func (l lines) await(t *testing.T, want string) {
 				t.Fatalf("the log says %s, want %q", line, want)
 			}
 			return
-		case <-time.After(restartPatience):
-			t.Fatalf("the log doesn't say %q within %v", want, restartPatience)
+		case <-time.After(restartTimeout):
+			t.Fatalf("the log doesn't say %q within %v", want, restartTimeout)
 		}
 	}
 }
@@ -159,7 +159,7 @@ func freezeBackend(t *testing.T, s *Server) (pid int) {
 // awaitBetweenRuns returns when the server has noticed its postmaster's end.
 func awaitBetweenRuns(t *testing.T, s *Server) {
 	t.Helper()
-	for deadline := time.Now().Add(restartPatience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(restartTimeout); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		s.mu.Lock()
 		between := s.postmaster == nil
 		s.mu.Unlock()
@@ -167,7 +167,7 @@ func awaitBetweenRuns(t *testing.T, s *Server) {
 			return
 		}
 	}
-	t.Fatalf("the end of the postmaster was not noticed in %v", restartPatience)
+	t.Fatalf("the end of the postmaster was not noticed in %v", restartTimeout)
 }
 
 func TestStopDuringRestart(t *testing.T) {

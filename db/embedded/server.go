@@ -18,13 +18,13 @@ import (
 )
 
 const (
-	// connectPatience is how long a server may run without answering at all. One
+	// connectTimeout is how long a server may run without answering at all. One
 	// that answers that it is recovering is waited for as long as it takes.
-	connectPatience = 30 * time.Second
+	connectTimeout = 30 * time.Second
 
-	// quitPatience is how long an immediate shutdown may take. Postgres itself
+	// quitTimeout is how long an immediate shutdown may take. Postgres itself
 	// kills what doesn't heed it after 5 seconds.
-	quitPatience = 10 * time.Second
+	quitTimeout = 10 * time.Second
 )
 
 // A Server is a running private Postgres. Its methods can be called from
@@ -100,7 +100,7 @@ func (s *Server) Stop(ctx context.Context) error {
 	s.halt(syscall.SIGQUIT)
 	select {
 	case <-s.done:
-	case <-time.After(quitPatience):
+	case <-time.After(quitTimeout):
 		s.halt(syscall.SIGKILL)
 		<-s.done
 	}
@@ -167,7 +167,7 @@ func (s *Server) awaitReady(ctx context.Context, p *postmaster) error {
 				return err
 			}
 		}
-		if time.Since(answered) > connectPatience {
+		if time.Since(answered) > connectTimeout {
 			return fmt.Errorf("the server does not answer: %w%s", err, p.log.tail())
 		}
 		select {
@@ -234,7 +234,7 @@ func (p *postmaster) end() {
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 		select {
 		case <-p.done:
-		case <-time.After(quitPatience):
+		case <-time.After(quitTimeout):
 			_ = p.cmd.Process.Kill()
 		}
 	}

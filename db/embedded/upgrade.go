@@ -30,9 +30,9 @@ const (
 	// keptPrefix begins the name of the old cluster. Its major version follows.
 	keptPrefix = "cluster-"
 
-	// stopPatience is how long the servers of an upgrade may take to write what
+	// stopTimeout is how long the servers of an upgrade may take to write what
 	// they hold in memory.
-	stopPatience = 10 * time.Minute
+	stopTimeout = 10 * time.Minute
 )
 
 // ErrNoCluster is returned by [Upgrade] on a data directory that holds no cluster.
@@ -228,7 +228,7 @@ func (f finder) moveAll(ctx context.Context, target binaries, move func(ctx cont
 // stop ends a server, and waits until the last of its processes is gone. It tells
 // of a server that ended by itself.
 func stop(ctx context.Context, s *Server) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
 	if err := s.Stop(ctx); err != nil {
 		return err

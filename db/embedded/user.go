@@ -91,7 +91,7 @@ func (a *account) makeDataDir(path string) error {
 	return a.checkWay(path)
 }
 
-// checkWay returns an error that says how to mend it if the account may not enter
+// checkWay returns an error that says how to fix it if the account may not enter
 // path, or as much of it as exists.
 func (a *account) checkWay(path string) error {
 	if a == nil {

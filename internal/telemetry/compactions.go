@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Compactions has the figures of the compactions that a process ran, in the
+// Compactions has the metrics of the compactions that a process ran, in the
 // background and on demand.
 type Compactions struct {
 	ran      *prometheus.CounterVec
@@ -15,7 +15,7 @@ type Compactions struct {
 	duration *prometheus.HistogramVec
 }
 
-// NewCompactions adds the figures to a registry. It fails where the registry has
+// NewCompactions adds the metrics to a registry. It fails where the registry has
 // them already.
 func NewCompactions(registry *prometheus.Registry) (*Compactions, error) {
 	m := &Compactions{

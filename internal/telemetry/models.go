@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-chat/coppice/llm"
 )
 
-// modelMetrics are the figures of model calls. Their label values are the
+// modelMetrics are the metrics of model calls. Their label values are the
 // models of the command line.
 type modelMetrics struct {
 	calls    *prometheus.CounterVec
@@ -35,7 +35,7 @@ func newModelMetrics(cost func(model string, promptTokens, completionTokens int)
 	}
 }
 
-// begin has a model's figures stand at 0 from the start.
+// begin has a model's metrics stand at 0 from the start.
 func (m *modelMetrics) begin(model string) {
 	for _, outcome := range llm.Outcomes() {
 		m.calls.WithLabelValues(model, outcome)

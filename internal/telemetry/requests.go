@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Requests has the figures of a server's requests.
+// Requests has the metrics of a server's requests.
 type Requests struct {
 	InFlight prometheus.Gauge
 	Streams  prometheus.Gauge // of replies that clients read
@@ -30,7 +30,7 @@ const (
 	AppendFailed   Append = "failed"   // the server's
 )
 
-// NewRequests adds the figures to a registry. It fails where the registry has
+// NewRequests adds the metrics to a registry. It fails where the registry has
 // them already.
 func NewRequests(registry *prometheus.Registry) (*Requests, error) {
 	m := &Requests{

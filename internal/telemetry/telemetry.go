@@ -1,7 +1,7 @@
-// Package telemetry has a Coppice's figures, which Prometheus reads, and its
+// Package telemetry has a Coppice's metrics, which Prometheus reads, and its
 // traces, which it sends by OTLP where the environment names a collector.
 //
-// Figures and spans hold ids, names from the program and numbers. They hold no
+// Metrics and spans hold ids, names from the program and numbers. They hold no
 // text of a message, because the people who may read them need not be the people
 // who may read the conversations.
 package telemetry
@@ -20,7 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 )
 
-// A Telemetry has the figures of one Coppice, and gives its parts their counters
+// A Telemetry has the metrics of one Coppice, and gives its parts their counters
 // and tracers.
 type Telemetry struct {
 	Registry *prometheus.Registry
@@ -29,8 +29,8 @@ type Telemetry struct {
 	models *modelMetrics
 }
 
-// New makes a Telemetry with the figures of a pool. Without a registry it makes
-// one, with the figures of the process as well. cost says what tokens of a model
+// New makes a Telemetry with the metrics of a pool. Without a registry it makes
+// one, with the metrics of the process as well. cost says what tokens of a model
 // cost, and whether its price is known.
 func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string, cost func(model string, promptTokens, completionTokens int) (float64, bool)) (*Telemetry, error) {
 	own := []prometheus.Collector{poolCollector{pool}, newBuildInfo(version)}
@@ -63,17 +63,17 @@ func (t *Telemetry) Embedder(e llm.Embedder) llm.Embedder {
 	return llm.InstrumentEmbedder(e, llm.Instruments{TracerProvider: t.Tracing, Observe: t.models.observe})
 }
 
-// Replies adds the figures of replies.
+// Replies adds the metrics of replies.
 func (t *Telemetry) Replies(s *reply.Service) error {
 	return t.register(replyCollector{s})
 }
 
-// Recall adds the figures of recall.
+// Recall adds the metrics of recall.
 func (t *Telemetry) Recall(s *recall.Service) error {
 	return t.register(recallCollector{s})
 }
 
-// Replica adds the figures of a read replica.
+// Replica adds the metrics of a read replica.
 func (t *Telemetry) Replica(r *replica.Replica) error {
 	return t.register(replicaCollector{r})
 }

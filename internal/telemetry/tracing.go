@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// flushPatience is how long the last spans may take to be sent when the server
+// flushTimeout is how long the last spans may take to be sent when the server
 // stops.
-const flushPatience = 3 * time.Second
+const flushTimeout = 3 * time.Second
 
 // tracingVariables are OpenTelemetry's own that this file looks at. The SDK
 // and its exporter read the others: headers, time-outs, sampler, batches.
@@ -43,7 +43,7 @@ func StartTracing(ctx context.Context, env func(string) string, version string, 
 	}
 	exporter, err := otlptracehttp.New(ctx)
 	if err != nil {
-		return Tracing{}, fmt.Errorf("the exporter of traces can't be made: %w. Mend the OTEL_* variables, or set %s=none", err, tracesExporter)
+		return Tracing{}, fmt.Errorf("the exporter of traces can't be made: %w. Fix the OTEL_* variables, or set %s=none", err, tracesExporter)
 	}
 	about, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(),
 		resource.WithAttributes(semconv.ServiceName("coppice"), semconv.ServiceVersion(version)),
@@ -88,10 +88,10 @@ func tracingWanted(env func(string) string) (bool, error) {
 	return true, nil
 }
 
-// A VariableError names a variable of the environment, and says how to mend it.
-type VariableError struct{ Name, Value, Mend string }
+// A VariableError names a variable of the environment, and says how to fix it.
+type VariableError struct{ Name, Value, Fix string }
 
-func (e *VariableError) Error() string { return fmt.Sprintf("%s is %q: %s", e.Name, e.Value, e.Mend) }
+func (e *VariableError) Error() string { return fmt.Sprintf("%s is %q: %s", e.Name, e.Value, e.Fix) }
 
 // Provider returns the maker of spans, or nil where nothing is traced.
 func (t Tracing) Provider() trace.TracerProvider {
@@ -115,7 +115,7 @@ func (t Tracing) Stop(log *slog.Logger) {
 	if t.provider == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), flushTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		log.Warn("the last traces could not be sent", "error", err)

@@ -22,8 +22,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// patience is how long one script may take. It is no measure of anything.
-const patience = 10 * time.Minute
+// timeout is how long one script may take. It is no measure of anything.
+const timeout = 10 * time.Minute
 
 // tenants is how many tenants a script gets: one for each of its tests, so that
 // a test finds in the native API what it stored, and nothing else.
@@ -40,7 +40,7 @@ func script(t *testing.T, name string) {
 	t.Parallel()
 	install(t)
 	url := serve(t)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", name)
 	cmd.Env = append(os.Environ(), "COPPICE_URL="+url.base, "COPPICE_KEYS="+strings.Join(url.keys, ","), "OPENAI_API_KEY=none", "NO_COLOR=1")

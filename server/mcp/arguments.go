@@ -19,7 +19,7 @@ import (
 
 // checkArguments refuses arguments that a tool's schema doesn't allow, as the REST
 // API refuses a body's fields. The SDK would refuse them as well, but in words
-// that don't say how to mend the call.
+// that don't say how to fix the call.
 func (t tools) checkArguments(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		if params, ok := req.GetParams().(*sdk.CallToolParamsRaw); ok && t.arguments[params.Name] != nil {

@@ -51,7 +51,7 @@ func newAPIOn(t *testing.T, pool *pgxpool.Pool, changes ...func(*server.Config))
 		t.Fatal(err)
 	}
 	cfg := server.Config{
-		Store: a.store, Keys: a.keys, Loopback: true, Contexts: a.contexts, Surfaces: []server.Surface{mcp.Surface("test")},
+		Store: a.store, Keys: a.keys, Loopback: true, Contexts: a.contexts, APIs: []server.API{mcp.API("test")},
 		Logger: slog.New(slog.NewJSONHandler(a.log, nil)),
 	}
 	for _, change := range changes {

@@ -51,10 +51,10 @@ const maxLine = 32 << 20
 // A call is the Services with what one request, or one client, brings besides.
 type call struct {
 	Services
-	request  context.Context                                 // that ends with the request; nil for none
-	patience time.Duration                                   // of work that waits for no model; 0 is any
-	search   func(context.Context) (leave func(), err error) // waits for a turn; nil for none
-	failed   func(error)                                     // is told of errors, maybe by several goroutines
+	request context.Context                                 // that ends with the request; nil for none
+	timeout time.Duration                                   // of work that waits for no model; 0 is any
+	search  func(context.Context) (leave func(), err error) // waits for a turn; nil for none
+	failed  func(error)                                     // is told of errors, maybe by several goroutines
 }
 
 type callKey struct{}
@@ -72,8 +72,8 @@ func (c *call) while(ctx context.Context, waits bool) (context.Context, context.
 		stop = context.AfterFunc(c.request, func() { cancel(context.Cause(c.request)) })
 	}
 	bound, release := ctx, context.CancelFunc(func() {})
-	if c.patience > 0 && !waits {
-		bound, release = context.WithTimeout(ctx, c.patience)
+	if c.timeout > 0 && !waits {
+		bound, release = context.WithTimeout(ctx, c.timeout)
 	}
 	return bound, func() {
 		release()

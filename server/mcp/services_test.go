@@ -49,10 +49,10 @@ func TestCallEnds(t *testing.T) {
 		}
 	}
 	var r refused
-	if err := until(&call{patience: time.Millisecond}, false); !errors.As(err, &r) || r.Code != server.CodeTimeout {
+	if err := until(&call{timeout: time.Millisecond}, false); !errors.As(err, &r) || r.Code != server.CodeTimeout {
 		t.Errorf("a call that takes too long: %v", err)
 	}
-	c := &call{patience: time.Nanosecond, failed: func(error) {}}
+	c := &call{timeout: time.Nanosecond, failed: func(error) {}}
 	if _, err := do(c.in(t.Context()), true, func(ctx context.Context, _ *call) (int, error) { return 1, ctx.Err() }); err != nil {
 		t.Errorf("a call that waits for a model: %v", err)
 	}

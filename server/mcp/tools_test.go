@@ -209,7 +209,7 @@ func (c *client) compact(id string) {
 	}
 }
 
-// TestRefusals holds that what can't be done says how to mend it, and changes nothing.
+// TestRefusals holds that what can't be done says how to fix it, and changes nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

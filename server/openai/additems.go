@@ -13,16 +13,16 @@ import (
 )
 
 // An addition is messages that a request adds at the end of a conversation's active
-// branch. Tries of the request may come at the same time, and to several servers.
+// branch. Attempts of the request may come at the same time, and to several servers.
 type addition struct {
 	r        *server.Request
-	messages []said
+	messages []inputMessage
 	files    files
 }
 
 // atHead adds the messages but those that saidBefore finds. It gives all of them, and
 // the conversation as it is then. The head that was looked at must still be the head.
-// Where it isn't, what went on from it may be another try of the request: an SDK's
+// Where it isn't, what went on from it may be another attempt of the request: an SDK's
 // client doesn't say the same twice at one moment.
 func (a addition) atHead() (c tree.Conversation, all []tree.Message, err error) {
 	for repeated := retryCount(a.r.Header) > 0; ; repeated = repeated || a.r.Header.Get(retryHeader) != "" {
@@ -41,7 +41,7 @@ func (a addition) atHead() (c tree.Conversation, all []tree.Message, err error) 
 }
 
 // once adds the messages of the request that a key and its bytes name: their ids
-// derive from these. The request's tries give the same messages for good, as long as
+// derive from these. The request's attempts give the same messages for good, as long as
 // these are on the active branch.
 func (a addition) once(key string, body []byte) (c tree.Conversation, all []tree.Message, err error) {
 	if c, err = namedConversation(a.r); err != nil {

@@ -35,7 +35,7 @@ func tooLarge(m *chat.Message) bool { return len(m.Raw) > tree.MaxBodyBytes }
 
 // link gives a message that is too large with links in the place of its data URLs.
 // The content is the member of the request that has its parts.
-func (f files) link(m *chat.Message, at *place, content string) (*chat.Message, error) {
+func (f files) link(m *chat.Message, at *fieldPath, content string) (*chat.Message, error) {
 	parts := []byte{'['}
 	for i, p := range m.Parts {
 		raw, err := f.linkPart(p, at.element(content, i))
@@ -63,7 +63,7 @@ var addresses = map[string]string{"image_url": "url", "file": "file_data"}
 
 // linkPart gives a part of a content with a link in the place of its data URL. A
 // part without one stays as it is.
-func (f files) linkPart(p chat.Part, at *place) (json.RawMessage, error) {
+func (f files) linkPart(p chat.Part, at *fieldPath) (json.RawMessage, error) {
 	inner := member(p.Raw, p.Type)
 	url := member(inner, addresses[p.Type])
 	if len(url) == 0 || url[0] != '"' {
@@ -131,7 +131,7 @@ func (in *Input) keep(name string) error {
 		if e.Message.Role == chat.Tool {
 			content = "output"
 		}
-		linked, err := in.files.link(e.Message, (*place)(nil).element(name, e.At), content)
+		linked, err := in.files.link(e.Message, (*fieldPath)(nil).element(name, e.At), content)
 		if err != nil {
 			return err
 		}
@@ -149,7 +149,7 @@ func (req *Request) kept() (*Request, files, error) {
 			continue
 		}
 		var err error
-		if out.Messages[i], err = f.link(m, (*place)(nil).element("messages", i), "content"); err != nil {
+		if out.Messages[i], err = f.link(m, (*fieldPath)(nil).element("messages", i), "content"); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -20,7 +20,7 @@ func calledIn(r *server.Request, conversation uuid.UUID, entries []Entry) (uuid.
 	if len(entries) == 0 || entries[0].Message == nil || entries[0].Message.Role != chat.Tool {
 		return uuid.Nil, nil
 	}
-	result := said{Message: entries[0].Message}
+	result := inputMessage{Message: entries[0].Message}
 	c, err := r.Store().Conversation(r.Context(), conversation)
 	if err != nil || c.HeadID == uuid.Nil {
 		return uuid.Nil, err
@@ -29,7 +29,7 @@ func calledIn(r *server.Request, conversation uuid.UUID, entries []Entry) (uuid.
 	if err != nil {
 		return uuid.Nil, err
 	}
-	pending, err := pendingAt(r, head, []said{result})
+	pending, err := pendingAt(r, head, []inputMessage{result})
 	if err != nil || slices.Contains(pending, result.Answers()) {
 		return head.ID, err
 	}

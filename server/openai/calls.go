@@ -16,11 +16,11 @@ type Delta struct {
 
 // deltaOf is a stored answer as one piece.
 func deltaOf(m *chat.Message) (d Delta) {
-	var said, refused []string
+	var texts, refused []string
 	for _, p := range m.Parts {
 		switch p.Type {
 		case "text":
-			said = append(said, p.Text)
+			texts = append(texts, p.Text)
 		case "refusal":
 			refused = append(refused, p.Text)
 		}
@@ -28,7 +28,7 @@ func deltaOf(m *chat.Message) (d Delta) {
 	if m.Refusal != nil {
 		refused = append(refused, *m.Refusal)
 	}
-	d = Delta{Reasoning: m.Reasoning, Text: strings.Join(said, "\n"), Refusal: strings.Join(refused, "\n")}
+	d = Delta{Reasoning: m.Reasoning, Text: strings.Join(texts, "\n"), Refusal: strings.Join(refused, "\n")}
 	if len(m.Calls) > 0 {
 		for name, value := range chat.EachMember(m.Raw) {
 			if string(name) != "tool_calls" || value[0] != '[' {

@@ -34,7 +34,7 @@ func ParseChat(body []byte) (*Request, error) {
 		if e := fault.Of(err); e != nil && e.Code == "empty_content" {
 			m = chat.Read(raw) // the tree takes none, and is not always asked
 		} else if e != nil {
-			at := (*place)(nil).element("messages", i)
+			at := (*fieldPath)(nil).element("messages", i)
 			if e.Field != "" {
 				at = at.member(e.Field)
 			}
@@ -59,7 +59,7 @@ func ParseChat(body []byte) (*Request, error) {
 		"functions", "use tools.", "function_call", "use tool_choice.", "moderation", "leave it out.")
 	for i, raw := range o.list("modalities", 8) {
 		if string(raw) != `"text"` {
-			r.wrongAt((*place)(nil).element("modalities", i), codeUnsupported, "Models answer with text here.")
+			r.wrongAt((*fieldPath)(nil).element("modalities", i), codeUnsupported, "Models answer with text here.")
 		}
 	}
 	if err := r.failed(); err != nil {

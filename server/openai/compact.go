@@ -36,7 +36,7 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 		demand.Instructions = req.Instructions
 	}
 	var at *tree.Message
-	var added []said
+	var added []inputMessage
 	if req.Previous != nil {
 		if at, err = previous(r, *req.Previous); err == nil {
 			added, err = opened(r, req.Input.Entries)
@@ -55,7 +55,7 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 
 // compactBranch saves a summary of a branch up to its head.
 func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand) (server.Answer, error) {
-	pending, err := pendingAt(r, head, []said{{Message: &chat.Message{Role: chat.Tool}}})
+	pending, err := pendingAt(r, head, []inputMessage{{Message: &chat.Message{Role: chat.Tool}}})
 	if err == nil && len(pending) > 0 {
 		err = openCall(pending[0])
 	}
@@ -87,7 +87,7 @@ func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand
 			items = append(items, ItemsOf(NodeID{m.ConversationID, m.ID}, chat.Read(m.Body), "")...)
 		}
 	}
-	return compacted(r, Sealed{
+	return compacted(r, SignedCompaction{
 		Summary: NodeID{head.ConversationID, c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
 	}, items, NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens()))
 }
@@ -98,7 +98,7 @@ func openCall(id string) error {
 
 // compactHistory summarizes a history, of which a branch may be the beginning, and
 // stores nothing.
-func compactHistory(r *server.Request, at *tree.Message, added []said, demand summarize.Demand) (server.Answer, error) {
+func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, demand summarize.Demand) (server.Answer, error) {
 	var history []json.RawMessage
 	if at != nil {
 		c, err := contextOf(r, NodeID{at.ConversationID, at.ID}, true)
@@ -136,12 +136,12 @@ func compactHistory(r *server.Request, at *tree.Message, added []said, demand su
 			items = append(items, ItemsOf(NodeID{Node: uuid.Must(uuid.NewV7())}, m.Message, "")...)
 		}
 	}
-	return compacted(r, Sealed{Summary: NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}, items, NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens))
+	return compacted(r, SignedCompaction{Summary: NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}, items, NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens))
 }
 
 // compacted answers with the item of a summary, behind what stays verbatim.
-func compacted(r *server.Request, c Sealed, kept []Item, usage *Usage) (server.Answer, error) {
-	item, err := sealed(r, c)
+func compacted(r *server.Request, c SignedCompaction, kept []Item, usage *Usage) (server.Answer, error) {
+	item, err := signedItem(r, c)
 	if err != nil {
 		return nil, err
 	}

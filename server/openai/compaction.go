@@ -12,13 +12,13 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// sealOf is the installation's seal.
-func sealOf(r *server.Request) (*Seal, error) {
+// signerOf returns the installation's signer.
+func signerOf(r *server.Request) (*Signer, error) {
 	key, err := r.Store().DeriveKey(r.Context(), "compaction items")
 	if err != nil {
 		return nil, err
 	}
-	return NewSeal(key)
+	return NewSigner(key)
 }
 
 // compacted adds the item of a summary that was made for the answer to head. There
@@ -38,17 +38,17 @@ func (t *Turn) compacted(r *server.Request, c *reply.Compacted, head uuid.UUID) 
 		}
 		body = message
 	}
-	item, err := sealed(r, Sealed{NodeID{t.Node.Conversation, c.SummaryID}, head, chat.Read(body).Text()})
+	item, err := signedItem(r, SignedCompaction{NodeID{t.Node.Conversation, c.SummaryID}, head, chat.Read(body).Text()})
 	t.Compaction = item
 	return err
 }
 
-func sealed(r *server.Request, c Sealed) (*CompactionItem, error) {
-	seal, err := sealOf(r)
+func signedItem(r *server.Request, c SignedCompaction) (*CompactionItem, error) {
+	signer, err := signerOf(r)
 	if err != nil {
 		return nil, err
 	}
-	item := NewCompactionItem(c.Summary, seal.Close(c))
+	item := NewCompactionItem(c.Summary, signer.Sign(c))
 	return &item, nil
 }
 
@@ -58,22 +58,22 @@ func (e Entry) compacts() bool {
 }
 
 // open reads an entry that is a compaction item.
-func (e Entry) open(r *server.Request) (Sealed, error) {
+func (e Entry) open(r *server.Request) (SignedCompaction, error) {
 	if e.Content == "" {
-		return Sealed{Summary: e.Reference.NodeID}, nil
+		return SignedCompaction{Summary: e.Reference.NodeID}, nil
 	}
-	seal, err := sealOf(r)
+	signer, err := signerOf(r)
 	if err != nil {
-		return Sealed{}, err
+		return SignedCompaction{}, err
 	}
-	c, err := seal.Open(e.Content)
+	c, err := signer.Verify(e.Content)
 	if known := fault.Of(err); known != nil {
-		err = fault.New(known.Kind, known.Code, e.place().member(known.Field).String(), "%s", known.Detail)
+		err = fault.New(known.Kind, known.Code, e.path().member(known.Field).String(), "%s", known.Detail)
 	}
 	return c, err
 }
 
-func (e Entry) place() *place { return (*place)(nil).element("input", e.At) }
+func (e Entry) path() *fieldPath { return (*fieldPath)(nil).element("input", e.At) }
 
 // compactedAt gives the message at which a branch goes on after a compaction item:
 // nil where the summary is gone, or was never on a branch of this tenant's.
@@ -109,7 +109,7 @@ func compactedText(r *server.Request, e Entry) (*chat.Message, error) {
 		_, message, err := r.Contexts().SummaryMessage(r.Context(), c.Summary.Conversation, c.Summary.Node)
 		if errors.Is(err, fault.NotFound) {
 			absent := NoItem(e.Reference.String())
-			return nil, fault.New(fault.Invalid, absent.Code, e.place().member("id").String(), "%s", absent.Detail)
+			return nil, fault.New(fault.Invalid, absent.Code, e.path().member("id").String(), "%s", absent.Detail)
 		}
 		if err != nil {
 			return nil, err
@@ -118,7 +118,7 @@ func compactedText(r *server.Request, e Entry) (*chat.Message, error) {
 	}
 	m, err := chat.Parse(marshal(wireMessage{Role: chat.User, Content: marshal(c.Text)}))
 	if known := fault.Of(err); known != nil {
-		err = fault.New(known.Kind, known.Code, e.place().member("encrypted_content").String(), "%s", known.Detail)
+		err = fault.New(known.Kind, known.Code, e.path().member("encrypted_content").String(), "%s", known.Detail)
 	}
 	return m, err
 }

@@ -20,12 +20,12 @@ type Completion struct {
 
 type completionChoice struct {
 	Index    int             `json:"index"`
-	Message  completionSaid  `json:"message"`
+	Message  choiceMessage   `json:"message"`
 	Logprobs json.RawMessage `json:"logprobs"`
 	Finish   string          `json:"finish_reason"`
 }
 
-type completionSaid struct {
+type choiceMessage struct {
 	Role        string          `json:"role"`
 	Content     *string         `json:"content"`
 	Refusal     *string         `json:"refusal"`
@@ -53,23 +53,23 @@ var null = json.RawMessage("null")
 // Completion returns the chat completion of a stored answer. An answer that
 // failed is an error, for which Refuse makes the answer.
 func (t Turn) Completion(end End) Completion {
-	said := completionSaid{Role: "assistant", Annotations: []struct{}{}}
+	message := choiceMessage{Role: "assistant", Annotations: []struct{}{}}
 	if m := end.Message; m != nil {
 		d := deltaOf(m)
 		if d.Text != "" {
-			said.Content = &d.Text
+			message.Content = &d.Text
 		}
 		if d.Refusal != "" {
-			said.Refusal = &d.Refusal
+			message.Refusal = &d.Refusal
 		}
-		said.Reasoning = d.Reasoning
+		message.Reasoning = d.Reasoning
 		if len(d.Calls) > 0 {
-			said.Calls = marshal(d.Calls) // with all members, which some providers want back
+			message.Calls = marshal(d.Calls) // with all members, which some providers want back
 		}
 	}
 	return Completion{
 		ID: t.Node.CompletionID(), Object: "chat.completion", Created: t.CreatedAt.Unix(), Model: t.Echo.Model,
-		Choices: []any{completionChoice{0, said, null, finish(end)}}, Usage: completionUsage(end.Usage),
+		Choices: []any{completionChoice{0, message, null, finish(end)}}, Usage: completionUsage(end.Usage),
 		ServiceTier: t.Echo.ServiceTier, Metadata: t.Echo.Metadata,
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 // createCompletion answers a history. One that is recorded becomes a branch; any
 // other goes to the model and leaves nothing.
-func (c Recognition) createCompletion(r *server.Request, body []byte, t *try) (server.Answer, error) {
+func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt) (server.Answer, error) {
 	req, err := ParseChat(body)
 	if err != nil {
 		return nil, err
@@ -71,16 +71,16 @@ func begun(r *server.Request, rep *reply.Reply) error {
 	return nil
 }
 
-// answer begins the reply, or finds the one that an earlier try of the request
+// answer begins the reply, or finds the one that an earlier attempt of the request
 // began.
-func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
+func (c Recognition) answer(r *server.Request, req *Request, t *attempt) (*reply.Reply, error) {
 	if err := req.checkModel(r); err != nil {
 		return nil, err
 	}
 	ask := reply.Request{
 		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
 		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, Recall: req.Recall,
-		Metadata: map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo, Completion: t.key})},
+		Metadata: map[string]json.RawMessage{"openai": marshal(storedMetadata{Echo: &req.Echo, Completion: t.key})},
 	}
 	if c.records(r, req) {
 		rep, err := t.answer(r, func() (*reply.Reply, error) { return c.record(r, req, t, ask) })
@@ -94,7 +94,7 @@ func (c Recognition) answer(r *server.Request, req *Request, t *try) (*reply.Rep
 }
 
 // record stores what is new in the history, and begins the reply to it.
-func (c Recognition) record(r *server.Request, req *Request, t *try, ask reply.Request) (*reply.Reply, error) {
+func (c Recognition) record(r *server.Request, req *Request, t *attempt, ask reply.Request) (*reply.Reply, error) {
 	req, files, err := req.kept()
 	if err != nil {
 		return nil, err

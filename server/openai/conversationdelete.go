@@ -182,7 +182,7 @@ func without(m tree.Message, at int) *tree.NewMessage {
 		}
 	}
 	left.Body = chat.AppendObject(nil, members)
-	if said := chat.Read(left.Body); len(said.Calls) == 0 && said.Text() == "" && (said.Refusal == nil || *said.Refusal == "") {
+	if message := chat.Read(left.Body); len(message.Calls) == 0 && message.Text() == "" && (message.Refusal == nil || *message.Refusal == "") {
 		return nil // reasoning alone can't be stored
 	}
 	return &left

@@ -18,7 +18,7 @@ import (
 // storedItems gives the items that a stored message is, as the response and its
 // stream had them.
 func storedItems(m tree.Message) []Item {
-	note := notedOf(m.Metadata)
+	note := storedMetadataOf(m.Metadata)
 	var names toolNames
 	if note.Echo != nil {
 		names = note.Echo.names()
@@ -67,10 +67,10 @@ func createItems(r *server.Request) (server.Answer, error) {
 }
 
 // itemsSaid gives the messages of items that are added to a conversation.
-func itemsSaid(r *server.Request, in *Input) ([]said, error) {
+func itemsSaid(r *server.Request, in *Input) ([]inputMessage, error) {
 	for _, e := range in.Entries {
 		if e.Content != "" {
-			return nil, fault.New(fault.Invalid, codeUnsupported, (*place)(nil).element("items", e.At).String(),
+			return nil, fault.New(fault.Invalid, codeUnsupported, (*fieldPath)(nil).element("items", e.At).String(),
 				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
 		}
 	}

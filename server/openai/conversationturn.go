@@ -21,8 +21,8 @@ import (
 //     a response makes a turn known. A client that says the same again means it.
 //   - A request that an SDK repeats, because no answer came, brings all of its
 //     items again. Whether it is one, retried tells.
-func saidBefore(r *server.Request, c tree.Conversation, messages []said, retried bool) ([]tree.Message, error) {
-	answered := slices.ContainsFunc(messages, func(m said) bool { return m.Role == chat.Assistant })
+func saidBefore(r *server.Request, c tree.Conversation, messages []inputMessage, retried bool) ([]tree.Message, error) {
+	answered := slices.ContainsFunc(messages, func(m inputMessage) bool { return m.Role == chat.Assistant })
 	if c.HeadID == uuid.Nil || !retried && !answered {
 		return nil, nil
 	}
@@ -58,12 +58,12 @@ func lastShown(r *server.Request, c tree.Conversation, n int) (shown []tree.Mess
 // answersAlone tells whether a message is the answer of a response whose request
 // named no conversation.
 func answersAlone(m tree.Message) bool {
-	echo := notedOf(m.Metadata).Echo
+	echo := storedMetadataOf(m.Metadata).Echo
 	return echo != nil && echo.Conversation == nil
 }
 
 // means tells whether a stored message means what the client says, however it
 // writes that.
-func means(m tree.Message, s said) bool {
+func means(m tree.Message, s inputMessage) bool {
 	return bytes.Equal(chat.Read(m.Body).AppendCanonical(nil), s.AppendCanonical(nil))
 }

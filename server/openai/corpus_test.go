@@ -89,7 +89,7 @@ func corpus(t *testing.T, r server.Route, v visit, p plot) (all []mutant) {
 
 // TestCorpus sends odd requests to every route. Nothing may break the server: no
 // answer is a 5xx but for what the model answers, every refusal is OpenAI's envelope
-// and says how to mend the request, and nothing is left under way. It counts
+// and says how to fix the request, and nothing is left under way. It counts
 // goroutines, so it doesn't run beside other tests.
 func TestCorpus(t *testing.T) {
 	f := newField(t)

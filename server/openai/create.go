@@ -16,7 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func createResponse(r *server.Request, body []byte, t *try) (server.Answer, error) {
+func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, error) {
 	req, err := ParseCreate(body)
 	if err == nil && req.Input.Compact {
 		err = fault.New(fault.Invalid, codeUnsupported, "input", "A compaction_trigger is not served here. Send the input to /responses/compact, or set context_management.")
@@ -51,8 +51,8 @@ func createResponse(r *server.Request, body []byte, t *try) (server.Answer, erro
 	return ended(r, rep, end, req.Store)
 }
 
-// begin begins the reply to a request, or finds the one that an earlier try began.
-func begin(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
+// begin begins the reply to a request, or finds the one that an earlier attempt began.
+func begin(r *server.Request, req *Request, t *attempt) (*reply.Reply, error) {
 	if !req.Store {
 		ask := req.ask()
 		prompt, missing, err := unstored(r, req, req.Compact != nil)
@@ -74,7 +74,7 @@ func begin(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	brought := len(to.said)
+	brought := len(to.messages)
 	if t.retry {
 		rep, err := t.resume(r, req, &to)
 		if rep != nil || err != nil {
@@ -84,27 +84,27 @@ func begin(r *server.Request, req *Request, t *try) (*reply.Reply, error) {
 	return start(r, req, t, to, brought)
 }
 
-// A said is a message of the input, as it comes or as it is stored.
-type said struct {
+// An inputMessage is a message of the input, as it comes or as it is stored.
+type inputMessage struct {
 	*chat.Message
 	phase string
 }
 
-// drafts are messages to be stored. The first one and the last name the tries of
+// drafts are messages to be stored. The first one and the last name the attempts of
 // their request.
-func drafts(all []said, try string) []tree.NewMessage {
+func drafts(all []inputMessage, attempt string) []tree.NewMessage {
 	out := make([]tree.NewMessage, len(all))
 	for i, m := range all {
 		out[i] = tree.NewMessage{Body: m.Raw}
 		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which bodies of chat completions have
 			out[i].Reasoning = m.Reasoning
 		}
-		note := noted{Phase: m.phase}
+		note := storedMetadata{Phase: m.phase}
 		if i == 0 || i == len(all)-1 {
-			note.Try = try
+			note.Attempt = attempt
 		}
-		if note != (noted{}) {
-			out[i].Metadata = marshal(map[string]noted{"openai": note})
+		if note != (storedMetadata{}) {
+			out[i].Metadata = marshal(map[string]storedMetadata{"openai": note})
 		}
 	}
 	return out
@@ -114,7 +114,7 @@ func drafts(all []said, try string) []tree.NewMessage {
 const maxReferences = 1000
 
 // stored gives the messages of the entries, with those that they refer to.
-func stored(r *server.Request, entries []Entry) (all []said, err error) {
+func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) {
 	wanted := map[uuid.UUID][]uuid.UUID{}
 	count := 0
 	for _, e := range entries {
@@ -143,16 +143,16 @@ func stored(r *server.Request, entries []Entry) (all []said, err error) {
 			known, ok := found[e.Reference.NodeID]
 			if !ok {
 				absent := NoItem(e.Reference.String())
-				return nil, fault.New(fault.Invalid, absent.Code, (*place)(nil).element("input", e.At).member("id").String(), "%s", absent.Detail)
+				return nil, fault.New(fault.Invalid, absent.Code, (*fieldPath)(nil).element("input", e.At).member("id").String(), "%s", absent.Detail)
 			}
 			original := messageOf(known)
 			if node := e.Reference.NodeID; !given[node] { // of which the items may stand in several entries
-				all, given[node] = append(all, said{original, notedOf(known.Metadata).Phase}), true
+				all, given[node] = append(all, inputMessage{original, storedMetadataOf(known.Metadata).Phase}), true
 			}
 			m = e.Rest(original)
 		}
 		if m != nil {
-			all = append(all, said{m, e.Phase})
+			all = append(all, inputMessage{m, e.Phase})
 		}
 	}
 	return all, nil
@@ -171,24 +171,24 @@ func (req *Request) ask() reply.Request {
 		ask.CompactOver = -1
 	}
 	ask.MustFit = !req.Truncate && req.Compact == nil
-	ask.Metadata = map[string]json.RawMessage{"openai": marshal(noted{Echo: &req.Echo})}
+	ask.Metadata = map[string]json.RawMessage{"openai": marshal(storedMetadata{Echo: &req.Echo})}
 	return ask
 }
 
 // start begins the reply to messages, of which the request brought so many. A
 // request that continues nothing gets a conversation of its own, which goes again
 // where the request is refused and nobody else has said something there.
-func start(r *server.Request, req *Request, t *try, to target, brought int) (*reply.Reply, error) {
+func start(r *server.Request, req *Request, t *attempt, to target, brought int) (*reply.Reply, error) {
 	if err := req.checkModel(r); err != nil {
 		return nil, err
 	}
-	if err := req.Input.files.store(r, plain(to.said)...); err != nil {
+	if err := req.Input.files.store(r, plain(to.messages)...); err != nil {
 		return nil, err
 	}
 	ask := req.ask()
-	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.said, t.key)
-	ask.Title = summarize.TitleOf(plain(to.said)...)
-	ask.Metadata["openai"] = marshal(noted{Echo: &req.Echo, Brought: brought, Try: t.key})
+	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.messages, t.key)
+	ask.Title = summarize.TitleOf(plain(to.messages)...)
+	ask.Metadata["openai"] = marshal(storedMetadata{Echo: &req.Echo, Brought: brought, Attempt: t.key})
 	if to.conversation == uuid.Nil {
 		c, err := ownConversation(r, req, t, to, ask.Title)
 		if err != nil {
@@ -204,7 +204,7 @@ func start(r *server.Request, req *Request, t *try, to target, brought int) (*re
 }
 
 // ownConversation makes the conversation of a request that continues nothing.
-func ownConversation(r *server.Request, req *Request, t *try, to target, title string) (c tree.Conversation, err error) {
+func ownConversation(r *server.Request, req *Request, t *attempt, to target, title string) (c tree.Conversation, err error) {
 	ids, err := ownIDs(r, req, t, to)
 	if err != nil {
 		return c, err
@@ -223,8 +223,8 @@ func ownConversation(r *server.Request, req *Request, t *try, to target, title s
 // free. The first conversation of an opening has an id that derives from it, by
 // which recognized finds it. The next ones have ids that derive from the request,
 // by which a retry finds it.
-func ownIDs(r *server.Request, req *Request, t *try, to target) ([]uuid.UUID, error) {
-	first, err := openingID(r, openingOf(plain(to.said)), &req.Echo)
+func ownIDs(r *server.Request, req *Request, t *attempt, to target) ([]uuid.UUID, error) {
+	first, err := openingID(r, openingOf(plain(to.messages)), &req.Echo)
 	if err != nil {
 		return nil, err
 	}
@@ -261,32 +261,32 @@ func inInput(err error) error {
 	return &e
 }
 
-// noted is what the metadata of a message says under "openai".
-type noted struct {
+// storedMetadata is what the metadata of a message holds under "openai".
+type storedMetadata struct {
 	Echo  *Echo  `json:"echo,omitempty"`  // of an answer
 	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
 
-	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's tries
-	Try        string `json:"try,omitempty"`        // of a response, and of messages that its request brought: the same
+	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's attempts
+	Attempt    string `json:"attempt,omitempty"`    // of a response, and of messages that its request brought: the same
 	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought
 }
 
-// notedOf reads the metadata of a stored message, where a client of the native
+// storedMetadataOf reads the metadata of a stored message, where a client of the native
 // API may write what it likes.
-func notedOf(metadata json.RawMessage) noted {
+func storedMetadataOf(metadata json.RawMessage) storedMetadata {
 	var m struct {
-		OpenAI noted `json:"openai"`
+		OpenAI storedMetadata `json:"openai"`
 	}
 	if json.Unmarshal(metadata, &m) != nil {
-		return noted{}
+		return storedMetadata{}
 	}
 	return m.OpenAI
 }
 
-// notedIn is the same of a reply, whose metadata are members.
-func notedIn(metadata map[string]json.RawMessage) (n noted) {
+// storedMetadataIn is the same of a reply, whose metadata are members.
+func storedMetadataIn(metadata map[string]json.RawMessage) (n storedMetadata) {
 	if json.Unmarshal(metadata["openai"], &n) != nil {
-		return noted{}
+		return storedMetadata{}
 	}
 	return n
 }

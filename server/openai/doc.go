@@ -14,7 +14,7 @@
 // every look-up is within the tenant of the request's key.
 //
 // These parts ask no database and know no HTTP. Surface mounts them on a
-// server.Server: surface.go has the table of routes. The handlers of responses
+// server.Server: api.go has the table of routes. The handlers of responses
 // are in create.go, retrieve.go and manage.go, those of conversations in
 // conversations.go and conversationitems.go, and those of chat completions in
 // completions.go and storedcompletions.go. Some clients keep their history

@@ -13,10 +13,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A retry may reach another server than the tries before it, or the same server
+// A retry may reach another server than the attempts before it, or the same server
 // after a start. Then the tree tells of them: an answer, and the first and the last
 // of the messages that its request brought, name the request by the key of its
-// tries.
+// attempts.
 
 const (
 	// unsaved is how long a reply may run on another server with nothing in the
@@ -26,9 +26,9 @@ const (
 	lookAgain = 100 * time.Millisecond
 )
 
-// earlier finds the reply to a message that an earlier try began, stored or running
+// earlier finds the reply to a message that an earlier attempt began, stored or running
 // on any server; nil for none. One that failed is none.
-func (t *try) earlier(r *server.Request, asked NodeID) (*reply.Reply, error) {
+func (t *attempt) earlier(r *server.Request, asked NodeID) (*reply.Reply, error) {
 	for {
 		id, err := t.answerTo(r, asked)
 		if err != nil {
@@ -56,7 +56,7 @@ func (t *try) earlier(r *server.Request, asked NodeID) (*reply.Reply, error) {
 
 // answerTo finds the newest answer to a message that names the request; uuid.Nil
 // for none.
-func (t *try) answerTo(r *server.Request, asked NodeID) (id uuid.UUID, err error) {
+func (t *attempt) answerTo(r *server.Request, asked NodeID) (id uuid.UUID, err error) {
 	m, err := t.newest(r, asked, func(m tree.Message) bool {
 		return m.Role == tree.RoleAssistant && reply.EndOf(m).Status != reply.StatusFailed
 	})
@@ -68,19 +68,19 @@ func (t *try) answerTo(r *server.Request, asked NodeID) (id uuid.UUID, err error
 	}
 	running, err := r.Store().RepliesTo(r.Context(), asked.Conversation, asked.Node)
 	for _, s := range running {
-		if t.named(notedOf(s.Metadata)) {
+		if t.named(storedMetadataOf(s.Metadata)) {
 			id = s.MessageID
 		}
 	}
 	return id, err
 }
 
-func (t *try) named(n noted) bool { return n.Try == t.key || n.Completion == t.key }
+func (t *attempt) named(n storedMetadata) bool { return n.Attempt == t.key || n.Completion == t.key }
 
 // newest finds the newest child of a message, or root, that names the request and
 // is as asked for; nil for none. Below calls that the server answered, their children
 // are looked at, too.
-func (t *try) newest(r *server.Request, parent NodeID, wanted func(tree.Message) bool) (found *tree.Message, err error) {
+func (t *attempt) newest(r *server.Request, parent NodeID, wanted func(tree.Message) bool) (found *tree.Message, err error) {
 	below := []uuid.UUID{parent.Node}
 	for cursor := ""; ; {
 		page, err := r.Store().Children(r.Context(), parent.Conversation, below[0], tree.Paging{Limit: tree.MaxPage, Cursor: cursor})
@@ -94,7 +94,7 @@ func (t *try) newest(r *server.Request, parent NodeID, wanted func(tree.Message)
 			switch {
 			case reply.IsStep(m):
 				below = append(below, m.ID)
-			case t.named(notedOf(m.Metadata)) && wanted(m) && (found == nil || m.ParentID == found.ParentID || !m.CreatedAt.Before(found.CreatedAt)):
+			case t.named(storedMetadataOf(m.Metadata)) && wanted(m) && (found == nil || m.ParentID == found.ParentID || !m.CreatedAt.Before(found.CreatedAt)):
 				found = &m
 			}
 		}
@@ -106,11 +106,11 @@ func (t *try) newest(r *server.Request, parent NodeID, wanted func(tree.Message)
 	}
 }
 
-// resume finds what earlier tries of a response left in the tree: the reply, or
+// resume finds what earlier attempts of a response left in the tree: the reply, or
 // else the messages that the request brought. Then they are the target, and
 // nothing is left to be said.
-func (t *try) resume(r *server.Request, req *Request, to *target) (*reply.Reply, error) {
-	if len(to.said) == 0 {
+func (t *attempt) resume(r *server.Request, req *Request, to *target) (*reply.Reply, error) {
+	if len(to.messages) == 0 {
 		return t.earlier(r, NodeID{to.conversation, to.head})
 	}
 	find := t.below
@@ -139,7 +139,7 @@ func (t *try) resume(r *server.Request, req *Request, to *target) (*reply.Reply,
 	return nil, err
 }
 
-// A trace is where an earlier try left the messages that its request brought.
+// A trace is where an earlier attempt left the messages that its request brought.
 type trace struct {
 	asked NodeID // the last of them
 	here  bool   // the request would put them there now
@@ -147,7 +147,7 @@ type trace struct {
 
 // below looks for them below the message that the request continues, and in the
 // conversations that a request of its own may have.
-func (t *try) below(r *server.Request, req *Request, to target) (traces []trace, err error) {
+func (t *attempt) below(r *server.Request, req *Request, to target) (traces []trace, err error) {
 	places := []NodeID{{to.conversation, to.head}}
 	if to.conversation == uuid.Nil {
 		ids, err := ownIDs(r, req, t, to)
@@ -161,7 +161,7 @@ func (t *try) below(r *server.Request, req *Request, to target) (traces []trace,
 	}
 	var firsts []tree.Message
 	for _, place := range places {
-		first, err := t.newest(r, place, func(m tree.Message) bool { return notedOf(m.Metadata).Echo == nil })
+		first, err := t.newest(r, place, func(m tree.Message) bool { return storedMetadataOf(m.Metadata).Echo == nil })
 		if err != nil {
 			return nil, err
 		}
@@ -171,7 +171,7 @@ func (t *try) below(r *server.Request, req *Request, to target) (traces []trace,
 	}
 	slices.SortFunc(firsts, func(a, b tree.Message) int { return b.CreatedAt.Compare(a.CreatedAt) })
 	for _, m := range firsts {
-		for range len(to.said) - 1 {
+		for range len(to.messages) - 1 {
 			page, err := r.Store().Children(r.Context(), m.ConversationID, m.ID, tree.Paging{Limit: 1})
 			if err != nil || len(page.Data) == 0 {
 				return nil, err // pruned meanwhile
@@ -184,15 +184,15 @@ func (t *try) below(r *server.Request, req *Request, to target) (traces []trace,
 }
 
 // atEnds looks for them at the ends of a conversation's branches. Its active head
-// may have moved since, and an answer that it went on from is no earlier try's.
-func (t *try) atEnds(r *server.Request, _ *Request, to target) (traces []trace, err error) {
+// may have moved since, and an answer that it went on from is no earlier attempt's.
+func (t *attempt) atEnds(r *server.Request, _ *Request, to target) (traces []trace, err error) {
 	c, err := r.Store().Conversation(r.Context(), to.conversation)
 	if err != nil {
 		return nil, err
 	}
 	page, err := r.Store().Branches(r.Context(), c.ID, tree.Paging{Limit: tree.MaxPage})
 	for _, m := range page.Data {
-		note := notedOf(m.Metadata)
+		note := storedMetadataOf(m.Metadata)
 		if !t.named(note) || time.Since(m.CreatedAt) > retryWindow {
 			continue
 		}
@@ -203,12 +203,12 @@ func (t *try) atEnds(r *server.Request, _ *Request, to target) (traces []trace, 
 			}
 		}
 		first := asked
-		for range len(to.said) - 1 {
+		for range len(to.messages) - 1 {
 			if first, err = r.Store().Message(r.Context(), c.ID, first.ParentID); err != nil {
 				return nil, err
 			}
 		}
-		here := first.ParentID == c.HeadID || m.ID == c.HeadID // before the try, or at what came of it
+		here := first.ParentID == c.HeadID || m.ID == c.HeadID // before the attempt, or at what came of it
 		traces = append(traces, trace{NodeID{c.ID, asked.ID}, here})
 	}
 	return traces, err
@@ -216,17 +216,17 @@ func (t *try) atEnds(r *server.Request, _ *Request, to target) (traces []trace, 
 
 // lost tells the client of a retry that joined a reply on another server to try
 // again, where that reply ended with nothing to store.
-func (t *try) lost(err error) error {
+func (t *attempt) lost(err error) error {
 	if e := fault.Of(err); t.retry && e != nil && e.Code == "reply_not_found" {
-		return fault.New(fault.Model, "model_unavailable", "", "The model failed at an earlier try of this request, on another server. Send the request again.")
+		return fault.New(fault.Model, "model_unavailable", "", "The model failed at an earlier attempt of this request, on another server. Send the request again.")
 	}
 	return err
 }
 
-// checkPlace forgets the answer of an earlier try in a conversation that has gone
+// checkPlace forgets the answer of an earlier attempt in a conversation that has gone
 // on from it, if its client had it whole: then this one says the same words anew,
-// and its own earlier tries were lost.
-func (t *try) checkPlace(r *server.Request, req *Request) error {
+// and its own earlier attempts were lost.
+func (t *attempt) checkPlace(r *server.Request, req *Request) error {
 	if req.Conversation == nil || t.reply == nil || !t.delivered {
 		return nil
 	}

@@ -122,7 +122,7 @@ func (o object) input(name string, most int) Input {
 	}
 	for i, raw := range o.list(name, most) {
 		if in.out.Compact {
-			in.wrongAt(in.place(i), codeValue, "Nothing may follow a compaction_trigger.")
+			in.wrongAt(in.path(i), codeValue, "Nothing may follow a compaction_trigger.")
 			break
 		}
 		in.item(i, raw)
@@ -132,7 +132,7 @@ func (o object) input(name string, most int) Input {
 	return in.out
 }
 
-func (in *inputReader) place(i int) *place { return (*place)(nil).element(in.name, i) }
+func (in *inputReader) path(i int) *fieldPath { return (*fieldPath)(nil).element(in.name, i) }
 
 func (in *inputReader) add(i int, e Entry) {
 	e.At = i
@@ -140,7 +140,7 @@ func (in *inputReader) add(i int, e Entry) {
 }
 
 func (in *inputReader) item(i int, raw json.RawMessage) {
-	o := in.object(raw, in.place(i), "type", "id", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "output", "summary", "encrypted_content")
+	o := in.object(raw, in.path(i), "type", "id", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "output", "summary", "encrypted_content")
 	var ids []string
 	if id := o.text("id", math.MaxInt); id != nil && *id != "" {
 		ids = []string{*id}
@@ -148,7 +148,7 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 	kind := o.text("type", math.MaxInt)
 	switch {
 	case kind == nil && o.get("role") != nil:
-		in.said(i, o, ids)
+		in.readMessage(i, o, ids)
 		return
 	case kind == nil && len(ids) == 1 && o.get("content") == nil:
 		in.reference(i, ids[0])
@@ -159,7 +159,7 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 	}
 	switch *kind {
 	case "message":
-		in.said(i, o, ids)
+		in.readMessage(i, o, ids)
 	case "item_reference":
 		in.reference(i, o.required("id", math.MaxInt))
 	case "reasoning":
@@ -193,8 +193,8 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 	}
 }
 
-// said reads a message of any role.
-func (in *inputReader) said(i int, o object, ids []string) {
+// readMessage reads a message of any role.
+func (in *inputReader) readMessage(i int, o object, ids []string) {
 	role := chat.Role(o.oneOf("role", "user", "system", "developer", "assistant"))
 	if role == "" {
 		o.wrong("role", codeMissing, "Missing required parameter: %s.", o.at.member("role"))
@@ -250,7 +250,7 @@ func (in *inputReader) thought(o object) string {
 func (in *inputReader) reference(i int, id string) {
 	item, err := ParseItemID(id)
 	if err != nil {
-		in.wrongAt(in.place(i).member("id"), "item_not_found", "%s", fault.Of(err).Detail)
+		in.wrongAt(in.path(i).member("id"), "item_not_found", "%s", fault.Of(err).Detail)
 		return
 	}
 	if t := in.turn; t != nil && t.Reference != nil && t.Reference.NodeID == item.NodeID {
@@ -319,7 +319,7 @@ func (in *inputReader) message(i int, w wireMessage) *chat.Message {
 	m, err := chat.Parse(marshal(w))
 	if err != nil {
 		e := fault.Of(err)
-		at := in.place(i)
+		at := in.path(i)
 		if e.Field == "content" {
 			at = at.member("content")
 		}

@@ -122,11 +122,11 @@ type field struct {
 
 func newField(t testing.TB, changes ...func(*server.Config)) *field {
 	t.Helper()
-	return newPatientField(t, dbtest.New(t), reply.DefaultStoreTimeout, changes...)
+	return newFieldStoring(t, dbtest.New(t), reply.DefaultStoreTimeout, changes...)
 }
 
-// newPatientField is a field whose answers wait so long for an absent database.
-func newPatientField(t testing.TB, pool *pgxpool.Pool, patience time.Duration, changes ...func(*server.Config)) *field {
+// newFieldStoring is a field whose answers wait so long for an absent database.
+func newFieldStoring(t testing.TB, pool *pgxpool.Pool, storeTimeout time.Duration, changes ...func(*server.Config)) *field {
 	t.Helper()
 	f := &field{t: t, pool: pool, log: new(safeLog), secrets: map[string]string{}}
 	store, ring := tree.New(pool), keys.New(pool)
@@ -142,12 +142,12 @@ func newPatientField(t testing.TB, pool *pgxpool.Pool, patience time.Duration, c
 	if err != nil {
 		t.Fatal(err)
 	}
-	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, StoreTimeout: patience, Logger: logger})
+	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, StoreTimeout: storeTimeout, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	cfg := server.Config{
-		Store: store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, Surfaces: []server.Surface{openai.Surface()},
+		Store: store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, APIs: []server.API{openai.API()},
 		Logger: logger,
 	}
 	for _, change := range changes {
@@ -280,7 +280,7 @@ func eachVisit(t *testing.T, do func(t *testing.T, r server.Route, v visit)) {
 	for name := range visits {
 		left[name] = true
 	}
-	for _, r := range openai.Surface().Routes {
+	for _, r := range openai.API().Routes {
 		name := r.Method + " " + strings.TrimPrefix(r.Pattern, openai.Prefix)
 		if delete(left, name); len(visits[name]) == 0 {
 			t.Errorf("%s has no visit", name)

@@ -2,11 +2,11 @@ package openai
 
 import "github.com/coppice-chat/coppice/server"
 
-// WatchedSurface is Surface, and tells how many tries of requests there are, how
+// WatchedAPI is Surface, and tells how many tries of requests there are, how
 // many of them have a reply, and how many have no client any more.
-func (c Recognition) WatchedSurface() (server.Surface, func() (tried, begun, left int)) {
-	all := new(tries)
-	return c.surface(all), func() (tried, begun, left int) {
+func (c Recognition) WatchedAPI() (server.API, func() (tried, begun, left int)) {
+	all := new(attempts)
+	return c.api(all), func() (tried, begun, left int) {
 		all.mu.Lock()
 		defer all.mu.Unlock()
 		for _, list := range all.by {

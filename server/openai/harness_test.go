@@ -130,10 +130,10 @@ func (a *api) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	surface, count := a.recognition.WatchedSurface()
+	routes, count := a.recognition.WatchedAPI()
 	s, err := server.New(server.Config{
 		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: cmp.Or(a.timeout, unhurried),
-		Contexts: contexts, Replies: replies, Surfaces: []server.Surface{surface},
+		Contexts: contexts, Replies: replies, APIs: []server.API{routes},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 type target struct {
 	conversation uuid.UUID // uuid.Nil for one of its own
 	head         uuid.UUID // message that they come after; uuid.Nil for the active head
-	said         []said
+	messages     []inputMessage
 }
 
 // locate finds the branch that a request continues, and checks that what it adds
@@ -30,7 +30,7 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 	switch {
 	case req.Conversation != nil:
 		t.conversation = *req.Conversation
-		if t.said, err = opened(r, entries); err == nil {
+		if t.messages, err = opened(r, entries); err == nil {
 			t.head, err = calledIn(r, t.conversation, entries)
 		}
 		return t, err // the tree knows the head, and checks the calls
@@ -38,10 +38,10 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 		if at, err = previous(r, *req.Previous); err != nil {
 			return t, err
 		}
-		t.said, err = opened(r, entries)
+		t.messages, err = opened(r, entries)
 	default:
-		if at, t.said, err = resume(r, entries); err == nil && at == nil {
-			at, t.said, err = recognized(r, req, t.said)
+		if at, t.messages, err = resume(r, entries); err == nil && at == nil {
+			at, t.messages, err = recognized(r, req, t.messages)
 		}
 	}
 	if err != nil {
@@ -50,11 +50,11 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 	var pending []string
 	if at != nil {
 		t.conversation, t.head = at.ConversationID, at.ID
-		if pending, err = pendingAt(r, *at, t.said); err != nil {
+		if pending, err = pendingAt(r, *at, t.messages); err != nil {
 			return t, err
 		}
 	}
-	return t, CheckCalls(pending, plain(t.said))
+	return t, CheckCalls(pending, plain(t.messages))
 }
 
 // openingID is the id of the first conversation of an opening that begins with a
@@ -72,7 +72,7 @@ func openingID(r *server.Request, opening []*chat.Message, e *Echo) (uuid.UUID, 
 // id, as a client sends it that answers a call at once. The first conversation of
 // its opening is looked at, and only more than the opening is recognized: two chats
 // that begin alike stay two conversations. at is nil where nothing is known.
-func recognized(r *server.Request, req *Request, all []said) (at *tree.Message, rest []said, err error) {
+func recognized(r *server.Request, req *Request, all []inputMessage) (at *tree.Message, rest []inputMessage, err error) {
 	path := plain(all)
 	opening := openingOf(path)
 	if len(opening) == len(path) {
@@ -102,7 +102,7 @@ func previous(r *server.Request, n NodeID) (*tree.Message, error) {
 	return &m, err
 }
 
-func plain(all []said) []*chat.Message {
+func plain(all []inputMessage) []*chat.Message {
 	out := make([]*chat.Message, len(all))
 	for i, m := range all {
 		out[i] = m.Message
@@ -112,7 +112,7 @@ func plain(all []said) []*chat.Message {
 
 // pendingAt lists the calls that the branch up to a message left without a result,
 // as far as what is added begins with results.
-func pendingAt(r *server.Request, at tree.Message, added []said) ([]string, error) {
+func pendingAt(r *server.Request, at tree.Message, added []inputMessage) ([]string, error) {
 	if at.Role == tree.RoleAssistant {
 		made, _ := chat.CallIDs(at.Body)
 		return made, nil
@@ -150,7 +150,7 @@ const (
 //
 // The message of an item counts for what is stored, whatever the client sent beside
 // the id.
-func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []said, err error) {
+func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []inputMessage, err error) {
 	looks := 0
 	for i, e := range slices.Backward(entries) {
 		if e.compacts() {
@@ -193,7 +193,7 @@ func (e Entry) nodes() (all []NodeID) {
 // descend follows the branches from a message as long as one of them says what the
 // entries say. Where the same was said twice, the one that is followed furthest
 // counts.
-func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Message, []said, error) {
+func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Message, []inputMessage, error) {
 	rest, err := opened(r, entries)
 	alike := []tree.Message{*at}
 	for err == nil && len(rest) > 0 {
@@ -236,7 +236,7 @@ func shownBelow(r *server.Request, at *tree.Message) (shown []tree.Message, err 
 // opened gives the messages of entries. The last compaction item among them stands,
 // as the message that its text is, for all that comes before it but leading
 // instructions.
-func opened(r *server.Request, entries []Entry) ([]said, error) {
+func opened(r *server.Request, entries []Entry) ([]inputMessage, error) {
 	for i, e := range slices.Backward(entries) {
 		if !e.compacts() {
 			continue

@@ -88,7 +88,7 @@ func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status st
 	}
 }
 
-// NewCompactionItem returns the item of a summary with this node. Seal.Close
+// NewCompactionItem returns the item of a summary with this node. Signer.Sign
 // made the content.
 func NewCompactionItem(summary NodeID, content string) CompactionItem {
 	return CompactionItem{"compaction", summary.item(KindCompaction, ordinalSaid), content}
@@ -107,33 +107,33 @@ func itemsOf(n NodeID, m *chat.Message, phase, status string, names toolNames) (
 	if m.Role == chat.Tool {
 		return []Item{CallOutputItem{"function_call_output", n.item(KindCallOutput, ordinalSaid), m.Answers(), callOutput(m), statusCompleted}}
 	}
-	said := newMessageItem(n, m.Role, statusCompleted)
-	if said.Role == "" { // of a message that came from elsewhere
-		said.Role = string(chat.User)
+	item := newMessageItem(n, m.Role, statusCompleted)
+	if item.Role == "" { // of a message that came from elsewhere
+		item.Role = string(chat.User)
 	}
 	for _, p := range m.Parts {
 		if m.Role == chat.Assistant && p.Type == "text" && p.Text == "" {
 			continue // beside calls, where other clients have null
 		}
-		said.Content = append(said.Content, itemPart(p, m.Role))
+		item.Content = append(item.Content, itemPart(p, m.Role))
 	}
 	if m.Refusal != nil && *m.Refusal != "" {
-		said.Content = append(said.Content, refusalPart{"refusal", *m.Refusal})
+		item.Content = append(item.Content, refusalPart{"refusal", *m.Refusal})
 	}
 	if m.Role != chat.Assistant {
-		return []Item{said}
+		return []Item{item}
 	}
 	if m.Reasoning != "" {
 		r := newReasoningItem(n)
 		r.Content = []textPart{{"reasoning_text", m.Reasoning}}
 		items = append(items, r)
 	}
-	if len(said.Content) > 0 {
-		said.Phase = phase
+	if len(item.Content) > 0 {
+		item.Phase = phase
 		if len(m.Calls) == 0 {
-			said.Status = status
+			item.Status = status
 		}
-		items = append(items, said)
+		items = append(items, item)
 	}
 	for i, call := range m.Calls {
 		of := statusCompleted

@@ -87,12 +87,12 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 // conversation that was made for it.
 func retract(r *server.Request, n NodeID, m tree.Message) error {
 	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int {
-		return notedOf(m.Metadata).Brought + reply.EndOf(m).Recalled
+		return storedMetadataOf(m.Metadata).Brought + reply.EndOf(m).Recalled
 	})
 	if err != nil || left > 0 {
 		return err
 	}
-	if echo := notedOf(m.Metadata).Echo; echo == nil || echo.Conversation != nil {
+	if echo := storedMetadataOf(m.Metadata).Echo; echo == nil || echo.Conversation != nil {
 		return nil // it was there before, and stays
 	}
 	_, err = r.Store().DeleteEmpty(r.Context(), n.Conversation)

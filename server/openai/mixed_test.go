@@ -133,7 +133,7 @@ type ride struct {
 	path     string
 	body     string
 	headers  []string
-	said     []string // marks that it adds, where it adds them
+	messages []string // marks that it adds, where it adds them
 	under    *bole    // that it continues, of conversation at; nil for a root
 	at       uuid.UUID
 	anywhere bool // or after another answer of the same conversation: it continues the active head
@@ -261,8 +261,8 @@ func (w *forest) settle(rides []*ride) {
 // place puts a turn where it is stored, if what it stands on is in the model.
 func (w *forest) place(r *ride, made map[*bole]bool) bool {
 	c, store := w.trees[r.at], w.store.ForTenant("acme")
-	page, err := store.Transcript(w.api.t.Context(), r.at, uuid.MustParse(r.header.Get("X-Coppice-Head-Id")), tree.Paging{Limit: len(r.said) + 1})
-	if err != nil || len(page.Data) != len(r.said)+1 {
+	page, err := store.Transcript(w.api.t.Context(), r.at, uuid.MustParse(r.header.Get("X-Coppice-Head-Id")), tree.Paging{Limit: len(r.messages) + 1})
+	if err != nil || len(page.Data) != len(r.messages)+1 {
 		w.t.Fatalf("%s: %d messages, %v", r.body, len(page.Data), err)
 	}
 	under := c.find(page.Data[0].ParentID)
@@ -276,8 +276,8 @@ func (w *forest) place(r *ride, made map[*bole]bool) bool {
 		b := c.find(m.ID)
 		if b == nil {
 			b = &bole{id: m.ID, parent: under}
-			if b.mark = fmt.Sprint(marksIn(string(m.Body))); i < len(r.said) && b.mark != "["+r.said[i]+"]" {
-				w.t.Fatalf("%s is stored as %s, want %s", r.body, m.Body, r.said[i])
+			if b.mark = fmt.Sprint(marksIn(string(m.Body))); i < len(r.messages) && b.mark != "["+r.messages[i]+"]" {
+				w.t.Fatalf("%s is stored as %s, want %s", r.body, m.Body, r.messages[i])
 			}
 			b.mark = strings.Trim(b.mark, " ")
 			b.mark = b.mark[1 : len(b.mark)-1]
@@ -291,7 +291,7 @@ func (w *forest) place(r *ride, made map[*bole]bool) bool {
 		}
 		under = b
 	}
-	r.answer, under.brought = under, len(r.said)
+	r.answer, under.brought = under, len(r.messages)
 	made[under] = true
 	return true
 }

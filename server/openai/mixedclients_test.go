@@ -72,7 +72,7 @@ func (c *rider) next(w *forest) *ride {
 		case "back":
 			c.back(rapid.IntRange(0, n).Draw(w.t, "to"))
 		case "again": // the answer alone: what it says stands there
-			if last := c.rides[n-1]; c.kind == byIDs && n > 1 && len(last.said) > 0 {
+			if last := c.rides[n-1]; c.kind == byIDs && n > 1 && len(last.messages) > 0 {
 				c.rides, c.items = c.rides[:n-1], c.items[:2*n-1]
 				r := w.turn(c, "", strings.Join(c.items, ","))
 				r.under, r.at = last.answer.parent, last.at
@@ -91,7 +91,7 @@ func (c *rider) next(w *forest) *ride {
 		r.path, r.compact = "/chat/completions", false
 		r.body = fmt.Sprintf(`{"model":"wood","store":true,"stream":%t,"tools":[{"type":"function","function":{"name":"look","parameters":{"type":"object"}}}],"messages":[%s]}`, w.draw("streams", 2), strings.Join(c.items, ","))
 	}
-	if r.said = []string{mark}; n > 0 {
+	if r.messages = []string{mark}; n > 0 {
 		r.under, r.at = c.rides[n-1].answer, c.rides[n-1].at
 	}
 	return r
@@ -106,7 +106,7 @@ func (c *rider) nextByResponse(w *forest) *ride {
 		case "again": // the same once more
 			last := *c.rides[n-1]
 			c.rides = c.rides[:n-1]
-			return &ride{rider: c, path: last.path, body: last.body, said: last.said, under: last.under, at: map[bool]uuid.UUID{true: last.at}[last.under != nil], compact: last.compact}
+			return &ride{rider: c, path: last.path, body: last.body, messages: last.messages, under: last.under, at: map[bool]uuid.UUID{true: last.at}[last.under != nil], compact: last.compact}
 		case "new":
 			c.back(0)
 		case "compact":
@@ -121,7 +121,7 @@ func (c *rider) nextByResponse(w *forest) *ride {
 	}
 	mark, item := w.input(c)
 	r := w.turn(c, members, compacted+item)
-	r.said, r.under, r.at = []string{mark}, under, at
+	r.messages, r.under, r.at = []string{mark}, under, at
 	return r
 }
 
@@ -161,7 +161,7 @@ func (c *rider) nextByConversation(w *forest) *ride {
 	answers := c.pending != ""
 	mark, item := w.input(c)
 	r := w.turn(c, `"conversation":"`+c.id+`",`, item)
-	r.said, r.at, r.anywhere = []string{mark}, native, !answers
+	r.messages, r.at, r.anywhere = []string{mark}, native, !answers
 	if answers { // the result joins its call, wherever the conversation is
 		r.under = c.last()
 	}

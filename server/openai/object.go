@@ -26,7 +26,7 @@ const (
 // wrong. What is read after it means nothing.
 type reader struct{ err *fault.Error }
 
-func (r *reader) wrongAt(at *place, code, format string, args ...any) {
+func (r *reader) wrongAt(at *fieldPath, code, format string, args ...any) {
 	if r.err == nil {
 		r.err = fault.New(fault.Invalid, code, at.String(), format, args...)
 	}
@@ -43,22 +43,22 @@ func (r *reader) failed() error {
 // alone, so that a million others take no memory.
 type object struct {
 	*reader
-	at      *place
+	at      *fieldPath
 	members []chat.Member
 }
 
-// A place is where a value stands in a request. It becomes text only where
-// something is wrong there. A nil place is the request itself.
-type place struct {
-	up    *place
+// A fieldPath names a value of a request. It becomes text only where
+// something is wrong there. A nil fieldPath is the request itself.
+type fieldPath struct {
+	up    *fieldPath
 	name  string
 	index int // in the array of that name; -1 for the member itself
 }
 
-func (p *place) member(name string) *place         { return &place{p, name, -1} }
-func (p *place) element(name string, i int) *place { return &place{p, name, i} }
+func (p *fieldPath) member(name string) *fieldPath         { return &fieldPath{p, name, -1} }
+func (p *fieldPath) element(name string, i int) *fieldPath { return &fieldPath{p, name, i} }
 
-func (p *place) String() string {
+func (p *fieldPath) String() string {
 	if p == nil {
 		return ""
 	}
@@ -84,7 +84,7 @@ func (r *reader) open(body []byte, names ...string) object {
 }
 
 // object reads an object within a request. Unknown members are passed over.
-func (r *reader) object(raw json.RawMessage, at *place, names ...string) object {
+func (r *reader) object(raw json.RawMessage, at *fieldPath, names ...string) object {
 	o := object{reader: r, at: at}
 	if len(raw) == 0 || raw[0] != '{' && bytes.TrimLeft(raw, " \t\r\n")[0] != '{' {
 		r.wrongAt(at, codeType, "This must be an object.")

@@ -29,7 +29,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 			t.Parallel()
 			pool := dbtest.New(t)
 			fragile := dbtest.NewFragile(t, pool)
-			f := newPatientField(t, fragile.Pool, 2*time.Second, func(c *server.Config) { c.Keys = keys.New(pool) })
+			f := newFieldStoring(t, fragile.Pool, 2*time.Second, func(c *server.Config) { c.Keys = keys.New(pool) })
 			eachVisit(t, func(t *testing.T, r server.Route, v visit) {
 				if (r.Method == http.MethodGet) == reads {
 					f.with(t).whileItBreaks(fragile, r, v)
@@ -45,11 +45,11 @@ func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) 
 	// An answer that can't be stored is tried again for 2 s. One visit waits for the
 	// end of that. For the others the database is there again as soon as a try failed.
 	waits := v.body == `{"model":"offline","input":"hazel","previous_response_id":"(response)"}`
-	var mended atomic.Bool
+	var repaired atomic.Bool
 	f.log.hear(func(line string) {
 		if !waits && strings.Contains(line, "an answer could not be stored yet") {
-			mended.Store(true)
-			fragile.Mend()
+			repaired.Store(true)
+			fragile.Repair()
 		}
 	})
 	var p plot
@@ -59,7 +59,7 @@ func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) 
 		} else if p == (plot{}) {
 			p = f.plant("acme")
 		}
-		mended.Store(false)
+		repaired.Store(false)
 		return func() dbtest.Answer {
 			res, err := http.DefaultTransport.RoundTrip(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
 			if err != nil {
@@ -68,11 +68,11 @@ func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) 
 			defer res.Body.Close()
 			streams, good := res.Header.Get("Content-Type") == "text/event-stream", res.StatusCode == http.StatusOK
 			if streams {
-				fragile.Mend() // a reply tries to store its answer for some time
+				fragile.Repair() // a reply tries to store its answer for some time
 			}
 			said, err := io.ReadAll(res.Body)
 			away := res.StatusCode == http.StatusServiceUnavailable && strings.Contains(string(said), `"code":"database_unavailable"`)
-			return dbtest.Answer{Away: away || good && (streams || mended.Load() || err != nil), Good: good && err == nil, Said: fmt.Sprintf("%d, %v: %.600s", res.StatusCode, err, said)}
+			return dbtest.Answer{Away: away || good && (streams || repaired.Load() || err != nil), Good: good && err == nil, Said: fmt.Sprintf("%d, %v: %.600s", res.StatusCode, err, said)}
 		}
 	}
 	fragile.EachBreak(t, dbtest.BeforeSending, prepare)
@@ -104,7 +104,7 @@ func TestStalledBodies(t *testing.T) {
 		c.RequestTimeout, c.CompactionTimeout = 400*time.Millisecond, 400*time.Millisecond
 	})
 	p := absentPlot()
-	for _, r := range openai.Surface().Routes {
+	for _, r := range openai.API().Routes {
 		t.Run(r.Method+" "+r.Pattern, func(t *testing.T) {
 			t.Parallel()
 			var group sync.WaitGroup

@@ -36,7 +36,7 @@ type (
 
 // part reads a part of an item's content and gives it as chat completions have
 // it. Texts and refusals are noted in p, too.
-func (in *inputReader) part(raw json.RawMessage, at *place, role chat.Role, p *parts) json.RawMessage {
+func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role, p *parts) json.RawMessage {
 	o := in.object(raw, at, "type", "text", "refusal", "image_url", "detail", "file_id", "file_data", "file_url", "filename")
 	kind := o.required("type", math.MaxInt)
 	asks := role == chat.User || role == chat.Tool

@@ -18,7 +18,7 @@ import (
 // by ids. This file says which conversation is looked at, and which requests are
 // kept out. tree.AppendPath finds the branch within the conversation.
 
-// A Recognition says what a surface does with chat completions of clients that
+// A Recognition says what an API does with chat completions of clients that
 // keep their history themselves, and how large a request may be.
 type Recognition struct {
 	MaxBody int64 // bytes of a request's body; 0 is the constant MaxBody
@@ -47,11 +47,11 @@ func (c Recognition) records(r *server.Request, req *Request) bool {
 	case "true", "1", "yes":
 		return true
 	}
-	return !c.aside(req) && (req.Store || c.Record)
+	return !c.auxiliary(req) && (req.Store || c.Record)
 }
 
-// aside tells whether a request is a side request.
-func (c Recognition) aside(req *Request) bool {
+// aside tells whether a request is an auxiliary one, as for a title.
+func (c Recognition) auxiliary(req *Request) bool {
 	for _, name := range c.SideModels {
 		if req.Model == name {
 			return true

@@ -39,7 +39,7 @@ func (in *inputReader) checkRepeats() {
 				apart = i - was.entry - 1
 			}
 			if again && apart > 0 {
-				in.wrongAt((*place)(nil).member(in.name), codeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", id)
+				in.wrongAt((*fieldPath)(nil).member(in.name), codeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", id)
 				return
 			}
 			seen[item.NodeID] = named{i, turns}

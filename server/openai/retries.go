@@ -18,13 +18,13 @@ import (
 
 // The SDKs send a request again where its answer didn't reach them, with nothing
 // but X-Stainless-Retry-Count to tell it from a new one. A retry gets the answer
-// that an earlier try of the same bytes began, and adds nothing to the tree. The
+// that an earlier attempt of the same bytes began, and adds nothing to the tree. The
 // same bytes without that header are a new request: its answer is a sibling.
 // This file remembers the requests of this server. earlier.go finds in the tree
 // what came of those of other servers.
 
 // idempotencyKey is the header by which a client names a request itself. Each
-// request with the same one and the same bytes is a try of that request.
+// request with the same one and the same bytes is an attempt of that request.
 const idempotencyKey = "Idempotency-Key"
 
 // retryHeader is the header in which SDKs say how often they sent a request before.
@@ -37,25 +37,25 @@ func retryCount(h http.Header) int {
 }
 
 const (
-	retryWindow = 15 * time.Minute // after the end of a try; SDKs wait up to 8 s between two
-	maxTries    = 10_000           // that are remembered
+	retryWindow = 15 * time.Minute // after the end of an attempt; SDKs wait up to 8 s between two
+	maxAttempts = 10_000           // that are remembered
 )
 
-// tries remembers requests, so that a retry finds what came of them.
-type tries struct {
+// attempts remembers requests, so that a retry finds what came of them.
+type attempts struct {
 	mu    sync.Mutex
-	by    map[string][]*try
-	queue []*try // as they came
+	by    map[string][]*attempt
+	queue []*attempt // as they came
 }
 
-// A try is a request, or the retry of one.
-type try struct {
-	all   *tries
+// An attempt is a request, or the retry of one.
+type attempt struct {
+	all   *attempts
 	key   string // of the request's tenant, path, session and bytes
 	retry bool
 	begun chan struct{} // closed once reply is set, or is known to be none
 
-	// Of a retry: what this server knows of the earlier tries.
+	// Of a retry: what this server knows of the earlier attempts.
 	known     bool // there was one
 	delivered bool // the answer of reply was written whole
 
@@ -65,7 +65,7 @@ type try struct {
 	reply   *NodeID // that it began, or got; nil for none
 }
 
-// An outcome is what became of a try.
+// An outcome is the result of an attempt.
 type outcome int
 
 const (
@@ -76,7 +76,7 @@ const (
 )
 
 // retried makes a handler that knows the retries of its requests.
-func (all *tries) retried(handle func(r *server.Request, body []byte, t *try) (server.Answer, error)) server.Handler {
+func (all *attempts) retried(handle func(r *server.Request, body []byte, t *attempt) (server.Answer, error)) server.Handler {
 	return func(r *server.Request) (server.Answer, error) {
 		body, err := r.ReadJSON()
 		if err != nil {
@@ -91,21 +91,21 @@ func (all *tries) retried(handle func(r *server.Request, body []byte, t *try) (s
 			t.end(r, refused)
 			return nil, err
 		}
-		return triedAnswer{a, r, t}, nil
+		return attemptedAnswer{a, r, t}, nil
 	}
 }
 
-// A triedAnswer takes note of whether it was written.
-type triedAnswer struct {
+// A attemptedAnswer takes note of whether it was written.
+type attemptedAnswer struct {
 	server.Answer
 	request *server.Request
-	try     *try
+	attempt *attempt
 }
 
 // Write writes the answer.
-func (a triedAnswer) Write(w http.ResponseWriter) error {
+func (a attemptedAnswer) Write(w http.ResponseWriter) error {
 	outcome := deserted
-	defer func() { a.try.end(a.request, outcome) }()
+	defer func() { a.attempt.end(a.request, outcome) }()
 	err := a.Answer.Write(w)
 	if err == nil {
 		outcome = answered
@@ -114,7 +114,7 @@ func (a triedAnswer) Write(w http.ResponseWriter) error {
 }
 
 // begin takes note of a request.
-func (all *tries) begin(r *server.Request, body []byte) *try {
+func (all *attempts) begin(r *server.Request, body []byte) *attempt {
 	sum := sha256.New()
 	parts := []string{r.Tenant(), r.URL.Path, r.Header.Get(idempotencyKey)}
 	for _, name := range sessionHeaders {
@@ -124,7 +124,7 @@ func (all *tries) begin(r *server.Request, body []byte) *try {
 		sum.Write([]byte(part + "\x00"))
 	}
 	sum.Write(body)
-	t := &try{
+	t := &attempt{
 		all: all, key: base64.RawURLEncoding.EncodeToString(sum.Sum(nil)), begun: make(chan struct{}),
 		retry: retryCount(r.Header) > 0 || r.Header.Get(idempotencyKey) != "",
 	}
@@ -132,7 +132,7 @@ func (all *tries) begin(r *server.Request, body []byte) *try {
 	defer all.mu.Unlock()
 	all.forget(time.Now())
 	if all.by == nil {
-		all.by = map[string][]*try{}
+		all.by = map[string][]*attempt{}
 	}
 	all.by[t.key] = append(all.by[t.key], t)
 	all.queue = append(all.queue, t)
@@ -140,15 +140,15 @@ func (all *tries) begin(r *server.Request, body []byte) *try {
 }
 
 // join gives a retry the reply that it is to have, as far as this server knows. It
-// waits for earlier tries that are about to begin one.
-func (t *try) join(ctx context.Context) error {
+// waits for earlier attempts that are about to begin one.
+func (t *attempt) join(ctx context.Context) error {
 	for t.retry {
 		t.all.mu.Lock()
 		earlier := t.all.by[t.key]
 		if i := slices.Index(earlier, t); i >= 0 {
 			earlier = earlier[:i]
 		}
-		i := slices.IndexFunc(earlier, func(e *try) bool { return e.starting() })
+		i := slices.IndexFunc(earlier, func(e *attempt) bool { return e.starting() })
 		if i < 0 {
 			t.take(earlier)
 			t.all.mu.Unlock()
@@ -165,7 +165,7 @@ func (t *try) join(ctx context.Context) error {
 	return nil
 }
 
-func (t *try) starting() bool {
+func (t *attempt) starting() bool {
 	select {
 	case <-t.begun:
 		return false
@@ -174,10 +174,11 @@ func (t *try) starting() bool {
 	}
 }
 
-// take takes the reply of one of the earlier tries of a request: that of a client
-// which left, else none where a try was refused, else the newest. Of several
-// requests of the same bytes at a time, each retry so has an answer of its own.
-func (t *try) take(earlier []*try) {
+// take takes the reply of one of the earlier attempts of a request. It prefers an
+// attempt whose client disconnected. After a refusal the retry starts anew. Else it
+// takes the newest attempt. So of several requests of the same bytes at a time,
+// each retry has an answer of its own.
+func (t *attempt) take(earlier []*attempt) {
 	t.known = len(earlier) > 0
 	for _, want := range []outcome{deserted, refused} {
 		for _, e := range earlier {
@@ -195,9 +196,9 @@ func (t *try) take(earlier []*try) {
 	}
 }
 
-// begins takes note of the reply that a try began; nil for one that nobody can
+// begins takes note of the reply that an attempt began; nil for one that nobody can
 // join.
-func (t *try) begins(n *NodeID) {
+func (t *attempt) begins(n *NodeID) {
 	t.all.mu.Lock()
 	defer t.all.mu.Unlock()
 	t.reply = n
@@ -206,11 +207,11 @@ func (t *try) begins(n *NodeID) {
 	}
 }
 
-// forget drops tries that are long over, and the oldest of too many.
-func (all *tries) forget(now time.Time) {
+// forget drops attempts that are long over, and the oldest of too many.
+func (all *attempts) forget(now time.Time) {
 	for len(all.queue) > 0 {
 		t := all.queue[0]
-		if len(all.queue) < maxTries && (t.outcome == running || now.Sub(t.ended) < retryWindow) {
+		if len(all.queue) < maxAttempts && (t.outcome == running || now.Sub(t.ended) < retryWindow) {
 			return
 		}
 		all.drop(t)
@@ -218,8 +219,8 @@ func (all *tries) forget(now time.Time) {
 	}
 }
 
-// drop takes a try from those of its request.
-func (all *tries) drop(t *try) {
+// drop takes an attempt from those of its request.
+func (all *attempts) drop(t *attempt) {
 	list := all.by[t.key]
 	for i, other := range list {
 		if other == t {
@@ -232,7 +233,7 @@ func (all *tries) drop(t *try) {
 	}
 }
 
-func (t *try) end(r *server.Request, o outcome) {
+func (t *attempt) end(r *server.Request, o outcome) {
 	if r.Context().Err() != nil && o == refused {
 		o = deserted
 	}
@@ -240,16 +241,16 @@ func (t *try) end(r *server.Request, o outcome) {
 	defer t.all.mu.Unlock()
 	t.outcome, t.ended = o, time.Now()
 	if o == refused {
-		t.reply = nil // the next try is a new one
+		t.reply = nil // the next attempt is a new one
 	}
 	if t.starting() {
 		close(t.begun)
 	}
 }
 
-// answer gives the reply that an earlier try began, or else the one that start
+// answer gives the reply that an earlier attempt began, or else the one that start
 // begins or finds.
-func (t *try) answer(r *server.Request, start func() (*reply.Reply, error)) (*reply.Reply, error) {
+func (t *attempt) answer(r *server.Request, start func() (*reply.Reply, error)) (*reply.Reply, error) {
 	if n := t.reply; n != nil {
 		rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
 		if err == nil {

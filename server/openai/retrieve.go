@@ -152,9 +152,9 @@ func turnOf(rep *reply.Reply, stored *tree.Message) Turn {
 	} else {
 		t.CreatedAt = stored.CreatedAt
 	}
-	note := notedIn(rep.Metadata())
+	note := storedMetadataIn(rep.Metadata())
 	if note.Echo == nil && stored != nil {
-		note = notedOf(stored.Metadata)
+		note = storedMetadataOf(stored.Metadata)
 	}
 	if note.Echo == nil { // it was asked for by the native API
 		e := newEcho(modelOf(stored))

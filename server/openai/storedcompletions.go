@@ -37,7 +37,7 @@ func completionNode(r *server.Request) (NodeID, tree.Message, error) {
 
 // isCompletion tells whether an answer is a completion. One that failed is none.
 func isCompletion(m tree.Message) bool {
-	return notedOf(m.Metadata).Completion != "" && reply.EndOf(m).Status != reply.StatusFailed
+	return storedMetadataOf(m.Metadata).Completion != "" && reply.EndOf(m).Status != reply.StatusFailed
 }
 
 // completionOf is the completion that a stored answer is.
@@ -46,7 +46,7 @@ func completionOf(m tree.Message) Completion {
 	if id := m.ID; id.Version() == 7 {
 		t.CreatedAt = time.Unix(id.Time().UnixTime())
 	}
-	if note := notedOf(m.Metadata); note.Echo != nil {
+	if note := storedMetadataOf(m.Metadata); note.Echo != nil {
 		t.Echo = *note.Echo
 	}
 	return t.Completion(endOf(reply.EndOf(m)))
@@ -75,7 +75,7 @@ func updateCompletion(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	err = r.Store().ChangeMetadata(r.Context(), n.Conversation, n.Node, func(stored json.RawMessage) json.RawMessage {
-		note := notedOf(stored)
+		note := storedMetadataOf(stored)
 		if note.Echo == nil {
 			e := newEcho(modelOf(&m))
 			note.Echo = &e
@@ -91,7 +91,7 @@ func updateCompletion(r *server.Request) (server.Answer, error) {
 }
 
 // withNote is a message's metadata with another note.
-func withNote(metadata json.RawMessage, note noted) json.RawMessage {
+func withNote(metadata json.RawMessage, note storedMetadata) json.RawMessage {
 	members := map[string]json.RawMessage{}
 	_ = json.Unmarshal(metadata, &members) // nothing, or an object
 	members["openai"] = marshal(note)
@@ -109,7 +109,7 @@ func deleteCompletion(r *server.Request) (server.Answer, error) {
 	pruned, err := r.Store().PruneEnd(r.Context(), n.Conversation, n.Node, func(m tree.Message) bool { return tree.Brought(m) || reply.IsStep(m) })
 	if err == nil && !pruned {
 		err = r.Store().ChangeMetadata(r.Context(), n.Conversation, n.Node, func(stored json.RawMessage) json.RawMessage {
-			note := notedOf(stored)
+			note := storedMetadataOf(stored)
 			note.Completion = ""
 			return withNote(stored, note)
 		})

@@ -17,10 +17,10 @@ import (
 // as the program of its name does.
 type webUI struct {
 	*api
-	headers []string
-	chat    func(messages []string) string        // body of a turn
-	side    map[string]string                     // bodies of requests for titles and tags, by what they are for
-	said    func(role, text string, n int) string // a message, by how often it was sent before
+	headers  []string
+	chat     func(messages []string) string        // body of a turn
+	side     map[string]string                     // bodies of requests for titles and tags, by what they are for
+	messages func(role, text string, n int) string // a message, by how often it was sent before
 
 	times        map[string]int
 	sent         []string
@@ -40,17 +40,17 @@ func (u *webUI) turn(history ...string) string {
 
 // written are the messages of a history, in which users and assistants take turns.
 func (u *webUI) written(history []string) (messages []string) {
-	messages = append(messages, u.said("system", "Be brief.", 0))
+	messages = append(messages, u.messages("system", "Be brief.", 0))
 	for i, text := range history {
 		role := []string{"user", "assistant"}[i%2]
-		messages = append(messages, u.said(role, text, u.times[text]))
+		messages = append(messages, u.messages(role, text, u.times[text]))
 		u.times[text]++
 	}
 	return messages
 }
 
 // aside sends the requests for titles and tags, none of which may be recorded.
-func (u *webUI) aside() {
+func (u *webUI) auxiliary() {
 	u.t.Helper()
 	for what, body := range u.side {
 		status, got, header := u.send("acme", "POST", "/chat/completions", body, u.headers...)
@@ -126,7 +126,7 @@ func openWebUI(a *api) *webUI {
 			"what to ask":     task("Suggest 3-5 relevant follow-up questions or prompts."),
 			"words to search": task("Analyze the chat history to determine the necessity of generating search queries."),
 		},
-		said: func(role, text string, n int) string {
+		messages: func(role, text string, n int) string {
 			if role == "assistant" && n%2 == 1 {
 				return fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%q,"tool_call_ids":[]}]}`, text)
 			}
@@ -165,14 +165,14 @@ func TestWebUIs(t *testing.T) {
 	}
 	const what, often, who = "What is a coppice?", `How often is it cut? 🌳 <b>"é"</b>`, "### Task:\nRespond to the user query using the provided context.\nWho cuts it?"
 	turn("A wood.", what)
-	u.aside()
+	u.auxiliary()
 	turn("Every ten years.", what, "A wood.", often)
 	turn("Every seven years.", what, "A wood.", often)                  // regenerated
 	turn("Yes.", what, "A wood.", often, "Every ten years.", "Always?") // after a switch to the first answer
 	turn("In winter.", what, "A wood.", "When is it cut?")              // a question that was edited
 	turn("A shrub.", "What is a hazel?")                                // the opening
 	turn("Indeed.", what, "A forest.", "Really?")                       // an answer
-	u.aside()
+	u.auxiliary()
 	gate, whole := make(chan struct{}), "A woodman cuts it with a billhook."
 	next <- llmtest.PauseMidway(gate, whole)
 	part := u.stop(what, "A wood.", who)

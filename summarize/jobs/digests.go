@@ -20,8 +20,8 @@ const digestQueue = "digests"
 func digestWorkers() int { return max(2, runtime.GOMAXPROCS(0)) }
 
 const (
-	moverPause    = time.Second
-	moverPatience = 2 * time.Second // free workers have taken a job by then: they look once a second
+	moverPause   = time.Second
+	moverTimeout = 2 * time.Second // free workers have taken a job by then: they look once a second
 )
 
 // A mover moves jobs to digestQueue while only the digest is left.
@@ -45,7 +45,7 @@ func startMover(ctx context.Context, w *Worker) *mover {
 				return
 			case now := <-ticks.C:
 				if w.service.OnlyDigest() {
-					m.move(ctx, river.QueueDefault, digestQueue, now.Add(-moverPatience))
+					m.move(ctx, river.QueueDefault, digestQueue, now.Add(-moverTimeout))
 				}
 			}
 		}

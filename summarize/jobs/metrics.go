@@ -13,11 +13,11 @@ import (
 
 // Counts are the unfinished jobs of a database, of all servers that share it.
 type Counts struct {
-	Queued    int64 // wait for a worker
-	Retrying  int64 // failed, and wait for their next attempt
-	Running   int64
-	Healing   int64 // wait for a model, to make a summary again
-	Embedding int64 // conversations whose messages are or will be embedded
+	Queued        int64 // wait for a worker
+	Retrying      int64 // failed, and wait for their next attempt
+	Running       int64
+	Resummarizing int64 // wait for a model, to make a summary again
+	Embedding     int64 // conversations whose messages are or will be embedded
 
 	OldestQueued  time.Duration // how long the first job that is due has been waiting; 0 where none is
 	OldestRunning time.Duration // how long the longest one has been running; 0 where none is
@@ -32,19 +32,19 @@ func (w *Worker) Count(ctx context.Context) (Counts, error) {
 		return Counts{}, err
 	}
 	duration := func(seconds float64) time.Duration { return time.Duration(max(0, seconds) * float64(time.Second)) }
-	return Counts{row.Queued, row.Retrying, row.Running, row.Healing, row.Embedding, duration(row.OldestQueued), duration(row.OldestRunning)}, nil
+	return Counts{row.Queued, row.Retrying, row.Running, row.Resummarizing, row.Embedding, duration(row.OldestQueued), duration(row.OldestRunning)}, nil
 }
 
 const (
 	// countsFresh is how old the counts may be: whoever reads the metrics all the
 	// time shall not keep the database busy.
 	countsFresh = 5 * time.Second
-	// countsPatience is how long the database may take to count. Without its
+	// countTimeout is how long the database may take to count. Without its
 	// answer the metrics come without jobs.
-	countsPatience = 2 * time.Second
+	countTimeout = 2 * time.Second
 )
 
-// metrics gives the figures of the jobs: those that wait or run, of all servers
+// metrics gives the metrics of the jobs: those that wait or run, of all servers
 // on the database, as the database has them; and what this server's attempts came
 // to.
 type metrics struct {
@@ -92,7 +92,7 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(jobsNow, float64(j.Queued), "queued")
 	gauge(jobsNow, float64(j.Retrying), "retrying")
 	gauge(jobsNow, float64(j.Running), "running")
-	gauge(jobsNow, float64(j.Healing), "healing")
+	gauge(jobsNow, float64(j.Resummarizing), "resummarizing")
 	gauge(jobsNow, float64(j.Embedding), "embedding")
 	gauge(jobsAge, j.OldestQueued.Seconds(), "queued")
 	gauge(jobsAge, j.OldestRunning.Seconds(), "running")
@@ -106,7 +106,7 @@ func (m *metrics) counts() *Counts {
 	if !m.at.IsZero() && time.Since(m.at) < countsFresh {
 		return m.last
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), countsPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), countTimeout)
 	defer cancel()
 	j, err := m.count(ctx)
 	m.at, m.last = time.Now(), &j

@@ -42,7 +42,7 @@ var errPanicked = errors.New("the job panicked")
 var goesOn = river.JobSnooze(0)
 
 // A looked is a branch that a job has looked at.
-type looked struct {
+type assessed struct {
 	leaf tree.Message
 	left summarize.Room
 }
@@ -54,7 +54,7 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	}
 	ctx = withCause(ctx, j.Metadata)
 	for heads := append([]uuid.UUID{j.Args.HeadID}, branchesOf(j.Metadata)...); ; {
-		t.done, t.heal = nil, nil
+		t.done, t.resummarize = nil, nil
 		failed, ended := t.compact(ctx, heads)
 		if ended != nil {
 			return r.w.ended(ctx, j.JobRow, j.Args.ConversationID, ended)
@@ -77,12 +77,12 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 // A task is a job under way.
 type task struct {
 	*river.Job[job]
-	store   *tree.Store
-	service *summarize.Service
-	round   summarize.Round
-	done    []looked      // in this round
-	heal    []looked      // of those, the ones whose summary is to be made again
-	away    time.Duration // a branch failed as no model answered: when to try again
+	store       *tree.Store
+	service     *summarize.Service
+	round       summarize.Round
+	done        []assessed    // in this round
+	resummarize []assessed    // of those, the ones whose summary is to be made again
+	away        time.Duration // a branch failed as no model answered: when to try again
 }
 
 // compact compacts the branches through heads. A branch that failed doesn't keep
@@ -107,16 +107,16 @@ func (t *task) compact(ctx context.Context, heads []uuid.UUID) (failed, ended er
 // looked at in this round.
 func (t *task) branch(ctx context.Context, head uuid.UUID) (p summarize.Progress, err error) {
 	leaf, err := t.store.NewestLeaf(ctx, t.Args.ConversationID, head)
-	if err != nil || slices.ContainsFunc(t.done, func(l looked) bool { return l.leaf.ID == leaf.ID }) {
+	if err != nil || slices.ContainsFunc(t.done, func(l assessed) bool { return l.leaf.ID == leaf.ID }) {
 		return p, err
 	}
 	if p, err = t.service.CompactDue(ctx, t.Args.ConversationID, leaf.ID, t.round); err != nil {
 		return p, err
 	}
-	t.done = append(t.done, looked{leaf, p.Room})
+	t.done = append(t.done, assessed{leaf, p.Room})
 	waits, err := t.service.Waits(ctx, t.Args.ConversationID, leaf.ID)
 	if waits {
-		t.heal = append(t.heal, looked{leaf, p.Room})
+		t.resummarize = append(t.resummarize, assessed{leaf, p.Room})
 	}
 	return p, err
 }
@@ -163,8 +163,8 @@ func (r *runner) complete(ctx context.Context, t *task, tried []uuid.UUID, faile
 		if _, err := store.Conversation(ctx, t.Args.ConversationID); err != nil {
 			return err
 		}
-		for _, l := range t.heal {
-			if err := r.w.queueHealing(ctx, tx, healing{t.Args.TenantID, t.Args.ConversationID, l.leaf.ID}, nil); err != nil {
+		for _, l := range t.resummarize {
+			if err := r.w.queueResummarizing(ctx, tx, resummarizing{t.Args.TenantID, t.Args.ConversationID, l.leaf.ID}, nil); err != nil {
 				return err
 			}
 		}
@@ -189,7 +189,7 @@ func (r *runner) complete(ctx context.Context, t *task, tried []uuid.UUID, faile
 		return nil, err
 	}
 	for id, left := range rooms {
-		r.w.quiet.set(t.Args.ConversationID, id, left, frontierAge)
+		r.w.quiet.set(t.Args.ConversationID, id, left, headroomAge)
 	}
 	return rest, nil
 }

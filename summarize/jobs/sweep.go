@@ -15,7 +15,7 @@ import (
 // A sweeper deletes attachments that no message names, and looks for summaries
 // that wait to be made again, on branches to which nobody appends. It comes to each conversation in time. It queues jobs for a few
 // conversations at once, and looks no further until those are done: a sweep
-// finds no more than is healed.
+// finds no more than is worked off.
 type sweeper struct {
 	w      *Worker
 	after  uuid.UUID // the conversation that was looked at last
@@ -24,10 +24,10 @@ type sweeper struct {
 }
 
 const (
-	sweepPause = 5 * time.Minute
-	sweepReads = 1000 // conversations that a sweep looks at
-	sweepHeals = 8    // jobs that may wait, of all servers, for a sweep to add one; and branches of a conversation
-	sweepTime  = time.Minute
+	sweepPause        = 5 * time.Minute
+	sweepReads        = 1000 // conversations that a sweep looks at
+	sweepResummarizes = 8    // jobs that may wait, of all servers, for a sweep to add one; and branches of a conversation
+	sweepTime         = time.Minute
 )
 
 // startSweeper sweeps at once, and then every few minutes.
@@ -70,7 +70,7 @@ func (s *sweeper) stop() {
 func (s *sweeper) attachments(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
-	_, err := tree.New(s.w.pool).SweepAttachments(ctx, time.Now().Add(-tree.AttachmentPatience), sweepReads)
+	_, err := tree.New(s.w.pool).SweepAttachments(ctx, time.Now().Add(-tree.UnusedAttachmentAge), sweepReads)
 	return err
 }
 
@@ -84,7 +84,7 @@ func (s *sweeper) sweep(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	room := sweepHeals - int(counts.Healing)
+	room := sweepResummarizes - int(counts.Resummarizing)
 	if room <= 0 {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (s *sweeper) sweep(ctx context.Context) (err error) {
 		return err
 	}
 	for _, place := range places {
-		heads, err := s.w.service.ForTenant(place.TenantID).Waiting(ctx, place.ConversationID, sweepHeals)
+		heads, err := s.w.service.ForTenant(place.TenantID).Waiting(ctx, place.ConversationID, sweepResummarizes)
 		if trouble := summarize.TroubleOf(ctx, err); trouble != summarize.TroubleNone && trouble != summarize.TroubleGone {
 			return err
 		}
@@ -118,7 +118,7 @@ func (s *sweeper) sweep(ctx context.Context) (err error) {
 func (s *sweeper) queue(ctx context.Context, at tree.TenantConversation, heads []uuid.UUID) error {
 	return pgx.BeginFunc(ctx, s.w.pool, func(tx pgx.Tx) error {
 		for _, head := range heads {
-			if err := s.w.queueHealing(ctx, tx, healing{at.TenantID, at.ConversationID, head}, nil); err != nil {
+			if err := s.w.queueResummarizing(ctx, tx, resummarizing{at.TenantID, at.ConversationID, head}, nil); err != nil {
 				return err
 			}
 		}

@@ -24,7 +24,7 @@ func folded(t *testing.T, store *tree.Store, cfg summarize.Config) uuid.UUID {
 
 // A server that starts makes the digest's summaries again, of any tenant, though
 // nobody appends to their branches.
-func TestSweepHeals(t *testing.T) {
+func TestSweepResummarizes(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
 	cfg, down := outage()

@@ -41,7 +41,7 @@ type Config struct {
 	// every five minutes. Only a distributed database can have any: see dueSweep.
 	SweepDue bool
 	Logger   *slog.Logger
-	Registry prometheus.Registerer // gets the figures of the jobs; nil for none
+	Registry prometheus.Registerer // gets the metrics of the jobs; nil for none
 	Observe  func(Outcome)         // called with what came of each attempt; nil for none
 }
 
@@ -56,7 +56,7 @@ type Worker struct {
 	works   bool
 	log     *slog.Logger
 	observe func(Outcome)
-	quiet   frontier
+	quiet   headroomCache
 	slice   time.Duration // of a job; tests make it shorter
 	sweeper *sweeper      // nil until Start
 	mover   *mover        // nil until Start, and where no model is asked
@@ -78,9 +78,9 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	w := &Worker{service: service, pool: pool, queries: db.New(pool), id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, slice: jobSlice, embeddings: cfg.Embeddings}
-	figures := newMetrics(w.Count, cfg.Logger)
+	metrics := newMetrics(w.Count, cfg.Logger)
 	w.observe = func(o Outcome) {
-		figures.attempts.WithLabelValues(string(o)).Inc()
+		metrics.attempts.WithLabelValues(string(o)).Inc()
 		if cfg.Observe != nil {
 			cfg.Observe(o)
 		}
@@ -89,9 +89,9 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 	if w.works {
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &runner{w: w})
-		river.AddWorker(workers, &healer{w: w})
+		river.AddWorker(workers, &resummarizer{w: w})
 		config.Workers = workers
-		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, healingQueue: {MaxWorkers: 1}}
+		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, resummarizingQueue: {MaxWorkers: 1}}
 		if service.AsksModels() {
 			config.Queues[digestQueue] = river.QueueConfig{MaxWorkers: digestWorkers()}
 		}
@@ -109,7 +109,7 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		return nil, err
 	}
 	if cfg.Registry != nil {
-		err = cfg.Registry.Register(figures)
+		err = cfg.Registry.Register(metrics)
 	}
 	return w, err
 }
@@ -183,8 +183,8 @@ func (w *Worker) Wants(conversationID, parentID uuid.UUID, tokens, messages int)
 // Stored records how far the branch is from its trigger after an append that
 // Wants declined.
 func (w *Worker) Stored(conversationID, parentID, id uuid.UUID, tokens, messages int) {
-	if left, quiet := w.quiet.below(conversationID, parentID, tokens, messages); quiet {
-		w.quiet.put(headKey{conversationID, id}, left)
+	if known, quiet := w.quiet.below(conversationID, parentID, tokens, messages); quiet {
+		w.quiet.put(headKey{conversationID, id}, known)
 	}
 }
 
@@ -209,21 +209,21 @@ func (w *Worker) Appended(ctx context.Context, store *tree.Store, m tree.Message
 			return nil, err
 		}
 	}
-	if found.Heal { // after the other job, whose row the end of that job holds when it does the same
-		if err := w.queueHealing(ctx, db.TxOf(ctx), healing{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
+	if found.ResummaryDue { // after the other job, whose row the end of that job holds when it does the same
+		if err := w.queueResummarizing(ctx, db.TxOf(ctx), resummarizing{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
 			return nil, err
 		}
 	}
 	if !found.Due {
 		return func() {
-			w.quiet.set(m.ConversationID, m.ID, found.Room, frontierAge)
+			w.quiet.set(m.ConversationID, m.ID, found.Room, headroomAge)
 			// The next one under this parent, a regeneration say, then needs no look.
 			if m.ParentID != uuid.Nil {
-				w.quiet.set(m.ConversationID, m.ParentID, found.Room.Less(-m.Tokens, -1), frontierAge)
+				w.quiet.set(m.ConversationID, m.ParentID, found.Room.Less(-m.Tokens, -1), headroomAge)
 			}
 		}, nil
 	}
-	return func() { w.quiet.set(m.ConversationID, m.ID, found.Room, queuedAge) }, nil
+	return func() { w.quiet.set(m.ConversationID, m.ID, found.Room, queuedHeadroomAge) }, nil
 }
 
 // queue inserts a job in the append's transaction.

@@ -208,7 +208,7 @@ func TestTwoServersShareTheWork(t *testing.T) {
 
 func TestFrontier(t *testing.T) {
 	t.Parallel()
-	var f frontier
+	var f headroomCache
 	c := uuid.New()
 	a, d := uuid.New(), uuid.New()
 	quiet := func(conversation, parent uuid.UUID, tokens, messages int) bool {
@@ -218,27 +218,27 @@ func TestFrontier(t *testing.T) {
 	if quiet(c, uuid.Nil, 1, 1) {
 		t.Error("an unknown parent is not known to be quiet")
 	}
-	f.set(c, a, summarize.Room{Tokens: 100, Messages: 3}, frontierAge)
+	f.set(c, a, summarize.Room{Tokens: 100, Messages: 3}, headroomAge)
 	if !quiet(c, a, 60, 1) || !quiet(c, a, 99, 2) {
 		t.Error("what is appended within the room is quiet")
 	}
 	if quiet(c, a, 100, 1) || quiet(c, a, 60, 3) {
 		t.Error("what fills the room is not quiet")
 	}
-	if left, _ := f.below(c, a, 60, 2); left.Tokens != 40 || left.Messages != 1 {
-		t.Errorf("the room below is %+v", left)
+	if known, _ := f.below(c, a, 60, 2); known.Tokens != 40 || known.Messages != 1 {
+		t.Errorf("the room below is %+v", known)
 	}
 	if quiet(uuid.New(), a, 1, 1) {
 		t.Error("another conversation's message of the same id is another")
 	}
-	f.set(c, d, summarize.Room{Tokens: 100, Messages: 3}, -frontierAge)
+	f.set(c, d, summarize.Room{Tokens: 100, Messages: 3}, -headroomAge)
 	if quiet(c, d, 1, 1) {
 		t.Error("a head that was looked at long ago is not known to be quiet")
 	}
-	for range 3 * frontierSize {
-		f.set(c, uuid.New(), summarize.Room{Tokens: 1, Messages: 1}, frontierAge)
+	for range 3 * headroomCacheSize {
+		f.set(c, uuid.New(), summarize.Room{Tokens: 1, Messages: 1}, headroomAge)
 	}
-	if len(f.now)+len(f.old) > 2*frontierSize {
+	if len(f.now)+len(f.old) > 2*headroomCacheSize {
 		t.Errorf("it remembers %d heads", len(f.now)+len(f.old))
 	}
 }

@@ -2,7 +2,7 @@
 // that formats are made of: the outline by which a file is recognized, the input
 // that a format reads, lenient readers of JSON, turns that become messages,
 // notes, and ids. Each format is a package below it. A format gives a
-// [Conversation] as the file has it, and package mend makes that sound.
+// [Conversation] as the file has it, and package normalize makes that sound.
 package format
 
 // A Format reads one kind of file.

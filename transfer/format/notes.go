@@ -139,7 +139,7 @@ func CutNote(s string) string {
 // Text reads a string that stands at place in the conversation. It repairs, and
 // notes, what the store can't hold: NUL, lone surrogates and invalid UTF-8.
 func (c *Conversation) Text(raw json.RawMessage, place string) (text string, ok bool) {
-	sound, found := MendText(raw)
+	sound, found := RepairText(raw)
 	if found != "" {
 		c.Repaired(KindText, place, "%s replaced by U+FFFD", found)
 	}

@@ -29,7 +29,7 @@ const (
 // Object decodes raw, which stands at place in the conversation. It returns nil
 // where raw isn't an object.
 func (c *Conversation) Object(raw json.RawMessage, place string) Object {
-	sound, found := MendText(raw)
+	sound, found := RepairText(raw)
 	if found != "" {
 		c.Repaired(KindText, place, "%s replaced by U+FFFD", found)
 	}

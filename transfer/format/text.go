@@ -72,10 +72,10 @@ func Compacted(raw json.RawMessage) string {
 // Replacement stands for bytes that aren't text: U+FFFD.
 const Replacement = "\uFFFD"
 
-// MendText replaces what Postgres can't store as text in a piece of JSON: NUL
+// RepairText replaces what Postgres can't store as text in a piece of JSON: NUL
 // characters, halves of surrogate pairs and invalid UTF-8. found names what was
 // replaced. Where raw is sound, found is "" and sound is raw.
-func MendText(raw []byte) (sound []byte, found string) {
+func RepairText(raw []byte) (sound []byte, found string) {
 	var what []string
 	if !utf8.Valid(raw) {
 		raw = bytes.ToValidUTF8(raw, []byte(Replacement))

@@ -170,7 +170,7 @@ func (t *Turn) HasText() bool {
 }
 
 // Messages returns the chain. An empty turn is one empty message, which package
-// mend leaves out and notes.
+// normalize leaves out and notes.
 func (t *Turn) Messages() []Message {
 	t.mergeThinking()
 	if len(t.pieces) == 0 {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
-	"github.com/coppice-chat/coppice/transfer/mend"
+	"github.com/coppice-chat/coppice/transfer/normalize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -70,7 +70,7 @@ func Parse(t testing.TB, f format.Format, data []byte) (p Parsed) {
 		if c.OwnIDs {
 			id = uuid.MustParse(c.SourceID)
 		}
-		b, _, notes := mend.Bundle(c, id, f.Name())
+		b, _, notes := normalize.Bundle(c, id, f.Name())
 		p.Bundles, p.Notes = append(p.Bundles, b), append(p.Notes, notes...)
 		return nil
 	})

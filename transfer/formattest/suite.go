@@ -141,7 +141,7 @@ func plain(b tree.Bundle) string {
 	return out.String()
 }
 
-// repairs tries what every format mends or leaves out: each is named.
+// repairs tries what every format repairs or leaves out: each is named.
 func (s Suite) repairs(t *testing.T) {
 	sample := s.Sample
 	file := func(elements ...string) string {

@@ -48,7 +48,7 @@ export class Problem extends CoppiceError {
   }
 }
 
-/** An InvalidRequest says what is wrong with the request, and how to mend it. */
+/** An InvalidRequest says what is wrong with the request, and how to fix it. */
 export class InvalidRequest extends Problem {
   override name = 'InvalidRequest'
 }

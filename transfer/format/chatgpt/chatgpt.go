@@ -116,7 +116,7 @@ type node struct {
 // add takes a node in, as the mapping has it.
 func (g *graph) add(m format.Member) {
 	n := &node{id: format.KeyOf(m.Name)}
-	sound, found := format.MendText(m.Value)
+	sound, found := format.RepairText(m.Value)
 	if found != "" {
 		g.c.Repaired(format.KindText, n.id, "%s replaced by U+FFFD", found)
 	}

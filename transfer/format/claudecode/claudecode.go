@@ -95,7 +95,7 @@ type line struct {
 	kind          string
 	subtype       string
 	at            time.Time
-	badText       string // text that was mended, "" for none
+	badText       string // text that was repaired, "" for none
 	hasToolResult bool   // a structured copy of the tool's result
 	isMessage     bool
 	raw           json.RawMessage // the line
@@ -131,7 +131,7 @@ type title struct {
 
 func (f *file) read(place string, line []byte) error {
 	f.in.Took(len(line))
-	sound, badText := format.MendText(line)
+	sound, badText := format.RepairText(line)
 	o := format.ReadObject(sound)
 	if o == nil {
 		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")

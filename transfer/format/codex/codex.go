@@ -74,7 +74,7 @@ type file struct {
 
 func (f *file) read(place string, line []byte) error {
 	f.in.Took(len(line))
-	sound, found := format.MendText(line)
+	sound, found := format.RepairText(line)
 	if found != "" {
 		f.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", found)
 	}

@@ -80,7 +80,7 @@ func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
 	t.Source.Copy(m, "sender", "model", "endpoint", "error", "unfinished", "feedback").Put("finish", m["finish_reason"])
 	m["content"] = json.RawMessage(format.Compacted(m["content"])) // the ids of calls derive from it
 	for _, name := range []string{"text", "content", "files"} {
-		raw, found := format.MendText(m[name])
+		raw, found := format.RepairText(m[name])
 		if found != "" {
 			c.Repaired(format.KindText, t.ID, "%s replaced by U+FFFD", found)
 			m[name] = raw

@@ -221,7 +221,7 @@ func (l *List) Add(place string, raw json.RawMessage) bool {
 		return true
 	}
 	l.takeAside(&m, o)
-	l.mendFunctions(&m, o, place)
+	l.normalizeFunctions(&m, o, place)
 	if l.said == "" && o.Str("role") == "user" {
 		l.said = format.CutEnd(format.PartsText(o["content"]), 1000)
 	}
@@ -270,9 +270,9 @@ func (l *List) takeReasoning(m *format.Message, o format.Object) (taken bool) {
 	return taken
 }
 
-// mendFunctions writes function_call and the role function, which the API had
+// normalizeFunctions writes function_call and the role function, which the API had
 // before tools, as a tool call and its result.
-func (l *List) mendFunctions(m *format.Message, o format.Object, place string) {
+func (l *List) normalizeFunctions(m *format.Message, o format.Object, place string) {
 	if call := o.Object("function_call"); call != nil && !o.Has("tool_calls") {
 		l.call = format.CallID(m.SourceID)
 		delete(o, "function_call")

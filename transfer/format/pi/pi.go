@@ -58,7 +58,7 @@ type session struct {
 }
 
 func (f *file) read(place string, line []byte) error {
-	sound, badText := format.MendText(line)
+	sound, badText := format.RepairText(line)
 	o := format.ReadObject(sound)
 	if o == nil {
 		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")

@@ -53,7 +53,7 @@ func marked(t testing.TB, s *tree.Store, id, parent uuid.UUID, from, turns int) 
 }
 
 // healing is a Service of a moody model without a breaker.
-func healing(t testing.TB, store *tree.Store, window int, models ...*moody) *Service {
+func resummarizing(t testing.TB, store *tree.Store, window int, models ...*moody) *Service {
 	t.Helper()
 	settings := smallSettings()
 	settings.MaxContextTokens = 6000
@@ -69,9 +69,9 @@ func healing(t testing.TB, store *tree.Store, window int, models ...*moody) *Ser
 // anyTime is a round that has time for all steps.
 var anyTime = Round{Until: time.Now().Add(time.Hour)}
 
-func heal(t *testing.T, s *Service, id, head uuid.UUID) Progress {
+func resummarize(t *testing.T, s *Service, id, head uuid.UUID) Progress {
 	t.Helper()
-	p, err := s.Heal(t.Context(), id, head, anyTime)
+	p, err := s.Resummarize(t.Context(), id, head, anyTime)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,18 +95,18 @@ func waits(t *testing.T, s *Service, id, head uuid.UUID) (ids []uuid.UUID) {
 // What the digest made while the model was away is made again from the messages
 // once it answers: at the same anchor, with the same cutoff, and to be undone. So
 // is what a model made of the digest's.
-func TestHeal(t *testing.T) {
+func TestResummarize(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	model := &moody{mood: down}
-	s := healing(t, store, 100_000, model)
+	s := resummarizing(t, store, 100_000, model)
 	id := conversation(t, store)
 	head := marked(t, store, id, uuid.Nil, 0, 40)
 	first, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
 	if err != nil || first.Model != digest.Name {
 		t.Fatalf("%s by %q, %v", first.Outcome, first.Model, err)
 	}
-	if p := heal(t, s, id, head.ID); p.Failed == nil || p.Away == 0 {
+	if p := resummarize(t, s, id, head.ID); p.Failed == nil || p.Away == 0 {
 		t.Errorf("while the model is away: %+v", p)
 	}
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{first.SummaryID}) {
@@ -129,7 +129,7 @@ func TestHeal(t *testing.T) {
 		t.Fatal(err)
 	}
 	model.got = nil
-	if p := heal(t, s, id, head.ID); p != (Progress{}) {
+	if p := resummarize(t, s, id, head.ID); p != (Progress{}) {
 		t.Fatalf("%+v", p)
 	}
 	for _, req := range model.got {
@@ -148,7 +148,7 @@ func TestHeal(t *testing.T) {
 		t.Errorf("%d marks of %d messages: %s, %v", len(marksIn([]byte(text))), c.Counts.Folded, text, err)
 	}
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
-	if err != nil || ran.Data[0].RemadeID != second.SummaryID || ran.Data[0].Trigger != string(TriggerHealing) || ran.Data[0].PriorSummaryID != uuid.Nil || ran.Data[0].FoldedMessages != c.Counts.Folded {
+	if err != nil || ran.Data[0].RemadeID != second.SummaryID || ran.Data[0].Trigger != string(TriggerResummarize) || ran.Data[0].PriorSummaryID != uuid.Nil || ran.Data[0].FoldedMessages != c.Counts.Folded {
 		t.Errorf("the record is %+v, %v", ran.Data[0], err)
 	}
 	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || len(heads) > 0 {
@@ -157,7 +157,7 @@ func TestHeal(t *testing.T) {
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{first.SummaryID}) {
 		t.Errorf("after it %v wait", got) // that one applies to branches that fork above
 	}
-	if p, n := heal(t, s, id, head.ID), len(model.got); p != (Progress{}) || len(model.got) != n {
+	if p, n := resummarize(t, s, id, head.ID), len(model.got); p != (Progress{}) || len(model.got) != n {
 		t.Errorf("a summary that is whole is made again: %+v", p)
 	}
 	if _, err := store.Prune(t.Context(), id, c.Summary.ID); err != nil {
@@ -177,11 +177,11 @@ func TestHeal(t *testing.T) {
 
 // Where all of it is too much for one call, it is made in steps that stay, on top
 // of the last summary that no digest went into.
-func TestHealInSteps(t *testing.T) {
+func TestResummarizeInSteps(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	model := &moody{}
-	s := healing(t, store, 10_000, model)
+	s := resummarizing(t, store, 10_000, model)
 	real := s.summarizer.(Cascade)
 	real.Counter = nil
 	s.summarizer = real
@@ -205,7 +205,7 @@ func TestHealInSteps(t *testing.T) {
 	model.mood = nil
 	steps := 0
 	for {
-		p, err := s.Heal(t.Context(), id, head.ID, Round{Until: time.Now()}) // one step at a time
+		p, err := s.Resummarize(t.Context(), id, head.ID, Round{Until: time.Now()}) // one step at a time
 		if err != nil || p.Failed != nil {
 			t.Fatalf("%+v, %v", p, err)
 		}
@@ -236,11 +236,11 @@ func TestHealInSteps(t *testing.T) {
 }
 
 // A model that answers and gives no summary isn't asked again and again.
-func TestHealInVain(t *testing.T) {
+func TestResummarizeInVain(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	model := &moody{mood: down}
-	s := healing(t, store, 100_000, model)
+	s := resummarizing(t, store, 100_000, model)
 	id := conversation(t, store)
 	head := marked(t, store, id, uuid.Nil, 0, 40)
 	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Model != digest.Name {
@@ -251,7 +251,7 @@ func TestHealInVain(t *testing.T) {
 	}
 	model.got = nil
 	for range 3 {
-		if p := heal(t, s, id, head.ID); p.Failed != nil {
+		if p := resummarize(t, s, id, head.ID); p.Failed != nil {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -268,11 +268,11 @@ func TestHealInVain(t *testing.T) {
 
 // Only a server that has models, and whose settings want them, makes summaries
 // again by itself.
-func TestHealsWhere(t *testing.T) {
+func TestResummarizesWhere(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	model := &moody{mood: down}
-	s := healing(t, store, 100_000, model)
+	s := resummarizing(t, store, 100_000, model)
 	id := conversation(t, store)
 	head := marked(t, store, id, uuid.Nil, 0, 40)
 	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Model != digest.Name {
@@ -280,19 +280,19 @@ func TestHealsWhere(t *testing.T) {
 	}
 	model.mood = nil
 	for _, test := range []struct {
-		settings string
-		heals    bool
+		settings     string
+		resummarizes bool
 	}{
 		{`{}`, true}, {`{"digest":"never"}`, true}, {`{"digest":"always"}`, false}, {`{"compaction":"manual"}`, false}, {`{"compaction":"off"}`, false},
 	} {
 		if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(test.settings)}); err != nil {
 			t.Fatal(err)
 		}
-		if ready, err := s.Waits(t.Context(), id, head.ID); err != nil || ready != test.heals {
-			t.Errorf("%s: %v, want %v, %v", test.settings, ready, test.heals, err)
+		if ready, err := s.Waits(t.Context(), id, head.ID); err != nil || ready != test.resummarizes {
+			t.Errorf("%s: %v, want %v, %v", test.settings, ready, test.resummarizes, err)
 		}
 		found, err := s.Check(t.Context(), store, id, head.ID)
-		if err != nil || found.Heal != test.heals || (len(waits(t, s, id, head.ID)) == 1) != test.heals {
+		if err != nil || found.ResummaryDue != test.resummarizes || (len(waits(t, s, id, head.ID)) == 1) != test.resummarizes {
 			t.Errorf("%s: %+v, %v", test.settings, found, err)
 		}
 	}
@@ -307,7 +307,7 @@ func TestRemake(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	cheap, dear := &moody{name: "cheap"}, &moody{name: "dear"}
-	s := healing(t, store, 100_000, cheap, dear)
+	s := resummarizing(t, store, 100_000, cheap, dear)
 	s.settings.Instructions = "Write in the present tense."
 	id := conversation(t, store)
 	head := marked(t, store, id, uuid.Nil, 0, 40)

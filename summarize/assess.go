@@ -11,13 +11,13 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A look is what a branch has become, and what a compaction would do now.
-type look struct {
+// An assessment holds the state of a branch and the plan of its next compaction.
+type assessment struct {
 	view     tree.View // without bodies; its messages' tokens are what they cost in a context
 	settings Settings
 	plan     *Plan  // nil where there is nothing to do
 	reason   Reason // why not
-	left     Room   // where there is nothing to do: what may be added before the next look
+	left     Room   // where there is nothing to do: what may be added before the next assessment
 
 	over *tree.Summary // that is to be made again; nil where messages are folded for the first time. The view is as if it were not there
 }
@@ -25,43 +25,43 @@ type look struct {
 // wholeBranch is a budget that no branch is over.
 const wholeBranch = math.MaxInt64 / 2
 
-// look reads the branch and plans its compaction. A goal is the cutoff of a plan
+// assess reads the branch and plans its compaction. A goal is the cutoff of a plan
 // of which a part is done; uuid.Nil for none.
-func (s *Service) look(ctx context.Context, conversationID, headID uuid.UUID, o order, goal uuid.UUID) (l look, err error) {
-	if l.view, err = s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton()); err != nil {
-		return l, err
+func (s *Service) assess(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest, goal uuid.UUID) (a assessment, err error) {
+	if a.view, err = s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton()); err != nil {
+		return a, err
 	}
-	if l.settings, err = s.windowOf(l.view, o.window); err != nil {
-		return l, err
+	if a.settings, err = s.windowOf(a.view, req.window); err != nil {
+		return a, err
 	}
-	l.view.Tail = weigh(l.view.Tail, s.count)
-	if summary := l.view.Summary; summary != nil && l.settings.Recall {
+	a.view.Tail = weigh(a.view.Tail, s.count)
+	if summary := a.view.Summary; summary != nil && a.settings.Recall {
 		shown := *summary
 		shown.Tokens += prompt.RecallTokens(s.count)
-		l.view.Summary = &shown
+		a.view.Summary = &shown
 	}
-	if l.view, err = s.withTask(ctx, l.view, l.settings); err != nil {
-		return l, err
+	if a.view, err = s.withTask(ctx, a.view, a.settings); err != nil {
+		return a, err
 	}
-	l.left = distance(l.view, l.settings)
+	a.left = distance(a.view, a.settings)
 	if goal != uuid.Nil {
-		if l.plan, l.reason = planOn(l.view, l.settings, o.demand, goal); l.plan != nil || o.demand != nil {
-			return l, nil
+		if a.plan, a.reason = planOn(a.view, a.settings, req.demand, goal); a.plan != nil || req.demand != nil {
+			return a, nil
 		}
 	}
-	if l.plan, l.reason = MakePlan(l.view, l.settings, o.demand); l.plan == nil || o.demand != nil || o.insists {
-		return l, nil
+	if a.plan, a.reason = MakePlan(a.view, a.settings, req.demand); a.plan == nil || req.demand != nil || req.insists {
+		return a, nil
 	}
-	left, why, err := s.waits(ctx, l)
+	left, why, err := s.waits(ctx, a)
 	if why != "" {
-		l.plan, l.reason, l.left = nil, why, left
+		a.plan, a.reason, a.left = nil, why, left
 	}
-	return l, err
+	return a, err
 }
 
-// failedPatience is after what time a branch whose compaction failed is tried
+// failedInterval is after what time a branch whose compaction failed is tried
 // again though it has hardly grown: models come back.
-const failedPatience = time.Hour
+const failedInterval = time.Hour
 
 // waits says why the settings ask in vain, "" where they don't: where the last compactions left
 // the branch as it was, the next waits until it has grown by an eighth of its
@@ -72,13 +72,13 @@ const failedPatience = time.Hour
 //
 // A branch that has stopped to fit its window doesn't wait: until now nothing
 // was tried for that.
-func (s *Service) waits(ctx context.Context, l look) (left Room, why Reason, err error) {
-	tried, err := s.store.FruitlessCompactions(ctx, l.view.ConversationID, l.settings.json())
+func (s *Service) waits(ctx context.Context, a assessment) (left Room, why Reason, err error) {
+	tried, err := s.store.FruitlessCompactions(ctx, a.view.ConversationID, a.settings.json())
 	if err != nil || len(tried) == 0 {
 		return left, "", err
 	}
-	unfolded := make(map[uuid.UUID]bool, len(l.view.Tail))
-	for _, m := range l.view.Tail {
+	unfolded := make(map[uuid.UUID]bool, len(a.view.Tail))
+	for _, m := range a.view.Tail {
 		unfolded[m.ID] = true
 	}
 	// A compaction of this stretch of the branch has its cutoff there. What was
@@ -93,12 +93,12 @@ func (s *Service) waits(ctx context.Context, l look) (left Room, why Reason, err
 			last = k
 		}
 	}
-	prefix := tree.Tokens(l.view.Prefix)
-	b, used := l.settings.beside(prefix), contextTokens(l.view)
+	prefix := tree.Tokens(a.view.Prefix)
+	b, used := a.settings.beside(prefix), contextTokens(a.view)
 	switch {
 	case n == 0,
 		used > b.Available && last.TokensBefore <= b.Available,
-		last.Outcome == tree.OutcomeFailed && time.Since(last.CreatedAt) > failedPatience:
+		last.Outcome == tree.OutcomeFailed && time.Since(last.CreatedAt) > failedInterval:
 		return left, "", nil
 	}
 	growth := func(first int) int { return max(1, first) << min(n-1, 24) }
@@ -106,9 +106,9 @@ func (s *Service) waits(ctx context.Context, l look) (left Room, why Reason, err
 	if used <= b.Available {
 		left.Tokens = min(left.Tokens, b.Available-used+1)
 	}
-	if every := l.settings.EveryNMessages; every > 0 {
-		messages := len(l.view.Prefix) + len(l.view.Tail)
-		if l.view.Summary != nil {
+	if every := a.settings.EveryNMessages; every > 0 {
+		messages := len(a.view.Prefix) + len(a.view.Tail)
+		if a.view.Summary != nil {
 			messages++
 		}
 		left.Messages = growth(every/8) - (messages - last.MessagesBefore)

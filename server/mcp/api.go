@@ -13,20 +13,20 @@ import (
 	"github.com/coppice-chat/coppice/server"
 )
 
-// Path is the path of Surface.
+// Path is the path of API.
 const Path = "/mcp"
 
-// Surface returns the protocol over HTTP (streamable HTTP), which stands beside
+// API returns the protocol over HTTP (streamable HTTP), which stands beside
 // the native API of a server.Server. It holds no sessions: any of several
 // servers answers each request by itself, with JSON.
-func Surface(version string) server.Surface {
+func API(version string) server.API {
 	s := New(version)
 	handler := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{
 		Stateless: true, JSONResponse: true, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, // server.Server guards hosts and origins, by what its operator allows
 		MaxRequestBodyBytes:        -1,   // it does that, too
 	})
-	return server.Surface{
+	return server.API{
 		Prefix: Path + "/", Refuse: refuse,
 		Routes: []server.Route{{Method: "POST", Pattern: Path, May: server.Waits, Handle: func(r *server.Request) (server.Answer, error) {
 			return answer(r, version, handler)
@@ -64,7 +64,7 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	var failure lastError
 	c := &call{
 		Services: Services{Store: r.Store(), Contexts: r.Contexts(), Recall: r.Recall(), Version: h.version},
-		request:  r.Context(), patience: r.Timeout(), search: r.Search, failed: failure.set,
+		request:  r.Context(), timeout: r.Timeout(), search: r.Search, failed: failure.set,
 	}
 	req := r.Request.WithContext(c.in(r.Context()))
 	req.Body = io.NopCloser(bytes.NewReader(h.body))

@@ -10,11 +10,11 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// VainHealing returns how often the program tried in vain to make a summary
-// again by itself, and when it tried last.
-func (s *Store) VainHealing(ctx context.Context, conversationID, summaryID uuid.UUID) (times int, last time.Time, err error) {
-	defer db.Wrap(&err, "tree.VainHealing(%s, %s)", conversationID, summaryID)
-	row, err := s.q.GetVainHealing(ctx, db.GetVainHealingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, SummaryID: toUUID(summaryID)})
+// FailedResummaries returns how often the program failed to make a summary
+// again by itself, and the time of the last failure.
+func (s *Store) FailedResummaries(ctx context.Context, conversationID, summaryID uuid.UUID) (times int, last time.Time, err error) {
+	defer db.Wrap(&err, "tree.FailedResummaries(%s, %s)", conversationID, summaryID)
+	row, err := s.q.GetFailedResummaries(ctx, db.GetFailedResummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, SummaryID: toUUID(summaryID)})
 	return int(row.Times), row.LastAt.UTC(), err
 }
 
@@ -25,11 +25,11 @@ func (s *Store) CallsTools(ctx context.Context, conversationID, messageID uuid.U
 	return s.q.CallsTools(ctx, db.CallsToolsParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID)})
 }
 
-// Unheld returns the pinned messages that a summary folds and doesn't keep,
+// DroppedPins returns the pinned messages that a summary folds and doesn't keep,
 // oldest first. It walks the path above the cutoff.
-func (s *Store) Unheld(ctx context.Context, conversationID uuid.UUID, of SummaryRange) (_ []uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.Unheld(%s, cutoff %s)", conversationID, of.LastSummarizedID)
-	ids, err := s.q.ListUnheld(ctx, db.ListUnheldParams{
+func (s *Store) DroppedPins(ctx context.Context, conversationID uuid.UUID, of SummaryRange) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.DroppedPins(%s, cutoff %s)", conversationID, of.LastSummarizedID)
+	ids, err := s.q.ListDroppedPins(ctx, db.ListDroppedPinsParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, CutoffID: toUUID(of.LastSummarizedID), KeptIds: toUUIDs(of.KeptIDs),
 	})
 	return fromUUIDs(ids), err

@@ -1,8 +1,8 @@
-// Package mend turns a conversation as a file has it into one that the store
+// Package normalize turns a conversation as a file has it into one that the store
 // takes: a tree without orphans and cycles, bodies that the chat-completions API
 // takes, tool results below their calls, and times. It names each thing that it
 // repairs or leaves out. It knows no format.
-package mend
+package normalize
 
 import (
 	"encoding/json"
@@ -29,18 +29,18 @@ import (
 func Bundle(c format.Conversation, id uuid.UUID, formatName string) (_ tree.Bundle, sourceIDs []string, _ []format.Note) {
 	b := tree.Bundle{Source: c.Source, Conversation: tree.NewConversation{
 		ID:       id,
-		Title:    mendTitle(&c),
-		Metadata: mendExtra(&c, c.Metadata, "", "metadata"),
-		Settings: mendExtra(&c, c.Settings, "", "settings"),
-		Order:    tree.Order{Archived: c.Order.Archived, Pinned: c.Order.Pinned, Tags: mendTags(&c)},
+		Title:    normalizeTitle(&c),
+		Metadata: normalizeExtra(&c, c.Metadata, "", "metadata"),
+		Settings: normalizeExtra(&c, c.Settings, "", "settings"),
+		Order:    tree.Order{Archived: c.Order.Archived, Pinned: c.Order.Pinned, Tags: normalizeTags(&c)},
 	}, Format: formatName}
 	g := newGraph(&c)
 	c.Messages = nil // which the graph has now
 	g.link()
 	g.breakCycles()
-	g.mendBodies()
+	g.normalizeBodies()
 	g.relink()
-	b.Conversation.CreatedAt = g.mendTimes()
+	b.Conversation.CreatedAt = g.normalizeTimes()
 	g.sort()
 	g.pairAnswers()
 	g.relink()
@@ -50,7 +50,7 @@ func Bundle(c format.Conversation, id uuid.UUID, formatName string) (_ tree.Bund
 	return b, g.names, c.Noted()
 }
 
-func mendTitle(c *format.Conversation) string {
+func normalizeTitle(c *format.Conversation) string {
 	title := format.OneLine(strings.ToValidUTF8(c.Title, format.Replacement))
 	if title != c.Title {
 		c.Repaired(format.KindText, "title", "control characters or invalid UTF-8 replaced")
@@ -62,8 +62,8 @@ func mendTitle(c *format.Conversation) string {
 	return title
 }
 
-// mendTags makes tags that the store takes.
-func mendTags(c *format.Conversation) (tags []string) {
+// normalizeTags makes tags that the store takes.
+func normalizeTags(c *format.Conversation) (tags []string) {
 	changed, left := false, 0
 	for _, given := range c.Order.Tags {
 		tag := strings.TrimSpace(format.CutEnd(format.OneLine(strings.ToValidUTF8(given, format.Replacement)), tree.MaxTagBytes))
@@ -84,14 +84,14 @@ func mendTags(c *format.Conversation) (tags []string) {
 	return tags
 }
 
-// mendExtra makes metadata or settings that the store takes, of the
-// conversation or of the message at place. Such as can't be mended are left
+// normalizeExtra makes metadata or settings that the store takes, of the
+// conversation or of the message at place. Such as can't be repaired are left
 // out.
-func mendExtra(c *format.Conversation, raw json.RawMessage, place, what string) json.RawMessage {
+func normalizeExtra(c *format.Conversation, raw json.RawMessage, place, what string) json.RawMessage {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil
 	}
-	raw, found := format.MendText(raw)
+	raw, found := format.RepairText(raw)
 	if found != "" {
 		c.Repaired(format.KindText, place, "%s: %s replaced by U+FFFD", what, found)
 	}
@@ -146,9 +146,9 @@ func shortenExtra(c *format.Conversation, o format.Object, size int, place, what
 	return nil
 }
 
-// mendBodies makes every body one that the store takes, and drops the messages
+// normalizeBodies makes every body one that the store takes, and drops the messages
 // of which nothing can be made.
-func (g *graph) mendBodies() {
+func (g *graph) normalizeBodies() {
 	for _, n := range g.nodes {
 		if !g.c.More() {
 			return
@@ -157,35 +157,35 @@ func (g *graph) mendBodies() {
 			n.dropped = true
 			continue
 		}
-		body, said, mended, failed := mend(n.Body, g.c.OwnIDs)
-		for _, d := range mended {
+		body, info, repaired, failed := normalize(n.Body, g.c.OwnIDs)
+		for _, d := range repaired {
 			g.c.Repaired(d.kind, n.SourceID, "%s", d.detail)
 		}
 		if failed != nil {
 			g.drop(n, failed.kind, failed.detail)
 			continue
 		}
-		if n.Summary != nil && said.role != tree.RoleUser {
-			g.drop(n, format.KindRole, fmt.Sprintf("a summary's role is user, not %s", said.role))
+		if n.Summary != nil && info.role != tree.RoleUser {
+			g.drop(n, format.KindRole, fmt.Sprintf("a summary's role is user, not %s", info.role))
 			continue
 		}
-		n.Body, n.said = body, said
-		n.Reasoning = g.mendReasoning(n)
-		n.Metadata = mendExtra(g.c, n.Metadata, n.SourceID, "metadata")
+		n.Body, n.messageInfo = body, info
+		n.Reasoning = g.normalizeReasoning(n)
+		n.Metadata = normalizeExtra(g.c, n.Metadata, n.SourceID, "metadata")
 		if n.was != "" {
 			n.Metadata = format.AddSource(n.Metadata, "role", format.Clip(string(n.was)))
 		}
 	}
 }
 
-// mendReasoning gives reasoning that the store takes.
-func (g *graph) mendReasoning(n *node) string {
+// normalizeReasoning gives reasoning that the store takes.
+func (g *graph) normalizeReasoning(n *node) string {
 	text := strings.ToValidUTF8(strings.ReplaceAll(n.Reasoning, "\x00", format.Replacement), format.Replacement)
 	switch size := len(text); {
 	case strings.TrimSpace(text) == "":
 		return ""
-	case n.said.role != tree.RoleAssistant || n.Summary != nil:
-		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought before a message of the role %s", n.said.role)
+	case n.messageInfo.role != tree.RoleAssistant || n.Summary != nil:
+		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought before a message of the role %s", n.messageInfo.role)
 		return ""
 	case chat.Read(n.Body).Other("reasoning") != nil:
 		g.c.LeftOut(format.KindHidden, n.SourceID, "what was thought, as the message has a member reasoning itself")
@@ -212,11 +212,11 @@ func (g *graph) drop(n *node, kind format.Kind, why string) {
 	g.c.LeftOut(kind, n.SourceID, "%s%s", why, after)
 }
 
-// mendTimes gives a message without a time that of the message before it, or
+// normalizeTimes gives a message without a time that of the message before it, or
 // the conversation's, and returns the conversation's: the earliest there is
 // where the source doesn't say. Where a source gives no times at all they stay
 // zero, and the store takes the time of the import.
-func (g *graph) mendTimes() time.Time {
+func (g *graph) normalizeTimes() time.Time {
 	timed, first := false, soundTime(g.c.CreatedAt)
 	for _, n := range g.nodes {
 		n.CreatedAt = soundTime(n.CreatedAt)

@@ -1,4 +1,4 @@
-package mend
+package normalize
 
 import (
 	"encoding/json"
@@ -9,19 +9,19 @@ import (
 
 // What tests of a package of their own see.
 var (
-	MendBody  = mendBody
-	MendExtra = mendExtra
-	MendTags  = mendTags
-	MendTitle = mendTitle
-	MessageID = messageID
+	NormalizeBody  = normalizeBody
+	NormalizeExtra = normalizeExtra
+	NormalizeTags  = normalizeTags
+	NormalizeTitle = normalizeTitle
+	MessageID      = messageID
 )
 
 func (d defect) Kind() format.Kind { return d.kind }
 
 func (d defect) String() string { return string(d.kind) + ": " + d.detail }
 
-func MendOwnBody(raw json.RawMessage) (json.RawMessage, error) {
-	body, _, _, failed := mend(raw, true)
+func NormalizeOwnBody(raw json.RawMessage) (json.RawMessage, error) {
+	body, _, _, failed := normalize(raw, true)
 	if failed != nil {
 		return nil, errors.New(failed.String())
 	}

@@ -15,42 +15,42 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// healing asks for the summary of a branch to be made again by a model. It waits
-// for as long as no model answers. A conversation has one at a time, which learns
+// resummarizing is a job that makes the summary of a branch again by a model. It
+// waits as long as no model answers. A conversation has one at a time, which learns
 // of the other branches; it stands beside the conversation's job, whose
 // compactions must not wait for it.
-type healing struct {
+type resummarizing struct {
 	TenantID       string    `json:"tenant_id" river:"unique"`
 	ConversationID uuid.UUID `json:"conversation_id" river:"unique"`
 	HeadID         uuid.UUID `json:"head_id"`
 }
 
-func (healing) Kind() string { return "healing" }
+func (resummarizing) Kind() string { return "resummarizing" }
 
-func (healing) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: healingQueue, MaxAttempts: jobAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unfinished}}
+func (resummarizing) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: resummarizingQueue, MaxAttempts: jobAttempts, UniqueOpts: river.UniqueOpts{ByArgs: true, ByState: unfinished}}
 }
 
-// healingQueue has one worker of each server, so that compactions don't wait for
+// resummarizingQueue has one worker of each server, so that compactions don't wait for
 // summaries that have waited anyway.
-const healingQueue = "healing"
+const resummarizingQueue = "resummarizing"
 
-// healer works such jobs off.
-type healer struct {
-	river.WorkerDefaults[healing]
+// resummarizer works such jobs off.
+type resummarizer struct {
+	river.WorkerDefaults[resummarizing]
 	w *Worker
 }
 
 // Work makes the summaries of the job's branches again, one after the other, until
 // it was told of no other. If models answer in vain, the attempt is on record, and
 // the branch waits.
-func (h *healer) Work(ctx context.Context, j *river.Job[healing]) (err error) {
+func (h *resummarizer) Work(ctx context.Context, j *river.Job[resummarizing]) (err error) {
 	err = errPanicked
 	defer func() { h.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
 	return h.work(ctx, j)
 }
 
-func (h *healer) work(ctx context.Context, j *river.Job[healing]) error {
+func (h *resummarizer) work(ctx context.Context, j *river.Job[resummarizing]) error {
 	store, service := tree.New(h.w.pool).ForTenant(j.Args.TenantID), h.w.service.ForTenant(j.Args.TenantID)
 	round := summarize.Round{Until: time.Now().Add(h.w.slice)}
 	ctx = withCause(ctx, j.Metadata)
@@ -59,7 +59,7 @@ func (h *healer) work(ctx context.Context, j *river.Job[healing]) error {
 		leaf, err := store.NewestLeaf(ctx, j.Args.ConversationID, heads[i])
 		var p summarize.Progress
 		if err == nil {
-			p, err = service.Heal(ctx, j.Args.ConversationID, leaf.ID, round)
+			p, err = service.Resummarize(ctx, j.Args.ConversationID, leaf.ID, round)
 		}
 		switch trouble := summarize.TroubleOf(ctx, err); {
 		case trouble == summarize.TroubleGone: // and with it what was to be done
@@ -83,8 +83,8 @@ func (h *healer) work(ctx context.Context, j *river.Job[healing]) error {
 
 // complete completes the job, unless it was told of branches since it began: it
 // gives those. It looks while it has the job's row locked, as runner.complete does.
-func (h *healer) complete(ctx context.Context, j *river.Job[healing], tried []uuid.UUID) (told []uuid.UUID, err error) {
-	defer db.Wrap(&err, "jobs.healer.complete(%s)", j.Args.ConversationID)
+func (h *resummarizer) complete(ctx context.Context, j *river.Job[resummarizing], tried []uuid.UUID) (told []uuid.UUID, err error) {
+	defer db.Wrap(&err, "jobs.resummarizer.complete(%s)", j.Args.ConversationID)
 	err = pgx.BeginFunc(ctx, h.w.pool, func(tx pgx.Tx) error {
 		metadata, err := db.New(tx).LockJob(ctx, j.ID)
 		if err != nil {
@@ -100,8 +100,8 @@ func (h *healer) complete(ctx context.Context, j *river.Job[healing], tried []uu
 	return told, err
 }
 
-// queueHealing inserts such a job in a transaction, or tells the one that there
+// queueResummarizing inserts such a job in a transaction, or tells the one that there
 // is of the branch.
-func (w *Worker) queueHealing(ctx context.Context, tx pgx.Tx, j healing, tail []uuid.UUID) error {
+func (w *Worker) queueResummarizing(ctx context.Context, tx pgx.Tx, j resummarizing, tail []uuid.UUID) error {
 	return w.insert(ctx, tx, j, j.HeadID, tail)
 }

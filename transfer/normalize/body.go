@@ -1,4 +1,4 @@
-package mend
+package normalize
 
 import (
 	"encoding/json"
@@ -13,42 +13,42 @@ import (
 )
 
 // said is what normalizing asks of a body.
-type said struct {
+type messageInfo struct {
 	role    tree.Role
 	was     tree.Role // the source's word for the role, where that is another
 	calls   []string  // ids of the tool calls that the message makes
 	answers string    // id of the call that it answers; "" for none
 }
 
-// A defect is something of a body that was mended.
+// A defect is something of a body that was repaired.
 type defect struct {
 	kind   format.Kind
 	detail string
 }
 
-// checked tells whether raw, whose text was mended, is an object that the store
+// checked tells whether raw, whose text was repaired, is an object that the store
 // takes, or one that only nests too deep.
 func checked(raw json.RawMessage) (sound, deep bool) {
 	err := chat.CheckObject(raw, "object")
 	return err == nil, err != nil && fault.Of(err).Code == "too_deep"
 }
 
-// mendBody makes a body that the store takes: a chat-completions message. A
+// normalizeBody makes a body that the store takes: a chat-completions message. A
 // sound one comes back byte for byte. It fails where nothing sound can be made
 // of the body; the defect then says why.
 //
 // A tool message without tool_call_id passes: which call it answers is for the
 // tree to say.
-func mendBody(raw json.RawMessage) (_ json.RawMessage, s said, mended []defect, failed *defect) {
-	return mend(raw, false)
+func normalizeBody(raw json.RawMessage) (_ json.RawMessage, s messageInfo, repaired []defect, failed *defect) {
+	return normalize(raw, false)
 }
 
-// mend is mendBody. Coppice's own bodies also keep what a strict reader would
+// normalize is normalizeBody. Coppice's own bodies also keep what a strict reader would
 // have otherwise but the store took, so that they come back as they went out.
-func mend(raw json.RawMessage, own bool) (_ json.RawMessage, s said, mended []defect, failed *defect) {
-	raw, found := format.MendText(raw)
+func normalize(raw json.RawMessage, own bool) (_ json.RawMessage, s messageInfo, repaired []defect, failed *defect) {
+	raw, found := format.RepairText(raw)
 	if found != "" {
-		mended = append(mended, defect{format.KindText, found + " replaced by U+FFFD"})
+		repaired = append(repaired, defect{format.KindText, found + " replaced by U+FFFD"})
 	}
 	most := format.MaxMembers
 	if len(raw) <= tree.MaxBodyBytes { // as the store takes it
@@ -66,34 +66,34 @@ func mend(raw json.RawMessage, own bool) (_ json.RawMessage, s said, mended []de
 		return nil, s, nil, &defect{format.KindTooLarge, fmt.Sprintf("it nests arrays and objects more than %d deep", tree.MaxNesting)}
 	}
 	b := body{m: members, own: own, most: most}
-	b.mendRole()
-	b.mendReserved()
-	b.mendCalls()
-	b.mendContent()
+	b.normalizeRole()
+	b.normalizeReserved()
+	b.normalizeCalls()
+	b.normalizeContent()
 	if b.empty() {
 		return nil, s, nil, &defect{format.KindEmpty, "it says nothing"}
 	}
-	if len(b.mended) > 0 {
+	if len(b.repaired) > 0 {
 		raw = b.encode()
 	}
-	mended = append(mended, b.mended...)
+	repaired = append(repaired, b.repaired...)
 	if len(raw) > tree.MaxBodyBytes {
 		size := len(raw)
 		if raw = b.shorten(size); raw == nil {
 			return nil, s, nil, &defect{format.KindTooLarge, fmt.Sprintf("it has %d bytes, and %d is the most", size, tree.MaxBodyBytes)}
 		}
-		mended = append(mended, defect{format.KindTooLarge, fmt.Sprintf("%d bytes cut down to %d", size, len(raw))})
+		repaired = append(repaired, defect{format.KindTooLarge, fmt.Sprintf("%d bytes cut down to %d", size, len(raw))})
 	}
-	return raw, b.said, mended, nil
+	return raw, b.messageInfo, repaired, nil
 }
 
-// A body is a message body taken apart for mending.
+// A body is a message body taken apart for normalizing.
 type body struct {
 	m format.Object
-	said
-	mended []defect
-	own    bool
-	most   int // elements of a list
+	messageInfo
+	repaired []defect
+	own      bool
+	most     int // elements of a list
 }
 
 // list gives the elements of a member, and notes those that it doesn't give.
@@ -109,14 +109,14 @@ func (b *body) list(name string) (all []json.RawMessage) {
 }
 
 func (b *body) note(kind format.Kind, format string, args ...any) {
-	b.mended = append(b.mended, defect{kind, fmt.Sprintf(format, args...)})
+	b.repaired = append(b.repaired, defect{kind, fmt.Sprintf(format, args...)})
 }
 
 func (b *body) encode() json.RawMessage { return format.EncodeObject(b.m) }
 
-// mendRole takes other programs' words for the roles, and stores what is said
+// normalizeRole takes other programs' words for the roles, and stores what is said
 // by anyone else as the assistant's: what a user said counts for more.
-func (b *body) mendRole() {
+func (b *body) normalizeRole() {
 	b.role = tree.Role(b.m.Str("role"))
 	switch b.role {
 	case tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree.RoleAssistant, tree.RoleTool:
@@ -135,8 +135,8 @@ func (b *body) mendRole() {
 	b.note(format.KindRole, "role %q became %s", format.Clip(string(b.was)), b.role)
 }
 
-// mendReserved takes out what the store would refuse beside the message.
-func (b *body) mendReserved() {
+// normalizeReserved takes out what the store would refuse beside the message.
+func (b *body) normalizeReserved() {
 	for _, name := range format.ReservedMembers {
 		if _, there := b.m[name]; there {
 			delete(b.m, name)
@@ -152,8 +152,8 @@ func (b *body) mendReserved() {
 	}
 }
 
-// mendCalls sees to tool_calls and tool_call_id.
-func (b *body) mendCalls() {
+// normalizeCalls sees to tool_calls and tool_call_id.
+func (b *body) normalizeCalls() {
 	if b.m.Has("tool_calls") {
 		if calls := b.soundCalls(); len(calls) == 0 {
 			delete(b.m, "tool_calls")
@@ -185,7 +185,7 @@ type soundCall struct {
 	changed bool
 }
 
-// soundCalls gives the calls that the store takes, mended, and notes the rest.
+// soundCalls gives the calls that the store takes, repaired, and notes the rest.
 func (b *body) soundCalls() []soundCall {
 	if b.role != tree.RoleAssistant {
 		b.note(format.KindTool, "tool_calls taken out of a message of role %s", b.role)
@@ -213,22 +213,22 @@ func (b *body) soundCalls() []soundCall {
 		if changed {
 			raw = format.EncodeObject(call)
 		}
-		mended, ok := false, true
+		repaired, ok := false, true
 		if !b.own || !taken(raw) {
-			mended, ok = mendCall(call)
+			repaired, ok = normalizeCall(call)
 		}
 		if !ok {
 			b.note(format.KindTool, "tool call %d names no function and was taken out", i+1)
 			continue
 		}
-		if mended {
+		if repaired {
 			b.note(format.KindTool, "tool call %d written as the chat-completions API does", i+1)
 		}
-		if mended {
+		if repaired {
 			raw = format.EncodeObject(call)
 		}
 		b.calls, seen[id] = append(b.calls, id), true
-		calls = append(calls, soundCall{raw, changed || mended})
+		calls = append(calls, soundCall{raw, changed || repaired})
 	}
 	return calls
 }
@@ -239,9 +239,9 @@ func taken(call json.RawMessage) bool {
 	return err == nil
 }
 
-// mendCall makes type, name and arguments of a call sound; false for ok where
+// normalizeCall makes type, name and arguments of a call sound; false for ok where
 // it names nothing to call.
-func mendCall(call format.Object) (mended, ok bool) {
+func normalizeCall(call format.Object) (repaired, ok bool) {
 	kind, input, other := "function", "arguments", "custom"
 	if call.Object("function").Str("name") == "" && call.Object("custom") != nil {
 		kind, input, other = "custom", "input", "function"
@@ -252,24 +252,24 @@ func mendCall(call format.Object) (mended, ok bool) {
 	}
 	if call.Has(other) {
 		delete(call, other)
-		mended = true
+		repaired = true
 	}
 	if call.Str("type") != kind {
-		call["type"], mended = format.Encode(kind), true
+		call["type"], repaired = format.Encode(kind), true
 	}
 	if !format.IsString(called[input]) {
 		arguments := string(called[input])
 		if arguments == "" || arguments == "null" {
 			arguments = "{}"
 		}
-		called[input], mended = format.Encode(arguments), true
+		called[input], repaired = format.Encode(arguments), true
 		call[kind] = format.EncodeObject(called)
 	}
-	return mended, true
+	return repaired, true
 }
 
-// mendContent makes content a string or an array of parts.
-func (b *body) mendContent() {
+// normalizeContent makes content a string or an array of parts.
+func (b *body) normalizeContent() {
 	raw := b.m["content"]
 	if format.IsString(raw) {
 		return
@@ -293,7 +293,7 @@ func (b *body) mendContent() {
 	var sound []json.RawMessage
 	changed := len(parts) < format.Counting(raw)
 	for i, part := range parts {
-		p, why := mendPart(part, b.own)
+		p, why := normalizePart(part, b.own)
 		if why != "" {
 			changed = true
 			b.note(format.KindContent, "content part %d %s; it became text", i+1, why)
@@ -305,9 +305,9 @@ func (b *body) mendContent() {
 	}
 }
 
-// mendPart makes a part one of a type that models take, and a text part one with
+// normalizePart makes a part one of a type that models take, and a text part one with
 // text. Why says what was wrong with it.
-func mendPart(raw json.RawMessage, own bool) (_ json.RawMessage, why string) {
+func normalizePart(raw json.RawMessage, own bool) (_ json.RawMessage, why string) {
 	p := format.ObjectOf(raw)
 	kind := p.Str("type")
 	switch sound := (!p.Has("text") && (own || kind != "text") || format.IsString(p["text"])) && (!p.Has("refusal") || format.IsString(p["refusal"])); {

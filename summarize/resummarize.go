@@ -62,8 +62,8 @@ func (s *Service) madeByDigest(ctx context.Context, conversationID uuid.UUID, su
 	return made, nil
 }
 
-// heals tells whether summaries of the digest are to be made again at all.
-func (s *Service) heals(settings Settings) bool {
+// resummarizes tells whether summaries of the digest are to be made again at all.
+func (s *Service) resummarizes(settings Settings) bool {
 	return s.summarizer != nil && settings.Digest != DigestAlways && settings.Compaction == ModeAuto
 }
 
@@ -71,7 +71,7 @@ func (s *Service) heals(settings Settings) bool {
 // again by a model.
 func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (bool, error) {
 	switch {
-	case v.Summary == nil || !s.heals(settings) || s.known.has(v.Summary.ID):
+	case v.Summary == nil || !s.resummarizes(settings) || s.known.has(v.Summary.ID):
 		return false, nil
 	case v.Summary.Range.Model == digest.Name:
 		return true, nil
@@ -90,15 +90,15 @@ func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (
 	return false, nil
 }
 
-// healPatience is how long a summary waits that a model answered for in vain,
-// twice as long after each time.
-const healPatience = time.Hour
+// resummarizeInterval is how long a summary waits after a failed attempt. The time
+// doubles with each failure.
+const resummarizeInterval = time.Hour
 
-// patience tells whether a summary that waits may be tried now: where models have
-// answered in vain, with refusals say, the next attempt comes late.
-func (s *Service) patience(ctx context.Context, v tree.View) (ready bool, err error) {
-	times, last, err := s.store.VainHealing(ctx, v.ConversationID, v.Summary.ID)
-	return err == nil && (times == 0 || time.Since(last) > healPatience<<min(times-1, 10)), err
+// mayRetry tells whether a summary that waits may be made now. After failures, such
+// as refusals of the models, the next attempt comes late.
+func (s *Service) mayRetry(ctx context.Context, v tree.View) (ready bool, err error) {
+	times, last, err := s.store.FailedResummaries(ctx, v.ConversationID, v.Summary.ID)
+	return err == nil && (times == 0 || time.Since(last) > resummarizeInterval<<min(times-1, 10)), err
 }
 
 // Waits reports whether a model is to make the summary that applies to a branch
@@ -135,16 +135,16 @@ func (s *Service) ready(ctx context.Context, v tree.View, settings Settings) (bo
 	if waits, err := s.waiting(ctx, v, settings); err != nil || !waits {
 		return false, err
 	}
-	return s.patience(ctx, v)
+	return s.mayRetry(ctx, v)
 }
 
-// Heal makes the summary that applies to a branch again from the messages, if
+// Resummarize makes the summary that applies to a branch again from the messages, if
 // the offline digest made it or a summary that it merged. The new summary
 // builds on the deepest summary before it that no digest went into. It is made
 // in as many steps as there is time for, and hangs at the same anchor. The
 // digest never stands in. Errors are those of CompactDue.
-func (s *Service) Heal(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
-	defer fault.Wrap(&err, "summarize.Heal(%s, head %s)", conversationID, headID)
+func (s *Service) Resummarize(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
+	defer fault.Wrap(&err, "summarize.Resummarize(%s, head %s)", conversationID, headID)
 	summary, err := s.due(ctx, conversationID, headID)
 	if err != nil || summary == nil {
 		return p, err
@@ -152,7 +152,7 @@ func (s *Service) Heal(ctx context.Context, conversationID, headID uuid.UUID, ro
 	if left := s.spares(); left > 0 {
 		return Progress{Failed: errNobodyAnswered, Away: left}, nil
 	}
-	r, err := s.remake(ctx, *summary, order{trigger: TriggerHealing, until: round.Until})
+	r, err := s.remake(ctx, *summary, compactionRequest{trigger: TriggerResummarize, until: round.Until})
 	if err != nil {
 		return p, err
 	}
@@ -222,13 +222,13 @@ type RemakeDemand struct {
 // digest is always.
 func (s *Service) Remake(ctx context.Context, conversationID, summaryID uuid.UUID, d RemakeDemand) (_ tree.Compaction, err error) {
 	defer fault.Wrap(&err, "summarize.Remake(%s, %s)", conversationID, summaryID)
-	o := order{trigger: TriggerRequest, demand: &Demand{Instructions: d.Instructions}}
-	if err := o.demand.check(); err != nil {
+	req := compactionRequest{trigger: TriggerRequest, demand: &Demand{Instructions: d.Instructions}}
+	if err := req.demand.check(); err != nil {
 		return tree.Compaction{}, err
 	}
 	if d.Model != "" {
 		c, _ := s.summarizer.(Cascade)
-		if o.with, err = c.only(d.Model); err != nil {
+		if req.with, err = c.only(d.Model); err != nil {
 			return tree.Compaction{}, err
 		}
 	}
@@ -244,7 +244,7 @@ func (s *Service) Remake(ctx context.Context, conversationID, summaryID uuid.UUI
 		return tree.Compaction{}, fault.New(fault.Conflict, "summary_replaced", "summary_id",
 			"At its anchor another summary applies by now, %s: make that one again, or delete it first.", applies)
 	}
-	r, err := s.remake(ctx, summary, o)
+	r, err := s.remake(ctx, summary, req)
 	if err != nil {
 		return tree.Compaction{}, err
 	}
@@ -252,8 +252,8 @@ func (s *Service) Remake(ctx context.Context, conversationID, summaryID uuid.UUI
 }
 
 // remake makes a summary again in steps, and lands the last of them at its anchor.
-func (s *Service) remake(ctx context.Context, summary tree.Summary, o order) (r result, err error) {
-	o = s.within(ctx, o)
+func (s *Service) remake(ctx context.Context, summary tree.Summary, req compactionRequest) (r result, err error) {
+	req = s.within(ctx, req)
 	all, err := s.store.Summaries(ctx, summary.ConversationID)
 	if err != nil {
 		return r, err
@@ -269,7 +269,7 @@ func (s *Service) remake(ctx context.Context, summary tree.Summary, o order) (r 
 		}
 	}
 	for {
-		k, goal, err := s.remakeStep(ctx, summary, without, o, &r)
+		k, goal, err := s.remakeStep(ctx, summary, without, req, &r)
 		if err != nil {
 			return r, err
 		}
@@ -277,49 +277,49 @@ func (s *Service) remake(ctx context.Context, summary tree.Summary, o order) (r 
 		if k.Outcome != tree.OutcomeSaved || goal == uuid.Nil {
 			return r, nil
 		}
-		if !o.until.IsZero() && time.Now().After(o.until) {
+		if !req.until.IsZero() && time.Now().After(req.until) {
 			r.more = true
 			return r, nil
 		}
 	}
 }
 
-func (s *Service) remakeStep(ctx context.Context, summary tree.Summary, without []uuid.UUID, o order, r *result) (k tree.Compaction, goal uuid.UUID, err error) {
-	ctx, end := s.begin(ctx, summary.ConversationID, summary.AnchorID, o.trigger)
+func (s *Service) remakeStep(ctx context.Context, summary tree.Summary, without []uuid.UUID, req compactionRequest, r *result) (k tree.Compaction, goal uuid.UUID, err error) {
+	ctx, end := s.begin(ctx, summary.ConversationID, summary.AnchorID, req.trigger)
 	defer func() { end(k, err) }()
 	start := time.Now()
-	l, err := s.lookAgain(ctx, summary, without)
+	a, err := s.reassess(ctx, summary, without)
 	if err != nil {
 		return k, goal, err
 	}
-	return s.carryOut(ctx, l, o, uuid.Nil, start, r)
+	return s.carryOut(ctx, a, req, uuid.Nil, start, r)
 }
 
-// lookAgain plans what a summary did once more, as if it and others were not
+// reassess plans what a summary did once more, as if it and others were not
 // there.
-func (s *Service) lookAgain(ctx context.Context, summary tree.Summary, without []uuid.UUID) (l look, err error) {
+func (s *Service) reassess(ctx context.Context, summary tree.Summary, without []uuid.UUID) (a assessment, err error) {
 	for {
-		if l.view, err = s.store.View(ctx, summary.ConversationID, summary.AnchorID, wholeBranch, tree.Skeleton(), tree.Without(without...)); err != nil {
-			return l, err
+		if a.view, err = s.store.View(ctx, summary.ConversationID, summary.AnchorID, wholeBranch, tree.Skeleton(), tree.Without(without...)); err != nil {
+			return a, err
 		}
-		cutoff := slices.IndexFunc(l.view.Tail, func(m tree.PathMessage) bool { return m.ID == summary.Range.LastSummarizedID })
-		if cutoff < 0 && l.view.Summary != nil {
+		cutoff := slices.IndexFunc(a.view.Tail, func(m tree.PathMessage) bool { return m.ID == summary.Range.LastSummarizedID })
+		if cutoff < 0 && a.view.Summary != nil {
 			// One that folds no less, from an import say, is no step on the way.
-			without = append(slices.Clip(without), l.view.Summary.ID)
+			without = append(slices.Clip(without), a.view.Summary.ID)
 			continue
 		}
-		if l.settings, err = s.windowOf(l.view, Window{}); err != nil {
-			return l, err
+		if a.settings, err = s.windowOf(a.view, Window{}); err != nil {
+			return a, err
 		}
-		l.view.Tail = weigh(l.view.Tail, s.count)
-		if l.view, err = s.withTask(ctx, l.view, l.settings); err != nil {
-			return l, err
+		a.view.Tail = weigh(a.view.Tail, s.count)
+		if a.view, err = s.withTask(ctx, a.view, a.settings); err != nil {
+			return a, err
 		}
-		if l.over = &summary; cutoff < 0 {
-			return look{view: l.view, settings: l.settings, reason: ReasonNothingToRemake}, nil
+		if a.over = &summary; cutoff < 0 {
+			return assessment{view: a.view, settings: a.settings, reason: ReasonNothingToRemake}, nil
 		}
-		l.plan = planTo(l.view, l.settings, cutoff+1, len(l.view.Tail)-1)
-		return l, nil
+		a.plan = planTo(a.view, a.settings, cutoff+1, len(a.view.Tail)-1)
+		return a, nil
 	}
 }
 

@@ -1,4 +1,4 @@
-package mend_test
+package normalize_test
 
 import (
 	"encoding/json"
@@ -11,11 +11,11 @@ import (
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
-	"github.com/coppice-chat/coppice/transfer/mend"
+	"github.com/coppice-chat/coppice/transfer/normalize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func TestMendBody(t *testing.T) {
+func TestNormalizeBody(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name, in string
@@ -63,9 +63,9 @@ func TestMendBody(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, _, mended, failed := mend.MendBody([]byte(tt.in))
+			got, _, repaired, failed := normalize.NormalizeBody([]byte(tt.in))
 			notes := ""
-			for _, d := range mended {
+			for _, d := range repaired {
 				notes += d.String() + "\n"
 			}
 			want := tt.want
@@ -91,8 +91,8 @@ func TestMendBody(t *testing.T) {
 }
 
 // Calls of Coppice's own files stay as the store took them. What it doesn't take is
-// mended.
-func TestMendOwnCalls(t *testing.T) {
+// normalized.
+func TestNormalizeOwnCalls(t *testing.T) {
 	t.Parallel()
 	for call, want := range map[string]string{
 		`{"id":"a","function":{"name":"f"}}`:                               "",
@@ -106,7 +106,7 @@ func TestMendOwnCalls(t *testing.T) {
 		if want == "" {
 			want = call
 		}
-		got, err := mend.MendOwnBody([]byte(`{"role":"assistant","tool_calls":[` + call + `]}`))
+		got, err := normalize.NormalizeOwnBody([]byte(`{"role":"assistant","tool_calls":[` + call + `]}`))
 		if want = `{"role":"assistant","tool_calls":[` + want + `]}`; err != nil || string(got) != want {
 			t.Errorf("%s became\n%s, %v; want\n%s", call, got, err, want)
 		}
@@ -117,7 +117,7 @@ func TestMendOwnCalls(t *testing.T) {
 }
 
 // What is too large for the store is cut where it is largest, and says so.
-func TestMendBodyTooLarge(t *testing.T) {
+func TestNormalizeBodyTooLarge(t *testing.T) {
 	t.Parallel()
 	most := strings.Repeat("x", tree.MaxBodyBytes)
 	escaped := strings.Repeat("\n\u2028€", tree.MaxBodyBytes/6)
@@ -129,9 +129,9 @@ func TestMendBodyTooLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _, mended, failed := mend.MendBody(format.Encode(in))
-			if failed != nil || len(mended) != 1 || mended[0].Kind() != format.KindTooLarge {
-				t.Fatalf("mended %v, failed %v", mended, failed)
+			got, _, repaired, failed := normalize.NormalizeBody(format.Encode(in))
+			if failed != nil || len(repaired) != 1 || repaired[0].Kind() != format.KindTooLarge {
+				t.Fatalf("repaired %v, failed %v", repaired, failed)
 			}
 			formattest.CheckJSON(t, got, tree.MaxBodyBytes)
 			formattest.CheckMessage(t, got)
@@ -144,12 +144,12 @@ func TestMendBodyTooLarge(t *testing.T) {
 		})
 	}
 	call := format.NewCall("a", "f", format.Encode(most))
-	if _, _, _, failed := mend.MendBody((&format.Piece{Role: tree.RoleAssistant, Calls: []chat.Call{call}}).Body()); failed == nil || failed.Kind() != format.KindTooLarge {
+	if _, _, _, failed := normalize.NormalizeBody((&format.Piece{Role: tree.RoleAssistant, Calls: []chat.Call{call}}).Body()); failed == nil || failed.Kind() != format.KindTooLarge {
 		t.Errorf("arguments can't be cut: %v", failed)
 	}
 }
 
-func TestMendExtra(t *testing.T) {
+func TestNormalizeExtra(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", tree.MaxMetadataBytes)
 	tests := []struct {
@@ -169,14 +169,14 @@ func TestMendExtra(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var c format.Conversation
-			got := mend.MendExtra(&c, json.RawMessage(tt.in), "m", "metadata")
+			got := normalize.NormalizeExtra(&c, json.RawMessage(tt.in), "m", "metadata")
 			formattest.Same(t, "metadata", string(got), tt.want)
 			formattest.Same(t, "notes", formattest.Notes(transfer.Report{Notes: c.Notes}), tt.notes)
 		})
 	}
 }
 
-func TestMendTitle(t *testing.T) {
+func TestNormalizeTitle(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		"Wren":                    "Wren",
@@ -185,13 +185,13 @@ func TestMendTitle(t *testing.T) {
 		strings.Repeat("é", 1000): strings.Repeat("é", 500),
 	} {
 		c := format.Conversation{Title: in}
-		if got := mend.MendTitle(&c); got != want || (got != in) != (len(c.Notes) > 0) {
+		if got := normalize.NormalizeTitle(&c); got != want || (got != in) != (len(c.Notes) > 0) {
 			t.Errorf("%q became %q with notes %v", in, got, c.Notes)
 		}
 	}
 }
 
-func TestMendTags(t *testing.T) {
+func TestNormalizeTags(t *testing.T) {
 	t.Parallel()
 	many := make([]string, tree.MaxTags+2)
 	for i := range many {
@@ -208,7 +208,7 @@ func TestMendTags(t *testing.T) {
 		{many, many[:tree.MaxTags], 1},
 	} {
 		c := format.Conversation{Order: tree.Order{Tags: test.given}}
-		if got := mend.MendTags(&c); !slices.Equal(got, test.want) || len(c.Notes) != test.notes {
+		if got := normalize.NormalizeTags(&c); !slices.Equal(got, test.want) || len(c.Notes) != test.notes {
 			t.Errorf("%q became %q with notes %v", test.given, got, c.Notes)
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// A Surface is an API in the form that one kind of client expects. It has
-// routes below a prefix, handlers that answer in its form, and a form of
-// errors. The layers before the handlers are the same for every surface.
-type Surface struct {
+// An API has the form that one kind of client expects. It has routes below a
+// prefix, handlers that answer in its form, and a form of
+// errors. The layers before the handlers are the same for every API.
+type API struct {
 	Prefix   string // of the paths of its routes, such as /openai/v1/; the path before the last slash is one, too
 	Routes   []Route
 	MaxBody  int64 // bytes of a request's body; 0 is Config.MaxBodyBytes
@@ -21,7 +21,7 @@ type Surface struct {
 	Refuse func(Problem, http.Header) (status int, body []byte)
 }
 
-// A Route is an operation of a Surface. It says everything that the layers
+// A Route is an operation of an API. It says everything that the layers
 // before the handler must know of it.
 type Route struct {
 	Method  string // GET answers HEAD, too
@@ -34,11 +34,11 @@ type Route struct {
 }
 
 // A Handler takes a request apart, calls a store or a service, and returns the
-// Answer. The surface turns its errors into answers.
+// Answer. The API turns its errors into answers.
 type Handler func(*Request) (Answer, error)
 
-// An Answer is the result of a Handler, in the form of its surface. If Write
-// fails before it has written anything, the surface answers the error. A later
+// An Answer is the result of a Handler, in the form of its API. If Write
+// fails before it has written anything, the API answers the error. A later
 // error cuts the connection, so that nobody takes a part for the whole answer.
 type Answer interface {
 	Write(http.ResponseWriter) error
@@ -68,13 +68,13 @@ func (m May) has(what May) bool { return m&what != 0 }
 // A route is a Route in its place.
 type route struct {
 	Route
-	surface *Surface
-	ids     []string // names of the parameters in the pattern
-	query   []string // names of the query parameters
+	api   *API
+	ids   []string // names of the parameters in the pattern
+	query []string // names of the query parameters
 }
 
-func newRoute(s *Surface, r Route) *route {
-	out := &route{Route: r, surface: s, query: strings.Fields(r.Query)}
+func newRoute(s *API, r Route) *route {
+	out := &route{Route: r, api: s, query: strings.Fields(r.Query)}
 	for part := range strings.SplitSeq(r.Pattern, "/") {
 		if strings.HasPrefix(part, "{") {
 			out.ids = append(out.ids, strings.Trim(part, "{}"))
@@ -86,52 +86,52 @@ func newRoute(s *Surface, r Route) *route {
 // refused is the route of requests for a path that there is, by a method that
 // there isn't.
 func (r *route) refused() *route {
-	return &route{Route: Route{Pattern: r.Pattern, May: r.May & Keyless}, surface: r.surface}
+	return &route{Route: Route{Pattern: r.Pattern, May: r.May & Keyless}, api: r.api}
 }
 
 // nowhere is the pattern of requests for which nothing is at their path, so that
 // made-up paths make no metrics of their own.
 const nowhere = "none"
 
-// has tells whether a path is the surface's.
-func (s *Surface) has(path string) bool {
+// has tells whether a path is the API's.
+func (s *API) has(path string) bool {
 	return strings.HasPrefix(path, s.Prefix) || path+"/" == s.Prefix
 }
 
-// surfaceOf finds the surface that a path belongs to. The first one, which is
+// apiOf finds the API that a path belongs to. The first one, which is
 // the native one, has all that is no other's.
-func (s *Server) surfaceOf(path string) *Surface {
-	for _, surface := range s.surfaces[1:] {
-		if surface.has(path) {
-			return surface
+func (s *Server) apiOf(path string) *API {
+	for _, api := range s.apis[1:] {
+		if api.has(path) {
+			return api
 		}
 	}
-	return s.surfaces[0]
+	return s.apis[0]
 }
 
-// check refuses a surface that couldn't be served beside the others.
-func (s *Server) check(surface *Surface) error {
+// check refuses an API that couldn't be served beside the others.
+func (s *Server) check(api *API) error {
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("the surface at %q: "+format, append([]any{surface.Prefix}, args...)...)
+		return fmt.Errorf("the surface at %q: "+format, append([]any{api.Prefix}, args...)...)
 	}
-	if len(surface.Prefix) < 3 || !strings.HasPrefix(surface.Prefix, "/") || !strings.HasSuffix(surface.Prefix, "/") {
+	if len(api.Prefix) < 3 || !strings.HasPrefix(api.Prefix, "/") || !strings.HasSuffix(api.Prefix, "/") {
 		return wrong("a Prefix is a path that ends with a slash, such as /openai/v1/")
 	}
-	for _, other := range s.surfaces {
-		if strings.HasPrefix(surface.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, surface.Prefix) {
+	for _, other := range s.apis {
+		if strings.HasPrefix(api.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, api.Prefix) {
 			return wrong("the surface at %q is in its way", other.Prefix)
 		}
 	}
-	if surface.Refuse == nil {
+	if api.Refuse == nil {
 		return wrong("it has no Refuse")
 	}
 	seen := make(map[operation]bool)
-	for _, r := range surface.Routes {
+	for _, r := range api.Routes {
 		this := operation{r.Method, r.Pattern}
 		switch {
 		case r.Handle == nil || r.Method == "":
 			return wrong("%s %s has no Method or no Handle", r.Method, r.Pattern)
-		case !surface.has(r.Pattern):
+		case !api.has(r.Pattern):
 			return wrong("%s %s is not below it", r.Method, r.Pattern)
 		case strings.Count(r.Pattern, "{") > maxIDs:
 			return wrong("%s has over %d parameters", r.Pattern, maxIDs)
@@ -143,23 +143,23 @@ func (s *Server) check(surface *Surface) error {
 	return nil
 }
 
-// mount adds a surface and its routes.
-func (s *Server) mount(surface Surface) {
-	if surface.MaxBody == 0 {
-		surface.MaxBody = s.cfg.MaxBodyBytes
+// mount adds an API and its routes.
+func (s *Server) mount(api API) {
+	if api.MaxBody == 0 {
+		api.MaxBody = s.cfg.MaxBodyBytes
 	}
-	s.surfaces = append(s.surfaces, &surface)
-	for _, r := range surface.Routes {
-		s.router.add(newRoute(&surface, r))
+	s.apis = append(s.apis, &api)
+	for _, r := range api.Routes {
+		s.router.add(newRoute(&api, r))
 	}
-	s.nowhere[&surface] = newRoute(&surface, Route{Pattern: nowhere, May: Keyless})
+	s.nowhere[&api] = newRoute(&api, Route{Pattern: nowhere, May: Keyless})
 }
 
-// serves tells whether a path is below a surface's prefix: it is then about
+// serves tells whether a path is below an API's prefix: it is then about
 // conversations, not about the server's operation.
-func (s *Server) serves(path string) bool { return s.surfaceOf(path).has(path) }
+func (s *Server) serves(path string) bool { return s.apiOf(path).has(path) }
 
-// refuseNatively is the native surface's Refuse.
+// refuseNatively is the native API's Refuse.
 func refuseNatively(p Problem, h http.Header) (status int, body []byte) {
 	body, err := json.Marshal(p)
 	if err != nil {

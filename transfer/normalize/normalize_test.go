@@ -1,4 +1,4 @@
-package mend_test
+package normalize_test
 
 import (
 	"encoding/json"
@@ -13,7 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
-	"github.com/coppice-chat/coppice/transfer/mend"
+	"github.com/coppice-chat/coppice/transfer/normalize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -89,7 +89,7 @@ func TestNormalizeTree(t *testing.T) {
 
 func checkNormalize(t *testing.T, in format.Conversation, wantTree, wantNotes string) {
 	t.Helper()
-	b, _, notes := mend.Bundle(in, testID, "test")
+	b, _, notes := normalize.Bundle(in, testID, "test")
 	formattest.Check(t, b)
 	formattest.Same(t, "tree", formattest.Outline(b), wantTree)
 	formattest.Same(t, "notes", formattest.Notes(transfer.Report{Notes: notes}), wantNotes)
@@ -141,7 +141,7 @@ func TestNormalizeKeepsTheRole(t *testing.T) {
 	t.Parallel()
 	m := one("r", "", "answers x: 1")
 	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
-	b, _, _ := mend.Bundle(talk("", m), testID, "test")
+	b, _, _ := normalize.Bundle(talk("", m), testID, "test")
 	formattest.Same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
 }
 
@@ -155,7 +155,7 @@ func TestNormalizeTimes(t *testing.T) {
 		one("a", "", "user: no time"), at(one("b", "a", "assistant: late"), 9), at(one("c", "a", "assistant: early"), 3), one("d", "b", "user: like b"),
 		format.Message{SourceID: "e", ParentID: "a", Body: format.TextBody("user", "year 20000"), CreatedAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
 	)
-	b, _, notes := mend.Bundle(c, testID, "test")
+	b, _, notes := normalize.Bundle(c, testID, "test")
 	var got strings.Builder
 	for _, n := range b.Nodes {
 		fmt.Fprintf(&got, "%s %s\n", n.CreatedAt.Format("05"), formattest.BodyLine(n.Body))
@@ -168,7 +168,7 @@ func TestNormalizeTimes(t *testing.T) {
 		t.Errorf("notes: %v", notes)
 	}
 
-	untimed, _, notes := mend.Bundle(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2")), testID, "test")
+	untimed, _, notes := normalize.Bundle(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2")), testID, "test")
 	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
 		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
 	}
@@ -189,7 +189,7 @@ func TestNormalizeDeep(t *testing.T) {
 		}
 		c.Messages = append(c.Messages, m)
 	}
-	b, _, _ := mend.Bundle(c, testID, "test")
+	b, _, _ := normalize.Bundle(c, testID, "test")
 	if len(b.Nodes) != n-n/3 {
 		t.Errorf("%d nodes", len(b.Nodes))
 	}
@@ -208,7 +208,7 @@ func TestNormalizeReasoning(t *testing.T) {
 		return m
 	}
 	own := format.Message{SourceID: "e", ParentID: "a", Body: json.RawMessage(`{"role":"assistant","content":"x","reasoning":"y"}`)}
-	b, _, notes := mend.Bundle(talk("",
+	b, _, notes := normalize.Bundle(talk("",
 		one("a", "", "user: 1"), with(one("b", "a", "assistant: 2"), "H\x00m\xff."), with(one("c", "b", "user: 3"), "Not mine."),
 		with(one("d", "c", "assistant: 4"), strings.Repeat("ä", tree.MaxReasoning)), with(own, "z"), with(one("f", "a", "assistant: 5"), " "),
 	), testID, "test")

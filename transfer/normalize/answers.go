@@ -1,4 +1,4 @@
-package mend
+package normalize
 
 import (
 	"fmt"
@@ -128,13 +128,13 @@ func (g *graph) makeAssistant(n *node) {
 		body["role"] = format.Encode(n.role)
 		delete(body, "tool_call_id")
 	})
-	body, said, _, failed := mendBody(n.Body)
+	body, info, _, failed := normalizeBody(n.Body)
 	if failed != nil {
 		g.drop(n, format.KindTool, which+" and has no text")
 		n.splice()
 		return
 	}
-	n.Body, n.said = body, said
+	n.Body, n.messageInfo = body, info
 	n.Metadata = format.AddSource(n.Metadata, "role", tree.RoleTool)
 	g.c.Repaired(format.KindTool, n.SourceID, "%s became an assistant message", which)
 }
@@ -154,7 +154,7 @@ func (n *node) splice() {
 
 // rewrite changes members of the body.
 func (n *node) rewrite(change func(format.Object)) {
-	body := format.ObjectUpTo(n.Body, len(n.Body)) // valid, as mendBody saw to it
+	body := format.ObjectUpTo(n.Body, len(n.Body)) // valid, as normalizeBody saw to it
 	change(body)
 	n.Body = format.EncodeObject(body)
 }

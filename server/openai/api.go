@@ -12,24 +12,24 @@ import (
 	"github.com/coppice-chat/coppice/server"
 )
 
-// Prefix is the beginning of the surface's paths. It is the path of the
+// Prefix is the beginning of the API's paths. It is the path of the
 // clients' base URL.
 const Prefix = "/openai/v1/"
 
-// MaxBody is how many bytes a request of the surface may have, unless a program
+// MaxBody is how many bytes a request of the API may have, unless a program
 // sets another limit. An input may have 10 million characters.
 const MaxBody = 32 << 20
 
 // Surface returns OpenAI's API, which stands beside the native API of a
 // server.Server.
-func Surface() server.Surface { return Recognition{}.Surface() }
+func API() server.API { return Recognition{}.API() }
 
 // Surface returns OpenAI's API with this Recognition.
-func (c Recognition) Surface() server.Surface { return c.surface(new(tries)) }
+func (c Recognition) API() server.API { return c.api(new(attempts)) }
 
-func (c Recognition) surface(all *tries) server.Surface {
+func (c Recognition) api(all *attempts) server.API {
 	started := time.Now()
-	return server.Surface{
+	return server.API{
 		Prefix: Prefix, MaxBody: cmp.Or(c.MaxBody, MaxBody), AnyQuery: true, Refuse: refuse,
 		Routes: slices.Concat([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
@@ -45,7 +45,7 @@ func (c Recognition) surface(all *tries) server.Surface {
 	}
 }
 
-// refuse is the surface's envelope of errors.
+// refuse is the API's envelope of errors.
 func refuse(p server.Problem, h http.Header) (status int, body []byte) {
 	field := ""
 	if p.Field != nil {

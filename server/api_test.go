@@ -15,7 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// said is an answer of the surface below.
+// said is an answer of the API below.
 type said map[string]any
 
 func (s said) Write(w http.ResponseWriter) error {
@@ -26,10 +26,10 @@ func (s said) Write(w http.ResponseWriter) error {
 	return json.NewEncoder(w).Encode(s)
 }
 
-// other is a surface with its own envelope, its own limit of a body, and
+// other is an API with its own envelope, its own limit of a body, and
 // lenient requests.
-func other() server.Surface {
-	return server.Surface{
+func other() server.API {
+	return server.API{
 		Prefix: "/other/v1/", MaxBody: 60, AnyQuery: true,
 		Refuse: func(p server.Problem, h http.Header) (int, []byte) {
 			h.Set("Content-Type", "application/json")
@@ -68,10 +68,10 @@ func other() server.Surface {
 	}
 }
 
-// TestSurfacesStandBesideEachOther holds that a surface of another package gets
+// TestAPIsStandBesideEachOther holds that an API of another package gets
 // what the native one gets from the layers before its handlers, and that all of
 // its errors come in its own envelope.
-func TestSurfacesStandBesideEachOther(t *testing.T) {
+func TestAPIsStandBesideEachOther(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	store, ring := tree.New(pool), keys.New(pool)
@@ -84,7 +84,7 @@ func TestSurfacesStandBesideEachOther(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s, err := server.New(server.Config{Store: store, Keys: ring, Loopback: true, Surfaces: []server.Surface{other()}, RateLimit: 1e-6, RateBurst: 10})
+	s, err := server.New(server.Config{Store: store, Keys: ring, Loopback: true, APIs: []server.API{other()}, RateLimit: 1e-6, RateBurst: 10})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A place is what a reply answers.
-type place struct {
+// A replyTarget is the message that a reply answers.
+type replyTarget struct {
 	head     uuid.UUID
 	messages []tree.Message // that the request brought, of which the last is the head
 }
 
 // serves tells whether a request asks for an answer to the same. The active
 // head may have moved since the first request.
-func (p place) serves(req Request) bool {
+func (p replyTarget) serves(req Request) bool {
 	n := len(req.Messages)
 	if n == 0 {
 		return req.HeadID == uuid.Nil || req.HeadID == p.head

@@ -1,4 +1,4 @@
-package mend_test
+package normalize_test
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
-	"github.com/coppice-chat/coppice/transfer/mend"
+	"github.com/coppice-chat/coppice/transfer/normalize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -24,13 +24,13 @@ func TestNormalizeProperties(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		c := randomChat(rt)
-		b, _, notes := mend.Bundle(c, testID, "test")
+		b, _, notes := normalize.Bundle(c, testID, "test")
 		formattest.MustStore(rt, store, b)
 		formattest.Check(t, b)
 
 		stored := map[uuid.UUID]string{}
 		for _, m := range c.Messages {
-			stored[mend.MessageID(&c, b.Conversation.ID, m.SourceID)] = m.SourceID
+			stored[normalize.MessageID(&c, b.Conversation.ID, m.SourceID)] = m.SourceID
 		}
 		parent, there := map[string]string{}, map[string]bool{}
 		for _, n := range b.Nodes {

@@ -1,4 +1,4 @@
-package mend
+package normalize
 
 import (
 	"bytes"
@@ -23,7 +23,7 @@ type graph struct {
 
 type node struct {
 	format.Message
-	said
+	messageInfo
 	at      int // in the file
 	up      *node
 	replies []*node // and summaries anchored here

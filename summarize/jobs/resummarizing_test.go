@@ -31,7 +31,7 @@ func outage() (config summarize.Config, down *atomic.Bool) {
 // A branch that outgrew its window while the model was down gets its digest at
 // once, and its summary by the model without anybody's doing once it is back. No
 // attempt is used up meanwhile.
-func TestHealingJob(t *testing.T) {
+func TestResummarizingJob(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
 	cfg, down := outage()
@@ -45,7 +45,7 @@ func TestHealingJob(t *testing.T) {
 	}
 	eventually(t, "the digest", func() bool { return made(digest.Name) > 0 })
 	eventually(t, "a job that waits for the model", func() bool {
-		return count(t, pool, "select count(*) from river_job where kind = 'healing' and (metadata ->> 'snoozes')::integer > 0") == 1
+		return count(t, pool, "select count(*) from river_job where kind = 'resummarizing' and (metadata ->> 'snoozes')::integer > 0") == 1
 	})
 	if made("fake") > 0 {
 		t.Error("a model that is down wrote a summary")

@@ -109,7 +109,7 @@ func TestREADME(t *testing.T) {
 	}
 	lines := regexp.MustCompile("go run \\./cmd/lab( [a-z][^#)`\n]*)").FindAllStringSubmatch(string(text), -1)
 	for _, line := range lines {
-		parser, err := newParser(kong.Writers(io.Discard, io.Discard))
+		parser, err := newParser(kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))
 		if err == nil {
 			_, err = parser.Parse(strings.Fields(strings.ReplaceAll(line[1], "FILE", file)))
 		}

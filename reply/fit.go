@@ -49,7 +49,7 @@ func errTooLong(tokens, available int) error {
 // TooLong is the error of a branch that lacks so many tokens in its context,
 // because it doesn't fit the window.
 func TooLong(missing int) error {
-	return fault.New(fault.Invalid, "prompt_too_long", "messages", "The branch is %d tokens longer than its window, and can't be summarized now. Continue an earlier message, raise max_context_tokens, or ask for truncation.", missing)
+	return fault.New(fault.Invalid, "prompt_too_long", "messages", "The branch is %d tokens longer than its window, and can't be summarized now. Continue an earlier message, raise max_context_tokens, or send \"truncation\": \"auto\".", missing)
 }
 
 // due tells whether the request asks for a compaction of a branch like this.

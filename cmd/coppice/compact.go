@@ -31,7 +31,7 @@ func (cmd *compactCommand) Help() string {
 }
 
 func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store, log := d.Store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
 		models, err := cmd.summaryModels(ctx, log)
 		if err != nil {

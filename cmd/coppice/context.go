@@ -38,7 +38,7 @@ func (cmd *contextCommand) Run(ctx context.Context, out *terminal.Console, logs 
 	if err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/coppice-chat/coppice/app"
@@ -39,6 +43,15 @@ func withDatabase(ctx context.Context, f *databaseFlags, out *terminal.Console, 
 	}
 	awaitOthers(ctx, d, out)
 	return err
+}
+
+// withData is withDatabase for a command on what is there: it makes no cluster in a
+// directory that somebody has mistyped.
+func withData(ctx context.Context, f *databaseFlags, out *terminal.Console, logs *logFlags, do func(*app.Database) error) error {
+	if _, err := os.Stat(f.DataDir); f.DatabaseURL == "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no data in %s: give the directory of your server (--data-dir), or begin with coppice serve or coppice import", f.DataDir)
+	}
+	return withDatabase(ctx, f, out, logs, do)
 }
 
 func awaitOthers(ctx context.Context, d *app.Database, out *terminal.Console) {

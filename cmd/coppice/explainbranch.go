@@ -25,7 +25,7 @@ func (cmd *explainCommand) Help() string {
 }
 
 func (cmd *explainCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		log := logs.logger(out.Errors, slog.LevelWarn)
 		models, err := cmd.summaryModels(ctx, log)

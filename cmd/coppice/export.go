@@ -44,7 +44,7 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		ids, err := cmd.find(ctx, store)
 		if err != nil {

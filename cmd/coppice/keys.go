@@ -60,7 +60,7 @@ type keysListCommand struct {
 }
 
 func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		list, err := d.Keys().List(ctx, cmd.Tenant)
 		if err != nil {
 			return err
@@ -104,7 +104,7 @@ type keysRevokeCommand struct {
 }
 
 func (cmd *keysRevokeCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		all := d.Keys()
 		id, err := findKey(ctx, all, cmd.ID)
 		if err != nil {

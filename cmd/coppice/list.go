@@ -31,7 +31,7 @@ func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		list := func(out *terminal.Console) error { return cmd.list(ctx, out, d.Store(cmd.Tenant)) }
 		if cmd.Watch {
 			return follow(ctx, d, out, cmd.Tenant, uuid.Nil, redrawn(out, list))

@@ -34,7 +34,7 @@ type commands struct {
 	Chat        chatCommand        `cmd:"" help:"Talk to a model, on the branches of a conversation."`
 	Import      importCommand      `cmd:"" help:"Import conversations from files."`
 	Export      exportCommand      `cmd:"" help:"Export conversations, or a branch to read."`
-	List        listCommand        `cmd:"" help:"List the conversations, the one touched last first."`
+	List        listCommand        `cmd:"" help:"List the conversations: pinned ones first, then the one touched last."`
 	Tree        treeCommand        `cmd:"" help:"Draw a conversation's tree."`
 	Show        showCommand        `cmd:"" help:"Show a branch's transcript."`
 	Context     contextCommand     `cmd:"" help:"Show what a model should read of a branch."`

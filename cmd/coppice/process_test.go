@@ -108,10 +108,10 @@ var makeDataDir = sync.OnceValues(func() (path string, err error) {
 		return "", err
 	}
 	path = filepath.Join(madeDir, "data")
-	cmd := exec.Command(program, "list", "--data-dir", path)
+	cmd := exec.Command(program, "migrate", "--data-dir", path)
 	cmd.Env = environment()
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("coppice list: %w\n%s", err, out)
+		return "", fmt.Errorf("coppice migrate: %w\n%s", err, out)
 	}
 	return path, nil
 })

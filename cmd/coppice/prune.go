@@ -29,7 +29,7 @@ func (cmd *pruneCommand) Help() string {
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {

@@ -47,7 +47,7 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	case q.Scope == "":
 		q.Scope = recall.ScopeBranch
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		embeddings, err := cmd.service(&cmd.providerFlags, logs.logger(out.Errors, slog.LevelWarn))
 		if err != nil {

@@ -21,7 +21,7 @@ type searchCommand struct {
 }
 
 func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		var in uuid.UUID
 		if cmd.Conversation != "" {

@@ -28,7 +28,7 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
 		return err
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
+	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
 		c, err := findConversation(ctx, store, cmd.Conversation)
 		if err != nil {

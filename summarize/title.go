@@ -82,9 +82,16 @@ func withoutTags(text string, all bool) string {
 	return b.String() + text
 }
 
-// titleLine makes one line of a text, and cuts it at a word.
+// titleLine makes one line of a text, and cuts it at a word. Characters that turn the
+// direction of writing go, because they would turn what stands beside a title, too.
 func titleLine(text string) string {
-	words := strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
+	text = strings.Map(func(r rune) rune {
+		if unicode.Is(unicode.Bidi_Control, r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	words := strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) })
 	line := []rune(strings.Join(words, " "))
 	if len(line) <= titleLength {
 		return string(line)

@@ -26,6 +26,7 @@ func TestTitleOf(t *testing.T) {
 		"plan.pdf":                     {`{"role":"user","content":[` + string(chat.AttachmentPart([32]byte{}, "plan.pdf", false).Encode()) + `]}`},
 		"":                             {`{"role":"assistant","content":"Hello"}`, user("  ")},
 		"Late":                         {user("  "), user("Late")},
+		"ab [31m c":                    {user("a\u202eb\x1b[31m c")},
 		"hazel hazel hazel hazel hazel hazel hazel hazel hazel hazel…": {user(strings.Repeat("hazel ", 20))},
 		strings.Repeat("榛", 60) + "…":                                  {user(strings.Repeat("榛", 80))},
 		"Why does <div> grow?":                                         {user("Why does <div> grow?")},

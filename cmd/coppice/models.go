@@ -42,7 +42,7 @@ type modelFlags struct {
 
 // titleFlags say what gives conversations their titles.
 type titleFlags struct {
-	Titles string `enum:"model, digest, off" default:"model" placeholder:"WHAT" help:"What gives a conversation without a title one: model (a --summary-model, after the first answer), digest (the beginning of the first message, which also stands until a model has answered, and where none does) or off (${default})."`
+	Titles string `enum:"model, digest, off" default:"model" placeholder:"WHAT" help:"What gives a conversation without a title one: model (a --summary-model, after the first answer), digest (the first 60 characters of the first question, which also stand until a model has answered, and where none does) or off (${default})."`
 }
 
 // models are those of the command line.

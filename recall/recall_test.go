@@ -62,6 +62,30 @@ func TestBadQuestions(t *testing.T) {
 	}
 }
 
+// What other branches say doesn't count on a branch: it neither comes nor changes the
+// scores of what does.
+func TestOtherBranchesDontCount(t *testing.T) {
+	t.Parallel()
+	s, store, q := recall.New(0), recall.NewStore(), recall.Question{Query: "hazel and ash", Scope: recall.ScopeBranch}
+	id := conversation(t, store)
+	root := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "Name trees."))[0]
+	branch := chain(t, store, id, root, said(tree.RoleAssistant, "A hazel."), said(tree.RoleUser, "And an ash."), said(tree.RoleAssistant, "Both grow again."))
+	before := ask(t, s, store, id, branch[2], q)
+	for range 5 {
+		chain(t, store, id, root, said(tree.RoleAssistant, "An ash, an ash, and an ash beside a hazel."))
+	}
+	ask(t, s, store, id, branch[2], recall.Question{Query: q.Query, Scope: recall.ScopeConversation}) // its index has all of them now
+	after := ask(t, s, store, id, branch[2], q)
+	if len(before.Hits) == 0 || len(after.Hits) != len(before.Hits) {
+		t.Fatalf("%d hits, and %d when others have spoken", len(before.Hits), len(after.Hits))
+	}
+	for i, h := range after.Hits {
+		if was := before.Hits[i]; h.Message.ID != was.Message.ID || h.Score != was.Score {
+			t.Errorf("hit %d is %s with %v, and was %s with %v", i, h.Message.ID, h.Score, was.Message.ID, was.Score)
+		}
+	}
+}
+
 // A tenant's question about another's conversation is answered as if that
 // didn't exist, also where its index is in memory.
 func TestTenants(t *testing.T) {

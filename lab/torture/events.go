@@ -54,6 +54,7 @@ type feed struct {
 	*run
 	c    *conversation
 	last int       // id of the last event, 0 before the first stream
+	told bool      // an event has told of the head; a stream begins at the present, and so may tell of none
 	head uuid.UUID // as the events say
 }
 
@@ -68,7 +69,7 @@ func (f *feed) follow(ctx context.Context) {
 func (f *feed) read(ctx context.Context, follow bool) (ended bool) {
 	f.mu.Lock()
 	if f.c != f.shared[0] {
-		f.c, f.last, f.head = f.shared[0], 0, uuid.Nil
+		f.c, f.last, f.told = f.shared[0], 0, false
 	}
 	f.mu.Unlock()
 	q := f.c.to(http.MethodGet, "/events?follow="+strconv.FormatBool(follow), nil)
@@ -97,7 +98,7 @@ func (f *feed) read(ctx context.Context, follow bool) (ended bool) {
 			f.last = e.id
 		}
 		if !started {
-			f.head = said.HeadID
+			f.head, f.told = said.HeadID, true
 			f.report.checked("events of conversations", 1)
 		}
 	}
@@ -107,7 +108,7 @@ func (f *feed) read(ctx context.Context, follow bool) (ended bool) {
 // check reads the missing events, while nothing is under way. The last event tells
 // where the active head is.
 func (f *feed) check(ctx context.Context) {
-	if !f.read(ctx, false) || f.last == 0 {
+	if !f.read(ctx, false) || !f.told {
 		return
 	}
 	if tree, a := f.readTree(ctx, f.c); a.outcome() == acknowledged {

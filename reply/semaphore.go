@@ -3,8 +3,8 @@ package reply
 import "context"
 
 // A semaphore lets so many requests be prepared at a time, in the order in which
-// they came. Many that come at once would otherwise be prepared side by side, one
-// statement of each after the other, and all end as late as the last. With the semaphore, the first are answered while the
+// they came. Without it, many requests that come at once are prepared side by side,
+// and all of them end as late as the last. With it, the first are answered while the
 // others wait, and the last are hardly later.
 type semaphore chan struct{}
 

@@ -132,13 +132,18 @@ func (s *Service) Title(ctx context.Context, conversationID, answerID uuid.UUID)
 	if err != nil {
 		return err
 	}
-	page, err := s.store.Transcript(ctx, conversationID, answerID, tree.Paging{Limit: titleMessages})
-	if err != nil || page.Next != "" {
-		return err
-	}
-	said, answers := make([]*chat.Message, len(page.Data)), 0
-	for i, m := range page.Data {
-		if said[i] = chat.Read(m.Body); said[i].Role == chat.Assistant && strings.TrimSpace(said[i].Text()) != "" {
+	var branch []tree.Message
+	var said []*chat.Message
+	answers := 0
+	for m, err := range s.store.Branch(ctx, conversationID, answerID, titleMessages) {
+		if err != nil {
+			return err
+		}
+		if len(branch) == 0 && m.ParentID != uuid.Nil {
+			return nil // the branch is longer
+		}
+		read := chat.Read(m.Body)
+		if branch, said = append(branch, m), append(said, read); read.Role == chat.Assistant && strings.TrimSpace(read.Text()) != "" {
 			answers++
 		}
 	}
@@ -156,7 +161,7 @@ func (s *Service) Title(ctx context.Context, conversationID, answerID uuid.UUID)
 	if s.titles != TitlesModel || !ok || c.Title != plain {
 		return nil
 	}
-	title, call, failed := models.title(ctx, page.Data)
+	title, call, failed := models.title(ctx, branch)
 	// The call was paid for, even if the caller's time is over now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), telling)
 	defer cancel()

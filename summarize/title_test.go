@@ -6,9 +6,11 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -59,4 +61,27 @@ func TestTitleOfAnything(t *testing.T) {
 			t.Errorf("%q", title)
 		}
 	})
+}
+
+// A branch whose first messages fill more than one page of a transcript has a title,
+// too: that of its first question.
+func TestTitleOfLargeMessages(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s, id := service(t, store, Config{Titles: TitlesDigest}), conversation(t, store)
+	chain := []tree.NewMessage{{Body: messageBody("user", "What is a coppice?")}}
+	for range 6 {
+		chain = append(chain, tree.NewMessage{Body: messageBody("user", strings.Repeat("x ", 480<<10))})
+	}
+	chain = append(chain, tree.NewMessage{Body: messageBody("assistant", "A wood.")})
+	stored, _, err := store.AppendChain(t.Context(), id, uuid.Nil, chain)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Title(t.Context(), id, stored[len(stored)-1].ID); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := store.Conversation(t.Context(), id); err != nil || c.Title != "What is a coppice?" {
+		t.Errorf("the title is %q, %v", c.Title, err)
+	}
 }

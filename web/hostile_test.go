@@ -140,6 +140,8 @@ func TestHostileMessages(t *testing.T) {
 	for i, id := range ids {
 		b.render(i, id)
 		eval[any](b, `document.querySelectorAll('.message details').forEach(d => d.open = true)`)
+		eval[any](b, `document.querySelectorAll('[aria-label="Draw this diagram"]').forEach(b => b.click())`)
+		b.until(`!document.querySelector('[aria-label="Draw this diagram"]')`)
 		check(fmt.Sprintf("message %d", i))
 	}
 	b.showMessage(5, ids[5])

@@ -208,14 +208,22 @@ func TestKey(t *testing.T) {
 		t.Error("the key stands in an address")
 	}
 
-	// It can be forgotten.
+	// It can be forgotten, and with it goes what came by it, in each tab.
+	other := newTab(t, s, b.path(), beside(b))
+	other.until(`document.querySelectorAll('.message').length === 4`)
+	b.click(".composer textarea", "")
+	b.keys("Unsent")
+	b.until(`Object.values(localStorage).includes('Unsent')`)
 	eval[any](b, `document.activeElement.blur()`)
 	b.keys("?")
 	b.click("dialog button", "Forget the key")
-	b.shows("This server needs a key")
-	b.hides("The server doesn’t take this key.")
-	if eval[bool](b, `Object.values(localStorage).some(v => v.startsWith('cop_'))`) {
-		t.Error("the key is still there")
+	for _, b := range []*tab{b, other} {
+		b.shows("This server needs a key")
+		b.hides("The server doesn’t take this key.")
+		if left := eval[string](b, `document.documentElement.outerHTML + location + JSON.stringify([localStorage, sessionStorage])`); strings.Contains(left, "Secret") || strings.Contains(left, "Two?") ||
+			strings.Contains(left, "Unsent") || strings.Contains(left, secret) || strings.Contains(left, "/c/") {
+			t.Errorf("the tab still has %s", left)
+		}
 	}
 	b.keys(secret)
 	b.keys(kb.Enter)

@@ -128,7 +128,7 @@ func (b *tab) until(expression string, args ...any) {
 // shows waits until a text is on the page.
 func (b *tab) shows(text string) {
 	b.t.Helper()
-	b.until(`document.body.innerText.includes($1)`, text)
+	b.until(`document.body?.innerText.includes($1)`, text) // a document begins without a body
 }
 
 // hides waits until a text is not on the page.

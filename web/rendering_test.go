@@ -18,7 +18,7 @@ In a line $$e^{i\pi} + 1 = 0$$ as well. A price of $5 and one of $7 stay, and so
 
 ` + "```mermaid\nsequenceDiagram\n  Alice->>Bob: Hello\n  Bob-->>Alice: Hello again\n```" + `
 
-` + "```mermaid\nthis is no diagram\n```" + `
+` + "```mermaid\nflowchart TD\n  A --> [\n```" + `
 
 ` + "```go\nfunc main() { println(\"hi\") }\n```" + `
 
@@ -73,4 +73,22 @@ func TestRendering(t *testing.T) {
 	before := eval[string](b, `document.querySelector('img.diagram').src`)
 	b.click(".sidebar-foot button", "Colours: as the system")
 	b.until(`document.querySelector('img.diagram').src !== $1`, before)
+}
+
+// TestSlowDiagram has a diagram that would take the browser's time without being asked for.
+func TestSlowDiagram(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, messages := s.conversation("Slow", "Show me.", "```mermaid\nblock\n  a b\n```")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`[...document.querySelectorAll('.code-head button')].some(e => e.innerText === 'draw')`)
+	b.audit("undrawn")
+	if eval[bool](b, `document.querySelector('.diagram-frame, img.diagram') !== null`) {
+		t.Error("it was drawn unasked")
+	}
+	b.click(".code-head button", "draw")
+	b.until(`document.querySelector('img.diagram')?.naturalWidth > 20`)
+	b.click("details summary", "text of the diagram")
+	b.until(`document.querySelector('.code details[open] .code-head').innerText.trim() === 'mermaid\ncopy'`)
+	b.showMessage(1, messages[1])
 }

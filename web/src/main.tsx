@@ -1,6 +1,7 @@
 import './style/page.css'
 import { effect } from '@preact/signals'
 import { render } from 'preact'
+import { followKey } from './api/http'
 import * as branch from './state/branch'
 import * as connection from './state/connection'
 import * as context from './state/context'
@@ -31,6 +32,7 @@ if (first === 'shared' && token && more === undefined) {
 }
 
 function start() {
+  followKey()
   // Modules of state do nothing by themselves when they are imported.
   for (const part of [look, sideSize, place, tabs, connection, models, settings, conversations, branch, context, search, drafts, welcome, live]) part.start()
   deletions.start(deleted)

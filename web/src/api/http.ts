@@ -48,13 +48,35 @@ export function setKey(secret: string) {
   keyWanted.value = keyRefused.value = false
 }
 
-/** forgetKey drops the key. The page then asks for one. */
+/**
+ * forgetKey drops the key and everything that came by it. What is stored goes at once, and
+ * what the page shows or remembers goes with its document. The new document asks for a key.
+ */
 export function forgetKey() {
-  localStorage.removeItem(keyName)
-  coppice.setKey(null)
-  key.value = null
-  keyRefused.value = false
-  keyWanted.value = true
+  wipe()
+  addEventListener('pagehide', () => { // what is stored until the document goes
+    if (localStorage.getItem(keyName) === null) wipe()
+  })
+  document.body.replaceChildren()
+  document.title = 'Coppice'
+  location.replace('/')
+}
+
+function wipe() {
+  localStorage.clear()
+  sessionStorage.clear()
+}
+
+/** followKey does the same where another tab forgot the key, also in a page that the browser kept for the way back. */
+export function followKey() {
+  const look = () => {
+    const now = localStorage.getItem(keyName)
+    if (key.peek() === null || now === key.peek()) return
+    if (now === null) forgetKey()
+    else location.reload() // by the key of now
+  }
+  addEventListener('storage', look)
+  addEventListener('pageshow', look)
 }
 
 /** reason is what an error says to the reader. */

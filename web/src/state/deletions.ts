@@ -86,7 +86,7 @@ export function start(deleted: (id: string) => void) {
     takeUp()
   })
   addEventListener('pagehide', () => {
-    for (const id of mine) if (stored().has(id)) void api.deleteConversation(id).catch(() => {})
+    for (const id of mine) if (waiting.peek().has(id)) void api.deleteConversation(id).catch(() => {})
   })
   effect(() => {
     void returns.value

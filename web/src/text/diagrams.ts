@@ -4,6 +4,7 @@
 // picture, which it shows as an image: nothing in an image runs.
 import { effect } from '@preact/signals'
 import { systemDark, theme } from '../state/look'
+import { drawnUnasked } from './unasked'
 
 interface Drawing {
   svg?: string
@@ -52,8 +53,10 @@ async function ask(text: string, dark: boolean): Promise<Drawing> {
 const drawn = new Map<string, Drawing>()
 const most = 50
 
+const keyOf = (text: string, dark: boolean) => `${dark} ${text}`
+
 async function drawing(text: string, dark: boolean): Promise<Drawing> {
-  const key = `${dark} ${text}`
+  const key = keyOf(text, dark)
   let found = drawn.get(key)
   if (!found) {
     found = await ask(text, dark)
@@ -63,15 +66,32 @@ async function drawing(text: string, dark: boolean): Promise<Drawing> {
   return found
 }
 
-/** draw puts a diagram over the code that describes it, and the code behind a line that opens. Code that is no diagram stays, and says why. */
+/** draw draws a diagram: at once, if that takes little time or was done before, and else when the reader asks for it. */
 export function draw(pre: HTMLPreElement) {
-  const box = pre.parentElement!
   const text = pre.textContent
   if (text.length > longest) return
+  if (drawnUnasked(text) || drawn.has(keyOf(text, dark()))) return picture(pre)
+  const button = document.createElement('button')
+  button.type = 'button'
+  button.className = 'quiet'
+  button.textContent = 'draw'
+  button.setAttribute('aria-label', 'Draw this diagram')
+  button.addEventListener('click', () => {
+    button.disabled = true
+    picture(pre, button)
+  })
+  pre.parentElement!.querySelector('.code-head span')!.after(button)
+}
+
+/** picture puts a diagram over the code that describes it, and the code behind a line that opens. Code that is no diagram stays, and says why. */
+function picture(pre: HTMLPreElement, button?: HTMLButtonElement) {
+  const box = pre.parentElement!
+  const text = pre.textContent
   const image = document.createElement('img')
   image.className = 'diagram'
   const details = document.createElement('details')
   const show = ({ svg, problem: why }: Drawing) => {
+    button?.remove()
     if (svg === undefined) {
       return note(box, why ?? '')
     }

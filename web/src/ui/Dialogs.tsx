@@ -162,8 +162,8 @@ function HelpDialog() {
       </p>
       {key.value !== null && (
         <p class="hint">
-          This browser keeps a key of the server.{' '}
-          <button type="button" class="plain-button" onClick={() => { close(); forgetKey() }}>Forget the key</button>
+          This browser keeps a key of the server, and what you typed and didn’t send.{' '}
+          <button type="button" class="plain-button" onClick={forgetKey}>Forget the key</button>
         </p>
       )}
       <div class="modal-foot"><button type="button" class="primary" autoFocus onClick={close}>Close</button></div>

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-chat/coppice/fault"
@@ -46,12 +47,24 @@ func answer(r *server.Request, version string, handler http.Handler) (server.Ans
 	case len(start) > 0 && start[0] == '[':
 		return nil, fault.New(fault.Invalid, string(server.CodeInvalidJSON), "", "Messages come one by one, each in a request of its own. A batch is not taken.")
 	}
-	return &handled{r, body, version, handler}, nil
+	message, wrong := decode(body)
+	if wrong != nil {
+		return refusedRequest{status: http.StatusBadRequest, err: wrong}, nil
+	}
+	req, is := message.(*jsonrpc.Request)
+	if !is { // an answer, though the server asks nothing
+		return &handled{request: r, body: body, version: version, handler: handler}, nil
+	}
+	if wrong := refusal(req); wrong != nil {
+		return refusedRequest{req.ID, statusOf(r.Header.Get("MCP-Protocol-Version"), req.IsCall(), wrong.Code), wrong}, nil
+	}
+	return &handled{r, req.ID, body, version, handler}, nil
 }
 
 // handled is the answer that the SDK's handler gives.
 type handled struct {
 	request *server.Request
+	id      jsonrpc.ID
 	body    []byte
 	version string
 	handler http.Handler
@@ -68,7 +81,7 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	}
 	req := r.Request.WithContext(c.in(r.Context()))
 	req.Body = io.NopCloser(bytes.NewReader(h.body))
-	written := &watched{ResponseWriter: w}
+	written := &watched{ResponseWriter: w, id: h.id}
 	h.handler.ServeHTTP(written, req)
 	if err := failure.get(); err != nil {
 		r.Note(err)
@@ -79,37 +92,16 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	return nil
 }
 
-// watched tells whether something was written.
-type watched struct {
-	http.ResponseWriter
-	begun bool
-}
-
-func (w *watched) WriteHeader(status int) {
-	w.begun = true
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *watched) Write(p []byte) (int, error) {
-	w.begun = true
-	return w.ResponseWriter.Write(p)
-}
-
-// Unwrap lets http.ResponseController find the connection.
-func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
 // refuse gives a problem as an error of JSON-RPC, which is what a client can show.
 func refuse(p server.Problem, h http.Header) (status int, body []byte) {
-	code := -32600 // invalid request
+	code := jsonrpc.CodeInvalidRequest
 	if p.Status >= http.StatusInternalServerError {
-		code = -32603 // internal error
+		code = jsonrpc.CodeInternalError
 	}
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{
-		"code": code, "message": p.Detail, "data": map[string]string{"code": string(p.Code)},
-	}})
+	data, err := json.Marshal(map[string]string{"code": string(p.Code)})
 	if err != nil {
-		panic(err) // strings and numbers
+		panic(err) // strings
 	}
 	h.Set("Content-Type", "application/json")
-	return p.Status, body
+	return p.Status, errorBody(jsonrpc.ID{}, &jsonrpc.Error{Code: int64(code), Message: p.Detail, Data: data})
 }

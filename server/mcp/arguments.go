@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -43,8 +42,10 @@ func checkObject(s *jsonschema.Schema, arguments json.RawMessage) error {
 	if arguments[0] != '{' {
 		return fault.New(fault.Invalid, string(server.CodeWrongType), "", "The arguments must be an object.")
 	}
+	decoder := json.NewDecoder(bytes.NewReader(arguments))
+	decoder.UseNumber()
 	var value any
-	if err := json.Unmarshal(arguments, &value); err != nil {
+	if err := decoder.Decode(&value); err != nil {
 		return fault.New(fault.Invalid, string(server.CodeInvalidJSON), "", "The arguments are no JSON: %s.", err)
 	}
 	return check(s, "", value)
@@ -128,9 +129,11 @@ func isOf(kind string, value any) (is bool) {
 	case "object":
 		_, is = value.(map[string]any)
 	case "integer":
-		var n float64
-		n, is = value.(float64)
-		is = is && n == math.Trunc(n)
+		var n json.Number
+		if n, is = value.(json.Number); is {
+			_, err := n.Int64()
+			is = err == nil
+		}
 	}
 	return is
 }

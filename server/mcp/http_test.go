@@ -50,14 +50,11 @@ func TestRequests(t *testing.T) {
 		status int
 		code   string
 	}{
-		"good":               {ping, nil, 200, ""},
-		"a batch":            {" [" + ping + "]", nil, 400, "invalid_json"},
-		"not UTF-8":          {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", nil, 400, "invalid_utf8"},
-		"not JSON's type":    {ping, map[string]string{"Content-Type": "text/plain"}, 415, "unsupported_media_type"},
-		"another origin":     {ping, map[string]string{"Origin": "https://evil.example"}, 403, "cross_origin"},
-		"no JSON":            {`{"jsonrpc"`, nil, 400, ""},
-		"an unknown method":  {`{"jsonrpc":"2.0","id":1,"method":"chop"}`, nil, 400, ""},
-		"an unknown version": {ping, map[string]string{"MCP-Protocol-Version": "1999-01-01"}, 400, ""},
+		"good":            {ping, nil, 200, ""},
+		"a batch":         {" [" + ping + "]", nil, 400, "invalid_json"},
+		"not UTF-8":       {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}", nil, 400, "invalid_utf8"},
+		"not JSON's type": {ping, map[string]string{"Content-Type": "text/plain"}, 415, "unsupported_media_type"},
+		"another origin":  {ping, map[string]string{"Origin": "https://evil.example"}, 403, "cross_origin"},
 	} {
 		res, body := a.post(t, test.body, test.header)
 		if res.StatusCode != test.status || test.code != "" && !strings.Contains(body, `"data":{"code":"`+test.code+`"}`) {
@@ -82,6 +79,76 @@ func TestRequests(t *testing.T) {
 	for name, header := range map[string]map[string]string{"no key": nil, "a wrong key": {"Authorization": "Bearer cop_nonsense"}} {
 		if res, body := a.post(t, ping, header); res.StatusCode != 401 || res.Header.Get("WWW-Authenticate") == "" || !strings.Contains(body, `"jsonrpc":"2.0"`) {
 			t.Errorf("%s: %d %s", name, res.StatusCode, body)
+		}
+	}
+}
+
+// TestMalformed holds that what is no request of the protocol is refused by an error
+// of JSON-RPC, which says what is wrong, over HTTP and over pipes.
+func TestMalformed(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	call := func(method, params string) string {
+		return `{"jsonrpc":"2.0","id":7,"method":"` + method + `","params":` + params + `}`
+	}
+	for name, test := range map[string]struct {
+		body, version string
+		status, code  int
+		message       string
+	}{
+		"no JSON":              {`{"jsonrpc"`, "", 400, -32700, "The body is no JSON: unexpected end of JSON input."},
+		"another JSON":         {`5`, "", 400, -32600, "The body is no message of JSON-RPC"},
+		"another JSON-RPC":     {`{"jsonrpc":"1.0","id":7,"method":"ping"}`, "", 400, -32600, "The body is no message of JSON-RPC"},
+		"an unknown method":    {call("chop", "{}"), "", 200, -32601, `There is no method "chop" here.`},
+		"its status now":       {call("chop", "{}"), "2026-07-28", 404, -32601, `There is no method "chop" here.`},
+		"an unknown notice":    {`{"jsonrpc":"2.0","method":"notifications/chop"}`, "", 400, -32601, `There is no method "notifications/chop" here.`},
+		"params of a type":     {call("tools/call", "5"), "", 200, -32602, "params: This must be an object."},
+		"a param of a type":    {call("tools/call", `{"name":5}`), "", 200, -32602, "params.name: This must be a string."},
+		"a param deep down":    {call("initialize", `{"clientInfo":{"name":[]}}`), "", 200, -32602, "params.clientInfo.name: This must be a string."},
+		"no params":            {`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`, "", 400, -32600, `missing required "params"`},
+		"no id":                {`{"jsonrpc":"2.0","method":"tools/list"}`, "", 400, -32600, "missing id"},
+		"an unknown tool":      {call("tools/call", `{"name":"chop"}`), "", 200, -32602, "chop"},
+		"an unknown version":   {ping, "1999-01-01", 400, -32600, "Unsupported protocol version"},
+		"nothing to subscribe": {call("resources/subscribe", `{"uri":"coppice://x"}`), "", 200, -32601, "resources/subscribe"},
+	} {
+		header := map[string]string{}
+		if test.version != "" {
+			header["MCP-Protocol-Version"] = test.version
+		}
+		res, body := a.post(t, test.body, header)
+		var answer struct {
+			ID    any
+			Error struct {
+				Code    int
+				Message string
+			}
+		}
+		if err := json.Unmarshal([]byte(body), &answer); err != nil || res.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %v, %s: %s", name, err, res.Header.Get("Content-Type"), body)
+		}
+		if res.StatusCode != test.status || answer.Error.Code != test.code || !strings.Contains(answer.Error.Message, test.message) {
+			t.Errorf("%s: %d %s", name, res.StatusCode, body)
+		}
+		if test.status != 400 && answer.ID != 7. {
+			t.Errorf("%s: the id is %v", name, answer.ID)
+		}
+	}
+
+	fromClient, toServer := io.Pipe()
+	fromServer, toClient := io.Pipe()
+	go mcp.Run(t.Context(), mcp.Services{Store: a.store}, fromClient, toClient) //nolint:errcheck // it ends with the test
+	t.Cleanup(func() { toServer.Close() })
+	answers := json.NewDecoder(fromServer)
+	for _, test := range [][2]string{
+		{call("chop", "{}"), `{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"There is no method \"chop\" here."}}`},
+		{call("tools/call", `{"name":5}`), `{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"params.name: This must be a string."}}`},
+	} {
+		if _, err := io.WriteString(toServer, test[0]+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		var answer json.RawMessage
+		if err := answers.Decode(&answer); err != nil || string(answer) != test[1] {
+			t.Errorf("pipes: %v, %s", err, answer)
 		}
 	}
 }
@@ -130,7 +197,7 @@ func TestHostile(t *testing.T) {
 			params = value.Draw(rt, "params")
 		}
 		res, body := a.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":%q,"params":%s}`, rapid.SampledFrom([]string{"1", `"a"`}).Draw(rt, "id"), method, params), nil)
-		if res.StatusCode >= 500 || strings.Contains(body, "internal_error") {
+		if res.StatusCode >= 500 || strings.Contains(body, "internal_error") || !json.Valid([]byte(body)) || strings.Contains(body, "*mcp.") || strings.Contains(body, "json: ") {
 			rt.Fatalf("%s %s: %d %s", method, params, res.StatusCode, body)
 		}
 	})

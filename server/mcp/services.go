@@ -38,7 +38,7 @@ func Run(ctx context.Context, s Services, in io.ReadCloser, out io.WriteCloser) 
 			s.Logger.Error("a call failed", "code", p.Code, "error", err)
 		}
 	}}
-	err := New(s.Version).Run(c.in(ctx), &sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine})
+	err := New(s.Version).Run(c.in(ctx), strict{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine}})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}

@@ -53,13 +53,18 @@ async function ask(text: string, dark: boolean): Promise<Drawing> {
 const drawn = new Map<string, Drawing>()
 const most = 50
 
+/** coming are those that are being drawn. Where they are many already, a diagram waits for the reader. */
+const coming = new Set<string>()
+const mostComing = 20
+
 const keyOf = (text: string, dark: boolean) => `${dark} ${text}`
 
 async function drawing(text: string, dark: boolean): Promise<Drawing> {
   const key = keyOf(text, dark)
   let found = drawn.get(key)
   if (!found) {
-    found = await ask(text, dark)
+    coming.add(key)
+    found = await ask(text, dark).finally(() => coming.delete(key))
     if (drawn.size >= most) drawn.delete(drawn.keys().next().value!)
     drawn.set(key, found)
   }
@@ -70,7 +75,7 @@ async function drawing(text: string, dark: boolean): Promise<Drawing> {
 export function draw(pre: HTMLPreElement) {
   const text = pre.textContent
   if (text.length > longest) return
-  if (drawnUnasked(text) || drawn.has(keyOf(text, dark()))) return picture(pre)
+  if (drawn.has(keyOf(text, dark())) || (drawnUnasked(text) && coming.size < mostComing)) return picture(pre)
   const button = document.createElement('button')
   button.type = 'button'
   button.className = 'quiet'

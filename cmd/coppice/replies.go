@@ -20,7 +20,7 @@ type answerFlags struct {
 type replyFlags struct {
 	answerFlags
 	MaxReplies     int `default:"256" placeholder:"N" help:"Answers under way at a time, of all tenants together (${default})."`
-	MaxStreams     int `name:"max-streams-per-key" default:"64" placeholder:"N" help:"Streams of answers that one key may have open at a time (${default})."`
+	MaxStreams     int `name:"max-streams-per-key" default:"64" placeholder:"N" help:"Streams of answers that one key may have open at a time (${default}), and as many of changes."`
 	MaxRepliesEach int `name:"max-replies-per-tenant" default:"32" placeholder:"N" help:"Answers under way at a time, of one tenant (${default})."`
 }
 

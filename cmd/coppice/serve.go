@@ -40,7 +40,7 @@ type serveCommand struct {
 	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
 	Presets           string        `type:"existingfile" placeholder:"FILE" help:"JSON array of what conversations can begin with: {name, description, system, model, temperature, settings}."`
 	Demo              bool          `help:"Import a small demonstration conversation first."`
-	RequestTimeout    time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time that a request may take (${default})."`
+	RequestTimeout    time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time in which a request must come and be answered (${default}). What is streamed has it for each piece."`
 	CompactionTimeout time.Duration `default:"3m" placeholder:"DURATION" group:"Limits" help:"Time that a compaction on demand may take (${default})."`
 	StatementTimeout  time.Duration `default:"20s" placeholder:"DURATION" group:"Limits" help:"Time that a statement in the database may take (${default})."`
 	ShutdownTimeout   time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
@@ -50,9 +50,9 @@ type serveCommand struct {
 	MaxAttachments    int64         `name:"max-attachments-bytes" placeholder:"BYTES" group:"Limits" help:"Size that a tenant's pictures and files may have together. Without it, any size."`
 	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it, any number."`
 	FailureLimit      float64       `default:"10" placeholder:"N" group:"Limits" help:"Requests without a good key that one address may send in a second, in the long run, and ten times as many at once (${default}); 0 is any number."`
-	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests of one key at once. Without it, what --rate-limit allows in 10 s."`
-	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default})."`
-	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of an imported file may have (${default}). It is held in memory several times over."`
+	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests that one key may send at once after a pause. Without it, what --rate-limit allows in 10 s."`
+	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default}), files and /openai/v1 aside."`
+	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of an imported file may have (${default}). Its import takes up to eight times as much memory."`
 	ImportSummaries   string        `enum:"keep, drop" default:"keep" placeholder:"keep|drop" group:"Limits" help:"Summaries of files imported over REST, which nobody has checked: keep them, marked as imported, or drop them (${default})."`
 	MaxRecallBytes    int64         `default:"268435456" placeholder:"BYTES" group:"Limits" help:"Memory for the words of conversations that recall was asked about (${default})."`
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`

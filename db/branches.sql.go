@@ -136,43 +136,63 @@ const getBranchPage = `-- name: GetBranchPage :many
 with recursive path as (
     select n.id, n.parent_id, n.depth
     from conversations c
-    join nodes n on n.conversation_id = $1 and n.id = coalesce($4::uuid, c.head_id) and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $5
+    join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
+    where c.id = $1 and c.tenant_id = $3
     union all
     select p.id, p.parent_id, p.depth
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.depth > $2::integer
+    where path.depth > $4::integer
+), listed as materialized (
+    select array(
+        select path.id from path
+        where path.depth >= $4::integer
+        order by path.depth limit 1 + $5::integer) as ids
+), page as (
+    select n.id, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from listed
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[1] offset 0) n on true
+    union all
+    select n.id, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    cross join listed
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[page.position + 1] offset 0) n on true
+    where page.position < $5::integer and page.bytes < $6::integer
 )
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
-from path
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) n on true
-where path.depth >= $2::integer and path.depth < $3::integer
-order by path.depth
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning, (page.position < cardinality(listed.ids))::boolean as more
+from page
+cross join listed
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+order by page.position
 `
 
 type GetBranchPageParams struct {
 	ConversationID pgtype.UUID
-	FromDepth      int32
-	EndDepth       int32
 	HeadID         pgtype.UUID
 	TenantID       string
+	FromDepth      int32
+	RowLimit       int32
+	ByteLimit      int32
 }
 
 type GetBranchPageRow struct {
 	Node Node
+	More bool
 }
 
-// The messages of the branch that ends in @head_id from a depth on, oldest first.
-// No @head_id stands for the active head. The walk carries ids alone and ends at
-// the depth, so the cost grows with what lies below the page, at the ids' price.
+// The messages of the branch that ends in @head_id from a depth on, oldest first,
+// @row_limit at most. No @head_id stands for the active head. A page ends as
+// GetTranscript's does; more tells whether others of the branch come after a message.
+// The walk up carries ids alone and ends at the depth, so the cost grows with what
+// lies below the page, at the ids' price.
 func (q *Queries) GetBranchPage(ctx context.Context, arg GetBranchPageParams) ([]GetBranchPageRow, error) {
 	rows, err := q.db.Query(ctx, getBranchPage,
 		arg.ConversationID,
-		arg.FromDepth,
-		arg.EndDepth,
 		arg.HeadID,
 		arg.TenantID,
+		arg.FromDepth,
+		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
@@ -205,6 +225,7 @@ func (q *Queries) GetBranchPage(ctx context.Context, arg GetBranchPageParams) ([
 			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
+			&i.More,
 		); err != nil {
 			return nil, err
 		}
@@ -412,19 +433,36 @@ func (q *Queries) ListAncestors(ctx context.Context, arg ListAncestorsParams) ([
 }
 
 const listBranches = `-- name: ListBranches :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning,
-       coalesce(case when n.parent_id is null
+with recursive listed as materialized (
+    select array(
+        select n.id from nodes n
+        where n.conversation_id = $1 and n.kind = 'message'
+          and (n.created_at, n.id) < ($2::timestamptz, $3::uuid)
+          and not exists (
+              select from nodes child
+              where child.conversation_id = $1 and child.parent_id = n.id and child.sibling_index is not null)
+        order by n.created_at desc, n.id desc
+        limit 1 + $4::integer) as ids
+), page as (
+    select n.id, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from listed
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[1] offset 0) n on true
+    union all
+    select n.id, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    cross join listed
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[page.position + 1] offset 0) n on true
+    where page.position < $4::integer and page.bytes < $5::integer
+)
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning, (page.position < cardinality(listed.ids))::boolean as more,
+       coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
-from nodes n
-where n.conversation_id = $1 and n.kind = 'message'
-  and (n.created_at, n.id) < ($2::timestamptz, $3::uuid)
-  and not exists (
-      select from nodes child
-      where child.conversation_id = $1 and child.parent_id = n.id and child.sibling_index is not null)
-order by n.created_at desc, n.id desc
-limit $4
+from page
+cross join listed
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+order by page.position
 `
 
 type ListBranchesParams struct {
@@ -432,21 +470,24 @@ type ListBranchesParams struct {
 	BeforeCreatedAt time.Time
 	BeforeID        pgtype.UUID
 	RowLimit        int32
+	ByteLimit       int32
 }
 
 type ListBranchesRow struct {
 	Node         Node
+	More         bool
 	SiblingCount int32
 }
 
 // Messages without child messages, newest first. Reads the conversation's part
-// of two indexes.
+// of two indexes. A page ends as GetTranscript's does.
 func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]ListBranchesRow, error) {
 	rows, err := q.db.Query(ctx, listBranches,
 		arg.ConversationID,
 		arg.BeforeCreatedAt,
 		arg.BeforeID,
 		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
@@ -479,6 +520,7 @@ func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]L
 			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
+			&i.More,
 			&i.SiblingCount,
 		); err != nil {
 			return nil, err

@@ -109,12 +109,23 @@ func (q *Queries) InsertCompaction(ctx context.Context, arg InsertCompactionPara
 }
 
 const listCompactions = `-- name: ListCompactions :many
-select k.conversation_id, k.id, k.head_id, k.anchor_id, k.cutoff_id, k.summary_id, k.prior_summary_id, k.trigger, k.outcome, k.reason, k.model, k.instructions, k.settings, k.attempts, k.messages_before, k.messages_after, k.tokens_before, k.tokens_after, k.folded_messages, k.folded_tokens, k.prompt_tokens, k.completion_tokens, k.duration_ms, k.created_at, k.remade_id from compactions k
-join conversations c on c.id = $1 and c.tenant_id = $2
-where k.conversation_id = $1
-  and (k.created_at, k.id) < ($3::timestamptz, $4::uuid)
-order by k.created_at desc, k.id desc
-limit $5
+select compactions.conversation_id, compactions.id, compactions.head_id, compactions.anchor_id, compactions.cutoff_id, compactions.summary_id, compactions.prior_summary_id, compactions.trigger, compactions.outcome, compactions.reason, compactions.model, compactions.instructions, compactions.settings, compactions.attempts, compactions.messages_before, compactions.messages_after, compactions.tokens_before, compactions.tokens_after, compactions.folded_messages, compactions.folded_tokens, compactions.prompt_tokens, compactions.completion_tokens, compactions.duration_ms, compactions.created_at, compactions.remade_id, page.more::boolean as more
+from (
+    select listed.id, listed.created_at, row_number() over earlier as position,
+           coalesce(sum(listed.bytes) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
+           lead(listed.id) over earlier is not null as more
+    from (
+        select k.id, k.created_at, octet_length(k.settings::text) + octet_length(k.attempts::text) + octet_length(k.reason) + octet_length(k.instructions) as bytes
+        from compactions k
+        join conversations c on c.id = $1 and c.tenant_id = $2
+        where k.conversation_id = $1
+          and (k.created_at, k.id) < ($3::timestamptz, $4::uuid)
+        order by k.created_at desc, k.id desc
+        limit 1 + $5::integer) listed
+    window earlier as (order by listed.created_at desc, listed.id desc)) page
+join lateral (select k.conversation_id, k.id, k.head_id, k.anchor_id, k.cutoff_id, k.summary_id, k.prior_summary_id, k.trigger, k.outcome, k.reason, k.model, k.instructions, k.settings, k.attempts, k.messages_before, k.messages_after, k.tokens_before, k.tokens_after, k.folded_messages, k.folded_tokens, k.prompt_tokens, k.completion_tokens, k.duration_ms, k.created_at, k.remade_id from compactions k where k.conversation_id = $1 and k.id = page.id offset 0) compactions on true
+where page.position <= $5::integer and page.bytes_before < $6::integer
+order by page.position
 `
 
 type ListCompactionsParams struct {
@@ -123,50 +134,58 @@ type ListCompactionsParams struct {
 	BeforeCreatedAt time.Time
 	BeforeID        pgtype.UUID
 	RowLimit        int32
+	ByteLimit       int32
 }
 
-// Newest first.
-func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams) ([]Compaction, error) {
+type ListCompactionsRow struct {
+	Compaction Compaction
+	More       bool
+}
+
+// Newest first. A page ends as ListConversations' does.
+func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams) ([]ListCompactionsRow, error) {
 	rows, err := q.db.Query(ctx, listCompactions,
 		arg.ConversationID,
 		arg.TenantID,
 		arg.BeforeCreatedAt,
 		arg.BeforeID,
 		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Compaction
+	var items []ListCompactionsRow
 	for rows.Next() {
-		var i Compaction
+		var i ListCompactionsRow
 		if err := rows.Scan(
-			&i.ConversationID,
-			&i.ID,
-			&i.HeadID,
-			&i.AnchorID,
-			&i.CutoffID,
-			&i.SummaryID,
-			&i.PriorSummaryID,
-			&i.Trigger,
-			&i.Outcome,
-			&i.Reason,
-			&i.Model,
-			&i.Instructions,
-			&i.Settings,
-			&i.Attempts,
-			&i.MessagesBefore,
-			&i.MessagesAfter,
-			&i.TokensBefore,
-			&i.TokensAfter,
-			&i.FoldedMessages,
-			&i.FoldedTokens,
-			&i.PromptTokens,
-			&i.CompletionTokens,
-			&i.DurationMs,
-			&i.CreatedAt,
-			&i.RemadeID,
+			&i.Compaction.ConversationID,
+			&i.Compaction.ID,
+			&i.Compaction.HeadID,
+			&i.Compaction.AnchorID,
+			&i.Compaction.CutoffID,
+			&i.Compaction.SummaryID,
+			&i.Compaction.PriorSummaryID,
+			&i.Compaction.Trigger,
+			&i.Compaction.Outcome,
+			&i.Compaction.Reason,
+			&i.Compaction.Model,
+			&i.Compaction.Instructions,
+			&i.Compaction.Settings,
+			&i.Compaction.Attempts,
+			&i.Compaction.MessagesBefore,
+			&i.Compaction.MessagesAfter,
+			&i.Compaction.TokensBefore,
+			&i.Compaction.TokensAfter,
+			&i.Compaction.FoldedMessages,
+			&i.Compaction.FoldedTokens,
+			&i.Compaction.PromptTokens,
+			&i.Compaction.CompletionTokens,
+			&i.Compaction.DurationMs,
+			&i.Compaction.CreatedAt,
+			&i.Compaction.RemadeID,
+			&i.More,
 		); err != nil {
 			return nil, err
 		}

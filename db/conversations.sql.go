@@ -371,12 +371,22 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 }
 
 const listConversations = `-- name: ListConversations :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags from conversations
-where tenant_id = $1 and archived = $2
-  and (pinned, updated_at, id) < ($3::boolean, $4::timestamptz, $5::uuid)
-  and ($6::text = '' or $6 = any (tags))
-order by pinned desc, updated_at desc, id desc
-limit $7
+select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+from (
+    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, row_number() over earlier as position,
+           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
+           lead(listed.id) over earlier is not null as more
+    from (
+        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
+        where c.tenant_id = $1 and c.archived = $2
+          and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
+          and ($6::text = '' or $6 = any (c.tags))
+        order by c.pinned desc, c.updated_at desc, c.id desc
+        limit 1 + $7::integer) listed
+    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
+where page.position <= $7::integer and page.bytes_before < $8::integer
+order by page.position
 `
 
 type ListConversationsParams struct {
@@ -387,12 +397,38 @@ type ListConversationsParams struct {
 	BeforeID        pgtype.UUID
 	Tag             string
 	RowLimit        int32
+	ByteLimit       int32
+}
+
+type ListConversationsRow struct {
+	ID                   pgtype.UUID
+	TenantID             string
+	Title                string
+	Metadata             []byte
+	Settings             []byte
+	HeadID               pgtype.UUID
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	MessageCount         int32
+	SourceConversationID pgtype.UUID
+	SourceMessageID      pgtype.UUID
+	SourceRequest        []byte
+	ChangeCount          int64
+	Archived             bool
+	Pinned               bool
+	Tags                 []string
+	More                 bool
 }
 
 // The pinned first, and then by updated_at, the latest first. The row comparison is
 // one range of conversations_listed. Where a tag is asked for, the range is read
 // until enough have it.
-func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]Conversation, error) {
+//
+// A page has @row_limit rows at most, and none beyond @byte_limit bytes but the first;
+// more tells whether another row comes after one. Rows are small here, so that those
+// of a whole page are measured at once, in one statement that Citus takes. Messages
+// are measured one by one, as in GetTranscript.
+func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]ListConversationsRow, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
 		arg.Archived,
@@ -401,14 +437,15 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 		arg.BeforeID,
 		arg.Tag,
 		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Conversation
+	var items []ListConversationsRow
 	for rows.Next() {
-		var i Conversation
+		var i ListConversationsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.TenantID,
@@ -426,6 +463,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.Archived,
 			&i.Pinned,
 			&i.Tags,
+			&i.More,
 		); err != nil {
 			return nil, err
 		}

@@ -627,32 +627,44 @@ func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]L
 }
 
 const listChildren = `-- name: ListChildren :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
-from nodes n
-where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index > $3::integer
-order by n.sibling_index
-limit $4
+with recursive page as (
+    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from nodes n
+    where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index = $3::integer
+    union all
+    select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    where page.position < $4::integer and page.bytes < $5::integer
+)
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning
+from page
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+order by page.position
 `
 
 type ListChildrenParams struct {
 	ConversationID pgtype.UUID
 	ParentID       pgtype.UUID
-	AfterIndex     int32
+	FirstIndex     int32
 	RowLimit       int32
+	ByteLimit      int32
 }
 
 type ListChildrenRow struct {
 	Node Node
 }
 
-// In sibling order, from after a sibling index. The parent's own row tells an
-// absent parent from a childless one.
+// In sibling order, from a sibling index on; these have no gaps. A page ends as
+// GetTranscript's does. The parent's own row tells an absent parent from a childless
+// one.
 func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]ListChildrenRow, error) {
 	rows, err := q.db.Query(ctx, listChildren,
 		arg.ConversationID,
 		arg.ParentID,
-		arg.AfterIndex,
+		arg.FirstIndex,
 		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
@@ -858,17 +870,27 @@ func (q *Queries) ListReasoning(ctx context.Context, arg ListReasoningParams) ([
 }
 
 const listRoots = `-- name: ListRoots :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
-from nodes n
-where n.conversation_id = $1 and n.parent_id is null and n.sibling_index > $2::integer
-order by n.sibling_index
-limit $3
+with recursive page as (
+    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from nodes n
+    where n.conversation_id = $1 and n.parent_id is null and n.sibling_index = $2::integer
+    union all
+    select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id is null and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    where page.position < $3::integer and page.bytes < $4::integer
+)
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning
+from page
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+order by page.position
 `
 
 type ListRootsParams struct {
 	ConversationID pgtype.UUID
-	AfterIndex     int32
+	FirstIndex     int32
 	RowLimit       int32
+	ByteLimit      int32
 }
 
 type ListRootsRow struct {
@@ -876,7 +898,12 @@ type ListRootsRow struct {
 }
 
 func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRootsRow, error) {
-	rows, err := q.db.Query(ctx, listRoots, arg.ConversationID, arg.AfterIndex, arg.RowLimit)
+	rows, err := q.db.Query(ctx, listRoots,
+		arg.ConversationID,
+		arg.FirstIndex,
+		arg.RowLimit,
+		arg.ByteLimit,
+	)
 	if err != nil {
 		return nil, err
 	}

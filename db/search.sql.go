@@ -74,8 +74,8 @@ type BeginSearchRow struct {
 // A search runs in a transaction that is rolled back, so that its settings end
 // with it. BeginSearch reads the query. SearchNewest or SearchRecent looks at the
 // newest messages themselves. What those don't answer, SearchConversation or
-// SearchTenant looks up in the index. MeasureHits tells what a ranking needs, and
-// DescribeHits what a page shows. docs/design.md says why, under "Search".
+// SearchTenant looks up in the index. MeasureHits tells what a ranking needs, ListSizes
+// how many hits a page holds, and DescribeHits what it shows. docs/design.md says why, under "Search".
 // words is the query as Postgres reads it: @query and @required together. Where
 // @last is one word, @query_to_last is the query with a placeholder in its place,
 // and words that begin with it match too. whole is the query without those.
@@ -257,37 +257,47 @@ const findConversations = `-- name: FindConversations :many
 with candidate as materialized (
     select n.conversation_id, array_agg(n.id) as ids
     from nodes n
-    where $5::boolean and n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($6::text)::tsquery
+    where $6::boolean and n.kind = 'message'
+      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($7::text)::tsquery
     group by n.conversation_id
 ), place as materialized (
-    select c.id, candidate.ids, known.id is not null or strpos(lower(c.title), lower($7::text)) > 0 as found
+    select c.id, candidate.ids, known.id is not null or strpos(lower(c.title), lower($8::text)) > 0 as found
     from conversations c
     left join candidate on candidate.conversation_id = c.id
-    left join (select distinct unnest($8::uuid[]) as id) known on known.id = c.id
-    where c.tenant_id = $9
-      and c.archived = $10 and ($11::text = '' or $11 = any (c.tags))
-      and (c.pinned, c.updated_at, c.id) < ($12::boolean, $13::timestamptz, $14::uuid)
-      and ($3::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower($7::text)) > 0)
+    left join (select distinct unnest($9::uuid[]) as id) known on known.id = c.id
+    where c.tenant_id = $10
+      and c.archived = $11 and ($12::text = '' or $12 = any (c.tags))
+      and (c.pinned, c.updated_at, c.id) < ($13::boolean, $14::timestamptz, $15::uuid)
+      and ($3::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower($8::text)) > 0)
     order by c.pinned desc, c.updated_at desc, c.id desc
 )
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from place
-join lateral (
-    select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
-    where c.id = place.id
-      and (place.found
-          or exists (
-              select from unnest(place.ids) candidate_id
-              join lateral (
-                  select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
-                  where n.conversation_id = place.id and n.id = candidate_id offset 0) said
-                on search_matches(said.text, $1::text[], ($2::text)::tsquery))
-          or $3::boolean and exists (
-              select from nodes n
-              where n.conversation_id = place.id and n.kind = 'message'
-                and search_matches(coalesce(n.search_text, n.body ->> 'content'), $1::text[], ($2::text)::tsquery)))
-    offset 0) c on true
-limit $4
+select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+from (
+    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, row_number() over earlier as position,
+           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
+           lead(listed.id) over earlier is not null as more
+    from (
+        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from place
+        join lateral (
+            select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
+            where c.id = place.id
+              and (place.found
+                  or exists (
+                      select from unnest(place.ids) candidate_id
+                      join lateral (
+                          select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+                          where n.conversation_id = place.id and n.id = candidate_id offset 0) said
+                        on search_matches(said.text, $1::text[], ($2::text)::tsquery))
+                  or $3::boolean and exists (
+                      select from nodes n
+                      where n.conversation_id = place.id and n.kind = 'message'
+                        and search_matches(coalesce(n.search_text, n.body ->> 'content'), $1::text[], ($2::text)::tsquery)))
+            offset 0) c on true
+        limit 1 + $4::integer) listed
+    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
+where page.position <= $4::integer and page.bytes_before < $5::integer
+order by page.position
 `
 
 type FindConversationsParams struct {
@@ -295,6 +305,7 @@ type FindConversationsParams struct {
 	Words           string
 	ByReading       bool
 	RowLimit        int32
+	ByteLimit       int32
 	ByIndex         bool
 	Entries         string
 	Query           string
@@ -307,17 +318,38 @@ type FindConversationsParams struct {
 	BeforeID        pgtype.UUID
 }
 
+type FindConversationsRow struct {
+	ID                   pgtype.UUID
+	TenantID             string
+	Title                string
+	Metadata             []byte
+	Settings             []byte
+	HeadID               pgtype.UUID
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	MessageCount         int32
+	SourceConversationID pgtype.UUID
+	SourceMessageID      pgtype.UUID
+	SourceRequest        []byte
+	ChangeCount          int64
+	Archived             bool
+	Pinned               bool
+	Tags                 []string
+	More                 bool
+}
+
 // ListConversations, of those whose title contains the words, case aside, or a
 // message of which matches them. @known are some that are known to. Whether
 // others do is looked up from the one touched last on, until the page is full:
 // @by_index in what the index finds, @by_reading in all their messages, which is
 // for words that most conversations have.
-func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsParams) ([]Conversation, error) {
+func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsParams) ([]FindConversationsRow, error) {
 	rows, err := q.db.Query(ctx, findConversations,
 		arg.Patterns,
 		arg.Words,
 		arg.ByReading,
 		arg.RowLimit,
+		arg.ByteLimit,
 		arg.ByIndex,
 		arg.Entries,
 		arg.Query,
@@ -333,9 +365,9 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Conversation
+	var items []FindConversationsRow
 	for rows.Next() {
-		var i Conversation
+		var i FindConversationsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.TenantID,
@@ -353,6 +385,7 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 			&i.Archived,
 			&i.Pinned,
 			&i.Tags,
+			&i.More,
 		); err != nil {
 			return nil, err
 		}
@@ -365,22 +398,32 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 }
 
 const findConversationsInShards = `-- name: FindConversationsInShards :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
-where c.tenant_id = $1
-  and c.archived = $2 and ($3::text = '' or $3 = any (c.tags))
-  and (c.pinned, c.updated_at, c.id) < ($4::boolean, $5::timestamptz, $6::uuid)
-  and (c.id = any ($7::uuid[]) or strpos(lower(c.title), lower($8::text)) > 0
-       or $9::boolean and exists (
-           select from nodes n
-           where n.conversation_id = c.id and n.kind = 'message'
-             and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($10::text)::tsquery
-             and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery))
-       or $13::boolean and exists (
-           select from nodes n
-           where n.conversation_id = c.id and n.kind = 'message'
-             and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery)))
-order by c.pinned desc, c.updated_at desc, c.id desc
-limit $14
+select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+from (
+    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, row_number() over earlier as position,
+           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
+           lead(listed.id) over earlier is not null as more
+    from (
+        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
+        where c.tenant_id = $1
+          and c.archived = $2 and ($3::text = '' or $3 = any (c.tags))
+          and (c.pinned, c.updated_at, c.id) < ($4::boolean, $5::timestamptz, $6::uuid)
+          and (c.id = any ($7::uuid[]) or strpos(lower(c.title), lower($8::text)) > 0
+               or $9::boolean and exists (
+                   select from nodes n
+                   where n.conversation_id = c.id and n.kind = 'message'
+                     and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($10::text)::tsquery
+                     and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery))
+               or $13::boolean and exists (
+                   select from nodes n
+                   where n.conversation_id = c.id and n.kind = 'message'
+                     and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery)))
+        order by c.pinned desc, c.updated_at desc, c.id desc
+        limit 1 + $14::integer) listed
+    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
+where page.position <= $14::integer and page.bytes_before < $15::integer
+order by page.position
 `
 
 type FindConversationsInShardsParams struct {
@@ -398,11 +441,32 @@ type FindConversationsInShardsParams struct {
 	Words           string
 	ByReading       bool
 	RowLimit        int32
+	ByteLimit       int32
+}
+
+type FindConversationsInShardsRow struct {
+	ID                   pgtype.UUID
+	TenantID             string
+	Title                string
+	Metadata             []byte
+	Settings             []byte
+	HeadID               pgtype.UUID
+	CreatedAt            time.Time
+	UpdatedAt            time.Time
+	MessageCount         int32
+	SourceConversationID pgtype.UUID
+	SourceMessageID      pgtype.UUID
+	SourceRequest        []byte
+	ChangeCount          int64
+	Archived             bool
+	Pinned               bool
+	Tags                 []string
+	More                 bool
 }
 
 // FindConversations on Citus, for the same reason. What the index finds is looked at
 // in each shard, and only a page of conversations leaves it.
-func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConversationsInShardsParams) ([]Conversation, error) {
+func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConversationsInShardsParams) ([]FindConversationsInShardsRow, error) {
 	rows, err := q.db.Query(ctx, findConversationsInShards,
 		arg.TenantID,
 		arg.Archived,
@@ -418,14 +482,15 @@ func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConvers
 		arg.Words,
 		arg.ByReading,
 		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Conversation
+	var items []FindConversationsInShardsRow
 	for rows.Next() {
-		var i Conversation
+		var i FindConversationsInShardsRow
 		if err := rows.Scan(
 			&i.ID,
 			&i.TenantID,
@@ -443,6 +508,7 @@ func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConvers
 			&i.Archived,
 			&i.Pinned,
 			&i.Tags,
+			&i.More,
 		); err != nil {
 			return nil, err
 		}
@@ -501,6 +567,47 @@ func (q *Queries) FindTitles(ctx context.Context, arg FindTitlesParams) ([]Conve
 			&i.Pinned,
 			&i.Tags,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listSizes = `-- name: ListSizes :many
+select n.conversation_id, n.id, (octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0))::integer as bytes
+from conversations c
+cross join unnest($1::uuid[]) wanted (id)
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
+where c.id = $2 and c.tenant_id = $3
+`
+
+type ListSizesParams struct {
+	Ids            []pgtype.UUID
+	ConversationID pgtype.UUID
+	TenantID       string
+}
+
+type ListSizesRow struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+	Bytes          int32
+}
+
+// How many bytes messages of one conversation have in a page.
+func (q *Queries) ListSizes(ctx context.Context, arg ListSizesParams) ([]ListSizesRow, error) {
+	rows, err := q.db.Query(ctx, listSizes, arg.Ids, arg.ConversationID, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListSizesRow
+	for rows.Next() {
+		var i ListSizesRow
+		if err := rows.Scan(&i.ConversationID, &i.ID, &i.Bytes); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -117,21 +117,31 @@ type DescribedHit struct {
 
 // DescribeAll sends DescribeHits for several conversations in one round trip, at the
 // end of a search.
-func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams, distributed bool) (all []DescribedHit, err error) {
+func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams, distributed bool) ([]DescribedHit, error) {
 	if distributed {
 		if _, err := h.Exec(ctx, describeOnNodes, pgx.QueryExecModeSimpleProtocol); err != nil {
 			return nil, err
 		}
 	}
+	return queryAll[DescribedHit](ctx, h, args, func(q *Queries, arg DescribeHitsParams) { _, _ = q.DescribeHits(ctx, arg) })
+}
+
+// SizeAll sends ListSizes for several conversations in one round trip.
+func SizeAll(ctx context.Context, h Handle, args []ListSizesParams) ([]ListSizesRow, error) {
+	return queryAll[ListSizesRow](ctx, h, args, func(q *Queries, arg ListSizesParams) { _, _ = q.ListSizes(ctx, arg) })
+}
+
+// queryAll sends a query with several arguments in one round trip.
+func queryAll[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries, A)) (all []R, err error) {
 	var b pgx.Batch
 	for _, arg := range args {
-		s := StatementOf(func(q *Queries) { _, _ = q.DescribeHits(ctx, arg) })
+		s := StatementOf(func(q *Queries) { call(q, arg) })
 		b.Queue(s.SQL, s.Args...)
 	}
 	results := h.SendBatch(ctx, &b)
 	for range args {
 		rows, _ := results.Query() // whose error the rows have, too
-		if all, err = pgx.AppendRows(all, rows, pgx.RowToStructByPos[DescribedHit]); err != nil {
+		if all, err = pgx.AppendRows(all, rows, pgx.RowToStructByPos[R]); err != nil {
 			break
 		}
 	}

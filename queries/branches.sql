@@ -79,9 +79,11 @@ where path.position > 0
 order by path.position;
 
 -- name: GetBranchPage :many
--- The messages of the branch that ends in @head_id from a depth on, oldest first.
--- No @head_id stands for the active head. The walk carries ids alone and ends at
--- the depth, so the cost grows with what lies below the page, at the ids' price.
+-- The messages of the branch that ends in @head_id from a depth on, oldest first,
+-- @row_limit at most. No @head_id stands for the active head. A page ends as
+-- GetTranscript's does; more tells whether others of the branch come after a message.
+-- The walk up carries ids alone and ends at the depth, so the cost grows with what
+-- lies below the page, at the ids' price.
 with recursive path as (
     select n.id, n.parent_id, n.depth
     from conversations c
@@ -92,12 +94,27 @@ with recursive path as (
     from path
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.depth > @from_depth::integer
+), listed as materialized (
+    select array(
+        select path.id from path
+        where path.depth >= @from_depth::integer
+        order by path.depth limit 1 + @row_limit::integer) as ids
+), page as (
+    select n.id, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from listed
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = listed.ids[1] offset 0) n on true
+    union all
+    select n.id, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    cross join listed
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = listed.ids[page.position + 1] offset 0) n on true
+    where page.position < @row_limit::integer and page.bytes < @byte_limit::integer
 )
-select sqlc.embed(n)
-from path
-join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) n on true
-where path.depth >= @from_depth::integer and path.depth < @end_depth::integer
-order by path.depth;
+select sqlc.embed(nodes), (page.position < cardinality(listed.ids))::boolean as more
+from page
+cross join listed
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
+order by page.position;
 
 -- name: FindNodes :many
 -- Those whose ids lie in a range, as ids of one beginning do.
@@ -111,20 +128,37 @@ limit @row_limit;
 
 -- name: ListBranches :many
 -- Messages without child messages, newest first. Reads the conversation's part
--- of two indexes.
-select sqlc.embed(n),
-       coalesce(case when n.parent_id is null
+-- of two indexes. A page ends as GetTranscript's does.
+with recursive listed as materialized (
+    select array(
+        select n.id from nodes n
+        where n.conversation_id = @conversation_id and n.kind = 'message'
+          and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
+          and not exists (
+              select from nodes child
+              where child.conversation_id = @conversation_id and child.parent_id = n.id and child.sibling_index is not null)
+        order by n.created_at desc, n.id desc
+        limit 1 + @row_limit::integer) as ids
+), page as (
+    select n.id, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from listed
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = listed.ids[1] offset 0) n on true
+    union all
+    select n.id, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    cross join listed
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = listed.ids[page.position + 1] offset 0) n on true
+    where page.position < @row_limit::integer and page.bytes < @byte_limit::integer
+)
+select sqlc.embed(nodes), (page.position < cardinality(listed.ids))::boolean as more,
+       coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
-from nodes n
-where n.conversation_id = @conversation_id and n.kind = 'message'
-  and (n.created_at, n.id) < (@before_created_at::timestamptz, @before_id::uuid)
-  and not exists (
-      select from nodes child
-      where child.conversation_id = @conversation_id and child.parent_id = n.id and child.sibling_index is not null)
-order by n.created_at desc, n.id desc
-limit @row_limit;
+from page
+cross join listed
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
+order by page.position;
 
 -- name: GetNewestLeaf :one
 -- Among the leaves at or below @id. Walks the subtree.

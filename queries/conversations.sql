@@ -48,12 +48,27 @@ select pg_advisory_xact_lock(1668246643, hashtext(concat(@tenant_id::text, @id::
 -- The pinned first, and then by updated_at, the latest first. The row comparison is
 -- one range of conversations_listed. Where a tag is asked for, the range is read
 -- until enough have it.
-select * from conversations
-where tenant_id = @tenant_id and archived = @archived
-  and (pinned, updated_at, id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
-  and (@tag::text = '' or @tag = any (tags))
-order by pinned desc, updated_at desc, id desc
-limit @row_limit;
+--
+-- A page has @row_limit rows at most, and none beyond @byte_limit bytes but the first;
+-- more tells whether another row comes after one. Rows are small here, so that those
+-- of a whole page are measured at once, in one statement that Citus takes. Messages
+-- are measured one by one, as in GetTranscript.
+select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+from (
+    select listed.*, row_number() over earlier as position,
+           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
+           lead(listed.id) over earlier is not null as more
+    from (
+        select c.* from conversations c
+        where c.tenant_id = @tenant_id and c.archived = @archived
+          and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
+          and (@tag::text = '' or @tag = any (c.tags))
+        order by c.pinned desc, c.updated_at desc, c.id desc
+        limit 1 + @row_limit::integer) listed
+    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
+where page.position <= @row_limit::integer and page.bytes_before < @byte_limit::integer
+order by page.position;
 
 -- name: ListTags :many
 -- Of the conversations that aren't archived, or of those that are. The most used

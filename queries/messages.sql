@@ -82,20 +82,39 @@ join lateral (select n.* from nodes n where n.conversation_id = @conversation_id
 order by wanted.position;
 
 -- name: ListChildren :many
--- In sibling order, from after a sibling index. The parent's own row tells an
--- absent parent from a childless one.
-select sqlc.embed(n)
-from nodes n
-where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index > @after_index::integer
-order by n.sibling_index
-limit @row_limit;
+-- In sibling order, from a sibling index on; these have no gaps. A page ends as
+-- GetTranscript's does. The parent's own row tells an absent parent from a childless
+-- one.
+with recursive page as (
+    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from nodes n
+    where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index = @first_index::integer
+    union all
+    select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    where page.position < @row_limit::integer and page.bytes < @byte_limit::integer
+)
+select sqlc.embed(nodes)
+from page
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
+order by page.position;
 
 -- name: ListRoots :many
-select sqlc.embed(n)
-from nodes n
-where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index > @after_index::integer
-order by n.sibling_index
-limit @row_limit;
+with recursive page as (
+    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
+    from nodes n
+    where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index = @first_index::integer
+    union all
+    select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
+    from page
+    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    where page.position < @row_limit::integer and page.bytes < @byte_limit::integer
+)
+select sqlc.embed(nodes)
+from page
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
+order by page.position;
 
 -- name: CountSiblings :one
 -- Indexes have no gaps, so the highest is the count; one look into the index

@@ -1,8 +1,8 @@
 -- A search runs in a transaction that is rolled back, so that its settings end
 -- with it. BeginSearch reads the query. SearchNewest or SearchRecent looks at the
 -- newest messages themselves. What those don't answer, SearchConversation or
--- SearchTenant looks up in the index. MeasureHits tells what a ranking needs, and
--- DescribeHits what a page shows. docs/design.md says why, under "Search".
+-- SearchTenant looks up in the index. MeasureHits tells what a ranking needs, ListSizes
+-- how many hits a page holds, and DescribeHits what it shows. docs/design.md says why, under "Search".
 
 -- name: BeginSearch :one
 -- words is the query as Postgres reads it: @query and @required together. Where
@@ -167,43 +167,63 @@ with candidate as materialized (
       and (@by_reading::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower(@query::text)) > 0)
     order by c.pinned desc, c.updated_at desc, c.id desc
 )
-select c.* from place
-join lateral (
-    select c.* from conversations c
-    where c.id = place.id
-      and (place.found
-          or exists (
-              select from unnest(place.ids) candidate_id
-              join lateral (
-                  select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
-                  where n.conversation_id = place.id and n.id = candidate_id offset 0) said
-                on search_matches(said.text, @patterns::text[], (@words::text)::tsquery))
-          or @by_reading::boolean and exists (
-              select from nodes n
-              where n.conversation_id = place.id and n.kind = 'message'
-                and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)))
-    offset 0) c on true
-limit @row_limit;
+select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+from (
+    select listed.*, row_number() over earlier as position,
+           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
+           lead(listed.id) over earlier is not null as more
+    from (
+        select c.* from place
+        join lateral (
+            select c.* from conversations c
+            where c.id = place.id
+              and (place.found
+                  or exists (
+                      select from unnest(place.ids) candidate_id
+                      join lateral (
+                          select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
+                          where n.conversation_id = place.id and n.id = candidate_id offset 0) said
+                        on search_matches(said.text, @patterns::text[], (@words::text)::tsquery))
+                  or @by_reading::boolean and exists (
+                      select from nodes n
+                      where n.conversation_id = place.id and n.kind = 'message'
+                        and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)))
+            offset 0) c on true
+        limit 1 + @row_limit::integer) listed
+    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
+where page.position <= @row_limit::integer and page.bytes_before < @byte_limit::integer
+order by page.position;
 
 -- name: FindConversationsInShards :many
 -- FindConversations on Citus, for the same reason. What the index finds is looked at
 -- in each shard, and only a page of conversations leaves it.
-select c.* from conversations c
-where c.tenant_id = @tenant_id
-  and c.archived = @archived and (@tag::text = '' or @tag = any (c.tags))
-  and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
-  and (c.id = any (@known::uuid[]) or strpos(lower(c.title), lower(@query::text)) > 0
-       or @by_index::boolean and exists (
-           select from nodes n
-           where n.conversation_id = c.id and n.kind = 'message'
-             and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
-             and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery))
-       or @by_reading::boolean and exists (
-           select from nodes n
-           where n.conversation_id = c.id and n.kind = 'message'
-             and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)))
-order by c.pinned desc, c.updated_at desc, c.id desc
-limit @row_limit;
+select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+from (
+    select listed.*, row_number() over earlier as position,
+           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
+           lead(listed.id) over earlier is not null as more
+    from (
+        select c.* from conversations c
+        where c.tenant_id = @tenant_id
+          and c.archived = @archived and (@tag::text = '' or @tag = any (c.tags))
+          and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
+          and (c.id = any (@known::uuid[]) or strpos(lower(c.title), lower(@query::text)) > 0
+               or @by_index::boolean and exists (
+                   select from nodes n
+                   where n.conversation_id = c.id and n.kind = 'message'
+                     and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
+                     and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery))
+               or @by_reading::boolean and exists (
+                   select from nodes n
+                   where n.conversation_id = c.id and n.kind = 'message'
+                     and search_matches(coalesce(n.search_text, n.body ->> 'content'), @patterns::text[], (@words::text)::tsquery)))
+        order by c.pinned desc, c.updated_at desc, c.id desc
+        limit 1 + @row_limit::integer) listed
+    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
+where page.position <= @row_limit::integer and page.bytes_before < @byte_limit::integer
+order by page.position;
 
 -- name: FindTitles :many
 -- Conversations whose titles match, the one touched last first.
@@ -234,6 +254,14 @@ from (select i as place, (@conversation_ids::uuid[])[i] as conversation_id, (@id
 join nodes n on n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message'
 cross join lateral unnest(array[to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content'))]) said (vector)
 order by wanted.place;
+
+-- name: ListSizes :many
+-- How many bytes messages of one conversation have in a page.
+select n.conversation_id, n.id, (octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0))::integer as bytes
+from conversations c
+cross join unnest(@ids::uuid[]) wanted (id)
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id;
 
 -- name: DescribeHits :many
 -- Of one conversation. leaf_id is the newest leaf below a hit: the branch to open.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -35,7 +34,7 @@ func TestBranchFrom(t *testing.T) {
 			branch[i] = m.ID
 		}
 		from, limit := rapid.SampledFrom(ids).Draw(rt, "from"), rapid.IntRange(1, 5).Draw(rt, "limit")
-		got, err := s.BranchFrom(t.Context(), c.ID, head, from, limit)
+		got, more, err := s.BranchFrom(t.Context(), c.ID, head, from, limit)
 		at := slices.Index(branch, from)
 		if from == uuid.Nil {
 			at = 0
@@ -48,13 +47,13 @@ func TestBranchFrom(t *testing.T) {
 		}
 		noError(rt, err)
 		want := branch[at:min(at+limit, len(branch))]
-		if !slices.EqualFunc(got, want, func(m tree.Message, id uuid.UUID) bool { return m.ID == id && len(m.Body) > 0 }) {
+		if more != (at+limit < len(branch)) || !slices.EqualFunc(got, want, func(m tree.Message, id uuid.UUID) bool { return m.ID == id && len(m.Body) > 0 }) {
 			rt.Fatalf("%d messages from %s, want %v", len(got), from, want)
 		}
 	})
 	empty := newConversation(t, s)
-	refused(t, "an empty conversation has a branch", second(s.BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
-	refused(t, "another tenant reads a branch", second(s.ForTenant("other").BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
+	refused(t, "an empty conversation has a branch", third(s.BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
+	refused(t, "another tenant reads a branch", third(s.ForTenant("other").BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
 }
 
 // A leaf's prune moves the head to the parent, whatever else hangs there. A
@@ -332,36 +331,5 @@ func TestRecallsDatabaseIsAway(t *testing.T) {
 		if !errors.Is(err, fault.Unavailable) {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// TestTranscriptPagesAreBounded holds that large messages make small pages, which
-// together give every message once.
-func TestTranscriptPagesAreBounded(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
-	var chain []tree.NewMessage
-	for i := range 12 {
-		chain = append(chain, user(fmt.Sprint(i, strings.Repeat(" x", 450<<10))))
-	}
-	stored, _, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []uuid.UUID
-	p, pages := tree.Paging{Limit: 100}, 0
-	for more := true; more; pages++ {
-		page, err := s.Transcript(t.Context(), c.ID, stored[11].ID, p)
-		if err != nil || len(page.Data) > 5 {
-			t.Fatalf("a page has %d messages: %v", len(page.Data), err)
-		}
-		for _, m := range slices.Backward(page.Data) {
-			ids = append(ids, m.ID)
-		}
-		p.Cursor, more = page.Next, page.Next != ""
-	}
-	if slices.Reverse(ids); pages != 3 || !slices.EqualFunc(ids, stored, func(id uuid.UUID, m tree.Message) bool { return id == m.ID }) {
-		t.Errorf("%d pages give %d messages", pages, len(ids))
 	}
 }

@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/google/uuid"
@@ -52,7 +53,7 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 	}
 	from := int32(0)
 	if p.Cursor != "" {
-		if from = int32(after.key); int64(from) != after.key || from < 0 {
+		if from = int32(after.key); int64(from) != after.key || from < 0 || from == math.MaxInt32 {
 			return Page[Message]{}, errCursor
 		}
 	}
@@ -68,26 +69,30 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	nodes, err := s.children(ctx, conversationID, id, from, int32(limit)+1)
+	nodes, err := s.children(ctx, conversationID, id, from+1, int32(limit))
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	out := make([]Message, len(nodes))
+	out, more := make([]Message, len(nodes)), false
 	for i, n := range nodes {
 		out[i] = fromMessage(n, siblings)
+		more = n.SiblingIndex.Int32 < siblings
 	}
-	return paged(out, limit, after, func(m Message) cursor { return cursor{key: int64(m.Siblings.Index), id: m.ID} }), nil
+	return paged(out, more, after, func(m Message) cursor { return cursor{key: int64(m.Siblings.Index), id: m.ID} }), nil
 }
 
-func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, after, limit int32) (nodes []db.Node, err error) {
+// children reads a page of them from a sibling index on.
+func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, first, limit int32) (nodes []db.Node, err error) {
 	if id == uuid.Nil {
-		rows, err := s.q.ListRoots(ctx, db.ListRootsParams{ConversationID: toUUID(conversationID), AfterIndex: after, RowLimit: limit})
+		rows, err := s.q.ListRoots(ctx, db.ListRootsParams{ConversationID: toUUID(conversationID), FirstIndex: first, RowLimit: limit, ByteLimit: MaxPageBytes})
 		for _, row := range rows {
 			nodes = append(nodes, row.Node)
 		}
 		return nodes, err
 	}
-	rows, err := s.q.ListChildren(ctx, db.ListChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), AfterIndex: after, RowLimit: limit})
+	rows, err := s.q.ListChildren(ctx, db.ListChildrenParams{
+		ConversationID: toUUID(conversationID), ParentID: toUUID(id), FirstIndex: first, RowLimit: limit, ByteLimit: MaxPageBytes,
+	})
 	for _, row := range rows {
 		nodes = append(nodes, row.Node)
 	}
@@ -107,16 +112,17 @@ func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging
 		return Page[Message]{}, err
 	}
 	rows, err := s.q.ListBranches(ctx, db.ListBranchesParams{
-		ConversationID: toUUID(conversationID), BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
+		ConversationID: toUUID(conversationID), BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id),
+		RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	out := make([]Message, len(rows))
+	out, more := make([]Message, len(rows)), false
 	for i, row := range rows {
-		out[i] = fromMessage(row.Node, row.SiblingCount)
+		out[i], more = fromMessage(row.Node, row.SiblingCount), row.More
 	}
-	return paged(out, limit, before, func(m Message) cursor { return timed(m.CreatedAt, m.ID) }), nil
+	return paged(out, more, before, func(m Message) cursor { return timed(m.CreatedAt, m.ID) }), nil
 }
 
 // NewestLeaf returns the newest leaf at or below a message. This is the branch to
@@ -157,7 +163,7 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 		branch, start = from.key, from.id
 	}
 	rows, err := s.q.GetTranscript(ctx, db.GetTranscriptParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(start), RowLimit: int32(limit), ByteLimit: maxPageBytes,
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(start), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	if err != nil {
 		return Page[Message]{}, err

@@ -107,7 +107,7 @@ func (s *Store) saidLast(ctx context.Context) (out []Candidate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.q.ListConversations(ctx, db.ListConversationsParams{TenantID: s.tenant, BeforeUpdatedAt: from.time(), BeforeID: toUUID(from.id), RowLimit: maxCandidates})
+	rows, err := s.q.ListConversations(ctx, db.ListConversationsParams{TenantID: s.tenant, BeforeUpdatedAt: from.time(), BeforeID: toUUID(from.id), RowLimit: maxCandidates, ByteLimit: MaxPageBytes})
 	for _, row := range rows {
 		if row.HeadID.Valid {
 			out = append(out, Candidate{uuid.UUID(row.ID.Bytes), int(row.MessageCount)})

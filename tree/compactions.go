@@ -193,16 +193,16 @@ func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Pag
 	}
 	rows, err := s.q.ListCompactions(ctx, db.ListCompactionsParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant,
-		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1,
+		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	if err != nil {
 		return Page[Compaction]{}, err
 	}
-	out := make([]Compaction, len(rows))
+	out, more := make([]Compaction, len(rows)), false
 	for i, row := range rows {
-		out[i] = fromCompaction(row)
+		out[i], more = fromCompaction(row.Compaction), row.More
 	}
-	return paged(out, limit, before, func(k Compaction) cursor { return timed(k.CreatedAt, k.ID) }), nil
+	return paged(out, more, before, func(k Compaction) cursor { return timed(k.CreatedAt, k.ID) }), nil
 }
 
 // fromCompaction is the one converter of compaction rows.

@@ -191,11 +191,12 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 	if err := checkText(f.Query, "query", maxQueryBytes); err != nil {
 		return Page[Conversation]{}, err
 	}
-	var rows []db.Conversation
+	var rows []db.ListConversationsRow
 	if f.Query == "" {
 		rows, err = s.q.ListConversations(ctx, db.ListConversationsParams{
 			TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag,
-			BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+			BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
+			RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 		})
 	} else {
 		err = s.searching(ctx, f.Query, allWords, func(s *Store, q sought) error {
@@ -206,15 +207,24 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 	if err != nil {
 		return Page[Conversation]{}, err
 	}
-	out := make([]Conversation, len(rows))
+	out, more := make([]Conversation, len(rows)), false
 	for i, row := range rows {
-		out[i] = fromConversation(row)
+		out[i], more = fromListed(row), row.More
 	}
-	return paged(out, limit, after, func(c Conversation) cursor {
+	return paged(out, more, after, func(c Conversation) cursor {
 		last := timed(c.UpdatedAt, c.ID)
 		last.pinned = c.Pinned
 		return last
 	}), nil
+}
+
+func fromListed(row db.ListConversationsRow) Conversation {
+	return fromConversation(db.Conversation{
+		ID: row.ID, TenantID: row.TenantID, Title: row.Title, Metadata: row.Metadata, Settings: row.Settings, HeadID: row.HeadID,
+		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, MessageCount: row.MessageCount, SourceConversationID: row.SourceConversationID,
+		SourceMessageID: row.SourceMessageID, SourceRequest: row.SourceRequest, ChangeCount: row.ChangeCount,
+		Archived: row.Archived, Pinned: row.Pinned, Tags: row.Tags,
+	})
 }
 
 // UpdateConversation changes the title, metadata, settings, active head or order. A head

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"math"
 
 	"github.com/google/uuid"
 
@@ -28,40 +27,53 @@ func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uu
 }
 
 // BranchFrom reads up to limit messages of the branch that ends in headID,
-// oldest first. It begins with the message fromID, or with the root where
+// oldest first, and tells whether more of the branch come after them: they end at
+// about MaxPageBytes, also before the limit. It begins with the message fromID, or with the root where
 // fromID is uuid.Nil. A headID of uuid.Nil is the active head. A fromID that is
 // not on the branch is a fault.NotFound. The messages have no Siblings.
 //
 // The cost is that of the messages, and about 5 µs for each message of the
 // branch below the first. A page of a Transcript goes from the head back, and
 // costs its messages alone.
-func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID uuid.UUID, limit int) (_ []Message, err error) {
+func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID uuid.UUID, limit int) (_ []Message, more bool, err error) {
 	defer db.Wrap(&err, "tree.BranchFrom(%s, head %s, from %s)", conversationID, headID, fromID)
 	depth := 0
 	if fromID != uuid.Nil {
 		from, err := s.Message(ctx, conversationID, fromID)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		depth = from.Depth
 	}
 	rows, err := s.q.GetBranchPage(ctx, db.GetBranchPageParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(headID), FromDepth: int32(depth), EndDepth: int32(min(depth+limit, math.MaxInt32)),
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(headID), FromDepth: int32(depth), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case len(rows) == 0 && fromID == uuid.Nil:
-		return nil, s.noBranch(ctx, conversationID, headID, Paging{})
+		return nil, false, s.noBranch(ctx, conversationID, headID, Paging{})
 	case len(rows) == 0 || fromID != uuid.Nil && uuid.UUID(rows[0].Node.ID.Bytes) != fromID:
-		return nil, errMessageNotFound
+		return nil, false, errMessageNotFound
 	}
 	out := make([]Message, len(rows))
 	for i, row := range rows {
-		out[i] = fromMessage(row.Node, 0)
+		out[i], more = fromMessage(row.Node, 0), row.More
 		out[i].Siblings = Siblings{}
 	}
-	return out, nil
+	return out, more, nil
+}
+
+// Sizes returns how many bytes messages have in a page, by their ids. Absent messages
+// are left out.
+func (s *Store) Sizes(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ map[uuid.UUID]int, err error) {
+	defer db.Wrap(&err, "tree.Sizes(%s, %d ids)", conversationID, len(ids))
+	rows, err := s.q.ListSizes(ctx, db.ListSizesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
+	sizes := make(map[uuid.UUID]int, len(rows))
+	for _, row := range rows {
+		sizes[uuid.UUID(row.ID.Bytes)] = int(row.Bytes)
+	}
+	return sizes, err
 }
 
 // Reasoning returns the reasoning of each of these messages, or "" for none. An

@@ -12,10 +12,11 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// maxPageBytes is the size at which a page of messages ends, with a cursor, whatever
-// its limit of rows: a page is held in memory until its reader has it. The last
-// message may go beyond.
-const maxPageBytes = 4 << 20
+// MaxPageBytes is the size at which a page of any list ends, with a cursor, whatever
+// its limit of rows: a page is held in memory until its reader has it. Bodies,
+// metadata, settings and reasoning count. The last row may go beyond. The queries cut
+// the page, so that no row beyond it leaves the database.
+const MaxPageBytes = 4 << 20
 
 // A cursor is base64url of 32 bytes: a digest of the list that it belongs to, a
 // time in microseconds or a number, and an id. Which of the two a list uses is
@@ -62,8 +63,7 @@ var errCursor = fault.New(fault.Invalid, "invalid_cursor", "cursor",
 	"This is no cursor of this list. Pass next_cursor back as it came, or leave it out to start anew.")
 
 // page checks a limit and a cursor, which must be of the list that these words
-// name. Lists ask for one row more than the limit, which tells whether there is
-// a next page.
+// name.
 func (p Paging) page(list ...string) (limit int, after cursor, err error) {
 	limit, after, err = p.anyPage(list...)
 	if err == nil && after.pinned {
@@ -119,14 +119,14 @@ func (before cursor) checkTime(err error) error {
 	return err
 }
 
-// paged cuts the row that is over the limit and makes the cursor of the last
-// row that stays, in the same list as the cursor before.
-func paged[T any](rows []T, limit int, before cursor, key func(T) cursor) Page[T] {
-	if len(rows) <= limit {
-		return Page[T]{Data: rows}
+// paged makes a page of its rows. If more rows come after the last one, its cursor is
+// that of the last one, in the same list as the cursor before.
+func paged[T any](rows []T, more bool, before cursor, key func(T) cursor) Page[T] {
+	p := Page[T]{Data: rows}
+	if more {
+		next := key(rows[len(rows)-1])
+		next.list = before.list
+		p.Next = next.String()
 	}
-	rows = rows[:limit]
-	next := key(rows[limit-1])
-	next.list = before.list
-	return Page[T]{Data: rows, Next: next.String()}
+	return p
 }

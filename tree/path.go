@@ -171,17 +171,18 @@ func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes [
 }
 
 // RecognizedAnswers returns up to limit of the tenant's answers that have metadata,
-// on paths that have path hashes. AppendPath brings answers without any. The list
-// begins behind the answer after, or with the first one if after has no ID. The
-// answers of one conversation stand together. Conversations are ordered by the time
-// at which they were made, and answers by the time at which they were given.
-func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending bool, limit int) (_ []Message, err error) {
+// on paths that have path hashes, and whether more come after them: they end at about
+// MaxPageBytes. AppendPath brings answers without any. The list begins behind the
+// answer after, or with the first one if after has no ID. The answers of one
+// conversation stand together. Conversations are ordered by the time at which they
+// were made, and answers by the time at which they were given. They have no Siblings.
+func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending bool, limit int) (_ []Message, more bool, err error) {
 	defer db.Wrap(&err, "tree.RecognizedAnswers")
-	params := db.ListRecognizedAnswersParams{TenantID: s.tenant, Descending: descending, RowLimit: int32(limit)}
+	params := db.ListRecognizedAnswersParams{TenantID: s.tenant, Descending: descending, RowLimit: int32(limit), ByteLimit: MaxPageBytes}
 	if after.ID != uuid.Nil {
 		c, err := s.Conversation(ctx, after.ConversationID)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		params.AfterID, params.AfterAt = toUUID(after.ID), after.CreatedAt
 		params.AfterConversationID, params.AfterConversationAt = toUUID(c.ID), c.CreatedAt
@@ -189,10 +190,13 @@ func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending
 	rows, err := s.q.ListRecognizedAnswers(ctx, params)
 	out := make([]Message, len(rows))
 	for i, row := range rows {
-		out[i] = fromMessage(row.Node, 0)
+		out[i], more = fromMessage(db.Node{
+			ConversationID: row.ConversationID, ID: row.ID, ParentID: row.ParentID, Role: row.Role, Depth: row.Depth, Tokens: row.Tokens,
+			PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt, Body: row.Body, Metadata: row.Metadata, Reasoning: row.Reasoning,
+		}, 0), row.More
 		out[i].Siblings = Siblings{}
 	}
-	return out, err
+	return out, more, err
 }
 
 // ChangeMetadata replaces a message's metadata with the result of change.

@@ -227,21 +227,21 @@ func TestRecognizedAnswers(t *testing.T) {
 	for _, descending := range []bool{false, true} {
 		var got []uuid.UUID
 		for after := (tree.Message{}); ; {
-			page := must(s.RecognizedAnswers(t.Context(), after, descending, 2))(t)
-			if len(page) == 0 {
-				break
-			}
+			page, more, err := s.RecognizedAnswers(t.Context(), after, descending, 2)
+			noError(t, err)
 			for _, m := range page {
 				got = append(got, m.ID)
 			}
-			after = page[len(page)-1]
+			if after = page[len(page)-1]; !more {
+				break
+			}
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("descending %v: %v, want %v", descending, got, want)
 		}
 		slices.Reverse(want)
 	}
-	if got, err := s.ForTenant("other").RecognizedAnswers(t.Context(), tree.Message{}, false, 10); err != nil || len(got) != 0 {
+	if got, _, err := s.ForTenant("other").RecognizedAnswers(t.Context(), tree.Message{}, false, 10); err != nil || len(got) != 0 {
 		t.Errorf("another tenant has %v, %v", got, err)
 	}
 }

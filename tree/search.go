@@ -47,19 +47,24 @@ func (s *Store) Search(ctx context.Context, query string, conversationID uuid.UU
 	if err != nil {
 		return Page[Hit]{}, err
 	}
-	var out []Hit
+	var page Page[Hit]
 	err = s.searchingIn(ctx, query, conversationID, allWords, func(in extent, q sought) error {
 		spots, err := in.newest(ctx, q, before, limit+1)
 		if err != nil {
 			return err
 		}
-		out, err = in.describe(ctx, spots, q, limit)
+		shown, err := in.fitting(ctx, spots, limit)
+		if err != nil {
+			return err
+		}
+		page.Next = paged(shown, len(spots) > len(shown), before, func(at spot) cursor { return timed(at.at, uuid.UUID(at.id.Bytes)) }).Next
+		page.Data, err = in.describe(ctx, shown, q)
 		return err
 	})
 	if err != nil {
 		return Page[Hit]{}, err
 	}
-	return paged(out, limit, before, func(h Hit) cursor { return timed(h.Message.CreatedAt, h.Message.ID) }), nil
+	return page, nil
 }
 
 // SearchRanked finds messages by their words as Search does, best first. One of
@@ -83,12 +88,15 @@ func (s *Store) SearchRanked(ctx context.Context, query string, conversationID u
 		if err != nil || after.offset() >= len(all) {
 			return err
 		}
-		shown := all[after.offset():]
-		if len(shown) > limit {
-			page.Next = after.next(limit, newest).String()
-			shown = shown[:limit]
+		rest := all[after.offset():]
+		shown, err := in.fitting(ctx, rest, limit)
+		if err != nil {
+			return err
 		}
-		page.Data, err = in.describe(ctx, shown, q, limit)
+		if len(rest) > len(shown) {
+			page.Next = after.next(len(shown), newest).String()
+		}
+		page.Data, err = in.describe(ctx, shown, q)
 		return err
 	})
 	return page, err
@@ -139,19 +147,49 @@ func (s *Store) searchingIn(ctx context.Context, query string, conversationID uu
 	})
 }
 
-// describe gives the hits at some spots, in their order. Only the first limit of
-// them are shown. Spots where nothing is any more are left out.
-func (in extent) describe(ctx context.Context, spots []spot, q sought, limit int) ([]Hit, error) {
+// fitting gives the first of some spots that a page holds: limit of them at most, and
+// none beyond MaxPageBytes but the first.
+func (in extent) fitting(ctx context.Context, spots []spot, limit int) ([]spot, error) {
+	spots = spots[:min(len(spots), limit)]
 	if len(spots) == 0 {
 		return nil, nil
 	}
+	var which []db.ListSizesParams
+	for conversation, ids := range byConversation(spots) {
+		which = append(which, db.ListSizesParams{ConversationID: conversation, Ids: ids, TenantID: in.s.tenant})
+	}
+	rows, err := db.SizeAll(ctx, in.s.h, which)
+	sizes := make(map[[2]pgtype.UUID]int, len(rows))
+	for _, row := range rows {
+		sizes[[2]pgtype.UUID{row.ConversationID, row.ID}] = int(row.Bytes)
+	}
+	taken := 0
+	for i, at := range spots {
+		if taken >= MaxPageBytes {
+			return spots[:i], err
+		}
+		taken += sizes[[2]pgtype.UUID{at.conversation, at.id}]
+	}
+	return spots, err
+}
+
+func byConversation(spots []spot) map[pgtype.UUID][]pgtype.UUID {
 	ids := map[pgtype.UUID][]pgtype.UUID{}
 	for _, at := range spots {
 		ids[at.conversation] = append(ids[at.conversation], at.id)
 	}
-	which := make([]db.DescribeHitsParams, 0, len(ids))
-	for conversation, some := range ids {
-		which = append(which, db.DescribeHitsParams{ConversationID: conversation, Ids: some, TenantID: in.s.tenant})
+	return ids
+}
+
+// describe gives the hits at some spots, in their order. Spots where nothing is any
+// more are left out.
+func (in extent) describe(ctx context.Context, spots []spot, q sought) ([]Hit, error) {
+	if len(spots) == 0 {
+		return nil, nil
+	}
+	var which []db.DescribeHitsParams
+	for conversation, ids := range byConversation(spots) {
+		which = append(which, db.DescribeHitsParams{ConversationID: conversation, Ids: ids, TenantID: in.s.tenant})
 	}
 	rows, err := db.DescribeAll(ctx, in.s.h, which, q.inShards)
 	if err != nil {
@@ -162,16 +200,15 @@ func (in extent) describe(ctx context.Context, spots []spot, q sought, limit int
 		found[[2]pgtype.UUID{row.Node.ConversationID, row.Node.ID}] = row
 	}
 	out := make([]Hit, 0, len(rows))
-	for i, at := range spots {
+	for _, at := range spots {
 		row, ok := found[[2]pgtype.UUID{at.conversation, at.id}]
 		if !ok {
 			continue
 		}
-		hit := Hit{Message: fromMessage(row.Node, row.SiblingCount), LeafID: uuid.UUID(row.LeafID.Bytes), Title: row.Title}
-		if i < limit { // the one over it is not shown
-			hit.Snippet = snippet(searchedText(row.Node), q.terms, q.prefix)
-		}
-		out = append(out, hit)
+		out = append(out, Hit{
+			Message: fromMessage(row.Node, row.SiblingCount), LeafID: uuid.UUID(row.LeafID.Bytes), Title: row.Title,
+			Snippet: snippet(searchedText(row.Node), q.terms, q.prefix),
+		})
 	}
 	return out, nil
 }

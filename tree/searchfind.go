@@ -198,10 +198,11 @@ func (in extent) byIndex(ctx context.Context, q sought, entries string, patterns
 }
 
 // findConversations lists conversations by a filter with a query.
-func (s *Store) findConversations(ctx context.Context, f ConversationFilter, q sought, after cursor, limit int) ([]db.Conversation, error) {
+func (s *Store) findConversations(ctx context.Context, f ConversationFilter, q sought, after cursor, limit int) (rows []db.ListConversationsRow, err error) {
 	params := db.FindConversationsParams{
 		TenantID: s.tenant, Query: f.Query, Archived: f.Archived, Tag: f.Tag, Patterns: q.patterns, Words: q.whole, Entries: q.entries,
-		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id), RowLimit: int32(limit) + 1,
+		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
+		RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	}
 	if len(q.terms) > 0 {
 		found, err := extent{s: s}.look(ctx, q, first, newestLooks, newestLooks)
@@ -224,12 +225,20 @@ func (s *Store) findConversations(ctx context.Context, f ConversationFilter, q s
 		}
 	}
 	if q.inShards {
-		return s.q.FindConversationsInShards(ctx, db.FindConversationsInShardsParams{
+		found, err := s.q.FindConversationsInShards(ctx, db.FindConversationsInShardsParams{
 			TenantID: params.TenantID, Query: params.Query, Archived: params.Archived, Tag: params.Tag,
 			Patterns: params.Patterns, Words: params.Words, Entries: params.Entries,
-			BeforePinned: params.BeforePinned, BeforeUpdatedAt: params.BeforeUpdatedAt, BeforeID: params.BeforeID, RowLimit: params.RowLimit,
-			Known: params.Known, ByIndex: params.ByIndex, ByReading: params.ByReading,
+			BeforePinned: params.BeforePinned, BeforeUpdatedAt: params.BeforeUpdatedAt, BeforeID: params.BeforeID,
+			RowLimit: params.RowLimit, ByteLimit: params.ByteLimit, Known: params.Known, ByIndex: params.ByIndex, ByReading: params.ByReading,
 		})
+		for _, row := range found {
+			rows = append(rows, db.ListConversationsRow(row))
+		}
+		return rows, err
 	}
-	return s.q.FindConversations(ctx, params)
+	found, err := s.q.FindConversations(ctx, params)
+	for _, row := range found {
+		rows = append(rows, db.ListConversationsRow(row))
+	}
+	return rows, err
 }

@@ -178,8 +178,8 @@ func (c rankedCursor) before() cursor {
 func (c rankedCursor) newest() int64 { return int64(binary.BigEndian.Uint64(c.id[:])) }
 
 // next is the cursor of the page after this one.
-func (c rankedCursor) next(limit int, newest cursor) rankedCursor {
-	c.key += int64(limit)
+func (c rankedCursor) next(shown int, newest cursor) rankedCursor {
+	c.key += int64(shown)
 	if c.id == uuid.Max {
 		c.id = uuid.Nil
 		binary.BigEndian.PutUint64(c.id[:], uint64(newest.key))

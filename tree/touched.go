@@ -29,20 +29,33 @@ func (s *Store) Touched(ctx context.Context, since time.Time, fn func(*Store, Me
 		for _, row := range rows {
 			after = uuid.UUID(row.ID.Bytes)
 			tenant := s.ForTenant(row.TenantID)
-			leaves, err := tenant.Branches(ctx, after, Paging{Limit: newestLeaves})
-			if ignoreNotFound(err) != nil {
+			if err := tenant.touchedLeaves(ctx, after, since, fn); err != nil {
 				return err
-			}
-			for _, leaf := range leaves.Data { // the newest first
-				if leaf.CreatedAt.Before(since) {
-					break
-				}
-				if err := fn(tenant, leaf); err != nil {
-					return err
-				}
 			}
 		}
 		if len(rows) < touchedPage {
+			return nil
+		}
+	}
+}
+
+func (s *Store) touchedLeaves(ctx context.Context, conversationID uuid.UUID, since time.Time, fn func(*Store, Message) error) error {
+	p := Paging{Limit: newestLeaves}
+	for {
+		leaves, err := s.Branches(ctx, conversationID, p)
+		if err != nil {
+			return ignoreNotFound(err) // deleted meanwhile
+		}
+		for _, leaf := range leaves.Data { // the newest first
+			if leaf.CreatedAt.Before(since) {
+				return nil
+			}
+			if err := fn(s, leaf); err != nil {
+				return err
+			}
+		}
+		p.Limit, p.Cursor = p.Limit-len(leaves.Data), leaves.Next
+		if p.Limit == 0 || p.Cursor == "" {
 			return nil
 		}
 	}

@@ -210,7 +210,9 @@ func (s *chatSession) branchNamed(ctx context.Context, name string) (uuid.UUID, 
 }
 
 func (s *chatSession) branches(ctx context.Context) (tree.Page[tree.Message], error) {
-	page, err := s.store.Branches(ctx, s.conversation.ID, tree.Paging{Limit: mostBranches})
+	page, err := readPages(pageFlags{Limit: mostBranches}, func(p tree.Paging) (tree.Page[tree.Message], error) {
+		return s.store.Branches(ctx, s.conversation.ID, p)
+	})
 	s.listed = nil
 	for _, m := range page.Data {
 		s.listed = append(s.listed, m.ID)

@@ -71,7 +71,7 @@ func (a addition) once(key string, body []byte) (c tree.Conversation, all []tree
 
 // stored gives the messages of a request whose last one is in the tree.
 func (a addition) stored(c tree.Conversation, last uuid.UUID) ([]tree.Message, error) {
-	_, err := a.r.Store().BranchFrom(a.r.Context(), c.ID, c.HeadID, last, 1)
+	_, _, err := a.r.Store().BranchFrom(a.r.Context(), c.ID, c.HeadID, last, 1)
 	if errors.Is(err, fault.NotFound) {
 		return nil, server.ConflictOfKey(fault.New(fault.Conflict, string(server.CodeIDConflict), "id", "The items are on another branch."), true)
 	}

@@ -169,8 +169,8 @@ func TestItemsWithPictures(t *testing.T) {
 			t.Errorf("picture %d comes back %d times", i, n)
 		}
 	}
-	if n := a.treeSize(native); n != 4 || pages != 2 {
-		t.Errorf("%d messages on %d pages, want 4 on 2", n, pages)
+	if n := a.treeSize(native); n != 4 || pages != 3 {
+		t.Errorf("%d messages on %d pages, want 4 on 3", n, pages)
 	}
 }
 

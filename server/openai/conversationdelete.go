@@ -23,7 +23,11 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	branch, at, err := itemOf(r, c, tree.MaxChain+1)
+	m, at, err := itemOf(r, c)
+	if err != nil {
+		return nil, err
+	}
+	branch, err := branchToEnd(r, c, m)
 	if err != nil {
 		return nil, err
 	}
@@ -34,13 +38,10 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	for _, m := range branch[1:] {
 		anew = append(anew, again(m))
 	}
-	switch {
-	case len(branch) > tree.MaxChain:
-		err = fault.New(fault.Invalid, codeValue, "item_id", "Over %d messages follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain)
-	case len(anew) > 0:
+	if len(anew) > 0 {
 		err = replace(r, c, branch, anew)
-	default:
-		err = pop(r, c, branch[0])
+	} else {
+		err = pop(r, c, m)
 	}
 	if err != nil {
 		return nil, err
@@ -49,6 +50,22 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	return answerConversation(c)
+}
+
+// branchToEnd gives the messages of the active branch from one on. More than one
+// request can bring are refused.
+func branchToEnd(r *server.Request, c tree.Conversation, from tree.Message) (branch []tree.Message, err error) {
+	taken := 0
+	for m, err := range branchMessages(r, c, Page{Limit: tree.MaxChain, Ascending: true}, from.ID) {
+		if err != nil {
+			return nil, err
+		}
+		branch = append(branch, m)
+		if taken += len(m.Body) + len(m.Metadata) + len(m.Reasoning); len(branch) > tree.MaxChain || taken > MaxBody {
+			return nil, fault.New(fault.Invalid, codeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, MaxBody>>20)
+		}
+	}
+	return branch, nil
 }
 
 // pop ends the active branch above its last message, and above the calls that
@@ -122,7 +139,7 @@ func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew
 	if err != nil {
 		return inItems(err)
 	}
-	_, err = r.Store().BranchFrom(r.Context(), c.ID, uuid.Nil, made[len(made)-1].ID, 1)
+	_, _, err = r.Store().BranchFrom(r.Context(), c.ID, uuid.Nil, made[len(made)-1].ID, 1)
 	if errors.Is(err, fault.NotFound) {
 		return wentOn()
 	}

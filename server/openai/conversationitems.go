@@ -105,15 +105,16 @@ func listItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := branchPage(r, c, p)
+	list, err := branchPage(r, c, p, storedItems)
 	if err != nil {
 		return nil, err
 	}
 	return answerIn(c, list)
 }
 
-// branchPage gives a page of the items of a branch, whose head is that of c.
-func branchPage(r *server.Request, c tree.Conversation, p Page) (List[Item], error) {
+// branchPage gives a page of the items that the messages of a branch are, whose head
+// is that of c.
+func branchPage(r *server.Request, c tree.Conversation, p Page, itemsOf func(tree.Message) []Item) (List[Item], error) {
 	from := uuid.Nil // the message to begin with; uuid.Nil for an end of the branch
 	if p.After != "" {
 		after, err := ParseItemID(p.After)
@@ -122,7 +123,7 @@ func branchPage(r *server.Request, c tree.Conversation, p Page) (List[Item], err
 		}
 		from = after.Node
 	}
-	found, err := cut(p, branchItems(r, c, p, from))
+	found, err := cut(p, branchItems(r, c, p, from, itemsOf), func(item branchItem) int { return item.bytes })
 	if errors.Is(err, fault.NotFound) { // the message is gone, or on another branch now
 		err = noAfter(p)
 	}
@@ -130,21 +131,21 @@ func branchPage(r *server.Request, c tree.Conversation, p Page) (List[Item], err
 		return List[Item]{}, err
 	}
 	var items []Item
-	show := showing{r: r, most: maxShownOnPage}
+	show := showing{r: r, most: tree.MaxPageBytes}
 	for _, item := range found.Data {
-		if !chat.MayName(item.of.Body) {
-			items = append(items, item.Item)
-			continue
+		if chat.MayName(item.of.Body) {
+			m, fits, err := show.message(item.of)
+			if err != nil {
+				return List[Item]{}, err
+			}
+			if !fits {
+				found.HasMore = true
+				break
+			}
+			item.Item = itemsOf(m)[item.at]
 		}
-		m, fits, err := show.message(item.of)
-		if err != nil {
-			return List[Item]{}, err
-		}
-		if !fits {
-			found.HasMore = true
-			break
-		}
-		items = append(items, storedItems(m)[item.at])
+		items = append(items, item.Item)
+		show.taken += item.bytes
 	}
 	return NewList(items, found.HasMore), nil
 }
@@ -152,8 +153,9 @@ func branchPage(r *server.Request, c tree.Conversation, p Page) (List[Item], err
 // A branchItem is an item of a stored message.
 type branchItem struct {
 	Item
-	of tree.Message
-	at int // among the items of the message
+	of    tree.Message
+	at    int // among the items of the message
+	bytes int // of the message, with its first item on the page
 }
 
 func noAfter(p Page) error {
@@ -163,7 +165,7 @@ func noAfter(p Page) error {
 // branchItems gives the items of the active branch in the order of the page, from
 // a message on, with all items of that message. From the head back it follows the
 // branch on which a client began, also where another has become active since.
-func branchItems(r *server.Request, c tree.Conversation, p Page, from uuid.UUID) iter.Seq2[branchItem, error] {
+func branchItems(r *server.Request, c tree.Conversation, p Page, from uuid.UUID, itemsOf func(tree.Message) []Item) iter.Seq2[branchItem, error] {
 	return func(yield func(branchItem, error) bool) {
 		if c.HeadID == uuid.Nil {
 			return
@@ -177,13 +179,16 @@ func branchItems(r *server.Request, c tree.Conversation, p Page, from uuid.UUID)
 				continue // the server answered it, and no client need
 			}
 			var items []branchItem
-			for i, item := range storedItems(m) {
-				items = append(items, branchItem{item, m, i})
+			for i, item := range itemsOf(m) {
+				items = append(items, branchItem{Item: item, of: m, at: i})
 			}
 			if !p.Ascending {
 				slices.Reverse(items)
 			}
-			for _, item := range items {
+			for i, item := range items {
+				if i == 0 {
+					item.bytes = len(m.Body) + len(m.Reasoning)
+				}
 				if !yield(item, nil) {
 					return
 				}
@@ -202,9 +207,9 @@ func branchMessages(r *server.Request, c tree.Conversation, p Page, from uuid.UU
 			var err error
 			more := false
 			if p.Ascending {
-				page, err = r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, from, size)
-				if more = len(page) == size; more {
-					from = page[size-1].ID
+				page, more, err = r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, from, size)
+				if more {
+					from = page[len(page)-1].ID
 				}
 				if seen && len(page) > 0 {
 					page = page[1:]
@@ -239,29 +244,29 @@ func branchMessages(r *server.Request, c tree.Conversation, p Page, from uuid.UU
 	}
 }
 
-// itemOf finds the item that the path names on the active branch, with the
-// messages from it on, limit of them at most.
-func itemOf(r *server.Request, c tree.Conversation, limit int) (branch []tree.Message, at int, err error) {
+// itemOf finds the item that the path names on the active branch: its message, and
+// which one of the message's items it is.
+func itemOf(r *server.Request, c tree.Conversation) (m tree.Message, at int, err error) {
 	name := r.Value("item_id")
 	id, err := ParseItemID(name)
 	if err != nil {
-		return nil, 0, err
+		return m, 0, err
 	}
 	if id.Conversation != c.ID || c.HeadID == uuid.Nil {
-		return nil, 0, NoItem(name)
+		return m, 0, NoItem(name)
 	}
-	branch, err = r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, limit)
+	branch, _, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, 1)
 	if errors.Is(err, fault.NotFound) {
-		return nil, 0, NoItem(name)
+		return m, 0, NoItem(name)
 	}
 	if err != nil {
-		return nil, 0, err
+		return m, 0, err
 	}
 	at = slices.IndexFunc(storedItems(branch[0]), func(item Item) bool { return item.ItemID() == name })
 	if at < 0 {
-		return nil, 0, NoItem(name)
+		return m, 0, NoItem(name)
 	}
-	return branch, at, nil
+	return branch[0], at, nil
 }
 
 func getItem(r *server.Request) (server.Answer, error) {
@@ -269,13 +274,12 @@ func getItem(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	branch, at, err := itemOf(r, c, 1)
+	m, at, err := itemOf(r, c)
 	if err != nil {
 		return nil, err
 	}
 	show := showing{r: r, most: maxShown}
-	m, _, err := show.message(branch[0])
-	if err != nil {
+	if m, _, err = show.message(m); err != nil {
 		return nil, err
 	}
 	return answerIn(c, storedItems(m)[at])

@@ -39,17 +39,20 @@ func saidBefore(r *server.Request, c tree.Conversation, messages []inputMessage,
 	return nil, nil
 }
 
-// lastShown gives the last messages of the active branch that clients see, n of
-// them at most, oldest first.
+// lastShown gives the last messages of the active branch that clients see, oldest
+// first: n of them at most, and no more than one request can bring.
 func lastShown(r *server.Request, c tree.Conversation, n int) (shown []tree.Message, err error) {
 	p := tree.Paging{Limit: n}
-	for {
+	for taken := 0; ; {
 		page, err := r.Store().Transcript(r.Context(), c.ID, c.HeadID, p)
 		if err != nil {
 			return nil, err
 		}
+		for _, m := range page.Data {
+			taken += len(m.Body)
+		}
 		shown = append(slices.DeleteFunc(page.Data, reply.IsStep), shown...)
-		if p.Cursor = page.Next; p.Cursor == "" || len(shown) >= n {
+		if p.Cursor = page.Next; p.Cursor == "" || len(shown) >= n || taken > MaxBody {
 			return shown[max(0, len(shown)-n):], nil
 		}
 	}

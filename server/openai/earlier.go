@@ -183,35 +183,55 @@ func (t *attempt) below(r *server.Request, req *Request, to target) (traces []tr
 	return traces, nil
 }
 
-// atEnds looks for them at the ends of a conversation's branches. Its active head
-// may have moved since, and an answer that it went on from is no earlier attempt's.
+// atEnds looks for them at the newest ends of a conversation's branches. Its active
+// head may have moved since, and an answer that it went on from is no earlier
+// attempt's.
 func (t *attempt) atEnds(r *server.Request, _ *Request, to target) (traces []trace, err error) {
 	c, err := r.Store().Conversation(r.Context(), to.conversation)
 	if err != nil {
 		return nil, err
 	}
-	page, err := r.Store().Branches(r.Context(), c.ID, tree.Paging{Limit: tree.MaxPage})
-	for _, m := range page.Data {
-		note := storedMetadataOf(m.Metadata)
-		if !t.named(note) || time.Since(m.CreatedAt) > retryWindow {
-			continue
+	for p := (tree.Paging{Limit: tree.MaxPage}); p.Limit > 0; {
+		page, err := r.Store().Branches(r.Context(), c.ID, p)
+		if err != nil {
+			return nil, err
 		}
-		asked := m
-		if note.Echo != nil { // an answer
-			if asked, err = r.Store().Message(r.Context(), c.ID, reply.EndOf(m).HeadID); err != nil {
+		for _, m := range page.Data {
+			if time.Since(m.CreatedAt) > retryWindow {
+				return traces, nil // so are all that follow
+			}
+			if !t.named(storedMetadataOf(m.Metadata)) {
+				continue
+			}
+			at, err := traceOf(r, c, to, m)
+			if err != nil {
 				return nil, err
 			}
+			traces = append(traces, at)
 		}
-		first := asked
-		for range len(to.messages) - 1 {
-			if first, err = r.Store().Message(r.Context(), c.ID, first.ParentID); err != nil {
-				return nil, err
-			}
+		if p.Cursor, p.Limit = page.Next, p.Limit-len(page.Data); p.Cursor == "" {
+			break
 		}
-		here := first.ParentID == c.HeadID || m.ID == c.HeadID // before the attempt, or at what came of it
-		traces = append(traces, trace{NodeID{c.ID, asked.ID}, here})
 	}
-	return traces, err
+	return traces, nil
+}
+
+// traceOf is the trace of an attempt whose last message ends a branch.
+func traceOf(r *server.Request, c tree.Conversation, to target, m tree.Message) (at trace, err error) {
+	asked := m
+	if storedMetadataOf(m.Metadata).Echo != nil { // an answer
+		if asked, err = r.Store().Message(r.Context(), c.ID, reply.EndOf(m).HeadID); err != nil {
+			return at, err
+		}
+	}
+	first := asked
+	for range len(to.messages) - 1 {
+		if first, err = r.Store().Message(r.Context(), c.ID, first.ParentID); err != nil {
+			return at, err
+		}
+	}
+	here := first.ParentID == c.HeadID || m.ID == c.HeadID // before the attempt, or at what came of it
+	return trace{NodeID{c.ID, asked.ID}, here}, nil
 }
 
 // lost tells the client of a retry that joined a reply on another server to try

@@ -198,35 +198,44 @@ func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Messag
 	alike := []tree.Message{*at}
 	for err == nil && len(rest) > 0 {
 		var below []tree.Message
-		for i := range alike {
-			var children []tree.Message
-			if children, err = shownBelow(r, &alike[i]); err != nil {
+		for i := 0; i < len(alike) && len(below) < maxAlike; i++ {
+			said, err := shownBelow(r, &alike[i], maxAlike-len(below), func(m tree.Message) bool { return means(m, rest[0]) })
+			if err != nil {
 				return nil, nil, err
 			}
-			below = append(below, slices.DeleteFunc(children, func(m tree.Message) bool { return !means(m, rest[0]) })...)
+			below = append(below, said...)
 		}
 		if len(below) == 0 {
 			break
 		}
-		alike, rest = below[:min(len(below), maxAlike)], rest[1:]
+		alike, rest = below, rest[1:]
 	}
 	return &alike[0], rest, err
 }
 
-// shownBelow gives the messages that clients see below a message. Calls that the
-// server answered are passed over.
-func shownBelow(r *server.Request, at *tree.Message) (shown []tree.Message, err error) {
+// shownBelow gives the first of the wanted messages that clients see below a message,
+// most of them. Calls that the server answered are passed over.
+func shownBelow(r *server.Request, at *tree.Message, most int, wanted func(tree.Message) bool) (shown []tree.Message, err error) {
 	below := []uuid.UUID{at.ID}
 	for looks := 0; looks < len(below) && looks < maxChildren; looks++ {
-		children, err := r.Store().Children(r.Context(), at.ConversationID, below[looks], tree.Paging{Limit: maxChildren})
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range children.Data {
-			if reply.IsStep(m) {
-				below = append(below, m.ID)
-			} else {
-				shown = append(shown, m)
+		for p := (tree.Paging{Limit: maxChildren}); p.Limit > 0; {
+			children, err := r.Store().Children(r.Context(), at.ConversationID, below[looks], p)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range children.Data {
+				switch {
+				case reply.IsStep(m):
+					below = append(below, m.ID)
+				case !wanted(m):
+				case len(shown) == most-1:
+					return append(shown, m), nil
+				default:
+					shown = append(shown, m)
+				}
+			}
+			if p.Cursor, p.Limit = children.Next, p.Limit-len(children.Data); p.Cursor == "" {
+				break
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A List is a page of a list.
@@ -56,22 +57,24 @@ func ParsePage(query url.Values) (Page, error) {
 	return p, nil
 }
 
-// cut gives the page that is asked for, of items that come in its order. It
-// passes over all up to the item that is named After, and reads no further than
-// it has to: the items may begin at any one before that.
-func cut[T Item](p Page, items iter.Seq2[T, error]) (List[T], error) {
+// cut gives the page that is asked for, of items that come in its order. It ends at
+// its limit of items, or where their bytes come to tree.MaxPageBytes. It passes over
+// all up to the item that is named After, and reads no further than it has to: the
+// items may begin at any one before that.
+func cut[T Item](p Page, items iter.Seq2[T, error], bytes func(T) int) (List[T], error) {
 	var data []T
-	found := p.After == ""
+	found, taken := p.After == "", 0
 	for item, err := range items {
 		switch {
 		case err != nil:
 			return List[T]{}, err
 		case !found:
 			found = item.ItemID() == p.After
-		case len(data) == p.Limit:
+		case len(data) == p.Limit || taken >= tree.MaxPageBytes:
 			return NewList(data, true), nil
 		default:
 			data = append(data, item)
+			taken += bytes(item)
 		}
 	}
 	if !found {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 type listed string
@@ -35,13 +36,18 @@ func TestPagesAreTheList(t *testing.T) {
 			all = append(all, listed(fmt.Sprint("msg_", i)))
 		}
 		p := Page{Limit: rapid.IntRange(1, 12).Draw(t, "limit")}
+		bytes := rapid.SampledFrom([]int{0, tree.MaxPageBytes/3 + 1}).Draw(t, "bytes") // of each item
+		most := p.Limit
+		if bytes > 0 {
+			most = min(most, 3)
+		}
 		for range len(all) + 1 {
-			page, err := cut(p, inOrder(all))
+			page, err := cut(p, inOrder(all), func(listed) int { return bytes })
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(page.Data) > p.Limit || page.HasMore && len(page.Data) != p.Limit {
-				t.Fatalf("a page of %d: %+v", p.Limit, page)
+			if len(page.Data) > most || page.HasMore && len(page.Data) != most {
+				t.Fatalf("a page of %d: %+v", most, page)
 			}
 			got = append(got, page.Data...)
 			if len(page.Data) > 0 && (*page.FirstID != string(page.Data[0]) || *page.LastID != string(got[len(got)-1])) {
@@ -60,11 +66,11 @@ func TestPagesAreTheList(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	if _, err := cut(Page{Limit: 2, After: "msg_9"}, inOrder([]listed{"msg_1"})); !errors.Is(err, fault.Invalid) || fault.Of(err).Field != "after" {
+	if _, err := cut(Page{Limit: 2, After: "msg_9"}, inOrder([]listed{"msg_1"}), func(listed) int { return 0 }); !errors.Is(err, fault.Invalid) || fault.Of(err).Field != "after" {
 		t.Errorf("after an unknown item: %v", err)
 	}
 	broken := errors.New("broken")
-	if _, err := cut(Page{Limit: 2}, func(yield func(listed, error) bool) { yield("", broken) }); err != broken {
+	if _, err := cut(Page{Limit: 2}, func(yield func(listed, error) bool) { yield("", broken) }, func(listed) int { return 0 }); err != broken {
 		t.Errorf("%v", err)
 	}
 	if got := string(marshal(NewList[Item](nil, false))); got != `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}` {

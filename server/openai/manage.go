@@ -114,7 +114,7 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	n := NodeID{rep.ConversationID(), rep.MessageID()}
-	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p)
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p, storedItems)
 	if err != nil {
 		return nil, err
 	}

@@ -12,18 +12,16 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// How many bytes of attachments an answer brings.
-const (
-	maxShown       = 32 << 20 // more than one request can store
-	maxShownOnPage = 8 << 20  // where a message follows another
-)
+// maxShown is how many bytes of attachments an answer brings: more than one request
+// can store. Where a message follows another, a page ends before.
+const maxShown = 32 << 20
 
 // A showing gives clients messages with data URLs in the place of links to
 // attachments.
 type showing struct {
 	r     *server.Request
 	most  int // bytes of attachments before a message is left out
-	taken int // of them until now
+	taken int // of them until now, and of messages where these count
 }
 
 // message gives a message with its attachments. One that doesn't fit any more is

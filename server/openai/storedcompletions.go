@@ -161,32 +161,38 @@ func listCompletions(r *server.Request) (server.Answer, error) {
 			}
 		}
 		return true
-	}))
+	}), func(c listedCompletion) int { return c.bytes })
 	if err != nil {
 		return nil, err
 	}
 	return answer{body: marshal(list)}, nil
 }
 
+// A listedCompletion is a completion, and how many bytes of a page it takes.
+type listedCompletion struct {
+	Completion
+	bytes int
+}
+
 // completions gives the completions after a message, in order.
-func completions(r *server.Request, after tree.Message, descending bool, wanted func(Completion) bool) iter.Seq2[Completion, error] {
+func completions(r *server.Request, after tree.Message, descending bool, wanted func(Completion) bool) iter.Seq2[listedCompletion, error] {
 	const atOnce = 100
-	return func(yield func(Completion, error) bool) {
+	return func(yield func(listedCompletion, error) bool) {
 		for {
-			page, err := r.Store().RecognizedAnswers(r.Context(), after, descending, atOnce)
+			page, more, err := r.Store().RecognizedAnswers(r.Context(), after, descending, atOnce)
 			if err != nil {
-				yield(Completion{}, err)
+				yield(listedCompletion{}, err)
 				return
 			}
 			for _, m := range page {
 				if !isCompletion(m) {
 					continue
 				}
-				if c := completionOf(m); wanted(c) && !yield(c, nil) {
+				if c := completionOf(m); wanted(c) && !yield(listedCompletion{c, len(m.Body)}, nil) {
 					return
 				}
 			}
-			if len(page) < atOnce {
+			if !more {
 				return
 			}
 			after = page[len(page)-1]
@@ -223,54 +229,11 @@ func listCompletionMessages(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := func(yield func(completionMessage, error) bool) {
-		for above, err := range r.Store().Branch(r.Context(), n.Conversation, m.ParentID, 0) {
-			if err == nil && reply.IsStep(above) {
-				continue
-			}
-			item := completionMessage{NodeID{n.Conversation, above.ID}.item(KindMessage, ordinalSaid), above}
-			if !yield(item, err) {
-				return
-			}
-		}
-	}
-	if !p.Ascending {
-		all = backwards(all)
-	}
-	list, err := cut(p, all)
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: m.ParentID}, p, func(m tree.Message) []Item {
+		return []Item{completionMessage{NodeID{m.ConversationID, m.ID}.item(KindMessage, ordinalSaid), m}}
+	})
 	if err != nil {
 		return nil, err
 	}
-	show := showing{r: r, most: maxShownOnPage}
-	for i, item := range list.Data {
-		m, fits, err := show.message(item.of)
-		if err != nil {
-			return nil, err
-		}
-		if !fits {
-			list = NewList(list.Data[:i], true)
-			break
-		}
-		list.Data[i].of = m
-	}
 	return answer{marshal(list), &n}, nil
-}
-
-// backwards gives what comes in the other order.
-func backwards[T any](all iter.Seq2[T, error]) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var list []T
-		for item, err := range all {
-			if err != nil {
-				yield(item, err)
-				return
-			}
-			list = append(list, item)
-		}
-		for i := len(list) - 1; i >= 0; i-- {
-			if !yield(list[i], nil) {
-				return
-			}
-		}
-	}
 }

@@ -1,0 +1,69 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestPagesAreBounded holds that large messages make short pages, which together give
+// every item once.
+func TestPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	store := a.store.ForTenant("acme")
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const large = 6 // answers, of which five fill a page
+	last := uuid.Nil
+	for i := range 1 + large + 1 {
+		m := tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"q"}`)}
+		if i > 0 {
+			m = tree.NewMessage{Body: json.RawMessage(`{"role":"assistant","content":"a"}`), Metadata: json.RawMessage(`{"openai":{"completion":"k"}}`)}
+		}
+		if 0 < i && i <= large {
+			m.Body = json.RawMessage(`{"role":"assistant","content":"` + strings.Repeat("  .", 300<<10) + `"}`)
+		}
+		stored, _, err := store.Append(t.Context(), c.ID, last, m, tree.WithPathHash())
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = stored.ID
+	}
+	answer := openai.NodeID{Conversation: c.ID, Node: last}
+	for path, items := range map[string]int{
+		"/conversations/" + openai.ConversationID(c.ID) + "/items": 1 + large + 1,
+		"/responses/" + answer.ResponseID() + "/input_items":       1 + large,
+		"/chat/completions/" + answer.CompletionID() + "/messages": 1 + large,
+		"/chat/completions": large + 1,
+	} {
+		for _, order := range []string{"asc", "desc"} {
+			seen, given, pages := map[string]bool{}, 0, 0
+			for after, more := "", true; more; pages++ {
+				var page openai.List[openai.CallItem] // of which the ids are read
+				got, _ := a.ask(200, "acme", "GET", path+"?limit=100&order="+order+after, "")
+				if err := json.Unmarshal([]byte(got), &page); err != nil {
+					t.Fatal(err)
+				}
+				if len(got) > tree.MaxPageBytes+tree.MaxBodyBytes {
+					t.Errorf("%s, %s: a page of %d items has %d bytes", path, order, len(page.Data), len(got))
+				}
+				for _, item := range page.Data {
+					seen[item.ID] = true
+				}
+				given += len(page.Data)
+				after, more = "&after="+*page.LastID, page.HasMore
+			}
+			if len(seen) != items || given != items || pages != 2 {
+				t.Errorf("%s, %s: %d pages give %d of %d items, %d in all", path, order, pages, len(seen), items, given)
+			}
+		}
+	}
+}

@@ -151,10 +151,10 @@ func (x *index) folds(path []int32, state tree.BranchState) (first, end int) {
 
 // read makes the answer of what was found.
 func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.UUID, q Question) (Answer, error) {
-	var ids []uuid.UUID
-	for _, h := range f.hits {
-		ids = append(append(append(ids, h.before...), h.id), h.after...)
+	if err := f.fit(ctx, store, conversationID, q.bytes); err != nil {
+		return Answer{}, err
 	}
+	ids := f.ids()
 	answer := Answer{Hits: make([]Hit, 0, len(f.hits)), Searched: f.searched, Omitted: f.omitted, Ranking: f.ranking}
 	if len(ids) == 0 {
 		return answer, nil
@@ -178,4 +178,29 @@ func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.
 		answer.Hits = append(answer.Hits, hit)
 	}
 	return answer, nil
+}
+
+// ids are those of the messages that are shown: of each hit, with those around it.
+func (f found) ids() (ids []uuid.UUID) {
+	for _, h := range f.hits {
+		ids = append(append(append(ids, h.before...), h.id), h.after...)
+	}
+	return ids
+}
+
+// fit leaves out the worst hits of which the messages would be read beyond so many
+// bytes; the best one stays. Tokens don't bound metadata, nor what an excerpt stands for.
+func (f *found) fit(ctx context.Context, store *tree.Store, conversationID uuid.UUID, most int) error {
+	sizes, err := store.Sizes(ctx, conversationID, f.ids())
+	for i, h := range f.hits {
+		if i > 0 && most <= 0 {
+			f.hits, f.omitted = f.hits[:i], f.omitted+len(f.hits)-i
+			break
+		}
+		most -= sizes[h.id]
+		for _, id := range append(h.before[:len(h.before):len(h.before)], h.after...) {
+			most -= sizes[id]
+		}
+	}
+	return err
 }

@@ -41,6 +41,7 @@ type Question struct {
 	Limit     int    // of hits; 0 is DefaultLimit
 	MaxTokens int    // of all messages in the answer; 0 is DefaultMaxTokens
 
+	bytes   int            // of all messages in the answer; checked makes it tree.MaxPageBytes
 	meaning func() meaning // nil where no model is configured
 	picked  []picked       // the hits, where they were chosen before; nil where not
 }
@@ -51,7 +52,7 @@ type Answer struct {
 	Scope                  Scope
 	Hits                   []Hit
 	Searched               int     // messages in the scope
-	Omitted                int     // hits for which MaxTokens had no room
+	Omitted                int     // hits for which MaxTokens, or a page, had no room
 	Ranking                Ranking // "" where no model is configured
 }
 
@@ -190,5 +191,6 @@ func (q Question) checked() (Question, error) {
 	if q.MaxTokens == 0 {
 		q.MaxTokens = DefaultMaxTokens
 	}
+	q.bytes = tree.MaxPageBytes
 	return q, nil
 }

@@ -62,6 +62,32 @@ func TestBadQuestions(t *testing.T) {
 	}
 }
 
+// Metadata and reasoning have no tokens. The worst hits are left out where those of the
+// answer come to a page.
+func TestAnswersHaveBoundedBytes(t *testing.T) {
+	t.Parallel()
+	s, store := recall.New(0), recall.NewStore()
+	id := conversation(t, store)
+	var head uuid.UUID
+	for range 12 {
+		m := said(tree.RoleAssistant, "A hazel.")
+		m.Reasoning = strings.Repeat("x", 500<<10)
+		stored, _, err := store.Append(t.Context(), id, head, m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		head = stored.ID
+	}
+	q := recall.Question{Query: "hazel", Scope: recall.ScopeBranch, Limit: 12}
+	if a := ask(t, s, store, id, head, q); len(a.Hits) != 9 || a.Omitted != 3 {
+		t.Errorf("%d hits, and %d are omitted", len(a.Hits), a.Omitted)
+	}
+	a, err := s.RecallTenant(t.Context(), store, q)
+	if err != nil || len(a.Hits) != 9 || a.Omitted != 3 {
+		t.Errorf("of the tenant %d hits, and %d are omitted: %v", len(a.Hits), a.Omitted, err)
+	}
+}
+
 // What other branches say doesn't count on a branch: it neither comes nor changes the
 // scores of what does.
 func TestOtherBranchesDontCount(t *testing.T) {

@@ -72,6 +72,7 @@ func (s *Service) tenant(ctx context.Context, store *tree.Store, q Question) (al
 			continue
 		}
 		part.MaxTokens = q.MaxTokens * len(part.picked) / len(hits)
+		part.bytes = q.bytes * len(part.picked) / len(hits)
 		var answer Answer
 		err := s.ask(store, id, func(c *conversation) (err error) {
 			answer, err = c.answer(ctx, store, uuid.Nil, part)

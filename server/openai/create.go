@@ -110,7 +110,8 @@ func drafts(all []inputMessage, attempt string) []tree.NewMessage {
 	return out
 }
 
-// maxReferences is how many stored messages an input may refer to.
+// maxReferences is how many stored messages an input may refer to. Together they may
+// have MaxBody bytes.
 const maxReferences = 1000
 
 // stored gives the messages of the entries, with those that they refer to.
@@ -127,7 +128,18 @@ func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) 
 		return nil, fault.New(fault.Invalid, codeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
 	}
 	found := map[NodeID]tree.Message{}
+	taken := 0
 	for conversation, ids := range wanted {
+		sizes, err := r.Store().Sizes(r.Context(), conversation, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			taken += sizes[id]
+		}
+		if taken > MaxBody {
+			return nil, fault.New(fault.Invalid, codeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
+		}
 		messages, err := r.Store().Messages(r.Context(), conversation, ids)
 		if err != nil && !errors.Is(err, fault.NotFound) {
 			return nil, err

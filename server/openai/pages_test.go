@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,5 +66,31 @@ func TestPagesAreBounded(t *testing.T) {
 				t.Errorf("%s, %s: %d pages give %d of %d items, %d in all", path, order, pages, len(seen), items, given)
 			}
 		}
+	}
+}
+
+// TestReferencesAreBounded holds that a small request can't have the server read more
+// than a large one brings.
+func TestReferencesAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	store := a.store.ForTenant("acme")
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thought := tree.NewMessage{Body: json.RawMessage(`{"role":"assistant","content":"a"}`), Reasoning: strings.Repeat("x", 500<<10)}
+	there, _, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, openai.MaxBody/(500<<10)+1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var input strings.Builder
+	for _, m := range there {
+		item := openai.ItemID{NodeID: openai.NodeID{Conversation: c.ID, Node: m.ID}, Kind: openai.KindMessage, Ordinal: 1}
+		input.WriteString(`{"type":"item_reference","id":"` + item.String() + `"},`)
+	}
+	got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","conversation":"`+openai.ConversationID(c.ID)+`","input":[`+input.String()+says("user", "q")+`]}`)
+	if !strings.Contains(got, "messages of over 32 MiB together") {
+		t.Error(got)
 	}
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -182,6 +183,7 @@ type importer struct {
 type known struct {
 	parentState
 	parentID uuid.UUID
+	jump     uuid.UUID // a message above, as jumpBelow gives it
 	kind     Kind
 	stored   bool
 	role     Role
@@ -213,11 +215,12 @@ func (im *importer) load(ctx context.Context) error {
 	}
 	im.hadHead, im.stored = c.HeadID.Valid, int(c.MessageCount)
 	rows, err := im.s.q.ListParentStates(ctx, toUUID(im.id))
+	slices.SortFunc(rows, func(a, b db.ListParentStatesRow) int { return cmp.Compare(a.Depth, b.Depth) }) // for jumpBelow
 	for _, row := range rows {
 		parentID := uuid.UUID(row.ParentID.Bytes)
 		im.known[uuid.UUID(row.ID.Bytes)] = known{
 			parentState: parentStateOf(db.Node{ID: row.ID, Depth: row.Depth, PathTokens: row.PathTokens, PrefixID: row.PrefixID, PathHash: row.PathHash}),
-			parentID:    parentID, kind: Kind(row.Kind), stored: true,
+			parentID:    parentID, jump: im.jumpBelow(uuid.UUID(row.ID.Bytes), parentID), kind: Kind(row.Kind), stored: true,
 		}
 		im.siblings[parentID] = max(im.siblings[parentID], row.SiblingIndex.Int32)
 	}
@@ -317,7 +320,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	}
 	im.siblings[n.ParentID]++
 	row, own := d.row(im.id, parent, im.siblings[n.ParentID])
-	k := known{parentState: own, parentID: n.ParentID, kind: KindMessage, role: d.Role}
+	k := known{parentState: own, parentID: n.ParentID, jump: im.jumpBelow(n.ID, n.ParentID), kind: KindMessage, role: d.Role}
 	if d.Role == RoleTool {
 		k.answers = d.Answers()
 	}
@@ -346,52 +349,6 @@ func (im *importer) parent(n BundleNode) (parentState, error) {
 		return parentState{}, fault.New(fault.Invalid, "parent_not_found", "parent_id", "No message before this node has the id %s.", n.ParentID)
 	}
 	return parent.parentState, nil
-}
-
-func (im *importer) addSummary(n BundleNode, anchor parentState) error {
-	d, err := im.s.summaryDraft(NewSummary{ID: n.ID, AnchorID: n.ParentID, Range: *n.Summary, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
-	if err != nil {
-		return err
-	}
-	cutoff, at := im.known[n.Summary.LastSummarizedID], im.known[n.ParentID]
-	for at.depth > cutoff.depth {
-		at = im.known[at.parentID]
-	}
-	if cutoff.id == uuid.Nil || at.id != cutoff.id {
-		return errCutoff
-	}
-	r := *n.Summary
-	r.Origin = imported(r.Origin, im.format, im.at)
-	row := d.summaryRow(im.id, anchor, r)
-	im.known[n.ID] = known{parentState: parentState{id: n.ID}, parentID: n.ParentID, kind: KindSummary}
-	im.addRow(row)
-	return nil
-}
-
-// callsAt is Store.callsAt among nodes of which some aren't stored yet, as far
-// as it concerns one call.
-func (im *importer) callsAt(ctx context.Context, parentID uuid.UUID, call string) (calls, error) {
-	answered := false
-	for id := parentID; id != uuid.Nil; id = im.known[id].parentID {
-		k := im.known[id]
-		if k.role == RoleTool {
-			answered = answered || k.answers == call
-			continue
-		}
-		if k.stored && k.made == nil {
-			var err error
-			if k.made, err = im.s.callsAt(ctx, im.id, k.id); err != nil {
-				return nil, err
-			}
-			im.known[id] = k // for the next result below it
-		}
-		before, made := k.made[call]
-		if !made {
-			return nil, nil
-		}
-		return calls{call: before || answered}, nil
-	}
-	return nil, nil
 }
 
 // settleHead makes the bundle's head active, or the newest leaf. A head that

@@ -3,8 +3,11 @@ package transfer_test
 import (
 	"archive/zip"
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -88,5 +91,108 @@ func TestImportNotesAreBounded(t *testing.T) {
 	report, err = transfer.Import(t.Context(), &store, repeated(`{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}`, `,{"uuid":"x","sender":"human","text":"","updated_at":"`+strings.Repeat("0", format.BytesPerMessage)+`"}`, 20_000, "]}"), transfer.Options{Format: "claude"})
 	if err != nil || len(report.Notes) > format.MaxNotes+2 || len(report.Notes) < format.MaxNotes {
 		t.Errorf("%v, %d notes", err, len(report.Notes))
+	}
+}
+
+// A packed file costs no more than its packed bytes may, however much comes out of it:
+// what came before that is stored, and the error says what to do.
+func TestImportOfPackedFilesIsBounded(t *testing.T) {
+	t.Parallel()
+	lines := func(n int, line func(i int) string) string {
+		var b strings.Builder
+		for i := range n {
+			b.WriteString(line(i) + "\n")
+		}
+		return b.String()
+	}
+	one := `{"messages":[{"role":"user","content":"hi"}]}`
+	for name, test := range map[string]struct {
+		in            string
+		conversations int // at least; no more than its bytes allow
+		notes, want   string
+	}{
+		"one conversation many times": {lines(5000, func(int) string { return one }), 1,
+			"repaired duplicate (hi) : the conversation stands in the file more than once; what is new in this one was added (", "over 1000 conversations"},
+		"many conversations": {lines(50_000, func(i int) string { return fmt.Sprintf(`{"messages":[{"role":"user","content":"%d"}]}`, i) }), 1000, "", "over 1000 conversations"},
+		"what says nothing":  {one + strings.Repeat("\n{}", 20_000), 1, "", "too many elements for its bytes"},
+		"one long text":      {`{"messages":[{"role":"user","content":"` + strings.Repeat("x", 8<<20) + `"}]}`, 0, "", "unpacks to over 100 times its bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			packed := gzipped(t, test.in)
+			report, err := transfer.Import(t.Context(), nil, strings.NewReader(packed), transfer.Options{Format: "messages", DryRun: true})
+			if !errors.Is(err, fault.TooLarge) || !strings.Contains(fmt.Sprint(err), test.want) {
+				t.Errorf("%v", err)
+			}
+			if report.Conversations < test.conversations || report.Conversations > 1000+len(packed)/32 {
+				t.Errorf("%d bytes gave %d conversations", len(packed), report.Conversations)
+			}
+			if notes := formattest.Notes(report); !strings.HasPrefix(notes, test.notes) {
+				t.Errorf("notes %.1000s", notes)
+			}
+		})
+	}
+}
+
+// A plain file has bytes enough for whatever conversations it holds.
+func TestImportOfSmallConversations(t *testing.T) {
+	t.Parallel()
+	const n = 3000
+	var in strings.Builder
+	for i := range n {
+		fmt.Fprintf(&in, "[{\"role\":\"user\",\"content\":\"%d\"}]\n", i)
+	}
+	report, err := transfer.Import(t.Context(), nil, strings.NewReader(in.String()), transfer.Options{DryRun: true})
+	if err != nil || report.Conversations != n {
+		t.Errorf("%d conversations, %v", report.Conversations, err)
+	}
+}
+
+// The directory of an archive is refused before it is held in memory: by what its end
+// says, and where that is less than there is.
+func TestImportBoundsTheDirectory(t *testing.T) {
+	t.Parallel()
+	told := make([]byte, 4+56+20+22)
+	copy(told, "PK\x03\x04")
+	copy(told[4:], "PK\x06\x06")
+	binary.LittleEndian.PutUint64(told[4+32:], 1e6)
+	copy(told[60:], "PK\x06\x07")
+	binary.LittleEndian.PutUint64(told[60+8:], 4)
+	copy(told[80:], "PK\x05\x06\x00\x00\x00\x00\xff\xff\xff\xff")
+	var untold bytes.Buffer
+	w := zip.NewWriter(&untold)
+	for i := range 150 {
+		if _, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%065000d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for in, want := range map[string]string{string(told): "the archive has 1000000 entries", untold.String(): "the directory of the archive has over"} {
+		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
+		if !errors.Is(err, fault.TooLarge) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%.200v, want %s", err, want)
+		}
+	}
+}
+
+// An archive isn't to blame for the folder of temporary files.
+func TestImportWithoutTemporaryFolder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir()+"/gone")
+	_, err := transfer.Import(t.Context(), nil, zipOf(t, strings.NewReader("[]")), transfer.Options{DryRun: true})
+	if err == nil || fault.Refused(err) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Notes take no more memory than their number allows, however long each is.
+func TestImportNotesAreBoundedInBytes(t *testing.T) {
+	t.Parallel()
+	title := strings.Repeat("x", 900)
+	in := repeated("[", `{"uuid":"a","name":"`+title+`","chat_messages":[{"uuid":"m","sender":"human","text":"hi"},0,1,2,3]},`, 1, "0]")
+	report, err := transfer.Import(t.Context(), nil, in, transfer.Options{DryRun: true, MaxNotes: 5})
+	if err != nil || len(report.Notes) != 4 || !strings.HasPrefix(report.Notes[3].Detail, "2 more notes") {
+		t.Errorf("%d notes, %v: %s", len(report.Notes), err, formattest.Notes(report))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -49,7 +50,7 @@ type Options struct {
 	// a fault.TooLarge, but for the notes, of which the report then counts the rest.
 	MaxConversationBytes int64 // of one conversation, or of one attachment in base64; 0: any number
 	MaxBytes             int64 // of all that comes out of the file, unpacked; 0: any number
-	MaxNotes             int   // 0: any number, but 10,000 of one conversation, and of the file beside them
+	MaxNotes             int   // of 400 bytes on average; 0: 50,000
 
 	DropSummaries bool // leave summaries out: nobody checked their texts, and contexts are then made of the messages
 
@@ -61,7 +62,8 @@ type Options struct {
 // A Report says what Import found and did. Added, Present and Attached stay 0 in a
 // dry run.
 // A conversation that occurs more than once in the file counts once, as its
-// largest occurrence.
+// largest occurrence, and a note that comes up more than once stands there once and
+// says how often.
 type Report struct {
 	Format        string
 	Conversations int
@@ -78,12 +80,13 @@ type Report struct {
 }
 
 // Codes of the errors of a file. Those of kind fault.Invalid are about what is in
-// it; a file beyond the bounds that Options set is a fault.TooLarge.
+// it; a file beyond the bounds, of Options or of what its bytes may cost, is a
+// fault.TooLarge.
 const (
-	CodeEmpty    = "empty_file"     // there is nothing in it
-	CodeFormat   = "unknown_format" // the file, or an Options.Format, is of no known format
-	CodeTooLarge = "body_too_large" // it is beyond the bounds
-	CodeFile     = format.CodeFile  // it can't be read on
+	CodeEmpty    = "empty_file"        // there is nothing in it
+	CodeFormat   = "unknown_format"    // the file, or an Options.Format, is of no known format
+	CodeTooLarge = format.CodeTooLarge // it is beyond the bounds
+	CodeFile     = format.CodeFile     // it can't be read on
 )
 
 // Import reads conversations from r and stores them. It recognizes the format
@@ -97,14 +100,19 @@ const (
 // new. In a dry run store may be nil.
 //
 // Memory is bounded by 32 MB and eight times the bytes of the largest
-// conversation, or four times those of the largest attachment, besides the notes. A
-// zip archive that can't be read at any offset is copied to a temporary file. Import
-// stores several small conversations at a time, and reads on while the store works.
-// After the end of the context it reads no more of the file, and stops within a few
-// hundred messages.
+// conversation, or four times those of the largest attachment, besides the notes and
+// 80 bytes for each conversation. A zip archive that can't be read at any offset is
+// copied to a temporary file. Import stores several small conversations at a time, and
+// reads on while the store works. After the end of the context it reads no more of the
+// file, and stops within a few hundred messages.
+//
+// What a file may cost grows with its bytes as they come in, packed or not: that
+// bounds what is unpacked, its elements, its conversations, and the steps taken for
+// them. No export comes near these bounds.
 //
 // An error of the file has one of the codes above, and its detail says where the
-// file is unsound. An error of the store is returned unchanged.
+// file is unsound. Another error, of the store or of the temporary file, is returned
+// unchanged.
 func Import(ctx context.Context, store Store, r io.Reader, opts Options) (_ Report, err error) {
 	defer fault.Wrap(&err, "transfer.Import")
 	im := newImporter(ctx, store, opts)
@@ -134,7 +142,6 @@ func ofFile(err error) error {
 type importer struct {
 	opts   Options
 	format string
-	seen   map[uuid.UUID]bool // conversations of this run
 	files  files
 	bounds *bounded
 	saver
@@ -142,7 +149,6 @@ type importer struct {
 	batch []entry // for the next call of the store
 	nodes int     // of all of them
 	bytes int     // that all of them take
-	alone int     // notes that stand before any conversation of a batch
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -150,16 +156,23 @@ type importer struct {
 // workers of a small file without work.
 const batchNodes = 250
 
+// stepsPerKnown is how many steps each message of a conversation counts that stands in
+// the file once more.
+const stepsPerKnown = 16
+
 func newImporter(ctx context.Context, store Store, opts Options) *importer {
 	if opts.Formats == nil {
 		opts.Formats = All()
 	}
-	return &importer{opts: opts, seen: map[uuid.UUID]bool{}, files: newFiles(), bounds: newBounded(opts), saver: newSaver(ctx, store, opts)}
+	im := &importer{opts: opts, files: newFiles(), saver: newSaver(ctx, store, opts)}
+	im.bounds = newBounded(opts, im.stopped)
+	return im
 }
 
 // file reads what may be packed.
 func (im *importer) file(r io.Reader) error {
 	progress := &counter{report: im.opts.Progress}
+	im.bounds.sent = func() int64 { return progress.read }
 	if f, ok := r.(*os.File); ok {
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() && isZip(f) {
 			return im.zip(readerAt{f, progress}, info.Size())
@@ -206,30 +219,24 @@ func (im *importer) stream(r io.Reader) error {
 }
 
 // note takes a note on the file, behind those on the conversation before it.
-func (im *importer) note(n format.Note) {
-	last := len(im.batch) - 1
-	switch {
-	case last < 0 && im.alone < format.MaxNotes:
-		im.alone++
-		im.loose(n)
-	case last < 0:
-		im.kept.omitted.Add(1)
-	case len(im.batch[last].notes) <= 2*format.MaxNotes:
-		im.batch[last].notes = append(im.batch[last].notes, n)
-	default:
-		im.kept.omitted.Add(1)
-	}
+func (im *importer) note(n format.Note) { im.notes.add(2*im.bounds.conversations+1, n) }
+
+// tooDense notes that the conversation is left out.
+func (im *importer) tooDense(c *format.Conversation) error {
+	im.note(format.Note{Action: format.LeftOut, Kind: format.KindTooLarge, Conversation: c.Name(), Detail: c.TooDense()})
+	return im.stopped()
 }
 
 // conversation takes one conversation of the file.
 func (im *importer) conversation(in *format.Input, c format.Conversation) error {
-	im.bounds.next()
+	if err := im.bounds.conversation(); err != nil {
+		return err
+	}
 	if err := in.Stopped(); err != nil {
 		return err
 	}
-	if why := c.TooDense(); why != "" {
-		im.note(format.Note{Action: format.LeftOut, Kind: format.KindTooLarge, Conversation: c.Name(), Detail: why})
-		return im.stopped()
+	if c.TooDense() != "" {
+		return im.tooDense(&c)
 	}
 	id, err := im.identify(&c)
 	if err != nil {
@@ -237,19 +244,25 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 		return err
 	}
 	name := c.Name()
-	b, ids, notes := normalize.Bundle(c, id, im.format)
+	b, ids, notes := normalize.Bundle(&c, id, im.format)
 	if err := in.Stopped(); err != nil {
 		return err
+	}
+	before, again := im.counts.begin(id)
+	if again {
+		c.Steps(stepsPerKnown * int(before.messages)) // the store reads them all again
+	}
+	if c.TooDense() != "" {
+		return im.tooDense(&c)
 	}
 	dropped := 0
 	if im.opts.DropSummaries {
 		ids, dropped = dropSummaries(&b, ids)
 	}
-	again := im.seen[b.Conversation.ID]
 	if again {
 		notes = append(notes, format.Note{Action: format.Repaired, Kind: format.KindDuplicate, Conversation: name, Detail: "the conversation stands in the file more than once; what is new in this one was added"})
 	}
-	e := entry{Bundle: b, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
+	e := entry{Bundle: b, at: 2 * im.bounds.conversations, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
 	if im.opts.DryRun {
 		missing, err := im.missing(e, im.files.sound)
 		if err != nil {
@@ -258,15 +271,14 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 		}
 		e.notes = append(e.notes, missing...)
 	}
-	if again || im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
+	if im.nodes+len(b.Nodes) > batchNodes || im.bytes+e.bytes > aheadBytes {
 		if err := im.flush(); err != nil {
 			return err
 		}
 	}
-	if again {
+	if again && !slices.ContainsFunc(im.batch, func(e entry) bool { return e.Conversation.ID == id }) {
 		im.wait() // until the first is stored
 	}
-	im.seen[b.Conversation.ID] = true
 	im.batch = append(im.batch, e)
 	im.nodes += len(b.Nodes)
 	im.bytes += e.bytes
@@ -329,9 +341,7 @@ func (im *importer) finish() (Report, error) {
 	im.wait()
 	report := im.total()
 	report.Format, report.Attachments, report.Attached = im.format, im.files.found, im.files.stored
-	if n := im.kept.omitted.Load(); n > 0 {
-		report.Notes = append(report.Notes, format.Note{Action: format.LeftOut, Kind: format.KindSyntax, Detail: fmt.Sprintf("%d more notes, which are not listed", n)})
-	}
+	report.Notes = im.notes.all()
 	if stopped := im.stopped(); stopped != nil {
 		err = stopped
 	}

@@ -2,8 +2,12 @@ package transfer
 
 import (
 	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path"
 	"regexp"
@@ -27,13 +31,43 @@ func isZip(r io.ReaderAt) bool {
 // an archive: in one file, or in numbered parts.
 var conversationParts = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
 
+// The directory of an archive is held in memory, with some 300 bytes for each entry. An
+// export has an entry for each picture, of some 100 bytes.
+const (
+	maxDirectoryBytes = 8 << 20
+	maxParts          = 10_000 // with conversations
+)
+
+// A directory reads an archive, of which no more than left is read until that is set
+// anew.
+type directory struct {
+	io.ReaderAt
+	left int64
+}
+
+func (d *directory) ReadAt(p []byte, off int64) (int, error) {
+	if d.left -= int64(len(p)); d.left < 0 {
+		return 0, tooLarge("the directory of the archive has over %d bytes. Unpack it, and import the files in it that hold conversations", maxDirectoryBytes)
+	}
+	return d.ReaderAt.ReadAt(p, off)
+}
+
 // zip reads the conversations out of an archive, part by part in the order of
 // their names.
 func (im *importer) zip(r io.ReaderAt, size int64) error {
-	archive, err := zip.NewReader(r, size)
-	if err != nil {
+	if err := checkEntries(r, size); err != nil {
+		return err
+	}
+	im.bounds.sent = func() int64 { return size }
+	in := &directory{r, maxDirectoryBytes + endBytes} // whatever its end says: it may have more entries
+	archive, err := zip.NewReader(in, size)
+	switch {
+	case errors.Is(err, fault.TooLarge):
+		return err
+	case err != nil:
 		return format.FileErrorf("the zip archive can't be read, as one that is cut off can't: %w", err)
 	}
+	in.left = math.MaxInt64
 	var parts []*zip.File
 	var others []string
 	for _, f := range archive.File {
@@ -50,6 +84,9 @@ func (im *importer) zip(r io.ReaderAt, size int64) error {
 	}
 	if len(others) > 0 {
 		im.note(format.Note{Action: format.LeftOut, Kind: format.KindAttachment, Place: strings.Join(others[:min(len(others), 5)], ", "), Detail: format.Counted(len(others), "file") + " of the archive besides the conversations"})
+	}
+	if len(parts) > maxParts {
+		return tooLarge("the archive has %d files with conversations, and %d is the most. Unpack it, and import the files in it", len(parts), maxParts)
 	}
 	slices.SortStableFunc(parts, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
 	for _, f := range parts {
@@ -74,13 +111,60 @@ func (im *importer) part(f *zip.File) error {
 func (im *importer) spooledZip(r io.Reader) error {
 	f, err := os.CreateTemp("", "coppice-import-*.zip")
 	if err != nil {
-		return err
+		return im.noSpool(err)
 	}
 	defer os.Remove(f.Name())
 	defer f.Close()
-	size, err := io.Copy(f, r)
+	size, err := io.Copy(writerFunc(func(p []byte) (int, error) {
+		n, err := f.Write(p)
+		return n, im.noSpool(err)
+	}), r)
 	if err != nil {
 		return err
 	}
 	return im.zip(f, size)
+}
+
+// noSpool ends the run where the temporary file can't be written, of which the
+// archive isn't to blame.
+func (im *importer) noSpool(err error) error {
+	if err != nil {
+		err = fmt.Errorf("the archive can't be kept in a temporary file; see to the folder that TMPDIR names, and its room: %w", err)
+		im.stop(err)
+	}
+	return err
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+// endBytes is enough to find the directory by: the end of an archive is a record
+// with a comment of up to 64 KiB, and others before it where it is large.
+const endBytes = 128 << 10
+
+// checkEntries refuses an archive whose end tells of more entries than a directory may
+// have, before memory is taken for them. Other faults are for package zip to find.
+func checkEntries(r io.ReaderAt, size int64) error {
+	end := make([]byte, min(size, 22+1<<16))
+	if _, err := r.ReadAt(end, size-int64(len(end))); err != nil && !errors.Is(err, io.EOF) {
+		return nil
+	}
+	at := bytes.LastIndex(end, []byte("PK\x05\x06"))
+	if at < 0 || len(end) < at+22 {
+		return nil
+	}
+	entries := uint64(binary.LittleEndian.Uint16(end[at+10:]))
+	if large := at - 20; entries == math.MaxUint16 && large >= 0 && bytes.HasPrefix(end[large:], []byte("PK\x06\x07")) {
+		record := make([]byte, 56)
+		if _, err := r.ReadAt(record, int64(binary.LittleEndian.Uint64(end[large+8:]))); err != nil {
+			return nil
+		}
+		entries = binary.LittleEndian.Uint64(record[32:])
+	}
+	const least = 46 // bytes of an entry
+	if entries > maxDirectoryBytes/least {
+		return tooLarge("the archive has %d entries, and %d is the most. Unpack it, and import the files in it that hold conversations", entries, maxDirectoryBytes/least)
+	}
+	return nil
 }

@@ -26,7 +26,7 @@ type Conversation struct {
 	Order     tree.Order      // as far as the source says
 
 	in    *Input // that the parser reads it from
-	dense bool   // it has too many messages for its bytes
+	dense string // what it has too much of for its bytes; "" for nothing
 }
 
 // A Message is one node of a source conversation.

@@ -117,6 +117,9 @@ func (in *Input) eachElementOf(name string, each func(place string, raw json.Raw
 		if c, err = in.Space(); err != nil {
 			return in.ReadError("the member "+Clip(key), err)
 		}
+		if err := in.next("the member " + Clip(key)); err != nil {
+			return err
+		}
 		if key == name {
 			if c != '[' {
 				return FileErrorf("%s is no array", name)
@@ -169,8 +172,8 @@ func (in *Input) element(place string, each func(place string, raw json.RawMessa
 	if err != nil {
 		return err
 	}
-	if in.err = in.ctx.Err(); in.err != nil {
-		return in.err
+	if err := in.next(place); err != nil {
+		return err
 	}
 	if !json.Valid(raw) {
 		c := in.Conversation()
@@ -312,10 +315,11 @@ func (in *Input) EachLine(each func(place string, line []byte) error) error {
 		line, err := in.ReadBytes('\n')
 		in.At += int64(len(line))
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
-			if in.err = in.ctx.Err(); in.err != nil {
-				return in.err
+			place := fmt.Sprintf("line %d", n)
+			if err := in.next(place); err != nil {
+				return err
 			}
-			if err := each(fmt.Sprintf("line %d", n), trimmed); err != nil {
+			if err := each(place, trimmed); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,11 +24,13 @@ type Input struct {
 
 	Member string // of the one object of the file, in which the conversations stand; "" for the file itself
 
-	At    int64 // bytes taken from the reader by value and spaces
-	Size  int   // bytes of the conversation that is being read
-	made  int   // messages made of it
-	asked int   // elements that parsers asked for, in all
-	err   error // why the parser is to stop: the end of the context
+	At       int64 // bytes taken from the reader by value and spaces
+	Size     int   // bytes of the conversation that is being read
+	made     int   // messages made of it
+	steps    int64 // taken beside reading elements, in all
+	elements int64 // of the file
+	asked    int   // elements that parsers asked for, in all
+	err      error // why the parser is to stop: the end of the context
 }
 
 // ReadBytes is the size of a reader's buffer.
@@ -46,6 +49,22 @@ func NewInput(ctx context.Context, r io.Reader, note func(Note)) *Input {
 const (
 	freeMessages    = 10_000
 	BytesPerMessage = 200
+)
+
+// Some loops take more steps than a file has elements: those that look along
+// branches, or copy a text to each message below it. Together they may take so many,
+// and so many more for each byte of the file. Of messages with 64 calls each, and the
+// shortest results, they take half a step for each byte.
+const (
+	freeSteps    = 1 << 20
+	stepsPerByte = 1
+)
+
+// A file may have so many elements or lines in any case, and more where each has so
+// many bytes on average: what is smaller says nothing, and costs time to leave out.
+const (
+	FreeElements    = 10_000
+	BytesPerElement = 16
 )
 
 // Begin begins a conversation of so many bytes. Took adds more.
@@ -68,18 +87,45 @@ func (in *Input) Took(size int) { in.Size += size }
 
 // More reports whether to go on to the next element of a conversation. It is
 // false after the context has ended, and where the conversation has too many
-// messages for its bytes. A loop over elements of a file asks it before each
-// element.
+// messages or elements for its bytes. A loop over elements of a file asks it before
+// each element.
 func (c *Conversation) More() bool {
 	in := c.in
 	if in == nil { // a conversation that no parser made
 		return true
 	}
-	const often = 256 // elements
+	const (
+		often = 256 // elements
+		times = 5   // that each may be asked for
+	)
+	if int64(in.asked) >= times*FreeElements+in.At/BytesPerElement {
+		c.dense = "too many elements that hold no message"
+		return false // the next conversation may have what is left
+	}
 	if in.asked++; in.err == nil && in.asked%often == 0 {
 		in.err = in.ctx.Err()
 	}
-	return in.err == nil && !c.dense
+	return in.err == nil && c.dense == ""
+}
+
+// Steps counts n steps of a loop that isn't bounded by the conversation's elements,
+// and reports whether to go on, as More does.
+func (c *Conversation) Steps(n int) bool {
+	in := c.in
+	if in == nil {
+		return true
+	}
+	const often = 1 << 16 // steps
+	steps := in.steps + int64(n)
+	if steps > freeSteps+stepsPerByte*in.At {
+		c.dense = "too much that has to be looked through: tool calls, their results, or replies to one message"
+		return false // the next conversation may have what is left
+	}
+	if steps/often > in.steps/often && in.err == nil {
+		in.err = in.ctx.Err()
+	}
+	in.steps = steps
+	return in.err == nil && c.dense == ""
 }
 
 // Room reports whether the conversation may have another message, and counts that
@@ -92,20 +138,38 @@ func (c *Conversation) RoomFor(n int) bool {
 		return true
 	}
 	if c.in.made += n; c.in.made > freeMessages+c.in.Size/BytesPerMessage {
-		c.dense = true
+		c.dense = fmt.Sprintf("too many messages: %d are taken in any case, and more of them where each has %d bytes of the file", freeMessages, BytesPerMessage)
 	}
-	return !c.dense
+	return c.dense == ""
 }
 
-// TooDense says why a conversation with too many messages for its bytes is left
+// TooDense says why a conversation that would cost too much for its bytes is left
 // out. It returns "" for any other conversation.
 func (c *Conversation) TooDense() string {
-	if !c.dense {
+	if c.dense == "" {
 		return ""
 	}
-	return fmt.Sprintf("it has too many messages for its %d bytes, and would take too much memory. "+
-		"%d messages are taken in any case, and more of them where each has %d bytes of the file", c.in.Size, freeMessages, BytesPerMessage)
+	return fmt.Sprintf("for its %d bytes it has %s", c.in.Size, c.dense)
 }
+
+// Holds says that the conversation is made of a part, and as dense as that.
+func (c *Conversation) Holds(part *Conversation) { c.dense = cmp.Or(c.dense, part.dense) }
+
+// next counts an element of the file at place. It returns an error after the context
+// has ended, and where the file has too many elements for its bytes.
+func (in *Input) next(place string) error {
+	if in.err = in.ctx.Err(); in.err != nil {
+		return in.err
+	}
+	if in.elements++; in.elements > FreeElements+in.At/BytesPerElement {
+		return fault.New(fault.TooLarge, CodeTooLarge, "", "%s, near byte %d: the file has too many elements for its bytes. %d are read in any case, "+
+			"and more of them where each has %d bytes: take out those that hold no message", place, in.At, FreeElements, BytesPerElement)
+	}
+	return nil
+}
+
+// CodeTooLarge is the code of the error of a file beyond the bounds.
+const CodeTooLarge = "body_too_large"
 
 // CodeFile is the code of the error of a file whose reading can't go on.
 const CodeFile = "invalid_file"

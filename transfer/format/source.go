@@ -2,6 +2,8 @@ package format
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
@@ -10,6 +12,15 @@ import (
 // AddSource adds to sound metadata what a message was in its program, if there is
 // room for it.
 func AddSource(metadata json.RawMessage, name string, value any) json.RawMessage {
+	return AddSources(metadata, Source{name: value})
+}
+
+// AddSources adds to sound metadata what a message was in its program: by name, as
+// far as there is room.
+func AddSources(metadata json.RawMessage, add Source) json.RawMessage {
+	if len(add) == 0 {
+		return metadata
+	}
 	all := ObjectOf(metadata)
 	if all == nil {
 		all = Object{}
@@ -18,12 +29,26 @@ func AddSource(metadata json.RawMessage, name string, value any) json.RawMessage
 	if from == nil {
 		from = Object{}
 	}
-	from[name] = Encode(value)
 	all["source"] = EncodeObject(from)
-	if raw := EncodeObject(all); len(raw) <= tree.MaxMetadataBytes {
-		return raw
+	size, added := len(EncodeObject(all)), false
+	for _, name := range slices.Sorted(maps.Keys(add)) {
+		one := Object{name: Encode(add[name])}
+		more := len(EncodeObject(one)) - len("{}")
+		if was, there := from[name]; there {
+			more -= len(EncodeObject(Object{name: was})) - len("{}")
+		} else if len(from) > 0 {
+			more += len(",")
+		}
+		if size+more <= tree.MaxMetadataBytes {
+			from[name], added = one[name], true
+			size += more
+		}
 	}
-	return metadata
+	if !added {
+		return metadata
+	}
+	all["source"] = EncodeObject(from)
+	return EncodeObject(all)
 }
 
 // SourceMetadata returns the source's metadata, or nil where the source is empty.

@@ -41,7 +41,7 @@ type Piece struct {
 	Role     chat.Role
 	Parts    []chat.Part
 	Calls    []chat.Call
-	IDs      map[string]bool // of calls, as turn.call makes them
+	IDs      map[string]string // of calls, as Turn.Call makes them, each with the last id that was made of it
 	Answers  string
 	Thinking []string
 	Failed   bool // of a tool's result
@@ -120,12 +120,19 @@ func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
 		return id
 	}
 	if p.IDs == nil {
-		p.IDs = map[string]bool{}
+		p.IDs = map[string]string{}
 	}
-	for p.IDs[id] {
+	given := id
+	if last := p.IDs[given]; last != "" {
+		id = last // and not through all that were made of it
+	}
+	for _, taken := p.IDs[id]; taken && t.c.Steps(1); _, taken = p.IDs[id] {
 		id = CallID(id, t.ID)
 	}
-	p.IDs[id] = true
+	p.IDs[id] = ""
+	if id != given {
+		p.IDs[given] = id
+	}
 	p.Calls = append(p.Calls, NewCall(id, name, arguments))
 	return id
 }
@@ -144,11 +151,17 @@ func (t *Turn) Result(id string, failed bool, parts ...chat.Part) {
 func (t *Turn) openCall() string {
 	answered := map[string]bool{}
 	for _, p := range slices.Backward(t.pieces) {
+		if !t.c.Steps(1) {
+			return ""
+		}
 		if p.Role == chat.Tool {
 			answered[p.Answers] = true
 			continue
 		}
 		for _, c := range p.Calls {
+			if !t.c.Steps(1) {
+				return ""
+			}
 			if !answered[c.ID] {
 				return c.ID
 			}

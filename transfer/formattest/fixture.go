@@ -70,7 +70,10 @@ func Parse(t testing.TB, f format.Format, data []byte) (p Parsed) {
 		if c.OwnIDs {
 			id = uuid.MustParse(c.SourceID)
 		}
-		b, _, notes := normalize.Bundle(c, id, f.Name())
+		b, _, notes := normalize.Bundle(&c, id, f.Name())
+		if c.TooDense() != "" {
+			return nil
+		}
 		p.Bundles, p.Notes = append(p.Bundles, b), append(p.Notes, notes...)
 		return nil
 	})

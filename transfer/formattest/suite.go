@@ -44,6 +44,8 @@ type Suite struct {
 //   - whatever is changed in a fixture, the store takes what comes out
 //   - what is repaired or left out is named, and a file that is cut off too
 //   - when the context ends in the middle of a file, the reading ends soon after
+//   - what holds no message costs no more than its bytes may, nor do many calls of
+//     one id
 //   - it takes no more memory than a few times the largest conversation
 func Run(t *testing.T, s Suite) {
 	if s.measured(t) {
@@ -54,7 +56,7 @@ func Run(t *testing.T, s Suite) {
 		t.Errorf("%s has no line in transfer.All", s.Format.Name())
 	}
 	for name, test := range map[string]func(*testing.T){
-		"fixtures": s.fixtures, "round trip": s.roundTrip, "changes": s.changes, "repairs": s.repairs, "stops": s.stops, "memory": s.memory,
+		"fixtures": s.fixtures, "round trip": s.roundTrip, "changes": s.changes, "repairs": s.repairs, "stops": s.stops, "costs": s.costs, "memory": s.memory,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,6 +229,39 @@ func (s Suite) stops(t *testing.T) {
 	from := io.MultiReader(bytes.NewReader(whole[:len(whole)-100]), last, bytes.NewReader(whole[len(whole)-100:]))
 	if _, err := transfer.Import(ctx, &b, from, transfer.Options{Format: s.Format.Name()}); !errors.Is(err, context.Canceled) || len(b) > 0 {
 		t.Errorf("%v, %d conversations", err, len(b))
+	}
+}
+
+// costs reads what takes much work for its bytes: elements that are hardly anything,
+// which are left out together, and calls that all have one id, which come in.
+func (s Suite) costs(t *testing.T) {
+	junk := "5"
+	if strings.HasPrefix(s.Sample.Element, `"`) { // a member
+		junk = `"j":5`
+	}
+	read := func(in io.Reader) (dense string, messages int, err error) {
+		data, err := io.ReadAll(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		input := format.NewInput(t.Context(), bytes.NewReader(data), func(format.Note) {})
+		err = s.Format.Parse(input, func(c format.Conversation) error {
+			dense, messages = c.TooDense(), len(c.Messages)
+			return nil
+		})
+		return dense, messages, err
+	}
+	if dense, _, err := read(s.Sample.file(1<<20, func(int) string { return junk })); dense == "" && !errors.Is(err, fault.TooLarge) {
+		t.Errorf("a megabyte of %q is read to its end", junk)
+	}
+	if s.Sample.Calls == "" {
+		return
+	}
+	before, after, _ := strings.Cut(s.Sample.Blocks, "%s")
+	list := Sample{Before: s.Sample.Before + before, Between: ",", After: after + s.Sample.After}
+	one := numbered(s.Sample.Calls, 1)
+	if dense, messages, err := read(list.file(3000*len(one), func(int) string { return one })); dense != "" || messages == 0 || err != nil {
+		t.Errorf("calls of one id: %d messages, %s, %v", messages, dense, err)
 	}
 }
 

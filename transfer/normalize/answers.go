@@ -29,10 +29,10 @@ func (g *graph) pairAnswers() {
 		}
 		first := ""
 		if n.answers == "" {
-			first = firstOpen(n.up)
+			first = g.firstOpen(n.up)
 		}
 		switch {
-		case n.answers != "" && isOpen(n.up, n.answers):
+		case n.answers != "" && g.isOpen(n.up, n.answers):
 		case first != "":
 			n.answers = first
 			n.rewrite(func(body format.Object) { body["tool_call_id"] = format.Encode(n.answers) })
@@ -45,29 +45,39 @@ func (g *graph) pairAnswers() {
 	}
 }
 
-// caller is the message above the results of which n may be one.
-func (n *node) caller() *node {
+// caller is the message above the results of which n may be one; nil for none, and
+// where the conversation takes too many steps.
+func (g *graph) caller(n *node) *node {
 	for n != nil && n.role == tree.RoleTool {
+		if !g.c.Steps(1) {
+			return nil
+		}
 		n = n.up
+	}
+	if n != nil && !g.c.Steps(len(n.calls)) {
+		return nil
 	}
 	return n
 }
 
 // isOpen tells whether a child of n may answer the call. It takes no memory:
 // a message of a megabyte may make thousands of calls.
-func isOpen(n *node, call string) bool {
-	caller := n.caller()
+func (g *graph) isOpen(n *node, call string) bool {
+	caller := g.caller(n)
+	if caller == nil {
+		return false
+	}
 	for ; n != caller; n = n.up {
 		if n.answers == call {
 			return false
 		}
 	}
-	return caller != nil && slices.Contains(caller.calls, call)
+	return slices.Contains(caller.calls, call)
 }
 
 // firstOpen is the first call that a child of n may answer; "" for none.
-func firstOpen(n *node) string {
-	caller, answered := n.caller(), map[string]bool{}
+func (g *graph) firstOpen(n *node) string {
+	caller, answered := g.caller(n), map[string]bool{}
 	if caller == nil {
 		return ""
 	}
@@ -75,7 +85,7 @@ func firstOpen(n *node) string {
 		answered[n.answers] = true
 	}
 	for _, call := range caller.calls {
-		if !answered[call] {
+		if !answered[call] && g.c.Steps(len(call)) { // the result gets a copy
 			return call
 		}
 	}
@@ -91,7 +101,7 @@ func (g *graph) moveUp(n *node) bool {
 	}
 	below, last := n, n.up // last is above below on the path
 	for range maxReach {
-		if isOpen(last, n.answers) {
+		if g.isOpen(last, n.answers) {
 			break
 		}
 		answered := last.role == tree.RoleTool && last.answers == n.answers
@@ -100,7 +110,7 @@ func (g *graph) moveUp(n *node) bool {
 		}
 		below, last = last, last.up
 	}
-	if below == n || !isOpen(last, n.answers) {
+	if below == n || !g.isOpen(last, n.answers) {
 		return false
 	}
 	was := n.up
@@ -131,7 +141,7 @@ func (g *graph) makeAssistant(n *node) {
 	body, info, _, failed := normalizeBody(n.Body)
 	if failed != nil {
 		g.drop(n, format.KindTool, which+" and has no text")
-		n.splice()
+		g.splice(n)
 		return
 	}
 	n.Body, n.messageInfo = body, info
@@ -141,11 +151,11 @@ func (g *graph) makeAssistant(n *node) {
 
 // splice puts what replies to n below n's parent at once, where relink would
 // only later.
-func (n *node) splice() {
+func (g *graph) splice(n *node) {
 	for _, r := range n.replies {
 		r.up = n.up
 	}
-	if n.up != nil {
+	if n.up != nil && g.c.Steps(len(n.up.replies)) {
 		i := slices.Index(n.up.replies, n)
 		n.up.replies = slices.Replace(n.up.replies, i, i+1, n.replies...)
 	}

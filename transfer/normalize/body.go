@@ -26,6 +26,10 @@ type defect struct {
 	detail string
 }
 
+// maxDefects is how many defects of one body are named. A body may have thousands of
+// calls, and each of them one.
+const maxDefects = 100
+
 // checked tells whether raw, whose text was repaired, is an object that the store
 // takes, or one that only nests too deep.
 func checked(raw json.RawMessage) (sound, deep bool) {
@@ -109,7 +113,12 @@ func (b *body) list(name string) (all []json.RawMessage) {
 }
 
 func (b *body) note(kind format.Kind, format string, args ...any) {
-	b.repaired = append(b.repaired, defect{kind, fmt.Sprintf(format, args...)})
+	switch n := len(b.repaired); {
+	case n < maxDefects:
+		b.repaired = append(b.repaired, defect{kind, fmt.Sprintf(format, args...)})
+	case n == maxDefects:
+		b.repaired = append(b.repaired, defect{kind, fmt.Sprintf("and more than these %d things", n)})
+	}
 }
 
 func (b *body) encode() json.RawMessage { return format.EncodeObject(b.m) }

@@ -30,6 +30,10 @@ type node struct {
 	dropped bool
 	waiting bool // for its parent, while cycles are looked for
 	id      uuid.UUID
+
+	// Of a walk through the tree that passes a node before what is below it: when
+	// it came to the node, from 1, and when to the last one below.
+	begins, ends int
 }
 
 // newGraph takes the messages in. An id that came before is left out.
@@ -232,6 +236,10 @@ func (g *graph) bundle(conversation uuid.UUID) []tree.BundleNode {
 			out, g.names = append(out, n.bundle()), append(g.names, n.SourceID)
 		}
 	}
+	if len(out) == len(g.nodes) {
+		return out
+	}
+	g.walk()
 	for _, n := range g.nodes {
 		if n.Summary == nil {
 			continue
@@ -254,14 +262,42 @@ func (n *node) bundle() tree.BundleNode {
 	}
 }
 
+// walk numbers the nodes, which stand parents first, so that isAbove needs no walk
+// from a node to its root.
+func (g *graph) walk() {
+	next := 1
+	waiting := make([]*node, 0, len(g.nodes))
+	for _, n := range slices.Backward(g.nodes) {
+		if n.up == nil {
+			waiting = append(waiting, n)
+		}
+	}
+	for len(waiting) > 0 {
+		n := waiting[len(waiting)-1]
+		waiting = waiting[:len(waiting)-1]
+		n.begins, n.ends = next, next
+		next++
+		waiting = append(waiting, n.replies...)
+	}
+	for _, n := range slices.Backward(g.nodes) {
+		if n.up != nil {
+			n.up.ends = max(n.up.ends, n.ends)
+		}
+	}
+}
+
+// isAbove tells whether the node is an ancestor of n. A node that was dropped is of
+// none.
+func (n *node) isAbove(below *node) bool {
+	return n != below && n.begins > 0 && n.begins <= below.begins && below.begins <= n.ends
+}
+
 // summaryRange resolves what a summary says of others; nil where it isn't
 // sound, and the summary is left out.
 func (g *graph) summaryRange(n *node, conversation uuid.UUID) *tree.SummaryRange {
 	above := func(id string) *node {
-		for m := n.up; m != nil; m = m.up {
-			if m.SourceID == id {
-				return m
-			}
+		if m := g.byID[id]; m != nil && m.isAbove(n) {
+			return m
 		}
 		return nil
 	}

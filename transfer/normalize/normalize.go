@@ -5,9 +5,12 @@
 package normalize
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -25,16 +28,17 @@ import (
 // source's id of each node.
 //
 // Bundle needs the memory of the conversation a second time, and time in
-// proportion to its size.
-func Bundle(c format.Conversation, id uuid.UUID, formatName string) (_ tree.Bundle, sourceIDs []string, _ []format.Note) {
+// proportion to its size: of a conversation that would take more, c.TooDense says so
+// afterwards, and the bundle is not the whole. Bundle takes c apart.
+func Bundle(c *format.Conversation, id uuid.UUID, formatName string) (_ tree.Bundle, sourceIDs []string, _ []format.Note) {
 	b := tree.Bundle{Source: c.Source, Conversation: tree.NewConversation{
 		ID:       id,
-		Title:    normalizeTitle(&c),
-		Metadata: normalizeExtra(&c, c.Metadata, "", "metadata"),
-		Settings: normalizeExtra(&c, c.Settings, "", "settings"),
-		Order:    tree.Order{Archived: c.Order.Archived, Pinned: c.Order.Pinned, Tags: normalizeTags(&c)},
+		Title:    normalizeTitle(c),
+		Metadata: normalizeExtra(c, c.Metadata, "", "metadata"),
+		Settings: normalizeExtra(c, c.Settings, "", "settings"),
+		Order:    tree.Order{Archived: c.Order.Archived, Pinned: c.Order.Pinned, Tags: normalizeTags(c)},
 	}, Format: formatName}
-	g := newGraph(&c)
+	g := newGraph(c)
 	c.Messages = nil // which the graph has now
 	g.link()
 	g.breakCycles()
@@ -121,26 +125,31 @@ func normalizeExtra(c *format.Conversation, raw json.RawMessage, place, what str
 // the rest fits, or all where that doesn't help.
 func shortenExtra(c *format.Conversation, o format.Object, size int, place, what string) json.RawMessage {
 	from := o.Object("source")
-	left := size // at most
-	for len(from) > 0 {
-		largest := ""
-		for name, value := range from {
-			if n := len(value) - len(from[largest]); largest == "" || n > 0 || n == 0 && name < largest {
-				largest = name
-			}
+	names := slices.SortedFunc(maps.Keys(from), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(from[b]), len(from[a])), strings.Compare(a, b))
+	})
+	without := func(n int) json.RawMessage {
+		rest := format.Object{}
+		for _, name := range names[n:] {
+			rest[name] = from[name]
 		}
-		c.LeftOut(format.KindTooLarge, place, "%s: source.%s has %d bytes, and %d is the most in all", what, largest, len(from[largest]), tree.MaxMetadataBytes)
-		left -= len(from[largest])
-		delete(from, largest)
-		if left > 2*tree.MaxMetadataBytes {
-			continue // without trying each time
+		o["source"] = format.EncodeObject(rest)
+		return format.EncodeObject(o)
+	}
+	// Without more members it is never larger, so that few tries find how many have to go.
+	left := 1 + sort.Search(len(names), func(n int) bool {
+		raw := without(n + 1)
+		if len(raw) > tree.MaxMetadataBytes {
+			return false
 		}
-		o["source"] = format.EncodeObject(from)
-		if raw := format.EncodeObject(o); len(raw) <= tree.MaxMetadataBytes {
-			if sound, _ := checked(raw); sound {
-				return raw
-			}
-		}
+		sound, _ := checked(raw)
+		return sound
+	})
+	for _, name := range names[:min(left, len(names))] {
+		c.LeftOut(format.KindTooLarge, place, "%s: source.%s has %d bytes, and %d is the most in all", what, name, len(from[name]), tree.MaxMetadataBytes)
+	}
+	if left <= len(names) {
+		return without(left)
 	}
 	c.LeftOut(format.KindTooLarge, place, "%s have %d bytes, and %d is the most", what, size, tree.MaxMetadataBytes)
 	return nil

@@ -89,7 +89,7 @@ func TestNormalizeTree(t *testing.T) {
 
 func checkNormalize(t *testing.T, in format.Conversation, wantTree, wantNotes string) {
 	t.Helper()
-	b, _, notes := normalize.Bundle(in, testID, "test")
+	b, _, notes := normalize.Bundle(new(in), testID, "test")
 	formattest.Check(t, b)
 	formattest.Same(t, "tree", formattest.Outline(b), wantTree)
 	formattest.Same(t, "notes", formattest.Notes(transfer.Report{Notes: notes}), wantNotes)
@@ -141,7 +141,7 @@ func TestNormalizeKeepsTheRole(t *testing.T) {
 	t.Parallel()
 	m := one("r", "", "answers x: 1")
 	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
-	b, _, _ := normalize.Bundle(talk("", m), testID, "test")
+	b, _, _ := normalize.Bundle(new(talk("", m)), testID, "test")
 	formattest.Same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
 }
 
@@ -155,7 +155,7 @@ func TestNormalizeTimes(t *testing.T) {
 		one("a", "", "user: no time"), at(one("b", "a", "assistant: late"), 9), at(one("c", "a", "assistant: early"), 3), one("d", "b", "user: like b"),
 		format.Message{SourceID: "e", ParentID: "a", Body: format.TextBody("user", "year 20000"), CreatedAt: time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)},
 	)
-	b, _, notes := normalize.Bundle(c, testID, "test")
+	b, _, notes := normalize.Bundle(new(c), testID, "test")
 	var got strings.Builder
 	for _, n := range b.Nodes {
 		fmt.Fprintf(&got, "%s %s\n", n.CreatedAt.Format("05"), formattest.BodyLine(n.Body))
@@ -168,7 +168,7 @@ func TestNormalizeTimes(t *testing.T) {
 		t.Errorf("notes: %v", notes)
 	}
 
-	untimed, _, notes := normalize.Bundle(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2")), testID, "test")
+	untimed, _, notes := normalize.Bundle(new(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2"))), testID, "test")
 	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
 		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
 	}
@@ -189,7 +189,7 @@ func TestNormalizeDeep(t *testing.T) {
 		}
 		c.Messages = append(c.Messages, m)
 	}
-	b, _, _ := normalize.Bundle(c, testID, "test")
+	b, _, _ := normalize.Bundle(new(c), testID, "test")
 	if len(b.Nodes) != n-n/3 {
 		t.Errorf("%d nodes", len(b.Nodes))
 	}
@@ -208,10 +208,10 @@ func TestNormalizeReasoning(t *testing.T) {
 		return m
 	}
 	own := format.Message{SourceID: "e", ParentID: "a", Body: json.RawMessage(`{"role":"assistant","content":"x","reasoning":"y"}`)}
-	b, _, notes := normalize.Bundle(talk("",
+	b, _, notes := normalize.Bundle(new(talk("",
 		one("a", "", "user: 1"), with(one("b", "a", "assistant: 2"), "H\x00m\xff."), with(one("c", "b", "user: 3"), "Not mine."),
 		with(one("d", "c", "assistant: 4"), strings.Repeat("ä", tree.MaxReasoning)), with(own, "z"), with(one("f", "a", "assistant: 5"), " "),
-	), testID, "test")
+	)), testID, "test")
 	got := map[string]string{}
 	for _, n := range b.Nodes {
 		got[formattest.BodyLine(n.Body)] = n.Reasoning

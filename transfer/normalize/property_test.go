@@ -24,7 +24,7 @@ func TestNormalizeProperties(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	rapid.Check(t, func(rt *rapid.T) {
 		c := randomChat(rt)
-		b, _, notes := normalize.Bundle(c, testID, "test")
+		b, _, notes := normalize.Bundle(new(c), testID, "test")
 		formattest.MustStore(rt, store, b)
 		formattest.Check(t, b)
 

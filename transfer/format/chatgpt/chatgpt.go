@@ -234,6 +234,11 @@ func (g *graph) thoughtsAbove(n *node) (thoughts []string) {
 		if up == nil || !up.skipped {
 			break
 		}
+		for _, text := range up.thoughts {
+			if !g.c.Steps(1 + len(text)) { // each reply gets a copy
+				return nil
+			}
+		}
 		thoughts = append(slices.Clone(up.thoughts), thoughts...)
 		up = up.above(g)
 	}

@@ -61,6 +61,9 @@ func (s *session) findTitle() {
 	}
 	var titles []*title
 	rank := 0
+	if !s.conv.Steps(len(s.file.titles)) {
+		return
+	}
 	for i := range s.file.titles {
 		t := &s.file.titles[i]
 		if !mine[t.leaf] && (t.session == "" || !mine["session "+t.session]) {
@@ -173,7 +176,7 @@ func (s *session) readBlock(t *turn, l *line, i int, block format.Object) {
 
 func (s *session) readCall(t *turn, l *line, block format.Object) {
 	id := block.Str("id")
-	if t.said.IDs[id] {
+	if _, there := t.said.IDs[id]; there {
 		s.conv.LeftOut(format.KindDuplicate, l.uuid, "the call %s stands in the message already", format.Clip(id))
 		return
 	}
@@ -182,9 +185,9 @@ func (s *session) readCall(t *turn, l *line, block format.Object) {
 	}
 	t.said.Calls = append(t.said.Calls, format.NewCall(id, block.Str("name"), block["input"]))
 	if t.said.IDs == nil {
-		t.said.IDs = map[string]bool{}
+		t.said.IDs = map[string]string{}
 	}
-	t.said.IDs[id] = true
+	t.said.IDs[id] = ""
 	t.said.callIDs = append(t.said.callIDs, id)
 }
 

@@ -212,6 +212,9 @@ func (s *session) placeResults() {
 			if caller == nil {
 				continue // normalizing sees to results without a call
 			}
+			if !s.conv.Steps(len(caller.runs)) {
+				return
+			}
 			r.run = caller.runFor(r.callID, t.parent)
 			r.message.ParentID = r.run.last
 			r.run.last, r.run.answered[r.callID] = r.id, true
@@ -229,7 +232,7 @@ func (s *session) caller(t *turn, candidates []*turn) *turn {
 	}
 	above := t.parent
 	for range len(s.turns) {
-		if above == nil || len(candidates) == 1 {
+		if above == nil || len(candidates) == 1 || !s.conv.Steps(len(candidates)) {
 			break
 		}
 		if slices.Contains(candidates, above) {

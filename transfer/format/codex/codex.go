@@ -97,7 +97,7 @@ func (f *file) read(place string, line []byte) error {
 	case kind == "response_item":
 		f.item(payload, o, place)
 	case kind == "turn_context":
-		f.model = payload.Str("model")
+		f.model = payload.Key("model") // each answer gets a copy
 		f.aside.Add(`"turn_context" lines; the model's name comes along`, place)
 	case kind == "compacted":
 		f.conv.LeftOut(format.KindContent, place, "a compaction and its summary of %d bytes; the messages it stands for are all there", len(payload.Str("message")))

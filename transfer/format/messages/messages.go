@@ -199,9 +199,7 @@ func (l *List) describe(about format.Object) {
 			from.Put(name, about[name])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(from)) {
-		c.Metadata = format.AddSource(c.Metadata, name, from[name])
-	}
+	c.Metadata = format.AddSources(c.Metadata, from)
 }
 
 func NewList(c format.Conversation) *List { return &List{conv: c} }

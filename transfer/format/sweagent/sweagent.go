@@ -65,13 +65,15 @@ func conversationOf(c format.Conversation, o format.Object) format.Conversation 
 			addStep(&c, step, fmt.Sprintf("trajectory %d", i))
 		}
 	}
+	rest := format.Source{}
 	for name, value := range o {
 		switch name {
 		case "history", "trajectory", "environment", "info", "instance_id":
 		default:
-			c.Metadata = format.AddSource(c.Metadata, name, value)
+			rest[name] = value
 		}
 	}
+	c.Metadata = format.AddSources(c.Metadata, rest)
 	for _, m := range c.Messages {
 		if c.Title != "" {
 			break

@@ -57,7 +57,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 	// What stands before a syntax error is sound, and comes in.
 	for _, t := range order {
 		c := t.conversation()
-		if len(c.Messages) == 0 {
+		if len(c.Messages) == 0 && c.TooDense() == "" {
 			c.Drop()
 			continue
 		}
@@ -93,7 +93,8 @@ func (t *taskTree) add(trial format.Object, place string) {
 	l := messages.NewList(t.in.Conversation())
 	for i, raw := range trial.Elements("traj") {
 		if !l.Add(fmt.Sprintf("%s, message %d", place, i+1), raw) {
-			t.conv.Room() // which there isn't, and the conversation notes that
+			_, read := l.SoFar()
+			t.conv.Holds(read)
 			return
 		}
 	}

@@ -12,11 +12,15 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
+// attachmentTypes are the content types that an attachment may have: many types of
+// applications are text.
+var attachmentTypes = []string{"image/", "text/", "application/"}
+
 // createAttachment stores the body, a picture or file as it is. What it is, its
-// bytes say: the Content-Type is for proxies.
+// bytes say.
 func createAttachment(r *Request) (Answer, error) {
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
-		return nil, problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form.")
+	if err := r.checkFileType(attachmentTypes); err != nil {
+		return nil, err
 	}
 	store := r.Store()
 	data, err := r.readFile(store.MostAttachmentBytes())

@@ -42,6 +42,9 @@ var spec = sync.OnceValues(func() (routers.Router, error) {
 	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("application/jsonl", openapi3filter.FileBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("text/event-stream", decodeEvents)
+	for _, kind := range importTypes[1:] { // all but JSON are files
+		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)
+	}
 	return gorillamux.NewRouter(doc)
 })
 

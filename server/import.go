@@ -9,7 +9,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -23,17 +26,56 @@ func createImport(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
-		return nil, problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form.")
+	if err := r.checkFileType(importTypes); err != nil {
+		return nil, err
 	}
+	ctx, stop := context.WithCancelCause(r.Context())
+	defer stop(nil)
 	source := &bounded{from: http.MaxBytesReader(nil, io.NopCloser(r.Body), opts.MaxBytes)}
+	source.ended = func(size int64) {
+		limit := r.Timeout() + time.Duration(size)*importTimePerMiB>>20
+		timer := time.AfterFunc(limit, func() { stop(&tooLate{limit}) })
+		context.AfterFunc(ctx, func() { timer.Stop() })
+	}
 	store := &watched{to: r.Store()}
-	report, err := transfer.Import(r.Context(), store, source, opts)
+	report, err := transfer.Import(ctx, store, source, opts)
 	if err != nil {
 		return nil, importProblem(err, report, source.err, store.err, opts.MaxBytes)
 	}
 	body, err := json.Marshal(newImportReport(report))
 	return answer{status: http.StatusOK, body: body}, err
+}
+
+// importTimePerMiB is how long an import may go on after the last byte of its file has
+// come, for each MiB of it, above the time of any request: a file that is packed ten
+// to one has it for 10 MiB.
+const importTimePerMiB = time.Minute
+
+// tooLate is the error of an import that goes on for too long after its file has come.
+type tooLate struct{ limit time.Duration }
+
+func (e *tooLate) Error() string {
+	return fmt.Sprintf("the import went on for %s after its file had come", e.limit)
+}
+
+// importTypes are the content types of files to import. curl's --data-binary says the
+// one of a form of every file.
+var importTypes = []string{"application/json", "application/jsonl", "application/x-ndjson", "application/zip", "application/x-zip-compressed",
+	"application/gzip", "application/x-gzip", "application/octet-stream", "application/x-www-form-urlencoded", "text/"}
+
+// checkFileType refuses a body that its Content-Type says is no file of these types.
+// A type that ends in / stands for all that begin with it.
+func (r *Request) checkFileType(types []string) error {
+	header := r.Header.Get("Content-Type")
+	if header == "" {
+		return nil
+	}
+	kind, _, err := mime.ParseMediaType(header)
+	if err == nil && slices.ContainsFunc(types, func(t string) bool { return kind == t || strings.HasSuffix(t, "/") && strings.HasPrefix(kind, t) }) {
+		return nil
+	}
+	list := strings.ReplaceAll(strings.Join(types, ", ")+",", "/,", "/*,")
+	return problemf(CodeUnsupportedMediaType, "", "Send the file itself as the body, not in a form, without a Content-Type or with one of these: %s.", strings.TrimSuffix(list, ","))
 }
 
 // importOptions reads what the query says of an import.
@@ -70,22 +112,28 @@ const maxImportNotes = 10_000
 func importProblem(err error, report transfer.Report, read, store error, limit int64) error {
 	var over *http.MaxBytesError
 	var silent *stalled
+	var late *tooLate
 	stored := "Nothing was stored."
 	if report.Added+report.Present > 0 {
 		stored = fmt.Sprintf("The %d conversations before that were stored.", report.Conversations)
 	}
 	switch {
+	case errors.As(err, &late): // which ends what the store does
+		return problemf(CodeTimeout, "", "The import went on for over %s after its file had come. %s Split the file, and send it again: what is there is not added twice.",
+			late.limit.Round(time.Second), stored).From(err)
 	case store != nil && !errors.As(read, &silent): // which ends what the store does
 		return store
 	case errors.As(read, &over):
 		return problemf(CodeBodyTooLarge, "", "The file has over %d bytes, which is the most this server imports. %s", limit, stored)
 	case read != nil:
 		return problemf(CodeIncompleteBody, "", "%s %s Send it again: what is there is not added twice.", endedEarly("file", read), stored).From(read)
+	case !fault.Refused(err): // of the end of the request, or the temporary file
+		return err
 	}
 	reason := clipTo(fault.Of(err).Reason(), 600) // all formats' names, and the nearest
 	switch fault.Of(err).Code {
 	case transfer.CodeTooLarge:
-		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes, unpacked: %s. %s Import it by `coppice import`.", reason, stored)
+		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes: %s. %s", reason, stored)
 	case transfer.CodeEmpty:
 		return problemf(CodeEmptyFile, "", "The file has nothing in it.")
 	case transfer.CodeFormat:
@@ -94,15 +142,24 @@ func importProblem(err error, report transfer.Report, read, store error, limit i
 	return problemf(CodeInvalidFile, "", "The file can't be read on: %s. %s", reason, stored)
 }
 
-// bounded remembers the error that reading the request ended in.
+// bounded remembers the error that reading the request ended in, and tells of its end.
 type bounded struct {
-	from io.Reader
-	err  error
+	from  io.Reader
+	ended func(size int64) // called once; nil for none
+	size  int64            // so far
+	err   error
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
+	b.size += int64(n)
+	switch {
+	case errors.Is(err, io.EOF):
+		if b.ended != nil {
+			b.ended(b.size)
+		}
+		b.ended = nil
+	case err != nil:
 		b.err = err
 	}
 	return n, err

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -142,6 +143,52 @@ func TestImportBomb(t *testing.T) {
 	}
 	p := a.refused(413, CodeBodyTooLarge, request{method: "POST", path: "/v1/imports", header: octets, body: packed.String()})
 	if !strings.Contains(p.Detail, "1048576 bytes") || !strings.Contains(p.Detail, "1 conversations before that were stored") {
+		t.Error(p.Detail)
+	}
+}
+
+// TestImportTakesTheTypesOfFiles sends a file under each content type that a client says
+// of an export.
+func TestImportTakesTheTypesOfFiles(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, kind := range append([]string{"application/json; charset=utf-8", "text/plain"}, importTypes...) {
+		if strings.HasSuffix(kind, "/") {
+			continue
+		}
+		a.must(200, nil, request{method: "POST", path: "/v1/imports?dry_run=true", header: map[string]string{"Content-Type": kind}, body: `[{"role":"user","content":"hi"}]`})
+	}
+}
+
+// TestImportWithoutTemporaryFolder holds that the server's own folder is no fault of the
+// file, and that its path stays in the log.
+func TestImportWithoutTemporaryFolder(t *testing.T) {
+	a := newAPI(t)
+	folder := t.TempDir() + "/gone"
+	t.Setenv("TMPDIR", folder)
+	p := a.refused(500, CodeInternalError, request{method: "POST", path: "/v1/imports", header: octets, body: "PK\x03\x04"})
+	if strings.Contains(p.Detail, "gone") || !strings.Contains(a.log.String(), folder) {
+		t.Errorf("the answer says %q", p.Detail)
+	}
+}
+
+// TestImportEndsAfterItsFile holds that an import whose file has come ends in time though
+// what it waits for doesn't come.
+func TestImportEndsAfterItsFile(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond })
+	file := fill(`{"type":"conversation","version":1,"id":"{{c}}","title":"","metadata":{},"settings":{},"head_id":null,"created_at":"2026-01-01T00:00:00Z"}`)
+	put := request{method: "POST", path: "/v1/imports", header: octets, body: file}
+	a.must(200, nil, put)
+	tx, err := a.pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(t.Context()) }()
+	if err := tree.New(tx).Lock(t.Context(), named("c")); err != nil {
+		t.Fatal(err)
+	}
+	if p := a.refused(503, CodeTimeout, put); !strings.Contains(p.Detail, "Split the file") {
 		t.Error(p.Detail)
 	}
 }

@@ -35,6 +35,7 @@ const (
 	leftFolders = iota
 	leftHidden
 	leftEndings
+	leftSpecial
 	leftFormats
 )
 
@@ -55,6 +56,7 @@ func openFolder(path string) (*folder, error) {
 		leftFolders: {"folder", "folders", "only named folders are read", nil},
 		leftHidden:  {"hidden file", "hidden files", "", nil},
 		leftEndings: {"file", "files", "endings that are read: " + strings.Join(importEndings, " "), nil},
+		leftSpecial: {"pipe, socket or device", "pipes, sockets and devices", "name one that is to be read", nil},
 		leftFormats: {"file", "files", "no format that is read here", nil},
 	}}
 	for _, entry := range entries {
@@ -68,6 +70,8 @@ func openFolder(path string) (*folder, error) {
 			f.leave(leftFolders, name)
 		case !slices.Contains(importEndings, strings.ToLower(filepath.Ext(name))):
 			f.leave(leftEndings, name)
+		case err == nil && !info.Mode().IsRegular(): // to read it may wait for ever
+			f.leave(leftSpecial, name)
 		default:
 			f.files = append(f.files, file)
 		}

@@ -231,12 +231,12 @@ func (d *Database) Migrated() (before, after int64) { return d.before, d.after }
 
 // Distribute distributes the tables of the database at a URL over the nodes of a
 // Citus cluster: see [migrate.Distribute]. It first brings the schema up to date.
-func Distribute(ctx context.Context, url string, shards int) (migrate.Distribution, error) {
-	d := &Database{url: url, log: orNone(nil)}
+func Distribute(ctx context.Context, url string, shards int, log *slog.Logger) (migrate.Distribution, error) {
+	d := &Database{url: url, log: orNone(log)}
 	if err := d.migrate(ctx); err != nil {
 		return migrate.Distribution{}, err
 	}
-	return migrate.Distribute(ctx, url, shards)
+	return migrate.Distribute(ctx, url, shards, d.log)
 }
 
 // Store returns a tenant's conversations.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
@@ -13,14 +14,14 @@ type distributeCommand struct {
 	Shards int `placeholder:"N" help:"Parts to distribute; a conversation is in one of them. Without it, citus.shard_count of the database, 32."`
 }
 
-func (cmd *distributeCommand) Run(ctx context.Context, out *terminal.Console) error {
+func (cmd *distributeCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	switch {
 	case cmd.DatabaseURL == "":
 		return usagef("a private Postgres is one node: name the coordinator of a Citus cluster with --database-url")
 	case cmd.Shards < 0 || cmd.Shards > 64000:
 		return usagef("--shards is %d: give 1 to 64000", cmd.Shards)
 	}
-	d, err := app.Distribute(ctx, cmd.DatabaseURL, cmd.Shards)
+	d, err := app.Distribute(ctx, cmd.DatabaseURL, cmd.Shards, logs.logger(out.Errors, slog.LevelWarn))
 	if err != nil {
 		return err
 	}

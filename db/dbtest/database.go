@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"strconv"
 	"strings"
@@ -115,7 +116,7 @@ func (s *server) makeTemplate(ctx context.Context, name string) (err error) {
 		return err
 	}
 	if s.citus {
-		if _, err := migrate.Distribute(ctx, withDatabase(s.url, draft), citusShards); err != nil {
+		if _, err := migrate.Distribute(ctx, withDatabase(s.url, draft), citusShards, slog.New(slog.DiscardHandler)); err != nil {
 			return err
 		}
 	}

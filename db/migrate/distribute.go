@@ -60,15 +60,21 @@ var (
 // leaves alone what is distributed already.
 //
 // It returns an ErrNoCitus where the database can't have the extension, and an
-// ErrInUse while other programs of this kind are connected.
-func Distribute(ctx context.Context, url string, shards int) (d Distribution, err error) {
+// ErrInUse while other programs of this kind are connected. The log tells where it
+// waits for other programs.
+func Distribute(ctx context.Context, url string, shards int, log *slog.Logger) (d Distribution, err error) {
 	defer db.Wrap(&err, "migrate.Distribute")
-	conn, err := pgx.Connect(ctx, url)
+	conf, err := pgx.ParseConfig(url)
+	if err != nil {
+		return d, err
+	}
+	conf.RuntimeParams["application_name"] = programName
+	conn, err := pgx.ConnectConfig(ctx, conf)
 	if err != nil {
 		return d, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	unlock, err := lockMigrations(ctx, conn.Config(), slog.New(slog.DiscardHandler))
+	unlock, err := lockMigrations(ctx, conf, log)
 	if err != nil {
 		return d, err
 	}
@@ -104,7 +110,7 @@ func Distribute(ctx context.Context, url string, shards int) (d Distribution, er
 			return d, err
 		}
 	}
-	if d.Tables, err = distribute(ctx, conn); err != nil {
+	if d.Tables, err = distribute(ctx, conn, newBlockers(conf, log)); err != nil {
 		return d, err
 	}
 	err = conn.QueryRow(ctx, "select count(distinct groupid) from pg_dist_placement").Scan(&d.Nodes)
@@ -112,10 +118,51 @@ func Distribute(ctx context.Context, url string, shards int) (d Distribution, er
 }
 
 // distribute distributes the tables and functions that aren't yet.
-func distribute(ctx context.Context, conn *pgx.Conn) (tables []DistributedTable, err error) {
+func distribute(ctx context.Context, conn *pgx.Conn, locks *blockers) (tables []DistributedTable, err error) {
+	err = locks.run(ctx, func() error {
+		tables, err = distributeTables(ctx, conn)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := conn.Exec(ctx, "set "+lockTimeout); err != nil {
+		return tables, err
+	}
+	defer func() {
+		if _, resetErr := conn.Exec(ctx, "reset lock_timeout"); err == nil {
+			err = resetErr
+		}
+	}()
+	run := func(statement string, argument string) error {
+		return locks.run(ctx, func() error { _, err := conn.Exec(ctx, statement, argument); return err })
+	}
+	for _, f := range functions { // which Citus refuses to do in the transaction
+		if err := run("select create_distributed_function(to_regprocedure($1)) where to_regprocedure($1) is not null", f); err != nil {
+			return tables, err
+		}
+	}
+	if err := planOnNodes(ctx, conn); err != nil {
+		return tables, err
+	}
+	// What was copied to the shards still stands in the tables of the coordinator,
+	// where nobody sees it.
+	for _, t := range tables {
+		if t.Already {
+			continue
+		}
+		if err := run("select truncate_local_data_after_distributing_table($1)", t.Name); err != nil {
+			return tables, err
+		}
+	}
+	return tables, nil
+}
+
+// distributeTables distributes all tables that aren't yet, or none.
+func distributeTables(ctx context.Context, conn *pgx.Conn) (tables []DistributedTable, err error) {
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		// A copy of many rows takes its time.
-		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
+		if _, err := tx.Exec(ctx, "set local statement_timeout = 0; set local "+lockTimeout); err != nil {
 			return err
 		}
 		for _, t := range distributed {
@@ -151,29 +198,7 @@ func distribute(ctx context.Context, conn *pgx.Conn) (tables []DistributedTable,
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range functions { // which Citus refuses to do in the transaction
-		const spread = `select create_distributed_function(to_regprocedure($1)) where to_regprocedure($1) is not null`
-		if _, err := conn.Exec(ctx, spread, f); err != nil {
-			return tables, err
-		}
-	}
-	if err := planOnNodes(ctx, conn); err != nil {
-		return tables, err
-	}
-	// What was copied to the shards still stands in the tables of the coordinator,
-	// where nobody sees it.
-	for _, t := range tables {
-		if t.Already {
-			continue
-		}
-		if _, err := conn.Exec(ctx, "select truncate_local_data_after_distributing_table($1)", t.Name); err != nil {
-			return tables, err
-		}
-	}
-	return tables, nil
+	return tables, err
 }
 
 // planOnNodes has the nodes plan each query without the values of its parameters, as
@@ -207,7 +232,7 @@ func onCitus(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // distributeNew distributes what a migration made on a distributed database.
-func distributeNew(ctx context.Context, conf *pgx.ConnConfig) error {
+func distributeNew(ctx context.Context, conf *pgx.ConnConfig, locks *blockers) error {
 	conn, err := pgx.ConnectConfig(ctx, conf)
 	if err != nil {
 		return err
@@ -221,6 +246,6 @@ func distributeNew(ctx context.Context, conf *pgx.ConnConfig) error {
 	if err := conn.QueryRow(ctx, "select exists (select from pg_dist_partition where logicalrelid = to_regclass('conversations'))").Scan(&is); err != nil || !is {
 		return err
 	}
-	_, err = distribute(ctx, conn)
+	_, err = distribute(ctx, conn, locks)
 	return err
 }

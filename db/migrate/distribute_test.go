@@ -2,6 +2,7 @@ package migrate_test
 
 import (
 	"errors"
+	"log/slog"
 	"os"
 	"regexp"
 	"slices"
@@ -22,7 +23,7 @@ func TestDistribute(t *testing.T) {
 	url := dbtest.Empty(t)
 	makeOld(t, url)
 	was := rows(t, url, nil)
-	d, err := migrate.Distribute(t.Context(), url, 4)
+	d, err := migrate.Distribute(t.Context(), url, 4, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestDistribute(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), "alter role current_user in database "+pgx.Identifier{conn.Config().Database}.Sanitize()+" set plan_cache_mode = 'auto'"); err != nil {
 		t.Fatal(err)
 	}
-	again, err := migrate.Distribute(t.Context(), url, 8)
+	again, err := migrate.Distribute(t.Context(), url, 8, slog.New(slog.DiscardHandler))
 	if err != nil || again.CreatedExtension || len(again.Tables) != 10 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -69,7 +70,7 @@ func TestDistributeRefusesWhileInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer pool.Close()
-	if _, err := migrate.Distribute(t.Context(), url, 4); !errors.Is(err, migrate.ErrInUse) {
+	if _, err := migrate.Distribute(t.Context(), url, 4, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrInUse) {
 		t.Errorf("while a program is connected: %v", err)
 	}
 	if is, err := db.Distributed(t.Context(), connect(t, url)); is || err != nil {
@@ -92,7 +93,7 @@ func TestDistributeNeedsCitus(t *testing.T) {
 		t.Skip("this Postgres has Citus")
 	}
 	before := describe(t, url)
-	if _, err := migrate.Distribute(t.Context(), url, 0); !errors.Is(err, migrate.ErrNoCitus) {
+	if _, err := migrate.Distribute(t.Context(), url, 0, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrNoCitus) {
 		t.Errorf("on a Postgres without Citus: %v", err)
 	}
 	if after := describe(t, url); !slices.Equal(before, after) {

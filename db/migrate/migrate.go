@@ -28,6 +28,7 @@ import (
 var files embed.FS
 
 // Files returns the schema's migrations, one SQL file each, in order. A migration
+// runs in a transaction, and begins with the line that bounds its waits for locks. It
 // only adds, because programs of the version before work on the schema while a new
 // version is rolled out. One that takes something away, renames it or makes it
 // stricter sets installation.oldest_program to its own number.
@@ -62,7 +63,8 @@ func Up(ctx context.Context, url string) (before, after int64, err error) {
 	return UpTelling(ctx, url, slog.New(slog.DiscardHandler))
 }
 
-// UpTelling is Up with a log, which tells where it waits for another program.
+// UpTelling is Up with a log, which tells where it waits for another program: for
+// one that migrates, or for one whose transaction uses a table.
 func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after int64, err error) {
 	defer db.Wrap(&err, "migrate.Up")
 	conf, err := pgxpool.ParseConfig(url)
@@ -74,6 +76,7 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 		// doesn't outlive a change of its tables either.
 		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
+	conf.ConnConfig.RuntimeParams["application_name"] = programName
 	conn := stdlib.OpenDB(*conf.ConnConfig, stdlib.OptionAfterConnect(onCitus))
 	defer conn.Close()
 	if err := checkEncoding(ctx, conn); err != nil {
@@ -99,17 +102,18 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 	if before > 0 && before < first {
 		return before, before, fmt.Errorf("%w; it is %d", ErrTooOld, before)
 	}
-	if _, err := provider.Up(ctx); err != nil {
+	locks := newBlockers(conf.ConnConfig, log)
+	if err := locks.run(ctx, func() error { _, err := provider.Up(ctx); return err }); err != nil {
 		return before, before, err
 	}
 	after, err = provider.GetDBVersion(ctx)
 	if err != nil {
 		return before, after, err
 	}
-	if err := distributeNew(ctx, conf.ConnConfig); err != nil {
+	if err := distributeNew(ctx, conf.ConnConfig, locks); err != nil {
 		return before, after, err
 	}
-	return before, after, migrateJobs(ctx, conf)
+	return before, after, migrateJobs(ctx, conf, locks)
 }
 
 // schemaLock is the key of the advisory lock under which the database is migrated.
@@ -211,7 +215,7 @@ func checkEncoding(ctx context.Context, conn *sql.DB) error {
 
 // migrateJobs makes River's own tables, which hold the background jobs. River
 // keeps their version itself.
-func migrateJobs(ctx context.Context, conf *pgxpool.Config) error {
+func migrateJobs(ctx context.Context, conf *pgxpool.Config, locks *blockers) error {
 	pool, err := pgxpool.NewWithConfig(ctx, conf)
 	if err != nil {
 		return err
@@ -221,6 +225,18 @@ func migrateJobs(ctx context.Context, conf *pgxpool.Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = migrator.Migrate(ctx, rivermigrate.DirectionUp, nil)
+	for done := false; !done && err == nil; {
+		err = locks.run(ctx, func() error {
+			return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+				if _, err := tx.Exec(ctx, "set local "+lockTimeout); err != nil {
+					return err
+				}
+				// A step uses what the step before committed.
+				step, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{MaxSteps: 1})
+				done = err == nil && len(step.Versions) == 0
+				return err
+			})
+		})
+	}
 	return err
 }

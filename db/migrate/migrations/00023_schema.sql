@@ -1,4 +1,5 @@
 -- +goose Up
+set local lock_timeout = '2s';
 
 -- The whole schema. schema.sql says what each table, column and index is for.
 -- The number is that of the last of the 22 steps that made the same schema before.

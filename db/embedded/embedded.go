@@ -318,7 +318,7 @@ func openDataDir(path string) (dataDir, *account, error) {
 		err = user.makeDataDir(path)
 	}
 	if err != nil {
-		return "", nil, fmt.Errorf("%w: the folder for the private Postgres can't be made; name another one by --data-dir, or a Postgres that runs already by --database-url or DATABASE_URL", err)
+		return "", nil, fmt.Errorf("%w: the folder for the private Postgres can't be used; name another one by --data-dir, or a Postgres that runs already by --database-url or DATABASE_URL", err)
 	}
 	// One spelling of the directory, whichever links lead to it: the server's
 	// command line names it, and isPostmaster compares that.

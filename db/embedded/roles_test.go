@@ -243,6 +243,34 @@ func TestRootInClosedFolder(t *testing.T) {
 	}
 }
 
+// Root takes no data directory in which others could replace the cluster, and leaves
+// it as it is.
+func TestRootInAFolderOfOthers(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("not running as root: Postgres then runs as the same user")
+	}
+	for _, c := range []struct {
+		uid, gid int
+		mode     fs.FileMode
+	}{{12345, 0, 0o700}, {0, 12345, 0o770}, {0, 0, 0o777}} {
+		dir := filepath.Join(tempDir(t), "data")
+		noError(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, c.uid, c.gid), os.Chmod(dir, c.mode)))
+		before := must(os.Stat(dir))(t)
+		_, err := Start(t.Context(), testConfig(t, dir))
+		if err == nil || !strings.Contains(err.Error(), "chown root "+dir) || !strings.Contains(err.Error(), "chmod 700 "+dir) {
+			t.Errorf("%+v: %v", c, err)
+		}
+		if after := must(os.Stat(dir))(t); after.Mode() != before.Mode() || len(must(os.ReadDir(dir))(t)) > 0 {
+			t.Errorf("%+v: the folder was changed", c)
+		}
+		noError(t, errors.Join(os.Chown(dir, 0, 0), os.Chmod(dir, 0o700))) // as the error says
+		if _, _, err := openDataDir(dir); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
 // A folder that can't be made, as in a container whose user owns none, is an error
 // that names the ways out.
 func TestDataDirThatCannotBeMade(t *testing.T) {

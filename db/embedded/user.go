@@ -78,6 +78,11 @@ func (a *account) makeDataDir(path string) error {
 	if err != nil {
 		return err
 	}
+	if a.othersWrite(fi) {
+		uid, _ := owner(fi)
+		return fmt.Errorf("the data directory %s (%s, of user %d) can be written to by others than root and the %s, whom the server runs as: they could replace the data. "+
+			"Take it over with chown root %[1]s and chmod 700 %[1]s, or run this program as its owner", path, fi.Mode(), uid, a.name)
+	}
 	// A folder that root keeps to itself, and that is ours by its purpose, is
 	// opened by a crack: the account may pass, but not look around.
 	if uid, _ := owner(fi); uid == 0 && fi.Mode().Perm()&0o077 == 0 {
@@ -89,6 +94,14 @@ func (a *account) makeDataDir(path string) error {
 		}
 	}
 	return a.checkWay(path)
+}
+
+// othersWrite reports whether anyone but root and the account may put another
+// folder in the place of one in the folder. It goes by mode bits alone.
+func (a *account) othersWrite(fi fs.FileInfo) bool {
+	uid, gid := owner(fi)
+	group := gid != 0 && gid != a.gid && fi.Mode().Perm()&0o020 != 0
+	return uid != 0 && uid != a.uid || group || fi.Mode().Perm()&0o002 != 0
 }
 
 // checkWay returns an error that says how to fix it if the account may not enter

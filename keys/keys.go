@@ -1,8 +1,10 @@
 // Package keys makes, lists, revokes and verifies the API keys of tenants.
 //
-// A key is 256 random bits behind the prefix "cop_", by which secret scanners and
-// people recognize it. It is shown once. The database has its SHA-256. A key
-// needs no salt and no slow hash, because nobody can guess 256 random bits.
+// A key is 192 random bits and a MAC of 64 bits behind the prefix "cop_", by which
+// secret scanners and people recognize it. It is shown once. The database has its
+// SHA-256. A key needs no salt and no slow hash, because nobody can guess 192 random
+// bits. The MAC tells keys that the installation made from guesses, without a query.
+// Keys of versions before have 256 random bits and no MAC, and stay good.
 //
 // The package knows no HTTP. Package server decides which requests need a key,
 // and what a key allows.
@@ -10,6 +12,7 @@ package keys
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -72,8 +75,9 @@ type Keys struct {
 	cache cache
 	now   func() time.Time
 
-	anyMade   atomic.Bool  // some key was seen, and keys are never deleted
-	noneUntil atomic.Int64 // Unix nanoseconds: until then, trust that there was none
+	macKey    atomic.Pointer[[]byte] // of the installation, once it was read
+	anyMade   atomic.Bool            // some key was seen, and keys are never deleted
+	noneUntil atomic.Int64           // Unix nanoseconds: until then, trust that there was none
 }
 
 // New returns Keys over a pool, a connection or a transaction.
@@ -100,7 +104,11 @@ func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret
 	if err != nil {
 		return Key{}, "", err
 	}
-	secret = newSecret()
+	macKey, err := k.readMACKey(ctx)
+	if err != nil {
+		return Key{}, "", err
+	}
+	secret = newSecret(macKey)
 	hash := sha256.Sum256([]byte(secret))
 	row, err := k.q.InsertKey(ctx, db.InsertKeyParams{
 		ID: toUUID(id), TenantID: tenantID, Name: name, KeyHash: hash[:], CreatedAt: stamp(k.now()),
@@ -211,11 +219,54 @@ func (k *Keys) Any(ctx context.Context) (_ bool, err error) {
 	return found, nil
 }
 
-func newSecret() string {
-	var bits [32]byte
-	rand.Read(bits[:]) // never fails
-	text := new(big.Int).SetBytes(bits[:]).Text(62)
+// Made reports whether this installation made a secret, which may be revoked. It
+// costs one query in all. Secrets of versions before, and all secrets while the
+// database doesn't answer, count as not made.
+func (k *Keys) Made(ctx context.Context, secret string) bool {
+	if !wellFormed(secret) {
+		return false
+	}
+	number, _ := new(big.Int).SetString(secret[len(Prefix):], 62)
+	if number.BitLen() > 8*secretBytes {
+		return false
+	}
+	bits := number.FillBytes(make([]byte, secretBytes))
+	macKey, err := k.readMACKey(ctx)
+	return err == nil && hmac.Equal(bits[randomBytes:], macOf(macKey, bits[:randomBytes]))
+}
+
+// readMACKey returns the key of the MACs, which never changes.
+func (k *Keys) readMACKey(ctx context.Context) ([]byte, error) {
+	if known := k.macKey.Load(); known != nil {
+		return *known, nil
+	}
+	read, err := k.q.GetSecret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k.macKey.Store(&read)
+	return read, nil
+}
+
+// A secret is random bytes and their MAC.
+const (
+	secretBytes = 32
+	randomBytes = 24
+)
+
+func newSecret(macKey []byte) string {
+	bits := make([]byte, randomBytes, secretBytes)
+	rand.Read(bits) // never fails
+	bits = append(bits, macOf(macKey, bits)...)
+	text := new(big.Int).SetBytes(bits).Text(62)
 	return Prefix + strings.Repeat("0", digits-len(text)) + text
+}
+
+func macOf(macKey, random []byte) []byte {
+	mac := hmac.New(sha256.New, macKey)
+	mac.Write([]byte("\x00api key\x00")) // no id and no key that package tree derives begins so
+	mac.Write(random)
+	return mac.Sum(nil)[:secretBytes-randomBytes]
 }
 
 // wellFormed saves the database from looking up what can't be a key.

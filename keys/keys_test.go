@@ -303,6 +303,31 @@ func TestKnownOutlivesTheCache(t *testing.T) {
 	}
 }
 
+// TestMade tells keys of the installation from all others, without a query.
+func TestMade(t *testing.T) {
+	t.Parallel()
+	k, pool, _ := newKeys(t)
+	key, secret := mustCreate(t, k, "own", "")
+	must(k.Revoke(t.Context(), key.ID))(t)
+	before := pool.Stat().AcquireCount()
+	if !k.Made(t.Context(), secret) {
+		t.Error("a key that was made, and revoked, is not known as made")
+	}
+	other := "A"
+	if strings.HasSuffix(secret, "A") {
+		other = "B"
+	}
+	elsewhere := newSecret([]byte("the secret of another installation"))
+	for _, guess := range []string{secret[:len(secret)-1] + other, elsewhere, Prefix + strings.Repeat("z", digits), "cop_x", ""} {
+		if k.Made(t.Context(), guess) {
+			t.Errorf("%q counts as made", guess)
+		}
+	}
+	if n := pool.Stat().AcquireCount() - before; n != 0 {
+		t.Errorf("%d queries", n)
+	}
+}
+
 func noError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

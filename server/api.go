@@ -50,6 +50,7 @@ type May uint
 // What a route may do.
 const (
 	Keyless         May = 1 << iota // it is answered without a key
+	Local                           // it is answered without a key to programs of this machine
 	Opens                           // a page of another origin may link to it
 	Streams                         // its request or answer is of any size, and takes any time
 	Uploads                         // the request's body is a file, which the handler reads as it comes
@@ -86,7 +87,7 @@ func newRoute(s *API, r Route) *route {
 // refused is the route of requests for a path that there is, by a method that
 // there isn't.
 func (r *route) refused() *route {
-	return &route{Route: Route{Pattern: r.Pattern, May: r.May & Keyless}, api: r.api}
+	return &route{Route: Route{Pattern: r.Pattern, May: r.May & (Keyless | Local)}, api: r.api}
 }
 
 // nowhere is the pattern of requests for which nothing is at their path, so that

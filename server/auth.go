@@ -2,7 +2,9 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,8 @@ import (
 type KeyVerifier interface {
 	// Verify returns the key of a secret, or keys.ErrUnknown.
 	Verify(ctx context.Context, secret string) (keys.Key, error)
+	// Made reports whether the installation made the secret. Nobody can make one up.
+	Made(ctx context.Context, secret string) bool
 	// Known reports, without a query, whether the secret was a key's lately.
 	Known(secret string) bool
 	// Any reports whether a key was ever made.
@@ -29,27 +33,51 @@ type caller struct {
 	key    uuid.UUID // uuid.Nil where no key is needed
 }
 
+// A sender is who answers for a request without a good key: an address, or a key that
+// the installation made.
+type sender struct {
+	address netip.Addr
+	key     [sha256.Size]byte
+}
+
+func (s *Server) senderOf(r *Request, secret string) sender {
+	if s.cfg.Keys.Made(r.Context(), secret) {
+		return sender{key: sha256.Sum256([]byte(secret))}
+	}
+	return sender{address: addressOf(r.RemoteAddr)}
+}
+
+// fromThisMachine reports whether a program of this machine sent the request, and no
+// proxy on this machine passed it on.
+func fromThisMachine(r *http.Request) bool {
+	remote, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return remote.Addr().Unmap().IsLoopback() && loopbackName(hostName(r.Host)) && r.Header.Get("Forwarded") == "" && r.Header.Get("X-Forwarded-For") == ""
+}
+
 // authenticate finds the tenant of a request before any other work is done for it,
 // and counts the request. The key of a request that lasts is checked again and again.
 //
-// The failed-auth limiter refuses an address that sends too many requests without a
-// good key. It costs no query. Keys that were good lately pass all the same, because
-// several clients may stand behind one proxy.
+// The failed-auth limiter refuses senders of too many requests without a good key,
+// which costs no query. Several clients may stand behind one proxy. So a key that this
+// installation made answers for itself, and everything else for its address. Keys of
+// versions before, which nobody can tell from guesses, pass if they were good lately.
 func (s *Server) authenticate(r *Request) error {
-	if r.route.May.has(Keyless) {
+	if r.route.May.has(Keyless) || r.route.May.has(Local) && fromThisMachine(r.Request) {
 		return nil
 	}
 	ctx := r.Context()
 	authorization := r.Header.Get("Authorization")
-	address := addressOf(r.RemoteAddr)
-	if wait := s.limits.failedAuth.wait(address); wait > 0 && !s.cfg.Keys.Known(secretOf(authorization)) {
-		r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
-		return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address. Wait %d s, and send this one again with a good key.", wait)
+	secret := secretOf(authorization)
+	if !s.cfg.Keys.Known(secret) {
+		if wait := s.limits.failedAuth.wait(s.senderOf(r, secret)); wait > 0 {
+			r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
+			return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address, or with this revoked key. Wait %d s, and send this one again with a good key.", wait)
+		}
 	}
 	who, err := s.identify(ctx, authorization)
 	if err != nil {
 		if toProblem(err).Status == http.StatusUnauthorized {
-			s.limits.failedAuth.debit(address)
+			s.limits.failedAuth.debit(s.senderOf(r, secret))
 		}
 		return err
 	}

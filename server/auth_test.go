@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -17,6 +18,7 @@ type noKeys struct{}
 
 func (noKeys) Verify(context.Context, string) (keys.Key, error) { return keys.Key{}, keys.ErrUnknown }
 func (noKeys) Known(string) bool                                { return false }
+func (noKeys) Made(context.Context, string) bool                { return false }
 func (noKeys) Any(context.Context) (bool, error)                { return false, nil }
 
 type brokenKeys struct{}
@@ -25,6 +27,7 @@ var errBroken = errors.New("the wires are cut")
 
 func (brokenKeys) Verify(context.Context, string) (keys.Key, error) { return keys.Key{}, errBroken }
 func (brokenKeys) Known(string) bool                                { return false }
+func (brokenKeys) Made(context.Context, string) bool                { return false }
 func (brokenKeys) Any(context.Context) (bool, error)                { return false, errBroken }
 
 func (a *testAPI) newKey(tenant string) (keys.Key, string) {
@@ -101,6 +104,43 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 	a.refused(401, CodeMissingKey, request{method: "GET", path: path}) // the last key gone doesn't open the server
 	if strings.Contains(a.log.String(), secret[:20]) {
 		t.Error("the log has a key")
+	}
+}
+
+// Metrics need a key where the server has keys, unless a program of this machine asks.
+func TestMetricsNeedAKeyFromElsewhere(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) { c.Loopback = false })
+	metrics := func(remote, host string, header map[string]string) int {
+		req := httptest.NewRequest("GET", "http://"+host+"/metrics", nil)
+		req.RemoteAddr = remote
+		for name, value := range header {
+			req.Header.Set(name, value)
+		}
+		res := httptest.NewRecorder()
+		a.server.ServeHTTP(res, req)
+		return res.Code
+	}
+	if code := metrics("192.0.2.1:99", "localhost", nil); code != 200 {
+		t.Errorf("without keys: status %d", code)
+	}
+	_, secret := a.newKey("own")
+	for _, c := range []struct {
+		remote, host string
+		header       map[string]string
+		want         int
+	}{
+		{"127.0.0.1:99", "localhost", nil, 200},
+		{"[::1]:99", "[::1]:8787", nil, 200},
+		{"192.0.2.1:99", "localhost", nil, 401},
+		{"192.0.2.1:99", "localhost", bearer(secret), 200},
+		{"127.0.0.1:99", "localhost", map[string]string{"X-Forwarded-For": "127.0.0.1"}, 401},
+		{"127.0.0.1:99", "localhost", map[string]string{"Forwarded": "for=192.0.2.1"}, 401},
+		{"127.0.0.1:99", "192.0.2.7", nil, 401},
+	} {
+		if code := metrics(c.remote, c.host, c.header); code != c.want {
+			t.Errorf("%+v: status %d", c, code)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 // limits are the limits of what requests hold.
 type limits struct {
 	rate        *limiter[uuid.UUID]  // of the requests of a key
-	failedAuth  *limiter[netip.Addr] // of requests without a good key
+	failedAuth  *limiter[sender]     // of requests without a good key
 	failedLinks *limiter[netip.Addr] // of requests for links that open nothing
 	reads       *limiter[string]     // of trees, exports, and contexts with attachments, by tenant
 	imports     *limiter[string]     // by tenant
@@ -28,7 +28,7 @@ func newLimits(cfg Config) limits {
 	shared := func(most int) *limiter[string] { return newLimiter[string](max(most/2, 1), most) }
 	return limits{
 		rate:        newRateLimiter[uuid.UUID](cfg.RateLimit, cfg.RateBurst),
-		failedAuth:  newRateLimiter[netip.Addr](cfg.FailureLimit, 0),
+		failedAuth:  newRateLimiter[sender](cfg.FailureLimit, 0),
 		failedLinks: newRateLimiter[netip.Addr](cfg.FailureLimit, 0),
 		reads:       shared(cfg.MaxReads),
 		imports:     shared(cfg.MaxImports),

@@ -210,7 +210,7 @@ func (s *Server) account(r *Request, took time.Duration, cut bool) {
 	switch {
 	case r.err != nil:
 		level = slog.LevelError
-	case r.route.May.has(Keyless) && r.route.Pattern != nowhere:
+	case r.route.May.has(Keyless|Local) && r.route.Pattern != nowhere:
 		level = slog.LevelDebug // probes ask every few seconds
 	}
 	ctx := r.Context()

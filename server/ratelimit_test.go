@@ -2,8 +2,8 @@ package server
 
 import (
 	"context"
+	"crypto/sha256"
 	"net/http/httptest"
-	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -62,31 +62,40 @@ func TestRateLimitWithoutKeys(t *testing.T) {
 // the test moves.
 func fewFailures(a *testAPI, n int) (pass func(time.Duration)) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	l := newRateLimiter[netip.Addr](1, n)
+	l := newRateLimiter[sender](1, n)
 	l.now = func() time.Time { return now }
 	a.server.limits.failedAuth = l
 	return func(d time.Duration) { now = now.Add(d) }
 }
 
 // TestUnknownKeysCostNoQueryOverTheLimit has an address send unknown keys. It
-// gets its limit of look-ups; a key that is known to be good passes all the same,
-// and so does another address.
+// gets its limit of look-ups. Good keys pass all the same, also new ones, and so does
+// another address. A revoked key has a limit of its own.
 func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	pass := fewFailures(a, 3)
-	known, one := a.newKey("own")
 	_, fresh := a.newKey("own")
+	revoked, one := a.newKey("own")
+	former := "cop_" + strings.Repeat("Z", 43) // as versions before made them
+	hash := sha256.Sum256([]byte(former))
+	if _, err := a.pool.Exec(t.Context(), "insert into api_keys (id, tenant_id, name, key_hash, created_at) values (gen_random_uuid(), 'own', '', $1, now())", hash[:]); err != nil {
+		t.Fatal(err)
+	}
 	list := func(secret string) request {
 		return request{method: "GET", path: "/v1/conversations", header: bearer(secret)}
 	}
 	unknown := func() request { return list("cop_" + strings.Repeat(uuid.New().String()[:1], 43)) }
-	a.must(200, nil, list(one))
+	a.must(200, nil, list(former))
+	if _, err := a.keys.Revoke(t.Context(), revoked.ID); err != nil {
+		t.Fatal(err)
+	}
 	for range 3 {
 		a.refused(401, CodeInvalidKey, unknown())
+		a.refused(401, CodeInvalidKey, list(one))
 	}
 	before := a.pool.Stat().AcquireCount()
-	refused := []request{list("cop_x"), list("sk-whatever"), {method: "GET", path: "/v1/conversations"}, {method: "POST", path: "/v1/imports", body: "[]"}, list(fresh)}
+	refused := []request{list("cop_x"), list("sk-whatever"), {method: "GET", path: "/v1/conversations"}, {method: "POST", path: "/v1/imports", body: "[]"}, list(one)}
 	for range 50 {
 		refused = append(refused, unknown())
 	}
@@ -99,7 +108,8 @@ func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 		t.Errorf("%d refused requests took a connection to the database %d times", len(refused), n)
 	}
 	for range 10 {
-		a.must(200, nil, list(one))
+		a.must(200, nil, list(former))
+		a.must(200, nil, list(fresh))
 	}
 	for _, open := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml"} {
 		a.must(200, nil, request{method: "GET", path: open})
@@ -113,11 +123,6 @@ func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 		}
 	}
 	pass(time.Second)
-	a.must(200, nil, list(fresh)) // a good key costs no token
-	a.must(200, nil, list(fresh))
-	if _, err := a.keys.Revoke(t.Context(), known.ID); err != nil {
-		t.Fatal(err)
-	}
 	a.refused(401, CodeInvalidKey, list(one))
 	a.refused(429, CodeRateLimited, list(one))
 }

@@ -87,7 +87,7 @@ var native = []Route{
 
 	{"GET", "/healthz", Keyless, "", "", noBody, getHealth},
 	{"GET", "/readyz", Keyless, "", "", noBody, getReadiness},
-	{"GET", "/metrics", Keyless, "", "", noBody, getMetrics},
+	{"GET", "/metrics", Local, "", "", noBody, getMetrics},
 	{"GET", "/openapi.yaml", Keyless, "", "", noBody, getSpec},
 	{"GET", web.Docs, Keyless | Opens, "", "", noBody, getDocs},
 }

@@ -34,6 +34,8 @@ func (k keyring) Verify(_ context.Context, secret string) (keys.Key, error) {
 	return keys.Key{}, keys.ErrUnknown
 }
 
+func (k keyring) Made(context.Context, string) bool { return false }
+
 func (k keyring) Known(secret string) bool { return k[secret] != keys.Key{} }
 
 func (k keyring) Any(context.Context) (bool, error) { return len(k) > 0, nil }

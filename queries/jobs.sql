@@ -53,6 +53,34 @@ update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb(@head
 update river_job set queue = @to_queue
 where kind = 'compaction' and state = 'available' and queue = @from_queue and scheduled_at < @before;
 
+-- name: TakeTurns :exec
+-- Has the tenants take turns in a queue. River takes the job of the first priority,
+-- and of those the oldest. A job's priority becomes its place in its tenant's line,
+-- behind the tenant's running jobs and the one that has just ended; of the fourth
+-- place on it is 4, the last that River has. It looks at the first thousand jobs, and at no priority where they are
+-- one tenant's. Rows that River or another server has locked are skipped.
+with waiting as materialized (
+    select j.id, j.priority, j.scheduled_at, j.args ->> 'tenant_id' as tenant
+    from river_job j
+    where j.state = 'available' and j.queue = @queue
+    order by j.priority, j.scheduled_at, j.id
+    limit 1000
+), running as (
+    select j.args ->> 'tenant_id' as tenant, count(*) as jobs
+    from river_job j
+    where j.state = 'running' and j.queue = @queue or j.id = @ended_id
+    group by 1
+), places as (
+    select w.id, least(4, coalesce(r.jobs, 0) + row_number() over (partition by w.tenant order by w.scheduled_at, w.id))::smallint as place
+    from waiting w left join running r on r.tenant = w.tenant
+), moved as (
+    select j.id, p.place
+    from places p join river_job j on j.id = p.id
+    where j.state = 'available' and j.priority <> p.place and (select min(tenant) <> max(tenant) from waiting)
+    for update of j skip locked
+)
+update river_job set priority = moved.place from moved where river_job.id = moved.id;
+
 -- name: GetLastDueSweep :one
 -- When the last sweep for due branches began that came to its end, as far as River
 -- remembers.

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/recall/embed"
@@ -90,7 +91,7 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &runner{w: w})
 		river.AddWorker(workers, &resummarizer{w: w})
-		config.Workers = workers
+		config.Workers, config.Middleware = workers, []rivertype.Middleware{&turns{w: w}}
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, resummarizingQueue: {MaxWorkers: 1}}
 		if service.AsksModels() {
 			config.Queues[digestQueue] = river.QueueConfig{MaxWorkers: digestWorkers()}

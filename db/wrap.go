@@ -58,6 +58,10 @@ func kindOf(code string, err error) error {
 		"55P03", // lock_not_available
 		"40P01": // deadlock_detected
 		return errTimeout.From(err)
+	case "53100": // disk_full
+		return errStorageFull.From(err)
+	case "25006": // read_only_sql_transaction: a replica, or a hosted database whose disk is full
+		return errReadOnly.From(err)
 	}
 	switch class := code[:min(2, len(code))]; {
 	case class == "08", class == "53", len(code) > 3 && code[:3] == "57P", code == "25P03": // connection, resources, shutdown, idle_in_transaction_session_timeout
@@ -76,4 +80,9 @@ var (
 		"The database took too long and the request was given up. If it was to change something, send it again with the same id.")
 	errUnavailable = fault.New(fault.Unavailable, "database_unavailable", "",
 		"The database doesn't answer. If the request was to change something, send it again with the same id.")
+	errStorageFull = fault.New(fault.Unavailable, "storage_full", "",
+		"The disk of the database is full, so nothing was stored. Whoever runs the server must free space on it or enlarge it. Then send the request again with the same id.")
+	errReadOnly = fault.New(fault.Unavailable, "database_read_only", "",
+		"The database takes no writes, so nothing was stored. It is a replica or was set to read only, as hosted databases are when their disk is full. "+
+			"Whoever runs the server must mend that. Then send the request again with the same id.")
 )

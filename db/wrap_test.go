@@ -43,6 +43,8 @@ func TestWrapTellsErrorsApart(t *testing.T) {
 		{state("40P01"), fault.Timeout, "timeout"},
 		{state("08006"), fault.Unavailable, "database_unavailable"},
 		{state("53300"), fault.Unavailable, "database_unavailable"},
+		{state("53100"), fault.Unavailable, "storage_full"},
+		{state("25006"), fault.Unavailable, "database_read_only"},
 		{state("57P01"), fault.Unavailable, "database_unavailable"},
 		{state("25P03"), fault.Unavailable, "database_unavailable"},
 		{&pgconn.PgError{Code: "XX000", File: "placement_connection.c"}, fault.Unavailable, "database_unavailable"}, // of Citus

@@ -21,6 +21,7 @@ import (
 // mistake stays out of it, as it may quote a message.
 func (r *Request) note(err error, p Problem) {
 	r.code = p.Code
+	r.server.readiness.noteWrites(p.Code)
 	if p.Status >= http.StatusInternalServerError {
 		r.err = err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -30,33 +31,64 @@ const readyTimeout = 3 * time.Second
 // client that sends them all the time must not keep the database busy.
 const readyFresh = 100 * time.Millisecond
 
+// refusalFresh is how old the answer of a probe that wrote in vain may be.
+const refusalFresh = time.Second
+
 // A readiness has one probe at a time ask the database.
 type readiness struct {
 	semaphore chan struct{}
 	now       func() time.Time
 	last      time.Time // when it was ready
+
+	writesFail atomic.Bool // an answer said that the database takes no writes
+	refusal    error       // the answer of the last probe that wrote
+	refusedAt  time.Time
 }
 
-func (r *readiness) check(ctx context.Context, ready func(context.Context) error) error {
+// noteWrites remembers that the database takes no writes, if an answer says so. Only
+// then do probes write.
+func (r *readiness) noteWrites(code Code) {
+	if refusesWrites(code) {
+		r.writesFail.Store(true)
+	}
+}
+
+func refusesWrites(code Code) bool { return code == CodeStorageFull || code == CodeDatabaseReadOnly }
+
+func (r *readiness) check(ctx context.Context, ready, writes func(context.Context) error) error {
 	select {
 	case r.semaphore <- struct{}{}:
 		defer func() { <-r.semaphore }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if asked := r.now(); asked.Sub(r.last) >= readyFresh {
+	asked := r.now()
+	if asked.Sub(r.last) >= readyFresh {
 		if err := ready(ctx); err != nil {
 			return err
 		}
 		r.last = asked
 	}
-	return nil
+	if !r.writesFail.Load() {
+		return nil
+	}
+	if r.refusal == nil || asked.Sub(r.refusedAt) >= refusalFresh {
+		r.refusal, r.refusedAt = writes(ctx), asked
+	}
+	if r.refusal == nil {
+		r.writesFail.Store(false)
+	}
+	return r.refusal
 }
 
 func getReadiness(r *Request) (Answer, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTimeout)
 	defer cancel()
-	if err := r.server.readiness.check(ctx, r.server.cfg.Ready); err != nil {
+	err := r.server.readiness.check(ctx, r.server.cfg.Ready, r.server.cfg.Store.CheckWrites)
+	if err != nil && refusesWrites(toProblem(err).Code) {
+		return nil, err
+	}
+	if err != nil {
 		return nil, problemf(CodeNotReady, "", "The database doesn't answer, or not with the schema that this program needs. The server's log tells more.").From(err)
 	}
 	return answerHealth(r, r.server.cfg.Replica.Word())

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 )
 
 // TestRateLimit has one key use up what it may. Another key's requests pass,
@@ -167,4 +168,36 @@ func TestProbesShareAnAnswer(t *testing.T) {
 	if failure = nil; a.must(200, nil, probe).StatusCode != 200 || asked != 4 {
 		t.Errorf("asked %d times, want 4: a failure is no answer for others", asked)
 	}
+}
+
+// A server isn't ready after an answer that the database takes no writes, until it
+// takes them again. Here it was set to read only.
+func TestReadinessFollowsWrites(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	a.server.readiness.now = func() time.Time { return now }
+	readOnly := func(is string) {
+		conn, err := a.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Release()
+		database := pgx.Identifier{conn.Conn().Config().Database}.Sanitize()
+		for _, statement := range []string{"set default_transaction_read_only = off", "alter database " + database + " set default_transaction_read_only = " + is} {
+			if _, err := conn.Exec(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a.pool.Reset()
+	}
+	ready, create := request{method: "GET", path: "/readyz"}, request{method: "POST", path: "/v1/conversations", body: `{}`}
+	readOnly("on")
+	a.must(200, nil, ready)
+	a.refused(503, CodeDatabaseReadOnly, create)
+	a.refused(503, CodeDatabaseReadOnly, ready)
+	readOnly("off")
+	now = now.Add(refusalFresh)
+	a.must(200, nil, ready)
+	a.must(201, nil, create)
 }

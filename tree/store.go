@@ -124,6 +124,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return err
 }
 
+// CheckWrites checks that the database takes writes: see [db.CheckWrites].
+func (s *Store) CheckWrites(ctx context.Context) error { return db.CheckWrites(ctx, s.h) }
+
 // commits tells whether a write that has returned is committed: not in a
 // transaction of the caller's.
 func (s *Store) commits() bool {

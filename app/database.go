@@ -200,7 +200,7 @@ func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) 
 		cfg.MaxConns = DefaultMaxConns
 	}
 	d.pool, err = db.Open(ctx, db.Config{
-		URL: d.url, MaxConns: cfg.MaxConns, StatementTimeout: cfg.StatementTimeout, IdleTimeout: idleTimeout, Tracer: telemetry.NewStatementTracer(cfg.Tracing),
+		URL: d.url, MaxConns: cfg.MaxConns, StatementTimeout: cfg.StatementTimeout, IdleTimeout: idleTimeout, Tracer: telemetry.NewStatementTracer(cfg.Tracing), Logger: d.log,
 	})
 	if err != nil {
 		return &UnreachableError{d.url, err}

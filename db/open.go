@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,9 +28,38 @@ type Config struct {
 	// it has methods. nil is no tracer, and costs nothing.
 	Tracer pgx.QueryTracer
 
+	// Logger is told of a database that doesn't answer at first; nil discards.
+	Logger *slog.Logger
+
 	// Admit is asked about each new connection, which its error refuses. nil
 	// admits all.
 	Admit func(context.Context, *pgx.Conn) error
+}
+
+// DefaultConnectTimeout bounds an attempt to connect where the URL has no
+// connect_timeout. An address that drops packets would be waited for over 6 minutes.
+const DefaultConnectTimeout = 10 * time.Second
+
+// silenceAfter is how long a database may take to answer before the log says so.
+const silenceAfter = 2 * time.Second
+
+// ParseURL reads a connection string. Its attempts to connect are bounded.
+func ParseURL(url string) (*pgxpool.Config, error) {
+	conf, err := pgxpool.ParseConfig(url)
+	if err == nil && conf.ConnConfig.ConnectTimeout == 0 {
+		conf.ConnConfig.ConnectTimeout = DefaultConnectTimeout
+	}
+	return conf, err
+}
+
+// TellOfSilence logs what the program waits for, and how long, unless stop is called
+// within two seconds.
+func TellOfSilence(log *slog.Logger, conf *pgx.ConnConfig) (stop func()) {
+	address := net.JoinHostPort(conf.Host, strconv.Itoa(int(conf.Port)))
+	timer := time.AfterFunc(silenceAfter, func() {
+		log.Warn("the database doesn't answer yet", "address", address, "gives_up_after", conf.ConnectTimeout.String())
+	})
+	return func() { timer.Stop() }
 }
 
 // directMark is a parameter of connections that reached Postgres with all of
@@ -82,9 +113,12 @@ func (cfg Config) parameters(url map[string]string, distributed bool) map[string
 // statements: see [Pooled] and [MissingParameters].
 func Open(ctx context.Context, cfg Config) (_ *pgxpool.Pool, err error) {
 	defer Wrap(&err, "db.Open")
-	conf, err := pgxpool.ParseConfig(cfg.URL)
+	conf, err := ParseURL(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("the database URL can't be read: %w", err)
+	}
+	if cfg.Logger != nil {
+		defer TellOfSilence(cfg.Logger, conf.ConnConfig)()
 	}
 	if cfg.MaxConns > 0 {
 		conf.MaxConns = cfg.MaxConns

@@ -3,6 +3,9 @@ package db_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -139,5 +142,30 @@ func must[T any](got T, err error) func(testing.TB) T {
 		t.Helper()
 		noError(t, err)
 		return got
+	}
+}
+
+// An address that takes connections and never answers is told of, and given up.
+func TestOpenGivesUpOnSilence(t *testing.T) {
+	t.Parallel()
+	silent := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer silent.Close()
+	url := "postgres://ada:secret@" + silent.Addr().String() + "/x"
+	if conf := must(db.ParseURL(url))(t); conf.ConnConfig.ConnectTimeout != db.DefaultConnectTimeout {
+		t.Errorf("without connect_timeout an attempt takes %v", conf.ConnConfig.ConnectTimeout)
+	}
+	told, log := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		_, err := db.Open(t.Context(), db.Config{URL: url + "?connect_timeout=4", Logger: slog.New(slog.NewTextHandler(log, nil))})
+		done <- err
+		log.Close()
+	}()
+	line := must(io.ReadAll(told))(t)
+	if wants := "address=" + silent.Addr().String() + " gives_up_after=4s"; !strings.Contains(string(line), wants) {
+		t.Errorf("the log says %q, and not %s", line, wants)
+	}
+	if err := <-done; err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error is %v", err)
 	}
 }

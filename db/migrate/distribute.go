@@ -64,10 +64,11 @@ var (
 // waits for other programs.
 func Distribute(ctx context.Context, url string, shards int, log *slog.Logger) (d Distribution, err error) {
 	defer db.Wrap(&err, "migrate.Distribute")
-	conf, err := pgx.ParseConfig(url)
+	parsed, err := db.ParseURL(url)
 	if err != nil {
 		return d, err
 	}
+	conf := parsed.ConnConfig
 	conf.RuntimeParams["application_name"] = programName
 	conn, err := pgx.ConnectConfig(ctx, conf)
 	if err != nil {

@@ -67,7 +67,7 @@ func Up(ctx context.Context, url string) (before, after int64, err error) {
 // one that migrates, or for one whose transaction uses a table.
 func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after int64, err error) {
 	defer db.Wrap(&err, "migrate.Up")
-	conf, err := pgxpool.ParseConfig(url)
+	conf, err := db.ParseURL(url)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -79,14 +79,14 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 	conf.ConnConfig.RuntimeParams["application_name"] = programName
 	conn := stdlib.OpenDB(*conf.ConnConfig, stdlib.OptionAfterConnect(onCitus))
 	defer conn.Close()
-	if err := checkEncoding(ctx, conn); err != nil {
-		return 0, 0, err
-	}
 	unlock, err := lockMigrations(ctx, conf.ConnConfig, log)
 	if err != nil {
 		return 0, 0, err
 	}
 	defer unlock()
+	if err := checkEncoding(ctx, conn); err != nil {
+		return 0, 0, err
+	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, conn, Files())
 	if err != nil {
 		return 0, 0, err
@@ -130,7 +130,9 @@ const (
 // meanwhile: a pooler would keep a session's lock, for the program that gets the
 // connection next. Programs that wait hold no connection of a pooler.
 func lockMigrations(ctx context.Context, conf *pgx.ConnConfig, log *slog.Logger) (unlock func(), err error) {
+	answered := db.TellOfSilence(log, conf)
 	conn, err := pgx.ConnectConfig(ctx, conf)
+	answered()
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ func (s *Service) prepare(ctx context.Context, r *Reply, req Request, model llm.
 	if !req.KeepHead {
 		a.active = c.HeadID
 	}
-	if err := s.instruct(a, c); err != nil {
+	if err := s.instruct(ctx, a, c); err != nil {
 		return nil, err
 	}
 	if err := s.mayRecall(a, c); err != nil {
@@ -263,7 +263,7 @@ func inMessage(err error, parentField string, messages int) error {
 
 // instruct makes a message of the request's instructions, and keeps room for it
 // in the window.
-func (s *Service) instruct(a *assignment, c tree.Conversation) error {
+func (s *Service) instruct(ctx context.Context, a *assignment, c tree.Conversation) error {
 	text := a.request.Instructions
 	if text == "" {
 		return nil
@@ -279,7 +279,10 @@ func (s *Service) instruct(a *assignment, c tree.Conversation) error {
 		return fault.New(fault.TooLarge, "message_too_large", "instructions", "As a message they have %d bytes, and %d is the most. Shorten them.", len(body), tree.MaxBodyBytes)
 	}
 	a.instructions = body
-	if a.window.BesideTokens, err = s.store.Cost(body); err != nil {
+	if a.window.BesideTokens, err = s.store.Cost(ctx, body); err != nil {
+		if !fault.Refused(err) {
+			return err
+		}
 		refused := *fault.Of(err)
 		refused.Field = "instructions"
 		return &refused

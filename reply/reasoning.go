@@ -53,7 +53,7 @@ func (s *Service) withReasoning(ctx context.Context, a *assignment) ([]json.RawM
 	for n := len(calling) - 1; n >= 0; n-- {
 		text, cost := thought[ids[n]], 0
 		if strings.TrimSpace(text) != "" {
-			if cost, err = s.store.Cost(saying(text)); err != nil {
+			if cost, err = s.store.Cost(ctx, saying(text)); err != nil {
 				return nil, err
 			}
 		}

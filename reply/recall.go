@@ -219,7 +219,7 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 	bodies := []json.RawMessage{chat.AppendObject(nil, []chat.Member{
 		{Name: "role", Value: json.RawMessage(`"assistant"`)}, {Name: "content", Value: json.RawMessage("null")}, {Name: "tool_calls", Value: callList},
 	})}
-	spent, err := s.store.Cost(bodies[0])
+	spent, err := s.store.Cost(ctx, bodies[0])
 	if err != nil {
 		return nil, room, nil // it can't be stored
 	}
@@ -236,7 +236,7 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 		} else {
 			result = toolResult(callID(call), fmt.Sprintf("Not searched: %d calls of %s at once are the most. Ask again with fewer.", maxRecallCalls, RecallName))
 		}
-		if spent, err = s.store.Cost(result); err != nil {
+		if spent, err = s.store.Cost(ctx, result); err != nil {
 			return nil, left, nil
 		}
 		bodies, left = append(bodies, result), left-spent

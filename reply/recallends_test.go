@@ -148,7 +148,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 		if err != nil || m.Role != chat.Tool || m.Answers() != "c" {
 			rt.Fatalf("%v: %s", err, body)
 		}
-		cost, err := f.store.Cost(body)
+		cost, err := f.store.Cost(t.Context(), body)
 		var result recallResult
 		found := json.Unmarshal([]byte(m.Text()), &result) == nil
 		switch {

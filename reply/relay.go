@@ -46,7 +46,7 @@ func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 		}
 	}
 	req.ConversationID, req.ID = uuid.Nil, uuid.Must(uuid.NewV7())
-	a, err := s.relayed(req, model, history)
+	a, err := s.relayed(ctx, req, model, history)
 	if err != nil {
 		return nil, err
 	}
@@ -63,13 +63,13 @@ func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 }
 
 // relayed is the assignment of a relay.
-func (s *Service) relayed(req Request, model llm.Model, history []json.RawMessage) (*assignment, error) {
+func (s *Service) relayed(ctx context.Context, req Request, model llm.Model, history []json.RawMessage) (*assignment, error) {
 	a := &assignment{model: model, window: s.window(tree.Conversation{}, model), request: req, unstored: true}
 	if req.Prompt.Exact { // counting tokens would take a long history's time to the first one
 		a.context = summarize.Context{Messages: history, Complete: true}
 		return a, nil
 	}
-	if err := s.instruct(a, tree.Conversation{}); err != nil {
+	if err := s.instruct(ctx, a, tree.Conversation{}); err != nil {
 		return nil, err
 	}
 	settings, err := s.contexts.SettingsOf(tree.Conversation{}, a.window)
@@ -79,7 +79,7 @@ func (s *Service) relayed(req Request, model llm.Model, history []json.RawMessag
 	budget, costs, used := settings.Budget(), make([]int, len(history)), 0
 	if most := atMost(history); most > budget.Available || req.CompactOver != 0 && most > req.CompactOver {
 		for i, body := range history {
-			if costs[i], err = s.store.Cost(body); err != nil {
+			if costs[i], err = s.store.Cost(ctx, body); err != nil {
 				return nil, err
 			}
 			used += costs[i]

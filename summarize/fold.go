@@ -41,7 +41,7 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	if err != nil {
 		return f, err
 	}
-	v, err := s.viewOf(history)
+	v, err := s.viewOf(ctx, history)
 	if err != nil {
 		return f, err
 	}
@@ -74,10 +74,10 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 }
 
 // viewOf is a history as a branch that is nowhere stored. Its ids mean nothing.
-func (s *Service) viewOf(history []json.RawMessage) (v tree.View, err error) {
+func (s *Service) viewOf(ctx context.Context, history []json.RawMessage) (v tree.View, err error) {
 	for i, body := range history {
 		m := tree.PathMessage{Message: tree.Message{ID: uuid.Must(uuid.NewV7()), Body: body, Role: chat.Read(body).Role, Depth: i}}
-		if m.Tokens, err = s.store.Cost(body); err != nil {
+		if m.Tokens, err = s.store.Cost(ctx, body); err != nil {
 			return v, err
 		}
 		m.Calls, m.Answers = chat.CallIDs(body)

@@ -1,19 +1,25 @@
 package tokens
 
+import "context"
+
 // maxBlock is how much of a piece is merged at once, in bytes. A longer piece,
 // which no natural language has, is counted block by block, and may so count one
 // token more for each block.
 const maxBlock = 4 << 10
 
 // count says into how many tokens byte-pair encoding splits a piece. It takes 20
-// bytes of memory for each byte of a block.
-func (v *vocabulary) count(piece string) (tokens int) {
+// bytes of memory for each byte of a block. If the context ends between two blocks,
+// count returns its error.
+func (v *vocabulary) count(ctx context.Context, piece string) (tokens int, err error) {
 	m := merge{v: v}
 	for len(piece) > maxBlock {
 		tokens += m.count(piece[:maxBlock])
 		piece = piece[maxBlock:]
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 	}
-	return tokens + m.count(piece)
+	return tokens + m.count(piece), nil
 }
 
 // A merge is a block on its way. A part is named by the offset at which it

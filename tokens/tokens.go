@@ -3,6 +3,7 @@
 package tokens
 
 import (
+	"context"
 	"strings"
 	"sync"
 )
@@ -20,7 +21,7 @@ type Counter interface {
 // second. The counts of other vendors' models differ by 10 to 20 percent.
 func O200k() Counter { return o200k }
 
-var o200k = &counter{count: func(piece string) int { return o200kBase().count(piece) }}
+var o200k = &counter{merge: func(ctx context.Context, piece string) (int, error) { return o200kBase().count(ctx, piece) }}
 
 var o200kBase = sync.OnceValue(func() *vocabulary {
 	v, err := unpack(packed)
@@ -30,10 +31,42 @@ var o200kBase = sync.OnceValue(func() *vocabulary {
 	return v
 })
 
+// A Bound is a Counter that counts for one caller, until its context ends. Text that
+// it counts after that has 0 tokens, so the caller looks at Err after the last text.
+type Bound struct {
+	ctx context.Context
+	of  Counter
+	err error
+}
+
+// Bind returns a Bound that counts as c does. With O200k it looks at the context
+// after each block of at most 64 KiB, with another Counter before each text.
+func Bind(ctx context.Context, c Counter) *Bound { return &Bound{ctx: ctx, of: c} }
+
+// Count counts the tokens of a text; 0 if the context has ended.
+func (b *Bound) Count(text string) (n int) {
+	if b.err == nil {
+		b.err = b.ctx.Err()
+	}
+	if b.err != nil {
+		return 0
+	}
+	own, ok := b.of.(*counter)
+	if !ok {
+		return b.of.Count(text)
+	}
+	n, b.err = own.count(b.ctx, text)
+	return n
+}
+
+// Err returns the context's error if that ended before all text was counted:
+// context.Canceled or context.DeadlineExceeded.
+func (b *Bound) Err() error { return b.err }
+
 // A counter remembers how many tokens pieces are, because most are words that
 // come again.
 type counter struct {
-	count    func(piece string) int
+	merge    func(ctx context.Context, piece string) (tokens int, err error)
 	mu       sync.RWMutex
 	now, old map[string]uint8
 }
@@ -45,15 +78,27 @@ const (
 	maxRemembered = 32
 	// maxMissed is how many unknown pieces a count collects before it learns them.
 	maxMissed = 1 << 10
+	// maxUnwatched is how much text is counted between two looks at the context, in
+	// bytes. A longer piece is counted in blocks of its own (maxBlock).
+	maxUnwatched = 64 << 10
 )
 
-func (c *counter) Count(text string) (sum int) {
+func (c *counter) Count(text string) int {
+	n, _ := c.count(context.Background(), text) // which never ends
+	return n
+}
+
+// count counts until the context ends, whose error it then returns.
+func (c *counter) count(ctx context.Context, text string) (sum int, err error) {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	var missed, aged []string
 	for i := 0; i < len(text); {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
 		missed, aged = missed[:0], aged[:0]
 		c.mu.RLock()
-		for i < len(text) && len(missed) < maxMissed && len(aged) < maxMissed {
+		for most := min(i+maxUnwatched, len(text)); i < most && len(missed) < maxMissed && len(aged) < maxMissed; {
 			end := pieceEnd(text, i)
 			piece := text[i:end]
 			i = end
@@ -69,25 +114,29 @@ func (c *counter) Count(text string) (sum int) {
 		}
 		c.mu.RUnlock()
 		for _, piece := range missed {
-			sum += c.learn(piece)
+			n, err := c.learn(ctx, piece)
+			if err != nil {
+				return 0, err
+			}
+			sum += n
 		}
 		if len(aged) > 0 {
 			c.renew(aged)
 		}
 	}
-	return sum
+	return sum, nil
 }
 
 // learn counts a piece and remembers it.
-func (c *counter) learn(piece string) int {
-	n := c.count(piece)
-	if len(piece) > maxRemembered {
-		return n
+func (c *counter) learn(ctx context.Context, piece string) (int, error) {
+	n, err := c.merge(ctx, piece)
+	if err != nil || len(piece) > maxRemembered {
+		return n, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.remember(piece, uint8(n))
-	return n
+	return n, nil
 }
 
 // renew moves pieces from the older map, so that what comes again and again is

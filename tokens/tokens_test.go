@@ -1,7 +1,10 @@
 package tokens
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -32,9 +35,9 @@ func TestO200k(t *testing.T) {
 func TestFrequentWordsStay(t *testing.T) {
 	t.Parallel()
 	calls := map[string]int{}
-	c := &counter{count: func(piece string) int {
+	c := &counter{merge: func(_ context.Context, piece string) (int, error) {
 		calls[piece]++
-		return 1
+		return 1, nil
 	}}
 	for i := range 5 * maxPieces {
 		c.Count(fmt.Sprintf("w%s often", letters(i)))
@@ -64,6 +67,46 @@ func TestLongPiece(t *testing.T) {
 	}
 }
 
+// A watched context ends after so many looks at it.
+type watched struct {
+	context.Context
+	looks, most int
+}
+
+func (w *watched) Err() error {
+	if w.looks++; w.looks > w.most {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A count looks at its context after each block, and ends at the first look after the
+// context has ended.
+func TestBoundEndsWithinABlock(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		text  string
+		block int
+	}{
+		"one piece": {strings.Repeat("xq", 20<<10), maxBlock},
+		"words":     {strings.Repeat(" often", 40<<10), maxUnwatched},
+	} {
+		whole := &watched{Context: t.Context(), most: math.MaxInt}
+		b := Bind(whole, O200k())
+		if got, want := b.Count(test.text), O200k().Count(test.text); got != want || b.Err() != nil {
+			t.Errorf("%s: %d tokens, want %d; %v", name, got, want, b.Err())
+		}
+		if most := len(test.text) / whole.looks; most > test.block {
+			t.Errorf("%s: a look for each %d bytes", name, most)
+		}
+		ended := &watched{Context: t.Context(), most: 3}
+		b = Bind(ended, O200k())
+		if n := b.Count(test.text) + b.Count("more"); n != 0 || !errors.Is(b.Err(), context.Canceled) || ended.looks != 4 {
+			t.Errorf("%s: %d tokens, %d looks, %v", name, n, ended.looks, b.Err())
+		}
+	}
+}
+
 // letters is a number in letters.
 func letters(n int) (s string) {
 	for ; n > 0 || s == ""; n /= 26 {
@@ -85,7 +128,7 @@ func TestLongPieceCounts(t *testing.T) {
 	if err != nil || want < 300 {
 		t.Fatalf("%d tokens, %v: too few for this test", want, err)
 	}
-	c := &counter{count: o200kBase().count}
+	c := &counter{merge: o200kBase().count}
 	for time := range 3 {
 		if got := c.Count(piece); got != want {
 			t.Errorf("time %d: %d tokens, by the encoding %d", time+1, got, want)

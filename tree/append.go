@@ -40,7 +40,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		}
 		return chain[0], created, nil
 	}
-	d, err := s.draft(m)
+	d, err := s.draft(ctx, m)
 	if err != nil {
 		return Message{}, false, err
 	}
@@ -216,7 +216,7 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 	for _, opt := range opts {
 		opt(&o)
 	}
-	drafts, err := s.drafts(ms)
+	drafts, err := s.drafts(ctx, ms)
 	if err != nil {
 		return nil, false, err
 	}

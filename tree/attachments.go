@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tokens"
 )
 
 // MaxAttachmentBytes is the size of an attachment at most, whatever the limits
@@ -90,9 +91,14 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 	if err != nil {
 		return a, false, err
 	}
+	counter := tokens.Bind(ctx, s.counter)
+	textTokens := counter.Count(content.Text)
+	if err := counter.Err(); err != nil {
+		return a, false, err
+	}
 	params := db.InsertAttachmentParams{
 		TenantID: s.tenant, Hash: hash[:], MediaType: content.MediaType, Name: attach.Name(name), Size: int32(len(data)),
-		Width: int32(content.Width), Height: int32(content.Height), Tokens: int32(s.counter.Count(content.Text)),
+		Width: int32(content.Width), Height: int32(content.Height), Tokens: int32(textTokens),
 		Said: content.Text, Bytes: data, UploadedAt: now(),
 	}
 	err = s.inTx(ctx, func(s *Store) error {

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/tokens"
 )
 
 // UnusedAttachmentAge is how long an attachment stays that no message names.
@@ -208,16 +207,13 @@ func (s *Store) weigh(ctx context.Context, drafts []*draft) error {
 		if err := checkNamed(d.attachments, there); err != nil {
 			return inChain(err, drafts, i)
 		}
-		d.weigh(s.counter, there)
+		if len(d.attachments) > 0 {
+			if d.tokenCount, err = s.cost(ctx, d.Message, there); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
-}
-
-// weigh counts a draft's attachments as far as they are there.
-func (d *draft) weigh(c tokens.Counter, there map[[sha256.Size]byte]Attachment) {
-	if len(d.attachments) > 0 {
-		d.tokenCount = costOf(d.Message, c, there)
-	}
 }
 
 // checkNamed refuses attachments that aren't there, or are named as another kind.

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"slices"
@@ -103,12 +104,20 @@ func (a Attachment) costAs(named chat.Attachment, c tokens.Counter) int {
 
 // Cost returns what a message of this body costs in a context, in tokens, also
 // where it is too large to be stored. A body that is no message is a fault.Invalid.
-func (s *Store) Cost(body json.RawMessage) (int, error) {
+// If the context ends while the message is counted, Cost returns its error.
+func (s *Store) Cost(ctx context.Context, body json.RawMessage) (int, error) {
 	m, err := chat.Parse(body)
 	if err != nil {
 		return 0, err
 	}
-	return costOf(m, s.counter, nil), nil
+	return s.cost(ctx, m, nil)
+}
+
+// cost is costOf until the context ends.
+func (s *Store) cost(ctx context.Context, m *chat.Message, known map[[sha256.Size]byte]Attachment) (int, error) {
+	counter := tokens.Bind(ctx, s.counter)
+	n := costOf(m, counter, known)
+	return n, counter.Err()
 }
 
 // costOf is what a message costs in a context, in tokens, with those of its

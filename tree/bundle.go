@@ -299,14 +299,16 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 		return err
 	}
 	if n.Summary != nil {
-		return im.addSummary(n, parent)
+		return im.addSummary(ctx, n, parent)
 	}
-	d, err := im.s.draft(NewMessage{ID: n.ID, Body: n.Body, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, CreatedAt: n.CreatedAt})
+	d, err := im.s.draft(ctx, NewMessage{ID: n.ID, Body: n.Body, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, CreatedAt: n.CreatedAt})
 	if err != nil {
 		return err
 	}
 	if len(d.attachments) > 0 {
-		d.weigh(im.s.counter, im.there)
+		if d.tokenCount, err = im.s.cost(ctx, d.Message, im.there); err != nil {
+			return err
+		}
 		im.naming = append(im.naming, d)
 	}
 	if d.Role == RoleTool {

@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-func (im *importer) addSummary(n BundleNode, anchor parentState) error {
-	d, err := im.s.summaryDraft(NewSummary{ID: n.ID, AnchorID: n.ParentID, Range: *n.Summary, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
+func (im *importer) addSummary(ctx context.Context, n BundleNode, anchor parentState) error {
+	d, err := im.s.summaryDraft(ctx, NewSummary{ID: n.ID, AnchorID: n.ParentID, Range: *n.Summary, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
 	if err != nil {
 		return err
 	}

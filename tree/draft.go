@@ -29,7 +29,7 @@ type draft struct {
 // again. The message must not be changed until then. If messages name attachments,
 // it is one query.
 func (s *Store) Checked(ctx context.Context, ms []NewMessage) ([]NewMessage, error) {
-	drafts, err := s.drafts(ms)
+	drafts, err := s.drafts(ctx, ms)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (s *Store) Checked(ctx context.Context, ms []NewMessage) ([]NewMessage, err
 }
 
 // drafts checks the messages of a chain.
-func (s *Store) drafts(ms []NewMessage) (drafts []*draft, err error) {
+func (s *Store) drafts(ctx context.Context, ms []NewMessage) (drafts []*draft, err error) {
 	switch {
 	case len(ms) == 0:
 		return nil, fault.New(fault.Invalid, "empty_chain", "messages", "The chain is empty. Send one message or more.")
@@ -55,7 +55,7 @@ func (s *Store) drafts(ms []NewMessage) (drafts []*draft, err error) {
 	drafts = make([]*draft, len(ms))
 	seen := make(map[uuid.UUID]bool, len(ms))
 	for i, m := range ms {
-		if drafts[i], err = s.draft(m); err != nil {
+		if drafts[i], err = s.draft(ctx, m); err != nil {
 			return nil, fault.At(err, fmt.Sprintf("messages[%d]", i))
 		}
 		if seen[drafts[i].ID] {
@@ -66,7 +66,7 @@ func (s *Store) drafts(ms []NewMessage) (drafts []*draft, err error) {
 	return drafts, nil
 }
 
-func (s *Store) draft(m NewMessage) (*draft, error) {
+func (s *Store) draft(ctx context.Context, m NewMessage) (*draft, error) {
 	if m.draft != nil {
 		return m.draft, nil
 	}
@@ -91,9 +91,13 @@ func (s *Store) draft(m NewMessage) (*draft, error) {
 	if err := checkAttachments(attachments); err != nil {
 		return nil, err
 	}
+	cost, err := s.cost(ctx, said, nil)
+	if err != nil {
+		return nil, err
+	}
 	text, ok := searchText(said)
 	return &draft{
-		NewMessage: m, Message: said, tokenCount: costOf(said, s.counter, nil), search: pgtype.Text{String: text, Valid: ok}, attachments: attachments,
+		NewMessage: m, Message: said, tokenCount: cost, search: pgtype.Text{String: text, Valid: ok}, attachments: attachments,
 	}, nil
 }
 

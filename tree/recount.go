@@ -65,7 +65,11 @@ func (s *Store) recountIn(ctx context.Context, conversationID pgtype.UUID, hash 
 			return err
 		}
 		for i, row := range rows {
-			if more := int32(costOf(said[i], s.counter, there)) - row.Node.Tokens; more != 0 {
+			cost, err := s.cost(ctx, said[i], there)
+			if err != nil {
+				return err
+			}
+			if more := int32(cost) - row.Node.Tokens; more != 0 {
 				params.Ids, params.More = append(params.Ids, row.Node.ID), append(params.More, more)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // messages between anchor and cutoff.
 func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewSummary) (_ Summary, err error) {
 	defer db.Wrap(&err, "tree.AddSummary(%s, anchor %s)", conversationID, n.AnchorID)
-	d, err := s.summaryDraft(n)
+	d, err := s.summaryDraft(ctx, n)
 	if err != nil {
 		return Summary{}, err
 	}
@@ -53,8 +53,8 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 var errCutoff = fault.New(fault.Invalid, "invalid_cutoff", "last_summarized_id",
 	"A summary's anchor must be a message of the conversation, and its cutoff that message or an ancestor of it.")
 
-func (s *Store) summaryDraft(n NewSummary) (*draft, error) {
-	d, err := s.draft(NewMessage{ID: n.ID, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
+func (s *Store) summaryDraft(ctx context.Context, n NewSummary) (*draft, error) {
+	d, err := s.draft(ctx, NewMessage{ID: n.ID, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
 	switch {
 	case err != nil:
 		return nil, err

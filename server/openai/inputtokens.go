@@ -31,7 +31,7 @@ func countInput(r *server.Request) (server.Answer, error) {
 		}
 	}
 	for _, m := range messages {
-		cost, err := r.Store().Cost(json.RawMessage(m))
+		cost, err := r.Store().Cost(r.Context(), json.RawMessage(m))
 		if err != nil {
 			return nil, inInput(err)
 		}

@@ -232,6 +232,7 @@ func (cfg *Config) list(m clients) (all []server.Model) {
 // wire makes the parts over the database.
 func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	pool := c.db.pool
+	tenants := db.NewTenantPool(pool)
 	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version, cfg.Models.cost)
 	if err != nil {
 		return err
@@ -255,7 +256,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	}
 	c.changes = watch.New(changes)
 	changed := tree.WithChangeHook(c.changes.Changed)
-	if c.contexts, err = summarize.New(tree.New(pool, changed), cfg.Contexts); err != nil {
+	if c.contexts, err = summarize.New(tree.New(tenants, changed), cfg.Contexts); err != nil {
 		return err
 	}
 	if cfg.Jobs.ID == "" {
@@ -272,7 +273,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}
-	c.store = tree.New(pool, append(stores, tree.WithAppendHook(c.worker))...).CheckingSettings(c.contexts.CheckSettings)
+	c.store = tree.New(tenants, append(stores, tree.WithAppendHook(c.worker))...).CheckingSettings(c.contexts.CheckSettings)
 	c.keys = c.db.Keys()
 	if err := c.openReplica(ctx, cfg, t, stores); err != nil {
 		return err

@@ -2,12 +2,16 @@ package app_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"iter"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
@@ -71,6 +75,44 @@ func TestServe(t *testing.T) {
 }
 
 // What can't be opened is told of, and leaves nothing open.
+// TestATenantHasHalfOfTheConnections has a tenant read two exports at a time, of three
+// connections. Its next call waits until its time is over; another tenant's doesn't.
+func TestATenantHasHalfOfTheConnections(t *testing.T) {
+	t.Parallel()
+	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t), MaxConns: 3}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
+	busy := c.Store().ForTenant("busy")
+	conversation, _, err := busy.CreateConversation(t.Context(), tree.NewConversation{})
+	if err == nil {
+		_, _, err = busy.Append(t.Context(), conversation.ID, uuid.Nil, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"hi"}`)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, nodes, err := busy.Export(t.Context(), conversation.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next, stop := iter.Pull2(nodes)
+		defer stop()
+		if _, err, ok := next(); err != nil || !ok {
+			t.Fatal(err)
+		}
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := busy.Conversation(soon, conversation.ID); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a third connection of the tenant: %v", err)
+	}
+	if _, _, err := c.Store().ForTenant("other").CreateConversation(t.Context(), tree.NewConversation{}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()

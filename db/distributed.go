@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Distributed reports whether the database has the extension Citus, so that the
@@ -14,12 +13,12 @@ import (
 // Postgres when to plan, and package tree sends statements that Citus itself needn't
 // plan, where there is a choice.
 func Distributed(ctx context.Context, h DBTX) (bool, error) {
-	if pool, ok := h.(*pgxpool.Pool); ok {
-		conn, err := pool.Acquire(ctx)
-		if err != nil {
-			return false, err
-		}
-		defer conn.Release()
+	conn, leave, err := connOf(ctx, h)
+	if err != nil {
+		return false, err
+	}
+	if conn != nil {
+		defer leave()
 		h = conn
 	}
 	var known map[string]any
@@ -30,7 +29,7 @@ func Distributed(ctx context.Context, h DBTX) (bool, error) {
 		}
 	}
 	var there bool
-	err := h.QueryRow(ctx, "select "+hasCitus).Scan(&there)
+	err = h.QueryRow(ctx, "select "+hasCitus).Scan(&there)
 	if err == nil && known != nil {
 		known[distributedKey] = there
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A Statement is the SQL and the arguments that a method of [Queries] sends.
@@ -63,12 +62,12 @@ func (r *recorder) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyF
 // AppendInTurn returns pgx.ErrNoRows where either statement has no row. The
 // caller then asks what is missing.
 func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (n Node, err error) {
-	if pool, ok := h.(*pgxpool.Pool); ok {
-		conn, err := pool.Acquire(ctx)
-		if err != nil {
-			return Node{}, err
-		}
-		defer conn.Release()
+	conn, leave, err := connOf(ctx, h)
+	if err != nil {
+		return Node{}, err
+	}
+	if conn != nil {
+		defer leave()
 		h = conn
 	}
 	var b pgx.Batch

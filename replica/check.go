@@ -83,7 +83,7 @@ func (r *Replica) back(behind time.Duration) {
 		return
 	}
 	ctx, end := context.WithCancel(context.Background())
-	r.live = &live{r.pool, tree.New(r.pool, r.cfg.Options...), ctx, end}
+	r.live = &live{r.pool, tree.New(db.NewTenantPool(r.pool), r.cfg.Options...), ctx, end}
 	r.cfg.Logger.Info("reads go to the replica", "lag", behind)
 }
 

@@ -120,6 +120,11 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsR
 			s.hook.Stored(conversationID, parentID, m.ID, tokens, 1)
 		}
 	}
+	leave, err := s.turn(ctx, conversationID)
+	if err != nil {
+		return Message{}, err
+	}
+	defer leave()
 	if !wants && endsReplyOf == "" {
 		err = add(s.h)
 	} else {
@@ -228,7 +233,7 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 		return nil, false, err
 	}
 	var committed func()
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err

@@ -110,7 +110,7 @@ func (s *Store) dropUnused(ctx context.Context, hashes [][]byte, before func(has
 func (s *Store) dropping(ctx context.Context, conversationID uuid.UUID, f func(*Store, db.Conversation) error) error {
 	var hashes [][]byte
 	namedAt := map[string]time.Time{}
-	err := s.inTx(ctx, func(s *Store) error {
+	err := s.inTurn(ctx, conversationID, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err

@@ -44,7 +44,7 @@ var ErrReplyLost = errors.New("another server has the reply")
 // changes nothing and returns an ErrReplyLost.
 func (s *Store) ClaimReply(ctx context.Context, c Checkpoint, metadata json.RawMessage, newTry bool) (err error) {
 	defer db.Wrap(&err, "tree.ClaimReply(%s, %s)", c.ConversationID, c.MessageID)
-	return s.inTx(ctx, func(s *Store) error {
+	return s.inTurn(ctx, c.ConversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, c.ConversationID); err != nil {
 			return err
 		}
@@ -107,7 +107,7 @@ type ReplyEnd struct {
 // SaveCheckpoint.
 func (s *Store) EndReply(ctx context.Context, e ReplyEnd) (err error) {
 	defer db.Wrap(&err, "tree.EndReply(%s, %s)", e.ConversationID, e.MessageID)
-	return s.inTx(ctx, func(s *Store) error {
+	return s.inTurn(ctx, e.ConversationID, func(s *Store) error {
 		c, err := s.lock(ctx, e.ConversationID)
 		if err != nil {
 			return ignoreNotFound(err) // and nothing of it is left
@@ -227,7 +227,7 @@ func (s *Store) Checkpoints(ctx context.Context) (_ []Checkpoint, err error) {
 // ended. A conversation without an active head gets one as with EndReply.
 func (s *Store) TakeCheckpoint(ctx context.Context, listed Checkpoint, answer func(c Checkpoint, added json.RawMessage) (m NewMessage, parentID uuid.UUID)) (m Message, stored bool, err error) {
 	defer db.Wrap(&err, "tree.TakeCheckpoint(%s, %s)", listed.ConversationID, listed.MessageID)
-	err = s.ForTenant(listed.TenantID).inTx(ctx, func(s *Store) error {
+	err = s.ForTenant(listed.TenantID).inTurn(ctx, listed.ConversationID, func(s *Store) error {
 		conversation, err := s.lock(ctx, listed.ConversationID) // as all that write do, before they change anything
 		if err != nil {
 			return ignoreNotFound(err)

@@ -79,7 +79,7 @@ func (k Compaction) ReasoningTokens() (sum int) {
 // anchor.
 func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummary) (_ Compaction, err error) {
 	defer db.Wrap(&err, "tree.RecordCompaction(%s, %s)", k.ConversationID, k.ID)
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, k.ConversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, k.ConversationID); err != nil {
 			return err
 		}

@@ -257,7 +257,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		return s.Conversation(ctx, id)
 	}
 	var row db.Conversation
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, id, func(s *Store) error {
 		was, err := s.lock(ctx, id)
 		if err != nil {
 			return err
@@ -315,7 +315,7 @@ func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
 // conversation, or finds it gone and isn't stored.
 func (s *Store) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, err error) {
 	defer db.Wrap(&err, "tree.DeleteEmpty(%s)", id)
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, id, func(s *Store) error {
 		if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
 			return err
 		}

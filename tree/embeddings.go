@@ -53,7 +53,7 @@ func (s *Store) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, mo
 	for _, e := range all {
 		p.Ids, p.Versions, p.Vectors = append(p.Ids, toUUID(e.MessageID)), append(p.Versions, e.Version.String()), append(p.Vectors, e.Vector)
 	}
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}

@@ -37,7 +37,7 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 	}
 	source := Source{conversationID, messageID, requestSum(n)}
 	var out Conversation
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		if err := s.lockTenant(ctx); err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (s *Store) Tags(ctx context.Context, archived bool) (_ []TagCount, err erro
 func (s *Store) PinMessage(ctx context.Context, conversationID, messageID uuid.UUID, pinned bool) (_ Message, err error) {
 	defer db.Wrap(&err, "tree.PinMessage(%s, %s)", conversationID, messageID)
 	var m Message
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}

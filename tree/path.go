@@ -204,7 +204,7 @@ func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending
 // ever changes.
 func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID, change func(json.RawMessage) json.RawMessage) (err error) {
 	defer db.Wrap(&err, "tree.ChangeMetadata(%s, %s)", conversationID, id)
-	return s.inTx(ctx, func(s *Store) error {
+	return s.inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}

@@ -160,7 +160,7 @@ func (s *Store) retract(ctx context.Context, c db.Conversation, id uuid.UUID, br
 // it changes nothing and returns that answer, which Retract deletes.
 func (s *Store) DropReply(ctx context.Context, conversationID, id uuid.UUID) (answer *Message, err error) {
 	defer db.Wrap(&err, "tree.DropReply(%s, %s)", conversationID, id)
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}

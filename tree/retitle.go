@@ -17,7 +17,7 @@ func (s *Store) Retitle(ctx context.Context, id uuid.UUID, replaced, title strin
 	if err := checkTitle(title); err != nil {
 		return false, err
 	}
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, id, func(s *Store) error {
 		was, err := s.lock(ctx, id)
 		if done = err == nil && was.Title == replaced && title != replaced; !done {
 			return err

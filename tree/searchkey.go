@@ -51,8 +51,9 @@ const (
 
 func newSizes(h db.Handle) *sizes {
 	z := &sizes{tenants: map[string]*size{}, counting: map[string]chan struct{}{}}
-	if pool, ok := h.(*pgxpool.Pool); ok {
-		z.count = db.New(pool).CountMessages
+	switch h.(type) {
+	case *pgxpool.Pool, *db.TenantPool:
+		z.count = db.New(h).CountMessages
 	}
 	return z
 }

@@ -66,7 +66,7 @@ func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUI
 	hash := sha256.Sum256(secret)
 	p.SecretHash = hash[:]
 	var row db.Share
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
 			return err

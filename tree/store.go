@@ -18,8 +18,8 @@ import (
 const DefaultTenant = "default"
 
 // A Store reads and writes one tenant's conversations. Its state is a handle, the
-// installation's secret, whether the database is distributed, and roughly how many
-// messages a tenant has. Several goroutines may use it if they may use its handle: a pool, but not a connection
+// installation's secret, whether the database is distributed, who writes to which
+// conversation, and roughly how many messages a tenant has. Several goroutines may use it if they may use its handle: a pool, but not a connection
 // or a transaction.
 type Store struct {
 	h       db.Handle
@@ -31,6 +31,8 @@ type Store struct {
 	secret  *secret
 	sizes   *sizes
 	engine  *engine
+	pool    *db.TenantPool       // that h is the tenant's part of; nil for none
+	turns   *db.Turns[uuid.UUID] // of those who write to a conversation
 
 	settings func(json.RawMessage) error // nil takes any
 
@@ -82,11 +84,16 @@ func WithAppendHook(h AppendHook) Option {
 
 // New returns a Store of DefaultTenant's conversations over a pool, a connection
 // or a transaction. Over a transaction the caller commits. A method that fails
-// has then changed nothing, and the transaction goes on.
+// has then changed nothing, and the transaction goes on. Over a db.TenantPool each
+// tenant has its part of the pool.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, counter: tokens.O200k(), secret: new(secret), sizes: newSizes(h), engine: new(engine), searchTimeout: SearchTimeout, mostFound: mostFound}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, turns: db.NewTurns[uuid.UUID](1), counter: tokens.O200k(), secret: new(secret), sizes: newSizes(h), engine: new(engine), searchTimeout: SearchTimeout, mostFound: mostFound}
 	for _, o := range opts {
 		o(s)
+	}
+	if pool, ok := h.(*db.TenantPool); ok {
+		s.pool = pool
+		return s.ForTenant(s.tenant)
 	}
 	return s
 }
@@ -95,6 +102,10 @@ func New(h db.Handle, opts ...Option) *Store {
 func (s *Store) ForTenant(tenantID string) *Store {
 	c := *s
 	c.tenant = tenantID
+	if c.pool != nil {
+		c.h = c.pool.Of(tenantID)
+		c.q = db.New(c.h)
+	}
 	return &c
 }
 
@@ -151,10 +162,30 @@ func (s *Store) inTx(ctx context.Context, f func(*Store) error) error {
 	return err
 }
 
+// turn waits in memory until the caller is the one of this program's that may write
+// to a conversation. So those who wait hold no connection to the database. In a
+// transaction of the caller's, nobody waits here.
+func (s *Store) turn(ctx context.Context, conversationID uuid.UUID) (leave func(), err error) {
+	if !s.commits() {
+		return func() {}, nil
+	}
+	return s.turns.Take(ctx, conversationID)
+}
+
+// inTurn is inTx for a transaction that locks a conversation.
+func (s *Store) inTurn(ctx context.Context, conversationID uuid.UUID, f func(*Store) error) error {
+	leave, err := s.turn(ctx, conversationID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.inTx(ctx, f)
+}
+
 // over is the same Store over a transaction.
 func (s *Store) over(tx pgx.Tx) *Store {
 	c := *s
-	c.h, c.q = tx, db.New(tx)
+	c.h, c.q, c.pool = tx, db.New(tx), nil
 	return &c
 }
 

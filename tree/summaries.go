@@ -21,7 +21,7 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 		return Summary{}, err
 	}
 	var node db.Node
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}

@@ -104,9 +104,7 @@ func (a *api) again(changes ...func(*setup)) *api {
 	for _, change := range changes {
 		change(&other.setup)
 	}
-	if other.pool != a.pool {
-		other.store = tree.New(other.pool)
-	}
+	other.store = tree.New(other.pool) // as a program of its own has
 	other.start()
 	return &other
 }

@@ -82,6 +82,9 @@ func appendThing(dst []byte, thing json.Marshaler) ([]byte, error) {
 	return append(dst, encoded...), err
 }
 
+// Size returns how many bytes of memory the answer's body takes.
+func (a answer) Size() int { return len(a.body) }
+
 // Write writes the answer, and returns its buffer to the pool.
 func (a answer) Write(w http.ResponseWriter) error {
 	h := w.Header()

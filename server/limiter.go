@@ -83,12 +83,15 @@ func (l *limiter[K]) hold(ctx context.Context, key K, units float64, timeout tim
 			return nil, false
 		}
 	}
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.add(key, -w.units, l.now())
-		l.serve()
-	}, true
+	return func() { l.giveBack(key, w.units) }, true
+}
+
+// giveBack frees units that a key holds.
+func (l *limiter[K]) giveBack(key K, units float64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(key, -units, l.now())
+	l.serve()
 }
 
 // serve gives free units to the requests that wait, in their order. A key that holds

@@ -18,6 +18,9 @@ type limits struct {
 	reads       *limiter[string]     // of trees, exports, and contexts with attachments, by tenant
 	imports     *limiter[string]     // by tenant
 	searches    *limiter[string]     // by tenant
+	bodies      *limiter[string]     // of the bytes of large bodies, by tenant
+	answers     *limiter[string]     // of the bytes of large answers, by tenant
+	making      *limiter[string]     // of answers that are being made and may become large, by tenant
 	links       *limiter[string]     // of requests for what a link shows, by its token
 	replies     *limiter[uuid.UUID]  // of streams of replies, by key
 	events      *limiter[uuid.UUID]  // of streams of changes, by key
@@ -33,6 +36,9 @@ func newLimits(cfg Config) limits {
 		reads:       shared(cfg.MaxReads),
 		imports:     shared(cfg.MaxImports),
 		searches:    shared(cfg.MaxSearches),
+		bodies:      shared(cfg.MaxBytesInFlight),
+		answers:     shared(cfg.MaxBytesInFlight),
+		making:      newLimiter[string](2*cfg.MaxReads, 0),
 		links:       newLimiter[string](maxLinkReads/4, maxLinkReads),
 		replies:     newLimiter[uuid.UUID](cfg.MaxStreams, 0),
 		events:      newLimiter[uuid.UUID](cfg.MaxStreams, 0),
@@ -86,7 +92,11 @@ func (r *Request) awaitRead() (leave func(), err error) {
 }
 
 func (r *Request) await(ctx context.Context, l *limiter[string], key, what string) (leave func(), err error) {
-	leave, ok := l.hold(ctx, key, 1, r.server.cfg.RequestTimeout)
+	return r.awaitUnits(ctx, l, key, 1, what)
+}
+
+func (r *Request) awaitUnits(ctx context.Context, l *limiter[string], key string, units float64, what string) (leave func(), err error) {
+	leave, ok := l.hold(ctx, key, units, r.server.cfg.RequestTimeout)
 	switch {
 	case ok:
 		return leave, nil

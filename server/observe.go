@@ -145,6 +145,7 @@ func (r *Request) respond() error {
 		return err
 	}
 	defer leave()
+	defer r.Release()
 	if r.route.Handle == nil {
 		return r.nothing()
 	}
@@ -155,6 +156,10 @@ func (r *Request) respond() error {
 	if err := r.decode(); err != nil {
 		return err
 	}
+	if r.made, err = r.making(); err != nil {
+		return err
+	}
+	defer r.made()
 	return r.handle()
 }
 

@@ -47,6 +47,12 @@ func (r *Request) run() error {
 
 // write sends an answer, to its end.
 func (r *Request) write(a Answer) error {
+	if whole, ok := a.(sized); ok {
+		if _, err := r.hold(r.server.limits.answers, int64(whole.Size()), "bytes of large answers"); err != nil {
+			return err
+		}
+	}
+	r.made()
 	if err := a.Write(&r.answer); err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ func createReply(r *Request) (Answer, error) {
 		err = b.listed(err)
 		return nil, ConflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
 	}
+	r.Release()
 	if deref(b.stream) {
 		return eventStream{r, rep, 0, replyPath(rep), r.nativeStream()}, nil
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"mime"
@@ -36,6 +37,8 @@ type Request struct {
 	code   Code      // of the problem it ended in
 	err    error     // behind an internal error
 
+	held   []func()                // give back what it holds in the limits of bytes
+	made   func()                  // tells that its answer is made
 	coming *incoming               // its body as it comes; nil where there is none
 	end    context.CancelCauseFunc // of the request, where it may last; else nil
 
@@ -207,21 +210,36 @@ func (r *Request) ReadJSON() ([]byte, error) {
 		return nil, err
 	}
 	limited := http.MaxBytesReader(r.answer.ResponseWriter, r.Body, most)
-	var data []byte
-	var err error
-	if r.ContentLength > 0 {
-		data, err = readSized(limited, int(r.ContentLength))
-	} else {
-		data, err = io.ReadAll(limited)
+	if r.ContentLength < 0 {
+		start, err := io.ReadAll(io.LimitReader(limited, smallBytes))
+		if err != nil || len(start) < smallBytes {
+			return start, bodyProblem(err, most)
+		}
+		shrink, err := r.holdBody(most)
+		if err != nil {
+			return nil, err
+		}
+		data, err := io.ReadAll(io.MultiReader(bytes.NewReader(start), limited))
+		shrink(int64(len(data)))
+		return data, bodyProblem(err, most)
 	}
+	if _, err := r.holdBody(r.ContentLength); err != nil {
+		return nil, err
+	}
+	data, err := readSized(limited, int(r.ContentLength))
+	return data, bodyProblem(err, most)
+}
+
+// bodyProblem says why reading a body failed, of which an API takes so many bytes.
+func bodyProblem(err error, most int64) error {
 	var over *http.MaxBytesError
 	switch {
 	case err == nil:
-		return data, nil
+		return nil
 	case asError(err, &over):
-		return nil, tooLarge(most)
+		return tooLarge(most)
 	}
-	return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
+	return problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
 }
 
 // firstRead is how many bytes of memory a body gets before its client has sent

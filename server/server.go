@@ -10,7 +10,8 @@
 //   - auth.go finds the tenant of the request's key, and limits.go counts the key's
 //     requests.
 //   - limits.go makes requests wait that hold a connection, and bounds the streams
-//     of a key. All limits are of one type (limiter.go).
+//     of a key. inflight.go bounds the bytes of bodies and answers. All limits are of
+//     one type (limiter.go).
 //   - timeouts.go gives a body, and a streamed answer, its time.
 //   - request.go decodes the body, strictly and once.
 //   - The route's handler takes the request apart, calls the store or a service,
@@ -74,6 +75,7 @@ const (
 	DefaultHeartbeat         = 15 * time.Second
 	DefaultMaxBodyBytes      = 1 << 20
 	DefaultMaxImportBytes    = 1 << 30
+	DefaultMaxBytesInFlight  = 128 << 20
 	DefaultMaxConversation   = 64 << 20
 	DefaultMaxReads          = 8
 	DefaultMaxImports        = 8
@@ -139,6 +141,7 @@ type Config struct {
 	KeyCheck              time.Duration // between looks at the key of a request that lasts; 0 is keys.CacheTTL
 	MaxBodyBytes          int64         // of a request body; 0 is DefaultMaxBodyBytes
 	MaxImportBytes        int64         // of a file to import; 0 is DefaultMaxImportBytes
+	MaxBytesInFlight      int           // bytes of large bodies that are read or worked on, and as many of large answers that are sent; half of them for one tenant; 0 is DefaultMaxBytesInFlight
 	MaxReads              int           // trees, exports, and contexts with attachments under way, each of which holds a connection to the database; 0 is DefaultMaxReads
 	DropImportedSummaries bool          // leave the summaries of imported files out, whatever a request says
 	MaxImports            int           // imports under way; 0 is DefaultMaxImports
@@ -244,6 +247,7 @@ func (cfg *Config) defaultLimits() error {
 		orDefault("KeyCheck", &cfg.KeyCheck, keys.CacheTTL),
 		orDefault("MaxBodyBytes", &cfg.MaxBodyBytes, DefaultMaxBodyBytes),
 		orDefault("MaxImportBytes", &cfg.MaxImportBytes, DefaultMaxImportBytes),
+		orDefault("MaxBytesInFlight", &cfg.MaxBytesInFlight, DefaultMaxBytesInFlight),
 		orDefault("MaxConversation", &cfg.MaxConversation, DefaultMaxConversation),
 		orDefault("MaxReads", &cfg.MaxReads, DefaultMaxReads),
 		orDefault("MaxImports", &cfg.MaxImports, DefaultMaxImports),
@@ -280,6 +284,7 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 		WriteTimeout:      3 * s.cfg.RequestTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
+		ConnState:         s.boundConnections(maxConnections),
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
 	}
 	h.RegisterOnShutdown(s.cfg.Changes.End)

@@ -45,14 +45,17 @@ func (r *Request) boundBody(timeout time.Duration) {
 		ReadCloser: r.Body, response: w, connection: http.NewResponseController(w),
 		size: r.ContentLength, timeout: timeout, unasked: r.Header.Get("Expect") != "",
 	}
-	_ = r.coming.connection.SetReadDeadline(time.Now().Add(timeout))
+	r.coming.begin()
 	r.Body = r.coming
 	r.answer.before = r.coming.end
 }
 
+// begin has the time begin anew in which the body must come.
+func (b *incoming) begin() { _ = b.connection.SetReadDeadline(time.Now().Add(b.timeout)) }
+
 func (b *incoming) Read(p []byte) (n int, err error) {
 	if b.pieces {
-		_ = b.connection.SetReadDeadline(time.Now().Add(b.timeout))
+		b.begin()
 	}
 	b.unasked = false
 	n, err = b.ReadCloser.Read(p)

@@ -65,6 +65,9 @@ type answer struct {
 	node *NodeID // nil for none
 }
 
+// Size returns how many bytes of memory the answer's body takes.
+func (a answer) Size() int { return len(a.body) }
+
 // Write writes the answer.
 func (a answer) Write(w http.ResponseWriter) error {
 	a.node.lead(w.Header())

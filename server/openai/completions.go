@@ -32,6 +32,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt
 	if err != nil {
 		return nil, inMessages(err)
 	}
+	r.Release()
 	if req.Stream {
 		if err := begun(r, rep); err != nil {
 			return nil, t.lost(err)

@@ -34,6 +34,7 @@ func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, 
 	if err != nil {
 		return nil, inInput(err)
 	}
+	r.Release()
 	if req.Stream {
 		return follow(r, rep, -1, req.Store), nil
 	}

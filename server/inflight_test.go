@@ -1,0 +1,208 @@
+package server
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// held returns how many units a key holds, and how many requests wait.
+func (l *limiter[K]) heldBy(key K) (units, waiting int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.byKey[key].units), len(l.waiting)
+}
+
+const mebibyte = 1 << 20
+
+// TestStalledBodiesAreBounded has a tenant begin many large bodies that lack a byte.
+// They hold no more bytes than the tenant's half, and the others aren't read. A small
+// body and another tenant's large one don't wait. Each body that ends lets the next in.
+func TestStalledBodiesAreBounded(t *testing.T) {
+	t.Parallel()
+	const bodies = 10
+	a := newAPI(t, func(c *Config) { c.MaxBytesInFlight = 4 * mebibyte })
+	plant(t, a.store.ForTenant("busy"), "c")
+	plant(t, a.store.ForTenant("other"), "other")
+	_, busy := a.newKey("busy")
+	_, other := a.newKey("other")
+	body := `{"role":"user","content":"` + strings.Repeat("a ", mebibyte/2-100)
+	body += strings.Repeat("a", mebibyte-len(body)-2) + `"}`
+	answered := make(chan int, bodies)
+	var rest [bodies]*io.PipeWriter
+	for i := range rest {
+		from, to := io.Pipe()
+		rest[i] = to
+		req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+fill(appendPath), from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = int64(len(body))
+		req.Header.Set("Authorization", "Bearer "+busy)
+		req.Header.Set("Content-Type", "application/json")
+		go func() {
+			res, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Error(err)
+				answered <- 0
+				return
+			}
+			res.Body.Close()
+			answered <- res.StatusCode
+		}()
+		go func() { _, _ = io.WriteString(to, body[:len(body)-1]) }()
+	}
+	limit := a.server.limits.bodies
+	eventually(t, "all but two bodies that wait", func() bool { _, waiting := limit.heldBy("busy"); return waiting == bodies-2 })
+	if held, _ := limit.heldBy("busy"); held != 2*mebibyte {
+		t.Errorf("%d bytes are held, want %d", held, 2*mebibyte)
+	}
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: bearer(busy), body: fill(message(userMessage))})
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + named("other").String() + "/messages", header: bearer(other), body: body})
+	for _, to := range rest {
+		go func() {
+			_, _ = io.WriteString(to, body[len(body)-1:])
+			to.Close()
+		}()
+	}
+	for range rest {
+		if status := <-answered; status != 201 {
+			t.Errorf("a body that waited gets %d", status)
+		}
+	}
+	eventually(t, "no bytes that are held", func() bool { return limit.underWay() == 0 })
+}
+
+// A body of unknown length holds as much as the route takes while it comes, and what
+// it has when it is there. A small one holds nothing.
+func TestBodyOfUnknownLength(t *testing.T) {
+	t.Parallel()
+	s := &Server{limits: newLimits(Config{MaxBytesInFlight: 4 * mebibyte, MaxReads: 1})}
+	for size, while := range map[int]int{smallBytes - 1: 0, 3 * smallBytes: mebibyte} {
+		body := &watchedBody{from: strings.NewReader(strings.Repeat("x", size)), limit: s.limits.bodies}
+		r := &Request{Request: httptest.NewRequest("POST", "/", body), server: s, route: &route{api: &API{MaxBody: mebibyte}}, tenant: "own"}
+		r.answer.ResponseWriter = httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/json")
+		data, err := r.ReadJSON()
+		held, _ := s.limits.bodies.heldBy("own")
+		if err != nil || len(data) != size || body.most != while || held != min(size, 3*size*while/mebibyte) {
+			t.Errorf("%d bytes: held %d at most and %d then, %v", size, body.most, held, err)
+		}
+		if r.Release(); s.limits.bodies.underWay() != 0 {
+			t.Errorf("%d bytes: some are held after the request", size)
+		}
+	}
+}
+
+// A watchedBody notes how much its tenant held at most.
+type watchedBody struct {
+	from  io.Reader
+	limit *limiter[string]
+	most  int
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	held, _ := b.limit.heldBy("own")
+	b.most = max(b.most, held)
+	return b.from.Read(p)
+}
+
+// A slowAnswer is a mebibyte whose client doesn't read it for a time.
+type slowAnswer struct{ writing, read chan struct{} }
+
+func (slowAnswer) Size() int { return mebibyte }
+
+func (a slowAnswer) Write(w http.ResponseWriter) error {
+	a.writing <- struct{}{}
+	<-a.read
+	w.WriteHeader(http.StatusOK)
+	return nil
+}
+
+// TestUnreadAnswersAreBounded has a tenant ask for many large answers, which nobody
+// reads. Those that are sent hold the tenant's half, few more are made, and the others
+// wait until they may be made. Another tenant's answer is sent at once.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	const requests, sent, made = 10, 2, 4
+	var answers atomic.Int64
+	slow := slowAnswer{make(chan struct{}, requests+1), make(chan struct{})}
+	a := newAPI(t, func(c *Config) {
+		c.MaxBytesInFlight, c.MaxReads = 2*sent*mebibyte, made/2
+		c.APIs = []API{{Prefix: "/slow/", Refuse: refuseNatively, Routes: []Route{{Method: "GET", Pattern: "/slow/answer", Handle: func(*Request) (Answer, error) {
+			answers.Add(1)
+			return slow, nil
+		}}}}}
+	})
+	_, busy := a.newKey("busy")
+	_, other := a.newKey("other")
+	answered := make(chan int, requests+1)
+	ask := func(key string) {
+		req, _ := http.NewRequestWithContext(t.Context(), "GET", a.url+"/slow/answer", nil)
+		req.Header.Set("Authorization", "Bearer "+key)
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Error(err)
+			answered <- 0
+			return
+		}
+		res.Body.Close()
+		answered <- res.StatusCode
+	}
+	for range requests {
+		go ask(busy)
+	}
+	for range sent {
+		<-slow.writing
+	}
+	eventually(t, "requests that wait to be answered", func() bool {
+		_, waiting := a.server.limits.making.heldBy("busy")
+		_, ready := a.server.limits.answers.heldBy("busy")
+		return waiting == requests-sent-made && ready == made
+	})
+	if n := answers.Load(); n != sent+made {
+		t.Errorf("%d answers were made, want %d that are sent and %d that wait for it", n, sent, made)
+	}
+	go ask(other)
+	<-slow.writing
+	close(slow.read)
+	for range requests + 1 {
+		if status := <-answered; status != 200 {
+			t.Errorf("status %d", status)
+		}
+	}
+}
+
+// A server closes a connection that is one too many, and takes the next one when
+// another has gone.
+func TestConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	bound := a.server.boundConnections(1)
+	first, second, third := new(closing), new(closing), new(closing)
+	bound(first, http.StateNew)
+	bound(second, http.StateNew)
+	bound(second, http.StateClosed)
+	bound(first, http.StateClosed)
+	bound(third, http.StateNew)
+	if first.closed || !second.closed || third.closed {
+		t.Errorf("closed: %t, %t, %t", first.closed, second.closed, third.closed)
+	}
+	if !strings.Contains(a.log.String(), "as many are open as may be") {
+		t.Error("the log doesn't tell")
+	}
+}
+
+type closing struct {
+	net.Conn
+	closed bool
+}
+
+func (c *closing) Close() error {
+	c.closed = true
+	return nil
+}

@@ -24,12 +24,18 @@ var methods = map[string]func() any{
 	"resources/list": params[sdk.ListResourcesParams], "resources/templates/list": params[sdk.ListResourceTemplatesParams], "resources/read": params[sdk.ReadResourceParams],
 	"resources/subscribe": params[sdk.SubscribeParams], "resources/unsubscribe": params[sdk.UnsubscribeParams], "subscriptions/listen": params[sdk.SubscriptionsListenParams],
 	"prompts/list": params[sdk.ListPromptsParams], "prompts/get": params[sdk.GetPromptParams],
-	"completion/complete": params[sdk.CompleteParams], "logging/setLevel": params[sdk.SetLoggingLevelParams],
+	"completion/complete": params[sdk.CompleteParams], "logging/setLevel": params[level],
 	"notifications/initialized": params[sdk.InitializedParams], "notifications/cancelled": params[sdk.CancelledParams],
-	"notifications/progress": params[sdk.ProgressNotificationParams], "notifications/roots/list_changed": params[sdk.RootsListChangedParams],
+	"notifications/progress": params[sdk.ProgressNotificationParams], "notifications/roots/list_changed": params[struct{}],
 }
 
 func params[T any]() any { return new(T) }
+
+// level is of logging/setLevel. The SDK's type is deprecated, as the protocol's
+// feature is.
+type level struct {
+	Level string `json:"level"`
+}
 
 // refusal says why a request can't be handled; nil where the SDK may try.
 func refusal(req *jsonrpc.Request) *jsonrpc.Error {

@@ -255,7 +255,7 @@ create table shares (
 -- For prunes, which delete what names their messages.
 create index shares_by_head on shares (conversation_id, head_id);
 
--- What changed of late, for streams of events: ids, and no text. A row is written in
+-- What changed of late, for streams of events and followers: ids, and no text. A row is written in
 -- the transaction of its change. It is deleted an hour later. No foreign key: a
 -- deleted conversation is told, too.
 create table changes (
@@ -274,6 +274,26 @@ create table changes (
 
 -- A tenant's changes from a time on.
 create index changes_recent on changes (tenant_id, at);
+
+-- Up to which change each follower handled a conversation. What is behind
+-- conversations.change_count is to be handled. No row: nothing was handled yet. It
+-- is apart from conversations, so that followers and appends don't wait for each other.
+create table follower_places (
+    conversation_id uuid   not null references conversations (id) on delete cascade, -- that was handled
+    follower        text   not null,  -- its name
+    sequence        bigint not null,  -- conversations.change_count as the follower saw it
+
+    primary key (conversation_id, follower)
+);
+
+-- The followers, and for each the one server that looks for what no server's own
+-- appends told it. On Citus it stays on the coordinator.
+create table followers (
+    name         text        primary key, -- as in follower_places
+    server_id    text        not null,    -- server that looks
+    leads_until  timestamptz not null,    -- by the database's clock: then another server may look
+    scanned_id   uuid                     -- of a look at all conversations, in the order of their ids, the last one that was handled; null when it is done
+);
 
 -- Pictures and files that messages name, each once in a tenant, by its content.
 -- On Citus it is distributed by tenant_id.

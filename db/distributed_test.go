@@ -37,7 +37,7 @@ var onlyPlain = map[string]string{
 // shard, or to none where they read a table of the coordinator.
 var everyShard = []string{
 	"CountConversations", "CountMessages", "FindConversation", "FindConversationsInShards", "FindTitles", "ForgetChanges", "ForgetReplyStates",
-	"GetEmbeddingSize", "ListChanged", "ListCheckpoints", "ListConversations", "ListConversationsToEmbed", "ListConversationsWithWord",
+	"GetEmbeddingSize", "ListBehind", "ListChanged", "ListChangedConversations", "ListCheckpoints", "ListConversations", "ListConversationsToEmbed", "ListConversationsWithWord",
 	"ListNamingConversations", "ListOldAttachments", "ListOfAllTenants", "ListRecognizedAnswers", "ListTenantChanged", "ListTags", "ListTenantChanges",
 	"ListTenantEmbeddings", "ListTouched", "ListUsedAttachments", "MeasureHitsInShards", "SearchNewest", "SearchTenantInShards",
 }

@@ -106,6 +106,29 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams) (n Nod
 	return n, err
 }
 
+// MovePlaces sends MovePlace for each of many places, in one round trip and one
+// commit, and reports which of them moved.
+func MovePlaces(ctx context.Context, h Handle, all []MovePlaceParams) (moved []bool, err error) {
+	var b pgx.Batch
+	for _, arg := range all {
+		move := StatementOf(func(q *Queries) { _, _ = q.MovePlace(ctx, arg) })
+		b.Queue(move.SQL, move.Args...)
+	}
+	results := h.SendBatch(ctx, &b)
+	for range all {
+		tag, failed := results.Exec()
+		if failed != nil {
+			err = failed
+			break
+		}
+		moved = append(moved, tag.RowsAffected() > 0)
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return moved, err
+}
+
 // A DescribedHit is a row of DescribeHits. sqlc's own type nests the node in it.
 type DescribedHit struct {
 	Node

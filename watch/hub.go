@@ -17,7 +17,10 @@
 //     every few seconds in case a signal got lost, and twice a second where there
 //     are no signals, as with a pooler.
 //
-// The package is no queue and no audit log: rows are deleted after an hour.
+// A Follower works on what changed, in the background, and keeps its place in each
+// conversation. It needs no signals: see Hub.Follow.
+//
+// The feed is no queue and no audit log: rows are deleted after an hour.
 package watch
 
 import (
@@ -84,6 +87,7 @@ type Hub struct {
 	told    map[uuid.UUID]told       // of conversations
 	unread  map[conversationKey]bool // that changed
 	unsent  map[conversationKey]bool // that other servers are to be told of
+	follow  []*waiting               // of each follower
 	sending bool
 	wake    chan struct{}
 	readers sync.WaitGroup
@@ -126,6 +130,9 @@ func (h *Hub) Changed(tenantID string, conversationID uuid.UUID) {
 		return
 	}
 	h.see(key)
+	for _, w := range h.follow {
+		w.add(tenantID, conversationID)
+	}
 	if h.cfg.Signals == nil {
 		return
 	}

@@ -23,6 +23,7 @@ var distributed = []struct{ table, column string }{
 	{"reply_states", "conversation_id"},
 	{"embeddings", "conversation_id"},
 	{"changes", "conversation_id"},
+	{"follower_places", "conversation_id"},
 	{"attachments", byTenant},
 	{"attachment_uses", "conversation_id"},
 	{"shares", "conversation_id"},

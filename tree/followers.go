@@ -1,0 +1,124 @@
+package tree
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// A Pending is a conversation that changed since a follower handled it: the follower is
+// behind.
+type Pending struct {
+	TenantID       string
+	ConversationID uuid.UUID
+	Place          int64 // sequence of the last change that was handled; 0: none was
+	Sequence       int64 // sequence of the newest change
+}
+
+// Pending returns those of these conversations, of all tenants, in which a follower
+// is behind the newest change. It costs two look-ups for each. It is for no request.
+func (s *Store) Pending(ctx context.Context, follower string, conversations []uuid.UUID) (_ []Pending, err error) {
+	defer db.Wrap(&err, "tree.Pending(%s, %d conversations)", follower, len(conversations))
+	rows, err := s.q.ListBehind(ctx, db.ListBehindParams{Follower: follower, Ids: toUUIDs(conversations)})
+	var out []Pending
+	for _, row := range rows {
+		if row.ChangeCount > row.Place {
+			out = append(out, Pending{row.TenantID, uuid.UUID(row.ID.Bytes), row.Place, row.ChangeCount})
+		}
+	}
+	return out, err
+}
+
+// MovePlaces moves a follower's places from Place to Sequence, in one round trip and
+// one commit, and reports which of them moved. A place that stands elsewhere by now
+// doesn't: another server handled the conversation. Nor does that of a conversation
+// that is gone. A Store over a transaction commits places with what the follower
+// wrote.
+func (s *Store) MovePlaces(ctx context.Context, follower string, all ...Pending) (moved []bool, err error) {
+	defer db.Wrap(&err, "tree.MovePlaces(%s, %d conversations)", follower, len(all))
+	// In one order, so that two servers don't wait for each other.
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(all[a].ConversationID[:], all[b].ConversationID[:]) })
+	params := make([]db.MovePlaceParams, len(all))
+	for i, at := range order {
+		b := all[at]
+		params[i] = db.MovePlaceParams{ConversationID: toUUID(b.ConversationID), Follower: follower, Sequence: b.Sequence, FromSequence: b.Place}
+	}
+	inOrder, err := db.MovePlaces(ctx, s.h, params)
+	if err != nil {
+		return nil, err
+	}
+	moved = make([]bool, len(all))
+	for i, at := range order {
+		moved[at] = inOrder[i]
+	}
+	return moved, nil
+}
+
+// ChangedConversations returns conversations of all tenants of which the feed has
+// changes, in the order of their ids, those after an id. It is for no request.
+func (s *Store) ChangedConversations(ctx context.Context, after uuid.UUID, limit int) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.ChangedConversations(after %s)", after)
+	ids, err := s.q.ListChangedConversations(ctx, db.ListChangedConversationsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
+	return fromUUIDs(ids), err
+}
+
+// AllConversations returns conversations of all tenants in the order of their ids,
+// those after an id. It is for no request.
+func (s *Store) AllConversations(ctx context.Context, after uuid.UUID, limit int) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.AllConversations(after %s)", after)
+	rows, err := s.q.ListOfAllTenants(ctx, db.ListOfAllTenantsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
+	ids := make([]uuid.UUID, len(rows))
+	for i, row := range rows {
+		ids[i] = uuid.UUID(row.ID.Bytes)
+	}
+	return ids, err
+}
+
+// A Lead is what the one server does that looks for what a follower missed.
+type Lead struct {
+	Follower string
+	ServerID string
+	Lease    time.Duration // without a renewal: then another server may lead
+	Scans    bool          // a new follower looks at all conversations, and not only at the changes of the last hour
+}
+
+// longestAbsence is how long a follower may be without a server before it looks at
+// all conversations: the feed holds the changes of KeepChanges.
+const longestAbsence = KeepChanges / 2
+
+// Renew makes the server lead, or keeps it so. It reports false if another server
+// leads. scans tells that a look at all conversations isn't done, and scanned is the
+// last conversation that it came to, in the order of their ids.
+func (l Lead) Renew(ctx context.Context, s *Store) (leads, scans bool, scanned uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Lead.Renew(%s)", l.Follower)
+	id, err := s.q.LeadFollower(ctx, db.LeadFollowerParams{
+		Name: l.Follower, ServerID: l.ServerID, LeaseSeconds: l.Lease.Seconds(), Scans: l.Scans, AbsenceSeconds: longestAbsence.Seconds(),
+	})
+	if isNoRows(err) {
+		return false, false, uuid.Nil, nil
+	}
+	return err == nil, id.Valid, uuid.UUID(id.Bytes), err
+}
+
+// Scanned notes the last conversation that a look at all of them came to; uuid.Nil:
+// it is done.
+func (l Lead) Scanned(ctx context.Context, s *Store, last uuid.UUID) (err error) {
+	defer db.Wrap(&err, "tree.Lead.Scanned(%s, %s)", l.Follower, last)
+	return s.q.NoteScan(ctx, db.NoteScanParams{Name: l.Follower, ServerID: l.ServerID, ScannedID: toUUID(last)})
+}
+
+// Leave lets another server lead at once.
+func (l Lead) Leave(ctx context.Context, s *Store) (err error) {
+	defer db.Wrap(&err, "tree.Lead.Leave(%s)", l.Follower)
+	return s.q.LeaveFollower(ctx, db.LeaveFollowerParams{Name: l.Follower, ServerID: l.ServerID})
+}

@@ -1,0 +1,214 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A recorder is a follower that notes what it is given, and moves its places unless
+// refuse gives an error.
+type recorder struct {
+	store  *tree.Store
+	name   string
+	refuse func(tree.Pending) error
+
+	mu    sync.Mutex
+	given []tree.Pending
+	came  chan struct{}
+}
+
+func newRecorder(pool *pgxpool.Pool, name string) *recorder {
+	return &recorder{store: tree.New(pool), name: name, refuse: func(tree.Pending) error { return nil }, came: make(chan struct{}, 1000)}
+}
+
+func (r *recorder) follow(ctx context.Context, all []tree.Pending) error {
+	for _, p := range all {
+		if err := r.refuse(p); err != nil {
+			return err
+		}
+	}
+	moved, err := r.store.MovePlaces(ctx, r.name, all...)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i, p := range all {
+		if moved[i] {
+			r.given = append(r.given, p)
+			r.came <- struct{}{}
+		}
+	}
+	return nil
+}
+
+// runs has the recorder follow until stop is called, or the test's end. It looks
+// once at its start, and then hardly again.
+func (r *recorder) runs(t *testing.T, h *Hub, change func(*Follower)) (stop func()) {
+	t.Helper()
+	f := Follower{Name: r.name, Look: time.Hour, Follow: r.follow}
+	if change != nil {
+		change(&f)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var done sync.WaitGroup
+	done.Go(func() { h.Follow(ctx, f) })
+	stop = func() { cancel(); done.Wait() }
+	t.Cleanup(stop)
+	return stop
+}
+
+// takes waits for the next n conversations that were handled.
+func (r *recorder) takes(t *testing.T, n int) (ids []uuid.UUID) {
+	t.Helper()
+	for range n {
+		select {
+		case <-r.came:
+		case <-time.After(time.Minute):
+			t.Fatalf("waited in vain for %d conversations", n)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.given {
+		ids = append(ids, p.ConversationID)
+	}
+	r.given = nil
+	return ids
+}
+
+func newConversation(t *testing.T, s *tree.Store) uuid.UUID {
+	t.Helper()
+	return must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t).ID
+}
+
+// What was changed before a follower runs, what others change, and what its own
+// server changes comes to it once, up to the newest change.
+func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	plain := tree.New(pool)
+	missed, theirs := newConversation(t, plain), newConversation(t, plain.ForTenant("another"))
+	server := newServer(t, pool, silent)
+	r := newRecorder(pool, "test")
+	r.runs(t, server.hub, nil)
+	if got := r.takes(t, 2); !slices.Contains(got, missed) || !slices.Contains(got, theirs) {
+		t.Errorf("given %v, want %v and %v", got, missed, theirs)
+	}
+	must3(server.store.Append(t.Context(), missed, uuid.Nil, user("One.")))(t)
+	if got := r.takes(t, 1); got[0] != missed {
+		t.Errorf("given %v", got)
+	}
+	if left := must(plain.Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// Whatever is changed without telling, as in a caller's own transaction, is found in
+// the feed by one server of two, and by the other when that one is gone.
+func TestOneServerLooks(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	often := func(f *Follower) { f.Look = 20 * time.Millisecond }
+	a, b := newRecorder(pool, "test"), newRecorder(pool, "test")
+	first := newConversation(t, tree.New(pool))
+	stop := a.runs(t, newServer(t, pool, silent).hub, often)
+	if got := a.takes(t, 1); got[0] != first {
+		t.Errorf("given %v", got)
+	}
+	b.runs(t, newServer(t, pool, silent).hub, often)
+	second := newConversation(t, tree.New(pool))
+	if got := a.takes(t, 1); got[0] != second {
+		t.Errorf("given %v", got)
+	}
+	stop()
+	third := newConversation(t, tree.New(pool))
+	if got := b.takes(t, 1); got[0] != third || len(a.given) > 0 {
+		t.Errorf("given %v, and to the server that is gone %v", got, a.given)
+	}
+}
+
+// A conversation that fails keeps no other one waiting, and comes again.
+func TestFailureKeepsNoOtherWaiting(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	ids := []uuid.UUID{newConversation(t, tree.New(pool)), newConversation(t, tree.New(pool)), newConversation(t, tree.New(pool))}
+	r := newRecorder(pool, "test")
+	left := 2 // with the others, and alone
+	r.refuse = func(p tree.Pending) error {
+		if p.ConversationID != ids[1] || left == 0 {
+			return nil
+		}
+		left--
+		return errors.New("not now")
+	}
+	r.runs(t, newServer(t, pool, silent).hub, nil)
+	if got := r.takes(t, 2); slices.Contains(got, ids[1]) {
+		t.Errorf("given %v", got)
+	}
+	if got := r.takes(t, 1); got[0] != ids[1] {
+		t.Errorf("given %v", got)
+	}
+}
+
+// A new follower that scans is given what the feed doesn't hold any more, page by
+// page, and goes on where its server stopped. One that doesn't scan is given none
+// of it, until it was away for too long.
+func TestFollowerScans(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	const n = 2*followTogether + 3
+	for range n {
+		newConversation(t, tree.New(pool))
+	}
+	forget := func() {
+		t.Helper()
+		must(pool.Exec(t.Context(), "delete from changes"))(t)
+	}
+	forget()
+	server := newServer(t, pool, silent)
+	scans := newRecorder(pool, "scans")
+	stop := scans.runs(t, server.hub, func(f *Follower) { f.Scans = true })
+	scans.takes(t, followTogether)
+	stop()
+	scans.runs(t, server.hub, func(f *Follower) { f.Scans = true })
+	scans.takes(t, n-followTogether)
+	other := newRecorder(pool, "other")
+	fresh := newConversation(t, tree.New(pool))
+	stop = other.runs(t, server.hub, nil)
+	if got := other.takes(t, 1); got[0] != fresh {
+		t.Errorf("given %v", got)
+	}
+	stop()
+	forget()
+	must(pool.Exec(t.Context(), "update followers set leads_until = now() - interval '1 day' where name = 'other'"))(t)
+	other.runs(t, server.hub, nil)
+	other.takes(t, n)
+}
+
+func TestTenantsTakeTurns(t *testing.T) {
+	t.Parallel()
+	w := newWaiting()
+	for range 100 {
+		w.add("large", uuid.New())
+	}
+	small := uuid.New()
+	w.add("small", small)
+	w.add("small", small)
+	if got := w.take(3); !slices.Contains(got, small) || len(got) != 3 {
+		t.Errorf("%v lacks %v", got, small)
+	}
+	if got := w.take(1000); len(got) != 98 || len(w.there) != 0 {
+		t.Errorf("%d are left, and %d after them", len(got), len(w.there))
+	}
+}

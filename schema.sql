@@ -145,7 +145,7 @@ create table compactions (
     cutoff_id         uuid,                  -- of the plan; null where there was none
     summary_id        uuid,                  -- node that was saved, null for other outcomes
     prior_summary_id  uuid,                  -- summary that was to be merged
-    trigger           text        not null,  -- 'append', 'reply', 'request' or 'healing': what asked for it
+    trigger           text        not null,  -- 'append', 'reply' or 'request': what asked for it; 'healing' of versions before 24
     outcome           text        not null,  -- 'saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale' or 'failed'
     reason            text        not null,  -- why that outcome, for people
     model             text        not null,  -- what wrote the summary, '' where nothing did
@@ -278,8 +278,9 @@ create index changes_recent on changes (tenant_id, at);
 -- Up to which change each follower handled a conversation. What is behind
 -- conversations.change_count is to be handled. No row: nothing was handled yet. It
 -- is apart from conversations, so that followers and appends don't wait for each other.
+-- No foreign key: its check would lock the conversation's row, and wait for its deletion.
 create table follower_places (
-    conversation_id uuid   not null references conversations (id) on delete cascade, -- that was handled
+    conversation_id uuid   not null,  -- that was handled
     follower        text   not null,  -- its name
     sequence        bigint not null,  -- conversations.change_count as the follower saw it
 

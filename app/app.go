@@ -108,7 +108,7 @@ type Coppice struct {
 	settings summarize.Settings // of contexts, where a conversation has none of its own
 	started  atomic.Bool
 
-	background     sync.WaitGroup // recovers replies, and forgets old changes
+	background     sync.WaitGroup // recovers replies, follows changes, and forgets old ones
 	stopBackground context.CancelFunc
 }
 
@@ -269,11 +269,10 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 		cfg.Jobs.Embeddings = embed.New(embed.Config{Model: t.Embedder(models.embedder), Logger: cfg.Logger})
 		stores = append(stores, tree.WithEmbeddings())
 	}
-	cfg.Jobs.SweepDue = c.db.distributed
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err
 	}
-	c.store = tree.New(tenants, append(stores, tree.WithAppendHook(c.worker))...).CheckingSettings(c.contexts.CheckSettings)
+	c.store = tree.New(tenants, stores...).CheckingSettings(c.contexts.CheckSettings)
 	c.keys = c.db.Keys()
 	if err := c.openReplica(ctx, cfg, t, stores); err != nil {
 		return err
@@ -326,8 +325,8 @@ func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (*jobs.Worker, e
 }
 
 // Store returns the default tenant's conversations. ForTenant returns another
-// tenant's. An append through the Store queues compactions as a request's append
-// does.
+// tenant's. What is appended through the Store is followed at once, as what requests
+// append is.
 func (c *Coppice) Store() *tree.Store { return c.store }
 
 // Contexts returns the service that makes contexts and compacts, for every

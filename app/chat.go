@@ -28,7 +28,7 @@ func (d *Database) Changes() *watch.Hub { return watch.New(d.changes()) }
 // Chat returns what answers a tenant's branches in a program that joined the
 // database, and the store that its answers go to. Of cfg it takes Models, Contexts,
 // KeepWindow, Replies and Logger, as Open does; the window of an answer is that of its
-// model. Compactions are queued for the servers on the database, and a branch that
+// model. Compactions are left to the servers on the database, but a branch that
 // doesn't fit is compacted before its answer. The store tells changes to the hub.
 // Close the replies and then the hub.
 func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, changes *watch.Hub) (_ *reply.Service, _ *tree.Store, err error) {
@@ -48,10 +48,7 @@ func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, change
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := d.QueueingStore(tenantID, contexts, nil, tree.WithChangeHook(changes.Changed))
-	if err != nil {
-		return nil, nil, err
-	}
+	store := d.Store(tenantID, tree.WithChangeHook(changes.Changed)).CheckingSettings(contexts.CheckSettings)
 	models, err := cfg.Models.repliers()
 	if err != nil {
 		return nil, nil, err

@@ -18,10 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/reply"
-	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/summarize/jobs"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -239,22 +236,10 @@ func Distribute(ctx context.Context, url string, shards int, log *slog.Logger) (
 	return migrate.Distribute(ctx, url, shards, d.log)
 }
 
-// Store returns a tenant's conversations.
-func (d *Database) Store(tenantID string) *tree.Store { return tree.New(d.pool).ForTenant(tenantID) }
-
-// QueueingStore returns a tenant's conversations for a program that goes on
-// appending: its appends queue compactions, which the servers on the database carry
-// out. Where there are embeddings, it queues these as well.
-func (d *Database) QueueingStore(tenantID string, contexts *summarize.Service, embeddings *embed.Service, more ...tree.Option) (*tree.Store, error) {
-	queue, err := jobs.New(d.pool, contexts, jobs.Config{Concurrency: -1, PollOnly: true, Logger: d.log, Embeddings: embeddings})
-	if err != nil {
-		return nil, err
-	}
-	stores := append(more, tree.WithAppendHook(queue))
-	if embeddings != nil {
-		stores = append(stores, tree.WithEmbeddings())
-	}
-	return tree.New(d.pool, stores...).ForTenant(tenantID).CheckingSettings(contexts.CheckSettings), nil
+// Store returns a tenant's conversations. The servers on the database follow what is
+// appended through it, some seconds later.
+func (d *Database) Store(tenantID string, options ...tree.Option) *tree.Store {
+	return tree.New(d.pool, options...).ForTenant(tenantID)
 }
 
 // Keys returns the API keys.

@@ -3,6 +3,9 @@ package app
 import (
 	"context"
 	"time"
+
+	"github.com/coppice-chat/coppice/summarize/jobs"
+	"github.com/coppice-chat/coppice/watch"
 )
 
 // workerTimeout is how long running compactions may take to finish when a
@@ -22,7 +25,19 @@ func (c *Coppice) Start(ctx context.Context) error {
 	ctx, c.stopBackground = context.WithCancel(context.WithoutCancel(ctx))
 	c.background.Go(func() { c.replies.Recover(ctx) })
 	c.background.Go(func() { c.changes.Forget(ctx) })
+	for _, f := range c.followers() {
+		c.background.Go(func() { c.changes.Follow(ctx, f) })
+	}
 	return c.worker.Start(context.WithoutCancel(ctx))
+}
+
+// followers are what works on after each change of a conversation.
+func (c *Coppice) followers() []watch.Follower {
+	all := []watch.Follower{{Name: jobs.Compactions, Follow: c.worker.FollowCompactions}}
+	if name := c.worker.Embeddings(); name != "" {
+		all = append(all, watch.Follower{Name: name, Scans: true, Follow: c.worker.FollowEmbeddings})
+	}
+	return all
 }
 
 // Close lets running replies end until ctx is done, and stores what the others

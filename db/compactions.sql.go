@@ -12,34 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const getFailedResummaries = `-- name: GetFailedResummaries :one
-select count(*) as times, coalesce(max(k.created_at), 'epoch')::timestamptz as last_at
-from compactions k
-join conversations c on c.id = $1 and c.tenant_id = $2
-where k.conversation_id = $1 and k.remade_id = $3::uuid
-  and k.trigger = 'healing' and k.outcome in ('no_gain', 'failed')
-`
-
-type GetFailedResummariesParams struct {
-	ConversationID pgtype.UUID
-	TenantID       string
-	SummaryID      pgtype.UUID
-}
-
-type GetFailedResummariesRow struct {
-	Times  int64
-	LastAt time.Time
-}
-
-// How often the server failed to make a summary again, and the time of the last
-// failure.
-func (q *Queries) GetFailedResummaries(ctx context.Context, arg GetFailedResummariesParams) (GetFailedResummariesRow, error) {
-	row := q.db.QueryRow(ctx, getFailedResummaries, arg.ConversationID, arg.TenantID, arg.SummaryID)
-	var i GetFailedResummariesRow
-	err := row.Scan(&i.Times, &i.LastAt)
-	return i, err
-}
-
 const insertCompaction = `-- name: InsertCompaction :exec
 insert into compactions (conversation_id, id, head_id, anchor_id, cutoff_id, summary_id, prior_summary_id, trigger, outcome, reason, model,
                          instructions, settings, attempts, messages_before, messages_after, tokens_before, tokens_after, folded_messages,
@@ -198,10 +170,10 @@ func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams
 }
 
 const listFruitlessCompactions = `-- name: ListFruitlessCompactions :many
-select k.cutoff_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
+select k.cutoff_id, k.remade_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
 from compactions k
 join conversations c on c.id = $1 and c.tenant_id = $2
-where k.conversation_id = $1 and k.trigger <> 'request' and k.remade_id is null
+where k.conversation_id = $1 and k.trigger <> 'request'
   and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
   and k.settings::text = $3::text
 order by k.created_at desc, k.id desc
@@ -217,6 +189,7 @@ type ListFruitlessCompactionsParams struct {
 
 type ListFruitlessCompactionsRow struct {
 	CutoffID       pgtype.UUID
+	RemadeID       pgtype.UUID
 	Outcome        string
 	MessagesBefore int32
 	TokensBefore   int64
@@ -224,8 +197,7 @@ type ListFruitlessCompactionsRow struct {
 }
 
 // Those that left their branch as it was though the settings asked for them, by
-// the settings that are asked for, newest first. A summary that was to be made
-// again says nothing of that.
+// the settings that are asked for, newest first.
 func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitlessCompactionsParams) ([]ListFruitlessCompactionsRow, error) {
 	rows, err := q.db.Query(ctx, listFruitlessCompactions,
 		arg.ConversationID,
@@ -242,6 +214,7 @@ func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitles
 		var i ListFruitlessCompactionsRow
 		if err := rows.Scan(
 			&i.CutoffID,
+			&i.RemadeID,
 			&i.Outcome,
 			&i.MessagesBefore,
 			&i.TokensBefore,

@@ -476,7 +476,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 }
 
 const listOfAllTenants = `-- name: ListOfAllTenants :many
-select id, tenant_id from conversations where id > $1 order by id limit $2
+select id from conversations where id > $1 order by id limit $2
 `
 
 type ListOfAllTenantsParams struct {
@@ -484,26 +484,21 @@ type ListOfAllTenantsParams struct {
 	RowLimit int32
 }
 
-type ListOfAllTenantsRow struct {
-	ID       pgtype.UUID
-	TenantID string
-}
-
 // Of all tenants, in the order of their ids: for work in the background that
 // comes to each of them in time.
-func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsParams) ([]ListOfAllTenantsRow, error) {
+func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsParams) ([]pgtype.UUID, error) {
 	rows, err := q.db.Query(ctx, listOfAllTenants, arg.AfterID, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListOfAllTenantsRow
+	var items []pgtype.UUID
 	for rows.Next() {
-		var i ListOfAllTenantsRow
-		if err := rows.Scan(&i.ID, &i.TenantID); err != nil {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -543,46 +538,6 @@ func (q *Queries) ListTags(ctx context.Context, arg ListTagsParams) ([]ListTagsR
 	for rows.Next() {
 		var i ListTagsRow
 		if err := rows.Scan(&i.Tag, &i.Conversations); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listTouched = `-- name: ListTouched :many
-select c.tenant_id, c.id from conversations c
-where c.updated_at >= $1 and c.id > $2
-order by c.id
-limit $3
-`
-
-type ListTouchedParams struct {
-	Since    time.Time
-	AfterID  pgtype.UUID
-	RowLimit int32
-}
-
-type ListTouchedRow struct {
-	TenantID string
-	ID       pgtype.UUID
-}
-
-// Of all tenants: the conversations in which something was said since a time, by
-// their ids, from after one of them. It reads all conversations.
-func (q *Queries) ListTouched(ctx context.Context, arg ListTouchedParams) ([]ListTouchedRow, error) {
-	rows, err := q.db.Query(ctx, listTouched, arg.Since, arg.AfterID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTouchedRow
-	for rows.Next() {
-		var i ListTouchedRow
-		if err := rows.Scan(&i.TenantID, &i.ID); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -37,9 +37,9 @@ var onlyPlain = map[string]string{
 // shard, or to none where they read a table of the coordinator.
 var everyShard = []string{
 	"CountConversations", "CountMessages", "FindConversation", "FindConversationsInShards", "FindTitles", "ForgetChanges", "ForgetReplyStates",
-	"GetEmbeddingSize", "ListBehind", "ListChanged", "ListChangedConversations", "ListCheckpoints", "ListConversations", "ListConversationsToEmbed", "ListConversationsWithWord",
+	"GetEmbeddingSize", "ListBehind", "ListChanged", "ListChangedConversations", "ListCheckpoints", "ListConversations", "ListConversationsWithWord",
 	"ListNamingConversations", "ListOldAttachments", "ListOfAllTenants", "ListRecognizedAnswers", "ListTenantChanged", "ListTags", "ListTenantChanges",
-	"ListTenantEmbeddings", "ListTouched", "ListUsedAttachments", "MeasureHitsInShards", "SearchNewest", "SearchTenantInShards",
+	"ListTenantEmbeddings", "ListUsedAttachments", "MeasureHitsInShards", "SearchNewest", "SearchTenantInShards",
 }
 
 var taskCount = regexp.MustCompile(`Task Count: (\d+)`)

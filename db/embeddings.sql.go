@@ -38,31 +38,6 @@ func (q *Queries) CopyEmbeddings(ctx context.Context, arg CopyEmbeddingsParams) 
 	return err
 }
 
-const countUnembedded = `-- name: CountUnembedded :one
-
-select greatest(c.message_count - (select count(*) from embeddings e where e.conversation_id = $1 and e.model = $2), 0)::bigint as missing
-from conversations c
-where c.id = $1 and c.tenant_id = $3
-`
-
-type CountUnembeddedParams struct {
-	ConversationID pgtype.UUID
-	Model          string
-	TenantID       string
-}
-
-// Vectors of messages, for recall. No query of this file runs where no model for
-// them is configured. A conversation has at most one vector for each message, of
-// one model.
-// How many messages of a conversation lack a row of the model. Index entries are
-// counted, and no message is read.
-func (q *Queries) CountUnembedded(ctx context.Context, arg CountUnembeddedParams) (int64, error) {
-	row := q.db.QueryRow(ctx, countUnembedded, arg.ConversationID, arg.Model, arg.TenantID)
-	var missing int64
-	err := row.Scan(&missing)
-	return missing, err
-}
-
 const getEmbeddingSize = `-- name: GetEmbeddingSize :one
 select octet_length(e.vector)::integer as dimensions
 from embeddings e
@@ -85,55 +60,6 @@ func (q *Queries) GetEmbeddingSize(ctx context.Context, arg GetEmbeddingSizePara
 	var dimensions int32
 	err := row.Scan(&dimensions)
 	return dimensions, err
-}
-
-const listConversationsToEmbed = `-- name: ListConversationsToEmbed :many
-select c.id, c.tenant_id, c.message_count, (c.message_count > (select count(*) from embeddings e where e.conversation_id = c.id and e.model = $1))::boolean as lacks
-from conversations c
-where c.id > $2
-order by c.id
-limit $3
-`
-
-type ListConversationsToEmbedParams struct {
-	Model    string
-	AfterID  pgtype.UUID
-	RowLimit int32
-}
-
-type ListConversationsToEmbedRow struct {
-	ID           pgtype.UUID
-	TenantID     string
-	MessageCount int32
-	Lacks        bool
-}
-
-// The next @row_limit conversations of any tenant by their ids, and whether they
-// lack rows of the model. Rows are counted after the limit, and on Citus in the
-// shards, which take no subquery for the limit. For the program itself, and no request.
-func (q *Queries) ListConversationsToEmbed(ctx context.Context, arg ListConversationsToEmbedParams) ([]ListConversationsToEmbedRow, error) {
-	rows, err := q.db.Query(ctx, listConversationsToEmbed, arg.Model, arg.AfterID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListConversationsToEmbedRow
-	for rows.Next() {
-		var i ListConversationsToEmbedRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.MessageCount,
-			&i.Lacks,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const listEmbeddings = `-- name: ListEmbeddings :many
@@ -191,6 +117,82 @@ func (q *Queries) ListEmbeddings(ctx context.Context, arg ListEmbeddingsParams) 
 	return items, nil
 }
 
+const listNewUnembedded = `-- name: ListNewUnembedded :many
+with recursive said as (
+    select ch.message_id as id, ch.messages
+    from changes ch
+    where ch.conversation_id = $1 and ch.sequence > $5::bigint and ch.kind = 'messages.appended'
+    union all
+    select p.parent_id, said.messages - 1
+    from said
+    join lateral (select p.parent_id from nodes p where p.conversation_id = $1 and p.id = said.id offset 0) p on true
+    where said.messages > 1
+)
+select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
+from said
+join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
+    from nodes n where n.conversation_id = $1 and n.id = said.id and n.kind = 'message' offset 0) n on true
+left join lateral (select true as there from embeddings e where e.conversation_id = $1 and e.message_id = n.id and e.model = $2 offset 0) e on true
+where e.there is null
+  and exists (select from conversations c where c.id = $1 and c.tenant_id = $3)
+order by n.id desc
+limit $4
+`
+
+type ListNewUnembeddedParams struct {
+	ConversationID pgtype.UUID
+	Model          string
+	TenantID       string
+	RowLimit       int32
+	Place          int64
+}
+
+type ListNewUnembeddedRow struct {
+	ID       pgtype.UUID
+	ParentID pgtype.UUID
+	Version  string
+	Role     string
+	Depth    int32
+	Tokens   int32
+	Body     []byte
+}
+
+// The same of those alone that were appended since a place in the feed, which has to
+// reach back to it. It reads no others.
+func (q *Queries) ListNewUnembedded(ctx context.Context, arg ListNewUnembeddedParams) ([]ListNewUnembeddedRow, error) {
+	rows, err := q.db.Query(ctx, listNewUnembedded,
+		arg.ConversationID,
+		arg.Model,
+		arg.TenantID,
+		arg.RowLimit,
+		arg.Place,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListNewUnembeddedRow
+	for rows.Next() {
+		var i ListNewUnembeddedRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ParentID,
+			&i.Version,
+			&i.Role,
+			&i.Depth,
+			&i.Tokens,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listTenantEmbeddings = `-- name: ListTenantEmbeddings :many
 select e.conversation_id, e.message_id, e.vector
 from embeddings e
@@ -234,6 +236,7 @@ func (q *Queries) ListTenantEmbeddings(ctx context.Context, arg ListTenantEmbedd
 }
 
 const listUnembedded = `-- name: ListUnembedded :many
+
 select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message'
@@ -260,8 +263,11 @@ type ListUnembeddedRow struct {
 	Body     []byte
 }
 
-// Messages that lack a row of the model, the newest ids first: what was just
-// appended is found without reading the rest.
+// Vectors of messages, for recall. No query of this file runs where no model for
+// them is configured. A conversation has at most one vector for each message, of
+// one model.
+// Messages that lack a row of the model, the newest ids first. It may read all
+// messages of the conversation.
 func (q *Queries) ListUnembedded(ctx context.Context, arg ListUnembeddedParams) ([]ListUnembeddedRow, error) {
 	rows, err := q.db.Query(ctx, listUnembedded,
 		arg.ConversationID,

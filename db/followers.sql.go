@@ -11,6 +11,16 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const deletePlaces = `-- name: DeletePlaces :exec
+delete from follower_places where conversation_id = $1
+`
+
+// Of a conversation that is deleted.
+func (q *Queries) DeletePlaces(ctx context.Context, conversationID pgtype.UUID) error {
+	_, err := q.db.Exec(ctx, deletePlaces, conversationID)
+	return err
+}
+
 const leadFollower = `-- name: LeadFollower :one
 insert into followers as f (name, server_id, leads_until, scanned_id)
 values ($1, $2, now() + make_interval(secs => $3), case when $4::boolean then '00000000-0000-0000-0000-000000000000'::uuid end)
@@ -138,6 +148,88 @@ func (q *Queries) ListChangedConversations(ctx context.Context, arg ListChangedC
 			return nil, err
 		}
 		items = append(items, conversation_id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listGrown = `-- name: ListGrown :many
+select ch.kind::text as kind, ch.message_id, ch.parent_id, ch.messages, c.settings,
+       (n.id is not null)::boolean as stored, coalesce(n.path_tokens, 0)::bigint as path_tokens, coalesce(n.depth, 0)::integer as depth,
+       coalesce(p.path_tokens, 0)::bigint as prefix_tokens, coalesce(p.depth + 1, 0)::integer as prefix_messages
+from conversations c
+cross join (select $1::bigint as place) since
+join lateral (
+    select f.sequence, f.kind, f.message_id, f.parent_id, f.messages
+    from changes f
+    where f.conversation_id = $2 and f.sequence > since.place
+    union all
+    select since.place, 'messages.appended', c.head_id, null, 0
+    where c.head_id is not null and not exists (select from changes f where f.conversation_id = $2 and f.sequence = since.place + 1)
+) ch on true
+left join lateral (select n.id, n.path_tokens, n.depth, n.prefix_id from nodes n
+    where n.conversation_id = $2 and n.id = ch.message_id and ch.kind = 'messages.appended' offset 0) n on true
+left join lateral (select p.path_tokens, p.depth from nodes p where p.conversation_id = $2 and p.id = n.prefix_id offset 0) p on true
+where c.id = $2 and c.tenant_id = $3
+order by ch.sequence desc
+limit $4
+`
+
+type ListGrownParams struct {
+	Place          int64
+	ConversationID pgtype.UUID
+	TenantID       string
+	RowLimit       int32
+}
+
+type ListGrownRow struct {
+	Kind           string
+	MessageID      pgtype.UUID
+	ParentID       pgtype.UUID
+	Messages       int32
+	Settings       []byte
+	Stored         bool
+	PathTokens     int64
+	Depth          int32
+	PrefixTokens   int64
+	PrefixMessages int32
+}
+
+// What changed in a conversation since a place, the newest first, @row_limit rows at
+// most, and of messages that were appended what their branches measure. Where the
+// feed doesn't reach back to the place any more, the active head stands for what
+// it has forgotten, with no messages.
+func (q *Queries) ListGrown(ctx context.Context, arg ListGrownParams) ([]ListGrownRow, error) {
+	rows, err := q.db.Query(ctx, listGrown,
+		arg.Place,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListGrownRow
+	for rows.Next() {
+		var i ListGrownRow
+		if err := rows.Scan(
+			&i.Kind,
+			&i.MessageID,
+			&i.ParentID,
+			&i.Messages,
+			&i.Settings,
+			&i.Stored,
+			&i.PathTokens,
+			&i.Depth,
+			&i.PrefixTokens,
+			&i.PrefixMessages,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

@@ -14,19 +14,17 @@ const countJobs = `-- name: CountJobs :one
 select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
        count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
        count(*) filter (where kind <> 'embedding' and state = 'running') as running,
-       count(*) filter (where kind = 'resummarizing' and state <> 'running') as resummarizing,
        count(*) filter (where kind = 'embedding') as embedding,
        coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
        coalesce(extract(epoch from now() - min(attempted_at) filter (where kind <> 'embedding' and state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind in ('compaction', 'resummarizing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
+where kind in ('compaction', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
 `
 
 type CountJobsRow struct {
 	Queued        int64
 	Retrying      int64
 	Running       int64
-	Resummarizing int64
 	Embedding     int64
 	OldestQueued  float64
 	OldestRunning float64
@@ -35,8 +33,7 @@ type CountJobsRow struct {
 // Of River's table, which ../db/river.sql describes: River itself inserts, runs
 // and ends jobs. The states are named one by one, for River's index on them. A job whose next
 // attempt is due counts as waiting since then, also while no server is there to
-// queue it again. Those that wait for a model to make a summary again count by
-// themselves, and so do those that embed. Ages are in seconds.
+// queue it again. Jobs that embed count by themselves. Ages are in seconds.
 func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 	row := q.db.QueryRow(ctx, countJobs)
 	var i CountJobsRow
@@ -44,7 +41,6 @@ func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 		&i.Queued,
 		&i.Retrying,
 		&i.Running,
-		&i.Resummarizing,
 		&i.Embedding,
 		&i.OldestQueued,
 		&i.OldestRunning,
@@ -52,60 +48,19 @@ func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 	return i, err
 }
 
-const getLastDueSweep = `-- name: GetLastDueSweep :one
-select coalesce(max(attempted_at), 'epoch')::timestamptz from river_job where kind = 'due_sweep' and state = 'completed'
+const moveJob = `-- name: MoveJob :exec
+update river_job set queue = $1 where id = $2
 `
 
-// When the last sweep for due branches began that came to its end, as far as River
-// remembers.
-func (q *Queries) GetLastDueSweep(ctx context.Context) (time.Time, error) {
-	row := q.db.QueryRow(ctx, getLastDueSweep)
-	var column_1 time.Time
-	err := row.Scan(&column_1)
-	return column_1, err
+type MoveJobParams struct {
+	ToQueue string
+	ID      int64
 }
 
-const holdJob = `-- name: HoldJob :execrows
-select 1 from river_job where id = $1 and state in ('available', 'pending', 'scheduled', 'retryable', 'running') for key share
-`
-
-// Holds up the end of a job that isn't done, until the transaction ends. Waits for
-// a job that is about to end, and holds nothing then.
-func (q *Queries) HoldJob(ctx context.Context, id int64) (int64, error) {
-	result, err := q.db.Exec(ctx, holdJob, id)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const leaveBranches = `-- name: LeaveBranches :exec
-update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb($1::text[])), queue = 'default' where id = $2
-`
-
-type LeaveBranchesParams struct {
-	Heads []string
-	ID    int64
-}
-
-// Leaves a job with these branches to look at besides its own, in the queue whose
-// workers may ask models.
-func (q *Queries) LeaveBranches(ctx context.Context, arg LeaveBranchesParams) error {
-	_, err := q.db.Exec(ctx, leaveBranches, arg.Heads, arg.ID)
+// Moves one compaction to another queue.
+func (q *Queries) MoveJob(ctx context.Context, arg MoveJobParams) error {
+	_, err := q.db.Exec(ctx, moveJob, arg.ToQueue, arg.ID)
 	return err
-}
-
-const lockJob = `-- name: LockJob :one
-select metadata from river_job where id = $1 for update
-`
-
-// Keeps appends from telling the job of branches until the transaction ends, and
-// waits for those that do.
-func (q *Queries) LockJob(ctx context.Context, id int64) ([]byte, error) {
-	row := q.db.QueryRow(ctx, lockJob, id)
-	var metadata []byte
-	err := row.Scan(&metadata)
-	return metadata, err
 }
 
 const moveJobs = `-- name: MoveJobs :exec
@@ -168,7 +123,7 @@ func (q *Queries) TakeTurns(ctx context.Context, arg TakeTurnsParams) error {
 const takeUpJobs = `-- name: TakeUpJobs :exec
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'resummarizing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
+where kind in ('compaction', 'embedding', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = $1::text
 `
 
 // Makes a server's own jobs of an earlier life available again; what was
@@ -177,29 +132,4 @@ where kind in ('compaction', 'resummarizing', 'embedding', 'embedding_sweep', 'e
 func (q *Queries) TakeUpJobs(ctx context.Context, serverID string) error {
 	_, err := q.db.Exec(ctx, takeUpJobs, serverID)
 	return err
-}
-
-const tellJob = `-- name: TellJob :execrows
-update river_job
-set metadata = jsonb_set(metadata, '{branches}',
-    (select coalesce(jsonb_agg(told.head), '[]') from jsonb_array_elements_text(coalesce(metadata -> 'branches', '[]')) told (head) where told.head <> all($1::text[]))
-    || to_jsonb($2::text))
-where id = $3 and state in ('available', 'pending', 'scheduled', 'retryable', 'running')
-`
-
-type TellJobParams struct {
-	Path   []string
-	HeadID string
-	ID     int64
-}
-
-// Tells a job that isn't done of a branch: its metadata have under "branches" the
-// heads that it is to look at besides its own. A head takes the place of those
-// above it. Waits for a job that is about to end, and tells it nothing then.
-func (q *Queries) TellJob(ctx context.Context, arg TellJobParams) (int64, error) {
-	result, err := q.db.Exec(ctx, tellJob, arg.Path, arg.HeadID, arg.ID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
 }

@@ -129,6 +129,27 @@ func MovePlaces(ctx context.Context, h Handle, all []MovePlaceParams) (moved []b
 	return moved, err
 }
 
+// ListAllGrown sends ListGrown for each of many conversations, in one round trip.
+func ListAllGrown(ctx context.Context, h Handle, all []ListGrownParams) (rows [][]ListGrownRow, err error) {
+	var b pgx.Batch
+	for _, arg := range all {
+		list := StatementOf(func(q *Queries) { _, _ = q.ListGrown(ctx, arg) })
+		b.Queue(list.SQL, list.Args...)
+	}
+	results := h.SendBatch(ctx, &b)
+	rows = make([][]ListGrownRow, len(all))
+	for i := range all {
+		found, _ := results.Query() // whose error the rows have, too
+		if rows[i], err = pgx.CollectRows(found, pgx.RowToStructByPos[ListGrownRow]); err != nil {
+			break
+		}
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return rows, err
+}
+
 // A DescribedHit is a row of DescribeHits. sqlc's own type nests the node in it.
 type DescribedHit struct {
 	Node

@@ -28,25 +28,15 @@ order by page.position;
 
 -- name: ListFruitlessCompactions :many
 -- Those that left their branch as it was though the settings asked for them, by
--- the settings that are asked for, newest first. A summary that was to be made
--- again says nothing of that.
-select k.cutoff_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
+-- the settings that are asked for, newest first.
+select k.cutoff_id, k.remade_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
 from compactions k
 join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
-where k.conversation_id = @conversation_id and k.trigger <> 'request' and k.remade_id is null
+where k.conversation_id = @conversation_id and k.trigger <> 'request'
   and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
   and k.settings::text = @settings::text
 order by k.created_at desc, k.id desc
 limit @row_limit;
-
--- name: GetFailedResummaries :one
--- How often the server failed to make a summary again, and the time of the last
--- failure.
-select count(*) as times, coalesce(max(k.created_at), 'epoch')::timestamptz as last_at
-from compactions k
-join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
-where k.conversation_id = @conversation_id and k.remade_id = @summary_id::uuid
-  and k.trigger = 'healing' and k.outcome in ('no_gain', 'failed');
 
 -- name: ListWriters :many
 -- What wrote the summaries of a conversation, also those that were undone since,

@@ -157,12 +157,4 @@ select exists (select from conversations where id = @id and tenant_id = @tenant_
 -- name: ListOfAllTenants :many
 -- Of all tenants, in the order of their ids: for work in the background that
 -- comes to each of them in time.
-select id, tenant_id from conversations where id > @after_id order by id limit @row_limit;
-
--- name: ListTouched :many
--- Of all tenants: the conversations in which something was said since a time, by
--- their ids, from after one of them. It reads all conversations.
-select c.tenant_id, c.id from conversations c
-where c.updated_at >= @since and c.id > @after_id
-order by c.id
-limit @row_limit;
+select id from conversations where id > @after_id order by id limit @row_limit;

@@ -2,21 +2,37 @@
 -- them is configured. A conversation has at most one vector for each message, of
 -- one model.
 
--- name: CountUnembedded :one
--- How many messages of a conversation lack a row of the model. Index entries are
--- counted, and no message is read.
-select greatest(c.message_count - (select count(*) from embeddings e where e.conversation_id = @conversation_id and e.model = @model), 0)::bigint as missing
-from conversations c
-where c.id = @conversation_id and c.tenant_id = @tenant_id;
-
 -- name: ListUnembedded :many
--- Messages that lack a row of the model, the newest ids first: what was just
--- appended is found without reading the rest.
+-- Messages that lack a row of the model, the newest ids first. It may read all
+-- messages of the conversation.
 select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
 left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id and e.there is null
+order by n.id desc
+limit @row_limit;
+
+-- name: ListNewUnembedded :many
+-- The same of those alone that were appended since a place in the feed, which has to
+-- reach back to it. It reads no others.
+with recursive said as (
+    select ch.message_id as id, ch.messages
+    from changes ch
+    where ch.conversation_id = @conversation_id and ch.sequence > @place::bigint and ch.kind = 'messages.appended'
+    union all
+    select p.parent_id, said.messages - 1
+    from said
+    join lateral (select p.parent_id from nodes p where p.conversation_id = @conversation_id and p.id = said.id offset 0) p on true
+    where said.messages > 1
+)
+select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
+from said
+join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
+    from nodes n where n.conversation_id = @conversation_id and n.id = said.id and n.kind = 'message' offset 0) n on true
+left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
+where e.there is null
+  and exists (select from conversations c where c.id = @conversation_id and c.tenant_id = @tenant_id)
 order by n.id desc
 limit @row_limit;
 
@@ -49,16 +65,6 @@ insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, v
 select @to_id, (@copies::uuid[])[wanted.position], e.model, e.tenant_key, @stamp, e.vector
 from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select e.* from embeddings e where e.conversation_id = @conversation_id and e.message_id = wanted.id offset 0) e on true;
-
--- name: ListConversationsToEmbed :many
--- The next @row_limit conversations of any tenant by their ids, and whether they
--- lack rows of the model. Rows are counted after the limit, and on Citus in the
--- shards, which take no subquery for the limit. For the program itself, and no request.
-select c.id, c.tenant_id, c.message_count, (c.message_count > (select count(*) from embeddings e where e.conversation_id = c.id and e.model = @model))::boolean as lacks
-from conversations c
-where c.id > @after_id
-order by c.id
-limit @row_limit;
 
 -- name: ListTenantEmbeddings :many
 -- A tenant's newest vectors. The key is a hash, so a conversation may be another

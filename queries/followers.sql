@@ -30,6 +30,10 @@ on conflict (conversation_id, follower) do update
 set sequence = excluded.sequence
 where p.sequence = @from_sequence::bigint;
 
+-- name: DeletePlaces :exec
+-- Of a conversation that is deleted.
+delete from follower_places where conversation_id = @conversation_id;
+
 -- name: LeadFollower :one
 -- Makes a server the one that looks, or keeps it so. No row: another one does. A
 -- follower that comes back after a long time has a look at all conversations, as
@@ -49,3 +53,28 @@ update followers set scanned_id = sqlc.narg(scanned_id) where name = @name and s
 -- name: LeaveFollower :exec
 -- Lets another server lead at once.
 update followers set leads_until = now() where name = @name and server_id = @server_id and leads_until > now();
+
+-- name: ListGrown :many
+-- What changed in a conversation since a place, the newest first, @row_limit rows at
+-- most, and of messages that were appended what their branches measure. Where the
+-- feed doesn't reach back to the place any more, the active head stands for what
+-- it has forgotten, with no messages.
+select ch.kind::text as kind, ch.message_id, ch.parent_id, ch.messages, c.settings,
+       (n.id is not null)::boolean as stored, coalesce(n.path_tokens, 0)::bigint as path_tokens, coalesce(n.depth, 0)::integer as depth,
+       coalesce(p.path_tokens, 0)::bigint as prefix_tokens, coalesce(p.depth + 1, 0)::integer as prefix_messages
+from conversations c
+cross join (select @place::bigint as place) since
+join lateral (
+    select f.sequence, f.kind, f.message_id, f.parent_id, f.messages
+    from changes f
+    where f.conversation_id = @conversation_id and f.sequence > since.place
+    union all
+    select since.place, 'messages.appended', c.head_id, null, 0
+    where c.head_id is not null and not exists (select from changes f where f.conversation_id = @conversation_id and f.sequence = since.place + 1)
+) ch on true
+left join lateral (select n.id, n.path_tokens, n.depth, n.prefix_id from nodes n
+    where n.conversation_id = @conversation_id and n.id = ch.message_id and ch.kind = 'messages.appended' offset 0) n on true
+left join lateral (select p.path_tokens, p.depth from nodes p where p.conversation_id = @conversation_id and p.id = n.prefix_id offset 0) p on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by ch.sequence desc
+limit @row_limit;

@@ -2,17 +2,15 @@
 -- Of River's table, which ../db/river.sql describes: River itself inserts, runs
 -- and ends jobs. The states are named one by one, for River's index on them. A job whose next
 -- attempt is due counts as waiting since then, also while no server is there to
--- queue it again. Those that wait for a model to make a summary again count by
--- themselves, and so do those that embed. Ages are in seconds.
+-- queue it again. Jobs that embed count by themselves. Ages are in seconds.
 select count(*) filter (where kind = 'compaction' and state in ('available', 'pending', 'scheduled')) as queued,
        count(*) filter (where kind = 'compaction' and state = 'retryable') as retrying,
        count(*) filter (where kind <> 'embedding' and state = 'running') as running,
-       count(*) filter (where kind = 'resummarizing' and state <> 'running') as resummarizing,
        count(*) filter (where kind = 'embedding') as embedding,
        coalesce(extract(epoch from now() - min(scheduled_at) filter (where kind = 'compaction' and state <> 'running' and scheduled_at <= now())), 0)::float8 as oldest_queued,
        coalesce(extract(epoch from now() - min(attempted_at) filter (where kind <> 'embedding' and state = 'running')), 0)::float8 as oldest_running
 from river_job
-where kind in ('compaction', 'resummarizing', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
+where kind in ('compaction', 'embedding') and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
 
 -- name: TakeUpJobs :exec
 -- Makes a server's own jobs of an earlier life available again; what was
@@ -20,32 +18,11 @@ where kind in ('compaction', 'resummarizing', 'embedding') and state in ('availa
 -- that runs it.
 update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
-where kind in ('compaction', 'resummarizing', 'embedding', 'embedding_sweep', 'embedding_index', 'due_sweep') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
+where kind in ('compaction', 'embedding', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
 
--- name: TellJob :execrows
--- Tells a job that isn't done of a branch: its metadata have under "branches" the
--- heads that it is to look at besides its own. A head takes the place of those
--- above it. Waits for a job that is about to end, and tells it nothing then.
-update river_job
-set metadata = jsonb_set(metadata, '{branches}',
-    (select coalesce(jsonb_agg(told.head), '[]') from jsonb_array_elements_text(coalesce(metadata -> 'branches', '[]')) told (head) where told.head <> all(@path::text[]))
-    || to_jsonb(@head_id::text))
-where id = @id and state in ('available', 'pending', 'scheduled', 'retryable', 'running');
-
--- name: HoldJob :execrows
--- Holds up the end of a job that isn't done, until the transaction ends. Waits for
--- a job that is about to end, and holds nothing then.
-select 1 from river_job where id = @id and state in ('available', 'pending', 'scheduled', 'retryable', 'running') for key share;
-
--- name: LockJob :one
--- Keeps appends from telling the job of branches until the transaction ends, and
--- waits for those that do.
-select metadata from river_job where id = @id for update;
-
--- name: LeaveBranches :exec
--- Leaves a job with these branches to look at besides its own, in the queue whose
--- workers may ask models.
-update river_job set metadata = jsonb_set(metadata, '{branches}', to_jsonb(@heads::text[])), queue = 'default' where id = @id;
+-- name: MoveJob :exec
+-- Moves one compaction to another queue.
+update river_job set queue = @to_queue where id = @id;
 
 -- name: MoveJobs :exec
 -- Moves compactions that no worker has taken for a while from one queue to
@@ -80,8 +57,3 @@ with waiting as materialized (
     for update of j skip locked
 )
 update river_job set priority = moved.place from moved where river_job.id = moved.id;
-
--- name: GetLastDueSweep :one
--- When the last sweep for due branches began that came to its end, as far as River
--- remembers.
-select coalesce(max(attempted_at), 'epoch')::timestamptz from river_job where kind = 'due_sweep' and state = 'completed';

@@ -37,11 +37,11 @@ func embeddings(t testing.TB, server *llmtest.EmbeddingServer, model string) *em
 func embedAll(t testing.TB, e *embed.Service, s *tree.Store, id uuid.UUID) {
 	t.Helper()
 	for {
-		_, left, err := e.Step(t.Context(), s, id)
+		_, found, err := e.Step(t.Context(), s, id, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if left == 0 {
+		if found == 0 {
 			return
 		}
 	}
@@ -103,9 +103,9 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	n := said(tree.RoleUser, "The violin.")
 	n.ID = uuid.Must(uuid.NewV7())
 	chain(t, store, id, uuid.Nil, n)
-	lacking, missing, err := store.Unembedded(t.Context(), id, "fake", 10)
-	if err != nil || missing != 1 {
-		t.Fatal(missing, err)
+	lacking, err := store.Unembedded(t.Context(), id, "fake", 0, 10)
+	if err != nil || len(lacking) != 1 {
+		t.Fatal(lacking, err)
 	}
 	if _, err := store.Prune(t.Context(), id, n.ID); err != nil {
 		t.Fatal(err)
@@ -116,8 +116,8 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	if err != nil || saved != 0 {
 		t.Errorf("%d stored, %v", saved, err)
 	}
-	if _, missing, err := store.Unembedded(t.Context(), id, "fake", 10); err != nil || missing != 1 {
-		t.Errorf("%d lack a vector, %v", missing, err)
+	if lacking, err := store.Unembedded(t.Context(), id, "fake", 0, 10); err != nil || len(lacking) != 1 {
+		t.Errorf("%d lack a vector, %v", len(lacking), err)
 	}
 }
 

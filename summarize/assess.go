@@ -17,7 +17,7 @@ type assessment struct {
 	settings Settings
 	plan     *Plan  // nil where there is nothing to do
 	reason   Reason // why not
-	left     Room   // where there is nothing to do: what may be added before the next assessment
+	quiet    room   // what may be added to a branch that waits; see waits
 
 	over *tree.Summary // that is to be made again; nil where messages are folded for the first time. The view is as if it were not there
 }
@@ -43,7 +43,6 @@ func (s *Service) assess(ctx context.Context, conversationID, headID uuid.UUID, 
 	if a.view, err = s.withTask(ctx, a.view, a.settings); err != nil {
 		return a, err
 	}
-	a.left = distance(a.view, a.settings)
 	if goal != uuid.Nil {
 		if a.plan, a.reason = planOn(a.view, a.settings, req.demand, goal); a.plan != nil || req.demand != nil {
 			return a, nil
@@ -52,9 +51,9 @@ func (s *Service) assess(ctx context.Context, conversationID, headID uuid.UUID, 
 	if a.plan, a.reason = MakePlan(a.view, a.settings, req.demand); a.plan == nil || req.demand != nil || req.insists {
 		return a, nil
 	}
-	left, why, err := s.waits(ctx, a)
+	quiet, why, err := s.waits(ctx, a)
 	if why != "" {
-		a.plan, a.reason, a.left = nil, why, left
+		a.plan, a.reason, a.quiet = nil, why, quiet
 	}
 	return a, err
 }
@@ -72,7 +71,7 @@ const failedInterval = time.Hour
 //
 // A branch that has stopped to fit its window doesn't wait: until now nothing
 // was tried for that.
-func (s *Service) waits(ctx context.Context, a assessment) (left Room, why Reason, err error) {
+func (s *Service) waits(ctx context.Context, a assessment) (left room, why Reason, err error) {
 	tried, err := s.store.FruitlessCompactions(ctx, a.view.ConversationID, a.settings.json())
 	if err != nil || len(tried) == 0 {
 		return left, "", err
@@ -86,7 +85,7 @@ func (s *Service) waits(ctx context.Context, a assessment) (left Room, why Reaso
 	var last tree.Fruitless
 	n := 0
 	for _, k := range tried {
-		if !unfolded[k.CutoffID] {
+		if !unfolded[k.CutoffID] || k.RemadeID != uuid.Nil { // a summary that was to be made again says nothing of that
 			continue
 		}
 		if n++; n == 1 {
@@ -102,19 +101,19 @@ func (s *Service) waits(ctx context.Context, a assessment) (left Room, why Reaso
 		return left, "", nil
 	}
 	growth := func(first int) int { return max(1, first) << min(n-1, 24) }
-	left = Room{Tokens: growth((b.Trigger-prefix)/8) - (used - last.TokensBefore), Messages: 1 << 30}
+	left = room{tokens: growth((b.Trigger-prefix)/8) - (used - last.TokensBefore), messages: 1 << 30}
 	if used <= b.Available {
-		left.Tokens = min(left.Tokens, b.Available-used+1)
+		left.tokens = min(left.tokens, b.Available-used+1)
 	}
 	if every := a.settings.EveryNMessages; every > 0 {
 		messages := len(a.view.Prefix) + len(a.view.Tail)
 		if a.view.Summary != nil {
 			messages++
 		}
-		left.Messages = growth(every/8) - (messages - last.MessagesBefore)
+		left.messages = growth(every/8) - (messages - last.MessagesBefore)
 	}
 	switch {
-	case !left.Some():
+	case !left.some():
 		return left, "", nil
 	case last.Outcome == tree.OutcomeFailed:
 		return left, ReasonFailed, nil

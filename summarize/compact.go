@@ -15,10 +15,9 @@ import (
 type Trigger string
 
 const (
-	TriggerAppend      Trigger = "append"  // a background job after an append
-	TriggerReply       Trigger = "reply"   // a reply that wouldn't fit
-	TriggerRequest     Trigger = "request" // somebody
-	TriggerResummarize Trigger = "healing" // the server, for a summary that the digest made
+	TriggerAppend  Trigger = "append"  // a background job after an append
+	TriggerReply   Trigger = "reply"   // a reply that wouldn't fit
+	TriggerRequest Trigger = "request" // somebody
 )
 
 // A compactionRequest holds the parameters of a compaction.
@@ -36,7 +35,6 @@ type compactionRequest struct {
 // A result is what became of a branch.
 type result struct {
 	steps []tree.Compaction // one at least; all but the last were saved
-	left  Room              // that the branch has now, where that is known
 	fits  bool              // the branch fits its window, after a step that was saved
 	more  bool              // the time was over before all was folded
 	final bool              // the last step failed, and the same step would fail again
@@ -154,10 +152,9 @@ func (s *Service) carryOut(ctx context.Context, a assessment, req compactionRequ
 	}
 	switch conclude(&k, a, pending); k.Outcome {
 	case tree.OutcomeNothingToDo:
-		r.left = a.left
 		// A background check that found nothing to do leaves no record: there is
 		// one after many appends. Nor does a step that isn't needed.
-		if req.trigger == TriggerAppend || req.trigger == TriggerResummarize || goal != uuid.Nil {
+		if req.trigger == TriggerAppend || goal != uuid.Nil {
 			return k, goal, nil
 		}
 	case tree.OutcomeSaved:
@@ -170,7 +167,7 @@ func (s *Service) carryOut(ctx context.Context, a assessment, req compactionRequ
 	if pending.away() {
 		r.away = max(s.spares(), shortestPause)
 		// Nobody was asked, so nothing ran: the background comes back to it.
-		if req.trigger == TriggerResummarize || req.trigger == TriggerAppend && pending.spared() {
+		if req.trigger == TriggerAppend && (a.over != nil || pending.spared()) {
 			return k, goal, nil
 		}
 	}
@@ -185,7 +182,6 @@ func (s *Service) carryOut(ctx context.Context, a assessment, req compactionRequ
 		return tree.Compaction{}, goal, err
 	}
 	if k = recorded; k.Outcome == tree.OutcomeSaved && a.over == nil {
-		r.left = roomBeside(a.view.Prefix, k.TokensAfter, pending.plan.Tail, a.settings)
 		r.fits = k.TokensAfter <= a.settings.Budget().Available
 	}
 	s.report(ctx, k)

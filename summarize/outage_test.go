@@ -61,7 +61,7 @@ func (s *outageMachine) Mood(t *rapid.T) {
 func (s *outageMachine) Well(*rapid.T) { s.model.mood = nil }
 
 // landed adds the summaries to the reference that the store has and it lacks,
-// which are those of a healing or a remake.
+// which are those of a remake, by itself or on request.
 func (s *outageMachine) landed(t *rapid.T, r *reference) (n int) {
 	all, err := s.store.Summaries(s.ctx, r.id)
 	s.must(t, err)
@@ -80,27 +80,42 @@ func (s *outageMachine) Resummarize(t *rapid.T) {
 	r := s.ref(t)
 	head := s.tip(t, r).id
 	before := r.applicable(head)
-	ready, err := s.service.Waits(s.ctx, r.id, head)
-	s.must(t, err)
-	p, err := s.service.Resummarize(s.ctx, r.id, head, anyTime)
+	waits := s.waits(t, r.id, head)
+	p, err := s.service.replaceDigest(s.ctx, r.id, head, compactionRequest{trigger: TriggerAppend})
 	s.must(t, err)
 	n := s.landed(t, r)
 	after := r.applicable(head)
-	if !ready && n > 0 {
+	if !waits && n > 0 {
 		t.Fatalf("%d summaries land for one that doesn't wait", n)
 	}
 	if n > 0 && p.Failed == nil && (after.parent != before.parent || after.cutoff != before.cutoff) {
 		t.Fatalf("the summary at %s up to %s was to be made again, and now one at %s up to %s applies", before.parent, before.cutoff, after.parent, after.cutoff)
 	}
-	if s.model.mood != nil || !ready {
+	if s.model.mood != nil || !waits {
 		return
 	}
-	if waits, err := s.service.Waits(s.ctx, r.id, head); err != nil || waits {
-		all, _ := s.store.Compactions(s.ctx, r.id, tree.Paging{Limit: 1})
+	if s.waits(t, r.id, head) {
+		all, err := s.store.Compactions(s.ctx, r.id, tree.Paging{Limit: 1})
 		if err != nil || all.Data[0].Outcome != tree.OutcomeNoGain {
 			t.Fatalf("a model that is well leaves a summary of the digest: %+v, %v", all.Data[0], err)
 		}
 	}
+}
+
+// waits tells whether the summary that applies to a branch is to be made again, and
+// may be now.
+func (s *outageMachine) waits(t *rapid.T, id, head uuid.UUID) bool {
+	v, err := s.store.View(s.ctx, id, head, wholeBranch, tree.Skeleton())
+	s.must(t, err)
+	settings, err := s.service.windowOf(v, Window{})
+	s.must(t, err)
+	waits, err := s.service.waiting(s.ctx, v, settings)
+	s.must(t, err)
+	if waits {
+		waits, err = s.service.mayRetry(s.ctx, v, settings)
+		s.must(t, err)
+	}
+	return waits
 }
 
 func (s *outageMachine) Remake(t *rapid.T) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -71,7 +70,7 @@ func (s *Service) resummarizes(settings Settings) bool {
 // again by a model.
 func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (bool, error) {
 	switch {
-	case v.Summary == nil || !s.resummarizes(settings) || s.known.has(v.Summary.ID):
+	case v.Summary == nil || v.Folded == 0 || !s.resummarizes(settings):
 		return false, nil
 	case v.Summary.Range.Model == digest.Name:
 		return true, nil
@@ -83,81 +82,58 @@ func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (
 		return false, err
 	}
 	made, err := s.madeByDigest(ctx, v.ConversationID, all)
-	if err != nil || made[v.Summary.ID] {
-		return err == nil, err
-	}
-	s.known.add(v.Summary.ID)
-	return false, nil
+	return made[v.Summary.ID], err
 }
-
-// resummarizeInterval is how long a summary waits after a failed attempt. The time
-// doubles with each failure.
-const resummarizeInterval = time.Hour
 
 // mayRetry tells whether a summary that waits may be made now. After failures, such
-// as refusals of the models, the next attempt comes late.
-func (s *Service) mayRetry(ctx context.Context, v tree.View) (ready bool, err error) {
-	times, last, err := s.store.FailedResummaries(ctx, v.ConversationID, v.Summary.ID)
-	return err == nil && (times == 0 || time.Since(last) > resummarizeInterval<<min(times-1, 10)), err
+// as refusals of the models, the next attempt comes late: after an hour, and after
+// twice the time with each.
+func (s *Service) mayRetry(ctx context.Context, v tree.View, settings Settings) (bool, error) {
+	tried, err := s.store.FruitlessCompactions(ctx, v.ConversationID, settings.json())
+	if err != nil {
+		return false, err
+	}
+	var last time.Time
+	times := 0
+	for _, k := range tried { // the newest first
+		if k.RemadeID != v.Summary.ID || k.Outcome != tree.OutcomeNoGain && k.Outcome != tree.OutcomeFailed {
+			continue
+		}
+		if times++; times == 1 {
+			last = k.CreatedAt
+		}
+	}
+	return times == 0 || time.Since(last) > failedInterval<<min(times-1, 10), nil
 }
 
-// Waits reports whether a model is to make the summary that applies to a branch
-// again, and may try now.
-func (s *Service) Waits(ctx context.Context, conversationID, headID uuid.UUID) (_ bool, err error) {
-	defer fault.Wrap(&err, "summarize.Waits(%s, head %s)", conversationID, headID)
-	summary, err := s.due(ctx, conversationID, headID)
-	return summary != nil, err
-}
-
-// due gives the summary that applies to a branch and is to be made again now; nil
-// for none.
-func (s *Service) due(ctx context.Context, conversationID, headID uuid.UUID) (*tree.Summary, error) {
+// replaceDigest has a model make the summary that applies to a branch again from the
+// messages, if the offline digest made it or a summary that it merged. The new summary
+// builds on the deepest summary before it that no digest went into. It is made in as
+// many steps as there is time for, and hangs at the same anchor.
+func (s *Service) replaceDigest(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest) (p Progress, err error) {
 	if s.summarizer == nil {
-		return nil, nil
+		return p, nil
 	}
 	v, err := s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton())
 	if err != nil || v.Summary == nil {
-		return nil, err
+		return p, err
 	}
 	settings, err := s.windowOf(v, Window{})
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	ready, err := s.ready(ctx, v, settings)
-	if !ready {
-		return nil, err
-	}
-	return v.Summary, nil
-}
-
-// ready tells whether a view's summary waits, and may be tried now.
-func (s *Service) ready(ctx context.Context, v tree.View, settings Settings) (bool, error) {
 	if waits, err := s.waiting(ctx, v, settings); err != nil || !waits {
-		return false, err
+		return p, err
 	}
-	return s.mayRetry(ctx, v)
-}
-
-// Resummarize makes the summary that applies to a branch again from the messages, if
-// the offline digest made it or a summary that it merged. The new summary
-// builds on the deepest summary before it that no digest went into. It is made
-// in as many steps as there is time for, and hangs at the same anchor. The
-// digest never stands in. Errors are those of CompactDue.
-func (s *Service) Resummarize(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
-	defer fault.Wrap(&err, "summarize.Resummarize(%s, head %s)", conversationID, headID)
-	summary, err := s.due(ctx, conversationID, headID)
-	if err != nil || summary == nil {
+	if ready, err := s.mayRetry(ctx, v, settings); err != nil || !ready {
 		return p, err
 	}
 	if left := s.spares(); left > 0 {
 		return Progress{Failed: errNobodyAnswered, Away: left}, nil
 	}
-	r, err := s.remake(ctx, *summary, compactionRequest{trigger: TriggerResummarize, until: round.Until})
+	r, err := s.remake(ctx, *v.Summary, req)
 	if err != nil {
 		return p, err
-	}
-	if r.last().Outcome == tree.OutcomeNothingToDo {
-		s.known.add(summary.ID)
 	}
 	if p.More = r.more; r.away > 0 {
 		p.Failed, p.Away = errNobodyAnswered, r.away
@@ -166,44 +142,6 @@ func (s *Service) Resummarize(ctx context.Context, conversationID, headID uuid.U
 }
 
 var errNobodyAnswered = errors.New("no model answered")
-
-// Waiting returns heads of a conversation's branches whose summary is to be made
-// again by a model and may be tried now, so many at most. There are none while the
-// providers of all models fail.
-func (s *Service) Waiting(ctx context.Context, conversationID uuid.UUID, most int) (heads []uuid.UUID, err error) {
-	defer fault.Wrap(&err, "summarize.Waiting(%s)", conversationID)
-	if s.summarizer == nil || s.spares() > 0 {
-		return nil, nil
-	}
-	all, err := s.store.Summaries(ctx, conversationID)
-	if err != nil || len(all) == 0 {
-		return nil, err
-	}
-	made, err := s.madeByDigest(ctx, conversationID, all)
-	if err != nil {
-		return nil, err
-	}
-	for _, summary := range all {
-		if !made[summary.ID] || len(heads) == most {
-			continue
-		}
-		leaf, err := s.store.NewestLeaf(ctx, conversationID, summary.AnchorID)
-		if err != nil {
-			return nil, err
-		}
-		if slices.Contains(heads, leaf.ID) {
-			continue
-		}
-		waits, err := s.due(ctx, conversationID, leaf.ID)
-		if err != nil {
-			return nil, err
-		}
-		if waits != nil {
-			heads = append(heads, leaf.ID)
-		}
-	}
-	return heads, nil
-}
 
 // A RemakeDemand says how a summary is to be made again.
 type RemakeDemand struct {
@@ -321,30 +259,4 @@ func (s *Service) reassess(ctx context.Context, summary tree.Summary, without []
 		a.plan = planTo(a.view, a.settings, cutoff+1, len(a.view.Tail)-1)
 		return a, nil
 	}
-}
-
-// knownWhole remembers summaries that need not be made again: no digest went into
-// them, and that doesn't change. It forgets the older half when it is full.
-type knownWhole struct {
-	mu       sync.Mutex
-	now, old map[uuid.UUID]struct{}
-}
-
-const knownWholeSize = 8192
-
-func (k *knownWhole) has(id uuid.UUID) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, now := k.now[id]
-	_, old := k.old[id]
-	return now || old
-}
-
-func (k *knownWhole) add(id uuid.UUID) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.now == nil || len(k.now) >= knownWholeSize {
-		k.now, k.old = make(map[uuid.UUID]struct{}), k.now
-	}
-	k.now[id] = struct{}{}
 }

@@ -52,7 +52,7 @@ func marked(t testing.TB, s *tree.Store, id, parent uuid.UUID, from, turns int) 
 	return appendAll(t, s, id, parent, chain)
 }
 
-// healing is a Service of a moody model without a breaker.
+// resummarizing is a Service of a moody model without a breaker.
 func resummarizing(t testing.TB, store *tree.Store, window int, models ...*moody) *Service {
 	t.Helper()
 	settings := smallSettings()
@@ -66,16 +66,38 @@ func resummarizing(t testing.TB, store *tree.Store, window int, models ...*moody
 	return s
 }
 
-// anyTime is a round that has time for all steps.
-var anyTime = Round{Until: time.Now().Add(time.Hour)}
-
 func resummarize(t *testing.T, s *Service, id, head uuid.UUID) Progress {
 	t.Helper()
-	p, err := s.Resummarize(t.Context(), id, head, anyTime)
+	p, err := s.replaceDigest(t.Context(), id, head, compactionRequest{trigger: TriggerAppend})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p
+}
+
+// isDue checks a branch of which nothing is known.
+func isDue(t testing.TB, s *Service, id, head uuid.UUID) bool {
+	t.Helper()
+	g, b := grownBranch(t, s, id, head)
+	due, _, err := s.Check(t.Context(), id, g, b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return due
+}
+
+// grownBranch is what the feed says of a branch without a prefix.
+func grownBranch(t testing.TB, s *Service, id, head uuid.UUID) (tree.Growth, tree.GrownBranch) {
+	t.Helper()
+	c, err := s.store.Conversation(t.Context(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := s.store.Message(t.Context(), id, head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree.Growth{Settings: c.Settings}, tree.GrownBranch{HeadID: head, PathTokens: m.PathTokens, Depth: m.Depth}
 }
 
 func waits(t *testing.T, s *Service, id, head uuid.UUID) (ids []uuid.UUID) {
@@ -121,8 +143,8 @@ func TestResummarize(t *testing.T) {
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID, first.SummaryID}) {
 		t.Errorf("after a merge %v wait", got)
 	}
-	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || !slices.Equal(heads, []uuid.UUID{head.ID}) {
-		t.Errorf("the branches that wait are %v, %v", heads, err)
+	if !isDue(t, s, id, head.ID) {
+		t.Error("the branch isn't due")
 	}
 	before, _, err := s.Summary(t.Context(), id, second.SummaryID)
 	if err != nil {
@@ -148,11 +170,11 @@ func TestResummarize(t *testing.T) {
 		t.Errorf("%d marks of %d messages: %s, %v", len(marksIn([]byte(text))), c.Counts.Folded, text, err)
 	}
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
-	if err != nil || ran.Data[0].RemadeID != second.SummaryID || ran.Data[0].Trigger != string(TriggerResummarize) || ran.Data[0].PriorSummaryID != uuid.Nil || ran.Data[0].FoldedMessages != c.Counts.Folded {
+	if err != nil || ran.Data[0].RemadeID != second.SummaryID || ran.Data[0].Trigger != string(TriggerAppend) || ran.Data[0].PriorSummaryID != uuid.Nil || ran.Data[0].FoldedMessages != c.Counts.Folded {
 		t.Errorf("the record is %+v, %v", ran.Data[0], err)
 	}
-	if heads, err := s.Waiting(t.Context(), id, 5); err != nil || len(heads) > 0 {
-		t.Errorf("after it the branches that wait are %v, %v", heads, err)
+	if isDue(t, s, id, head.ID) {
+		t.Error("after it the branch is due still")
 	}
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{first.SummaryID}) {
 		t.Errorf("after it %v wait", got) // that one applies to branches that fork above
@@ -205,7 +227,7 @@ func TestResummarizeInSteps(t *testing.T) {
 	model.mood = nil
 	steps := 0
 	for {
-		p, err := s.Resummarize(t.Context(), id, head.ID, Round{Until: time.Now()}) // one step at a time
+		p, err := s.replaceDigest(t.Context(), id, head.ID, compactionRequest{trigger: TriggerAppend, until: time.Now()}) // one step at a time
 		if err != nil || p.Failed != nil {
 			t.Fatalf("%+v, %v", p, err)
 		}
@@ -258,8 +280,8 @@ func TestResummarizeInVain(t *testing.T) {
 	if len(model.got) != 1 {
 		t.Errorf("it is asked %d times", len(model.got))
 	}
-	if ready, err := s.Waits(t.Context(), id, head.ID); err != nil || ready {
-		t.Errorf("ready %v, %v", ready, err)
+	if isDue(t, s, id, head.ID) {
+		t.Error("it is due at once")
 	}
 	if c := contextOf(t, s, id, head.ID); c.Summary.Model != digest.Name || !c.Complete {
 		t.Errorf("%+v", c.Summary)
@@ -288,16 +310,16 @@ func TestResummarizesWhere(t *testing.T) {
 		if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(test.settings)}); err != nil {
 			t.Fatal(err)
 		}
-		if ready, err := s.Waits(t.Context(), id, head.ID); err != nil || ready != test.resummarizes {
-			t.Errorf("%s: %v, want %v, %v", test.settings, ready, test.resummarizes, err)
-		}
-		found, err := s.Check(t.Context(), store, id, head.ID)
-		if err != nil || found.ResummaryDue != test.resummarizes || (len(waits(t, s, id, head.ID)) == 1) != test.resummarizes {
-			t.Errorf("%s: %+v, %v", test.settings, found, err)
+		if due := isDue(t, s, id, head.ID); due != test.resummarizes || (len(waits(t, s, id, head.ID)) == 1) != test.resummarizes {
+			t.Errorf("%s: due %v, want %v", test.settings, due, test.resummarizes)
 		}
 	}
-	if ready, err := service(t, store, Config{}).Waits(t.Context(), id, head.ID); err != nil || ready {
-		t.Errorf("without a model: %v, %v", ready, err)
+	if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(`{}`)}); err != nil {
+		t.Fatal(err)
+	}
+	alone := resummarizing(t, store, 100_000)
+	if alone.summarizer = nil; isDue(t, alone, id, head.ID) {
+		t.Error("without a model it is due")
 	}
 }
 

@@ -30,15 +30,13 @@ type Config struct {
 }
 
 // A Service makes contexts and compacts branches. Several goroutines may use
-// it. Between calls it holds its configuration, which models fail, and which
-// summaries need not be made again.
+// it. Between calls it holds its configuration, and which models fail.
 type Service struct {
 	store      *tree.Store
 	settings   Settings
 	summarizer Summarizer // nil for none
 	digest     digest.Summarizer
 	titles     Titles
-	known      *knownWhole
 	count      tokens.Counter
 	log        *slog.Logger
 	observe    func(tree.Compaction)
@@ -87,7 +85,7 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	}
 	return &Service{
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
-		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter}, known: new(knownWhole),
+		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter},
 	}, nil
 }
 

@@ -18,9 +18,6 @@ func (s *Service) begin(ctx context.Context, conversationID, headID uuid.UUID, t
 	options := []trace.SpanStartOption{trace.WithAttributes(
 		attribute.String("coppice.conversation_id", conversationID.String()), attribute.String("coppice.head_id", headID.String()),
 		attribute.String("coppice.trigger", string(t)))}
-	if cause, ok := ctx.Value(causeKey{}).(trace.SpanContext); ok {
-		options = append(options, trace.WithLinks(trace.Link{SpanContext: cause}))
-	}
 	ctx, span := s.tracer.Start(ctx, "compaction", options...)
 	return ctx, func(k tree.Compaction, err error) {
 		defer span.End()
@@ -36,14 +33,4 @@ func (s *Service) begin(ctx context.Context, conversationID, headID uuid.UUID, t
 			span.SetStatus(codes.Error, "")
 		}
 	}
-}
-
-// causeKey is where a context has the span that asked for its compactions.
-type causeKey struct{}
-
-// WithCause returns a context in which the spans of compactions link to another
-// span, such as that of the append that queued a job. The job is no part of
-// that span's trace, because the trace is over by then.
-func WithCause(ctx context.Context, cause trace.SpanContext) context.Context {
-	return context.WithValue(ctx, causeKey{}, cause)
 }

@@ -83,7 +83,7 @@ func (s *Service) write(ctx context.Context, a assessment, req compactionRequest
 		return pending, err
 	}
 	// A branch that doesn't fit needs a summary that gains something, by whom ever.
-	if pending.summary != nil && !pending.gains() && pending.model != digest.Name && !a.fits() && a.mayDigest(req) {
+	if pending.summary != nil && !pending.gains() && pending.model != digest.Name && !a.fits() && a.mayDigest() {
 		err = s.compose(ctx, a, summarizeWith(ctx, s.digest, in), &pending)
 	}
 	return pending, err
@@ -94,10 +94,10 @@ func (a assessment) fits() bool { return contextTokens(a.view) <= a.settings.Bud
 
 // mayDigest tells whether the offline digest may stand in where no model gives a
 // summary. What is to be made again has one already.
-func (a assessment) mayDigest(req compactionRequest) bool {
+func (a assessment) mayDigest() bool {
 	switch a.settings.Digest {
 	case DigestAlways:
-		return req.trigger != TriggerResummarize
+		return true
 	case DigestWhenNeeded:
 		return a.over == nil && !a.fits()
 	}
@@ -154,7 +154,7 @@ func (s *Service) ask(ctx, models context.Context, in prompt.Input, a assessment
 		return r, nil
 	case ctx.Err() != nil:
 		return r, ctx.Err()
-	case !a.mayDigest(req):
+	case !a.mayDigest():
 		return r, nil
 	}
 	attempts := r.Attempts

@@ -96,8 +96,7 @@ func alone(err error) error {
 	return &e
 }
 
-// insert runs AppendMessage, and in its transaction what must be done together:
-// the hook where that wants to know, and the end of the reply that the server
+// insert runs AppendMessage, and in its transaction ends the reply that the server
 // endsReplyOf runs, "" for none.
 func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsReplyOf string) (m Message, err error) {
 	distributed, err := s.engine.isDistributed(ctx, s.h)
@@ -113,41 +112,24 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsR
 		m = fromMessage(node, node.SiblingIndex.Int32) // the newest sibling's index is their count
 		return err
 	}
-	conversationID, parentID, tokens := uuid.UUID(params.ConversationID.Bytes), uuid.UUID(params.ParentID.Bytes), int(params.Tokens)
-	wants := s.hook != nil && s.hook.Wants(conversationID, parentID, tokens, 1)
-	committed := func() {
-		if s.hook != nil {
-			s.hook.Stored(conversationID, parentID, m.ID, tokens, 1)
-		}
-	}
+	conversationID := uuid.UUID(params.ConversationID.Bytes)
 	leave, err := s.turn(ctx, conversationID)
 	if err != nil {
 		return Message{}, err
 	}
 	defer leave()
-	if !wants && endsReplyOf == "" {
+	if endsReplyOf == "" {
 		err = add(s.h)
 	} else {
-		err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) (err error) {
+		err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
 			if err := add(tx); err != nil {
 				return err
 			}
-			if endsReplyOf != "" {
-				if err := s.over(tx).endCheckpoint(ctx, conversationID, m.ID, endsReplyOf); err != nil {
-					return err
-				}
-			}
-			if wants {
-				committed, err = s.hook.Appended(db.WithTx(ctx, tx), s.over(tx), m)
-			}
-			return err
+			return s.over(tx).endCheckpoint(ctx, conversationID, m.ID, endsReplyOf)
 		})
 	}
 	if err == nil {
 		s.committing(conversationID)
-	}
-	if err == nil && committed != nil && s.commits() {
-		committed()
 	}
 	return m, err
 }
@@ -232,7 +214,6 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 	if err := s.weigh(ctx, drafts); err != nil {
 		return nil, false, err
 	}
-	var committed func()
 	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
 		if err != nil {
@@ -265,26 +246,9 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 				return err
 			}
 		}
-		switch tokens := sumTokens(drafts); {
-		case s.hook == nil:
-		case s.hook.Wants(conversationID, parentID, tokens, len(drafts)):
-			committed, err = s.hook.Appended(db.WithTx(ctx, s.h.(pgx.Tx)), s, last)
-		default:
-			committed = func() { s.hook.Stored(conversationID, parentID, last.ID, tokens, len(drafts)) }
-		}
-		return err
+		return nil
 	})
-	if err == nil && committed != nil && s.commits() {
-		committed()
-	}
 	return out, created && err == nil, err
-}
-
-func sumTokens(drafts []*draft) (sum int) {
-	for _, d := range drafts {
-		sum += d.tokenCount
-	}
-	return sum
 }
 
 // replayedChain gives the stored chain where every id is there and says the

@@ -1,7 +1,6 @@
 package tree_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -272,44 +271,5 @@ func TestKeepHead(t *testing.T) {
 	chain := must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}))(t)
 	if got := activeHead(t, s, c.ID); got != chain[1].ID {
 		t.Errorf("the head is %s after a chain, want its last message, %s", got, chain[1].ID)
-	}
-}
-
-// A told hook counts what it is told after commits.
-type told struct {
-	wants             bool
-	stored, committed int
-}
-
-func (h *told) Wants(uuid.UUID, uuid.UUID, int, int) bool        { return h.wants }
-func (h *told) Stored(uuid.UUID, uuid.UUID, uuid.UUID, int, int) { h.stored++ }
-func (h *told) Appended(context.Context, *tree.Store, tree.Message) (func(), error) {
-	return func() { h.committed++ }, nil
-}
-
-// A hook is told of an append after its commit. In a caller's transaction it is
-// told nothing, because nobody knows whether that is committed.
-func TestHookIsToldAfterTheCommitOnly(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	h := &told{}
-	store := tree.New(pool, tree.WithAppendHook(h))
-	id := newConversation(t, store).ID
-	for _, h.wants = range []bool{false, true} {
-		*h = told{wants: h.wants}
-		mustAppend(t, store, id, uuid.Nil, user("Kept."))
-		must3(store.AppendChain(t.Context(), id, uuid.Nil, []tree.NewMessage{user("And"), user("these.")}))(t)
-		if all := h.stored + h.committed; all != 2 || (h.committed == 2) != h.wants {
-			t.Errorf("wanted %v: told %d times that something is stored, %d times that its transaction is committed", h.wants, h.stored, h.committed)
-		}
-		tx := must(pool.Begin(t.Context()))(t)
-		before := *h
-		inTx := tree.New(tx, tree.WithAppendHook(h))
-		mustAppend(t, inTx, id, uuid.Nil, user("Undone."))
-		must3(inTx.AppendChain(t.Context(), id, uuid.Nil, []tree.NewMessage{user("So are"), user("these.")}))(t)
-		noError(t, tx.Rollback(t.Context()))
-		if *h != before {
-			t.Errorf("wanted %v: the hook was told of what was undone: %+v, and before %+v", h.wants, *h, before)
-		}
 	}
 }

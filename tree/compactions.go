@@ -33,7 +33,7 @@ type Compaction struct {
 	SummaryID        uuid.UUID // node that was saved; uuid.Nil for other outcomes
 	PriorSummaryID   uuid.UUID // summary that was to be merged; uuid.Nil for none
 	RemadeID         uuid.UUID // summary that was to be made again; uuid.Nil where messages were folded for the first time
-	Trigger          string    // append, reply, request or healing
+	Trigger          string    // append, reply or request; healing in records of earlier versions
 	Outcome          Outcome
 	Reason           string // why that outcome, for people
 	Model            string // what wrote the summary
@@ -224,6 +224,7 @@ func fromCompaction(row db.Compaction) Compaction {
 // Fruitless is a compaction that left its branch unchanged.
 type Fruitless struct {
 	CutoffID       uuid.UUID
+	RemadeID       uuid.UUID // summary that was to be made again; uuid.Nil for none
 	Outcome        Outcome
 	MessagesBefore int
 	TokensBefore   int
@@ -241,7 +242,7 @@ func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UU
 	out := make([]Fruitless, len(rows))
 	for i, row := range rows {
 		out[i] = Fruitless{
-			CutoffID: uuid.UUID(row.CutoffID.Bytes), Outcome: Outcome(row.Outcome),
+			CutoffID: uuid.UUID(row.CutoffID.Bytes), RemadeID: uuid.UUID(row.RemadeID.Bytes), Outcome: Outcome(row.Outcome),
 			MessagesBefore: int(row.MessagesBefore), TokensBefore: int(row.TokensBefore), CreatedAt: row.CreatedAt.UTC(),
 		}
 	}
@@ -298,4 +299,37 @@ func (s *Store) Summary(ctx context.Context, conversationID, id uuid.UUID) (_ Su
 		return Summary{}, errSummaryNotFound
 	}
 	return fromSummary(row.Node), nil
+}
+
+// CallsTools reports whether a message is answered by a call of a tool, on any
+// branch. It doesn't check that the conversation is the tenant's.
+func (s *Store) CallsTools(ctx context.Context, conversationID, messageID uuid.UUID) (_ bool, err error) {
+	defer db.Wrap(&err, "tree.CallsTools(%s, %s)", conversationID, messageID)
+	return s.q.CallsTools(ctx, db.CallsToolsParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID)})
+}
+
+// DroppedPins returns the pinned messages that a summary folds and doesn't keep,
+// oldest first. It walks the path above the cutoff.
+func (s *Store) DroppedPins(ctx context.Context, conversationID uuid.UUID, of SummaryRange) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.DroppedPins(%s, cutoff %s)", conversationID, of.LastSummarizedID)
+	ids, err := s.q.ListDroppedPins(ctx, db.ListDroppedPinsParams{
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, CutoffID: toUUID(of.LastSummarizedID), KeptIds: toUUIDs(of.KeptIDs),
+	})
+	return fromUUIDs(ids), err
+}
+
+// Writers returns what wrote the summaries of a conversation, and which summary
+// each of them merged, as the records of compactions tell: also of summaries that
+// were undone since. Of each it returns the id, the prior summary and the model.
+func (s *Store) Writers(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
+	defer db.Wrap(&err, "tree.Writers(%s)", conversationID)
+	rows, err := s.q.ListWriters(ctx, db.ListWritersParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	out := make([]Summary, len(rows))
+	for i, row := range rows {
+		out[i] = Summary{
+			ConversationID: conversationID, ID: uuid.UUID(row.SummaryID.Bytes),
+			Range: SummaryRange{PriorSummaryID: uuid.UUID(row.PriorSummaryID.Bytes), Model: row.Model},
+		}
+	}
+	return out, err
 }

@@ -306,7 +306,10 @@ func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
 		if err == nil && deleted == 0 {
 			err = errConversationNotFound
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.q.DeletePlaces(ctx, toUUID(id))
 	})
 }
 
@@ -323,7 +326,10 @@ func (s *Store) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, er
 		if err == nil && n == 0 {
 			err = errNotDeleted
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.q.DeletePlaces(ctx, toUUID(id))
 	})
 	if errors.Is(err, errNotDeleted) {
 		return false, nil

@@ -23,25 +23,29 @@ func WithEmbeddings() Option {
 }
 
 // Unembedded returns up to limit messages of a conversation that have no row of
-// the model among the vectors, the newest ids first, and how many there are in
-// all. Counting costs an index entry for each message that has a row. An absent
-// conversation is a fault.NotFound.
-func (s *Store) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, limit int) (texts []Text, missing int, err error) {
-	defer db.Wrap(&err, "tree.Unembedded(%s)", conversationID)
-	n, err := s.q.CountUnembedded(ctx, db.CountUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant})
-	if err != nil || n == 0 {
-		return nil, 0, orMissing(err, errConversationNotFound)
+// the model among the vectors, the newest ids first. With a place it reads those
+// alone that were appended after that change; the feed has to reach back to it (see
+// Growth.Forgot). With 0 it reads the conversation's messages. Of an absent
+// conversation there are none.
+func (s *Store) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, place int64, limit int) (texts []Text, err error) {
+	defer db.Wrap(&err, "tree.Unembedded(%s, after %d)", conversationID, place)
+	add := func(t Text) error { texts = append(texts, t); return nil }
+	if place > 0 {
+		rows, err := s.q.ListNewUnembedded(ctx, db.ListNewUnembeddedParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Place: place, Model: model, RowLimit: int32(limit)})
+		for _, row := range rows {
+			if err := giveText(db.WalkUpRow(row), add); err != nil {
+				return nil, err
+			}
+		}
+		return texts, err
 	}
-	rows, err := s.q.ListUnembedded(ctx, db.ListUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant, RowLimit: int32(min(n, int64(limit)))})
-	if err != nil {
-		return nil, 0, err
-	}
+	rows, err := s.q.ListUnembedded(ctx, db.ListUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant, RowLimit: int32(limit)})
 	for _, row := range rows {
-		if err := giveText(db.WalkUpRow(row), func(t Text) error { texts = append(texts, t); return nil }); err != nil {
-			return nil, 0, err
+		if err := giveText(db.WalkUpRow(row), add); err != nil {
+			return nil, err
 		}
 	}
-	return texts, int(n), nil
+	return texts, err
 }
 
 // SaveEmbeddings stores vectors of a model, in place of the messages' vectors of

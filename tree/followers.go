@@ -3,6 +3,7 @@ package tree
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -42,6 +43,9 @@ func (s *Store) Pending(ctx context.Context, follower string, conversations []uu
 // wrote.
 func (s *Store) MovePlaces(ctx context.Context, follower string, all ...Pending) (moved []bool, err error) {
 	defer db.Wrap(&err, "tree.MovePlaces(%s, %d conversations)", follower, len(all))
+	if len(all) == 0 {
+		return nil, nil
+	}
 	// In one order, so that two servers don't wait for each other.
 	order := make([]int, len(all))
 	for i := range order {
@@ -76,12 +80,84 @@ func (s *Store) ChangedConversations(ctx context.Context, after uuid.UUID, limit
 // those after an id. It is for no request.
 func (s *Store) AllConversations(ctx context.Context, after uuid.UUID, limit int) (_ []uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.AllConversations(after %s)", after)
-	rows, err := s.q.ListOfAllTenants(ctx, db.ListOfAllTenantsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
-	ids := make([]uuid.UUID, len(rows))
-	for i, row := range rows {
-		ids[i] = uuid.UUID(row.ID.Bytes)
+	ids, err := s.q.ListOfAllTenants(ctx, db.ListOfAllTenantsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
+	return fromUUIDs(ids), err
+}
+
+// A Growth is what changed in a conversation since a follower's place.
+type Growth struct {
+	Settings json.RawMessage // of the conversation; nil where there is no row
+	Branches []GrownBranch   // by their appends, the oldest first
+	Reshaped bool            // a summary came or went, messages were pruned or imported: branches above may have other contexts
+	Forgot   bool            // the feed doesn't reach back to the place: of what it forgot, only the active head is among Branches
+}
+
+// A GrownBranch is the path to a message that was appended.
+type GrownBranch struct {
+	HeadID         uuid.UUID
+	ParentID       uuid.UUID // message that was the head before; uuid.Nil where that isn't known, or the path is new
+	New            bool      // the path begins with this append
+	PathTokens     int64     // sum of its messages' tokens
+	Depth          int       // messages above the head
+	PrefixTokens   int       // of PathTokens: those of the leading system and developer messages
+	PrefixMessages int
+}
+
+// mostGrown is how many changes of one conversation are read, the newest.
+const mostGrown = 1000
+
+// Growths returns what changed in each of the conversations since the follower's
+// place, in one round trip. It costs look-ups for each change.
+func (s *Store) Growths(ctx context.Context, all ...Pending) (_ []Growth, err error) {
+	defer db.Wrap(&err, "tree.Growths(%d conversations)", len(all))
+	params := make([]db.ListGrownParams, len(all))
+	for i, p := range all {
+		params[i] = db.ListGrownParams{ConversationID: toUUID(p.ConversationID), TenantID: p.TenantID, Place: p.Place, RowLimit: mostGrown}
 	}
-	return ids, err
+	rows, err := db.ListAllGrown(ctx, s.h, params)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Growth, len(all))
+	for i := range out {
+		out[i].Forgot = len(rows[i]) == mostGrown
+		for _, row := range slices.Backward(rows[i]) {
+			out[i].add(row)
+		}
+	}
+	return out, nil
+}
+
+func (g *Growth) add(row db.ListGrownRow) {
+	g.Settings = row.Settings
+	switch ChangeKind(row.Kind) {
+	case MessagesAppended:
+		g.Forgot = g.Forgot || row.Messages == 0
+		if !row.Stored { // pruned since
+			return
+		}
+		g.Branches = append(g.Branches, GrownBranch{
+			HeadID: uuid.UUID(row.MessageID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), New: row.Depth == row.Messages-1,
+			PathTokens: row.PathTokens, Depth: int(row.Depth), PrefixTokens: int(row.PrefixTokens), PrefixMessages: int(row.PrefixMessages),
+		})
+	case SummaryCreated, SummaryDeleted, MessagesPruned, ConversationImported:
+		g.Reshaped = true
+	}
+}
+
+// Leaves returns the branches that no other one of the Growth goes on from.
+func (g Growth) Leaves() (leaves []GrownBranch) {
+	gone := map[uuid.UUID]bool{}
+	for _, b := range g.Branches {
+		gone[b.ParentID] = true
+	}
+	for _, b := range g.Branches {
+		if !gone[b.HeadID] {
+			gone[b.HeadID] = true // the active head may be there twice
+			leaves = append(leaves, b)
+		}
+	}
+	return leaves
 }
 
 // A Lead is what the one server does that looks for what a follower missed.

@@ -26,7 +26,6 @@ type Store struct {
 	q       *db.Queries
 	tenant  string
 	counter tokens.Counter
-	hook    AppendHook
 	limits  Limits
 	secret  *secret
 	sizes   *sizes
@@ -52,34 +51,6 @@ type Option func(*Store)
 // when a message is appended, so one database is best counted by one counter.
 func WithTokenCounter(c tokens.Counter) Option {
 	return func(s *Store) { s.counter = c }
-}
-
-// An AppendHook does work of its own in the transaction of an append, so that
-// both are committed or neither is.
-type AppendHook interface {
-	// Wants is asked before an append under parentID whether Appended is to be
-	// called. tokens and messages are how many the append brings. Wants must not
-	// wait, because every append asks it. It must remember nothing, because the
-	// append may be refused.
-	Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool
-
-	// Stored is called after the commit of an append that Wants declined. id is
-	// the append's last message.
-	Stored(conversationID, parentID, id uuid.UUID, tokens, messages int)
-
-	// Appended is called with the last message stored, and with a Store over the
-	// append's transaction, which ctx carries (db.TxOf). Its error undoes the
-	// append. If it returns a function, that function is called after the commit.
-	//
-	// Where the caller brought the transaction, the function is not called,
-	// because only the caller knows of the commit.
-	Appended(ctx context.Context, s *Store, m Message) (committed func(), err error)
-}
-
-// WithAppendHook calls h with appends. An append that h wants takes a transaction
-// of several round trips. Any other append still takes one.
-func WithAppendHook(h AppendHook) Option {
-	return func(s *Store) { s.hook = h }
 }
 
 // New returns a Store of DefaultTenant's conversations over a pool, a connection

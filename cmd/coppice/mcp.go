@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/server/mcp"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 type mcpCommand struct {
@@ -38,10 +39,11 @@ func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *log
 		if err != nil {
 			return err
 		}
-		store, err := d.QueueingStore(cmd.Tenant, contexts, embeddings)
-		if err != nil {
-			return err
+		var options []tree.Option
+		if embeddings != nil {
+			options = append(options, tree.WithEmbeddings())
 		}
+		store := d.Store(cmd.Tenant, options...).CheckingSettings(contexts.CheckSettings)
 		return mcp.Run(ctx, mcp.Services{
 			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Recall: recall.New(0, recall.WithEmbeddings(embeddings)), Version: readBuildInfo().Version, Logger: log,
 		}, os.Stdin, os.Stdout)

@@ -108,9 +108,9 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 
 // embedAll has all messages of a conversation embedded.
 func embedAll(ctx context.Context, embeddings *embed.Service, store *tree.Store, conversationID uuid.UUID) error {
-	for left := 1; left > 0; {
+	for found := 1; found > 0; {
 		var err error
-		if _, left, err = embeddings.Step(ctx, store, conversationID); err != nil {
+		if _, found, err = embeddings.Step(ctx, store, conversationID, 0); err != nil {
 			return err
 		}
 	}

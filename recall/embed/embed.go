@@ -71,13 +71,14 @@ func (s *Service) Question(ctx context.Context, question string) Vector {
 	return VectorOf(out[0])
 }
 
-// Step embeds one batch of the messages of a conversation that lack a vector, and
-// returns how many it stored and how many still lack one. It asks the model while it holds nothing of the
-// database. An absent conversation is a fault.NotFound. Other errors are the
-// database's, an *llm.Error or a *SparedError.
-func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uuid.UUID) (saved, left int, err error) {
+// Step embeds one batch of the messages of a conversation that lack a vector: with a
+// place, of those that were appended after that change (see tree.Store.Unembedded). It
+// returns how many it stored, and how many it found, which is 0 at the end. It asks the
+// model while it holds nothing of the database. Errors are the database's, an
+// *llm.Error or a *SparedError.
+func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uuid.UUID, place int64) (saved, found int, err error) {
 	defer fault.Wrap(&err, "embed.Step(%s)", conversationID)
-	lacking, missing, err := store.Unembedded(ctx, conversationID, s.Model(), maxTexts)
+	lacking, err := store.Unembedded(ctx, conversationID, s.Model(), place, maxTexts)
 	if err != nil || len(lacking) == 0 {
 		return 0, 0, err
 	}
@@ -97,7 +98,7 @@ func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uu
 	}
 	vectors, err := s.vectors(ctx, texts)
 	if err != nil {
-		return 0, missing, err
+		return 0, len(lacking), err
 	}
 	for i, v := range vectors {
 		if v != nil {
@@ -105,7 +106,7 @@ func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uu
 		}
 	}
 	saved, err = store.SaveEmbeddings(ctx, conversationID, s.Model(), all)
-	return saved, missing - saved, err
+	return saved, len(lacking), err
 }
 
 // vectors embeds texts; a vector is nil where the provider doesn't take the text.

@@ -59,7 +59,7 @@ func hungUp(t *testing.T, pool *pgxpool.Pool) (store *tree.Store, w *Worker, cal
 		cancel() // whatever hangs still
 		_ = w.Stop(ctx)
 	})
-	store = tree.New(pool, tree.WithAppendHook(w))
+	store = follow(t, pool, w, false)
 	for range 3 {
 		fitting = conversation(t, store)
 		last := talk(t, tree.New(pool), fitting, uuid.Nil, 60)

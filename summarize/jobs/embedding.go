@@ -6,12 +6,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/summarize"
@@ -19,9 +16,7 @@ import (
 )
 
 // embedding asks for vectors of the messages of a conversation that lack one. One
-// is under way per conversation. It ends with its row locked, after a last look: an
-// append that finds it holds its row until the append's commit, so that the job
-// sees the message, or else there is room for another job.
+// is under way per conversation.
 type embedding struct {
 	TenantID       string    `json:"tenant_id" river:"unique"`
 	ConversationID uuid.UUID `json:"conversation_id" river:"unique"`
@@ -40,6 +35,39 @@ const (
 	embeddingWorkers = 3
 )
 
+// Embeddings returns the name of the follower that FollowEmbeddings is, or "" if the
+// Worker makes no vectors. Each model has its own, which begins with all
+// conversations.
+func (w *Worker) Embeddings() string {
+	if w.embeddings == nil {
+		return ""
+	}
+	return "embeddings " + w.embeddings.Model()
+}
+
+// FollowEmbeddings queues a job for each of the conversations in which messages came,
+// and moves the places of the others.
+func (w *Worker) FollowEmbeddings(ctx context.Context, behind []tree.Pending) (err error) {
+	defer db.Wrap(&err, "jobs.Worker.FollowEmbeddings(%d conversations)", len(behind))
+	store := tree.New(w.pool)
+	grown, err := store.Growths(ctx, behind...)
+	if err != nil {
+		return err
+	}
+	var quiet []tree.Pending
+	for i, p := range behind {
+		if g := grown[i]; len(g.Branches) == 0 && !g.Reshaped {
+			quiet = append(quiet, p)
+			continue
+		}
+		if _, err := w.river.Insert(ctx, embedding{p.TenantID, p.ConversationID}, nil); err != nil {
+			return err
+		}
+	}
+	_, err = store.MovePlaces(ctx, w.Embeddings(), quiet...)
+	return err
+}
+
 // embedder works such jobs off.
 type embedder struct {
 	river.WorkerDefaults[embedding]
@@ -55,44 +83,35 @@ func (e *embedder) Work(ctx context.Context, j *river.Job[embedding]) (err error
 }
 
 func (e *embedder) work(ctx context.Context, j *river.Job[embedding]) error {
-	store := tree.New(e.w.pool).ForTenant(j.Args.TenantID)
+	plain, follower := tree.New(e.w.pool), e.w.Embeddings()
+	store := plain.ForTenant(j.Args.TenantID)
 	for until := time.Now().Add(e.w.slice); ; {
-		saved, left, err := e.w.embeddings.Step(ctx, store, j.Args.ConversationID)
-		if err == nil && left == 0 {
-			var done bool
-			if done, err = e.complete(ctx, store, j); done {
-				return nil
+		behind, grown, err := growthOf(ctx, plain, follower, j.Args.ConversationID)
+		if err != nil {
+			return e.w.embedLater(ctx, j, err)
+		}
+		place := int64(0) // of all messages
+		if len(behind) > 0 && !grown.Forgot && !grown.Reshaped {
+			place = behind[0].Place
+		}
+		for found := 1; found > 0; {
+			var saved int
+			saved, found, err = e.w.embeddings.Step(ctx, store, j.Args.ConversationID, place)
+			switch {
+			case err != nil:
+				return e.w.embedLater(ctx, j, err)
+			case found > 0 && saved == 0:
+				return river.JobSnooze(databasePause) // each message was pruned or moved meanwhile
+			case time.Now().After(until):
+				return goesOn
 			}
 		}
-		switch {
-		case errors.Is(err, fault.NotFound):
-			return river.JobCancel(err) // the conversation is gone, and with it the job
-		case err != nil:
+		if done, err := complete(ctx, e.w, j, follower, j.Args.ConversationID, behind...); err != nil {
 			return e.w.embedLater(ctx, j, err)
-		case left > 0 && saved == 0:
-			return river.JobSnooze(databasePause) // each message was pruned or moved meanwhile
-		case time.Now().After(until):
-			return goesOn
+		} else if done {
+			return e.w.index(ctx, j.Args.TenantID)
 		}
 	}
-}
-
-// complete completes the job, unless a message came that lacks a vector.
-func (e *embedder) complete(ctx context.Context, store *tree.Store, j *river.Job[embedding]) (done bool, err error) {
-	defer db.Wrap(&err, "jobs.embedder.complete(%s)", j.Args.ConversationID)
-	err = pgx.BeginFunc(ctx, e.w.pool, func(tx pgx.Tx) error {
-		if _, err := db.New(tx).LockJob(ctx, j.ID); err != nil {
-			return err
-		}
-		_, missing, err := tree.New(tx).ForTenant(store.TenantID()).Unembedded(ctx, j.Args.ConversationID, e.w.embeddings.Model(), 1)
-		if err != nil || missing > 0 {
-			return err
-		}
-		done = true
-		_, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, j)
-		return err
-	})
-	return done && err == nil, err
 }
 
 // embedLater tells River what to do of a job that couldn't embed.
@@ -112,20 +131,4 @@ func (w *Worker) embedLater(ctx context.Context, j *river.Job[embedding], err er
 	}
 	w.log.WarnContext(ctx, "messages are embedded later", "conversation_id", j.Args.ConversationID, "error", err)
 	return river.JobSnooze(wait)
-}
-
-// queueEmbedding inserts such a job in a transaction, or holds the one that there
-// is.
-func (w *Worker) queueEmbedding(ctx context.Context, tx pgx.Tx, j embedding) error {
-	for {
-		inserted, err := w.river.InsertTx(ctx, tx, j, &river.InsertOpts{Metadata: causeOf(ctx)})
-		if err != nil || !inserted.UniqueSkippedAsDuplicate {
-			return err
-		}
-		held, err := db.New(tx).HoldJob(ctx, inserted.Job.ID)
-		if err != nil || held > 0 {
-			return err
-		}
-		// It ended between the two statements.
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertest"
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -30,15 +31,14 @@ func embeddings(t *testing.T, server *llmtest.EmbeddingServer, model string) *em
 	return embed.New(embed.Config{Model: e})
 }
 
-// embeddingWorker makes a worker, which isn't started, and the store that appends
-// through it.
+// embeddingWorker makes a worker, which isn't started, and follows a store.
 func embeddingWorker(t *testing.T, pool *pgxpool.Pool, id string, e *embed.Service) (*tree.Store, *Worker) {
 	t.Helper()
 	w, err := New(pool, service(t, tree.New(pool), summarize.Config{Settings: summarize.Defaults()}), Config{ID: id, Embeddings: e})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tree.New(pool, tree.WithAppendHook(w), tree.WithEmbeddings()), w
+	return follow(t, pool, w, false, tree.WithEmbeddings()), w
 }
 
 // startWorker starts a worker until stop is called, or the test's end.
@@ -133,8 +133,8 @@ func TestRefusedTexts(t *testing.T) {
 	head := talk(t, store, id, uuid.Nil, 5)
 	bad := add(t, store, id, head.ID, `{"role":"user","content":"forbidden"}`)
 	server.Fail(func([]string) *llmtest.Failure { return &llmtest.Failure{Status: http.StatusNotFound} })
-	if saved, left, err := e.Step(t.Context(), store, id); saved != 0 || left != 11 || err == nil {
-		t.Errorf("an unknown model: %d saved, %d left, %v", saved, left, err)
+	if saved, left, err := e.Step(t.Context(), store, id, 0); saved != 0 || left != 11 || err == nil {
+		t.Errorf("an unknown model: %d of %d saved, %v", saved, left, err)
 	}
 	refuse := func(text string) bool { return text == "forbidden" || text == "f" || text == "fo" }
 	server.Fail(func(texts []string) *llmtest.Failure {
@@ -143,8 +143,8 @@ func TestRefusedTexts(t *testing.T) {
 		}
 		return nil
 	})
-	if saved, left, err := e.Step(t.Context(), store, id); saved != 11 || left != 0 || err != nil {
-		t.Errorf("%d saved, %d left, %v", saved, left, err)
+	if saved, found, err := e.Step(t.Context(), store, id, 0); saved != 11 || found != 11 || err != nil {
+		t.Errorf("%d of %d saved, %v", saved, found, err)
 	}
 	if n := count(t, pool, "select count(*) from embeddings where message_id = $1 and vector is null", bad.ID); n != 1 {
 		t.Error("the refused text is not marked")
@@ -154,21 +154,46 @@ func TestRefusedTexts(t *testing.T) {
 	}
 }
 
-// A job doesn't end while a message lacks a vector.
-func TestEmbeddingLooksAgainBeforeItEnds(t *testing.T) {
+// A job reads what was appended since the follower's place alone, and doesn't end
+// before it has seen the newest change.
+func TestEmbeddingReadsWhatIsNew(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
-	store, w := embeddingWorker(t, pool, "one", embeddings(t, llmtest.NewEmbeddingServer(t), "fake"))
+	store := tree.New(pool)
 	id := conversation(t, store)
-	talk(t, store, id, uuid.Nil, 1)
-	jobID := count(t, pool, "update river_job set state = 'running', attempted_at = now() where kind = 'embedding' returning id")
-	j := &river.Job[embedding]{JobRow: &rivertype.JobRow{ID: int64(jobID), State: rivertype.JobStateRunning}, Args: embedding{store.TenantID(), id}}
-	done, err := (&embedder{w: w}).complete(t.Context(), store, j)
-	if done || err != nil {
+	old := talk(t, store, id, uuid.Nil, 3)
+	behind, err := store.Pending(t.Context(), "test", []uuid.UUID{id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, one := talk(t, store, id, old.ParentID, 2), add(t, store, id, uuid.Nil, `{"role":"user","content":"A new root."}`)
+	texts, err := store.Unembedded(t.Context(), id, "fake", behind[0].Sequence, 10)
+	if err != nil || len(texts) != 5 || texts[0].ID != one.ID || texts[1].ID != chain.ID {
+		t.Errorf("%d messages, %v", len(texts), err)
+	}
+
+	w, err := New(pool, service(t, store, summarize.Config{}), Config{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inserted, err := w.river.Insert(t.Context(), embedding{store.TenantID(), id}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "update river_job set state = 'running', attempted_at = now()"); err != nil {
+		t.Fatal(err)
+	}
+	inserted.Job.State = rivertype.JobStateRunning
+	j := &river.Job[embedding]{JobRow: inserted.Job, Args: embedding{store.TenantID(), id}}
+	ctx := rivertest.WorkContext(t.Context(), w.river)
+	if done, err := complete(ctx, w, j, "test", id, behind...); done || err != nil || unfinishedJobs(t, pool) != 1 {
 		t.Errorf("done: %t, %v", done, err)
 	}
-	if n := unfinishedJobs(t, pool); n != 1 {
-		t.Errorf("%d jobs are left, want 1", n)
+	if behind, err = store.Pending(t.Context(), "test", []uuid.UUID{id}); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := complete(ctx, w, j, "test", id, behind...); !done || err != nil || unfinishedJobs(t, pool) != 0 {
+		t.Errorf("done: %t, %v", done, err)
 	}
 }
 
@@ -182,15 +207,15 @@ func TestVectorsGoWithTheirMessages(t *testing.T) {
 	id := conversation(t, store)
 	first := talk(t, store, id, uuid.Nil, 2)
 	last := talk(t, store, id, first.ID, 2)
-	if _, left, err := e.Step(t.Context(), store, id); left != 0 || err != nil {
-		t.Fatal(left, err)
+	if saved, _, err := e.Step(t.Context(), store, id, 0); saved != 8 || err != nil {
+		t.Fatal(saved, err)
 	}
 	asked := len(server.Inputs())
 	fork, _, err := store.Fork(t.Context(), id, last.ID, tree.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if saved, left, err := e.Step(t.Context(), store, fork.ID); saved+left != 0 || err != nil || len(server.Inputs()) != asked {
+	if saved, left, err := e.Step(t.Context(), store, fork.ID, 0); saved+left != 0 || err != nil || len(server.Inputs()) != asked {
 		t.Errorf("the fork's messages were embedded again: %d, %d, %v", saved, left, err)
 	}
 	if n := count(t, pool, "select count(*) from embeddings e join nodes n using (conversation_id) where n.id = e.message_id and e.conversation_id = $1", fork.ID); n != 8 {

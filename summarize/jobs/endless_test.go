@@ -49,11 +49,8 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	if k.Outcome != tree.OutcomeFailed || !strings.Contains(k.Reason, "can't be stored") || k.TokensAfter != k.TokensBefore || k.SummaryID != uuid.Nil {
 		t.Errorf("%s: %s, %d → %d tokens", k.Outcome, k.Reason, k.TokensBefore, k.TokensAfter)
 	}
-	another, err := New(pool, service(t, plain, summarize.Config{Settings: settings}), Config{ID: "another", Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	add(t, tree.New(pool, tree.WithAppendHook(another)), id, head.ID, `{"role":"user","content":"Go on."}`)
+	add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
+	handled(t, pool, Compactions)
 	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
 		t.Errorf("%d jobs, though the branch has hardly grown", n)
 	}
@@ -84,7 +81,7 @@ func TestJobGoesOnInSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.Stop(context.Background()) })
-	add(t, tree.New(pool, tree.WithAppendHook(w)), id, head.ID, `{"role":"user","content":"Go on."}`)
+	follow(t, pool, w, false)
 	eventually(t, "the job's end", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
 	})
@@ -115,19 +112,18 @@ func TestBranchDueBesideARunningJob(t *testing.T) {
 	plain := tree.New(pool)
 	id := conversation(t, plain)
 	fork := talk(t, plain, id, uuid.Nil, 1)
-	a, b, c := talk(t, plain, id, fork.ID, 40), talk(t, plain, id, fork.ID, 40), talk(t, plain, id, fork.ID, 40)
+	a := talk(t, plain, id, fork.ID, 40)
 	a = add(t, store, id, a.ID, `{"role":"user","content":"Go on."}`)
 	<-entered // the job of branch a is in its model
-	b = add(t, store, id, b.ID, `{"role":"user","content":"Go on."}`)
-	c = add(t, store, id, c.ID, `{"role":"user","content":"Go on."}`)
-	c = add(t, plain, id, c.ID, `{"role":"assistant","content":"So be it."}`)
+	b := talk(t, store, id, fork.ID, 40)
+	c := talk(t, plain, id, fork.ID, 40)
 	close(release)
 	eventually(t, "the job's end", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
 	})
 	for name, head := range map[string]tree.Message{"a": a, "b": b, "c": c} {
-		if n := count(t, pool, "select count(*) from compactions where head_id = $1 and outcome = 'saved'", head.ID); n != 1 {
-			t.Errorf("branch %s has %d compactions", name, n)
+		if made := contextOf(t, service(t, store, summarize.Config{}), id, head.ID).Summary; made == nil {
+			t.Errorf("branch %s has no summary", name)
 		}
 	}
 	if n := count(t, pool, "select count(*) from river_job"); n != 1 {

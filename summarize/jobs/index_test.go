@@ -48,7 +48,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 	}
 	small := tree.New(pool).ForTenant("small")
 	other := add(t, small, conversation(t, small), uuid.Nil, `{"role":"user","content":"A violin as well."}`)
-	if _, _, err := e.Step(t.Context(), small, other.ConversationID); err != nil {
+	if _, _, err := e.Step(t.Context(), small, other.ConversationID, 0); err != nil {
 		t.Fatal(err)
 	}
 
@@ -60,8 +60,10 @@ func TestLargeTenantsIndex(t *testing.T) {
 	} else {
 		t.Log("this Postgres has no pgvector: only what happens without it is tested")
 	}
-	if _, err := (&embeddingSweeper{w: w}).sweep(t.Context()); err != nil {
-		t.Fatal(err)
+	for _, tenant := range []string{"large", "small"} {
+		if err := w.index(t.Context(), tenant); err != nil {
+			t.Fatal(err)
+		}
 	}
 	want := 0
 	if extension {
@@ -103,7 +105,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 		t.Errorf("a small tenant has an index: %t, %v", indexed, err)
 	}
 	talk(t, store, id, parent, 1) // stored into the index, too
-	if _, _, err := e.Step(t.Context(), store, id); err != nil {
+	if _, _, err := e.Step(t.Context(), store, id, 0); err != nil {
 		t.Error(err)
 	}
 }

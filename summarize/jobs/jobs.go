@@ -1,7 +1,7 @@
 // Package jobs runs compactions in the background, through River. A [Worker]
-// queues them in the transactions of the appends that make them due. Servers
-// that share a database share the work. Only this package and the migrations
-// import River.
+// follows the feed of changes, and queues a job for each conversation in which a
+// branch is due. Servers that share a database share the work. Only this package and
+// the migrations import River.
 //
 // Package summarize decides what a compaction is, when it is due and what its
 // outcome is. Package jobs decides when a job is queued, tried again, handed on
@@ -9,13 +9,19 @@
 package jobs
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A job compacts in steps until its slice of time is over, and is queued again
@@ -30,16 +36,15 @@ const (
 	jobAttempts   = 6               // River waits attempt⁴ seconds between them: 1 s to 10 min
 	databasePause = 5 * time.Second // after a failure of the database, which is no attempt
 	longestPause  = 5 * time.Minute // when it has failed for long
-	awayPause     = time.Minute     // the longest after a failure of the models' providers, which is no attempt either
 )
 
-// job asks for a compaction of a branch, if one is due. One is under way per
-// conversation; while one waits or runs or backs off, another is not queued, and
-// it learns of the other branches that are due.
+// job asks for compactions of the branches of a conversation that are due. It looks
+// at all branches that grew since the place of the follower. One is under way per
+// conversation: while one waits or runs or backs off, another is not queued.
 type job struct {
 	TenantID       string    `json:"tenant_id" river:"unique"`
 	ConversationID uuid.UUID `json:"conversation_id" river:"unique"`
-	HeadID         uuid.UUID `json:"head_id"`
+	HeadID         uuid.UUID `json:"head_id"` // a branch that was due
 }
 
 func (job) Kind() string { return "compaction" }
@@ -52,15 +57,6 @@ func (job) InsertOpts() river.InsertOpts {
 // not keep the next one away.
 var unfinished = []rivertype.JobState{
 	rivertype.JobStateAvailable, rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
-}
-
-// branchesOf reads the heads that a job was told of.
-func branchesOf(metadata []byte) []uuid.UUID {
-	var read struct {
-		Branches []uuid.UUID `json:"branches"`
-	}
-	_ = json.Unmarshal(metadata, &read) // absent where there are none
-	return read.Branches
 }
 
 // snoozed tells whether a job was put off, by the database's failures or those of
@@ -108,3 +104,35 @@ func outcomeOf(err error, attempt, most int) Outcome {
 	}
 	return Retried
 }
+
+// complete completes a job if its follower is not behind in the conversation any
+// more, and reports whether it did. With handled it first moves the follower's place.
+//
+// What is appended in the meantime is seen, or queues the next job: the job's row is
+// changed before the place is compared, so whoever finds the job still there appended
+// before the comparison, and whoever comes later waits for the commit and finds no job.
+func complete[T river.JobArgs](ctx context.Context, w *Worker, j *river.Job[T], follower string, conversationID uuid.UUID, handled ...tree.Pending) (done bool, err error) {
+	defer db.Wrap(&err, "jobs.complete(%s, %s)", follower, conversationID)
+	err = pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
+		if _, err := river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, j); err != nil {
+			return err
+		}
+		store := tree.New(tx)
+		if len(handled) > 0 {
+			if _, err := store.MovePlaces(ctx, follower, handled...); err != nil {
+				return err
+			}
+		}
+		behind, err := store.Pending(ctx, follower, []uuid.UUID{conversationID})
+		if err == nil && len(behind) > 0 {
+			err = errBehind
+		}
+		return err
+	})
+	if errors.Is(err, errBehind) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+var errBehind = errors.New("the conversation changed meanwhile")

@@ -13,11 +13,10 @@ import (
 
 // Counts are the unfinished jobs of a database, of all servers that share it.
 type Counts struct {
-	Queued        int64 // wait for a worker
-	Retrying      int64 // failed, and wait for their next attempt
-	Running       int64
-	Resummarizing int64 // wait for a model, to make a summary again
-	Embedding     int64 // conversations whose messages are or will be embedded
+	Queued    int64 // wait for a worker
+	Retrying  int64 // failed, and wait for their next attempt
+	Running   int64
+	Embedding int64 // conversations whose messages are or will be embedded
 
 	OldestQueued  time.Duration // how long the first job that is due has been waiting; 0 where none is
 	OldestRunning time.Duration // how long the longest one has been running; 0 where none is
@@ -32,7 +31,7 @@ func (w *Worker) Count(ctx context.Context) (Counts, error) {
 		return Counts{}, err
 	}
 	duration := func(seconds float64) time.Duration { return time.Duration(max(0, seconds) * float64(time.Second)) }
-	return Counts{row.Queued, row.Retrying, row.Running, row.Resummarizing, row.Embedding, duration(row.OldestQueued), duration(row.OldestRunning)}, nil
+	return Counts{row.Queued, row.Retrying, row.Running, row.Embedding, duration(row.OldestQueued), duration(row.OldestRunning)}, nil
 }
 
 const (
@@ -92,7 +91,6 @@ func (m *metrics) Collect(ch chan<- prometheus.Metric) {
 	gauge(jobsNow, float64(j.Queued), "queued")
 	gauge(jobsNow, float64(j.Retrying), "retrying")
 	gauge(jobsNow, float64(j.Running), "running")
-	gauge(jobsNow, float64(j.Resummarizing), "resummarizing")
 	gauge(jobsNow, float64(j.Embedding), "embedding")
 	gauge(jobsAge, j.OldestQueued.Seconds(), "queued")
 	gauge(jobsAge, j.OldestRunning.Seconds(), "running")

@@ -45,7 +45,7 @@ func TestResummarizingJob(t *testing.T) {
 	}
 	eventually(t, "the digest", func() bool { return made(digest.Name) > 0 })
 	eventually(t, "a job that waits for the model", func() bool {
-		return count(t, pool, "select count(*) from river_job where kind = 'resummarizing' and (metadata ->> 'snoozes')::integer > 0") == 1
+		return count(t, pool, "select count(*) from river_job where kind = 'compaction' and (metadata ->> 'snoozes')::integer > 0") == 1
 	})
 	if made("fake") > 0 {
 		t.Error("a model that is down wrote a summary")
@@ -60,7 +60,7 @@ func TestResummarizingJob(t *testing.T) {
 	if c := contextOf(t, s, id, head.ID); c.Summary.Model != "fake" || !c.Complete {
 		t.Errorf("%+v", c.Summary)
 	}
-	if n := count(t, pool, "select count(*) from compactions where conversation_id = $1 and trigger = 'healing' and outcome <> 'saved'", id); n > 0 {
+	if n := count(t, pool, "select count(*) from compactions where conversation_id = $1 and remade_id is not null and outcome <> 'saved'", id); n > 0 {
 		t.Errorf("%d records of attempts that nobody answered", n)
 	}
 }

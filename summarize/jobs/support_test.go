@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/watch"
 )
 
 const written = "The user and the assistant spoke about what there is to say, turn by turn."
@@ -106,6 +108,38 @@ func eventually(t *testing.T, what string, is func() bool) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// follow has a worker follow what the store changes that it gives, until the test's
+// end. It finds changes of other stores at once, too, if looks is set, and otherwise
+// those from before alone.
+func follow(t *testing.T, pool *pgxpool.Pool, w *Worker, looks bool, options ...tree.Option) *tree.Store {
+	t.Helper()
+	pause := time.Hour
+	if looks {
+		pause = 20 * time.Millisecond
+	}
+	hub := watch.New(watch.Config{Store: tree.New(pool)})
+	followers := []watch.Follower{{Name: Compactions, Follow: w.FollowCompactions, Look: pause}}
+	if name := w.Embeddings(); name != "" {
+		followers = append(followers, watch.Follower{Name: name, Scans: true, Follow: w.FollowEmbeddings, Look: pause})
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	var running sync.WaitGroup
+	for _, f := range followers {
+		running.Go(func() { hub.Follow(ctx, f) })
+	}
+	t.Cleanup(func() { cancel(); running.Wait(); hub.Close() })
+	return tree.New(pool, append(options, tree.WithChangeHook(hub.Changed))...)
+}
+
+// handled waits until a follower has handled all that changed.
+func handled(t *testing.T, pool *pgxpool.Pool, follower string) {
+	t.Helper()
+	eventually(t, "the follower", func() bool {
+		return count(t, pool, `select count(*) from conversations c where not exists (
+			select from follower_places p where p.conversation_id = c.id and p.follower = $1 and p.sequence = c.change_count)`, follower) == 0
+	})
 }
 
 func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) {

@@ -33,7 +33,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { w.Stop(context.Background()) })
-	store := tree.New(pool, tree.WithAppendHook(w))
+	store := follow(t, pool, w, false)
 	queued := 0
 	due := func(tenant string) uuid.UUID {
 		s := store.ForTenant(tenant)

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,7 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Config sets up a Worker.
@@ -27,27 +25,24 @@ type Config struct {
 	// it left. No two servers that run at once may share it.
 	ID string
 	// Concurrency is how many branches are compacted at once. 0 stands for 2,
-	// or for the number of processors where no model is asked. One more branch
-	// may have its summary made again. While no model answers, there are more:
-	// see digestQueue. A negative number makes a server that
-	// only queues jobs.
+	// or for the number of processors where no model is asked. While no model
+	// answers, there are more: see digestQueue. A negative number makes a server
+	// that only queues jobs.
 	Concurrency int
 	// PollOnly looks for jobs once a second. Without it LISTEN tells of new
 	// jobs, which doesn't work through a pooler.
 	PollOnly bool
-	// Embeddings makes vectors of the messages that are appended, and of those that
-	// lack one. nil makes none, and costs nothing.
+	// Embeddings makes vectors of the messages that lack one. nil makes none, and
+	// costs nothing.
 	Embeddings *embed.Service
-	// SweepDue looks for branches that are due and have no job, at the start and
-	// every five minutes. Only a distributed database can have any: see dueSweep.
-	SweepDue bool
-	Logger   *slog.Logger
-	Registry prometheus.Registerer // gets the metrics of the jobs; nil for none
-	Observe  func(Outcome)         // called with what came of each attempt; nil for none
+	Logger     *slog.Logger
+	Registry   prometheus.Registerer // gets the metrics of the jobs; nil for none
+	Observe    func(Outcome)         // called with what came of each attempt; nil for none
 }
 
-// A Worker queues compactions in the transactions of appends, and runs them in
-// the background. It is a tree.AppendHook: give it to the store that appends.
+// A Worker queues compactions and embeddings, and runs them in the background. Its
+// methods FollowCompactions and FollowEmbeddings queue them: followers of the feed of
+// changes (package watch).
 type Worker struct {
 	service *summarize.Service
 	pool    *pgxpool.Pool
@@ -57,12 +52,13 @@ type Worker struct {
 	works   bool
 	log     *slog.Logger
 	observe func(Outcome)
-	quiet   headroomCache
 	slice   time.Duration // of a job; tests make it shorter
 	sweeper *sweeper      // nil until Start
 	mover   *mover        // nil until Start, and where no model is asked
 
+	standings  standingCache
 	embeddings *embed.Service // nil for none
+	indexLooks looks
 }
 
 // New returns a Worker. The database must have River's tables, which db.Migrate
@@ -90,20 +86,15 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 	if w.works {
 		workers := river.NewWorkers()
 		river.AddWorker(workers, &runner{w: w})
-		river.AddWorker(workers, &resummarizer{w: w})
 		config.Workers, config.Middleware = workers, []rivertype.Middleware{&turns{w: w}}
-		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}, resummarizingQueue: {MaxWorkers: 1}}
+		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
 		if service.AsksModels() {
 			config.Queues[digestQueue] = river.QueueConfig{MaxWorkers: digestWorkers()}
 		}
 		if w.embeddings != nil {
 			river.AddWorker(workers, &embedder{w: w})
-			river.AddWorker(workers, &embeddingSweeper{w: w})
 			river.AddWorker(workers, &indexer{w: w})
 			config.Queues[embeddingQueue] = river.QueueConfig{MaxWorkers: embeddingWorkers}
-		}
-		if cfg.SweepDue {
-			sweepingDue(config, w)
 		}
 	}
 	if w.river, err = river.NewClient(riverpgxv5.New(pool), config); err != nil {
@@ -139,11 +130,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	if !w.works {
 		return nil
 	}
-	err := w.queries.TakeUpJobs(ctx, w.id)
-	if err == nil && w.embeddings != nil {
-		err = w.startSweep(ctx)
-	}
-	if err != nil {
+	if err := w.queries.TakeUpJobs(ctx, w.id); err != nil {
 		db.Wrap(&err, "jobs.Worker.Start(%s)", w.id)
 		return err
 	}
@@ -172,79 +159,4 @@ func (w *Worker) Stop(ctx context.Context) error {
 		err = w.river.StopAndCancel(hard)
 	}
 	return err
-}
-
-// Wants is called before every append, so that an append that can't pass its
-// branch's trigger costs nothing more. With embeddings every append queues a job.
-func (w *Worker) Wants(conversationID, parentID uuid.UUID, tokens, messages int) bool {
-	_, quiet := w.quiet.below(conversationID, parentID, tokens, messages)
-	return !quiet || w.embeddings != nil
-}
-
-// Stored records how far the branch is from its trigger after an append that
-// Wants declined.
-func (w *Worker) Stored(conversationID, parentID, id uuid.UUID, tokens, messages int) {
-	if known, quiet := w.quiet.below(conversationID, parentID, tokens, messages); quiet {
-		w.quiet.put(headKey{conversationID, id}, known)
-	}
-}
-
-// Appended looks at the branch that an append made. If a compaction is due, it
-// queues one in the append's transaction. Later appends aren't looked at for a
-// while, because the job looks at them before it ends.
-func (w *Worker) Appended(ctx context.Context, store *tree.Store, m tree.Message) (committed func(), err error) {
-	if w.embeddings != nil {
-		if err := w.queueEmbedding(ctx, db.TxOf(ctx), embedding{store.TenantID(), m.ConversationID}); err != nil {
-			return nil, err
-		}
-		if _, quiet := w.quiet.below(m.ConversationID, m.ParentID, m.Tokens, 1); quiet {
-			return func() { w.Stored(m.ConversationID, m.ParentID, m.ID, m.Tokens, 1) }, nil
-		}
-	}
-	found, err := w.service.Check(ctx, store, m.ConversationID, m.ID)
-	if err != nil {
-		return nil, err
-	}
-	if found.Due {
-		if err := w.queue(ctx, db.TxOf(ctx), job{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
-			return nil, err
-		}
-	}
-	if found.ResummaryDue { // after the other job, whose row the end of that job holds when it does the same
-		if err := w.queueResummarizing(ctx, db.TxOf(ctx), resummarizing{store.TenantID(), m.ConversationID, m.ID}, found.Tail); err != nil {
-			return nil, err
-		}
-	}
-	if !found.Due {
-		return func() {
-			w.quiet.set(m.ConversationID, m.ID, found.Room, headroomAge)
-			// The next one under this parent, a regeneration say, then needs no look.
-			if m.ParentID != uuid.Nil {
-				w.quiet.set(m.ConversationID, m.ParentID, found.Room.Less(-m.Tokens, -1), headroomAge)
-			}
-		}, nil
-	}
-	return func() { w.quiet.set(m.ConversationID, m.ID, found.Room, queuedHeadroomAge) }, nil
-}
-
-// queue inserts a job in the append's transaction.
-func (w *Worker) queue(ctx context.Context, tx pgx.Tx, j job, tail []uuid.UUID) error {
-	return w.insert(ctx, tx, j, j.HeadID, tail)
-}
-
-// insert inserts a job. Where the conversation has one of the kind, that job is
-// told of the branch: it may be at work on another. A job ends with its row
-// locked, so that it comes to know of the branch, or else there is room for a job.
-func (w *Worker) insert(ctx context.Context, tx pgx.Tx, j river.JobArgs, head uuid.UUID, tail []uuid.UUID) error {
-	for {
-		inserted, err := w.river.InsertTx(ctx, tx, j, &river.InsertOpts{Metadata: causeOf(ctx)})
-		if err != nil || !inserted.UniqueSkippedAsDuplicate {
-			return err
-		}
-		told, err := db.New(tx).TellJob(ctx, db.TellJobParams{ID: inserted.Job.ID, Path: texts(tail), HeadID: head.String()})
-		if err != nil || told > 0 {
-			return err
-		}
-		// It ended between the two statements, as one that failed for good may.
-	}
 }

@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,7 +36,7 @@ func workerOn(t *testing.T, pool *pgxpool.Pool, id string, cfg summarize.Config)
 			t.Errorf("stopping %s: %v", id, err)
 		}
 	})
-	return tree.New(pool, tree.WithAppendHook(w)), w
+	return follow(t, pool, w, false), w
 }
 
 // An append over the trigger queues a job with it, and a worker compacts.
@@ -47,6 +46,7 @@ func TestWorkerCompacts(t *testing.T) {
 	store, _ := workerOn(t, pool, "one", summarize.Config{})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 8)
+	handled(t, pool, Compactions)
 	if n := count(t, pool, "select count(*) from river_job"); n != 0 {
 		t.Errorf("%d jobs below the trigger", n)
 	}
@@ -87,7 +87,10 @@ func TestRestartTakesJobsUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	talk(t, tree.New(pool, tree.WithAppendHook(queue)), id, head.ID, 1)
+	talk(t, plain, id, head.ID, 1)
+	if err := queue.FollowCompactions(t.Context(), []tree.Pending{{TenantID: tree.DefaultTenant, ConversationID: id, Sequence: 1}}); err != nil {
+		t.Fatal(err)
+	}
 	// As a kill -9 leaves it: running, by a server that is no more.
 	if _, err := pool.Exec(t.Context(), "update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{other,killed}'"); err != nil {
 		t.Fatal(err)
@@ -206,82 +209,104 @@ func TestTwoServersShareTheWork(t *testing.T) {
 	}
 }
 
-func TestFrontier(t *testing.T) {
-	t.Parallel()
-	var f headroomCache
-	c := uuid.New()
-	a, d := uuid.New(), uuid.New()
-	quiet := func(conversation, parent uuid.UUID, tokens, messages int) bool {
-		_, quiet := f.below(conversation, parent, tokens, messages)
-		return quiet
-	}
-	if quiet(c, uuid.Nil, 1, 1) {
-		t.Error("an unknown parent is not known to be quiet")
-	}
-	f.set(c, a, summarize.Room{Tokens: 100, Messages: 3}, headroomAge)
-	if !quiet(c, a, 60, 1) || !quiet(c, a, 99, 2) {
-		t.Error("what is appended within the room is quiet")
-	}
-	if quiet(c, a, 100, 1) || quiet(c, a, 60, 3) {
-		t.Error("what fills the room is not quiet")
-	}
-	if known, _ := f.below(c, a, 60, 2); known.Tokens != 40 || known.Messages != 1 {
-		t.Errorf("the room below is %+v", known)
-	}
-	if quiet(uuid.New(), a, 1, 1) {
-		t.Error("another conversation's message of the same id is another")
-	}
-	f.set(c, d, summarize.Room{Tokens: 100, Messages: 3}, -headroomAge)
-	if quiet(c, d, 1, 1) {
-		t.Error("a head that was looked at long ago is not known to be quiet")
-	}
-	for range 3 * headroomCacheSize {
-		f.set(c, uuid.New(), summarize.Room{Tokens: 1, Messages: 1}, headroomAge)
-	}
-	if len(f.now)+len(f.old) > 2*headroomCacheSize {
-		t.Errorf("it remembers %d heads", len(f.now)+len(f.old))
-	}
-}
-
-// An append that commits between a job's last look at the branch and its end is
-// seen by it or queues another: here the transaction of the append is open while
-// the job comes to its end.
+// What is appended while a job is at work, after its last look at the branch, is seen
+// before the job ends.
 func TestAppendWhileAJobEnds(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
-	var w *Worker
 	var once sync.Once
-	appended := make(chan uuid.UUID, 1)
+	large := make(chan uuid.UUID, 1)
 	observe := func(k tree.Compaction) {
 		once.Do(func() {
-			tx, err := pool.Begin(context.Background())
+			body := messageBody("user", "And on it goes: "+strings.Repeat("a word and another, ", 400))
+			m, _, err := tree.New(pool).Append(context.Background(), k.ConversationID, k.HeadID, tree.NewMessage{Body: body})
 			if err != nil {
 				t.Error(err)
 			}
-			body := messageBody("user", "And on it goes: "+strings.Repeat("a word and another, ", 400))
-			m, _, err := tree.New(tx, tree.WithAppendHook(w)).Append(context.Background(), k.ConversationID, k.HeadID, tree.NewMessage{Body: body})
-			go func() {
-				// The job comes to wait for this transaction, or it doesn't wait and ends.
-				const met = `select count(*) from (
-					select 1 from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-					union all select 1 from river_job where state = 'completed') either`
-				for n, deadline := 0, time.Now().Add(30*time.Second); n == 0 && err == nil && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-					err = pool.QueryRow(context.Background(), met).Scan(&n)
-				}
-				if err := errors.Join(err, tx.Commit(context.Background())); err != nil {
-					t.Error(err)
-				}
-				appended <- m.ID
-			}()
+			large <- m.ID
 		})
 	}
-	store, worker := workerOn(t, pool, "a", summarize.Config{Observe: observe})
-	w = worker
+	store, _ := workerOn(t, pool, "a", summarize.Config{Observe: observe})
 	id := conversation(t, store)
 	head := talk(t, tree.New(pool), id, uuid.Nil, 30) // without the worker's knowing
 	add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
-	large := <-appended
+	grown := <-large
 	eventually(t, "a compaction of the large message's branch", func() bool {
-		return count(t, pool, "select count(*) from compactions where head_id = $1", large) > 0
+		return count(t, pool, "select count(*) from compactions where head_id = $1", grown) > 0
 	})
+	handled(t, pool, Compactions)
+	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
+		t.Errorf("%d jobs", n)
+	}
+}
+
+// A job that is about to end, and so sees no more, keeps no other from being queued:
+// who queues one waits for its end.
+func TestJobIsQueuedBehindOneThatEnds(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(6))
+	w, err := New(pool, service(t, tree.New(pool), summarize.Config{}), Config{ID: "queues only", Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := job{tree.DefaultTenant, uuid.New(), uuid.New()}
+	if _, err := w.river.Insert(t.Context(), args, nil); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.river.Insert(t.Context(), args, nil); err != nil || !again.UniqueSkippedAsDuplicate {
+		t.Fatalf("a second job of a conversation: %+v, %v", again, err)
+	}
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	if _, err := tx.Exec(t.Context(), "update river_job set state = 'completed', finalized_at = now()"); err != nil { // as River does
+		t.Fatal(err)
+	}
+	next := make(chan bool, 1)
+	go func() {
+		again, err := w.river.Insert(context.Background(), args, nil)
+		next <- err == nil && !again.UniqueSkippedAsDuplicate
+	}()
+	eventually(t, "the wait", func() bool { return dbtest.Waiting(t, pool) > 0 })
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !<-next {
+		t.Error("no other job was queued")
+	}
+}
+
+// What nobody told of is compacted all the same: what was appended in a caller's own
+// transaction, and on whichever branch. Branches that aren't due get no job.
+func TestFollowerFindsWhatNobodyTold(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	w, err := New(pool, service(t, tree.New(pool), summarize.Config{}), Config{ID: t.Name(), Concurrency: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	follow(t, pool, w, true)
+	tx, err := pool.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := tree.New(tx).ForTenant("acme")
+	due, side, short := conversation(t, theirs), conversation(t, theirs), conversation(t, theirs)
+	talk(t, theirs, due, uuid.Nil, 40)
+	head := talk(t, theirs, side, uuid.Nil, 40)
+	add(t, theirs, side, uuid.Nil, `{"role":"user","content":"The newest branch, which is short."}`)
+	talk(t, theirs, short, uuid.Nil, 1)
+	if err := tx.Commit(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const queued = "select count(*) from river_job where kind = 'compaction' and args ->> 'tenant_id' = 'acme' and args ->> 'conversation_id' = $1"
+	eventually(t, "the follower", func() bool {
+		return count(t, pool, "select count(*) from follower_places where conversation_id = $1", short) == 1 &&
+			count(t, pool, queued, due.String()) == 1 && count(t, pool, queued+" and args ->> 'head_id' = $2", side.String(), head.ID.String()) == 1
+	})
+	if n := count(t, pool, "select count(*) from river_job"); n != 2 {
+		t.Errorf("%d jobs, want 2", n)
+	}
 }

@@ -239,18 +239,18 @@ func (q *Queries) ListGrown(ctx context.Context, arg ListGrownParams) ([]ListGro
 
 const movePlace = `-- name: MovePlace :execrows
 insert into follower_places as p (conversation_id, follower, sequence)
-select $1, $2, $3
+select c.id, $1, $2
 from conversations c
-where c.id = $1
+where c.id = $3
 on conflict (conversation_id, follower) do update
 set sequence = excluded.sequence
 where p.sequence = $4::bigint
 `
 
 type MovePlaceParams struct {
-	ConversationID pgtype.UUID
 	Follower       string
 	Sequence       int64
+	ConversationID pgtype.UUID
 	FromSequence   int64
 }
 
@@ -258,9 +258,9 @@ type MovePlaceParams struct {
 // it stood elsewhere, or the conversation is gone.
 func (q *Queries) MovePlace(ctx context.Context, arg MovePlaceParams) (int64, error) {
 	result, err := q.db.Exec(ctx, movePlace,
-		arg.ConversationID,
 		arg.Follower,
 		arg.Sequence,
+		arg.ConversationID,
 		arg.FromSequence,
 	)
 	if err != nil {

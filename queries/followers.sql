@@ -23,7 +23,7 @@ limit @row_limit;
 -- Moves a place from @from_sequence, which is 0 where the follower has none. No row:
 -- it stood elsewhere, or the conversation is gone.
 insert into follower_places as p (conversation_id, follower, sequence)
-select @conversation_id, @follower, @sequence
+select c.id, @follower, @sequence
 from conversations c
 where c.id = @conversation_id
 on conflict (conversation_id, follower) do update

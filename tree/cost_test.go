@@ -74,6 +74,14 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 		{"an append", 3, func(ctx context.Context, s *tree.Store) error {
 			return third(s.Append(ctx, id, mid, user("And then?")))
 		}},
+		{"what a follower reads of an append", 2, func(ctx context.Context, s *tree.Store) error {
+			behind := must(s.Pending(ctx, "test", []uuid.UUID{id}))(t)[0]
+			behind.Place = behind.Sequence - 1
+			return second(s.Growths(ctx, behind))
+		}},
+		{"a new message without a vector", 2, func(ctx context.Context, s *tree.Store) error {
+			return second(s.Unembedded(ctx, id, "test", must(s.ChangeCount(ctx, id))(t)-1, 10))
+		}},
 		{"a fork", 2 * below, func(ctx context.Context, s *tree.Store) error {
 			return third(s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{}))
 		}},

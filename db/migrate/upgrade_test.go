@@ -46,6 +46,27 @@ func TestUpgrade(t *testing.T) {
 	works(t, url)
 }
 
+// A job of version 23 that waits to make a summary again becomes a compaction's, which
+// does that now, and sweeps of that version go.
+func TestUpgradeTurnsJobs(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	makeOld(t, url)
+	conn := connect(t, url)
+	if _, err := conn.Exec(t.Context(), `update river_job set kind = 'resummarizing', queue = 'resummarizing';
+		insert into river_job (kind, queue, args, state, max_attempts) values ('due_sweep', 'due_sweep', '{}', 'scheduled', 1)`); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := migrate.Up(t.Context(), url); err != nil {
+		t.Fatal(err)
+	}
+	var kinds string
+	if err := conn.QueryRow(t.Context(), "select string_agg(kind || ' ' || queue, ', ') from river_job where finalized_at is null").Scan(&kinds); err != nil || kinds != "compaction default" {
+		t.Errorf("left: %s, %v", kinds, err)
+	}
+	works(t, url)
+}
+
 // A database of an older version is refused, with the program that migrates it,
 // and stays as it is.
 func TestUpgradeRefusesOlder(t *testing.T) {

@@ -78,25 +78,21 @@ const (
 	Continued Outcome = "continued" // its time was over with steps left to do, and it goes on at once
 	Retried   Outcome = "retried"   // it failed, and will be tried again
 	Discarded Outcome = "discarded" // it failed for the last time
-	Canceled  Outcome = "canceled"  // its conversation is gone
 )
 
 // Outcomes returns all of them.
 func Outcomes() []Outcome {
-	return []Outcome{Completed, Continued, Retried, Discarded, Canceled}
+	return []Outcome{Completed, Continued, Retried, Discarded}
 }
 
 // outcomeOf tells what River will make of a job's error.
 func outcomeOf(err error, attempt, most int) Outcome {
-	var cancel *river.JobCancelError
 	var snooze *river.JobSnoozeError
 	switch {
 	case err == nil:
 		return Completed
 	case err == goesOn:
 		return Continued
-	case errors.As(err, &cancel):
-		return Canceled
 	case errors.As(err, &snooze):
 		return Retried
 	case attempt >= most:

@@ -136,7 +136,7 @@ func TestAttachmentsThroughAFile(t *testing.T) {
 type sweeping struct{ *tree.Store }
 
 func (s sweeping) Import(ctx context.Context, bundles ...tree.Bundle) ([]tree.Imported, error) {
-	if _, err := s.SweepAttachments(ctx, time.Now().Add(time.Hour), 10); err != nil {
+	if _, err := new(tree.AttachmentSweep).Next(ctx, s.Store, time.Now().Add(time.Hour), 10); err != nil {
 		return nil, err
 	}
 	return s.Store.Import(ctx, bundles...)

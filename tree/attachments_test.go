@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"image/png"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -183,8 +184,8 @@ func TestAttachmentGoesWithItsTurn(t *testing.T) {
 	}
 }
 
-// A sweep deletes what was uploaded long ago and no message names, of all tenants,
-// also behind more that messages name than it deletes at once.
+// A sweep deletes what was uploaded long ago and no message names, of all tenants. It
+// looks at some at a time, and begins again behind the last.
 func TestSweepAttachments(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -192,16 +193,25 @@ func TestSweepAttachments(t *testing.T) {
 	say(t, s, start(t, s), uuid.Nil, naming("x", a, b))
 	other := s.ForTenant("other")
 	one, two := upload(t, other, "a.txt", []byte("a")), upload(t, other, "b.txt", []byte("b"))
-	if n, err := s.SweepAttachments(t.Context(), time.Now().Add(-tree.UnusedAttachmentAge), 10); err != nil || n != 0 {
-		t.Errorf("of what was uploaded now, %d went: %v", n, err)
+	var sweep tree.AttachmentSweep
+	next := func(before time.Time, limit int) int {
+		t.Helper()
+		return must(sweep.Next(t.Context(), s, before, limit))(t)
 	}
-	for want := range 2 {
-		if n, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 1); err != nil || n != 1 {
-			t.Errorf("%d went: %v", n, err)
-		}
-		if left := has(t, other, one) || has(t, other, two); left != (want == 0) {
-			t.Errorf("after sweep %d of one each, some are left: %v", want+1, left)
-		}
+	if n := next(time.Now().Add(-tree.UnusedAttachmentAge), 10); n != 0 {
+		t.Errorf("of what was uploaded now, %d went", n)
+	}
+	later := time.Now().Add(time.Hour)
+	var went []int
+	for range 5 { // two that are named, two that aren't, and the end
+		went = append(went, next(later, 1))
+	}
+	if !slices.Equal(went, []int{0, 0, 1, 1, 0}) || has(t, other, one) || has(t, other, two) {
+		t.Errorf("of one at a time went %v", went)
+	}
+	upload(t, other, "a.txt", []byte("a"))
+	if n := next(later, 3); n != 1 {
+		t.Errorf("of the next round went %d", n)
 	}
 	if !has(t, s, a) || !has(t, s, b) {
 		t.Error("the wrong ones went")

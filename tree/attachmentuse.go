@@ -17,36 +17,41 @@ import (
 // UnusedAttachmentAge is how long an attachment stays that no message names.
 const UnusedAttachmentAge = 24 * time.Hour
 
-// SweepAttachments deletes attachments of all tenants that no message names and
-// that were last added before a time, limit at most. It returns how many it
-// deleted.
-func (s *Store) SweepAttachments(ctx context.Context, before time.Time, limit int) (deleted int, err error) {
-	defer db.Wrap(&err, "tree.SweepAttachments(%s)", before)
-	for page := (db.ListOldAttachmentsParams{AfterHash: []byte{}, Before: before, RowLimit: int32(limit)}); deleted < limit; {
-		rows, err := s.q.ListOldAttachments(ctx, page)
-		if err != nil || len(rows) == 0 {
-			return deleted, err
-		}
-		var tenants []string
-		var hashes [][]byte
-		for _, row := range rows {
-			tenants, hashes = append(tenants, row.TenantID), append(hashes, row.Hash)
-		}
-		unused, err := s.unused(ctx, tenants, hashes)
+// An AttachmentSweep looks for attachments of all tenants that no message names, some
+// at a time, in the order of tenants and hashes. The zero value begins.
+type AttachmentSweep struct {
+	tenant string
+	hash   []byte // of the last one that was looked at
+}
+
+// Next looks at the next attachments that were last added before a time, limit at
+// most, and deletes those that no message names. It returns how many it deleted.
+// After the last one it begins again.
+func (a *AttachmentSweep) Next(ctx context.Context, s *Store, before time.Time, limit int) (deleted int, err error) {
+	defer db.Wrap(&err, "tree.AttachmentSweep.Next(%s)", before)
+	page := db.ListOldAttachmentsParams{AfterTenant: a.tenant, AfterHash: slices.Concat([]byte{}, a.hash), Before: before, RowLimit: int32(limit)}
+	rows, err := s.q.ListOldAttachments(ctx, page)
+	if err != nil {
+		return 0, err
+	}
+	var tenants []string
+	var hashes [][]byte
+	for _, row := range rows {
+		tenants, hashes = append(tenants, row.TenantID), append(hashes, row.Hash)
+	}
+	unused, err := s.unused(ctx, tenants, hashes)
+	if err != nil {
+		return 0, err
+	}
+	for tenant, hashes := range unused {
+		n, err := s.ForTenant(tenant).dropUnused(ctx, hashes, func([]byte) time.Time { return before })
 		if err != nil {
 			return deleted, err
 		}
-		for tenant, hashes := range unused {
-			n, err := s.ForTenant(tenant).dropUnused(ctx, hashes[:min(len(hashes), limit-deleted)], func([]byte) time.Time { return before })
-			if err != nil {
-				return deleted, err
-			}
-			deleted += n
-		}
-		if len(rows) < limit {
-			break
-		}
-		page.AfterTenant, page.AfterHash = rows[len(rows)-1].TenantID, rows[len(rows)-1].Hash
+		deleted += n
+	}
+	if *a = (AttachmentSweep{}); len(rows) == limit {
+		a.tenant, a.hash = tenants[limit-1], hashes[limit-1]
 	}
 	return deleted, nil
 }

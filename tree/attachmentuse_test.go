@@ -211,7 +211,7 @@ func TestImportHoldsWhatItCounts(t *testing.T) {
 	importing := tree.New(dbtest.AfterQuery(t, pool, "ListAttachments", func() {
 		once.Do(func() {
 			go func() {
-				_, err := s.SweepAttachments(t.Context(), time.Now().Add(time.Hour), 10)
+				_, err := new(tree.AttachmentSweep).Next(t.Context(), s, time.Now().Add(time.Hour), 10)
 				swept <- err
 			}()
 			for dbtest.Waiting(t, pool) == 0 && len(swept) == 0 {

@@ -7,9 +7,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A sweeper deletes attachments that no message names.
+// A sweeper deletes attachments that no message names. It comes to each in time.
 type sweeper struct {
 	w      *Worker
+	at     tree.AttachmentSweep
 	cancel context.CancelFunc
 	done   chan struct{}
 }
@@ -55,6 +56,6 @@ func (s *sweeper) stop() {
 func (s *sweeper) attachments(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, sweepTime)
 	defer cancel()
-	_, err := tree.New(s.w.pool).SweepAttachments(ctx, time.Now().Add(-tree.UnusedAttachmentAge), sweepReads)
+	_, err := s.at.Next(ctx, tree.New(s.w.pool), time.Now().Add(-tree.UnusedAttachmentAge), sweepReads)
 	return err
 }

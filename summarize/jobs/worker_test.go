@@ -310,3 +310,28 @@ func TestFollowerFindsWhatNobodyTold(t *testing.T) {
 		t.Errorf("%d jobs, want 2", n)
 	}
 }
+
+// A summary that another server undoes makes its branch due again, though it was
+// known how little of the branch was in its context.
+func TestUndoneSummaryMakesItsBranchDue(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	store, _ := workerOn(t, pool, "one", summarize.Config{})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40)
+	handled(t, pool, Compactions)
+	head = add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
+	handled(t, pool, Compactions)
+	another := tree.New(pool)
+	made, err := another.Summaries(t.Context(), id)
+	if err != nil || len(made) != 1 {
+		t.Fatalf("%d summaries, %v", len(made), err)
+	}
+	if _, err := another.Prune(t.Context(), id, made[0].ID); err != nil {
+		t.Fatal(err)
+	}
+	add(t, store, id, head.ID, `{"role":"assistant","content":"So be it."}`)
+	eventually(t, "the next summary", func() bool {
+		return count(t, pool, "select count(*) from compactions where outcome = 'saved'") == 2
+	})
+}

@@ -248,7 +248,13 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	if len(models.summaries) > 0 {
 		cfg.Contexts.Summarizer = summarize.Cascade{Models: models.summaries}
 	}
+	if cfg.Jobs.ID == "" {
+		if cfg.Jobs.ID, err = workerID(cfg.Database, cfg.Address); err != nil {
+			return err
+		}
+	}
 	changes := c.db.changes()
+	changes.ServerID = cfg.Jobs.ID
 	changes.Before = func(ctx context.Context, tenantID string, conversationID uuid.UUID) {
 		if c.replica != nil { // opened below
 			c.replica.Wrote(ctx, tenantID, conversationID)
@@ -258,11 +264,6 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	changed := tree.WithChangeHook(c.changes.Changed)
 	if c.contexts, err = summarize.New(tree.New(tenants, changed), cfg.Contexts); err != nil {
 		return err
-	}
-	if cfg.Jobs.ID == "" {
-		if cfg.Jobs.ID, err = workerID(cfg.Database, cfg.Address); err != nil {
-			return err
-		}
 	}
 	stores := []tree.Option{tree.WithLimits(cfg.Limits), changed}
 	if cfg.Jobs.Embeddings = nil; models.embedder != nil {

@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -51,7 +52,7 @@ func (h *Hub) Follow(ctx context.Context, f Follower) {
 	}
 	l := &following{
 		Follower: f, hub: h, store: h.cfg.Store, waiting: newWaiting(),
-		lead: tree.Lead{Follower: f.Name, ServerID: h.id, Lease: max(leadLease, 4*f.Look), Scans: f.Scans},
+		lead: tree.Lead{Follower: f.Name, ServerID: cmp.Or(h.cfg.ServerID, h.id), Lease: max(leadLease, 4*f.Look), Scans: f.Scans},
 	}
 	h.mu.Lock()
 	h.follow = append(h.follow, l.waiting)

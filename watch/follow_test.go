@@ -138,6 +138,23 @@ func TestOneServerLooks(t *testing.T) {
 	}
 }
 
+// A server that was killed looks as soon as it is back, though it counts as the one
+// that looks for some time yet.
+func TestServerThatIsBackLooks(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	missed := newConversation(t, tree.New(pool))
+	killed := tree.Lead{Follower: "test", ServerID: "one", Lease: time.Hour}
+	if leads, _, _, err := killed.Renew(t.Context(), tree.New(pool)); !leads || err != nil {
+		t.Fatal(leads, err)
+	}
+	r := newRecorder(pool, "test")
+	r.runs(t, newServer(t, pool, func(c *Config) { silent(c); c.ServerID = "one" }).hub, nil)
+	if got := r.takes(t, 1); got[0] != missed {
+		t.Errorf("given %v", got)
+	}
+}
+
 // A conversation that fails keeps no other one waiting, and comes again.
 func TestFailureKeepsNoOtherWaiting(t *testing.T) {
 	t.Parallel()

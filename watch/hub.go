@@ -67,6 +67,11 @@ type Config struct {
 	Poll    time.Duration // without signals; 0 is DefaultPoll
 	Logger  *slog.Logger  // nil discards
 
+	// ServerID names the server among those of the database, the same at each start, so
+	// that what followers of a killed server left is looked for as soon as it is back.
+	// "" is a new name.
+	ServerID string
+
 	// Before is called with what changed before any reader is told of it, and with
 	// what a new Watch is for before it tells anything, so that the reader then reads
 	// what the changes left. uuid.Nil is any conversation of the tenant. nil is none.

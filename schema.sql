@@ -172,43 +172,43 @@ create table compactions (
 -- A conversation's compactions, newest first.
 create index compactions_recent on compactions (conversation_id, created_at desc, id desc);
 
--- What came of answers that are still streaming: saved every second, gone when
--- the answer is stored. Where a server was killed, another one, or the same after
--- its start, stores what stands here as the answer. It is logged, because a crash
--- of Postgres empties unlogged tables.
-create table reply_checkpoints (
-    conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
-    message_id      uuid        not null,  -- that the answer will have
-    parent_id       uuid        not null,  -- message that is answered; no foreign key, as it may be pruned meanwhile
-    move_head_from  uuid,                  -- active head that the answer takes the place of, null where it doesn't become the active head
-    server_id       text        not null,  -- server that runs the reply
-    model           text        not null,  -- that is asked
-    content         text        not null,  -- text that came
-    refusal         text        not null,  -- what the model said instead
-    saved_at        timestamptz not null,  -- last sign of life of the reply
-    reasoning       text        not null default '', -- what the model thought first; the default serves servers that don't know the column yet
-    marks           bytea       not null default '', -- where each event ends in the texts: three numbers an event, as varints, all 0 for a message that was stored before the answer
-    started         json,                  -- what the first event says of the context; null until the model is asked
-
-    primary key (conversation_id, message_id)
-);
-
--- What is to be told of a reply beside its answer: that it runs (once it is
--- saved), that it ended with nothing to store, or that its response was deleted
--- while other branches go on from its answer.
-create table reply_states (
+-- Answers that are being written, and those that ended lately. The row is inserted
+-- with the question, before the model is called. The server that runs the reply
+-- gives a sign of life twice a second. Where it gives none, another server, or the
+-- same after its start, takes the row and stores what the log holds as the answer.
+-- A prune deletes the rows of what it deletes.
+create table replies (
     conversation_id uuid        not null references conversations (id) on delete cascade, -- whose it is
     message_id      uuid        not null,  -- that the answer has, or will have; no foreign key, as it may never be stored
-    state           text        not null,  -- 'running'; 'stopping', where another server asked for its end; 'ended', where nothing was stored; 'deleted'
+    parent_id       uuid,                  -- message that is answered; null only of a deleted answer that is a root
+    move_head_from  uuid,                  -- active head that the answer takes the place of, null where it becomes the active head only if there is none
+    server_id       text        not null,  -- server that runs the reply: what another one brings is refused
+    model           text        not null,  -- that is asked
+    state           text        not null,  -- 'running'; 'stopping', where another server asked for its end; 'stored' as a message; 'ended' with nothing to store; 'deleted', where other branches go on from its answer
     metadata        json        not null,  -- of the answer: what the request adds, and in the state 'ended' how the reply ended
-    at              timestamptz not null,  -- when it came to this state
+    alive_at        timestamptz not null,  -- last sign of life, or when the reply ended
+    end_event       integer,               -- id of the event that tells the end; null while the reply runs, and where readers may have had events that the log lacks
 
     primary key (conversation_id, message_id),
-    constraint reply_states_state check (state in ('running', 'stopping', 'ended', 'deleted'))
+    constraint replies_state check (state in ('running', 'stopping', 'stored', 'ended', 'deleted'))
 );
 
--- Replies that ended with nothing to store, to be forgotten some time later.
-create index reply_states_ended on reply_states (at) where state = 'ended';
+-- Replies that run, and those that are over, to be forgotten some time later. The
+-- time is no part of it: else each sign of life would write all indexes.
+create index replies_by_state on replies (state);
+
+-- The log of a reply: events as its readers get them, in the order they came. Rows
+-- are only added, and go with the reply's row. It is logged, because a crash of
+-- Postgres empties unlogged tables.
+create table reply_events (
+    conversation_id uuid    not null,  -- whose it is
+    message_id      uuid    not null,  -- of which reply
+    sequence        integer not null,  -- id of the last event in the payload
+    payload         json    not null,  -- events in the form of package reply: all that were new at one save
+
+    primary key (conversation_id, message_id, sequence),
+    constraint reply_events_reply foreign key (conversation_id, message_id) references replies (conversation_id, message_id) on delete cascade
+);
 
 -- What of a message's meaning a model of the operator's has put into numbers,
 -- for recall. Empty where no such model is configured. An append adds nothing

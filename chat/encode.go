@@ -16,7 +16,7 @@ import (
 func (m *Message) Encode() json.RawMessage {
 	size := 100
 	for _, p := range m.Parts {
-		size += len(p.Raw) + quotedLen(p.Text) + 30
+		size += len(p.Raw) + QuotedLen(p.Text) + 30
 	}
 	out := AppendString(append(make([]byte, 0, size), `{"role":`...), string(m.Role))
 	out = m.appendContent(append(out, `,"content":`...))
@@ -93,15 +93,15 @@ func EncodeCalls(calls []Call) json.RawMessage {
 
 // AppendString appends s as JSON.
 func AppendString(dst []byte, s string) []byte {
-	dst = append(slices.Grow(dst, quotedLen(s)), '"')
+	dst = append(slices.Grow(dst, QuotedLen(s)), '"')
 	for plain, escaped := range escapes(s) {
 		dst = append(append(dst, plain...), escaped...)
 	}
 	return append(dst, '"')
 }
 
-// quotedLen is how many bytes a string takes in JSON.
-func quotedLen(s string) int {
+// QuotedLen returns how many bytes a string takes in JSON, its quotes included.
+func QuotedLen(s string) int {
 	size := 2
 	for plain, escaped := range escapes(s) {
 		size += len(plain) + len(escaped)

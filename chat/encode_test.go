@@ -46,7 +46,7 @@ func TestAppendString(t *testing.T) {
 		if err := enc.Encode(s); err != nil {
 			t.Fatal(err)
 		}
-		if got := string(AppendString([]byte("x"), s)); got != "x"+strings.TrimSuffix(want.String(), "\n") || len(got) != 1+quotedLen(s) || !utf8.ValidString(got) {
+		if got := string(AppendString([]byte("x"), s)); got != "x"+strings.TrimSuffix(want.String(), "\n") || len(got) != 1+QuotedLen(s) || !utf8.ValidString(got) {
 			t.Fatalf("%q is written as %s", s, got)
 		}
 	})

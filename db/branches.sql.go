@@ -25,10 +25,16 @@ with recursive doomed as (
     delete from nodes n
     where n.conversation_id = $2 and n.id = any (array(select doomed.id from doomed))
     returning n.id, n.kind
+), unsaid as (
+    delete from replies r
+    where r.conversation_id = $2
+      and (r.message_id = any (array(select doomed.id from doomed)) or r.parent_id = any (array(select doomed.id from doomed)))
+    returning r.state
 )
 select count(*) filter (where deleted.kind = 'message') as messages,
        count(*) filter (where deleted.kind = 'summary') as summaries,
-       coalesce(bool_or(deleted.id = $1::uuid), false)::boolean as had_head
+       coalesce(bool_or(deleted.id = $1::uuid), false)::boolean as had_head,
+       exists (select from unsaid where unsaid.state in ('running', 'stopping')) as had_reply
 from deleted
 `
 
@@ -42,14 +48,21 @@ type DeleteSubtreeRow struct {
 	Messages  int64
 	Summaries int64
 	HadHead   bool
+	HadReply  bool
 }
 
 // A summary that saw a deleted message is anchored at it or below, hence in
-// the subtree. Foreign keys are checked when the statement ends.
+// the subtree. Foreign keys are checked when the statement ends. The replies to what
+// is deleted, and those whose answers are, go with it, and so do their logs.
 func (q *Queries) DeleteSubtree(ctx context.Context, arg DeleteSubtreeParams) (DeleteSubtreeRow, error) {
 	row := q.db.QueryRow(ctx, deleteSubtree, arg.HeadID, arg.ConversationID, arg.ID)
 	var i DeleteSubtreeRow
-	err := row.Scan(&i.Messages, &i.Summaries, &i.HadHead)
+	err := row.Scan(
+		&i.Messages,
+		&i.Summaries,
+		&i.HadHead,
+		&i.HadReply,
+	)
 	return i, err
 }
 

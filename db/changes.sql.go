@@ -186,46 +186,6 @@ func (q *Queries) ListChanges(ctx context.Context, arg ListChangesParams) ([]Cha
 	return items, nil
 }
 
-const listRunningReplies = `-- name: ListRunningReplies :many
-select r.message_id, r.parent_id, r.model
-from conversations c
-join reply_checkpoints r on r.conversation_id = $1
-where c.id = $1 and c.tenant_id = $2
-order by r.message_id
-`
-
-type ListRunningRepliesParams struct {
-	ConversationID pgtype.UUID
-	TenantID       string
-}
-
-type ListRunningRepliesRow struct {
-	MessageID pgtype.UUID
-	ParentID  pgtype.UUID
-	Model     string
-}
-
-// Those of a conversation that were saved. Reads its checkpoints.
-func (q *Queries) ListRunningReplies(ctx context.Context, arg ListRunningRepliesParams) ([]ListRunningRepliesRow, error) {
-	rows, err := q.db.Query(ctx, listRunningReplies, arg.ConversationID, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListRunningRepliesRow
-	for rows.Next() {
-		var i ListRunningRepliesRow
-		if err := rows.Scan(&i.MessageID, &i.ParentID, &i.Model); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listTenantChanged = `-- name: ListTenantChanged :many
 select conversation_id, max(sequence)::bigint as sequence
 from changes

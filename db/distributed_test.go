@@ -36,9 +36,9 @@ var onlyPlain = map[string]string{
 // everyShard names the queries about more than one conversation. All others go to one
 // shard, or to none where they read a table of the coordinator.
 var everyShard = []string{
-	"CountConversations", "CountMessages", "FindConversation", "FindConversationsInShards", "FindTitles", "ForgetChanges", "ForgetReplyStates",
-	"GetEmbeddingSize", "ListBehind", "ListChanged", "ListChangedConversations", "ListCheckpoints", "ListConversations", "ListConversationsWithWord",
-	"ListNamingConversations", "ListOldAttachments", "ListOfAllTenants", "ListRecognizedAnswers", "ListTenantChanged", "ListTags", "ListTenantChanges",
+	"CountConversations", "CountMessages", "FindConversation", "FindConversationsInShards", "FindTitles", "ForgetChanges", "ForgetReplies",
+	"GetEmbeddingSize", "ListBehind", "ListChanged", "ListChangedConversations", "ListConversations", "ListConversationsWithWord",
+	"ListNamingConversations", "ListOldAttachments", "ListOfAllTenants", "ListRecognizedAnswers", "ListReplies", "ListTenantChanged", "ListTags", "ListTenantChanges",
 	"ListTenantEmbeddings", "ListUsedAttachments", "MeasureHitsInShards", "SearchNewest", "SearchTenantInShards",
 }
 

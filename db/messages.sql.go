@@ -224,7 +224,7 @@ from conversations c
 join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message' and n.role = 'assistant'
 where c.id = $1 and c.tenant_id = $3
   and not exists (
-      select from reply_states r where r.conversation_id = $1 and r.message_id = $2 and r.state = 'deleted')
+      select from replies r where r.conversation_id = $1 and r.message_id = $2 and r.state = 'deleted')
 `
 
 type GetAnswerParams struct {

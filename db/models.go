@@ -119,27 +119,17 @@ type Node struct {
 	Reasoning        pgtype.Text
 }
 
-type ReplyCheckpoint struct {
+type Reply struct {
 	ConversationID pgtype.UUID
 	MessageID      pgtype.UUID
 	ParentID       pgtype.UUID
 	MoveHeadFrom   pgtype.UUID
 	ServerID       string
 	Model          string
-	Content        string
-	Refusal        string
-	SavedAt        time.Time
-	Reasoning      string
-	Marks          []byte
-	Started        []byte
-}
-
-type ReplyState struct {
-	ConversationID pgtype.UUID
-	MessageID      pgtype.UUID
 	State          string
 	Metadata       []byte
-	At             time.Time
+	AliveAt        time.Time
+	EndEvent       pgtype.Int4
 }
 
 type Share struct {

@@ -206,7 +206,8 @@ order by n.depth, n.sibling_index, n.created_at, n.id;
 
 -- name: DeleteSubtree :one
 -- A summary that saw a deleted message is anchored at it or below, hence in
--- the subtree. Foreign keys are checked when the statement ends.
+-- the subtree. Foreign keys are checked when the statement ends. The replies to what
+-- is deleted, and those whose answers are, go with it, and so do their logs.
 with recursive doomed as (
     select n.id
     from nodes n
@@ -219,10 +220,16 @@ with recursive doomed as (
     delete from nodes n
     where n.conversation_id = @conversation_id and n.id = any (array(select doomed.id from doomed))
     returning n.id, n.kind
+), unsaid as (
+    delete from replies r
+    where r.conversation_id = @conversation_id
+      and (r.message_id = any (array(select doomed.id from doomed)) or r.parent_id = any (array(select doomed.id from doomed)))
+    returning r.state
 )
 select count(*) filter (where deleted.kind = 'message') as messages,
        count(*) filter (where deleted.kind = 'summary') as summaries,
-       coalesce(bool_or(deleted.id = @head_id::uuid), false)::boolean as had_head
+       coalesce(bool_or(deleted.id = @head_id::uuid), false)::boolean as had_head,
+       exists (select from unsaid where unsaid.state in ('running', 'stopping')) as had_reply
 from deleted;
 
 -- name: ShiftSiblings :exec

@@ -59,11 +59,3 @@ group by conversation_id;
 -- name: ForgetChanges :exec
 -- Of all tenants. No index is kept for it: the table holds an hour's changes.
 delete from changes where at < @before;
-
--- name: ListRunningReplies :many
--- Those of a conversation that were saved. Reads its checkpoints.
-select r.message_id, r.parent_id, r.model
-from conversations c
-join reply_checkpoints r on r.conversation_id = @conversation_id
-where c.id = @conversation_id and c.tenant_id = @tenant_id
-order by r.message_id;

@@ -68,7 +68,7 @@ from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message' and n.role = 'assistant'
 where c.id = @conversation_id and c.tenant_id = @tenant_id
   and not exists (
-      select from reply_states r where r.conversation_id = @conversation_id and r.message_id = @id and r.state = 'deleted');
+      select from replies r where r.conversation_id = @conversation_id and r.message_id = @id and r.state = 'deleted');
 
 -- name: GetNodes :many
 -- The same of many, in the order of @ids. It runs after LockConversation.

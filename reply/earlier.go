@@ -1,14 +1,13 @@
 package reply
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,86 +19,66 @@ func messageID(answer uuid.UUID, index int) uuid.UUID {
 	return uuid.NewSHA1(answer, fmt.Appendf(nil, "message %d", index))
 }
 
-// earlier looks for the reply that an earlier request of the same id made.
+// earlier looks for the reply that an earlier request of the same id made; nil for
+// none. One that ended with nothing to store makes room for another try.
 func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
-	if r := s.hub.find(s.key(req.ConversationID, req.ID)); r != nil && r.runs() {
-		// One that was refused because another server has it is looked for there.
-		if there, err := r.joined(ctx, req); !errors.Is(err, tree.ErrReplyLost) {
-			return there, err
+	r, _ := s.hub.find(s.key(req.ConversationID, req.ID))
+	if r == nil {
+		var err error
+		if r, err = s.known(ctx, req.ConversationID, req.ID); r == nil || err != nil {
+			return nil, err
 		}
-	}
-	// Of one that ended, what is stored counts: it may have been pruned since.
-	m, err := s.store.Message(ctx, req.ConversationID, req.ID)
-	var saved tree.Checkpoint
-	var p replyTarget
-	switch {
-	case err == nil && m.Role != tree.RoleAssistant:
-		return nil, errTaken
-	case err == nil:
-		p.head = endFrom(m.Metadata).headOf(m)
-	case !errors.Is(err, fault.NotFound):
-		return nil, err
-	default:
-		if saved, err = s.store.Checkpoint(ctx, req.ConversationID, req.ID); err != nil {
-			return nil, ignoreNotFound(err)
+		if r.found != nil && r.found.Message == nil {
+			return nil, nil
 		}
-		p.head = saved.ParentID
 	}
 	ids := make([]uuid.UUID, len(req.Messages))
 	for i, given := range req.Messages {
 		ids[i] = given.ID
 	}
-	if p.messages, err = s.store.Messages(ctx, req.ConversationID, ids); err != nil && !errors.Is(err, fault.NotFound) {
+	stored, err := s.store.Messages(ctx, req.ConversationID, ids)
+	if ignoreNotFound(err) != nil {
 		return nil, err
 	}
-	if !p.serves(req) {
-		return nil, errTaken
-	}
-	if saved.MessageID != uuid.Nil {
-		return s.findElsewhere(ctx, req.ConversationID, req.ID)
-	}
-	if r := s.hub.find(s.key(req.ConversationID, req.ID)); r != nil {
-		return r, nil
-	}
-	return storedReply(m), nil
-}
-
-// joined gives the reply to another request of its id.
-func (r *Reply) joined(ctx context.Context, req Request) (*Reply, error) {
-	select {
-	case <-r.prepared:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	switch {
-	case r.refused != nil:
-		return nil, r.refused
-	case !r.target.serves(req):
+	if !serves(r.head, stored, req) {
 		return nil, errTaken
 	}
 	return r, nil
 }
 
-// begunElsewhere looks for the reply of the request's id that another server may
-// just have begun, where this server was refused with err.
-func (s *Service) begunElsewhere(ctx context.Context, req Request, err error) (*Reply, error) {
-	for looks := 1; ; looks++ {
-		if there, err := s.earlier(ctx, req); there != nil || err != nil {
-			return there, err
-		}
-		if looks > 1 {
-			break
-		}
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
-			return nil, ctx.Err()
+// serves tells whether a request asks for an answer to the same head, and brings the
+// messages that are stored. The active head may have moved since the first request.
+func serves(head uuid.UUID, stored []tree.Message, req Request) bool {
+	n := len(req.Messages)
+	if n == 0 {
+		return req.HeadID == uuid.Nil || req.HeadID == head
+	}
+	if len(stored) != n || stored[n-1].ID != head {
+		return false
+	}
+	for i, m := range stored {
+		given := req.Messages[i]
+		if !sameJSON(m.Body, given.Body) || m.Reasoning != given.Reasoning || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
+			i > 0 && m.ParentID != stored[i-1].ID {
+			return false
 		}
 	}
-	if errors.Is(err, tree.ErrReplyLost) {
-		return nil, errJustEnded
+	parentID := stored[0].ParentID
+	if req.ParentID != nil {
+		return parentID == *req.ParentID
 	}
-	return nil, err
+	return req.HeadID == uuid.Nil || parentID == req.HeadID
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	plain := func(raw json.RawMessage) string {
+		var b bytes.Buffer
+		if len(raw) == 0 || json.Compact(&b, raw) != nil {
+			return "{}"
+		}
+		return b.String()
+	}
+	return plain(a) == plain(b)
 }
 
 // asBefore finds where an earlier attempt of a request under the active head stored

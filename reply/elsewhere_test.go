@@ -2,6 +2,7 @@ package reply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -12,63 +13,28 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // quickly saves what comes many times a second, so that tests don't wait, and
 // gives no server up.
 func quickly(server string) func(*Config) {
-	return func(c *Config) { c.ServerID, c.CheckpointEvery, c.Lease = server, 5*time.Millisecond, time.Hour }
-}
-
-// TestStopOutlivesALostClaim holds that a stop which another server was asked for is
-// heeded, though the reply's server never heard that its claim was stored.
-func TestStopOutlivesALostClaim(t *testing.T) {
-	t.Parallel()
-	f := serve(t, byHand("a"), newGate())
-	id, head := f.conversation(t)
-	r := f.ask(t, Request{ConversationID: id, HeadID: head, Background: true})
-	a := &assignment{replyTarget: r.target, active: head}
-	f.save(r, a)
-	if stops, err := f.store.StopReply(t.Context(), id, r.MessageID()); !stops || err != nil {
-		t.Fatal(stops, err)
-	}
-	r.saving.Lock()
-	r.saving.claimed = false // the word of it got lost
-	r.saving.Unlock()
-	if !f.save(r, a) {
-		t.Error("it is not saved")
-	}
-	if state, err := f.store.ReplyState(t.Context(), id, r.MessageID()); err != nil || state.State != tree.StateStopping {
-		t.Fatalf("its state is %q, %v", state.State, err)
-	}
-	f.heed(r)
-	if e := end(t, r); e.Status != StatusStopped {
-		t.Errorf("it ends as %+v", e)
-	}
+	return func(c *Config) { c.ServerID, c.SaveEvery, c.Lease = server, 5*time.Millisecond, time.Hour }
 }
 
 // A reply that was told as ended stays so, whatever a server brings that stalled
 // and wakes: a further save, a whole answer, or its own failure.
 func TestWhatWasToldStays(t *testing.T) {
 	t.Parallel()
-	for name, wakes := range map[string]func(*fixture, *Reply, *assignment, *gate){
-		"with a save":         func(f *fixture, r *Reply, a *assignment, _ *gate) { f.save(r, a) },
-		"with a whole answer": func(_ *fixture, _ *Reply, _ *assignment, g *gate) { g.pieces <- "Late."; close(g.pieces) },
-		"as an earlier version, which saves anyway": func(f *fixture, r *Reply, a *assignment, _ *gate) {
-			if _, err := f.pool.Exec(t.Context(), `insert into reply_checkpoints (conversation_id, message_id, parent_id, server_id, model, content, refusal, saved_at)
-				values ($1, $2, $3, 'old', 'gate', 'Late', '', now())`, r.ConversationID(), r.MessageID(), a.head); err != nil {
-				t.Error(err)
-			}
-			r.cancel(errStopped)
-		},
+	for name, wakes := range map[string]func(*fixture, *Reply, *gate){
+		"with a save":         func(f *fixture, r *Reply, _ *gate) { f.save(r) },
+		"with a whole answer": func(_ *fixture, _ *Reply, g *gate) { g.pieces <- "Late."; close(g.pieces) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := newGate()
 			f := serve(t, byHand("a"), g)
 			id, head := f.conversation(t)
-			r := f.ask(t, Request{ConversationID: id, HeadID: head, Background: true})
+			r := f.ask(t, Request{ConversationID: id, HeadID: head})
 			<-g.asked
 			b := serveOn(t, f.pool, byHand("b"), newGate())
 			w, start := watch{}, time.Now()
@@ -91,7 +57,7 @@ func TestWhatWasToldStays(t *testing.T) {
 				}
 			}
 			told("at once")
-			wakes(f, r, &assignment{replyTarget: r.target, active: head}, g)
+			wakes(f, r, g)
 			if e := end(t, r); e.Message != nil || e.Status != StatusFailed || e.FinishReason != FinishInterrupted {
 				t.Errorf("the server itself tells %+v", e)
 			}
@@ -99,7 +65,7 @@ func TestWhatWasToldStays(t *testing.T) {
 			b.sweep(t, w, start.Add(3*time.Minute))
 			b.sweep(t, w, start.Add(5*time.Minute))
 			told("after another look")
-			if left := f.checkpoints(t); len(left) != 0 {
+			if left := f.rows(t); len(left) != 0 {
 				t.Errorf("left are %+v", left)
 			}
 		})
@@ -160,9 +126,7 @@ func TestEventsOnAnotherServer(t *testing.T) {
 	read(there, " is")
 	pieces <- llm.Delta{Content: " cut."}
 	read(there, " cut.")
-	if shared, err := b.Find(t.Context(), id, r.MessageID()); err != nil || shared != there {
-		t.Errorf("two readers of one server read the database twice: %v", err)
-	}
+	pieces <- llm.Delta{ToolCalls: json.RawMessage(`[{"index":1,"id":"b"}]`)}
 	close(pieces)
 	for h.end == nil {
 		events, err := there.Next(bounded(t), h.last)
@@ -173,12 +137,33 @@ func TestEventsOnAnotherServer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if h.end.Status != StatusCompleted || h.last != LastEventID || textOf(t, h.end.Message) != "A wood that is cut." {
+	if h.end.Status != StatusCompleted || textOf(t, h.end.Message) != "A wood that is cut." {
 		t.Errorf("%+v", h.end)
 	}
 	mine := hear(t, r)
-	if mine.content.String() != "A wood that is cut." || mine.end.Message.ID != h.end.Message.ID {
+	if len(h.calls) != 1 || string(h.calls[0]) != `{"index":1,"id":"b"}` || len(mine.calls) != 1 {
+		t.Errorf("pieces of calls are %s, its own server tells %s", h.calls, mine.calls)
+	}
+	if mine.last != h.last || mine.content.String() != "A wood that is cut." || mine.end.Message.ID != h.end.Message.ID {
 		t.Errorf("its own server tells %q", mine.content.String())
+	}
+}
+
+// A prune of what is answered ends the call of the model, which nobody will read.
+func TestPruneEndsTheCall(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, quickly("a"), g)
+	id, head := f.conversation(t)
+	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	g.pieces <- "Too late"
+	if _, err := f.store.Prune(t.Context(), id, head); err != nil {
+		t.Fatal(err)
+	}
+	if e := end(t, r); e.Status != StatusFailed || e.Message != nil {
+		t.Errorf("%+v", e)
+	} else {
+		wantError(t, e.Err, fault.NotFound, "message_not_found")
 	}
 }
 
@@ -207,8 +192,8 @@ func TestStopOnAnotherServer(t *testing.T) {
 			}
 		}
 	}
-	if len(f.checkpoints(t)) != 0 {
-		t.Errorf("left are %+v", f.checkpoints(t))
+	if len(f.rows(t)) != 0 {
+		t.Errorf("left are %+v", f.rows(t))
 	}
 	if _, err := b.Stop(t.Context(), id, uuid.New()); !errors.Is(err, fault.NotFound) {
 		t.Errorf("an id of none: %v", err)

@@ -12,9 +12,7 @@ import (
 
 var (
 	errReplyNotFound = fault.New(fault.NotFound, "reply_not_found", "",
-		"No reply of this id runs, and no answer of this id is stored. A reply that began less than a second ago is known only to the server that runs it.")
-	errElsewhere = fault.New(fault.NotFound, "reply_not_found", "",
-		"The reply runs on another server of an earlier version, where alone it can be stopped. Send the request to that one.")
+		"No reply of this id runs, and no answer of this id is stored.")
 	errClosed = fault.New(fault.Unavailable, "shutting_down", "",
 		"The server is about to stop and begins no replies. Send the request again in a moment.")
 	errConversationDeleted = fault.New(fault.NotFound, "conversation_not_found", "",
@@ -24,7 +22,9 @@ var (
 	errTaken = fault.New(fault.Conflict, "id_conflict", "id",
 		"The id is taken by another message, or by the reply to another one. Send a new id, or none.")
 	errJustEnded = fault.New(fault.Conflict, "changed_meanwhile", "",
-		"A reply of this id just ended on another server. Send the request again.")
+		"A reply of this id just ended. Send the request again.")
+	errInterrupted = fault.New(fault.Model, "model_unavailable", "",
+		"The server was killed before anything came of the answer. Ask again for another try, which makes a sibling.")
 	errAnswerTooLong = fault.New(fault.Model, "answer_too_long", "",
 		"The model's answer is longer than a message may be, so it was cut off. Ask for less, or set max_output_tokens.")
 )
@@ -36,18 +36,12 @@ var (
 	errLost    = errors.New("another server took the reply, because this one gave no sign of life")
 )
 
-// deleted is the error of a reply whose parent was deleted before its answer was stored: it tells
-// what was deleted meanwhile.
-func (s *Service) deleted(r *Reply, err error) error {
-	said := errBranchDeleted.From(err)
-	s.beside(r, func(ctx context.Context) error {
-		_, missing := s.store.Conversation(ctx, r.conversation)
-		if errors.Is(missing, fault.NotFound) {
-			said = errConversationDeleted.From(err)
-		}
-		return ignoreNotFound(missing)
-	})
-	return said
+// deleted is the error of a reply that is gone: it tells what was deleted.
+func (s *Service) deleted(ctx context.Context, k key) error {
+	if _, err := s.store.Conversation(ctx, k.conversation); errors.Is(err, fault.NotFound) {
+		return errConversationDeleted
+	}
+	return errBranchDeleted
 }
 
 // modelFaults name what may go wrong with a model.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -40,8 +42,8 @@ type Started struct {
 // Compacted has the summary that was made because the request asked for a
 // compaction.
 type Compacted struct {
-	SummaryID uuid.UUID       // its node; of a relay the id of none
-	Message   json.RawMessage // by which the model read it; nil where only the stored answer is left
+	SummaryID uuid.UUID       `json:"summary_id"`        // its node; of a relay the id of none
+	Message   json.RawMessage `json:"message,omitempty"` // by which the model read it; nil where only the stored answer is left
 }
 
 // A Delta is a piece of the reasoning or of the answer. Pieces that nobody has
@@ -86,8 +88,8 @@ type Usage struct {
 // ErrEnded is the error of Next after the last event.
 var ErrEnded = errors.New("the reply has ended")
 
-// LastEventID is the id of the End of a reply of which only the stored answer
-// is left, and of one that another server runs. No event has a larger id.
+// LastEventID is the id of the End of a reply of which only the stored answer is
+// left, and of one that another server took. No event has a larger id.
 const LastEventID = math.MaxInt32
 
 // Limits of what a reply keeps in memory.
@@ -104,34 +106,34 @@ const (
 	sparseBytes = 64
 )
 
-// events is a reply's log. Text lies in one piece, with marks where the events
-// end; the text after the last mark belongs to an event that nobody has read,
-// and grows until somebody does.
+// events is the log of a reply that this server runs. What came since the last event
+// belongs to an event that nobody has read and that isn't saved. That event grows
+// until somebody reads it, or until it is saved.
 type events struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed with every change, and replaced
 
-	started          *Started
-	reasoning        []byte
-	content, refusal []byte
-	calls            []json.RawMessage
-	steps            []tree.Message // that were stored before the answer
-	thinking, said   time.Time      // when the first piece of the reasoning came, and of the answer
-	thoughtCut       bool
-	from             mark // where the answer of the last call of the model begins
-	marks            []mark
-	end              *End
-	broken           error // why there will be no events at all
+	list  []Event // their ids are 1, 2, 3, …
+	saved int     // how many of them are in the database
+	end   *End
+	endID int
+	ended chan struct{} // closed with the end
+
+	reasoning, content, refusal []byte            // all that came
+	cut                         place             // where the texts begin that no event has yet
+	calls                       []json.RawMessage // that no event has yet
+	steps                       []tree.Message    // that were stored before the answer
+	from                        place             // where the answer of the last call of the model begins
+	thinking, said              time.Time         // when the first piece of the reasoning came, and of the answer
+	thoughtCut                  bool
 
 	textBytes, callBytes int
-	only                 bool // there is nothing but the end
-	copied               bool // the marks or the end are another server's, of the text that was saved
 }
 
-// A mark is where an event ends.
-type mark struct{ reasoning, content, refusal, calls, steps int32 }
+// A place is one in the texts of a reply.
+type place struct{ reasoning, content, refusal int }
 
-func newEvents() events { return events{changed: make(chan struct{})} }
+func newEvents() *events { return &events{changed: make(chan struct{}), ended: make(chan struct{})} }
 
 // change changes the log under its lock and tells the readers.
 func (l *events) change(f func()) {
@@ -140,6 +142,17 @@ func (l *events) change(f func()) {
 	f()
 	close(l.changed)
 	l.changed = make(chan struct{})
+}
+
+// start adds the first event.
+func (l *events) start(started *Started) {
+	l.change(func() { l.append(Event{Started: started}) })
+}
+
+// append adds an event. It runs under the lock.
+func (l *events) append(e Event) {
+	e.ID = len(l.list) + 1
+	l.list = append(l.list, e)
 }
 
 // add takes a piece of the answer from the model.
@@ -152,7 +165,7 @@ func (l *events) add(d llm.Delta) (err error) {
 	}
 	l.change(func() {
 		l.part(&d)
-		l.textBytes += jsonBytes(d.Content) + jsonBytes(d.Refusal)
+		l.textBytes += chat.QuotedLen(d.Content) + chat.QuotedLen(d.Refusal) - 2*len(`""`)
 		l.callBytes += len(d.ToolCalls)
 		if l.textBytes > maxAnswerBytes || l.callBytes > maxCallBytes {
 			err = errAnswerTooLong
@@ -199,27 +212,6 @@ func (l *events) thought() (reasoning string, took time.Duration) {
 	return string(l.reasoning), took
 }
 
-// jsonBytes is what a text takes in a JSON string, at most.
-func jsonBytes(s string) (n int) {
-	for _, r := range s {
-		switch {
-		case strings.ContainsRune("\"\\\n\r\t\b\f", r):
-			n += 2
-		case r < ' ' || r == '\u2028' || r == '\u2029':
-			n += 6
-		case r < 0x80:
-			n++
-		case r < 0x800:
-			n += 2
-		case r < 0x10000:
-			n += 3
-		default:
-			n += 4
-		}
-	}
-	return n
-}
-
 // text is all of the answer's text that readers may have seen.
 func (l *events) text() (content, refusal string) {
 	l.mu.Lock()
@@ -227,32 +219,14 @@ func (l *events) text() (content, refusal string) {
 	return string(l.content), string(l.refusal)
 }
 
-// size is what the log keeps in memory, about.
-func (l *events) size() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := cap(l.reasoning) + cap(l.content) + cap(l.refusal) + l.callBytes + 16*cap(l.marks)
-	for _, m := range l.steps {
-		n += len(m.Body) + len(m.Metadata)
-	}
-	if l.end != nil && l.end.Message != nil {
-		n += len(l.end.Message.Body) + len(l.end.Message.Reasoning)
-	}
-	return n + 1<<10
-}
-
-// Next returns the events after the event with the id after, or all events
-// where after is 0. It waits until there is at least one, or until ctx is done.
-// After the End it returns ErrEnded.
-func (l *events) Next(ctx context.Context, after int) ([]Event, error) {
+// next returns the events after the event with the id after. It waits until there is
+// at least one, or until ctx is done. After the End it returns ErrEnded.
+func (l *events) next(ctx context.Context, after int) ([]Event, error) {
 	for {
 		l.mu.Lock()
 		found, ended, changed := l.after(after), l.end != nil, l.changed
-		broken := l.broken
 		l.mu.Unlock()
 		switch {
-		case broken != nil:
-			return nil, broken
 		case len(found) > 0:
 			return found, nil
 		case ended:
@@ -266,63 +240,68 @@ func (l *events) Next(ctx context.Context, after int) ([]Event, error) {
 	}
 }
 
+// after gives the events after an id. It runs under the lock.
 func (l *events) after(id int) (found []Event) {
-	if l.only {
-		if l.end != nil && id < LastEventID {
-			found = append(found, Event{ID: LastEventID, End: l.end})
-		}
-		return found
+	l.freeze(false)
+	if id < len(l.list) {
+		found = slices.Clip(l.list[id:])
 	}
-	if id < 1 && l.started != nil {
-		found = append(found, Event{ID: 1, Started: l.started})
-	}
-	l.freeze()
-	for i := max(id-1, 0); i < len(l.marks); i++ {
-		var from mark
-		if i > 0 {
-			from = l.marks[i-1]
-		}
-		to := l.marks[i]
-		if to.steps > from.steps {
-			found = append(found, Event{ID: i + 2, Message: &l.steps[from.steps]})
-			continue
-		}
-		found = append(found, Event{ID: i + 2, Delta: &Delta{
-			Reasoning: string(l.reasoning[from.reasoning:to.reasoning]),
-			Content:   string(l.content[from.content:to.content]), Refusal: string(l.refusal[from.refusal:to.refusal]),
-			ToolCalls: l.calls[from.calls:to.calls:to.calls],
-		}})
-	}
-	last := len(l.marks) + 2
-	switch {
-	case l.copied: // readers may have events of the other server's that weren't saved
-		last = LastEventID
-	case l.started == nil: // it failed before
-		last = 1
-	}
-	if l.end != nil && id < last {
-		found = append(found, Event{ID: last, End: l.end})
+	if l.end != nil && id < l.endID {
+		found = append(found, Event{ID: l.endID, End: l.end})
 	}
 	return found
 }
 
-// freeze makes an event of the text after the last mark, because somebody reads
-// it: of reasoning and answer one each.
-func (l *events) freeze() {
-	var last mark
-	if n := len(l.marks); n > 0 {
-		last = l.marks[n-1]
-	}
-	now := mark{int32(len(l.reasoning)), int32(len(l.content)), int32(len(l.refusal)), int32(len(l.calls)), last.steps}
-	few := int(now.reasoning-last.reasoning)+int(now.content-last.content)+int(now.refusal-last.refusal) < sparseBytes && now.calls == last.calls
-	if few && len(l.marks) >= manyEvents && l.end == nil {
+// finish adds the End. Where complete is false, readers on other servers may have
+// another one.
+func (l *events) finish(end *End, complete bool) {
+	l.change(func() {
+		l.freeze(true)
+		l.end, l.endID = end, LastEventID
+		if complete {
+			l.endID = len(l.list) + 1
+		}
+	})
+	close(l.ended)
+}
+
+// over reports whether the reply has ended, with no event after this id.
+func (l *events) over(after int) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.end != nil && after >= l.endID
+}
+
+// unsaved gives the events that are not in the database yet, in the form in which
+// they are saved. all is with what would wait for more text.
+func (l *events) unsaved(all bool) tree.ReplyEvents {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.freeze(all)
+	return tree.ReplyEvents{Sequence: len(l.list), Payload: encode(l.list[l.saved:])}
+}
+
+// saves takes note of what was saved.
+func (l *events) saves(events tree.ReplyEvents) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.saved = max(l.saved, events.Sequence)
+}
+
+// freeze makes an event of what came since the last one, because somebody reads it:
+// of reasoning and answer one each. It runs under the lock. Where there are many
+// events, it leaves a short text for the next time, unless it is to take all.
+func (l *events) freeze(all bool) {
+	now := place{len(l.reasoning), len(l.content), len(l.refusal)}
+	grown := now.reasoning - l.cut.reasoning + now.content - l.cut.content + now.refusal - l.cut.refusal
+	if !all && len(l.list) >= manyEvents && grown < sparseBytes && l.calls == nil {
 		return
 	}
-	if now.reasoning > last.reasoning {
-		last.reasoning = now.reasoning
-		l.marks = append(l.marks, last)
+	if thought := string(l.reasoning[l.cut.reasoning:]); thought != "" {
+		l.append(Event{Delta: &Delta{Reasoning: thought}})
 	}
-	if now != last {
-		l.marks = append(l.marks, now)
+	if content, refusal := string(l.content[l.cut.content:]), string(l.refusal[l.cut.refusal:]); content != "" || refusal != "" || l.calls != nil {
+		l.append(Event{Delta: &Delta{Content: content, Refusal: refusal, ToolCalls: l.calls}})
 	}
+	l.cut, l.calls = now, nil
 }

@@ -27,9 +27,9 @@ func TestReadersLoseAndDoubleNothing(t *testing.T) {
 		failures := make(chan error, len(leaves))
 		var readers sync.WaitGroup
 		for _, leave := range leaves {
-			readers.Go(func() { failures <- readTo(&l, leave, strings.Join(pieces, ""), &seen) })
+			readers.Go(func() { failures <- readTo(l, leave, strings.Join(pieces, ""), &seen) })
 		}
-		l.change(func() { l.started = &Started{Model: "m"} })
+		l.start(&Started{Model: "m"})
 		for i, p := range pieces {
 			d := llm.Delta{Content: p}
 			switch i % 5 {
@@ -47,7 +47,7 @@ func TestReadersLoseAndDoubleNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l.change(func() { l.end = &End{Status: StatusCompleted} })
+		l.finish(&End{Status: StatusCompleted}, true)
 		readers.Wait()
 		for range leaves {
 			if err := <-failures; err != nil {
@@ -62,7 +62,7 @@ func TestReadersLoseAndDoubleNothing(t *testing.T) {
 func readTo(l *events, leave []int, want string, seen *sync.Map) error {
 	h := &heard{}
 	for i := 0; ; i++ {
-		events, err := l.Next(context.Background(), h.last)
+		events, err := l.next(context.Background(), h.last)
 		if errors.Is(err, ErrEnded) {
 			break
 		}
@@ -106,7 +106,7 @@ func readTo(l *events, leave []int, want string, seen *sync.Map) error {
 func TestEventsAreBounded(t *testing.T) {
 	t.Parallel()
 	l := newEvents()
-	l.change(func() { l.started = &Started{} })
+	l.start(&Started{})
 	last := 0
 	read := func() (got int) {
 		for _, e := range l.after(last) {
@@ -119,7 +119,7 @@ func TestEventsAreBounded(t *testing.T) {
 	}
 	sent, got := 0, 0
 	for piece := "x"; ; sent += len(piece) {
-		if len(l.marks) > manyEvents+100 {
+		if len(l.list) > manyEvents+100 {
 			piece = strings.Repeat("x", 16)
 		}
 		if err := l.add(llm.Delta{Content: piece}); err != nil {
@@ -128,13 +128,13 @@ func TestEventsAreBounded(t *testing.T) {
 		}
 		got += read() // a reader that keeps up
 	}
-	l.change(func() { l.end = &End{} })
+	l.finish(&End{}, true)
 	got += read()
 	if got != sent || sent > maxAnswerBytes || sent < maxAnswerBytes-16 {
 		t.Errorf("%d bytes sent, %d read, %d are the most", sent, got, maxAnswerBytes)
 	}
-	if most := manyEvents + maxAnswerBytes/sparseBytes + 1; len(l.marks) > most {
-		t.Errorf("%d events for %d bytes, %d are the most", len(l.marks), sent, most)
+	if most := manyEvents + maxAnswerBytes/sparseBytes + 1; len(l.list) > most {
+		t.Errorf("%d events for %d bytes, %d are the most", len(l.list), sent, most)
 	}
 	calls := json.RawMessage(`[{"index":0,"function":{"arguments":"` + strings.Repeat("x", 1000) + `"}}]`)
 	for range maxCallBytes / 1000 {

@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
 func TestCaps(t *testing.T) {
@@ -86,31 +84,21 @@ func TestClose(t *testing.T) {
 // Events are kept for a while; then what is stored must do.
 func TestKeptEvents(t *testing.T) {
 	t.Parallel()
-	f := serve(t, func(c *Config) { c.Keep = time.Millisecond })
+	f := serve(t, nil)
 	id, head := f.conversation(t)
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	end(t, r)
-	eventually(t, "it to be forgotten", func() bool { return f.hub.find(r.key) == nil })
-	found, err := f.Find(t.Context(), id, r.MessageID())
-	if err != nil || found == r {
-		t.Fatal(err)
-	}
-	if h := hear(t, found); h.started != nil || h.end.Status != StatusCompleted || h.end.Message.ID != r.MessageID() {
-		t.Errorf("%+v", h)
-	}
-
-	// So many that memory would run out.
-	f = serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
-		return llmtest.Response(llmtest.Text(50_000)), nil
-	}})
-	f.hub.maxBytes = 1 << 20
-	id, head = f.conversation(t)
-	for range 15 {
-		end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-	}
-	f.hub.mu.Lock()
-	defer f.hub.mu.Unlock()
-	if f.hub.keptBytes > f.hub.maxBytes || len(f.hub.kept) < 5 || len(f.hub.kept) == 15 || len(f.hub.kept) != len(f.hub.replies) {
-		t.Errorf("%d bytes of %d replies are kept, %d are known", f.hub.keptBytes, len(f.hub.kept), len(f.hub.replies))
+	was := hear(t, r)
+	for _, kept := range []bool{true, false} {
+		if !kept {
+			f.sweep(t, watch{}, time.Now().Add(DefaultKeep+time.Second))
+		}
+		found, err := f.Find(t.Context(), id, r.MessageID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := hear(t, found)
+		if (h.started != nil) != kept || kept && h.content.String() != was.content.String() || h.end.Status != StatusCompleted || h.end.Message.ID != r.MessageID() {
+			t.Errorf("kept %t: %+v", kept, h)
+		}
 	}
 }

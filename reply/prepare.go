@@ -17,12 +17,13 @@ import (
 
 // An assignment is all that a reply needs to know before it runs.
 type assignment struct {
-	replyTarget
-	reply  *Reply // nil of a relay
-	model  llm.Model
-	active uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
+	head     uuid.UUID      // that is answered
+	messages []tree.Message // that the request brought, of which the last is the head; nil until they are stored
+	model    llm.Model
+	active   uuid.UUID // the active head at the start; uuid.Nil for none, and with KeepHead
 
 	untitled bool // the conversation has no title and no message
+	absent   bool // the branch was not there when it was read, so that the context is still to be read
 
 	window  summarize.Window
 	context summarize.Context
@@ -36,26 +37,26 @@ type assignment struct {
 
 // prepareInTurn prepares a request when its turn comes. It doesn't hold its turn
 // while the request's messages are stored, because that may wait for a conversation's
-// other writers; but in the rare cases in which prepare itself stores them.
-func (s *Service) prepareInTurn(ctx context.Context, r *Reply, req Request, model llm.Model) (*assignment, error) {
+// other writers.
+func (s *Service) prepareInTurn(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
 	leave, err := s.preparing.take(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	return s.prepare(ctx, r, req, model)
+	return s.prepare(ctx, req, model)
 }
 
 // prepare reads what the model will be given, in one round trip, and checks the
 // request by it. It stores nothing, unless only the tree can tell why the request
 // is refused.
-func (s *Service) prepare(ctx context.Context, r *Reply, req Request, model llm.Model) (*assignment, error) {
-	a := &assignment{replyTarget: replyTarget{head: req.HeadID}, reply: r, model: model, request: req, window: s.window(tree.Conversation{}, model)}
+func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
+	a := &assignment{head: req.HeadID, model: model, request: req, window: s.window(tree.Conversation{}, model)}
 	prompted, err := s.prompt(a, tree.Conversation{}) // as it seems before the conversation's settings are known
 	if err != nil {
 		return nil, err
 	}
-	b, absent, err := s.branch(ctx, a, !prompted)
+	b, err := s.branch(ctx, a, !prompted)
 	if err != nil {
 		return nil, err
 	}
@@ -86,29 +87,23 @@ func (s *Service) prepare(ctx context.Context, r *Reply, req Request, model llm.
 		if _, err = s.store.Head(ctx, req.ConversationID); err != nil { // says what is missing
 			return nil, err
 		}
-		return s.prepare(ctx, r, req, model) // its first message has come meanwhile
+		return s.prepare(ctx, req, model) // its first message has come meanwhile
 	}
 	fits, err := s.prompt(a, c)
 	a.recalls = a.recalls && !fits // of a prompt the model reads what the client shows it
 	if err == nil && prompted && !fits {
-		b, absent, err = s.branch(ctx, a, true)
+		b, err = s.branch(ctx, a, true)
 	}
-	if err == nil && !fits && !absent {
+	if err == nil && !fits && !a.absent {
 		err = s.give(ctx, a, b)
-	}
-	if err == nil && (absent || !a.certain()) {
-		err = s.append(ctx, a)
-	}
-	if err == nil && absent { // it has come meanwhile
-		err = s.readContext(ctx, a)
 	}
 	return a, err
 }
 
 // branch reads the conversation and, unless a prompt takes its place, the branch
-// that the request continues. absent says that the parent of the request's
-// messages isn't there.
-func (s *Service) branch(ctx context.Context, a *assignment, whole bool) (b *summarize.Branch, absent bool, err error) {
+// that the request continues. Where the parent of the request's messages isn't there,
+// the tree will say why it refuses them.
+func (s *Service) branch(ctx context.Context, a *assignment, whole bool) (b *summarize.Branch, err error) {
 	parent := a.head
 	if len(a.request.Messages) > 0 && a.request.ParentID != nil {
 		parent = *a.request.ParentID
@@ -117,19 +112,19 @@ func (s *Service) branch(ctx context.Context, a *assignment, whole bool) (b *sum
 	if whole {
 		b, err = s.contexts.Branch(ctx, a.request.ConversationID, parent, a.window)
 		if !errors.Is(err, fault.NotFound) || len(a.request.Messages) == 0 {
-			return b, false, err
+			return b, err
 		}
-		absent = true
+		a.absent = true
 	}
 	c, err := s.store.Conversation(ctx, a.request.ConversationID)
-	return s.contexts.NoBranch(c), absent, err
+	return s.contexts.NoBranch(c), err
 }
 
 // give makes the context of the branch with the request's messages at its end,
 // and refuses a request that can't be answered by it.
 func (s *Service) give(ctx context.Context, a *assignment, b *summarize.Branch) (err error) {
 	req := a.request
-	if err := s.checkMessages(ctx, a, b); err != nil {
+	if err := checkMessages(req.Messages); err != nil {
 		return err
 	}
 	if a.context, err = b.Context(ctx, a.window, req.Messages); err != nil {
@@ -145,7 +140,7 @@ func (s *Service) give(ctx context.Context, a *assignment, b *summarize.Branch) 
 			return err
 		}
 	}
-	if err = answerable(a.context.Messages); err != nil && len(req.Messages) > 0 {
+	if err = answerable(a.context.Messages); err != nil && len(req.Messages) > 0 && fault.Of(err).Code != "open_tool_calls" {
 		if refused := s.append(ctx, a); refused != nil { // the tree may know better why
 			err = refused
 		}
@@ -198,10 +193,28 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 	return err
 }
 
-// append stores the request's messages, of which the last becomes the head.
-func (s *Service) append(ctx context.Context, a *assignment) (err error) {
+// commit stores, in one transaction, the request's messages and that this server has
+// the reply. Before that the model isn't called.
+func (s *Service) commit(ctx context.Context, r *Reply, a *assignment, again bool) error {
 	given := a.request.Messages
-	if len(given) == 0 || a.messages != nil {
+	if n := len(given); n > 0 && !a.request.HeadAtEnd && !a.request.KeepHead {
+		a.active = given[n-1].ID
+	}
+	row := tree.Reply{
+		ConversationID: r.conversation, MessageID: r.messageID, ParentID: a.head, MoveHeadFrom: a.active, ServerID: s.cfg.ServerID, Model: r.model, Metadata: members(r.metadata),
+	}
+	err := s.append(ctx, a, tree.BeginsReply(row, again))
+	if len(given) == 0 {
+		err = s.store.BeginReply(ctx, row, again)
+	}
+	r.head = a.head
+	return err
+}
+
+// append stores the request's messages, of which the last becomes the head.
+func (s *Service) append(ctx context.Context, a *assignment, options ...tree.AppendOption) (err error) {
+	given := a.request.Messages
+	if len(given) == 0 {
 		return nil
 	}
 	parent, field := a.head, "head_id"
@@ -210,37 +223,23 @@ func (s *Service) append(ctx context.Context, a *assignment) (err error) {
 			field = "message.parent_id"
 		}
 	}
-	var options []tree.AppendOption
 	if a.request.KeepHead || a.request.HeadAtEnd {
 		options = append(options, tree.KeepHead())
 	}
 	if a.request.PathHash {
 		options = append(options, tree.WithPathHash())
 	}
-	begins := a.request.HeadAtEnd && a.active == uuid.Nil && !a.request.KeepHead
-	if begins { // else, if the server were killed now, nothing would give the conversation a head
-		first := s.checkpoint(a.reply, a)
-		first.ParentID = given[len(given)-1].ID
-		options = append(options, tree.BeginsReply(first, members(a.reply.metadata)))
-	}
 	var stored []tree.Message
-	var created bool
 	if len(given) == 1 {
 		stored = make([]tree.Message, 1)
-		stored[0], created, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
+		stored[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
 	} else {
-		stored, created, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
-	}
-	if begins && (created || err != nil) {
-		a.reply.saving.claims(err == nil)
+		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
 	}
 	if err != nil {
 		return inMessage(err, field, len(given))
 	}
 	a.messages, a.head = stored, stored[len(stored)-1].ID
-	if !a.request.HeadAtEnd && !a.request.KeepHead {
-		a.active = a.head
-	}
 	return nil
 }
 

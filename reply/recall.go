@@ -116,16 +116,10 @@ func withoutTool(req llm.Request, own map[string]json.RawMessage) llm.Request {
 }
 
 // ask asks the model. Where the model may recall, ask answers its calls and asks
-// again, until the model makes no such call or has made enough of them. Nobody
-// hears of an answer, and none of its calls is stored, before begun: then the
-// question is stored, or refused.
-func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, begun <-chan struct{}, req llm.Request) (all llm.Response, err error) {
-	tell := func(d llm.Delta) error {
-		<-begun // nobody hears of an answer whose question isn't stored
-		return r.add(d)
-	}
+// again, until the model makes no such call or has made enough of them.
+func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, req llm.Request) (all llm.Response, err error) {
 	if !a.recalls {
-		return a.model.Stream(ctx, req, tell)
+		return a.model.Stream(ctx, req, r.add)
 	}
 	own := req.Extra
 	req.Extra = withTool(own, recallTool)
@@ -134,18 +128,14 @@ func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, begun <-chan
 		if d.ToolCalls = nil; d.Reasoning == "" && d.Content == "" && d.Refusal == "" {
 			return nil
 		}
-		return tell(d)
+		return r.add(d)
 	}
 	room := a.context.Usage.AvailableTokens - a.context.Usage.ContextTokens
 	for round := 1; ; round++ {
 		res, err := a.model.Stream(ctx, req, withoutCalls)
 		res.PromptTokens, res.CompletionTokens = res.PromptTokens+all.PromptTokens, res.CompletionTokens+all.CompletionTokens
 		res.CachedTokens, res.ReasoningTokens = res.CachedTokens+all.CachedTokens, res.ReasoningTokens+all.ReasoningTokens
-		all = res
-		if <-begun; err == nil {
-			err = r.accepted()
-		}
-		if err != nil {
+		if all = res; err != nil {
 			return all, err
 		}
 		calls, others := split(res.Message)
@@ -248,10 +238,8 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 	if err != nil {
 		return nil, left, err
 	}
-	r.change(func() { r.stepped(stored...) })
-	if r.saving.has() { // other servers have the same events, and a further save loses no step
-		s.save(r, a)
-	}
+	r.stepped(stored)
+	s.save(r) // what is left of the answer then belongs below the steps
 	shown = slices.Clone(bodies)
 	shown[0] = withCalls(res.Message, "", "", calls)
 	if s.cfg.WantsReasoning(a.model.Name()) {

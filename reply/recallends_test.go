@@ -62,9 +62,7 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 	g := newRecallingGate()
 	f := serve(t, byHand("a"), g)
 	id, head, r, steps := f.midway(t, g)
-	if !f.save(r, &assignment{replyTarget: r.target, active: head}) {
-		t.Fatal("nothing was saved")
-	}
+	f.save(r)
 	b := serveOn(t, f.pool, byHand("b"), newGate())
 	followed, err := b.Find(t.Context(), id, r.MessageID())
 	if err != nil || followed.HeadID() != head {
@@ -139,7 +137,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 		room := rapid.IntRange(-100, 2*maxResultTokens).Draw(rt, "room")
 		query := rapid.SampledFrom([]string{"orchard gate password", "apple tree wall", "tree", "zeppelin"}).Draw(rt, "query")
 		limit := rapid.IntRange(1, maxPassages).Draw(rt, "limit")
-		a := &assignment{replyTarget: replyTarget{head: head}, request: Request{ConversationID: id}}
+		a := &assignment{head: head, request: Request{ConversationID: id}}
 		body, err := f.recall(t.Context(), a, "c", fmt.Sprintf(`{"query":%q,"limit":%d}`, query, limit), room)
 		if err != nil {
 			rt.Fatal(err)
@@ -282,7 +280,7 @@ func TestStepsOnAnotherServer(t *testing.T) {
 		t.Errorf("another server tells of %d steps:\n%s\nits own:\n%s", steps, strings.Join(theirs, "\n"), strings.Join(own, "\n"))
 	}
 	// It is found by the message that it answers.
-	if running, err := f.store.RepliesTo(t.Context(), id, head); err != nil || len(running) != 1 || running[0].MessageID != r.MessageID() {
+	if running, err := f.store.RunningReplies(t.Context(), id); err != nil || len(running) != 1 || running[0].MessageID != r.MessageID() || running[0].ParentID != head {
 		t.Errorf("running are %+v, %v", running, err)
 	}
 	close(g.pieces)
@@ -290,7 +288,7 @@ func TestStepsOnAnotherServer(t *testing.T) {
 	if own := end(t, r); e.Status != StatusCompleted || e.HeadID != head || e.Recalled != 2 || own.Recalled != 2 || e.Message.ID != own.Message.ID {
 		t.Errorf("%+v, its own server tells %+v", e, own)
 	}
-	if left := f.checkpoints(t); len(left) != 0 {
+	if left := f.rows(t); len(left) != 0 {
 		t.Errorf("left are %+v", left)
 	}
 }

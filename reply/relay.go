@@ -50,14 +50,12 @@ func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r := s.newReply(ctx, req)
-	if _, err := s.hub.begin(r); err != nil {
+	r := s.newReply(ctx, req, model)
+	if err := s.hub.begin(r); err != nil {
 		r.cancel(nil)
 		return nil, err
 	}
 	context.AfterFunc(ctx, func() { r.cancel(errStopped) })
-	r.model, r.metadata = model.Name(), req.Metadata
-	close(r.prepared)
 	go s.run(r, a)
 	return r, nil
 }

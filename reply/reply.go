@@ -19,12 +19,12 @@
 // case, and the message's metadata say how the reply ended. Without any text
 // nothing is stored.
 //
-// While an answer streams, its events are saved every second. Any server on the
-// database gives them with the ids that they have on the server that runs the
-// reply, and passes on a request to stop it. If the program is killed, Recover
-// stores the saved text as the answer. A reply that was taken over in this way
-// stays so: a server that was only stalled stops its model and tells what was
-// told.
+// A reply is a row and a log. The row is stored with the question, and then the
+// model is called. The events go into the log in memory, and from there into the
+// database twice a second. Any server on the database gives them with the same ids,
+// and passes on a request to stop the reply. If the program is killed, Recover
+// stores the text in the log as the answer. A reply that was taken over in this way
+// stays so: a server that was only stalled stops its model and tells what was told.
 //
 // A reply with recall gives the model a function that searches the folded
 // messages of the branch. The calls and their results become messages between
@@ -42,7 +42,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -64,7 +63,7 @@ const (
 	DefaultMaxRunning        = 256
 	DefaultMaxPerTenant      = 32
 	DefaultMaxPreparing      = 12
-	DefaultCheckpointEvery   = 700 * time.Millisecond // with the time that a save takes, less than a second
+	DefaultSaveEvery         = 500 * time.Millisecond
 	DefaultLease             = 15 * time.Second
 	DefaultStoreTimeout      = 15 * time.Second
 )
@@ -84,15 +83,15 @@ type Config struct {
 
 	Timeout           time.Duration // of a reply from its start to its end, with or without readers; 0 is DefaultTimeout
 	CompactionTimeout time.Duration // of the compaction of a branch that doesn't fit, before its reply; 0 is DefaultCompactionTimeout
-	Keep              time.Duration // how long the events of a reply that ended can still be read; 0 is DefaultKeep
+	Keep              time.Duration // how long the events of a reply whose answer is stored can still be read; 0 is DefaultKeep
 	MaxRunning        int           // replies at a time; 0 is DefaultMaxRunning
 	MaxPerTenant      int           // and of one tenant's; 0 is DefaultMaxPerTenant
 	MaxPreparing      int           // requests whose branches are read at a time, of all tenants; the others wait in turn; 0 is DefaultMaxPreparing
 
-	ServerID        string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
-	CheckpointEvery time.Duration // how often the text of a streaming answer is saved; 0 is DefaultCheckpointEvery
-	Lease           time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
-	StoreTimeout    time.Duration // how long the database may be away when an answer is there, before it is given up; 0 is DefaultStoreTimeout
+	ServerID     string        // names this server among those on the database, the same at each start; "" is a new name. No two running servers may have the same name
+	SaveEvery    time.Duration // how often the new events of a streaming answer are saved; 0 is DefaultSaveEvery
+	Lease        time.Duration // after how long without a save another server stores the saved text; 0 is DefaultLease
+	StoreTimeout time.Duration // how long the database may be away when an answer is there, before it is given up; 0 is DefaultStoreTimeout
 
 	// Stored is called when an answer, or the calls before it, are committed, and
 	// before a reader of the reply is told so. nil: none.
@@ -113,8 +112,7 @@ type Service struct {
 type shared struct {
 	cfg       Config
 	preparing semaphore
-	hub       hub
-	following sync.Map // replies of other servers that this one reads, by key
+	hub       *hub
 	titling   *titling
 
 	closing context.Context // ends with Close
@@ -170,7 +168,7 @@ func New(cfg Config) (*Service, error) {
 	setDefault(&cfg.MaxRunning, DefaultMaxRunning)
 	setDefault(&cfg.MaxPerTenant, DefaultMaxPerTenant)
 	setDefault(&cfg.MaxPreparing, DefaultMaxPreparing)
-	setDefault(&cfg.CheckpointEvery, DefaultCheckpointEvery)
+	setDefault(&cfg.SaveEvery, DefaultSaveEvery)
 	setDefault(&cfg.Lease, DefaultLease)
 	setDefault(&cfg.StoreTimeout, DefaultStoreTimeout)
 	setDefault(&cfg.ServerID, newServerID())
@@ -180,7 +178,7 @@ func New(cfg Config) (*Service, error) {
 			closing: closing, close: closeAll, titling: newTitling(),
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
 			preparing: make(semaphore, cfg.MaxPreparing),
-			hub:       newHub(cfg.MaxRunning, cfg.MaxPerTenant, cfg.Keep),
+			hub:       newHub(cfg.MaxRunning, cfg.MaxPerTenant),
 		},
 		store: cfg.Store, contexts: cfg.Contexts,
 	}, nil
@@ -216,33 +214,20 @@ func (s *Service) Models() (names []string) {
 // has ended lately, or it is made of the stored answer and has only its End. Any
 // other id is a fault.NotFound.
 //
-// A reply that another server runs has the events that its server saves, with the
-// same ids, within a second. Pieces of tool calls come together at its end. So do
-// the last pieces of the text, for which that server may have had other ids: then
-// a reader that had them there gets the End alone.
+// The events of a reply that another server runs come within a second, with the ids
+// that they have there.
 func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Find(%s, %s)", conversationID, messageID)
-	r := s.hub.find(s.key(conversationID, messageID))
-	if r != nil && r.runs() {
+	if r, _ := s.hub.find(s.key(conversationID, messageID)); r != nil {
 		return r, nil
 	}
-	// What is kept of an answer that was pruned is gone with it.
-	m, err := s.store.Message(ctx, conversationID, messageID)
-	switch {
-	case err == nil && r != nil:
-		return r, nil
-	case err == nil && m.Role == tree.RoleAssistant:
-		return storedReply(m), nil
-	case err != nil && !errors.Is(err, fault.NotFound):
-		return nil, err
+	r, err := s.known(ctx, conversationID, messageID)
+	if r == nil && (err == nil || err == errTaken) {
+		if _, err = s.store.Conversation(ctx, conversationID); err == nil {
+			err = errReplyNotFound
+		}
 	}
-	if _, err := s.store.Conversation(ctx, conversationID); err != nil {
-		return nil, err
-	}
-	if r != nil && !r.stored() {
-		return r, nil
-	}
-	return s.findElsewhere(ctx, conversationID, messageID)
+	return r, err
 }
 
 // Stop ends a reply on whichever server it runs, waits until the text that came is
@@ -250,23 +235,25 @@ func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID)
 // finds replies as Find does.
 func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID) (_ End, err error) {
 	defer fault.Wrap(&err, "reply.Stop(%s, %s)", conversationID, messageID)
-	for range 2 { // it may end between two looks
-		r, err := s.Find(ctx, conversationID, messageID)
-		if err != nil {
+	r, err := s.Find(ctx, conversationID, messageID)
+	if err != nil {
+		return End{}, err
+	}
+	switch {
+	case r.events != nil:
+		r.cancel(errStopped)
+	case r.found == nil:
+		if _, err := s.store.StopReply(ctx, conversationID, messageID); err != nil {
 			return End{}, err
 		}
-		asked := true
-		if r.pull != nil && r.runs() {
-			if asked, err = s.store.StopReply(ctx, conversationID, messageID); err != nil {
-				return End{}, err
-			}
-		}
-		if asked {
-			r.cancel(errStopped)
-			return r.Wait(ctx)
-		}
 	}
-	return End{}, errElsewhere
+	return r.Wait(ctx)
+}
+
+// Running returns the replies that run in a conversation, on any server.
+func (s *Service) Running(ctx context.Context, conversationID uuid.UUID) (_ []tree.RunningReply, err error) {
+	defer fault.Wrap(&err, "reply.Running(%s)", conversationID)
+	return s.store.RunningReplies(ctx, conversationID)
 }
 
 // Close refuses new replies, lets the running ones go on until ctx ends, and

@@ -56,9 +56,6 @@ type Request struct {
 	// this. 0 is never. A negative value stands for the trigger of the
 	// settings.
 	CompactOver int
-	// Background makes the reply known to all servers before the model is asked,
-	// as ID does. Any other reply is known to them once it is saved.
-	Background bool
 	// Instructions are a system message that stands first in the model's input;
 	// "" for none. Their tokens come out of the model's window. They serve this
 	// reply alone and are not stored.
@@ -88,13 +85,11 @@ const prepareTimeout = 30 * time.Second
 
 // Start begins a reply. When it returns, the request's messages are stored, the
 // head is known to be answerable, and the reply runs on its own, even if ctx
-// ends. The model is called while the messages are stored, unless the request has
-// an ID or Background. If the messages are refused then, the call is ended.
+// ends.
 //
-// If a reply with the request's id runs or ended lately, or its answer is
-// stored, Start returns that reply and started false. If that reply answers
-// something else, it is a fault.Conflict. Two requests with different ids make
-// two siblings.
+// If a reply with the request's id runs, or its answer is stored, Start returns that
+// reply and started false. If that reply answers something else, it is a
+// fault.Conflict. Two requests with different ids make two siblings.
 //
 // A request that can't be met is a fault.Invalid, or an error of package tree.
 // After a fault.TooMany, a fault.Unavailable of the code shutting_down, or a
@@ -108,10 +103,10 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	if name, why := req.Options.Check(); name != "" {
 		return nil, false, fault.New(fault.Invalid, "invalid_parameter", name, "%s", why)
 	}
-	given := req.ID != uuid.Nil
-	if !given {
+	if req.ID == uuid.Nil {
 		req.ID = uuid.Must(uuid.NewV7())
-		return s.start(ctx, req, model, req.Background)
+		r, err := s.begin(ctx, req, model, false)
+		return r, err == nil, err
 	}
 	req.Messages = slices.Clone(req.Messages)
 	for i := range req.Messages {
@@ -125,73 +120,44 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	if err := s.asBefore(ctx, &req); err != nil {
 		return nil, false, err
 	}
-	r, started, err := s.start(ctx, req, model, true)
-	if !errors.Is(err, tree.ErrReplyLost) && !errors.Is(err, fault.Conflict) {
-		return r, started, err
+	r, err := s.begin(ctx, req, model, true)
+	if err != nil { // another request of the id may have been first
+		if there, other := s.earlier(ctx, req); there != nil || errors.Is(other, fault.Conflict) {
+			return there, false, other
+		}
 	}
-	there, elsewhere := s.begunElsewhere(ctx, req, err)
-	return there, false, elsewhere
+	if errors.Is(err, tree.ErrReplyLost) {
+		err = errJustEnded
+	}
+	return r, err == nil, err
 }
 
-// start begins a reply of an id that no reply is known to have. claim says that no
-// other server may begin one of this id: then the model is called once the claim is
-// stored, and so after the messages, which the claim names.
-func (s *Service) start(ctx context.Context, req Request, model llm.Model, claim bool) (_ *Reply, started bool, err error) {
-	r := s.newReply(ctx, req)
-	there, err := s.hub.begin(r)
-	if err != nil {
+// begin stores what the request brings and that this server has the reply, and runs
+// the reply. again says that there may be an earlier try with its id.
+func (s *Service) begin(ctx context.Context, req Request, model llm.Model, again bool) (*Reply, error) {
+	r := s.newReply(ctx, req, model)
+	if err := s.hub.begin(r); err != nil {
 		r.cancel(nil)
-		return nil, false, err
-	}
-	if there != nil { // begun by another request of the same id, just now
-		r.cancel(nil)
-		r, err := there.joined(ctx, req)
-		return r, false, err
+		return nil, err
 	}
 	// A client that goes away now may have sent its message all the same.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareTimeout)
 	defer cancel()
-	r.model, r.metadata = model.Name(), req.Metadata
-	a, err := s.prepareInTurn(bounded, r, req, model)
-	early := !claim
+	a, err := s.prepareInTurn(bounded, req, model)
 	if err == nil {
-		if early {
-			go s.run(r, a) // which tells and stores nothing until this is settled
-		}
-		err = s.settle(bounded, r, a, claim)
+		err = s.commit(bounded, r, a, again)
 	}
 	if err != nil {
-		if r.saving.has() { // with messages that are stored
-			s.tellEnd(r, a, End{HeadID: a.head, Status: StatusFailed, Err: err})
-		}
-		s.hub.end(r, "", false, func() { r.abort(err) })
-		return nil, false, err
+		s.hub.end(r, "", func() {})
+		r.cancel(nil)
+		return nil, err
 	}
-	r.target = a.replyTarget
-	close(r.prepared)
-	if !early {
-		go s.run(r, a)
-	}
-	return r, true, nil
-}
-
-// settle stores what the request brings, and then that this server has the reply,
-// where it claims the reply. An error refuses the request.
-func (s *Service) settle(ctx context.Context, r *Reply, a *assignment, claim bool) error {
-	if err := s.append(ctx, a); err != nil {
-		return err
-	}
+	s.hub.stored(r)
 	if a.untitled {
-		if title := s.firstTitle(a.request); title != "" {
-			if _, err := s.store.Retitle(ctx, r.conversation, "", title); err != nil {
-				return err
-			}
-		}
+		s.title(bounded, r, a.request)
 	}
-	if claim {
-		return s.saveOnce(ctx, r, a, true)
-	}
-	return nil
+	go s.run(r, a)
+	return r, nil
 }
 
 // CheckModel returns an error if a name is neither a model's name nor an alias,

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,45 +26,30 @@ import (
 // A Reply is one answer that is streaming, or that ended lately.
 type Reply struct {
 	key
-	events
-	ctx    context.Context // ends when the reply is to end
-	cancel context.CancelCauseFunc
-
-	prepared chan struct{} // closed once target, model and metadata, or refused, are set
-	target   replyTarget
+	head     uuid.UUID
 	model    string
 	metadata map[string]json.RawMessage
-	refused  error
-	pull     func() // begins to read what another server saves; nil where the reply runs here
-	saving   saving
-	lost     bool // another server took it; for run
 
-	ended chan struct{}
+	// Of one that this server runs, or ran while somebody held it.
+	*events
+	ctx    context.Context // ends when the reply is to end
+	cancel context.CancelCauseFunc
+	saving sync.Mutex // one save at a time
+	noted  bool       // it was saved before; under saving
+	lost   bool       // another server took it; for run
+
+	// Of any other.
+	service *Service // reads its events; nil where there is nothing but the End
+	found   *End     // of one that had ended when it was found
+	endID   int      // of that End
 }
 
-func (s *Service) newReply(ctx context.Context, req Request) *Reply {
+func (s *Service) newReply(ctx context.Context, req Request, model llm.Model) *Reply {
 	// It is the service's and lives longer than the request, whose trace it is
 	// part of.
 	ctx = trace.ContextWithSpanContext(context.Background(), trace.SpanContextFromContext(ctx))
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &Reply{
-		key: s.key(req.ConversationID, req.ID), events: newEvents(), ctx: ctx, cancel: cancel,
-		prepared: make(chan struct{}), ended: make(chan struct{}),
-	}
-}
-
-// storedReply is one of which nothing is left but its answer.
-func storedReply(m tree.Message) *Reply {
-	r := &Reply{
-		key: key{conversation: m.ConversationID, messageID: m.ID}, events: newEvents(), cancel: func(error) {},
-		prepared: make(chan struct{}), ended: make(chan struct{}),
-	}
-	end := EndOf(m)
-	r.target.head = end.headOf(m)
-	r.only, r.end = true, &end
-	close(r.prepared)
-	close(r.ended)
-	return r
+	return &Reply{key: s.key(req.ConversationID, req.ID), model: model.Name(), metadata: req.Metadata, events: newEvents(), ctx: ctx, cancel: cancel}
 }
 
 // MessageID returns the id that the answer has, or will have.
@@ -72,99 +58,62 @@ func (r *Reply) MessageID() uuid.UUID { return r.messageID }
 // ConversationID returns the id of the conversation.
 func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
 
-// HeadID returns the message that is answered. It returns uuid.Nil if only the
-// state of the reply is left.
-func (r *Reply) HeadID() uuid.UUID {
-	<-r.prepared
-	return r.target.head
-}
+// HeadID returns the message that is answered.
+func (r *Reply) HeadID() uuid.UUID { return r.head }
 
 // Metadata returns the members that the request added to the answer's metadata.
 // A reply of which only the answer is left has none, because they are in the
 // answer's metadata.
-func (r *Reply) Metadata() map[string]json.RawMessage {
-	<-r.prepared
-	return r.metadata
-}
+func (r *Reply) Metadata() map[string]json.RawMessage { return r.metadata }
 
 // Next returns the events after the event with the id after, or all events
 // where after is 0. It waits until there is at least one, or until ctx is done.
 // After the End it returns ErrEnded.
 func (r *Reply) Next(ctx context.Context, after int) ([]Event, error) {
-	if r.pull != nil {
-		r.pull()
+	if r.events != nil {
+		return r.events.next(ctx, after)
 	}
-	return r.events.Next(ctx, after)
+	end := &Event{ID: r.endID, End: r.found}
+	if r.service != nil {
+		events, last, err := r.service.follow(ctx, r.key, after)
+		if len(events) > 0 || err != nil {
+			return events, err
+		}
+		end = last
+	}
+	if after < end.ID {
+		return []Event{*end}, nil
+	}
+	return nil, ErrEnded
 }
 
-// Wait waits for the reply's End and returns it. If this request waits for
-// another request of the same id, and that one was refused, Wait returns its
-// error.
+// Wait waits for the reply's End and returns it.
 func (r *Reply) Wait(ctx context.Context) (End, error) {
-	if r.pull != nil {
-		r.pull()
+	switch {
+	case r.found != nil:
+		return *r.found, nil
+	case r.events == nil:
+		_, end, err := r.service.follow(ctx, r.key, LastEventID)
+		if err != nil {
+			return End{}, err
+		}
+		return *end.End, nil
 	}
 	select {
 	case <-r.ended:
+		return *r.end, nil
 	case <-ctx.Done():
 		return End{}, ctx.Err()
 	}
-	if r.refused != nil {
-		return End{}, r.refused
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return *r.end, nil
 }
 
 // Over reports whether no event comes after the event with this id, now or
 // later.
 func (r *Reply) Over(after int) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.end != nil && len(r.events.after(after)) == 0
-}
-
-func (r *Reply) runs() bool {
-	select {
-	case <-r.ended:
-		return false
-	default:
-		return true
+	if r.events != nil {
+		return r.events.over(after)
 	}
-}
-
-// stored tells whether something of the answer was stored.
-func (r *Reply) stored() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.end != nil && r.end.Message != nil
-}
-
-// accepted waits until what the request brings is stored. It returns an error if
-// the request was refused.
-func (r *Reply) accepted() error {
-	<-r.prepared
-	return r.refused
-}
-
-// settled tells, without waiting, whether what the request brings is stored.
-func (r *Reply) settled() bool {
-	select {
-	case <-r.prepared:
-		return r.refused == nil
-	default:
-		return false
-	}
-}
-
-// abort ends a reply whose request is refused.
-func (r *Reply) abort(err error) {
-	r.refused = err
-	close(r.prepared)
-	r.change(func() { r.broken = err })
-	r.cancel(nil)
-	close(r.ended)
+	return r.found != nil && after >= r.endID
 }
 
 // run runs a reply to its end.
@@ -179,12 +128,9 @@ func (s *Service) run(r *Reply, a *assignment) {
 	stopSaving := s.saveWhile(r, a)
 	end := s.answer(ctx, r, a)
 	stopSaving()
-	if r.accepted() != nil {
-		return
-	}
-	end = s.tellEnd(r, a, end)
+	end = s.tellEnd(ctx, r, a, end)
 	if end.Message == nil && !a.unstored && errors.Is(end.Err, fault.NotFound) {
-		end.Err = s.deleted(r, end.Err)
+		end.Err = s.deleted(context.WithoutCancel(ctx), r.key)
 	}
 	span.SetAttributes(
 		attribute.String("coppice.head_id", a.head.String()), attribute.String("coppice.status", string(end.Status)), attribute.Bool("coppice.stored", end.Message != nil && !a.unstored),
@@ -192,32 +138,25 @@ func (s *Service) run(r *Reply, a *assignment) {
 	if end.Status == StatusFailed {
 		span.SetStatus(codes.Error, "") // whose text is the log's
 	}
-	// What was streamed of a message that is gone must not be read any more, nor
-	// what another server doesn't tell.
-	keep := !a.unstored && !r.lost && (end.Message != nil || !errors.Is(end.Err, fault.NotFound))
 	s.report(ctx, r, a, end, time.Since(start))
 	if end.Status == StatusCompleted && end.Message != nil && !a.unstored && !r.lost {
 		s.lookForTitle(*end.Message)
 	}
-	s.hub.end(r, end.Status, keep, func() {
-		r.change(func() { r.end, r.copied = &end, r.lost }) // of a lost one the end tells less than the deltas did
-		close(r.ended)
-	})
+	s.hub.end(r, end.Status, func() { r.finish(&end, !r.lost) })
 	r.cancel(nil)
 }
 
-// answer calls the model and stores what comes. The model may be called while the
-// request's messages are stored: what it says is held back until they are. A panic
-// of a model's ends its reply and nothing else.
+// answer calls the model and stores what comes. A panic of a model's ends its reply
+// and nothing else.
 func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End) {
 	defer func() {
 		if p := recover(); p != nil {
 			end = s.conclude(ctx, r, a, llm.Response{}, fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
 		}
 	}()
-	if a.due() || !a.context.Complete && !a.unstored { // a compaction is of what is stored
-		if r.accepted() != nil {
-			return end
+	if a.absent {
+		if err := s.readContext(ctx, a); err != nil {
+			return s.conclude(ctx, r, a, llm.Response{}, err)
 		}
 	}
 	if a.due() {
@@ -242,28 +181,16 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 	if a.instructions != nil {
 		messages = slices.Insert(messages, 0, a.instructions)
 	}
-	begun := make(chan struct{})
-	go func() {
-		defer close(begun)
-		if r.accepted() == nil {
-			r.change(func() {
-				r.started = &Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted}
-			})
-		}
-	}()
-	res, err := s.ask(ctx, r, a, begun, llm.Request{
+	r.start(&Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted})
+	res, err := s.ask(ctx, r, a, llm.Request{
 		Messages: messages, Checked: true, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
 		Options: a.request.Options, Extra: a.request.Extra,
 	})
-	<-begun
 	return s.conclude(ctx, r, a, res, err)
 }
 
 // conclude tells how the reply ended and stores what it came to.
 func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm.Response, err error) End {
-	if r.accepted() != nil {
-		return End{}
-	}
 	end := End{
 		HeadID: a.head, Recalled: len(r.recalled()), Status: StatusCompleted, FinishReason: plainWord(res.FinishReason), Compacted: a.compacted,
 		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},
@@ -276,7 +203,7 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 		end.Status, body = StatusFailed, nil
 		end.Err = fault.New(fault.Model, "model_bad_response", "", "The model's answer is blank. Ask again for another try.")
 	case errors.Is(cause, errLost):
-		return s.told(ctx, r, errLost)
+		return s.told(ctx, r)
 	case errors.Is(cause, errStopped), errors.Is(cause, errClosing):
 		end.Status, body = StatusStopped, partial(content, refusal)
 		if errors.Is(cause, errClosing) {
@@ -291,6 +218,10 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 	}
 	reasoning, took := r.thought()
 	answer := tree.NewMessage{ID: r.messageID, Body: body, Reasoning: reasoning, Metadata: record(r.model, r.metadata, res, took, end), CreatedAt: time.Now()}
+	if a.unstored {
+		end.Message = &tree.Message{ConversationID: r.conversation, ID: r.messageID, Role: tree.RoleAssistant, Body: body, Reasoning: reasoning, Metadata: answer.Metadata, CreatedAt: answer.CreatedAt}
+		return end
+	}
 	m, err := s.keepAnswer(ctx, r, a, answer)
 	if rest := partial(content, refusal); end.Status == StatusCompleted && rest != nil &&
 		(errors.Is(err, fault.Invalid) || errors.Is(err, fault.TooLarge)) {
@@ -302,33 +233,32 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 			return end
 		}
 	}
-	if errors.Is(err, tree.ErrReplyLost) || errors.Is(err, fault.Conflict) && r.saving.has() {
-		return s.told(ctx, r, err)
+	if errors.Is(err, tree.ErrReplyLost) {
+		return s.told(ctx, r)
 	}
 	if err != nil {
 		return End{HeadID: a.head, Recalled: end.Recalled, Status: StatusFailed, Usage: end.Usage, FinishReason: end.FinishReason, Compacted: end.Compacted, Err: err}
-	}
-	if a.unstored {
-		end.Message = &m
-		return end
 	}
 	end.Message, end.Err = &m, butStored(end.Err)
 	return end
 }
 
-// keepAnswer stores the answer, and tries again where the database fails: the
-// id makes that safe.
-func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (tree.Message, error) {
+// keepAnswer stores the answer, and with it ends the reply. It tries again where the
+// database fails: the id makes that safe. The answer becomes the active head if that
+// is still the one of the start: who switches to another branch meanwhile stays there.
+func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (m tree.Message, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
 	defer cancel()
-	if a.unstored {
-		return tree.Message{
-			ConversationID: r.conversation, ID: answer.ID, Role: tree.RoleAssistant, Body: answer.Body, Reasoning: answer.Reasoning, Metadata: answer.Metadata, CreatedAt: answer.CreatedAt,
-		}, nil
+	options := []tree.AppendOption{tree.MoveHeadFrom(a.active), tree.EndsReply(s.cfg.ServerID, r.unsaved(true))}
+	if a.request.KeepHead {
+		options[0] = tree.KeepHead()
 	}
-	var m tree.Message
-	err := s.untilStored(ctx, r, func() (err error) {
-		m, err = s.tryStore(ctx, r, a, answer)
+	parent := r.parent(a.head)
+	if parent != a.head {
+		options = append(options, tree.Behind(a.head))
+	}
+	err = s.untilStored(ctx, r, func() (err error) {
+		m, _, err = s.store.Append(ctx, a.request.ConversationID, parent, answer, options...)
 		return err
 	})
 	return m, err
@@ -361,31 +291,99 @@ func (s *Service) untilStored(ctx context.Context, r *Reply, store func() error)
 	}
 }
 
-// tryStore appends the answer, and with it ends what was saved. The answer becomes
-// the active head if that is still the one of the start: who switches to another
-// branch meanwhile stays there.
-func (s *Service) tryStore(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (m tree.Message, err error) {
-	options := []tree.AppendOption{tree.MoveHeadFrom(a.active)}
-	if a.request.KeepHead {
-		options[0] = tree.KeepHead()
+// saveWhile saves what came of a reply again and again, until stop is called.
+func (s *Service) saveWhile(r *Reply, a *assignment) (stop func()) {
+	if a.unstored {
+		return func() {}
 	}
+	over := make(chan struct{})
+	var saver sync.WaitGroup
+	saver.Go(func() {
+		ticker := time.NewTicker(s.cfg.SaveEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ticker.C:
+				s.save(r)
+			case <-over:
+				return
+			}
+		}
+	})
+	return func() {
+		close(over)
+		saver.Wait()
+	}
+}
+
+// save saves the events that are new. Where there are none, it is a sign of life all
+// the same. It ends a reply that another server has taken, or was asked to stop.
+func (s *Service) save(r *Reply) {
 	r.saving.Lock()
 	defer r.saving.Unlock()
-	if r.saving.tried && !r.saving.claimed { // or it was, and the word of it got lost
-		if err := s.claim(ctx, r, a, false); err != nil {
-			return m, err
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
+	defer cancel()
+	events := r.unsaved(false)
+	stopping, err := s.store.SaveReply(ctx, s.row(r), events, !r.noted)
+	switch {
+	case errors.Is(err, tree.ErrReplyLost):
+		r.cancel(errLost)
+	case err != nil:
+		s.log.WarnContext(ctx, "what came of an answer could not be saved yet", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
+	default:
+		r.saves(events)
+		if r.noted = true; stopping {
+			r.cancel(errStopped)
 		}
 	}
-	if r.saving.claimed {
-		options = append(options, tree.EndsReply(s.cfg.ServerID))
+}
+
+// row names a reply that this server runs.
+func (s *Service) row(r *Reply) tree.Reply {
+	return tree.Reply{ConversationID: r.conversation, MessageID: r.messageID, ParentID: r.head, ServerID: s.cfg.ServerID}
+}
+
+// tellEnd stores how a reply ended of which nothing is stored, so that any server
+// tells it. It leaves the reply where the answer could not be stored because the
+// database was away: then the log is what is left, and Recover stores it. tellEnd
+// returns the end that was told: another one, where another server took the reply.
+func (s *Service) tellEnd(ctx context.Context, r *Reply, a *assignment, end End) End {
+	if end.Message != nil || a.unstored || r.lost {
+		return end
 	}
-	parent := r.parent(a.head)
-	if parent != a.head {
-		options = append(options, tree.Behind(a.head))
+	content, refusal := r.text()
+	if !fault.Refused(end.Err) && partial(content, refusal) != nil {
+		return end
 	}
-	m, _, err = s.store.Append(ctx, a.request.ConversationID, parent, answer, options...)
-	r.saving.over = err == nil
-	return m, err
+	var head uuid.UUID
+	if !a.request.KeepHead {
+		head = a.head
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
+	defer cancel()
+	switch err := s.store.EndReply(bounded, s.row(r), head, lastWord(r.model, r.metadata, end), r.unsaved(true)); {
+	case errors.Is(err, tree.ErrReplyLost):
+		return s.told(ctx, r)
+	case err != nil:
+		s.log.WarnContext(ctx, "the end of a reply was not stored", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
+	}
+	return end
+}
+
+// told gives the end of a reply that this server lost: another one took it, or it was
+// deleted. What this server has of the answer is not stored: it would contradict what
+// was told.
+func (s *Service) told(ctx context.Context, r *Reply) End {
+	r.lost = true
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
+	defer cancel()
+	_, last, err := s.follow(ctx, r.key, LastEventID)
+	if err != nil {
+		s.log.WarnContext(ctx, "what became of a reply that another server took isn't known", "conversation_id", r.conversation, "message_id", r.messageID, "error", err)
+		return End{HeadID: r.head, Status: StatusFailed, Err: errInterrupted}
+	}
+	s.log.WarnContext(ctx, "a reply was taken by another server, because this one gave no sign of life, or was deleted", "conversation_id", r.conversation, "message_id", r.messageID)
+	return *last.End
 }
 
 // report writes the reply's line in the log.

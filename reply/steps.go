@@ -2,7 +2,6 @@ package reply
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"slices"
 
@@ -43,34 +42,15 @@ func IsStep(m tree.Message) bool {
 	return ok
 }
 
-// stepsAt reads all steps of a reply, oldest first, from the parent of its answer.
-func stepsAt(ctx context.Context, store *tree.Store, conversationID, parentID, replyID uuid.UUID) (steps []tree.Message, err error) {
-	last, err := store.Message(ctx, conversationID, parentID)
-	p, ok := stepOf(last)
-	if err != nil || !ok || p.ReplyID != replyID {
-		return nil, ignoreNotFound(err)
-	}
-	for m, err := range store.Branch(ctx, conversationID, parentID, min(p.Index, maxSteps)) {
-		if err != nil {
-			return nil, ignoreNotFound(err) // pruned meanwhile
+// stepped adds steps that were stored.
+func (l *events) stepped(steps []tree.Message) {
+	l.change(func() {
+		l.freeze(true)
+		for i := range steps {
+			l.append(Event{Message: &steps[i]})
 		}
-		steps = append(steps, m)
-	}
-	return steps, nil
-}
-
-// stepped adds steps that were stored. It runs under the log's lock.
-func (l *events) stepped(steps ...tree.Message) {
-	l.freeze()
-	for _, m := range steps {
-		var last mark
-		if n := len(l.marks); n > 0 {
-			last = l.marks[n-1]
-		}
-		l.steps = append(l.steps, m)
-		last.steps = int32(len(l.steps))
-		l.marks = append(l.marks, last)
-	}
+		l.steps = append(l.steps, steps...)
+	})
 }
 
 // recalled gives the steps until now.
@@ -94,15 +74,15 @@ func (l *events) parent(head uuid.UUID) uuid.UUID {
 func (l *events) asksAgain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.from = mark{reasoning: int32(len(l.reasoning)), content: int32(len(l.content)), refusal: int32(len(l.refusal))}
+	l.from = place{len(l.reasoning), len(l.content), len(l.refusal)}
 }
 
 // part sets the first piece of a further call of the model apart from what the
 // model said before.
 func (l *events) part(d *llm.Delta) {
 	const blankLine = "\n\n"
-	apart := func(piece *string, before []byte, from int32) {
-		if *piece != "" && from > 0 && len(before) == int(from) {
+	apart := func(piece *string, before []byte, from int) {
+		if *piece != "" && from > 0 && len(before) == from {
 			*piece = blankLine + *piece
 		}
 	}

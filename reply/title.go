@@ -37,6 +37,17 @@ func (s *Service) firstTitle(req Request) string {
 	return summarize.TitleOf(said...)
 }
 
+// title gives a conversation the title of its first message. No reply fails for it.
+func (s *Service) title(ctx context.Context, r *Reply, req Request) {
+	title := s.firstTitle(req)
+	if title == "" {
+		return
+	}
+	if _, err := s.store.Retitle(ctx, r.conversation, "", title); ignoreNotFound(err) != nil {
+		s.log.WarnContext(ctx, "a title was not stored", "conversation_id", r.conversation, "error", err)
+	}
+}
+
 // lookForTitle gives the conversation of a first answer a title.
 func (s *Service) lookForTitle(answer tree.Message) {
 	if s.contexts.Titles() == summarize.TitlesOff || !summarize.FirstAnswer(answer) {

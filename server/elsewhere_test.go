@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -21,7 +19,7 @@ func twoServers(t *testing.T, m paced) (a, b *testAPI) {
 	t.Helper()
 	pool := dbtest.New(t)
 	as := func(name string) func(*Config) {
-		return withModels(func(c *reply.Config) { c.ServerID, c.CheckpointEvery, c.Lease = name, 20*time.Millisecond, time.Hour }, m)
+		return withModels(func(c *reply.Config) { c.ServerID, c.SaveEvery, c.Lease = name, 20*time.Millisecond, time.Hour }, m)
 	}
 	a, b = newAPIOn(t, pool, as("a")), newAPIOn(t, pool, as("b"))
 	plant(t, a.store, "c")
@@ -33,12 +31,12 @@ func (a *testAPI) untilSaved(events string) {
 	a.t.Helper()
 	parts := strings.Split(events, "/") // /v1/conversations/{id}/replies/{id}/events
 	conversation, message := uuid.MustParse(parts[3]), uuid.MustParse(parts[5])
-	eventually(a.t, "a checkpoint", func() bool {
-		_, err := a.store.Checkpoint(a.t.Context(), conversation, message)
-		if err != nil && !errors.Is(err, fault.NotFound) {
+	eventually(a.t, "saved events", func() bool {
+		_, saves, err := a.store.ReplyLog(a.t.Context(), conversation, message, 0)
+		if err != nil {
 			a.t.Fatal(err)
 		}
-		return err == nil
+		return len(saves) > 0
 	})
 }
 

@@ -159,7 +159,9 @@ func TestStopReply(t *testing.T) {
 	answered := make(chan response)
 	go func() { answered <- a.send(ask(replyPathOf, `{"id":"{{blank}}","stream":false}`)) }()
 	blank := request{method: "DELETE", path: fill(conversationPathOf + "/replies/{{blank}}")}
-	eventually(t, "the reply", func() bool { return a.server.cfg.Replies.Stats().Running == 1 })
+	eventually(t, "the reply", func() bool {
+		return strings.Contains(string(a.send(request{method: "GET", path: fill(conversationPathOf + "/replies")}).body), "model")
+	})
 	if res := a.must(200, nil, blank); string(res.body) != `{"status":"stopped","message":null}` {
 		t.Errorf("%s", res.body)
 	}

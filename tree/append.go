@@ -33,7 +33,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.atHead || o.ifHead || o.auxiliary || o.behind != uuid.Nil || o.begins != nil {
+	if o.atHead || o.ifHead || o.auxiliary || o.behind != uuid.Nil || o.begins != nil && (o.begins.again || m.draft == nil || !m.draft.fresh) {
 		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
 		if err != nil {
 			return Message{}, false, alone(err)
@@ -79,7 +79,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		hash := chat.PathHash{}.ChildOf(form)
 		params.RootHash = hash[:]
 	}
-	stored, err := s.insert(ctx, params, o.endsReplyOf)
+	stored, err := s.insert(ctx, params, o)
 	if isNoRows(err) {
 		return s.whyNotAppended(ctx, conversationID, parentID, d)
 	}
@@ -96,9 +96,8 @@ func alone(err error) error {
 	return &e
 }
 
-// insert runs AppendMessage, and in its transaction ends the reply that the server
-// endsReplyOf runs, "" for none.
-func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsReplyOf string) (m Message, err error) {
+// insert runs AppendMessage, and in its transaction begins or ends a reply.
+func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, o appendOptions) (m Message, err error) {
 	distributed, err := s.engine.isDistributed(ctx, s.h)
 	if err != nil {
 		return Message{}, err
@@ -107,8 +106,12 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsR
 	if distributed {
 		store = s.appendInSteps
 	}
+	var then []db.Statement
+	if o.begins != nil {
+		then = append(then, o.begins.statement(ctx, s.tenant, params.ID))
+	}
 	add := func(h db.Handle) error {
-		node, err := store(ctx, h, params)
+		node, err := store(ctx, h, params, then...)
 		m = fromMessage(node, node.SiblingIndex.Int32) // the newest sibling's index is their count
 		return err
 	}
@@ -118,14 +121,14 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, endsR
 		return Message{}, err
 	}
 	defer leave()
-	if endsReplyOf == "" {
+	if o.ends == nil {
 		err = add(s.h)
 	} else {
 		err = pgx.BeginFunc(ctx, s.h, func(tx pgx.Tx) error {
 			if err := add(tx); err != nil {
 				return err
 			}
-			return s.over(tx).endCheckpoint(ctx, conversationID, m.ID, endsReplyOf)
+			return o.ends.run(ctx, s.over(tx), conversationID, m.ID)
 		})
 	}
 	if err == nil {
@@ -222,8 +225,11 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 		if o.atHead {
 			parentID = uuid.UUID(c.HeadID.Bytes)
 		}
-		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts, o.atHead); out != nil || err != nil {
+		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts, o.atHead); err != nil {
 			return err
+		}
+		if out != nil {
+			return o.begins.run(ctx, s, out[len(out)-1].ID)
 		}
 		if o.ifHead && uuid.UUID(c.HeadID.Bytes) != o.from {
 			return fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on meanwhile, or another branch became active. Read it and send this again.")
@@ -236,17 +242,10 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 		}
 		created = true
 		last := out[len(out)-1]
-		if o.begins != nil {
-			if err := s.claimReply(ctx, o.begins.Checkpoint, o.begins.metadata, true); err != nil {
-				return err
-			}
+		if err := o.begins.run(ctx, s, last.ID); err != nil {
+			return err
 		}
-		if o.endsReplyOf != "" {
-			if err := s.endCheckpoint(ctx, conversationID, last.ID, o.endsReplyOf); err != nil {
-				return err
-			}
-		}
-		return nil
+		return o.ends.run(ctx, s, conversationID, last.ID)
 	})
 	return out, created && err == nil, err
 }

@@ -15,8 +15,8 @@ type appendOptions struct {
 	auxiliary bool // no path hash
 	behind    uuid.UUID
 
-	begins      *begun // reply to what is appended; nil for none
-	endsReplyOf string // server that runs the reply whose answer the message is; "" for none
+	begins *beginning // reply to what is appended; nil for none
+	ends   *saving    // reply whose answer the message is; nil for none
 }
 
 // AtHead appends under the active head at the moment of the append, whatever

@@ -40,7 +40,7 @@ func (s *Store) whereDistributed(ctx context.Context, f func() error) error {
 // database needn't plan: the parent is read and the message placed here, and not
 // in the statement that inserts it. It returns pgx.ErrNoRows where AppendMessage
 // has no row.
-func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMessageParams) (node db.Node, err error) {
+func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMessageParams, then ...db.Statement) (node db.Node, err error) {
 	err = pgx.BeginFunc(ctx, h, func(tx pgx.Tx) error {
 		c, rows, last, err := db.LockParentState(ctx, tx, arg)
 		if err != nil {
@@ -74,7 +74,15 @@ func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMes
 			touch.HeadID, change.HeadID = arg.ID, arg.ID
 		}
 		node = db.Node(insert)
-		return db.InsertInTurn(ctx, tx, insert, touch, change)
+		if err := db.InsertInTurn(ctx, tx, insert, touch, change); err != nil {
+			return err
+		}
+		for _, s := range then {
+			if _, err := tx.Exec(ctx, s.SQL, s.Args...); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	return node, err
 }

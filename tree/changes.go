@@ -37,7 +37,7 @@ const (
 	MessagesPruned       ChangeKind = "messages.pruned"   // one, with all below it
 	SummaryCreated       ChangeKind = "summary.created"   // a compaction landed
 	SummaryDeleted       ChangeKind = "summary.deleted"   // a compaction was undone
-	ReplyRunning         ChangeKind = "reply.running"     // an answer takes longer than a second, or is the first to move the head
+	ReplyRunning         ChangeKind = "reply.running"     // an answer takes longer than half a second
 	ReplyEnded           ChangeKind = "reply.ended"       // with nothing to store; else the answer is appended
 )
 
@@ -160,26 +160,4 @@ func fromChanges(rows []db.Change) []Change {
 		}
 	}
 	return out
-}
-
-// A RunningReply is an answer that is being written, as far as its server saved
-// something of it.
-type RunningReply struct {
-	MessageID uuid.UUID `json:"message_id"` // that the answer will have
-	ParentID  uuid.UUID `json:"parent_id"`  // message that is answered
-	Model     string    `json:"model"`
-}
-
-// RunningReplies returns the replies that run in a conversation on any server.
-func (s *Store) RunningReplies(ctx context.Context, conversationID uuid.UUID) (_ []RunningReply, err error) {
-	defer db.Wrap(&err, "tree.RunningReplies(%s)", conversationID)
-	rows, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
-	out := make([]RunningReply, len(rows))
-	for i, row := range rows {
-		out[i] = RunningReply{MessageID: uuid.UUID(row.MessageID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Model: row.Model}
-	}
-	if err == nil && len(rows) == 0 {
-		_, err = s.Conversation(ctx, conversationID)
-	}
-	return out, err
 }

@@ -21,6 +21,7 @@ type draft struct {
 	tokenCount  int
 	search      pgtype.Text
 	attachments []chat.Attachment // that the parts name
+	fresh       bool              // the id was made here, so that no message can have it
 }
 
 // Checked returns messages as Append, or AppendChain where there are several,
@@ -80,7 +81,8 @@ func (s *Store) draft(ctx context.Context, m NewMessage) (*draft, error) {
 	if m.Metadata, err = checkExtra(m.Metadata, "metadata"); err != nil {
 		return nil, err
 	}
-	if m.ID == uuid.Nil {
+	fresh := m.ID == uuid.Nil
+	if fresh {
 		m.ID = newID()
 	}
 	if m.CreatedAt.IsZero() {
@@ -97,7 +99,7 @@ func (s *Store) draft(ctx context.Context, m NewMessage) (*draft, error) {
 	}
 	text, ok := searchText(said)
 	return &draft{
-		NewMessage: m, Message: said, tokenCount: cost, search: pgtype.Text{String: text, Valid: ok}, attachments: attachments,
+		NewMessage: m, Message: said, tokenCount: cost, search: pgtype.Text{String: text, Valid: ok}, attachments: attachments, fresh: fresh,
 	}, nil
 }
 

@@ -296,27 +296,20 @@ func TestPruneEnd(t *testing.T) {
 }
 
 // TestEverythingBelowAPathIsKnown holds that what an import adds below a path, and
-// what is left of a killed server's answer, is recognized as an append is.
+// the answer of a reply, is recognized as an append is.
 func TestEverythingBelowAPathIsKnown(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	c := uuid.New()
 	first := appendPath(t, s, c, path("s", "u1"))
-	saved := tree.Checkpoint{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m", Content: "a1"}
-	noError(t, s.ClaimReply(t.Context(), saved, nil, false))
-	listed, err := s.Checkpoints(t.Context())
-	if err != nil || len(listed) != 1 {
-		t.Fatal(listed, err)
-	}
-	if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint, _ json.RawMessage) (tree.NewMessage, uuid.UUID) {
-		return tree.NewMessage{ID: c.MessageID, Body: path(c.Content)[0].Raw}, c.ParentID
-	}); err != nil || !stored {
-		t.Fatal(stored, err)
-	}
+	running := tree.Reply{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m"}
+	noError(t, s.BeginReply(t.Context(), running, false))
+	answer := tree.NewMessage{ID: running.MessageID, Body: path("a1")[0].Raw}
+	must3(s.Append(t.Context(), c, first.HeadID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	imported := uuid.New()
 	must(s.Import(t.Context(), tree.Bundle{
 		Conversation: tree.NewConversation{ID: c},
-		Nodes:        []tree.BundleNode{{ID: imported, ParentID: saved.MessageID, Body: path("u2")[0].Raw}},
+		Nodes:        []tree.BundleNode{{ID: imported, ParentID: running.MessageID, Body: path("u2")[0].Raw}},
 	}))(t)
 	if p, err := s.FindPath(t.Context(), c, tree.HashPath(path("s", "u1", "a1", "u2", "a2"))); err != nil || p.Known != 4 || p.HeadID != imported {
 		t.Errorf("%+v, %v, want the imported message %s", p, err, imported)

@@ -13,6 +13,8 @@ import (
 // summary it deletes that one node, which undoes its compaction: the summary
 // before it applies again.
 //
+// Replies to what is deleted, and what is left of those whose answers are, go too.
+//
 // If the active head is deleted, the head moves to the newest leaf below the
 // pruned message's parent, or to the newest leaf of the tree where a root was
 // pruned. The indexes of the later siblings close up.
@@ -74,7 +76,15 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p P
 	if err := s.closeGap(ctx, row.Node); err != nil {
 		return p, err
 	}
-	if deleted.HadHead {
+	lands := deleted.HadHead
+	if !c.HeadID.Valid && deleted.HadReply { // which was to give it one
+		running, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: c.ID, TenantID: s.tenant})
+		if err != nil {
+			return p, err
+		}
+		lands = len(running) == 0
+	}
+	if lands {
 		if p.HeadID, err = s.landing(ctx, row.Node); err != nil {
 			return p, err
 		}

@@ -2,8 +2,8 @@ package tree_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -17,19 +17,27 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestBeginsReply holds that messages and the claim of the reply to them are stored
-// together or not at all.
+// begun begins a reply to a message on server "a".
+func begun(t testing.TB, s *tree.Store, conversationID, parentID uuid.UUID) tree.Reply {
+	t.Helper()
+	r := tree.Reply{ConversationID: conversationID, MessageID: uuid.New(), ParentID: parentID, ServerID: "a", Model: "m"}
+	noError(t, s.BeginReply(t.Context(), r, false))
+	return r
+}
+
+// TestBeginsReply holds that messages and the reply to them are stored together or
+// not at all, and that messages that are stored already are no obstacle.
 func TestBeginsReply(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
-	begin := func(server string, reply uuid.UUID, ms ...tree.NewMessage) (bool, error) {
+	begin := func(reply uuid.UUID, again bool, ms ...tree.NewMessage) (bool, error) {
 		t.Helper()
-		claim := tree.BeginsReply(tree.Checkpoint{ConversationID: c.ID, MessageID: reply, ParentID: ms[len(ms)-1].ID, ServerID: server}, []byte(`{"a":1}`))
+		begins := tree.BeginsReply(tree.Reply{ConversationID: c.ID, MessageID: reply, ServerID: "a", Metadata: []byte(`{"a":1}`)}, again)
 		if len(ms) == 1 {
-			_, created, err := s.Append(t.Context(), c.ID, uuid.Nil, ms[0], tree.KeepHead(), claim)
+			_, created, err := s.Append(t.Context(), c.ID, uuid.Nil, ms[0], tree.KeepHead(), begins)
 			return created, err
 		}
-		_, created, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, ms, tree.KeepHead(), claim)
+		_, created, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, ms, tree.KeepHead(), begins)
 		return created, err
 	}
 	said := func(text string) tree.NewMessage {
@@ -37,33 +45,152 @@ func TestBeginsReply(t *testing.T) {
 		m.ID = uuid.New()
 		return m
 	}
-	one, two, reply := said("one"), said("two"), uuid.New()
-	for _, ms := range [][]tree.NewMessage{{one}, {two, said("and")}} {
-		created, err := begin("a", reply, ms...)
-		saved, missing := s.Checkpoint(t.Context(), c.ID, reply)
-		state, untold := s.ReplyState(t.Context(), c.ID, reply)
-		if !created || err != nil || missing != nil || untold != nil || saved.ServerID != "a" || saved.ParentID != ms[len(ms)-1].ID || string(state.Metadata) != `{"a":1}` {
-			t.Errorf("%v %v; %+v %v; %+v %v", created, err, saved, missing, state, untold)
+	fresh := must(s.Checked(t.Context(), []tree.NewMessage{user("fresh")}))(t)
+	for name, ms := range map[string][]tree.NewMessage{"one": {said("one")}, "two": {said("two"), said("and")}, "a fresh one": fresh} {
+		reply := uuid.New()
+		created, err := begin(reply, name == "two", ms...)
+		running, missing := s.Reply(t.Context(), c.ID, reply)
+		if !created || err != nil || missing != nil || running.ServerID != "a" || running.State != tree.StateRunning || running.ParentID != ms[len(ms)-1].ID || string(running.Metadata) != `{"a":1}` {
+			t.Errorf("%s: %v %v; %+v %v", name, created, err, running, missing)
 		}
-		other := uuid.New()
-		if created, err := begin("b", other, ms...); created || err != nil {
-			t.Errorf("once more: %v, %v", created, err)
+		if name == "a fresh one" {
+			continue
 		}
-		if _, err := s.Checkpoint(t.Context(), c.ID, other); err == nil {
-			t.Error("a reply to messages that were there already is claimed")
+		if created, err := begin(uuid.New(), false, ms...); created || err != nil {
+			t.Errorf("%s, once more: %v, %v", name, created, err)
 		}
 		lost := said("lost")
-		if _, err := begin("b", reply, lost); !errors.Is(err, tree.ErrReplyLost) {
-			t.Errorf("a second server: %v", err)
+		for _, again := range []bool{true, false} {
+			if _, err := begin(reply, again, lost); !errors.Is(err, tree.ErrReplyLost) {
+				t.Errorf("a second reply of the id: %v", err)
+			}
 		}
 		if _, err := s.Message(t.Context(), c.ID, lost.ID); err == nil {
-			t.Error("a message is stored whose reply another server has")
+			t.Error("a message is stored whose reply another request has")
 		}
-		noError(t, s.EndReply(t.Context(), tree.ReplyEnd{ConversationID: c.ID, MessageID: reply, ServerID: "a"}))
-		reply = uuid.New()
+		noError(t, s.EndReply(t.Context(), running, uuid.Nil, nil, tree.ReplyEvents{Sequence: 1, Payload: []byte("[]")}))
+		if created, err := begin(reply, true, lost); !created || err != nil {
+			t.Errorf("another try: %v, %v", created, err)
+		}
+		if running, events, err := s.ReplyLog(t.Context(), c.ID, reply, 0); err != nil || len(events) > 0 || running.State != tree.StateRunning {
+			t.Errorf("the other try begins as %+v with %v, %v", running, events, err)
+		}
+	}
+	for _, again := range []bool{true, false} {
+		err := s.BeginReply(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: uuid.New(), ParentID: uuid.New(), ServerID: "a"}, again)
+		refused(t, "a message that isn't there", err, fault.NotFound)
+		err = s.BeginReply(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: fresh[0].ID, ParentID: fresh[0].ID, ServerID: "a"}, again)
+		if !errors.Is(err, tree.ErrReplyLost) {
+			t.Errorf("the id of a message: %v", err)
+		}
 	}
 	if head := activeHead(t, s, c.ID); head != uuid.Nil {
 		t.Errorf("the head is %s", head)
+	}
+}
+
+// TestOneServerHasAReply holds that a server to which a reply is lost changes nothing
+// of it any more, whoever has it: another server that took it, a user who deleted it, or nobody.
+func TestOneServerHasAReply(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
+	for name, loses := range map[string]func(r tree.Reply) error{
+		"another server takes it": func(r tree.Reply) error {
+			listed := must(s.Replies(t.Context()))(t)
+			if len(listed) != 1 || listed[0].TenantID != tree.DefaultTenant || listed[0].ServerID != "a" {
+				t.Errorf("%+v", listed)
+			}
+			_, err := s.TakeReply(t.Context(), listed[0], "b")
+			if _, err := s.TakeReply(t.Context(), listed[0], "c"); !errors.Is(err, tree.ErrReplyLost) {
+				t.Errorf("two servers take it: %v", err)
+			}
+			return err
+		},
+		"it is deleted": func(r tree.Reply) error { return second(s.DropReply(t.Context(), c.ID, r.MessageID)) },
+		"it is over":    func(r tree.Reply) error { return s.EndReply(t.Context(), r, uuid.Nil, nil, tree.ReplyEvents{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := begun(t, s, c.ID, asked.ID)
+			listed := must(s.Replies(t.Context()))(t)
+			must(s.SaveReply(t.Context(), r, tree.ReplyEvents{Sequence: 2, Payload: []byte(`["one"]`)}, false))(t)
+			if _, err := s.TakeReply(t.Context(), listed[0], "b"); !errors.Is(err, tree.ErrReplyLost) {
+				t.Errorf("after a sign of life: %v", err)
+			}
+			noError(t, loses(r))
+			before, events, _ := s.ReplyLog(t.Context(), c.ID, r.MessageID, 0)
+			more := tree.ReplyEvents{Sequence: 3, Payload: []byte(`["two"]`)}
+			answer := raw(`{"role":"assistant","content":"late"}`)
+			answer.ID = r.MessageID
+			for does, err := range map[string]error{
+				"saves":   second(s.SaveReply(t.Context(), r, more, true)),
+				"ends it": s.EndReply(t.Context(), r, asked.ID, nil, more),
+				"stores": func() error {
+					_, _, err := s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))
+					return err
+				}(),
+			} {
+				if !errors.Is(err, tree.ErrReplyLost) {
+					t.Errorf("a server that lost it %s: %v", does, err)
+				}
+			}
+			after, left, _ := s.ReplyLog(t.Context(), c.ID, r.MessageID, 0)
+			if !reflect.DeepEqual(before, after) || !reflect.DeepEqual(events, left) {
+				t.Errorf("%+v %v became %+v %v", before, events, after, left)
+			}
+			refused(t, "a late answer", second(s.Message(t.Context(), c.ID, r.MessageID)), fault.NotFound)
+			_, err := pool.Exec(t.Context(), "delete from replies")
+			noError(t, err)
+		})
+	}
+}
+
+// TestReplyLog holds that a log is read from any event on, in its tenant, that a save
+// made twice stands there once, and that it goes with what it is about.
+func TestReplyLog(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	question := mustAppend(t, s, c.ID, uuid.Nil, user("question"))
+	asked := mustAppend(t, s, c.ID, question.ID, user("more"))
+	r := begun(t, s, c.ID, asked.ID)
+	for _, at := range []int{3, 5, 5} {
+		if stopping, err := s.SaveReply(t.Context(), r, tree.ReplyEvents{Sequence: at, Payload: fmt.Appendf(nil, "[%d]", at)}, false); stopping || err != nil {
+			t.Error(stopping, err)
+		}
+	}
+	for after, want := range map[int]string{0: "[3][5]", 3: "[5]", 4: "[5]", 5: ""} {
+		_, saves, err := s.ReplyLog(t.Context(), c.ID, r.MessageID, after)
+		got := ""
+		for _, save := range saves {
+			got += string(save.Payload)
+		}
+		if got != want || err != nil {
+			t.Errorf("after %d: %s, %v", after, got, err)
+		}
+	}
+	refused(t, "another tenant", func() error { _, _, err := s.ForTenant("else").ReplyLog(t.Context(), c.ID, r.MessageID, 0); return err }(), fault.NotFound)
+	answer := raw(`{"role":"assistant","content":"answer"}`)
+	answer.ID = r.MessageID
+	must3(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{Sequence: 6, Payload: []byte("[6]")})))(t)
+	if got, events, err := s.ReplyLog(t.Context(), c.ID, r.MessageID, 5); err != nil || got.State != tree.StateStored || len(events) != 1 || len(must(s.Replies(t.Context()))(t)) > 0 {
+		t.Errorf("%+v, %v, %v", got, events, err)
+	}
+	running := begun(t, s, c.ID, asked.ID)
+	must(s.SaveReply(t.Context(), running, tree.ReplyEvents{Sequence: 1, Payload: []byte("[1]")}, false))(t)
+	for _, prune := range []struct {
+		id   uuid.UUID
+		left int
+	}{{answer.ID, 2}, {asked.ID, 0}} {
+		must(s.Prune(t.Context(), c.ID, prune.id))(t)
+		var left int
+		noError(t, pool.QueryRow(t.Context(), "select (select count(*) from replies) + (select count(*) from reply_events)").Scan(&left))
+		if left != prune.left {
+			t.Errorf("%d rows are left of replies after a prune, want %d", left, prune.left)
+		}
 	}
 }
 
@@ -92,76 +219,33 @@ func TestEndReplyGivesAHead(t *testing.T) {
 			before = mustAppend(t, s, c.ID, uuid.Nil, user("before")).ID
 		}
 		asked, other := add("asked"), add("other")
-		claim := func() uuid.UUID {
-			id := uuid.New()
-			noError(t, s.ClaimReply(t.Context(), tree.Checkpoint{ConversationID: c.ID, MessageID: id, ParentID: asked, ServerID: "a"}, nil, true))
-			return id
-		}
-		end := tree.ReplyEnd{ConversationID: c.ID, MessageID: claim(), HeadID: asked, ServerID: "a", Metadata: []byte(`{}`)}
+		r, head := begun(t, s, c.ID, asked), asked
 		if test.running {
-			claim()
-		}
-		if test.pruned {
-			must(s.Prune(t.Context(), c.ID, asked))(t)
+			begun(t, s, c.ID, other)
 		}
 		if test.leave {
-			end.HeadID = uuid.Nil
+			head = uuid.Nil
 		}
-		noError(t, s.ForTenant("another").EndReply(t.Context(), end))
-		if _, err := s.Checkpoint(t.Context(), c.ID, end.MessageID); err != nil {
-			t.Errorf("another tenant ended it: %v", err)
+		if err := s.ForTenant("another").EndReply(t.Context(), r, head, nil, tree.ReplyEvents{}); !errors.Is(err, tree.ErrReplyLost) {
+			t.Errorf("another tenant: %v", err)
 		}
-		noError(t, s.EndReply(t.Context(), end))
+		state := tree.StateEnded
+		if test.pruned {
+			must(s.Prune(t.Context(), c.ID, asked))(t)
+			state = ""
+		} else {
+			noError(t, s.EndReply(t.Context(), r, head, []byte(`{}`), tree.ReplyEvents{}))
+		}
 		if got, want := activeHead(t, s, c.ID), test.want(before, asked, other); got != want {
 			t.Errorf("where there is %s: the head is %s, want %s", name, got, want)
 		}
-		if state, err := s.ReplyState(t.Context(), c.ID, end.MessageID); err != nil || state.State != tree.StateEnded {
-			t.Errorf("%+v, %v", state, err)
+		if got, _ := s.Reply(t.Context(), c.ID, r.MessageID); got.State != state {
+			t.Errorf("where there is %s: its state is %q", name, got.State)
 		}
 	}
 }
 
-// A reply is deleted whose answer could not be stored, and is left in its checkpoint:
-// nothing of it is stored after that. One whose answer came to be stored stays for
-// Retract.
-func TestDropReply(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
-	answer := func(c tree.Checkpoint, _ json.RawMessage) (tree.NewMessage, uuid.UUID) {
-		return tree.NewMessage{ID: c.MessageID, Body: raw(`{"role":"assistant","content":"` + c.Content + `"}`).Body}, c.ParentID
-	}
-	refused(t, "another tenant", second(s.ForTenant("other").DropReply(t.Context(), c.ID, uuid.New())), fault.NotFound)
-	for _, drops := range []bool{true, false} {
-		id := uuid.New()
-		noError(t, s.ClaimReply(t.Context(), tree.Checkpoint{ConversationID: c.ID, MessageID: id, ParentID: asked.ID, ServerID: "a", Model: "m", Content: "said"}, nil, false))
-		if drops {
-			if answer, err := s.DropReply(t.Context(), c.ID, id); answer != nil || err != nil {
-				t.Fatal(answer, err)
-			}
-		}
-		listed, err := s.Checkpoints(t.Context())
-		if err != nil || len(listed) != 1 {
-			t.Fatal(listed, err)
-		}
-		if _, stored, err := s.TakeCheckpoint(t.Context(), listed[0], answer); err != nil || stored == drops {
-			t.Errorf("deleted %t: it is stored: %t, %v", drops, stored, err)
-		}
-		if _, err := s.Message(t.Context(), c.ID, id); errors.Is(err, fault.NotFound) != drops {
-			t.Errorf("deleted %t: %v", drops, err)
-		}
-		if !drops {
-			if m, err := s.DropReply(t.Context(), c.ID, id); err != nil || m == nil || m.ID != id {
-				t.Errorf("%+v, %v, want the answer that was stored", m, err)
-			}
-		}
-		if deleted, err := s.Retracted(t.Context(), c.ID, id); err != nil || deleted != drops {
-			t.Errorf("deleted %t: it is told: %t, %v", drops, deleted, err)
-		}
-	}
-}
-
-// TestDropReplyTakesTurns deletes a reply while another server stores what was saved of
+// TestDropReplyTakesTurns deletes a reply while another server stores what is left of
 // it: the second of the two knows of the first.
 func TestDropReplyTakesTurns(t *testing.T) {
 	t.Parallel()
@@ -169,33 +253,32 @@ func TestDropReplyTakesTurns(t *testing.T) {
 	s := tree.New(pool)
 	c := newConversation(t, s)
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
+	refused(t, "another tenant", second(s.ForTenant("other").DropReply(t.Context(), c.ID, uuid.New())), fault.NotFound)
 	for _, dropFirst := range []bool{true, false} {
-		id := uuid.New()
-		noError(t, s.ClaimReply(t.Context(), tree.Checkpoint{ConversationID: c.ID, MessageID: id, ParentID: asked.ID, ServerID: "a", Model: "m", Content: "said"}, nil, false))
-		listed, err := s.Checkpoints(t.Context())
-		if err != nil || len(listed) != 1 {
-			t.Fatal(listed, err)
-		}
+		r := begun(t, s, c.ID, asked.ID)
 		var answer *tree.Message
-		var stored bool
 		drop := func(s *tree.Store) (err error) {
-			answer, err = s.DropReply(t.Context(), c.ID, id)
+			answer, err = s.DropReply(t.Context(), c.ID, r.MessageID)
 			return err
 		}
-		take := func(s *tree.Store) (err error) {
-			_, stored, err = s.TakeCheckpoint(t.Context(), listed[0], func(c tree.Checkpoint, _ json.RawMessage) (tree.NewMessage, uuid.UUID) {
-				return tree.NewMessage{ID: c.MessageID, Body: raw(`{"role":"assistant","content":"said"}`).Body}, c.ParentID
-			})
+		lost := false
+		store := func(s *tree.Store) error {
+			m := raw(`{"role":"assistant","content":"said"}`)
+			m.ID = r.MessageID
+			_, _, err := s.Append(t.Context(), c.ID, asked.ID, m, tree.EndsReply("a", tree.ReplyEvents{}))
+			if lost = errors.Is(err, tree.ErrReplyLost); lost {
+				return nil
+			}
 			return err
 		}
-		first, second := take, drop
+		first, second := store, drop
 		if dropFirst {
-			first, second = drop, take
+			first, second = drop, store
 		}
 		noError(t, meanwhile(t, pool, first, func() error { return second(s) }))
-		deleted, err := s.Retracted(t.Context(), c.ID, id)
-		if err != nil || stored == dropFirst || deleted != dropFirst || (answer == nil) != dropFirst {
-			t.Errorf("deleted first %t: it is stored %t and marked as deleted %t, and the deletion found %v: %v", dropFirst, stored, deleted, answer, err)
+		_, missing := s.Message(t.Context(), c.ID, r.MessageID)
+		if lost != dropFirst || (missing != nil) != dropFirst || (answer == nil) != dropFirst {
+			t.Errorf("deleted first %t: its answer is lost %t, reading it gives %v, and the deletion found %v", dropFirst, lost, missing, answer)
 		}
 	}
 }
@@ -284,12 +367,6 @@ func TestAnswer(t *testing.T) {
 	if m, err := s.Answer(t.Context(), c.ID, answer.ID); err != nil || !reflect.DeepEqual(m, want) {
 		t.Errorf("%+v, %v, want %+v", m, err, want)
 	}
-	for _, state := range []tree.State{tree.StateRunning, tree.StateStopping, tree.StateEnded} { // of a reply, which doesn't delete its answer
-		noError(t, s.PutReplyState(t.Context(), tree.ReplyState{ConversationID: c.ID, MessageID: answer.ID, State: state}))
-		if _, err := s.Answer(t.Context(), c.ID, answer.ID); err != nil {
-			t.Errorf("%s: %v", state, err)
-		}
-	}
 	other := newConversation(t, s)
 	for name, err := range map[string]error{
 		"a question":           second(s.Answer(t.Context(), c.ID, question.ID)),
@@ -303,30 +380,55 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestReplyStates holds that a state is its tenant's, and that what ended is told
-// for a while.
-func TestReplyStates(t *testing.T) {
+// TestForgetReplies holds that what ended is known for a while, a stop is told to
+// the server that runs a reply, and that a mark of a deleted answer goes with it.
+func TestForgetReplies(t *testing.T) {
 	t.Parallel()
-	s, c := newTree(t)
-	running, ended := uuid.New(), uuid.New()
-	for id, state := range map[uuid.UUID]tree.State{running: tree.StateRunning, ended: tree.StateEnded} {
-		noError(t, s.PutReplyState(t.Context(), tree.ReplyState{ConversationID: c.ID, MessageID: id, State: state, Metadata: json.RawMessage(`{"a":1}`)}))
-		refused(t, "another tenant", second(s.ForTenant("else").ReplyState(t.Context(), c.ID, id)), fault.NotFound)
-	}
-	for id, want := range map[uuid.UUID]bool{running: true, ended: false, uuid.New(): false} {
-		if asked, err := s.StopReply(t.Context(), c.ID, id); asked != want || err != nil {
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
+	running, ended, done := begun(t, s, c.ID, asked.ID), begun(t, s, c.ID, asked.ID), begun(t, s, c.ID, asked.ID)
+	noError(t, s.EndReply(t.Context(), ended, uuid.Nil, nil, tree.ReplyEvents{}))
+	answer := raw(`{"role":"assistant","content":"said"}`)
+	answer.ID = done.MessageID
+	must3(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
+	for r, want := range map[uuid.UUID]bool{running.MessageID: true, ended.MessageID: false, done.MessageID: false, uuid.New(): false} {
+		if asked, err := s.StopReply(t.Context(), c.ID, r); asked != want || err != nil {
 			t.Errorf("%t, %v", asked, err)
 		}
 	}
-	if r, err := s.ReplyState(t.Context(), c.ID, running); err != nil || r.State != tree.StateStopping || string(r.Metadata) != `{"a":1}` {
-		t.Errorf("%+v, %v", r, err)
+	if stopping, err := s.SaveReply(t.Context(), running, tree.ReplyEvents{}, false); !stopping || err != nil {
+		t.Error(stopping, err)
 	}
-	noError(t, s.ForgetReplyStates(t.Context(), time.Now().Add(time.Hour)))
-	refused(t, "it is told for ever", second(s.ReplyState(t.Context(), c.ID, ended)), fault.NotFound)
-	must(s.ReplyState(t.Context(), c.ID, running))(t)
-	noError(t, s.DropReplyState(t.Context(), c.ID, running))
-	if _, err := s.ReplyState(t.Context(), c.ID, running); !errors.Is(err, fault.NotFound) {
-		t.Error(err)
+	known := func(want ...tree.Reply) {
+		t.Helper()
+		for _, r := range []tree.Reply{running, ended, done} {
+			_, err := s.Reply(t.Context(), c.ID, r.MessageID)
+			is := slices.ContainsFunc(want, func(w tree.Reply) bool { return w.MessageID == r.MessageID })
+			if is != (err == nil) {
+				t.Errorf("%s: %v", r.MessageID, err)
+			}
+		}
+	}
+	hour := time.Now().Add(time.Hour)
+	noError(t, s.ForgetReplies(t.Context(), time.Time{}, time.Time{}))
+	known(running, ended, done)
+	noError(t, s.ForgetReplies(t.Context(), hour, time.Time{}))
+	known(running, ended)
+	noError(t, s.ForgetReplies(t.Context(), hour, hour))
+	known(running)
+
+	below := mustAppend(t, s, c.ID, done.MessageID, user("and?"))
+	must(s.Retract(t.Context(), c.ID, done.MessageID, func(tree.Message) int { return 0 }))(t)
+	noError(t, s.ForgetReplies(t.Context(), hour, hour))
+	if deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID); !deleted || err != nil {
+		t.Error(deleted, err)
+	}
+	must(s.Prune(t.Context(), c.ID, below.ID))(t)
+	must(s.Prune(t.Context(), c.ID, done.MessageID))(t)
+	if deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID); deleted || err != nil {
+		t.Errorf("the mark outlives its answer: %v", err)
 	}
 }
 
@@ -344,32 +446,5 @@ func TestDeriveKey(t *testing.T) {
 	}
 	if key(s, "a") != key(s.ForTenant("else"), "a") || key(s, "a") == key(s, "b") {
 		t.Error("keys of two purposes are one, or of two tenants two")
-	}
-}
-
-// TestRepliesTo holds that the replies to a message are those that run and answer
-// it, in this tenant.
-func TestRepliesTo(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	one, two := mustAppend(t, s, c.ID, uuid.Nil, user("one")), mustAppend(t, s, c.ID, uuid.Nil, user("two"))
-	for _, reply := range []struct {
-		parent uuid.UUID
-		told   string
-	}{{one.ID, `{"a":1}`}, {two.ID, `{"a":2}`}, {one.ID, ""}} {
-		id := uuid.New()
-		noError(t, s.ClaimReply(t.Context(), tree.Checkpoint{ConversationID: c.ID, MessageID: id, ParentID: reply.parent, ServerID: "one"}, []byte(reply.told), true))
-	}
-	got, err := s.RepliesTo(t.Context(), c.ID, one.ID)
-	told := make([]string, len(got))
-	for i, reply := range got {
-		told[i] = string(reply.Metadata)
-	}
-	slices.Sort(told)
-	if err != nil || !slices.Equal(told, []string{`{"a":1}`, "{}"}) {
-		t.Errorf("%q, %v", told, err)
-	}
-	if got, err := s.ForTenant("another").RepliesTo(t.Context(), c.ID, one.ID); err != nil || len(got) != 0 {
-		t.Errorf("another tenant's: %v, %v", got, err)
 	}
 }

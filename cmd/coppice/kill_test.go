@@ -203,8 +203,9 @@ func TestKillAmidAnAnswer(t *testing.T) {
 		streamed <- all.String()
 	}()
 	var saved string
-	eventually(t, "a checkpoint of what came", func() bool {
-		if err := conn.QueryRow(t.Context(), "select coalesce(max(content), '') from reply_checkpoints").Scan(&saved); err != nil {
+	eventually(t, "a log of what came", func() bool {
+		const said = "select coalesce(string_agg(e ->> 'content', '' order by sequence), '') from reply_events, json_array_elements(payload) e"
+		if err := conn.QueryRow(t.Context(), said).Scan(&saved); err != nil {
 			t.Fatal(err)
 		}
 		return saved == text[:len(text)/2]
@@ -244,7 +245,7 @@ func TestKillAmidAnAnswer(t *testing.T) {
 		t.Errorf("%+v", transcript)
 	}
 	var left int
-	if err := conn.QueryRow(t.Context(), "select count(*) from reply_checkpoints").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d checkpoints are left, %v", left, err)
+	if err := conn.QueryRow(t.Context(), "select count(*) from replies where state = 'running'").Scan(&left); err != nil || left != 0 {
+		t.Errorf("%d replies still run, %v", left, err)
 	}
 }

@@ -47,7 +47,7 @@ func (r *run) pause(ctx context.Context, last bool) error {
 // awaitQuiet waits until the servers are ready, have no request or reply under
 // way, and Postgres no transaction that began before. Compactions may go on.
 func (r *run) awaitQuiet(ctx context.Context) error {
-	const open = `select (select count(*) from pg_stat_activity where application_name = 'coppice' and xact_start < $1) + (select count(*) from reply_checkpoints)`
+	const open = `select (select count(*) from pg_stat_activity where application_name = 'coppice' and xact_start < $1) + (select count(*) from replies where state in ('running', 'stopping'))`
 	for _, s := range r.servers {
 		if err := r.awaitReady(ctx, s); err != nil {
 			return err

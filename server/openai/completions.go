@@ -35,7 +35,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt
 	r.Release()
 	if req.Stream {
 		if err := begun(r, rep); err != nil {
-			return nil, t.lost(err)
+			return nil, err
 		}
 		return followChunks(r, rep, req.Usage), nil
 	}
@@ -44,7 +44,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt
 		err = end.Err
 	}
 	if err != nil {
-		return nil, t.lost(err)
+		return nil, err
 	}
 	turn := turnOf(rep, end.Message)
 	return answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, nil

@@ -47,7 +47,7 @@ func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, 
 		err = end.Err
 	}
 	if err != nil {
-		return nil, t.lost(err)
+		return nil, err
 	}
 	return ended(r, rep, end, req.Store)
 }
@@ -175,7 +175,7 @@ func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) 
 func (req *Request) ask() reply.Request {
 	ask := reply.Request{
 		Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
-		HeadAtEnd: true, Background: req.Background, Recall: req.Recall,
+		HeadAtEnd: true, Recall: req.Recall,
 	}
 	switch {
 	case req.Compact != nil && req.Compact.Threshold > 0:

@@ -18,40 +18,18 @@ import (
 // of the messages that its request brought, name the request by the key of its
 // attempts.
 
-const (
-	// unsaved is how long a reply may run on another server with nothing in the
-	// database that tells of it.
-	unsaved = 2 * time.Second
-
-	lookAgain = 100 * time.Millisecond
-)
-
 // earlier finds the reply to a message that an earlier attempt began, stored or running
 // on any server; nil for none. One that failed is none.
 func (t *attempt) earlier(r *server.Request, asked NodeID) (*reply.Reply, error) {
-	for {
-		id, err := t.answerTo(r, asked)
-		if err != nil {
-			return nil, err
-		}
-		var m tree.Message
-		if id != uuid.Nil {
-			rep, err := r.Replies().Find(r.Context(), asked.Conversation, id)
-			if !errors.Is(err, fault.NotFound) { // else it ended meanwhile, with nothing to store
-				return rep, err
-			}
-		} else if m, err = r.Store().Message(r.Context(), asked.Conversation, asked.Node); err != nil && !errors.Is(err, fault.NotFound) {
-			return nil, err
-		}
-		if t.known || time.Since(m.CreatedAt) > unsaved {
-			return nil, nil
-		}
-		select {
-		case <-time.After(lookAgain):
-		case <-r.Context().Done():
-			return nil, r.Context().Err()
-		}
+	id, err := t.answerTo(r, asked)
+	if id == uuid.Nil || err != nil {
+		return nil, err
 	}
+	rep, err := r.Replies().Find(r.Context(), asked.Conversation, id)
+	if errors.Is(err, fault.NotFound) { // it ended meanwhile, with nothing to store
+		return nil, nil
+	}
+	return rep, err
 }
 
 // answerTo finds the newest answer to a message that names the request; uuid.Nil
@@ -66,9 +44,9 @@ func (t *attempt) answerTo(r *server.Request, asked NodeID) (id uuid.UUID, err e
 		}
 		return id, err
 	}
-	running, err := r.Store().RepliesTo(r.Context(), asked.Conversation, asked.Node)
+	running, err := r.Store().RunningReplies(r.Context(), asked.Conversation)
 	for _, s := range running {
-		if t.named(storedMetadataOf(s.Metadata)) {
+		if s.ParentID == asked.Node && t.named(storedMetadataOf(s.Metadata)) {
 			id = s.MessageID
 		}
 	}
@@ -232,15 +210,6 @@ func traceOf(r *server.Request, c tree.Conversation, to target, m tree.Message) 
 	}
 	here := first.ParentID == c.HeadID || m.ID == c.HeadID // before the attempt, or at what came of it
 	return trace{NodeID{c.ID, asked.ID}, here}, nil
-}
-
-// lost tells the client of a retry that joined a reply on another server to try
-// again, where that reply ended with nothing to store.
-func (t *attempt) lost(err error) error {
-	if e := fault.Of(err); t.retry && e != nil && e.Code == "reply_not_found" {
-		return fault.New(fault.Model, "model_unavailable", "", "The model failed at an earlier attempt of this request, on another server. Send the request again.")
-	}
-	return err
 }
 
 // checkPlace forgets the answer of an earlier attempt in a conversation that has gone

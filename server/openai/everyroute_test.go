@@ -265,7 +265,7 @@ func (f *field) state() (digest string) {
 	f.t.Helper()
 	const query = `select md5(concat(
 		(select string_agg(c::text, '|' order by c.id) from conversations c), '#', (select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
-		(select string_agg(s::text, '|' order by s.conversation_id, s.message_id) from reply_states s)))`
+		(select string_agg(s::text, '|' order by s.conversation_id, s.message_id) from replies s)))`
 	if err := f.pool.QueryRow(f.t.Context(), query).Scan(&digest); err != nil {
 		f.t.Fatal(err)
 	}

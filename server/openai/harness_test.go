@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,7 +55,7 @@ const unhurried = 5 * time.Minute
 // often is a server of a name that saves its answers many times a second, so that
 // tests don't wait, and takes up those that a killed server of its name left.
 func often(server string) reply.Config {
-	return reply.Config{ServerID: server, CheckpointEvery: 20 * time.Millisecond}
+	return reply.Config{ServerID: server, SaveEvery: 20 * time.Millisecond}
 }
 
 // An api is a server with OpenAI's API over a model that follows a script.
@@ -307,14 +309,14 @@ func (a *api) begunToSpeak(id string) {
 	a.t.Helper()
 	n := nodeOf(a.t, id)
 	eventually(a.t, "a piece of "+id, func() bool {
-		c, err := a.store.ForTenant("acme").Checkpoint(a.t.Context(), n.Conversation, n.Node)
-		return err == nil && c.Content != ""
+		_, saves, err := a.store.ForTenant("acme").ReplyLog(a.t.Context(), n.Conversation, n.Node, 0)
+		return err == nil && slices.ContainsFunc(saves, func(save tree.ReplyEvents) bool { return bytes.Contains(save.Payload, []byte(`"content":`)) })
 	})
 }
 
-// saved counts the replies that have saved something of themselves.
+// saved counts the replies that run.
 func (a *api) saved() int {
-	list, err := a.store.Checkpoints(a.t.Context())
+	list, err := a.store.Replies(a.t.Context())
 	if err != nil {
 		return 0
 	}

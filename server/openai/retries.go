@@ -56,7 +56,6 @@ type attempt struct {
 	begun chan struct{} // closed once reply is set, or is known to be none
 
 	// Of a retry: what this server knows of the earlier attempts.
-	known     bool // there was one
 	delivered bool // the answer of reply was written whole
 
 	// Under the lock of all.
@@ -179,7 +178,6 @@ func (t *attempt) starting() bool {
 // takes the newest attempt. So of several requests of the same bytes at a time,
 // each retry has an answer of its own.
 func (t *attempt) take(earlier []*attempt) {
-	t.known = len(earlier) > 0
 	for _, want := range []outcome{deserted, refused} {
 		for _, e := range earlier {
 			if e.outcome == want {

@@ -168,7 +168,7 @@ func TestRetryOfWhatRunsElsewhere(t *testing.T) {
 		if fails {
 			does, want = llmtest.Fail(500), 502
 		}
-		a := setup{replies: reply.Config{CheckpointEvery: 20 * time.Millisecond}, script: slices.Repeat([]llmtest.Behaviour{llmtest.After(gate, does)}, 2)}.serve(t)
+		a := setup{replies: reply.Config{SaveEvery: 20 * time.Millisecond}, script: slices.Repeat([]llmtest.Behaviour{llmtest.After(gate, does)}, 2)}.serve(t)
 		a.upstream.Otherwise(llmtest.Answer("ok"))
 		other := a.again()
 		requests := [][2]string{{"/responses", `{"model":"wood","input":"hi"}`}, {"/chat/completions", chatBody(store, said("user", "hi"))}}

@@ -2,21 +2,25 @@ package reply
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // byHand saves nothing by the clock: a test calls save.
 func byHand(server string) func(*Config) {
-	return func(c *Config) { c.ServerID, c.CheckpointEvery, c.Lease = server, time.Hour, time.Minute }
+	return func(c *Config) { c.ServerID, c.SaveEvery, c.Lease = server, time.Hour, time.Minute }
 }
 
-func (f *fixture) checkpoints(t testing.TB) []tree.Checkpoint {
+// rows are those of the replies that run.
+func (f *fixture) rows(t testing.TB) []tree.Reply {
 	t.Helper()
-	list, err := f.store.Checkpoints(t.Context())
+	list, err := f.store.Replies(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,9 +33,7 @@ func (f *fixture) running(t testing.TB, g *gate, req Request, text string) *Repl
 	r := f.ask(t, req)
 	g.pieces <- text
 	eventually(t, "the piece", func() bool { content, _ := r.text(); return content == text })
-	if !f.save(r, &assignment{replyTarget: r.target, active: r.target.head}) {
-		t.Fatal("nothing was saved")
-	}
+	f.save(r)
 	return r
 }
 
@@ -65,7 +67,7 @@ func TestInterruptedAnswer(t *testing.T) {
 	w := watch{}
 	b.sweep(t, w, start)
 	b.sweep(t, w, start.Add(59*time.Second))
-	f.save(r, &assignment{replyTarget: r.target, active: head}) // a sign of life
+	f.save(r) // a sign of life
 	b.sweep(t, w, start.Add(2*time.Minute))
 	if n := f.messages(t); n != 1 {
 		t.Fatalf("%d messages: the answer of a server that lives was stored", n)
@@ -79,8 +81,8 @@ func TestInterruptedAnswer(t *testing.T) {
 	if n := noteOf(t, m); n != (note{Status: StatusStopped, Model: "gate", FinishReason: FinishInterrupted}) {
 		t.Errorf("%+v", n)
 	}
-	if len(f.checkpoints(t)) != 0 {
-		t.Errorf("left are %+v", f.checkpoints(t))
+	if len(f.rows(t)) != 0 {
+		t.Errorf("left are %+v", f.rows(t))
 	}
 	// Found by its id.
 	found, err := b.Find(t.Context(), id, r.MessageID())
@@ -92,7 +94,7 @@ func TestInterruptedAnswer(t *testing.T) {
 	}
 	// The server that was taken for dead comes to the end of its answer, and tells
 	// what was told.
-	f.save(r, &assignment{replyTarget: r.target, active: head})
+	f.save(r)
 	close(g.pieces)
 	if e := end(t, r); e.Status != StatusStopped || e.FinishReason != FinishInterrupted || e.Message == nil || textOf(t, e.Message) != "A wood that is <cut>" {
 		t.Errorf("%+v", e)
@@ -100,10 +102,25 @@ func TestInterruptedAnswer(t *testing.T) {
 	b.sweep(t, watch{}, start)
 	b.sweep(t, w, start.Add(time.Hour))
 	b.sweep(t, w, start.Add(2*time.Hour))
-	if n := f.messages(t); n != 2 || len(f.checkpoints(t)) != 0 {
-		t.Errorf("%d messages and %+v", n, f.checkpoints(t))
+	if n := f.messages(t); n != 2 || len(f.rows(t)) != 0 {
+		t.Errorf("%d messages and %+v", n, f.rows(t))
 	}
 	if strings.Contains(f.log.String()+b.log.String(), "wood") {
 		t.Error("the log has text")
+	}
+}
+
+// The log that a migration makes of what an older program saved: text after steps.
+func TestLogOfAnOlderProgram(t *testing.T) {
+	t.Parallel()
+	step := uuid.New()
+	saves := []tree.ReplyEvents{{Sequence: 2, Payload: fmt.Appendf(nil, `[{"id":2,"reasoning":"","content":"A wood","refusal":"","message_id":%q,"steps":2}]`, step)}}
+	saved, err := decode(saves, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, end, parent := interrupted(tree.Reply{MessageID: uuid.New()}, saved)
+	if textOf(t, &tree.Message{Body: m.Body}) != "A wood" || parent != step || end.Recalled != 2 || end.FinishReason != FinishInterrupted {
+		t.Errorf("%s below %s: %+v", m.Body, parent, end)
 	}
 }

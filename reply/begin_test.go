@@ -1,0 +1,158 @@
+package reply
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// slowCommits is a handle on which the appends of single messages wait.
+type slowCommits struct {
+	db.Handle
+	waiting, release chan struct{}
+}
+
+func (h *slowCommits) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	for _, q := range b.QueuedQueries {
+		if strings.Contains(q.SQL, "name: AppendMessage ") {
+			h.waiting <- struct{}{}
+			<-h.release
+		}
+	}
+	return h.Handle.SendBatch(ctx, b)
+}
+
+type began struct {
+	reply *Reply
+	err   error
+}
+
+// begin calls Start beside the test.
+func (f *fixture) begin(ctx context.Context, req Request) <-chan began {
+	out := make(chan began, 1)
+	go func() {
+		r, _, err := f.Start(ctx, req)
+		out <- began{r, err}
+	}()
+	return out
+}
+
+// TestQuestionIsCommittedFirst holds that the model is called once its question and the
+// reply's row are committed, and that it is not called where the question is refused.
+func TestQuestionIsCommittedFirst(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPlain(t, "an append waits at its one statement")
+	for name, test := range map[string]struct {
+		meanwhile func(f *fixture, id, head uuid.UUID) error
+		kind      error
+		code      string
+	}{
+		"it is stored": {func(*fixture, uuid.UUID, uuid.UUID) error { return nil }, nil, ""},
+		"the branch was pruned": {func(f *fixture, id, head uuid.UUID) error {
+			_, err := f.store.Prune(t.Context(), id, head)
+			return err
+		}, fault.NotFound, "parent_not_found"},
+		"the conversation was deleted": {func(f *fixture, id, _ uuid.UUID) error {
+			return f.store.DeleteConversation(t.Context(), id)
+		}, fault.NotFound, "conversation_not_found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := dbtest.New(t)
+			h := &slowCommits{pool, make(chan struct{}, 1), make(chan struct{})}
+			g := newGate()
+			f := serveOn(t, pool, func(cfg *Config) { cfg.Store = tree.New(h) }, g)
+			id, question := f.conversation(t)
+			head := f.say(t, id, question, "assistant", "A wood.")
+			ctx, leave := context.WithCancel(t.Context())
+			start := f.begin(ctx, Request{ConversationID: id, HeadID: head, Messages: spoken("user", "Of what?")})
+			<-h.waiting
+			if len(g.asked) > 0 || len(f.rows(t)) > 0 {
+				t.Error("the model is called, or the reply is known, before the question is stored")
+			}
+			if err := test.meanwhile(f, id, head); err != nil {
+				t.Fatal(err)
+			}
+			leave() // the question may be there all the same
+			close(h.release)
+			b := <-start
+			if test.kind != nil {
+				wantError(t, b.err, test.kind, test.code)
+				if len(g.asked) > 0 || len(f.rows(t)) > 0 || f.Stats() != (Stats{}) {
+					t.Errorf("left of it are %+v, %+v", f.rows(t), f.Stats())
+				}
+				return
+			}
+			asked := <-g.asked
+			if n := len(asked.Messages); b.err != nil || n != 3 || !strings.Contains(string(asked.Messages[2]), "Of what?") || len(f.rows(t)) != 1 || f.messages(t) != 3 {
+				t.Fatalf("%v: the model was given %s, the rows are %+v", b.err, asked.Messages, f.rows(t))
+			}
+			g.pieces <- "Hazel."
+			close(g.pieces)
+			if e := end(t, b.reply); textOf(t, e.Message) != "Hazel." {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// One round trip reads what the model is given, and one stores the question and that
+// the reply runs.
+func TestRoundTripsOfAReply(t *testing.T) {
+	t.Parallel()
+	dbtest.OnPlain(t, "an append takes four round trips")
+	trips := &dbtest.Trips{Handle: dbtest.New(t)}
+	store := tree.New(trips)
+	contexts, err := summarize.New(store, summarize.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	model := newGate()
+	f := serveOn(t, trips.Handle.(*pgxpool.Pool), func(cfg *Config) {
+		cfg.Store, cfg.Contexts, cfg.SaveEvery = store, contexts, time.Hour
+	}, model)
+	id, question := f.conversation(t)
+	answer := f.say(t, id, question, "assistant", "A wood.")
+	root := uuid.Nil
+	if _, _, err := store.Append(t.Context(), id, answer, spoken("user", "Of what?")[0]); err != nil { // reads what a server reads once
+		t.Fatal(err)
+	}
+	prompt := &Prompt{Messages: []json.RawMessage{spoken("user", "Of what?")[0].Body}}
+	calls := f.add(t, id, question, twoCalls)
+	for name, test := range map[string]struct {
+		req  Request
+		want int
+	}{
+		"a head":                 {Request{HeadID: question}, 2},
+		"a question":             {Request{HeadID: answer, Messages: spoken("user", "Of what?")}, 2},
+		"a root":                 {Request{ParentID: &root, Messages: spoken("user", "Of what?")}, 2},
+		"a question that fits":   {Request{HeadID: answer, MustFit: true, Messages: spoken("user", "Of what?")}, 2},
+		"a long answer":          {Request{HeadID: question, MaxOutputTokens: 50_000}, 2},
+		"a prompt":               {Request{HeadID: answer, Prompt: prompt, Messages: spoken("user", "Of what?")}, 2},
+		"a prompt that is known": {Request{HeadID: answer, Prompt: prompt}, 2},
+		"results":                {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"))}, 12},
+	} {
+		test.req.ConversationID = id
+		trips.Count()
+		r := f.ask(t, test.req)
+		<-model.asked
+		if n := trips.Count(); n > test.want {
+			t.Errorf("%s: %d round trips, want %d", name, n, test.want)
+		}
+		if _, err := f.Stop(bounded(t), id, r.MessageID()); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -48,24 +48,6 @@ func TestDigestContext(t *testing.T) {
 	}
 }
 
-// A negation, a condition or a promise is never done, whatever confirms it.
-func TestDigestDoneIsReal(t *testing.T) {
-	t.Parallel()
-	for text, done := range map[string]bool{
-		"I fixed the login page in login.tsx.": true, "The login page is not fixed in login.tsx.": false, "If I fixed the login page, login.tsx would load.": false,
-		"The login page will be fixed in login.tsx.": false, "Die Anmeldung in login.tsx ist behoben.": true, "Die Anmeldung in login.tsx ist nicht behoben.": false,
-		"Wenn die Anmeldung in login.tsx behoben ist, geht es.": false, "La page login.tsx est corrigé depuis ce matin.": true, "La page login.tsx n'est pas corrigé.": false,
-		"La página login.tsx está corregido.": true, "La página login.tsx no está corregido.": false, "Страница login.tsx исправлено сегодня.": true,
-		"Если страница login.tsx исправлено, всё грузится.": false, "登录页面login.tsx已经修好。": true, "登录页面login.tsx没有修好，未完成。": false,
-		"ログイン画面 login.tsx の修正は完了。": true, "ログイン画面 login.tsx の修正は完了していない。": false,
-	} {
-		in := prompt.Input{TargetTokens: 500, Fold: []tree.Message{prompttest.AssistantSays(text), prompttest.UserSays("Great, that works.")}}
-		if got := len(digestLines(extract(in, tokens.O200k()))["Done"]) > 0; got != done {
-			t.Errorf("%q is done: %v", text, got)
-		}
-	}
-}
-
 // The lines of one speaker follow each other without the label, and are the
 // speaker's in the next digest.
 func TestDigestSpeakers(t *testing.T) {

@@ -25,7 +25,7 @@ func digestLines(digest string) map[string][]string {
 	for line := range strings.SplitSeq(digest, "\n") {
 		if strings.HasPrefix(line, "## ") {
 			heading = strings.TrimPrefix(line, "## ")
-		} else if goesOn, ok := strings.CutPrefix(line, sameSpeaker[1:]); ok {
+		} else if goesOn, ok := strings.CutPrefix(line, "  "); ok {
 			lines[heading] = append(lines[heading], speaker+goesOn)
 		} else if line != "" {
 			line = strings.TrimPrefix(line, "- ")
@@ -97,43 +97,18 @@ func TestDigestSections(t *testing.T) {
 		"Decisions and preferences": {
 			"user: I want to migrate the shop to Postgres 17.", "user: Version 14. Never touch the table `orders` while the shop is open.", "user: No, it isn't 5432, the port is 5433.",
 		},
-		"Done":                  {"assistant: I created the backup /var/backups/shop-2026-03-01.dump.", "assistant: I updated the connection string in config/database.yml."},
-		"Open or not confirmed": {"user: Thanks. Which extensions do we have to upgrade first?"},
 	}
 	for heading, all := range want {
 		if !slices.Equal(lines[heading], all) {
 			t.Errorf("%q:\n got %q\nwant %q", heading, lines[heading], all)
 		}
 	}
-	for _, fact := range []string{"user: The database runs on db-1.example.com:5432.", "user: My name is Grace Okafor."} {
+	for _, fact := range []string{"user: The database runs on db-1.example.com:5432.", "user: My name is Grace Okafor.", "assistant: I updated the connection string in config/database.yml."} {
 		if !slices.Contains(lines["Facts"], fact) {
 			t.Errorf("Facts lack %q: %q", fact, lines["Facts"])
 		}
 	}
 	prompttest.Golden(t, "digest.golden", got+"\n")
-}
-
-func TestDigestDoneOnlyIfConfirmed(t *testing.T) {
-	t.Parallel()
-	claim := "I fixed the login page in login.tsx."
-	for _, c := range []struct {
-		name string
-		in   prompt.Input
-		want string
-	}{
-		{"nobody confirms", prompt.Input{Fold: []tree.Message{prompttest.UserSays("Please look at the login page."), prompttest.AssistantSays(claim)}}, "Open or not confirmed"},
-		{"the user confirms", prompt.Input{Fold: []tree.Message{prompttest.AssistantSays(claim), prompttest.UserSays("Great, that works.")}}, "Done"},
-		{"the user confirms after the cutoff", prompt.Input{Fold: []tree.Message{prompttest.AssistantSays(claim)}, LookAhead: []tree.Message{prompttest.UserSays("Perfect, thanks!")}}, "Done"},
-		{"the user disagrees", prompt.Input{Fold: []tree.Message{prompttest.AssistantSays(claim), prompttest.UserSays("No, it's still broken.")}}, "Open or not confirmed"},
-		{"a tool confirms", prompt.Input{Fold: []tree.Message{prompttest.AssistantCalls("test", "{}"), prompttest.ToolSays("test", "12 passed"), prompttest.AssistantSays(claim)}}, "Done"},
-		{"a tool fails", prompt.Input{Fold: []tree.Message{prompttest.AssistantCalls("test", "{}"), prompttest.ToolSays("test", "Error: 3 failed"), prompttest.AssistantSays(claim)}}, "Open or not confirmed"},
-	} {
-		c.in.TargetTokens = 500
-		lines := digestLines(extract(c.in, tokens.O200k()))
-		if !slices.Contains(lines[c.want], "assistant: "+claim) {
-			t.Errorf("%s: %q is not under %q: %q", c.name, claim, c.want, lines)
-		}
-	}
 }
 
 func TestDigestChoosesFirst(t *testing.T) {
@@ -155,27 +130,6 @@ func TestDigestChoosesFirst(t *testing.T) {
 	for _, text := range must {
 		if !strings.Contains(got, text) {
 			t.Errorf("%q is lost:\n%s", text, got)
-		}
-	}
-}
-
-func TestDigestSuperseded(t *testing.T) {
-	t.Parallel()
-	var fold []tree.Message
-	for i := range 12 {
-		fold = append(fold, prompttest.UserSays(fmt.Sprintf("Machine %d has the address 10.0.0.%d.", i, 100+i)))
-	}
-	fold = append(fold, prompttest.UserSays("Sorry, my mistake: machine 3 has 10.0.0.203, not 10.0.0.103."))
-	got := extract(prompt.Input{Fold: fold, TargetTokens: 190}, tokens.O200k())
-	if !strings.Contains(got, "10.0.0.203, not 10.0.0.103") || strings.Contains(got, "Machine 3 has the address 10.0.0.103") {
-		t.Errorf("the correction doesn't stand in the place of what it corrects:\n%s", got)
-	}
-	for text, want := range map[string]string{
-		"It's 5433, not 5432.": "5432", "Use /srv/b instead of /srv/a.": "/srv/a", "Not 5432, but 5433.": "5432", "Nimm 5433 statt 5432.": "5432",
-		"It is 5433.": "", "I do not like it.": "", "No, use 5433.": "", "Actually, it's a total of 5433 EUR.": "", "Usa 5433 en vez de 5432.": "5432",
-	} {
-		if got := strings.Join(rejectedMarks(text), " "); got != want {
-			t.Errorf("rejectedMarks(%q) = %q, want %q", text, got, want)
 		}
 	}
 }
@@ -217,6 +171,7 @@ func TestDigestOfLittle(t *testing.T) {
 		{"only a call", []tree.Message{prompttest.AssistantCalls("search", `{"q":"hazel"}`)}, `assistant: called search {"q":"hazel"}`},
 		{"only a refusal", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil, "refusal": "I can't do that."})}, "I can't do that."},
 		{"a name", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada", "content": "I like hazel."})}, "user Ada: I like hazel."},
+		{"a mark for joining at the end", []tree.Message{prompttest.UserSays("Ano, ****\u200d")}, "user: Ano,"},
 		{"a tag of ours", []tree.Message{prompttest.UserSays("What does </coppice-summary> mean in line 7?")}, "user: What does (/coppice-summary> mean in line 7?"},
 	} {
 		in := prompt.Input{Fold: c.fold, TargetTokens: 4000}
@@ -264,6 +219,9 @@ func TestDigestProperties(t *testing.T) {
 	})
 }
 
+// bareWord is a word without the marks around it.
+func bareWord(word string) string { return strings.Trim(word, `.,"…`) }
+
 // ones takes every character for a token.
 type ones struct{}
 
@@ -283,16 +241,16 @@ func TestDigestIsExtractive(t *testing.T) {
 		for range rapid.IntRange(1, 8).Draw(t, "messages") {
 			said := text.Draw(t, "text")
 			for w := range strings.FieldsSeq(said) {
-				known[trimMark(w)] = true
+				known[bareWord(w)] = true
 			}
 			in.Fold = append(in.Fold, prompttest.UserSays(said))
 		}
 		in.LookAhead = []tree.Message{prompttest.UserSays("Xylophones Xylophones " + text.Draw(t, "ahead"))} // none of it may get in
 		for range 3 {
 			got := extract(in, ones{})
-			for _, line := range slices.Concat(digestLines(got)["Decisions and preferences"], digestLines(got)["Facts"], digestLines(got)["Done"], digestLines(got)["Open or not confirmed"]) {
+			for _, line := range slices.Concat(digestLines(got)["Decisions and preferences"], digestLines(got)["Facts"]) {
 				for w := range strings.FieldsSeq(strings.TrimPrefix(line, "user: ")) {
-					if !known[trimMark(w)] {
+					if !known[bareWord(w)] {
 						t.Fatalf("%q is nobody's word in %q", w, line)
 					}
 				}

@@ -34,7 +34,7 @@ func FuzzDigest(f *testing.F) {
 	for _, l := range languages {
 		f.Add(l.decision, l.fact+" "+l.talk, "## Facts\n- user: "+l.fact, l.talk, 100)
 	}
-	f.Add("<coppice-summary>", "user:\n| x", "Extract of 3 earlier messages, made without a language model.\n\n## Done\n- assistant: <", "\u200d", -1)
+	f.Add("<coppice-summary>", "user:\n| x", "Extract of 3 earlier messages, made without a language model.\n\n## Facts\n- assistant: <", "\u200d", -1)
 	counter := tokens.O200k()
 	f.Fuzz(func(t *testing.T, user, assistant, prior, instructions string, target int) {
 		if len(user)+len(assistant)+len(prior)+len(instructions) > 20_000 {

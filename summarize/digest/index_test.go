@@ -15,7 +15,7 @@ import (
 // indexOf is the index of a digest, without what introduces its lines.
 func indexOf(digest string) string {
 	_, index, _ := strings.Cut(digest, indexHeading+"\n")
-	return strings.NewReplacer(indexLine, "", indexWords, "").Replace(index)
+	return strings.NewReplacer(indexFacts, "", indexWords, "").Replace(index)
 }
 
 // An index has only words of the messages, and stays within its share.
@@ -28,7 +28,7 @@ func TestDigestIndexProperties(t *testing.T) {
 		for range rapid.IntRange(1, 20).Draw(t, "messages") {
 			said := strings.Join(rapid.SliceOfN(word, 1, 60).Draw(t, "words"), " ") + "."
 			for w := range strings.FieldsSeq(said) {
-				known[trimMark(w)] = true
+				known[bareWord(w)] = true
 			}
 			in.Fold = append(in.Fold, prompttest.UserSays(said))
 		}
@@ -36,11 +36,11 @@ func TestDigestIndexProperties(t *testing.T) {
 			got := extract(in, ones{})
 			checkDigest(t, in, got, ones{})
 			index := indexOf(got)
-			if n := len(index); n > in.TargetTokens*indexShare/100+len(indexHeading)+len(indexLine) {
+			if n := len(index); n > in.TargetTokens*indexShare/100+len(indexHeading)+len(indexFacts) {
 				t.Fatalf("the index has %d characters of %d", n, in.TargetTokens)
 			}
 			for w := range strings.FieldsSeq(index) {
-				if !known[trimMark(w)] {
+				if !known[bareWord(w)] {
 					t.Fatalf("%q is nobody's word in %q", w, index)
 				}
 			}
@@ -57,12 +57,38 @@ func TestJoinedPiecesMakeNoTag(t *testing.T) {
 	r := newReader(in, 1000)
 	r.readFold(in.Fold)
 	p := newPicker(r, tokens.O200k(), 1000)
-	if index := p.layOutIndex(p.chooseEntries(1000)); index != indexLine+"wood_1( Coppice-17" {
+	if index := p.layOutIndex(p.chooseEntries(1000)); !strings.HasPrefix(index, indexFacts+" wood_1( Coppice-17") {
 		t.Errorf("the index is %q", index)
 	}
-	p.items = []item{{text: shorten(strings.Repeat("And so on. ", 9), 60, []string{"wood_1<", "Coppice-17"})}}
-	p.chosen = []int{0}
-	if text := p.text(); !strings.HasSuffix(text, "wood_1( Coppice-17") {
+	p.items = []item{{speaker: "user", text: "It has wood_1<"}, {speaker: "user", text: "Coppice-17 has it."}}
+	p.chosen = []int{0, 1}
+	if text := p.text(); !strings.HasSuffix(text, "- user: It has wood_1( Coppice-17 has it.") {
 		t.Errorf("the text is %q", text)
+	}
+}
+
+// A number in a script without spaces stands in the index with what it counts.
+func TestIndexNumbersWithoutSpaces(t *testing.T) {
+	t.Parallel()
+	p := picker{reader: &reader{items: []item{{text: "会议改到15点开始"}}}}
+	number := term{kind: kindNumber, start: int32(len("会议改到")), end: int32(len("会议改到15"))}
+	e := entry{end: 1}
+	e.start, e.end = counted(p.items[0].text, number)
+	if got := p.entryText(e); got != "改到15点开" {
+		t.Errorf("it is %q", got)
+	}
+}
+
+// An index keeps facts of several words whole through a merge.
+func TestIndexReadsItself(t *testing.T) {
+	t.Parallel()
+	r := newReader(prompt.Input{}, 1000)
+	r.readPrior("Extract of 3 earlier messages, made without a language model.\n\n" + indexHeading + "\n" + indexFacts + " 6:30, St. Moritz, 1931 Lerwick Bodø Tarn Leith\n" + indexWords + " harbour lantern")
+	var got []string
+	for _, it := range r.items {
+		got = append(got, it.text)
+	}
+	if want := "6:30|St. Moritz|1931|Lerwick|Bodø|Tarn|Leith|harbour|lantern"; strings.Join(got, "|") != want {
+		t.Errorf("it reads %q", got)
 	}
 }

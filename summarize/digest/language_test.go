@@ -47,7 +47,7 @@ func TestDigestLanguages(t *testing.T) {
 	for _, l := range languages {
 		t.Run(l.name, func(t *testing.T) {
 			t.Parallel()
-			fold := []tree.Message{prompttest.UserSays("…")} // the goal is another message
+			fold := []tree.Message{prompttest.UserSays("…"), prompttest.AssistantCalls("f", "{}")} // the goal is another message, and an assistant answers
 			for i := range 30 {
 				fold = append(fold, prompttest.AssistantSays(l.talk+fmt.Sprint(strings.Repeat("!", i))), prompttest.UserSays(l.talk+strings.Repeat("…", i)))
 			}
@@ -80,9 +80,9 @@ func TestSentences(t *testing.T) {
 		{"This is one thing. This is another! Is it? Yes, it is…", []string{"This is one thing.", "This is another!", "Is it? Yes, it is…"}},
 		{"No. The port is 5433. And that is all.", []string{"No. The port is 5433.", "And that is all."}},
 		{"See Dr. Okafor at 3.14 Main St. today, e.g. at noon.", []string{"See Dr. Okafor at 3.14 Main St. today, e.g. at noon."}},
-		{"Open https://example.com/a.b?c=d. Then read main.go. Done now.", []string{"Open https://example.com/a.b?c=d.", "Then read main.go.", "Done now."}},
+		{"Open https://example.com/a.b?c=d. Then read main.go. Done now.", []string{"Open https://example.com/a.b?c=d.", "Then read main.go. Done now."}},
 		{"He said “Stop it right now.” Then he left.", []string{"He said “Stop it right now.”", "Then he left."}},
-		{"不对。端口是5433。今天天气很好！你呢？", []string{"不对。端口是5433。", "今天天气很好！", "你呢？"}},
+		{"不对。端口是5433。今天天气很好！你呢？", []string{"不对。端口是5433。", "今天天气很好！你呢？"}},
 		{"هذا سؤال أول هنا؟ وهذا جواب طويل.", []string{"هذا سؤال أول هنا؟", "وهذا جواب طويل."}},
 		{"यह पहला वाक्य है। यह दूसरा वाक्य है।", []string{"यह पहला वाक्य है।", "यह दूसरा वाक्य है।"}},
 		{"# Title\n\n- first point\n* second point\n1. third point\n> quoted\n---\n#42 is open\n2024 was good", []string{"Title", "first point", "second point", "third point", "quoted", "#42 is open", "2024 was good"}},
@@ -162,7 +162,7 @@ func TestDigestRules(t *testing.T) {
 			rich := func(n int) tree.Message {
 				return prompttest.AssistantSays(fmt.Sprintf("Zb%crak-%d costs %d EUR in Kal%cton, %s.", 'a'+n%26, 100+n, 1000+7*n, 'a'+n%26, []string{"Wendom", "Oslavia", "Tarnhult"}[n%3]))
 			}
-			fold := []tree.Message{prompttest.UserSays("…")}
+			fold := []tree.Message{prompttest.UserSays("…"), prompttest.AssistantCalls("f", "{}")}
 			for n := range 30 {
 				fold = append(fold, rich(n), prompttest.UserSays(fmt.Sprintf("Quarry-%d delivers on %d May from Hollin%c Road, gate G-%d.", n, 1+n%28, 'a'+n%26, 31*n)))
 			}
@@ -189,7 +189,7 @@ func TestDigestRules(t *testing.T) {
 func TestDigestRulesHaveAShare(t *testing.T) {
 	t.Parallel()
 	counter := tokens.O200k()
-	var fold []tree.Message
+	fold := []tree.Message{prompttest.AssistantCalls("f", "{}")}
 	for n := range 40 {
 		fold = append(fold, prompttest.UserSays(fmt.Sprintf("Never lend the Zb%crak number %d to a neighbour.", 'a'+n%26, n)),
 			prompttest.AssistantSays(fmt.Sprintf("Order K-%d of %d crates lies in hall H-%d.", n, 1000+7*n, 31*n)))

@@ -82,9 +82,7 @@ The staging server runs Postgres 17.`
 	for heading, want := range map[string]string{
 		"":                          "Extract of an earlier summary and 2 messages, made without a language model.",
 		"Decisions and preferences": "Move the shop to Postgres 17 by 14 May.|The owner is Grace Okafor.|Port 5433, not 5432.|Backups go to /var/backups.",
-		"Facts":                     "user: The staging server is stage-2.example.com.",
-		"Done":                      "The staging server runs Postgres 17.",
-		"Open or not confirmed":     "Upgrade the extension pg_trgm.",
+		"Facts":                     "Upgrade the extension pg_trgm.|The staging server runs Postgres 17.|user: The staging server is stage-2.example.com.|assistant: Noted.",
 	} {
 		if have := strings.Join(lines[heading], "|"); have != want {
 			t.Errorf("%q:\n got %q\nwant %q", heading, have, want)

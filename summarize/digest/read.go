@@ -1,73 +1,49 @@
 package digest
 
 import (
-	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Bounds of what is looked at, in characters: of a message, and of a tool's
-// result, whose beginning and end tell the most.
-const (
-	mostText   = 200_000
-	mostResult = 2_000
-)
-
-// mostSpoken is how many sentences a message begins with before the rest
-// counts as pasted.
-const mostSpoken = 12
+// mostResult is how many characters of a tool's result are looked at: its beginning and
+// end tell the most.
+const mostResult = 2_000
 
 // A reader makes items of what a digest is to be made from.
 type reader struct {
 	in         prompt.Input
 	items      []item
 	seen       map[string]bool // lines that are there already
-	wanted     map[string]bool // words of the instructions
-	ahead      map[string]bool // marks in the look-ahead
-	rejected   map[string]int  // marks that a correction says are wrong, with its order
 	vocabulary vocabulary
-	length     int  // of the longest item, in characters
-	messages   int  // that the digest stands for
-	unknown    bool // and a summary that doesn't say for how many it stands
-	text       bool // there is any
-	assisted   bool // one of the speakers is an assistant
-	people     bool // several are named, and none is an assistant
-	order      int
-	message    int // counts messages, and lines of the prior summary
-	start      int // first item of the message that is being read
+	asked      map[int32]bool // words of the instructions, and facts of the look-ahead
+	length     int            // of the longest item, in characters
+	messages   int            // that the digest stands for
+	unknown    bool           // and a summary that doesn't say for how many it stands
+	text       bool           // there is any
+	assisted   bool           // one of the speakers is an assistant, by what it does
+	message    int            // counts messages, and lines of the prior summary
 }
 
 // newReader reads for a digest of at most limit tokens.
 func newReader(in prompt.Input, limit int) *reader {
-	const least, most = 60, 400
-	r := &reader{
-		in: in, vocabulary: vocabulary{}, length: min(max(2*limit, least), most), seen: map[string]bool{}, ahead: map[string]bool{}, rejected: map[string]int{},
-		messages: len(in.Fold),
-	}
-	for word := range strings.FieldsFuncSeq(strings.ToLower(prompt.CutMiddle(in.Instructions, prompt.MaxInstructions)), notWordRune) {
-		if utf8.RuneCountInString(word) >= 4 {
-			if r.wanted == nil {
-				r.wanted = map[string]bool{}
-			}
-			r.wanted[word] = true
-		}
+	const least, most = 60, 400 // characters of an item
+	r := &reader{in: in, seen: map[string]bool{}, vocabulary: vocabulary{}, asked: map[int32]bool{}, length: min(max(2*limit, least), most), messages: len(in.Fold)}
+	for _, t := range r.vocabulary.terms(prompt.CutMiddle(in.Instructions, prompt.MaxInstructions), true) {
+		r.asked[t.id] = !t.short
 	}
 	for _, m := range in.LookAhead {
-		for s := range sentences(prompt.CutMiddle(prompt.Read(m).Text, mostResult)) {
-			for _, mark := range marksOf(s.text) {
-				r.ahead[mark] = true
-			}
+		for _, t := range r.vocabulary.terms(prompt.CutMiddle(prompt.Read(m).Text, mostResult), true) {
+			r.asked[t.id] = r.asked[t.id] || t.kind > kindName
 		}
 	}
 	return r
 }
-
-func notWordRune(r rune) bool { return !isWordRune(r) }
 
 // intro is the first line. It is long enough that with it every digest is a
 // summary by its length.
@@ -78,239 +54,197 @@ func (r *reader) intro() string {
 	return fmt.Sprintf("Extract of %d earlier messages, made without a language model.\n", r.messages)
 }
 
-var introLine = regexp.MustCompile(`^Extract of (an earlier summary and )?(\d{1,9}) (?:earlier )?messages, made without a language model\.$`)
+// A source is what a sentence gets from its message, or from its place in a prior
+// summary.
+type source struct {
+	role    tree.Role // "" for a line of a prior summary that names nobody
+	speaker string
+	prior   bool
+	decides bool    // a line of a prior summary, under such a heading
+	goal    bool    // the first message of the user, which says what he wants
+	recency float64 // 1 for the last message, and falls to 0
+	day     string  // of the message
+	context string  // of its first sentence
+	lead    bool    // context is a heading
+	pasted  bool    // far from the beginning of a message: not said, but brought along
+}
 
 // readFold makes items of the messages.
 func (r *reader) readFold(messages []tree.Message) {
 	said := make([]prompt.Said, len(messages))
-	lastUser := -1
-	names := map[string]bool{}
 	for i, m := range messages {
 		said[i] = prompt.Read(m)
-		r.text = r.text || strings.TrimSpace(prompt.Line(said[i].Text)) != ""
-		if m.Role == tree.RoleUser {
-			lastUser = i
-		}
-		r.assisted = r.assisted || m.Role == tree.RoleAssistant
-		if speaker := speakerOf(m.Role, said[i].Name); speaker != string(m.Role) {
-			names[speaker] = true
-		}
+		r.text = r.text || oneLine(said[i].Text) != ""
 	}
-	r.people = len(names) > 1 && !r.assisted
-	confirmed := r.confirmations(messages, said)
-	begun := 0 // user messages that said something
+	r.assisted = assists(messages, said, r.assisted)
 	calls := map[string]string{}
-	question := "" // that the message before ends with
-	speaker := ""
+	question, speaker := "", "" // that the message before ends with, and whose it is
+	goal := r.in.Prior == ""    // is still to come
 	for i, m := range messages {
-		about := messageFacts{
-			role: m.Role, speaker: speakerOf(m.Role, said[i].Name), confirmed: confirmed[i], failed: said[i].Failed, last: i == lastUser,
-			recency: 2 / float64(len(messages)-i+1),
+		text, start := said[i].Text, len(r.items)
+		from := source{role: m.Role, speaker: speakerOf(m.Role, said[i].Name), recency: 2 / float64(len(messages)-i+1)}
+		if !m.CreatedAt.IsZero() {
+			from.day = m.CreatedAt.UTC().Format(time.DateOnly)
 		}
-		if m.Role == tree.RoleUser && r.in.Prior == "" && begun < len(openingWorth) && strings.TrimSpace(said[i].Text) != "" {
-			about.opening = openingWorth[begun]
-			begun++
-		}
-		limit := mostText
 		switch {
 		case m.Role == tree.RoleTool:
-			about.context, about.ended = calls[said[i].CallID], said[i].Ended()
-			said[i].Text = prompt.CutResult(said[i].Text, mostResult)
-		case about.speaker != speaker:
-			about.context = question
+			text, from.context = prompt.CutResult(text, mostResult), calls[said[i].CallID]
+			if result := said[i].Ended(); result != "" && from.context != "" {
+				from.context += ": " + result
+			}
+		case from.speaker != speaker:
+			from.context = question
 		}
+		from.goal = goal && m.Role == tree.RoleUser && text != ""
+		goal = goal && !from.goal
 		r.message++
-		r.start = len(r.items)
-		question, speaker = "", about.speaker
-		for _, text := range []string{said[i].Text, said[i].Refusal} {
-			question = cmp.Or(r.readText(prompt.CutMiddle(text, limit), about, begun == 1 && about.opening > 0), question)
-		}
+		question, speaker = r.readText(text, from), from.speaker
+		r.readText(said[i].Refusal, from)
 		for _, call := range said[i].Calls {
-			text := strings.TrimSpace("called " + call.Name + " " + strings.Join(strings.Fields(prompt.CutMiddle(call.Arguments, 200)), " "))
-			calls[call.ID] = text
-			r.add(sentence{text: text, code: true}, about)
+			line := oneLine("called " + call.Name + " " + prompt.CutMiddle(call.Arguments, 200))
+			calls[call.ID] = line
+			r.add(sentence{text: line, code: true}, from)
 		}
-		r.favourNews()
+		if !r.assisted {
+			favourNews(r.items[start:])
+		}
 	}
 }
 
-// favourNews takes worth from the sentences of a message that says little. Among
-// people without an assistant such a message mostly answers another one. A
-// message that says much tells news.
-func (r *reader) favourNews() {
-	const much, least = 25, 0.25
-	if r.assisted {
-		return
+// assists tells whether one of the speakers is an assistant. One who answers many
+// times, calls no tools, and is as brief as the user, is a person. Where none answers, it
+// is as before.
+func assists(messages []tree.Message, said []prompt.Said, before bool) bool {
+	const many = 20               // answers
+	const longer, long = 1.5, 400 // bytes on average
+	bytes, count := map[tree.Role]float64{}, map[tree.Role]float64{}
+	for i, m := range messages {
+		if m.Role == tree.RoleTool || len(said[i].Calls) > 0 {
+			return true
+		}
+		bytes[m.Role] += float64(len(said[i].Text))
+		count[m.Role]++
 	}
+	if count[tree.RoleAssistant] < many {
+		return before || count[tree.RoleAssistant] > 0
+	}
+	mean := bytes[tree.RoleAssistant] / count[tree.RoleAssistant]
+	return mean > long || mean > longer*bytes[tree.RoleUser]/max(count[tree.RoleUser], 1)
+}
+
+// favourNews takes worth from the sentences of a message that says little. Among
+// people such a message mostly answers another one, and one that says much tells
+// news.
+func favourNews(items []item) {
+	const much, least = 25, 0.25
 	sum := 0
-	for _, it := range r.items[r.start:] {
+	for _, it := range items {
 		sum += says(it.terms)
 	}
-	for i := r.start; i < len(r.items); i++ {
-		r.items[i].worth *= least + (1-least)*min(1, float64(sum)/much)
+	for i := range items {
+		items[i].worth *= least + (1-least)*min(1, float64(sum)/much)
 	}
 }
 
 // readText makes items of a message's text, and gives the question that it
 // ends with. The text under a heading, or after a colon, has that for its
 // context.
-func (r *reader) readText(text string, about messageFacts, first bool) (question string) {
-	lead := ""
+func (r *reader) readText(text string, from source) (question string) {
+	const most = 200_000 // characters of a message
+	const spoken = 12    // sentences
 	n := 0
-	ended := about.ended != "" && about.context != ""
-	for s := range sentences(text) {
-		question = ""
-		if s.lead {
-			lead = s.text
+	for s := range sentences(prompt.CutMiddle(text, most)) {
+		switch {
+		case s.lead:
+			from.context, from.lead, question = s.text, true, ""
 			continue
-		}
-		if ended && prompt.TellsStatus(s.text) {
+		case from.context != "" && from.role == tree.RoleTool && prompt.TellsStatus(s.text):
 			continue // the line of the call says so
 		}
-		if lead != "" {
-			about.context, about.lead = lead, true
-		}
-		about.first, about.pasted = first, n >= mostSpoken
-		if r.add(s, about); first && len(r.items) > r.start {
-			first = r.items[len(r.items)-1].stub
-		}
-		if strings.HasSuffix(s.text, "?") || strings.HasSuffix(s.text, "？") || strings.HasSuffix(s.text, "؟") {
+		from.pasted = from.pasted || n >= spoken
+		r.add(s, from)
+		if question = ""; asks(s.text) {
 			question = s.text
 		}
-		about.context = ""
+		if !from.lead {
+			from.context = ""
+		}
+		from.pasted = from.pasted || s.cut // what runs on without an end wasn't said
+		from.goal = false
 		n++
 	}
-	if n == 0 && lead != "" { // a message of nothing else
-		about.first = first
-		r.add(sentence{text: lead}, about)
+	if n == 0 && from.lead { // a message of nothing else
+		r.add(sentence{text: from.context}, source{role: from.role, speaker: from.speaker})
 	}
 	return question
 }
 
-// plainSpeaker is a participant's name that a digest's line can begin with.
-var plainSpeaker = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39}$`)
-
+// speakerOf is who said a message. Blanks of a name become underscores, so that a
+// later digest finds its end.
 func speakerOf(role tree.Role, name string) string {
-	if plainSpeaker.MatchString(name) && name == prompt.Line(name) {
+	name = strings.Join(strings.Fields(name), "_")
+	if plainName.MatchString(name) && name == prompt.Line(name) {
 		return string(role) + " " + name
 	}
 	return string(role)
 }
 
-// confirmations tells of each message whether what it says is done was
-// confirmed: by a tool's result right before it, or by what the user said next.
-func (r *reader) confirmations(messages []tree.Message, said []prompt.Said) []bool {
-	confirmed := make([]bool, len(messages))
-	user := false // whether the next user message confirms
-	for _, m := range r.in.LookAhead {
-		if m.Role == tree.RoleUser {
-			user = confirms(prompt.Read(m).Text)
-			break
-		}
-	}
-	for i := len(messages) - 1; i >= 0; i-- {
-		confirmed[i] = user || i > 0 && messages[i-1].Role == tree.RoleTool && !said[i-1].Failed
-		if messages[i].Role == tree.RoleUser {
-			user = confirms(said[i].Text)
-		}
-	}
-	return confirmed
-}
-
-// confirms tells whether a user's message begins with a yes and no but.
-func confirms(text string) bool {
-	for s := range sentences(text) {
-		found := cues.find(lowerText(s.text))
-		return found&cueConfirm != 0 && found&cueCorrection == 0
-	}
-	return false
-}
-
-// lowerText is text as the phrases are written.
-func lowerText(text string) string {
-	text = strings.ToLower(text)
-	if strings.Contains(text, "’") {
-		text = strings.ReplaceAll(text, "’", "'")
-	}
-	return text
-}
+// plainName is a participant's name that a digest's line can begin with.
+var plainName = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39}$`)
 
 // add makes an item of a sentence, unless there is one like it.
-func (r *reader) add(s sentence, about messageFacts) {
+func (r *reader) add(s sentence, from source) {
+	const enough, short = 3, 64 // what a sentence says by itself, and its characters
 	text := oneLine(s.text)
 	if !s.code && strings.Count(text, "**")%2 == 0 {
 		text = strings.ReplaceAll(text, "**", "") // bold letters
 	}
-	if text == "" {
-		return
-	}
-	r.text = true
-	r.order++
-	lower := lowerText(text)
-	context := oneLine(about.context)
-	if before := r.corrected(lower, about); before != "" {
-		text = before + " " + text
-		lower = lowerText(text)
-	}
-	it := item{speaker: about.speaker, text: text, message: r.message, order: r.order, prior: about.prior}
-	key := it.speaker + "\x00" + strings.TrimRight(lower, " .!。")
-	if r.seen[key] {
+	lower := strings.ReplaceAll(strings.ToLower(text), "’", "'")
+	key := from.speaker + "\x00" + strings.TrimRight(lower, " .!。")
+	if text == "" || r.seen[key] {
 		return
 	}
 	r.seen[key] = true
-	it.terms = r.vocabulary.terms(text)
-	it.leans = !s.code && cues.find(lower)&cueLeans != 0
-	if context != "" && (about.role == tree.RoleTool || says(it.terms) <= enough || isBare(it.terms) || (it.leans || len(text) <= shortAnswer) && !about.lead && r.assisted || about.lead && cues.find(lowerText(context))&cueTime != 0) {
-		it.context = shorten(context, r.length/4, marksOf(context))
-		if about.ended != "" {
-			it.context += ": " + about.ended
-		}
-		it.terms = r.vocabulary.terms(it.piece())
+	r.text = true
+	cue := findCues(lower)
+	s.code = s.code || isCode(text)
+	it := item{speaker: from.speaker, text: text, message: r.message, prior: from.prior, terms: r.vocabulary.terms(text, true)}
+	// A result needs its call, an answer that is short or says little its question, a time
+	// its heading.
+	needs := from.role == tree.RoleTool || says(it.terms) <= enough
+	if from.lead {
+		needs = needs || findCues(strings.ToLower(from.context))&cueTime != 0
+	} else {
+		needs = needs || r.assisted && utf8.RuneCountInString(text) <= short
 	}
-	r.judge(&it, lower, s.code || isCode(text), about)
-	short := shortenItem(it, r.length-utf8.RuneCountInString(it.context))
-	if short != it.text {
-		it.text = short
-		it.terms = r.vocabulary.terms(it.piece())
+	if needs {
+		it.context = shorten(oneLine(from.context), r.length/4)
+	}
+	if cue&cueTime != 0 && from.day != "" && !s.code && !strings.Contains(text, from.day[:4]) {
+		it.context = strings.TrimPrefix(it.context+", "+from.day, ", ")
+	}
+	it.text = shorten(it.text, r.length-utf8.RuneCountInString(it.context))
+	r.judge(&it, lower, cue, s.code, from)
+	if it.context != "" || it.text != text {
+		it.terms = r.vocabulary.terms(it.piece(), true)
 	}
 	r.items = append(r.items, it)
 }
 
-// shortAnswer is the length, in bytes, up to which the answer to a question is
-// taken to need it.
-const shortAnswer = 48
-
 // oneLine is a text without line breaks.
-func oneLine(text string) string {
-	text = prompt.Line(text)
-	if strings.ContainsAny(text, "\n\t") || strings.Contains(text, "  ") {
-		text = strings.Join(strings.Fields(text), " ")
-	}
-	return strings.TrimSpace(text)
-}
+func oneLine(text string) string { return strings.Join(strings.Fields(prompt.Line(text)), " ") }
 
-// Lengths in bytes up to which a correction is taken to need the sentence
-// before it, up to which that one is short enough to go with it, and up to which
-// a sentence is taken for the end of the correction before it.
-const (
-	shortCorrection = 80
-	shortCorrected  = 240
-	shortEnd        = 32
-)
+const ellipsis = " … "
 
-// corrected takes back the sentence that a user's short correction follows in
-// the same message, and gives its text: "Take the 9:15. No, the 9:45." says
-// something, and its second half alone does not. Nor does the first half of "No,
-// 8080 is taken. Use 8090."
-func (r *reader) corrected(lower string, about messageFacts) string {
-	last := len(r.items) - 1
-	if about.role != tree.RoleUser || about.prior || len(lower) > shortCorrection || last < r.start || len(r.items[last].text) > shortCorrected {
-		return ""
+// shorten keeps a text's beginning. The result is no longer than length, in
+// characters, so that the next digest leaves it as it is.
+func shorten(text string, length int) string {
+	if utf8.RuneCountInString(text) <= length {
+		return text
 	}
-	if cues.find(lower)&cueCorrection == 0 && (r.items[last].class < 3 || len(lower) > shortEnd) {
-		return ""
+	head := text[:prompt.StartOfCluster(text, prompt.ByteOffset(text, max(length-len(ellipsis), 0)))]
+	if space := strings.LastIndexByte(head, ' '); space > len(head)/2 {
+		head = head[:space]
 	}
-	text := r.items[last].text
-	r.items = r.items[:last]
-	return text
+	return strings.TrimSpace(head + ellipsis)
 }

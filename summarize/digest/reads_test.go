@@ -1,8 +1,10 @@
 package digest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
@@ -23,8 +25,8 @@ func tenth(t *testing.T, target int, fold ...tree.Message) string {
 	return got
 }
 
-// A question that was answered says less than its answer, decides nothing and is
-// not open.
+// A question that was answered says less than its answer and
+// decides nothing.
 func TestDigestAnsweredQuestions(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ question, answer string }{
@@ -39,16 +41,12 @@ func TestDigestAnsweredQuestions(t *testing.T) {
 		if !strings.Contains(got, c.answer) {
 			t.Errorf("the answer to %q is lost:\n%s", c.question, got)
 		}
-		if lines := digestLines(got); len(lines["Decisions and preferences"]) > 0 || len(lines["Open or not confirmed"]) > 0 {
+		if lines := digestLines(got); len(lines["Decisions and preferences"]) > 0 {
 			t.Errorf("%q decides something:\n%s", c.question, got)
 		}
 	}
-	got := tenth(t, 400, prompttest.UserSays("Which papers do I have to bring to the office in Lerwick?"), prompttest.AssistantSays("The passport and form K-17."), prompttest.UserSays("No, can it be form K-18?"), prompttest.AssistantSays("It can."), prompttest.UserSays("Is the office open on 3 May?"))
-	lines := digestLines(got)
-	if open := strings.Join(lines["Open or not confirmed"], "|"); open != "user: Is the office open on 3 May?" {
-		t.Errorf("open is %q:\n%s", open, got)
-	}
-	if !strings.Contains(strings.Join(lines["Decisions and preferences"], "|"), "No, can it be form K-18?") {
+	got := tenth(t, 400, prompttest.UserSays("Which papers do I have to bring to the office in Lerwick?"), prompttest.AssistantSays("The passport and form K-17."), prompttest.UserSays("No, can it be form K-18?"), prompttest.AssistantSays("It can."))
+	if !strings.Contains(strings.Join(digestLines(got)["Decisions and preferences"], "|"), "No, can it be form K-18?") {
 		t.Errorf("a question that corrects is lost:\n%s", got)
 	}
 }
@@ -70,9 +68,8 @@ func TestDigestOfPeople(t *testing.T) {
 	}
 }
 
-// A sentence that points back stands with what it points to: with the question
-// that it answers, or behind the sentence before it.
-func TestDigestLeans(t *testing.T) {
+// A short answer stands with its question.
+func TestDigestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ question, answer string }{
 		{"Shall the page remind customers of their order?", "Yes, but never send text messages to customers from it."},
@@ -96,5 +93,59 @@ func TestDigestLeavesOutGreetings(t *testing.T) {
 		if strings.Contains(got, greeting) || !strings.Contains(got, "14 May") || !strings.Contains(got, "2 metres") {
 			t.Errorf("of %q it makes\n%s", greeting, got)
 		}
+	}
+}
+
+// The short answers of an assistant are a person's: what it says of itself counts, and
+// nothing is a decision.
+func TestDigestTakesShortAnswersForAPersons(t *testing.T) {
+	t.Parallel()
+	var fold []tree.Message
+	for i := range 20 {
+		fold = append(fold, prompttest.UserSays(fmt.Sprintf("I never liked the ferry number %d, it is always late.", i)), prompttest.AssistantSays(fmt.Sprintf("We decided to sell violin number %d in Bergen.", i)))
+	}
+	got := tenth(t, 400, fold...)
+	if strings.Contains(got, "## Decisions") || !strings.Contains(got, "assistant: We decided") {
+		t.Errorf("it takes a person for an assistant:\n%s", got)
+	}
+}
+
+// A sentence that says when by the day it was said on stands with that day.
+func TestDigestTellsTheDay(t *testing.T) {
+	t.Parallel()
+	m := prompttest.UserSays("The boiler was repaired yesterday by Okafor. The pump costs 300 EUR and has 3 valves.")
+	m.CreatedAt = time.Date(2026, 5, 14, 9, 0, 0, 0, time.UTC)
+	got := tenth(t, 400, prompttest.UserSays("…"), m, prompttest.AssistantSays("Noted."))
+	if !strings.Contains(got, "[2026-05-14] The boiler was repaired yesterday by Okafor. The pump costs") {
+		t.Errorf("the day is lost, or stands where none is due:\n%s", got)
+	}
+}
+
+// A name with blanks is found again by the next digest.
+func TestDigestNamesWithBlanks(t *testing.T) {
+	t.Parallel()
+	said := prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada Okafor", "content": "The ferry to Bodø leaves at 7:40."})
+	const want = "- user Ada_Okafor: The ferry to Bodø leaves at 7:40."
+	got := tenth(t, 400, said)
+	again := extract(prompt.Input{Prior: got, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
+	if !strings.Contains(got, want) || !strings.Contains(again, want) {
+		t.Errorf("it makes\n%s\nand of that\n%s", got, again)
+	}
+}
+
+// What runs on without an end was pasted: no more than its beginning can be a decision. A
+// liking is a wish and no rule.
+func TestDigestDecisionsAreSaid(t *testing.T) {
+	t.Parallel()
+	r := newReader(prompt.Input{}, 1000)
+	r.readFold([]tree.Message{prompttest.AssistantSays("…"), prompttest.UserSays("…"), prompttest.UserSays(strings.Repeat("we must never decide that without the others and always have to ask them ", 30)), prompttest.UserSays("我喜欢卑尔根的老磨坊。")})
+	decisions := 0
+	for _, it := range r.items {
+		if it.rule {
+			decisions++
+		}
+	}
+	if liking := r.items[len(r.items)-1]; decisions != 1 || liking.rule || !liking.decides {
+		t.Errorf("%d decisions of %d sentences, and a liking is %+v", decisions, len(r.items), liking)
 	}
 }

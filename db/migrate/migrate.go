@@ -234,6 +234,7 @@ func migrateJobs(ctx context.Context, conf *pgxpool.Config, locks *blockers) err
 					return err
 				}
 				// A step uses what the step before committed.
+				//lint:ignore SA1019 each step has a transaction of its own, which bounds its waits
 				step, err := migrator.MigrateTx(ctx, tx, rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{MaxSteps: 1})
 				done = err == nil && len(step.Versions) == 0
 				return err

@@ -39,10 +39,10 @@ import (
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/recall"
-	"github.com/coppice-chat/coppice/recall/embed"
 	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/search"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/server/openai"
@@ -83,7 +83,7 @@ type Config struct {
 	Server  server.Config
 	OpenAI  openai.Recognition // what becomes of the requests of clients that keep their history themselves
 
-	RecallBytes int64 // of memory for the indexes of recall; 0 is recall.DefaultMaxBytes
+	RecallBytes int64 // of memory for the indexes of recall; 0 is search.DefaultMaxBytes
 
 	Registry *prometheus.Registry // takes the metrics; nil is a new one, with those of the process
 	Tracing  trace.TracerProvider // makes spans; nil for none, which costs nothing
@@ -99,7 +99,7 @@ type Coppice struct {
 	keys     *keys.Keys
 	contexts *summarize.Service
 	replies  *reply.Service
-	recall   *recall.Service
+	recall   *search.Service
 	changes  *watch.Hub
 	replica  *replica.Replica // nil for none
 	worker   *jobs.Worker
@@ -279,7 +279,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 		return err
 	}
 
-	c.recall = recall.New(cfg.RecallBytes, recall.WithEmbeddings(cfg.Jobs.Embeddings))
+	c.recall = search.New(cfg.RecallBytes, search.WithEmbeddings(cfg.Jobs.Embeddings))
 	if err := t.Recall(c.recall); err != nil {
 		return err
 	}
@@ -338,7 +338,7 @@ func (c *Coppice) Contexts() *summarize.Service { return c.contexts }
 func (c *Coppice) Replies() *reply.Service { return c.replies }
 
 // Recall returns the service that answers questions about what Store returns.
-func (c *Coppice) Recall() *recall.Service { return c.recall }
+func (c *Coppice) Recall() *search.Service { return c.recall }
 
 // Keys returns the API keys.
 func (c *Coppice) Keys() *keys.Keys { return c.keys }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -18,7 +18,7 @@ import (
 const (
 	defaultPassages = 5
 	maxPassages     = 20
-	maxResultTokens = recall.DefaultMaxTokens
+	maxResultTokens = search.DefaultMaxTokens
 	minResultTokens = 200 // with less room nothing is searched
 
 	recallUsage = `Call recall with an object such as {"query": "what was the name of the dog?", "limit": 5}.`
@@ -61,12 +61,12 @@ func (s *Service) recall(ctx context.Context, a *assignment, callID, arguments s
 	if most < minResultTokens {
 		return toolResult(callID, noRoom), nil
 	}
-	q.Scope, q.MaxTokens = recall.ScopeFolded, most
+	q.Scope, q.MaxTokens = search.ScopeFolded, most
 	if a.context.Omitted > 0 {
-		q.Scope = recall.ScopeBranch
+		q.Scope = search.ScopeBranch
 	}
 	found, err := s.cfg.Recall.Recall(ctx, s.store, a.request.ConversationID, a.head, q)
-	if err == nil && slices.ContainsFunc(found.Hits, func(h recall.Hit) bool { return IsStep(h.Message) }) {
+	if err == nil && slices.ContainsFunc(found.Hits, func(h search.Hit) bool { return IsStep(h.Message) }) {
 		q.Limit = 2 * limit // as the results of earlier searches don't count
 		found, err = s.cfg.Recall.Recall(ctx, s.store, a.request.ConversationID, a.head, q)
 	}
@@ -102,7 +102,7 @@ func (s *Service) recall(ctx context.Context, a *assignment, callID, arguments s
 
 // recallQuestion reads the arguments of a call. wrong says what is wrong with
 // them, and how to fix it.
-func recallQuestion(arguments string) (q recall.Question, wrong string) {
+func recallQuestion(arguments string) (q search.Question, wrong string) {
 	var given struct {
 		Query *string
 		Limit *float64
@@ -124,7 +124,7 @@ func recallQuestion(arguments string) (q recall.Question, wrong string) {
 
 // passages gives what was found as a model reads it. Results of earlier searches
 // are left out: what they hold is found itself.
-func passages(hits []recall.Hit, limit int) (all []passage) {
+func passages(hits []search.Hit, limit int) (all []passage) {
 	for _, h := range hits {
 		if hidden(h.Message) || len(all) == limit {
 			continue

@@ -50,7 +50,7 @@ import (
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -73,7 +73,7 @@ type Config struct {
 	Store    *tree.Store        // of any tenant; see ForTenant
 	Contexts *summarize.Service // over the same store
 
-	Recall   *recall.Service   // searches for replies with recall; nil is a service with its own indexes
+	Recall   *search.Service   // searches for replies with recall; nil is a service with its own indexes
 	Models   []llm.Model       // the first answers where a request names none; none at all: the offline model
 	Aliases  map[string]string // further names of Models, by which requests may ask for them
 	AnyName  bool              // the first of Models answers whatever name a request gives; meant for the offline model alone
@@ -145,7 +145,7 @@ func New(cfg Config) (*Service, error) {
 		}
 	}
 	if cfg.Recall == nil {
-		cfg.Recall = recall.New(0)
+		cfg.Recall = search.New(0)
 	}
 	if cfg.Families == nil {
 		cfg.Families = llm.KnownFamilies()

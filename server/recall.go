@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strconv"
 
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 )
 
 func recallBranch(r *Request) (Answer, error) {
@@ -26,23 +26,23 @@ func recallBranch(r *Request) (Answer, error) {
 
 // question reads what the query says of a question. Package recall says what a
 // question may be.
-func (r *Request) question() (q recall.Question, err error) {
+func (r *Request) question() (q search.Question, err error) {
 	if q.Query, err = r.needs("query"); err != nil {
 		return q, err
 	}
 	if scope := r.Query("scope"); scope != nil {
-		if q.Scope = recall.Scope(*scope); q.Scope == "" {
+		if q.Scope = search.Scope(*scope); q.Scope == "" {
 			return q, problemf(CodeInvalidParameter, "scope", "The scope is empty. Leave it out, or name one.")
 		}
 	}
 	if limit := r.Query("limit"); limit != nil {
 		if q.Limit, err = strconv.Atoi(*limit); err != nil || q.Limit == 0 {
-			return q, problemf(CodeInvalidLimit, "limit", "Ask for 1 to %d messages.", recall.MaxLimit)
+			return q, problemf(CodeInvalidLimit, "limit", "Ask for 1 to %d messages.", search.MaxLimit)
 		}
 	}
 	if most := r.Query("max_tokens"); most != nil {
 		if q.MaxTokens, err = strconv.Atoi(*most); err != nil || q.MaxTokens == 0 {
-			return q, problemf(CodeInvalidParameter, "max_tokens", "Ask for 1 to %d tokens.", recall.MaxMaxTokens)
+			return q, problemf(CodeInvalidParameter, "max_tokens", "Ask for 1 to %d tokens.", search.MaxMaxTokens)
 		}
 	}
 	return q, nil

@@ -81,7 +81,7 @@ var native = []Route{
 	{"GET", "/v1/tags", 0, "archived", position, noBody, listTags},
 	{"GET", "/v1/models", 0, "", "", noBody, listModels},
 	{"GET", "/v1/presets", 0, "", "", noBody, listPresets},
-	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, search},
+	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, searchMessages},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", position, noBody, exportConversation},
 	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},
 

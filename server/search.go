@@ -6,7 +6,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func search(r *Request) (Answer, error) {
+func searchMessages(r *Request) (Answer, error) {
 	query, err := r.needs("query")
 	if err != nil {
 		return nil, err

@@ -55,9 +55,9 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 	"github.com/coppice-chat/coppice/watch"
@@ -115,7 +115,7 @@ type Config struct {
 
 	// Recall answers questions about branches. nil is a service with the
 	// default bound on its memory.
-	Recall *recall.Service
+	Recall *search.Service
 
 	// Changes passes on what changes, over the same database as Store. nil is one
 	// that looks twice a second. A program that sets it closes it after the last
@@ -186,7 +186,7 @@ func New(cfg Config) (_ *Server, err error) {
 		return nil, err
 	}
 	if cfg.Recall == nil {
-		cfg.Recall = recall.New(0)
+		cfg.Recall = search.New(0)
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 
 	"github.com/coppice-chat/coppice/app"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search/embed"
 )
 
 // embeddingFlags say which model puts messages into vectors.

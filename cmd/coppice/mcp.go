@@ -7,7 +7,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -45,7 +45,7 @@ func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *log
 		}
 		store := d.Store(cmd.Tenant, options...).CheckingSettings(contexts.CheckSettings)
 		return mcp.Run(ctx, mcp.Services{
-			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Recall: recall.New(0, recall.WithEmbeddings(embeddings)), Version: readBuildInfo().Version, Logger: log,
+			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Recall: search.New(0, search.WithEmbeddings(embeddings)), Version: readBuildInfo().Version, Logger: log,
 		}, os.Stdin, os.Stdout)
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/recall"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -34,7 +34,7 @@ func (cmd *recallCommand) Help() string {
 }
 
 func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	q := recall.Question{Query: strings.Join(cmd.Words[len(cmd.Words)-1:], " "), Scope: recall.Scope(cmd.Scope), Limit: cmd.Limit, MaxTokens: cmd.MaxTokens}
+	q := search.Question{Query: strings.Join(cmd.Words[len(cmd.Words)-1:], " "), Scope: search.Scope(cmd.Scope), Limit: cmd.Limit, MaxTokens: cmd.MaxTokens}
 	switch {
 	case len(cmd.Words) > 2:
 		return usagef("there are %d arguments: give the conversation and the question, each in quotes where it has several words", len(cmd.Words))
@@ -42,10 +42,10 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		return usagef("--limit must be 1 or more")
 	case cmd.MaxTokens == 0:
 		return usagef("--max-tokens must be 1 or more")
-	case len(cmd.Words) == 1 && (cmd.Head != "active" || cmd.Scope != "" && q.Scope != recall.ScopeTenant):
+	case len(cmd.Words) == 1 && (cmd.Head != "active" || cmd.Scope != "" && q.Scope != search.ScopeTenant):
 		return usagef("--head and --scope need a conversation before the question")
 	case q.Scope == "":
-		q.Scope = recall.ScopeBranch
+		q.Scope = search.ScopeBranch
 	}
 	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
 		store := d.Store(cmd.Tenant)
@@ -64,18 +64,18 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	})
 }
 
-func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q recall.Question, embeddings *embed.Service) (recall.Answer, error) {
-	service := recall.New(0, recall.WithEmbeddings(embeddings))
+func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q search.Question, embeddings *embed.Service) (search.Answer, error) {
+	service := search.New(0, search.WithEmbeddings(embeddings))
 	if len(cmd.Words) == 1 {
 		return service.RecallTenant(ctx, store, q)
 	}
 	c, err := findConversation(ctx, store, cmd.Words[0])
 	if err != nil {
-		return recall.Answer{}, err
+		return search.Answer{}, err
 	}
 	head, err := findHead(ctx, store, c.ID, cmd.Head)
 	if err != nil {
-		return recall.Answer{}, err
+		return search.Answer{}, err
 	}
 	return service.Recall(ctx, store, c.ID, head, q)
 }
@@ -95,7 +95,7 @@ func recallUsage(err error) error {
 
 // writeRecalled prints each hit under a line that says where it stands, with the
 // messages around it as single lines.
-func writeRecalled(ctx context.Context, out *terminal.Console, store *tree.Store, a recall.Answer) error {
+func writeRecalled(ctx context.Context, out *terminal.Console, store *tree.Store, a search.Answer) error {
 	if len(a.Hits) == 0 {
 		out.Remark("Nothing found in %s.", terminal.Count(a.Searched, "message"))
 		return nil

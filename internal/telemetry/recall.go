@@ -3,11 +3,11 @@ package telemetry
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 )
 
 // A recallCollector gives the metrics of recall.
-type recallCollector struct{ recall *recall.Service }
+type recallCollector struct{ recall *search.Service }
 
 var (
 	recallConversations = prometheus.NewDesc("coppice_recall_indexes", "Conversations whose words are in memory.", nil, nil)

@@ -15,9 +15,9 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/recall"
 	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/search"
 )
 
 // A Telemetry has the metrics of one Coppice, and gives its parts their counters
@@ -69,7 +69,7 @@ func (t *Telemetry) Replies(s *reply.Service) error {
 }
 
 // Recall adds the metrics of recall.
-func (t *Telemetry) Recall(s *recall.Service) error {
+func (t *Telemetry) Recall(s *search.Service) error {
 	return t.register(recallCollector{s})
 }
 

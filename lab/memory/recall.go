@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/recall"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -43,7 +43,7 @@ type RecallReport struct {
 // one of the message's words. With embeddings Recall also asks by words and
 // vectors, after it had all messages embedded; nil stands for none.
 func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *embed.Service) (report RecallReport, err error) {
-	service, fused := recall.New(0), recall.New(0, recall.WithEmbeddings(embeddings))
+	service, fused := search.New(0), search.New(0, search.WithEmbeddings(embeddings))
 	report.Embeddings = embeddings != nil
 	kinds := map[string]*Score{}
 	report.All.Kind = "all"
@@ -64,7 +64,7 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 		}
 		plain := newPlain(c)
 		for i, q := range c.Questions {
-			asked := recall.Question{Query: q.Text, Scope: recall.ScopeBranch, Limit: first, MaxTokens: recall.MaxMaxTokens}
+			asked := search.Question{Query: q.Text, Scope: search.ScopeBranch, Limit: first, MaxTokens: search.MaxMaxTokens}
 			start := time.Now()
 			answer, err := service.Recall(ctx, store, conversation.ID, ids[len(ids)-1], asked)
 			if err != nil {
@@ -83,7 +83,7 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 			byBoth := 0
 			if embeddings != nil {
 				both, err := fused.Recall(ctx, store, conversation.ID, ids[len(ids)-1], asked)
-				if err == nil && both.Ranking != recall.RankingEmbeddings {
+				if err == nil && both.Ranking != search.RankingEmbeddings {
 					err = errors.New("the embedding model gave no vector for a question: see the log for why")
 				}
 				if err != nil {
@@ -118,7 +118,7 @@ func embedAll(ctx context.Context, embeddings *embed.Service, store *tree.Store,
 }
 
 // depths says where the hits of an answer stand in their chat.
-func depths(a recall.Answer) []int {
+func depths(a search.Answer) []int {
 	found := make([]int, len(a.Hits))
 	for i, hit := range a.Hits {
 		found[i] = hit.Message.Depth

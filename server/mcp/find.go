@@ -8,14 +8,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 func addReads(t tools) {
 	add(t, tool{name: "search", title: "Search messages",
 		description: "Finds messages by words, in all conversations. Words must all occur, as they stand; \"quoted words\" stand together. Where no message has them all, the messages that answer the query best are given, as recall ranks them. Give a result's id to fetch.",
-	}, search)
+	}, searchMessages)
 	add(t, tool{name: "fetch", title: "Fetch a message",
 		description: "Reads one message whole, with some of those before it on its branch. Takes an id that search or recall gave: CONVERSATION/MESSAGE.",
 	}, fetch)
@@ -53,12 +53,12 @@ type SearchResult struct {
 	Text  string `json:"text" jsonschema:"the part that has the words"`
 }
 
-func search(ctx context.Context, c *call, in SearchArguments) (out SearchResults, err error) {
+func searchMessages(ctx context.Context, c *call, in SearchArguments) (out SearchResults, err error) {
 	if in.Limit == 0 {
-		in.Limit = recall.DefaultLimit
+		in.Limit = search.DefaultLimit
 	}
-	if in.Limit < 0 || in.Limit > recall.MaxLimit {
-		return out, fault.New(fault.Invalid, "invalid_limit", "limit", "Ask for 1 to %d results.", recall.MaxLimit)
+	if in.Limit < 0 || in.Limit > search.MaxLimit {
+		return out, fault.New(fault.Invalid, "invalid_limit", "limit", "Ask for 1 to %d results.", search.MaxLimit)
 	}
 	leave, err := c.turn(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func search(ctx context.Context, c *call, in SearchArguments) (out SearchResults
 	if len(out.Results) > 0 {
 		return out, nil
 	}
-	answer, err := c.Recall.RecallTenant(ctx, c.Store, recall.Question{Query: in.Query, Limit: in.Limit, MaxTokens: recall.MaxMaxTokens})
+	answer, err := c.Recall.RecallTenant(ctx, c.Store, search.Question{Query: in.Query, Limit: in.Limit, MaxTokens: search.MaxMaxTokens})
 	if err != nil {
 		return out, err
 	}
@@ -212,19 +212,19 @@ type RecalledHit struct {
 }
 
 func recallMessages(ctx context.Context, c *call, in RecallArguments) (out Recalled, err error) {
-	q := recall.Question{Query: in.Question, Scope: recall.Scope(in.Scope), Limit: in.Limit, MaxTokens: in.MaxTokens}
-	if in.ConversationID == "" && (in.HeadID != "" || q.Scope != "" && q.Scope != recall.ScopeTenant) {
+	q := search.Question{Query: in.Question, Scope: search.Scope(in.Scope), Limit: in.Limit, MaxTokens: in.MaxTokens}
+	if in.ConversationID == "" && (in.HeadID != "" || q.Scope != "" && q.Scope != search.ScopeTenant) {
 		return out, fault.New(fault.Invalid, "invalid_parameter", "conversation_id", "head_id and scope are of a conversation. Name it by conversation_id, or leave them out.")
 	}
 	if q.Scope == "" {
-		q.Scope = recall.ScopeBranch
+		q.Scope = search.ScopeBranch
 	}
 	leave, err := c.turn(ctx)
 	if err != nil {
 		return out, err
 	}
 	defer leave()
-	var answer recall.Answer
+	var answer search.Answer
 	if in.ConversationID == "" {
 		answer, err = c.Recall.RecallTenant(ctx, c.Store, q)
 	} else {

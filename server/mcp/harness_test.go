@@ -18,7 +18,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/summarize"
@@ -93,7 +93,7 @@ func (a *api) piped(tenant string) *client {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- mcp.Run(context.WithoutCancel(a.t.Context()), mcp.Services{
-			Store: a.store.ForTenant(tenant), Contexts: a.contexts.ForTenant(tenant), Recall: recall.New(0), Version: "test",
+			Store: a.store.ForTenant(tenant), Contexts: a.contexts.ForTenant(tenant), Recall: search.New(0), Version: "test",
 		}, fromClient, toClient)
 		toClient.Close()
 	}()

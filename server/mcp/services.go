@@ -12,7 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -22,7 +22,7 @@ import (
 type Services struct {
 	Store    *tree.Store
 	Contexts *summarize.Service
-	Recall   *recall.Service
+	Recall   *search.Service
 	Version  string // of the program, for clients
 	Logger   *slog.Logger
 }

@@ -64,7 +64,7 @@ func TestTurn(t *testing.T) {
 	full := fault.New(fault.TooMany, "too_many_streams", "", "Later.")
 	c := &call{search: func(context.Context) (func(), error) { return nil, full }, failed: func(error) {}}
 	for _, f := range []func() error{
-		func() error { _, err := search(t.Context(), c, SearchArguments{Query: "a"}); return err },
+		func() error { _, err := searchMessages(t.Context(), c, SearchArguments{Query: "a"}); return err },
 		func() error { _, err := recallMessages(t.Context(), c, RecallArguments{Question: "a"}); return err },
 		func() error {
 			_, err := listConversations(t.Context(), c, ListConversationsArguments{Query: "a"})

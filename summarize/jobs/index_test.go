@@ -8,7 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -88,7 +88,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 			t.Errorf("%v is another tenant's", p)
 		}
 	}
-	answer, err := recall.New(0, recall.WithEmbeddings(e)).RecallTenant(t.Context(), store, recall.Question{Query: "Where is my fiddle?", Limit: 1})
+	answer, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store, search.Question{Query: "Where is my fiddle?", Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

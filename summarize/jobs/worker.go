@@ -14,7 +14,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/summarize"
 )
 

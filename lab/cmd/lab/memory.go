@@ -9,7 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/lab/memory"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"

@@ -1,4 +1,4 @@
-package recall_test
+package search_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package recall
+package search
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -126,7 +126,7 @@ func (s *Service) Stats() Stats { return s.cache.stats() }
 // messages a second, depending on their length. A later question reads the
 // messages that were appended since.
 func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (answer Answer, err error) {
-	defer fault.Wrap(&err, "recall.Recall(%s, head %s)", conversationID, headID)
+	defer fault.Wrap(&err, "search.Recall(%s, head %s)", conversationID, headID)
 	if q, err = q.checked(); err != nil {
 		return Answer{}, err
 	}

@@ -1,4 +1,4 @@
-package recall_test
+package search_test
 
 import (
 	"net/http"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/recall"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -47,7 +47,7 @@ func embedAll(t testing.TB, e *embed.Service, s *tree.Store, id uuid.UUID) {
 	}
 }
 
-func hitIDs(a recall.Answer) (ids []uuid.UUID) {
+func hitIDs(a search.Answer) (ids []uuid.UUID) {
 	for _, h := range a.Hits {
 		ids = append(ids, h.Message.ID)
 	}
@@ -58,7 +58,7 @@ func hitIDs(a recall.Answer) (ids []uuid.UUID) {
 // in every scope.
 func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	t.Parallel()
-	store := recall.NewStore()
+	store := search.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	e := embeddings(t, server, "fake")
 	id, other := conversation(t, store), conversation(t, store)
@@ -68,28 +68,28 @@ func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	embedAll(t, e, store, id)
 	embedAll(t, e, store, other)
 	const question = "Which stringed instrument did he get rid of?"
-	for _, scope := range []recall.Scope{recall.ScopeBranch, recall.ScopeConversation, recall.ScopeTenant} {
-		q := recall.Question{Query: question, Scope: scope, Limit: 1}
-		words, err := recall.New(0).Recall(t.Context(), store, id, ids[2], q)
+	for _, scope := range []search.Scope{search.ScopeBranch, search.ScopeConversation, search.ScopeTenant} {
+		q := search.Question{Query: question, Scope: scope, Limit: 1}
+		words, err := search.New(0).Recall(t.Context(), store, id, ids[2], q)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(words.Hits) != 0 || words.Ranking != "" {
 			t.Errorf("%s: words alone find %v by %s", scope, hitIDs(words), words.Ranking)
 		}
-		fused, err := recall.New(0, recall.WithEmbeddings(e)).Recall(t.Context(), store, id, ids[2], q)
+		fused, err := search.New(0, search.WithEmbeddings(e)).Recall(t.Context(), store, id, ids[2], q)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(hitIDs(fused), ids[:1]) || fused.Ranking != recall.RankingEmbeddings {
+		if !slices.Equal(hitIDs(fused), ids[:1]) || fused.Ranking != search.RankingEmbeddings {
 			t.Errorf("%s: vectors find %v by %s, want %s", scope, hitIDs(fused), fused.Ranking, ids[0])
 		}
 	}
-	found, err := recall.New(0, recall.WithEmbeddings(e)).RecallTenant(t.Context(), store, recall.Question{Query: "Where is that two-wheeler?", Limit: 1})
+	found, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store, search.Question{Query: "Where is that two-wheeler?", Limit: 1})
 	if err != nil || len(found.Hits) != 1 || found.Hits[0].Message.ConversationID != other {
 		t.Errorf("over the tenant: %v, %v", hitIDs(found), err)
 	}
-	if foreign, err := recall.New(0, recall.WithEmbeddings(e)).RecallTenant(t.Context(), store.ForTenant("another"), recall.Question{Query: question}); err != nil || len(foreign.Hits) != 0 {
+	if foreign, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store.ForTenant("another"), search.Question{Query: question}); err != nil || len(foreign.Hits) != 0 {
 		t.Errorf("another tenant finds %v, %v", hitIDs(foreign), err)
 	}
 }
@@ -98,7 +98,7 @@ func TestParaphraseIsFoundByItsVector(t *testing.T) {
 // that took its id meanwhile.
 func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	t.Parallel()
-	store := recall.NewStore()
+	store := search.NewStore()
 	id := conversation(t, store)
 	n := said(tree.RoleUser, "The violin.")
 	n.ID = uuid.Must(uuid.NewV7())
@@ -124,7 +124,7 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 // While the provider fails in whichever way, recall answers by words.
 func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 	t.Parallel()
-	store := recall.NewStore()
+	store := search.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	id := conversation(t, store)
 	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "My violin was sold in May."), said(tree.RoleAssistant, "Noted."))
@@ -148,11 +148,11 @@ func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := recall.New(0, recall.WithEmbeddings(embed.New(embed.Config{Model: model, QuestionTimeout: 50 * time.Millisecond})))
+		s := search.New(0, search.WithEmbeddings(embed.New(embed.Config{Model: model, QuestionTimeout: 50 * time.Millisecond})))
 		before := len(server.Inputs())
 		for range 6 {
-			a, err := s.Recall(t.Context(), store, id, ids[1], recall.Question{Query: "the violin", Scope: recall.ScopeBranch, Limit: 1})
-			if err != nil || !slices.Equal(hitIDs(a), ids[:1]) || a.Ranking != recall.RankingWords {
+			a, err := s.Recall(t.Context(), store, id, ids[1], search.Question{Query: "the violin", Scope: search.ScopeBranch, Limit: 1})
+			if err != nil || !slices.Equal(hitIDs(a), ids[:1]) || a.Ranking != search.RankingWords {
 				t.Errorf("%s: %v by %s, %v", name, hitIDs(a), a.Ranking, err)
 			}
 		}
@@ -165,10 +165,10 @@ func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 // No vector brings a message that is not on the branch, whatever the tree.
 func TestVectorsStayOnTheBranch(t *testing.T) {
 	t.Parallel()
-	store := recall.NewStore()
+	store := search.NewStore()
 	server := llmtest.NewEmbeddingServer(t, concepts...)
 	e := embeddings(t, server, "fake")
-	s := recall.New(0, recall.WithEmbeddings(e))
+	s := search.New(0, search.WithEmbeddings(e))
 	words := []string{"violin", "fiddle", "sold", "tulip", "bicycle", "coffee", "spring flower"}
 	rapid.Check(t, func(rt *rapid.T) {
 		id := conversation(t, store)
@@ -185,7 +185,7 @@ func TestVectorsStayOnTheBranch(t *testing.T) {
 			}
 			head := rapid.SampledFrom(all[1:]).Draw(rt, "head")
 			question := rapid.SampledFrom(words).Draw(rt, "question")
-			a, err := s.Recall(t.Context(), store, id, head, recall.Question{Query: question, Scope: recall.ScopeBranch})
+			a, err := s.Recall(t.Context(), store, id, head, search.Question{Query: question, Scope: search.ScopeBranch})
 			if err != nil {
 				rt.Fatal(err)
 			}

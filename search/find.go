@@ -1,4 +1,4 @@
-package recall
+package search
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recall/embed"
+	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 

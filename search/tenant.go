@@ -1,4 +1,4 @@
-package recall
+package search
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ const (
 // conversations that were touched last, because a script without spaces between
 // words has no words to look up.
 func (s *Service) RecallTenant(ctx context.Context, store *tree.Store, q Question) (_ Answer, err error) {
-	defer fault.Wrap(&err, "recall.RecallTenant")
+	defer fault.Wrap(&err, "search.RecallTenant")
 	q.Scope = ScopeTenant
 	if q, err = q.checked(); err != nil {
 		return Answer{}, err

@@ -1,4 +1,4 @@
-package recall_test
+package search_test
 
 import (
 	"errors"
@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recall"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func ask(t testing.TB, s *recall.Service, store *tree.Store, conversationID, head uuid.UUID, q recall.Question) recall.Answer {
+func ask(t testing.TB, s *search.Service, store *tree.Store, conversationID, head uuid.UUID, q search.Question) search.Answer {
 	t.Helper()
 	a, err := s.Recall(t.Context(), store, conversationID, head, q)
 	if err != nil {
@@ -34,30 +34,30 @@ func code(err error) string {
 // Input that can't be answered says what to fix, and costs nothing.
 func TestBadQuestions(t *testing.T) {
 	t.Parallel()
-	store := recall.NewStore()
+	store := search.NewStore()
 	id := conversation(t, store)
 	head := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "Hello."))[0]
-	s := recall.New(0)
+	s := search.New(0)
 	for _, test := range []struct {
-		q        recall.Question
+		q        search.Question
 		code     string
 		id, head uuid.UUID
 	}{
-		{recall.Question{}, "empty_query", id, head},
-		{recall.Question{Query: " ?! 🙂 "}, "empty_query", id, head},
-		{recall.Question{Query: strings.Repeat("a ", recall.MaxQueryBytes)}, "query_too_large", id, head},
-		{recall.Question{Query: "a", Limit: -1}, "invalid_limit", id, head},
-		{recall.Question{Query: "a", Limit: recall.MaxLimit + 1}, "invalid_limit", id, head},
-		{recall.Question{Query: "a", MaxTokens: recall.MaxMaxTokens + 1}, "invalid_parameter", id, head},
-		{recall.Question{Query: "a", Scope: "all"}, "invalid_parameter", id, head},
-		{recall.Question{Query: "a"}, "conversation_not_found", uuid.New(), head},
-		{recall.Question{Query: "a"}, "message_not_found", id, uuid.New()},
+		{search.Question{}, "empty_query", id, head},
+		{search.Question{Query: " ?! 🙂 "}, "empty_query", id, head},
+		{search.Question{Query: strings.Repeat("a ", search.MaxQueryBytes)}, "query_too_large", id, head},
+		{search.Question{Query: "a", Limit: -1}, "invalid_limit", id, head},
+		{search.Question{Query: "a", Limit: search.MaxLimit + 1}, "invalid_limit", id, head},
+		{search.Question{Query: "a", MaxTokens: search.MaxMaxTokens + 1}, "invalid_parameter", id, head},
+		{search.Question{Query: "a", Scope: "all"}, "invalid_parameter", id, head},
+		{search.Question{Query: "a"}, "conversation_not_found", uuid.New(), head},
+		{search.Question{Query: "a"}, "message_not_found", id, uuid.New()},
 	} {
 		if _, err := s.Recall(t.Context(), store, test.id, test.head, test.q); code(err) != test.code {
 			t.Errorf("%+v: %v, want %s", test.q, err, test.code)
 		}
 	}
-	if a := ask(t, s, store, id, head, recall.Question{Query: "hello"}); len(a.Hits) != 0 || a.Searched != 0 {
+	if a := ask(t, s, store, id, head, search.Question{Query: "hello"}); len(a.Hits) != 0 || a.Searched != 0 {
 		t.Errorf("nothing is folded, and yet %+v", a)
 	}
 }
@@ -66,7 +66,7 @@ func TestBadQuestions(t *testing.T) {
 // answer come to a page.
 func TestAnswersHaveBoundedBytes(t *testing.T) {
 	t.Parallel()
-	s, store := recall.New(0), recall.NewStore()
+	s, store := search.New(0), search.NewStore()
 	id := conversation(t, store)
 	var head uuid.UUID
 	for range 12 {
@@ -78,7 +78,7 @@ func TestAnswersHaveBoundedBytes(t *testing.T) {
 		}
 		head = stored.ID
 	}
-	q := recall.Question{Query: "hazel", Scope: recall.ScopeBranch, Limit: 12}
+	q := search.Question{Query: "hazel", Scope: search.ScopeBranch, Limit: 12}
 	if a := ask(t, s, store, id, head, q); len(a.Hits) != 9 || a.Omitted != 3 {
 		t.Errorf("%d hits, and %d are omitted", len(a.Hits), a.Omitted)
 	}
@@ -92,7 +92,7 @@ func TestAnswersHaveBoundedBytes(t *testing.T) {
 // scores of what does.
 func TestOtherBranchesDontCount(t *testing.T) {
 	t.Parallel()
-	s, store, q := recall.New(0), recall.NewStore(), recall.Question{Query: "hazel and ash", Scope: recall.ScopeBranch}
+	s, store, q := search.New(0), search.NewStore(), search.Question{Query: "hazel and ash", Scope: search.ScopeBranch}
 	id := conversation(t, store)
 	root := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "Name trees."))[0]
 	branch := chain(t, store, id, root, said(tree.RoleAssistant, "A hazel."), said(tree.RoleUser, "And an ash."), said(tree.RoleAssistant, "Both grow again."))
@@ -100,7 +100,7 @@ func TestOtherBranchesDontCount(t *testing.T) {
 	for range 5 {
 		chain(t, store, id, root, said(tree.RoleAssistant, "An ash, an ash, and an ash beside a hazel."))
 	}
-	ask(t, s, store, id, branch[2], recall.Question{Query: q.Query, Scope: recall.ScopeConversation}) // its index has all of them now
+	ask(t, s, store, id, branch[2], search.Question{Query: q.Query, Scope: search.ScopeConversation}) // its index has all of them now
 	after := ask(t, s, store, id, branch[2], q)
 	if len(before.Hits) == 0 || len(after.Hits) != len(before.Hits) {
 		t.Fatalf("%d hits, and %d when others have spoken", len(before.Hits), len(after.Hits))
@@ -116,12 +116,12 @@ func TestOtherBranchesDontCount(t *testing.T) {
 // didn't exist, also where its index is in memory.
 func TestTenants(t *testing.T) {
 	t.Parallel()
-	mine := recall.NewStore()
+	mine := search.NewStore()
 	theirs := mine.ForTenant("other")
 	id := conversation(t, mine)
 	head := chain(t, mine, id, uuid.Nil, said(tree.RoleUser, "The violin is sold."))[0]
-	s := recall.New(0)
-	q := recall.Question{Query: "violin", Scope: recall.ScopeConversation}
+	s := search.New(0)
+	q := search.Question{Query: "violin", Scope: search.ScopeConversation}
 	if a := ask(t, s, mine, id, head, q); len(a.Hits) != 1 {
 		t.Fatalf("%+v", a)
 	}
@@ -134,18 +134,18 @@ func TestTenants(t *testing.T) {
 // whatever the scope.
 func TestPrunedIsGone(t *testing.T) {
 	t.Parallel()
-	store := recall.NewStore()
+	store := search.NewStore()
 	id := conversation(t, store)
 	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."))
 	other := chain(t, store, id, ids[1], said(tree.RoleUser, "Another branch."))[0]
 	// The later sibling: the prune of the earlier one would change the version of the other.
 	ids = append(ids, chain(t, store, id, ids[1], said(tree.RoleUser, "The violin is sold."))...)
-	s := recall.New(0)
-	q := recall.Question{Query: "violin", Scope: recall.ScopeConversation}
+	s := search.New(0)
+	q := search.Question{Query: "violin", Scope: search.ScopeConversation}
 	if a := ask(t, s, store, id, other, q); len(a.Hits) == 0 || a.Hits[0].Message.ID != ids[2] {
 		t.Fatalf("%+v", a)
 	}
-	q.Scope = recall.ScopeBranch
+	q.Scope = search.ScopeBranch
 	if a := ask(t, s, store, id, other, q); len(a.Hits) != 0 {
 		t.Fatalf("found on another branch: %+v", a)
 	}
@@ -155,14 +155,14 @@ func TestPrunedIsGone(t *testing.T) {
 	if _, err := s.Recall(t.Context(), store, id, ids[2], q); code(err) != "message_not_found" {
 		t.Errorf("the pruned head: %v", err)
 	}
-	q.Scope = recall.ScopeConversation
+	q.Scope = search.ScopeConversation
 	if a := ask(t, s, store, id, other, q); len(a.Hits) != 0 || a.Searched != 3 {
 		t.Errorf("after the prune: %+v", a)
 	}
 	// Under the same id another message may be stored.
 	for _, below := range []bool{false, true} { // asked about, or about a message below it
-		s := recall.New(0)
-		q.Scope = recall.ScopeBranch
+		s := search.New(0)
+		q.Scope = search.ScopeBranch
 		id := conversation(t, store)
 		ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."), said(tree.RoleUser, "The violin is sold."))
 		if a := ask(t, s, store, id, ids[2], q); len(a.Hits) != 3 {
@@ -187,8 +187,8 @@ func TestPrunedIsGone(t *testing.T) {
 // with little memory: every answer is of the branch that was asked about.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
-	store := recall.NewStore()
-	services := []*recall.Service{recall.New(0), recall.New(30_000)}
+	store := search.NewStore()
+	services := []*search.Service{search.New(0), search.New(30_000)}
 	var conversations []uuid.UUID
 	var trunks [][]uuid.UUID
 	for range 3 {
@@ -214,7 +214,7 @@ func TestConcurrent(t *testing.T) {
 					return
 				}
 				for _, s := range services {
-					a, err := s.Recall(t.Context(), store, conversations[c], stored[1].ID, recall.Question{Query: own + " violin", Scope: recall.ScopeBranch, MaxTokens: 50_000, Limit: 50})
+					a, err := s.Recall(t.Context(), store, conversations[c], stored[1].ID, search.Question{Query: own + " violin", Scope: search.ScopeBranch, MaxTokens: 50_000, Limit: 50})
 					if err != nil {
 						t.Error(err)
 						return

@@ -1,4 +1,4 @@
-// Package recall finds the messages of a branch that answer a question.
+// Package search finds the messages of a branch that answer a question.
 //
 // A [Service] keeps an index of words in memory for each conversation that was
 // asked about lately. The first question builds the index from the tree. Each
@@ -7,9 +7,9 @@
 // pruned. It holds no text: the texts of an answer are read from the tree.
 //
 // Where the operator has a model for it, messages have vectors besides, which a
-// background job makes by package recall/embed. The index holds those of the
+// background job makes by package search/embed. The index holds those of the
 // conversation, compares all of the scope with the question's, and fuses the two
 // rankings. Without vectors, or while the model fails, words alone count.
 //
 // The package knows nothing of HTTP and prompts.
-package recall
+package search

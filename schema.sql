@@ -53,7 +53,6 @@ create table nodes (
     pinned          boolean     not null,  -- stays verbatim when it is folded
     created_at      timestamptz not null,  -- when it was said, here or where it was imported from
     body            json        not null,  -- chat-completions message object, byte for byte as it was given
-    search_text     text,                  -- text to search where it isn't just body.content: message parts, or a content too long to index
     metadata        json,                  -- the client's own object, null for none
     -- summaries only
     last_summarized_id uuid,               -- cutoff: last message that the summary replaces; the anchor or an ancestor of it
@@ -62,8 +61,6 @@ create table nodes (
     model              text,               -- what wrote it
     origin             json,               -- where text of it came in from outside: {imported_at, format, first_imported_at?, merged?}; null where none did
     -- messages only
-    search_key         text,               -- what its entries in nodes_search begin with: 8 characters of its tenant's hash, so that a search reads
-                                           -- no other tenant's, and a letter that says how many bits of a word's hash follow
     path_hash          bytea,              -- 16 bytes that name the message and all above it by what they mean, so that a client that keeps no ids is
                                            -- recognized; null where the path's root has none
     reasoning          text,                -- what the model thought before it said this, null for none: shown to people, and no part of a context
@@ -74,7 +71,7 @@ create table nodes (
     constraint nodes_kind check (kind in ('message', 'summary')),
     constraint nodes_role check (role in ('system', 'developer', 'user', 'assistant', 'tool')),
     constraint nodes_message check (kind <> 'message' or
-        (sibling_index is not null and search_key is not null and last_summarized_id is null and prior_summary_id is null and kept_ids is null and model is null)),
+        (sibling_index is not null and last_summarized_id is null and prior_summary_id is null and kept_ids is null and model is null)),
     constraint nodes_summary check (kind <> 'summary' or
         (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
          and not pinned and role = 'user')),
@@ -99,41 +96,46 @@ create index nodes_paths on nodes (conversation_id, substring(path_hash for 7)) 
 -- For the check that a message about to go is no summary's cutoff.
 create index nodes_cutoffs on nodes (conversation_id, last_summarized_id) where last_summarized_id is not null;
 
--- An entry of nodes_search: the key of nodes.search_key, and of a word's hash
--- as many bits as the key's last letter says, two for each letter after a. With
--- whole words in it, the index of many small tenants would be larger than what
--- they said.
-create function search_entry(key text, word text) returns text
-    language sql immutable strict parallel safe
-    return key || to_hex((hashtext(word) & 16777215) >> (24 - 2 * (ascii(right(key, 1)) - 97)));
+-- Which words messages have, made after the append by a follower of changes: up to
+-- 64 messages of a conversation, in the order in which they came.
+create table search_chunks (
+    conversation_id uuid        not null references conversations (id) on delete cascade, -- whose messages it has
+    number          integer     not null,  -- grows with the chunks of a conversation: place of the first message in the order in which they came
+    tenant_id       text        not null,  -- of the conversation
+    messages        uuid[]      not null,  -- that it has; no foreign key: a prune takes its messages out
+    newest_at       timestamptz not null,  -- time of the newest of them
+    data            bytea,                 -- hashes of words, and which of the messages have them; null where a message was pruned, until it is made again
+    segment         uuid,                  -- that names it; null while it is looked at by each search
+    place           smallint,              -- in the segment
 
--- The entries of a text's words, of the first 65536 if it has more: Postgres
--- doesn't check here that they stay below 1 MiB. Words aren't stemmed, so that
--- every language is served. The cost keeps the planner from making entries
--- where it can look them up.
-create function search_entries(key text, said text) returns tsvector
-    language sql immutable strict parallel safe cost 10000
-    return array_to_tsvector(array(
-        select search_entry(key, word) from unnest(tsvector_to_array(to_tsvector('simple', said))) word limit 65536));
+    primary key (conversation_id, number),
+    constraint search_chunks_place check ((segment is null) = (place is null) and (segment is null or data is not null))
+);
 
--- Full text: messages that may have a word, to be looked at. search_text stands
--- in where content is not one plain string of a bounded size. No list of entries
--- that wait (fastupdate), as every search would read what others wrote.
-create index nodes_search on nodes using gin (search_entries(search_key, coalesce(search_text, body ->> 'content')))
-    with (fastupdate = off) where kind = 'message';
+-- Hashes don't compress.
+alter table search_chunks alter column data set storage external;
 
--- A tenant's messages by their time, so that a search for a word that most of
--- them have reads the newest until its page is full. The key is the tenant's part
--- of search_key as a number, which takes less room. It has summaries, too: else
--- Postgres would look messages up by reading all of it while the table is small.
-create index nodes_recent on nodes (hashtextextended(left(search_key, 8), 0), created_at);
+-- A tenant's chunks that no segment names, and those of a conversation among them.
+create index search_chunks_loose on search_chunks (tenant_id, conversation_id) where segment is null;
 
--- Whether a text matches a search. Words are only taken apart where one of them
--- is in the text in lower case. It is plain enough for Postgres to put it in
--- place of its call.
-create function search_matches(said text, patterns text[], words tsquery) returns boolean
-    language sql immutable parallel safe
-    return case when (ts_lexize('simple', said))[1] like any (patterns) then to_tsvector('simple', said) @@ words else false end;
+-- The chunks that a segment names.
+create index search_chunks_placed on search_chunks (segment, place) where segment is not null;
+
+-- Which of a tenant's chunks have a word: 128 chunks together, by the beginning of
+-- the word's hash. The tenant leads the key, so that no search reads another's. A
+-- prune deletes the segments that name its chunk, and they are made again. On Citus
+-- it is distributed by tenant_id.
+create table search_segments (
+    tenant_id text        not null,  -- whose chunks it names
+    bucket    smallint    not null,  -- first 8 bits of the hashes in it
+    segment   uuid        not null,  -- UUIDv7
+    newest_at timestamptz not null,  -- time of the newest message in it
+    data      bytea       not null,  -- the rest of each hash, and the places of the chunks that have it
+
+    primary key (tenant_id, bucket, segment)
+);
+
+alter table search_segments alter column data set storage external;
 
 -- One row for every compaction that ran, whatever came of it. It names nodes
 -- without foreign keys, because it outlives them.
@@ -217,7 +219,7 @@ create table embeddings (
     conversation_id uuid   not null,  -- whose it is
     message_id      uuid   not null,  -- that the vector is of
     model           text   not null,  -- that made the vector, and of how many dimensions if that was asked for
-    tenant_key      text   not null,  -- 8 characters of its tenant's hash, as in nodes.search_key
+    tenant_key      text   not null,  -- 8 characters of its tenant's hash, so that no index of vectors has its name
     stamp           bigint not null,  -- grows with each batch of the conversation, in microseconds since 1970, so that a reader asks for what is new
     vector          bytea,            -- a byte for each dimension, 128 for zero, 255 for the largest; null where the message says nothing that can be embedded
 

@@ -99,7 +99,7 @@ type Coppice struct {
 	keys     *keys.Keys
 	contexts *summarize.Service
 	replies  *reply.Service
-	recall   *search.Service
+	search   *search.Service
 	changes  *watch.Hub
 	replica  *replica.Replica // nil for none
 	worker   *jobs.Worker
@@ -279,12 +279,12 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 		return err
 	}
 
-	c.recall = search.New(cfg.RecallBytes, search.WithEmbeddings(cfg.Jobs.Embeddings))
-	if err := t.Recall(c.recall); err != nil {
+	c.search = search.New(cfg.RecallBytes, search.WithEmbeddings(cfg.Jobs.Embeddings), search.WithLogger(cfg.Logger))
+	if err := t.Recall(c.search); err != nil {
 		return err
 	}
 
-	cfg.Replies.Recall = c.recall
+	cfg.Replies.Recall = c.search
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
 	cfg.Replies.Models, cfg.Replies.ServerID = nil, cfg.Jobs.ID
 	if c.replica != nil {
@@ -303,7 +303,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	}
 
 	s := cfg.Server
-	s.Store, s.Keys, s.Contexts, s.Replies, s.Recall, s.Changes = c.store, c.keys, c.contexts, c.replies, c.recall, c.changes
+	s.Store, s.Keys, s.Contexts, s.Replies, s.Search, s.Changes = c.store, c.keys, c.contexts, c.replies, c.search, c.changes
 	s.Replica = c.replica
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
 	s.APIs = append([]server.API{cfg.OpenAI.API(), mcp.API(cfg.Version)}, s.APIs...)
@@ -337,8 +337,8 @@ func (c *Coppice) Contexts() *summarize.Service { return c.contexts }
 // Replies returns the service that answers branches, for every tenant.
 func (c *Coppice) Replies() *reply.Service { return c.replies }
 
-// Recall returns the service that answers questions about what Store returns.
-func (c *Coppice) Recall() *search.Service { return c.recall }
+// Search returns the service that finds what Store returns, by words and by questions.
+func (c *Coppice) Search() *search.Service { return c.search }
 
 // Keys returns the API keys.
 func (c *Coppice) Keys() *keys.Keys { return c.keys }

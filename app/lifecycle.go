@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/summarize/jobs"
+	"github.com/coppice-chat/coppice/tree"
 	"github.com/coppice-chat/coppice/watch"
 )
 
@@ -33,7 +34,10 @@ func (c *Coppice) Start(ctx context.Context) error {
 
 // followers are what works on after each change of a conversation.
 func (c *Coppice) followers() []watch.Follower {
-	all := []watch.Follower{{Name: jobs.Compactions, Follow: c.worker.FollowCompactions}}
+	all := []watch.Follower{
+		{Name: jobs.Compactions, Follow: c.worker.FollowCompactions},
+		{Name: tree.SearchFollower, Scans: true, Follow: func(ctx context.Context, behind []tree.Pending) error { return c.search.Follow(ctx, c.store, behind) }},
+	}
 	if name := c.worker.Embeddings(); name != "" {
 		all = append(all, watch.Follower{Name: name, Scans: true, Follow: c.worker.FollowEmbeddings})
 	}

@@ -336,6 +336,42 @@ func (q *Queries) ListConversationAttachments(ctx context.Context, arg ListConve
 	return items, nil
 }
 
+const listFileTexts = `-- name: ListFileTexts :many
+select hash, left(said, $1::integer)::text as said from attachments where tenant_id = $2 and hash = any ($3::bytea[]) and said <> ''
+`
+
+type ListFileTextsParams struct {
+	Most     int32
+	TenantID string
+	Hashes   [][]byte
+}
+
+type ListFileTextsRow struct {
+	Hash []byte
+	Said string
+}
+
+// The beginnings of what files say.
+func (q *Queries) ListFileTexts(ctx context.Context, arg ListFileTextsParams) ([]ListFileTextsRow, error) {
+	rows, err := q.db.Query(ctx, listFileTexts, arg.Most, arg.TenantID, arg.Hashes)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListFileTextsRow
+	for rows.Next() {
+		var i ListFileTextsRow
+		if err := rows.Scan(&i.Hash, &i.Said); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listNamedAttachments = `-- name: ListNamedAttachments :many
 select u.hash, max(n.created_at)::timestamptz as named_at
 from attachment_uses u

@@ -20,7 +20,7 @@ with recursive doomed as (
     union all
     select child.id
     from doomed
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key, child.path_hash, child.reasoning from nodes child where child.conversation_id = $2 and child.parent_id = doomed.id offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $2 and child.parent_id = doomed.id offset 0) child on true
 ), deleted as (
     delete from nodes n
     where n.conversation_id = $2 and n.id = any (array(select doomed.id from doomed))
@@ -32,6 +32,7 @@ with recursive doomed as (
     returning r.state
 )
 select count(*) filter (where deleted.kind = 'message') as messages,
+       coalesce(array_agg(deleted.id) filter (where deleted.kind = 'message'), '{}')::uuid[] as ids,
        count(*) filter (where deleted.kind = 'summary') as summaries,
        coalesce(bool_or(deleted.id = $1::uuid), false)::boolean as had_head,
        exists (select from unsaid where unsaid.state in ('running', 'stopping')) as had_reply
@@ -46,6 +47,7 @@ type DeleteSubtreeParams struct {
 
 type DeleteSubtreeRow struct {
 	Messages  int64
+	Ids       []pgtype.UUID
 	Summaries int64
 	HadHead   bool
 	HadReply  bool
@@ -59,6 +61,7 @@ func (q *Queries) DeleteSubtree(ctx context.Context, arg DeleteSubtreeParams) (D
 	var i DeleteSubtreeRow
 	err := row.Scan(
 		&i.Messages,
+		&i.Ids,
 		&i.Summaries,
 		&i.HadHead,
 		&i.HadReply,
@@ -154,7 +157,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.depth > $4::integer
 ), listed as materialized (
     select array(
@@ -164,18 +167,18 @@ with recursive path as (
 ), page as (
     select n.id, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from listed
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[1] offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[1] offset 0) n on true
     union all
     select n.id, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
     from page
     cross join listed
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[page.position + 1] offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[page.position + 1] offset 0) n on true
     where page.position < $5::integer and page.bytes < $6::integer
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning, (page.position < cardinality(listed.ids))::boolean as more
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning, (page.position < cardinality(listed.ids))::boolean as more
 from page
 cross join listed
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
 order by page.position
 `
 
@@ -228,14 +231,12 @@ func (q *Queries) GetBranchPage(ctx context.Context, arg GetBranchPageParams) ([
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 			&i.More,
@@ -258,7 +259,7 @@ with recursive below as (
     union all
     select child.id, child.created_at
     from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
 )
 select below.id
 from below
@@ -295,7 +296,7 @@ with recursive path as (
     select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, path.position + 1,
            path.bytes + octet_length(p.body::text) + coalesce(octet_length(p.metadata::text), 0) + coalesce(octet_length(p.reasoning), 0)
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer and path.bytes < $5::integer
 )
 select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning,
@@ -391,7 +392,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.role, p.metadata, path.position + 1
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $3::integer
 )
 select path.id, path.parent_id, path.role, path.metadata,
@@ -459,22 +460,22 @@ with recursive listed as materialized (
 ), page as (
     select n.id, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from listed
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[1] offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[1] offset 0) n on true
     union all
     select n.id, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
     from page
     cross join listed
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[page.position + 1] offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[page.position + 1] offset 0) n on true
     where page.position < $4::integer and page.bytes < $5::integer
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning, (page.position < cardinality(listed.ids))::boolean as more,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning, (page.position < cardinality(listed.ids))::boolean as more,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from page
 cross join listed
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
 order by page.position
 `
 
@@ -523,14 +524,12 @@ func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]L
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 			&i.More,
@@ -547,9 +546,9 @@ func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]L
 }
 
 const listNodes = `-- name: ListNodes :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning
 from unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) nodes on true
 order by wanted.position
 `
 
@@ -586,14 +585,12 @@ func (q *Queries) ListNodes(ctx context.Context, arg ListNodesParams) ([]ListNod
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 		); err != nil {
@@ -615,7 +612,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
 ), branch as (
     select path.id, path.depth, false as is_summary, null::timestamptz as created_at
     from path
@@ -732,7 +729,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, path.position + 1
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where $4::integer = 0 or path.position < $4
 )
 select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning,
@@ -741,7 +738,7 @@ select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tok
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
        end, 0)::integer as sibling_count
 from (select path.id, path.position from path order by path.position desc) path
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) n on true
 order by path.position desc
 `
 
@@ -812,7 +809,7 @@ func (q *Queries) StreamBranch(ctx context.Context, arg StreamBranchParams) ([]S
 }
 
 const streamNodes = `-- name: StreamNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning
 from nodes n
 where n.conversation_id = $1
 order by n.depth, n.sibling_index, n.created_at, n.id
@@ -843,14 +840,12 @@ func (q *Queries) StreamNodes(ctx context.Context, conversationID pgtype.UUID) (
 			&i.Pinned,
 			&i.CreatedAt,
 			&i.Body,
-			&i.SearchText,
 			&i.Metadata,
 			&i.LastSummarizedID,
 			&i.PriorSummaryID,
 			&i.KeptIds,
 			&i.Model,
 			&i.Origin,
-			&i.SearchKey,
 			&i.PathHash,
 			&i.Reasoning,
 		); err != nil {
@@ -868,7 +863,9 @@ const streamTree = `-- name: StreamTree :many
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
        (case when $1::integer > 0 then left(coalesce(
-           nullif(coalesce(n.search_text, n.body ->> 'content'), ''),
+           nullif(case json_typeof(n.body -> 'content')
+               when 'array' then (select string_agg(part ->> 'text', E'\n') from json_array_elements(n.body -> 'content') part)
+               else n.body ->> 'content' end, ''),
            'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
                         from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
            n.body ->> 'refusal', ''), $1) else '' end)::text as preview

@@ -42,14 +42,12 @@ func (r iteratorForCopyNodes) Values() ([]interface{}, error) {
 		r.rows[0].Pinned,
 		r.rows[0].CreatedAt,
 		r.rows[0].Body,
-		r.rows[0].SearchText,
 		r.rows[0].Metadata,
 		r.rows[0].LastSummarizedID,
 		r.rows[0].PriorSummaryID,
 		r.rows[0].KeptIds,
 		r.rows[0].Model,
 		r.rows[0].Origin,
-		r.rows[0].SearchKey,
 		r.rows[0].PathHash,
 		r.rows[0].Reasoning,
 	}, nil
@@ -60,5 +58,5 @@ func (r iteratorForCopyNodes) Err() error {
 }
 
 func (q *Queries) CopyNodes(ctx context.Context, arg []CopyNodesParams) (int64, error) {
-	return q.db.CopyFrom(ctx, []string{"nodes"}, []string{"conversation_id", "id", "parent_id", "kind", "role", "sibling_index", "depth", "tokens", "path_tokens", "prefix_id", "pinned", "created_at", "body", "search_text", "metadata", "last_summarized_id", "prior_summary_id", "kept_ids", "model", "origin", "search_key", "path_hash", "reasoning"}, &iteratorForCopyNodes{rows: arg})
+	return q.db.CopyFrom(ctx, []string{"nodes"}, []string{"conversation_id", "id", "parent_id", "kind", "role", "sibling_index", "depth", "tokens", "path_tokens", "prefix_id", "pinned", "created_at", "body", "metadata", "last_summarized_id", "prior_summary_id", "kept_ids", "model", "origin", "path_hash", "reasoning"}, &iteratorForCopyNodes{rows: arg})
 }

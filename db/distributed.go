@@ -106,26 +106,6 @@ func LockParentState(ctx context.Context, tx pgx.Tx, arg AppendMessageParams) (c
 	return c, rows, last, err
 }
 
-// onNodes are the settings of BeginSearch for the transaction on all nodes. A node
-// plans for its shard, where it prefers to read all rows and join them by hashes.
-const onNodes = `set local citus.propagate_set_commands = 'local'; set local enable_seqscan = off; set local enable_sort = off;
-	set local enable_hashjoin = off; set local enable_mergejoin = off; set local work_mem = '64MB'; set local jit = off`
-
-// describeOnNodes takes the bans on joins back. DescribeHits comes to the rows of its
-// conversation alone in any plan, and joins the hits with what lies below each: of a
-// line of 800 hits, which are 320,000 rows.
-const describeOnNodes = "set local enable_hashjoin = on; set local enable_mergejoin = on"
-
-// BeginSearch is [Queries.BeginSearch]. On a distributed database it gives the
-// settings to the nodes, too.
-func BeginSearch(ctx context.Context, tx Handle, arg BeginSearchParams) (BeginSearchRow, error) {
-	row, err := New(tx).BeginSearch(ctx, arg)
-	if err == nil && row.Distributed {
-		_, err = tx.Exec(ctx, onNodes, pgx.QueryExecModeSimpleProtocol)
-	}
-	return row, err
-}
-
 // InsertInTurn inserts a node, touches its conversation and notes the change, in
 // one round trip.
 func InsertInTurn(ctx context.Context, tx pgx.Tx, node InsertNodeParams, touch TouchConversationParams, change InsertChangeParams) error {

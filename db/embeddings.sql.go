@@ -7,6 +7,7 @@ package db
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -128,9 +129,9 @@ with recursive said as (
     join lateral (select p.parent_id from nodes p where p.conversation_id = $1 and p.id = said.id offset 0) p on true
     where said.messages > 1
 )
-select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
+select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.body
 from said
-join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
+join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
     from nodes n where n.conversation_id = $1 and n.id = said.id and n.kind = 'message' offset 0) n on true
 left join lateral (select true as there from embeddings e where e.conversation_id = $1 and e.message_id = n.id and e.model = $2 offset 0) e on true
 where e.there is null
@@ -148,13 +149,14 @@ type ListNewUnembeddedParams struct {
 }
 
 type ListNewUnembeddedRow struct {
-	ID       pgtype.UUID
-	ParentID pgtype.UUID
-	Version  string
-	Role     string
-	Depth    int32
-	Tokens   int32
-	Body     []byte
+	ID        pgtype.UUID
+	ParentID  pgtype.UUID
+	Version   string
+	Role      string
+	Depth     int32
+	Tokens    int32
+	CreatedAt time.Time
+	Body      []byte
 }
 
 // The same of those alone that were appended since a place in the feed, which has to
@@ -181,6 +183,7 @@ func (q *Queries) ListNewUnembedded(ctx context.Context, arg ListNewUnembeddedPa
 			&i.Role,
 			&i.Depth,
 			&i.Tokens,
+			&i.CreatedAt,
 			&i.Body,
 		); err != nil {
 			return nil, err
@@ -237,7 +240,7 @@ func (q *Queries) ListTenantEmbeddings(ctx context.Context, arg ListTenantEmbedd
 
 const listUnembedded = `-- name: ListUnembedded :many
 
-select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
+select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message'
 left join lateral (select true as there from embeddings e where e.conversation_id = $1 and e.message_id = n.id and e.model = $2 offset 0) e on true
@@ -254,13 +257,14 @@ type ListUnembeddedParams struct {
 }
 
 type ListUnembeddedRow struct {
-	ID       pgtype.UUID
-	ParentID pgtype.UUID
-	Version  string
-	Role     string
-	Depth    int32
-	Tokens   int32
-	Body     []byte
+	ID        pgtype.UUID
+	ParentID  pgtype.UUID
+	Version   string
+	Role      string
+	Depth     int32
+	Tokens    int32
+	CreatedAt time.Time
+	Body      []byte
 }
 
 // Vectors of messages, for recall. No query of this file runs where no model for
@@ -289,6 +293,7 @@ func (q *Queries) ListUnembedded(ctx context.Context, arg ListUnembeddedParams) 
 			&i.Role,
 			&i.Depth,
 			&i.Tokens,
+			&i.CreatedAt,
 			&i.Body,
 		); err != nil {
 			return nil, err

@@ -22,31 +22,32 @@ with place as (
            -- a system message extends the prefix while nothing else was said
            (p.id is null or p.prefix_id = p.id) as in_prefix
     from conversations c
-    left join nodes p on p.conversation_id = $1 and p.id = $2 and p.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
-      and ($4::integer = 0 or c.message_count < $4)
-      and (p.id is not null or $2::uuid is null)
-      and not exists (select from nodes d where d.conversation_id = $1 and d.id = $5)
+    left join nodes p on p.conversation_id = $1 and p.id = case when $2::boolean then c.head_id else $3::uuid end and p.kind = 'message'
+    where c.id = $1 and c.tenant_id = $4
+      and ($5::integer = 0 or c.message_count < $5)
+      and (p.id is not null or case when $2 then c.head_id else $3::uuid end is null)
+      and (not $6::boolean or c.head_id is not distinct from $7)
+      and not exists (select from nodes d where d.conversation_id = $1 and d.id = $8)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata, search_key, path_hash, reasoning)
-    select $1, $5, place.parent_id, 'message', $6::text,
+                       pinned, created_at, body, metadata, path_hash, reasoning)
+    select $1, $8, place.parent_id, 'message', $9::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = $1 and r.parent_id is null)
                else (select coalesce(max(s.sibling_index), 0) + 1 from nodes s where s.conversation_id = $1 and s.parent_id = place.parent_id)
            end,
-           place.depth, $7::integer, place.path_tokens + $7::integer,
-           case when place.in_prefix and $6::text in ('system', 'developer') then $5 else place.prefix_id end,
-           $8, $9, $10, $11, $12, $13::text,
+           place.depth, $10::integer, place.path_tokens + $10::integer,
+           case when place.in_prefix and $9::text in ('system', 'developer') then $8 else place.prefix_id end,
+           $11, $12, $13, $14,
            -- chat.PathHash.ChildOf; null below a message that has none
-           case when place.parent_id is null then $14::bytea else substring(sha256(place.path_hash || $15::bytea) for 16) end,
-           $16
+           case when $15::boolean then null when place.parent_id is null then $16::bytea else substring(sha256(place.path_hash || $17::bytea) for 16) end,
+           $18
     from place
-    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning
+    returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, path_hash, reasoning
 ), touched as (
     update conversations c
-    set head_id = case when $17::boolean and (not $18::boolean or c.head_id is not distinct from $19) then inserted.id else c.head_id end,
-        updated_at = greatest(c.updated_at, $9),
+    set head_id = case when $19::boolean and (not $20::boolean or c.head_id is not distinct from $7) then inserted.id else c.head_id end,
+        updated_at = greatest(c.updated_at, $12),
         message_count = c.message_count + 1,
         change_count = c.change_count + 1
     from inserted
@@ -54,32 +55,33 @@ with place as (
     returning c.change_count, c.head_id
 ), noted as ( -- as NoteChange does
     insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
-    select $1, touched.change_count, $3, 'messages.appended', $5, inserted.parent_id, touched.head_id, 1, $20
+    select $1, touched.change_count, $4, 'messages.appended', $8, inserted.parent_id, touched.head_id, 1, $21
     from inserted, touched
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning from inserted nodes
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning from inserted nodes
 `
 
 type AppendMessageParams struct {
 	ConversationID pgtype.UUID
+	AtHead         bool
 	ParentID       pgtype.UUID
 	TenantID       string
 	MostMessages   int32
+	IfHead         bool
+	ExpectedHead   pgtype.UUID
 	ID             pgtype.UUID
 	Role           string
 	Tokens         int32
 	Pinned         bool
 	CreatedAt      time.Time
 	Body           []byte
-	SearchText     pgtype.Text
 	Metadata       []byte
-	SearchKey      string
+	Unhashed       bool
 	RootHash       []byte
 	Form           []byte
 	Reasoning      pgtype.Text
 	MoveHead       bool
 	CompareHead    bool
-	ExpectedHead   pgtype.UUID
 	NotedAt        time.Time
 }
 
@@ -91,28 +93,30 @@ type AppendMessageRow struct {
 // one statement, which also notes the change. It runs right after LockConversation in one pipeline, hence
 // with a snapshot in which no other writer of the conversation is under way:
 // the sibling index it takes is free, and the head it compares is the active one.
+// @at_head stores it under that one, and @if_head only if it is @expected_head.
 // No row: the caller finds out why.
 func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (AppendMessageRow, error) {
 	row := q.db.QueryRow(ctx, appendMessage,
 		arg.ConversationID,
+		arg.AtHead,
 		arg.ParentID,
 		arg.TenantID,
 		arg.MostMessages,
+		arg.IfHead,
+		arg.ExpectedHead,
 		arg.ID,
 		arg.Role,
 		arg.Tokens,
 		arg.Pinned,
 		arg.CreatedAt,
 		arg.Body,
-		arg.SearchText,
 		arg.Metadata,
-		arg.SearchKey,
+		arg.Unhashed,
 		arg.RootHash,
 		arg.Form,
 		arg.Reasoning,
 		arg.MoveHead,
 		arg.CompareHead,
-		arg.ExpectedHead,
 		arg.NotedAt,
 	)
 	var i AppendMessageRow
@@ -130,14 +134,12 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		&i.Node.Pinned,
 		&i.Node.CreatedAt,
 		&i.Node.Body,
-		&i.Node.SearchText,
 		&i.Node.Metadata,
 		&i.Node.LastSummarizedID,
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
 		&i.Node.Origin,
-		&i.Node.SearchKey,
 		&i.Node.PathHash,
 		&i.Node.Reasoning,
 	)
@@ -158,14 +160,12 @@ type CopyNodesParams struct {
 	Pinned           bool
 	CreatedAt        time.Time
 	Body             []byte
-	SearchText       pgtype.Text
 	Metadata         []byte
 	LastSummarizedID pgtype.UUID
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
 	Origin           []byte
-	SearchKey        pgtype.Text
 	PathHash         []byte
 	Reasoning        pgtype.Text
 }
@@ -219,7 +219,7 @@ func (q *Queries) FindCall(ctx context.Context, arg FindCallParams) (pgtype.UUID
 }
 
 const getAnswer = `-- name: GetAnswer :one
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message' and n.role = 'assistant'
 where c.id = $1 and c.tenant_id = $3
@@ -256,14 +256,12 @@ func (q *Queries) GetAnswer(ctx context.Context, arg GetAnswerParams) (GetAnswer
 		&i.Node.Pinned,
 		&i.Node.CreatedAt,
 		&i.Node.Body,
-		&i.Node.SearchText,
 		&i.Node.Metadata,
 		&i.Node.LastSummarizedID,
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
 		&i.Node.Origin,
-		&i.Node.SearchKey,
 		&i.Node.PathHash,
 		&i.Node.Reasoning,
 	)
@@ -279,12 +277,12 @@ with recursive run as (
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = run.parent_id offset 0) p on true
     where run.role = 'tool'
 )
 select run.role, coalesce(n.body -> 'tool_calls', 'null')::json as tool_calls, (coalesce(n.body ->> 'tool_call_id', ''))::text as tool_call_id
 from run
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = run.id offset 0) n on true
 order by run.position
 `
 
@@ -357,7 +355,7 @@ func (q *Queries) GetLastRoot(ctx context.Context, conversationID pgtype.UUID) (
 }
 
 const getNode = `-- name: GetNode :one
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
@@ -395,14 +393,12 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 		&i.Node.Pinned,
 		&i.Node.CreatedAt,
 		&i.Node.Body,
-		&i.Node.SearchText,
 		&i.Node.Metadata,
 		&i.Node.LastSummarizedID,
 		&i.Node.PriorSummaryID,
 		&i.Node.KeptIds,
 		&i.Node.Model,
 		&i.Node.Origin,
-		&i.Node.SearchKey,
 		&i.Node.PathHash,
 		&i.Node.Reasoning,
 		&i.SiblingCount,
@@ -411,13 +407,13 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 }
 
 const getNodes = `-- name: GetNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning,
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
        end, 0)::integer as sibling_count
 from unnest($2::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
 order by wanted.position
 `
 
@@ -455,14 +451,12 @@ func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesR
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 			&i.SiblingCount,
@@ -528,9 +522,9 @@ func (q *Queries) GetParentStates(ctx context.Context, arg GetParentStatesParams
 
 const insertNode = `-- name: InsertNode :exec
 insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning)
+                   body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, path_hash, reasoning)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12,
-        $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+        $13, $14, $15, $16, $17, $18, $19, $20, $21)
 `
 
 type InsertNodeParams struct {
@@ -547,14 +541,12 @@ type InsertNodeParams struct {
 	Pinned           bool
 	CreatedAt        time.Time
 	Body             []byte
-	SearchText       pgtype.Text
 	Metadata         []byte
 	LastSummarizedID pgtype.UUID
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
 	Origin           []byte
-	SearchKey        pgtype.Text
 	PathHash         []byte
 	Reasoning        pgtype.Text
 }
@@ -575,14 +567,12 @@ func (q *Queries) InsertNode(ctx context.Context, arg InsertNodeParams) error {
 		arg.Pinned,
 		arg.CreatedAt,
 		arg.Body,
-		arg.SearchText,
 		arg.Metadata,
 		arg.LastSummarizedID,
 		arg.PriorSummaryID,
 		arg.KeptIds,
 		arg.Model,
 		arg.Origin,
-		arg.SearchKey,
 		arg.PathHash,
 		arg.Reasoning,
 	)
@@ -634,12 +624,12 @@ with recursive page as (
     union all
     select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
     from page
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index = page.sibling_index + 1 offset 0) n on true
     where page.position < $4::integer and page.bytes < $5::integer
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning
 from page
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
 order by page.position
 `
 
@@ -687,14 +677,12 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 		); err != nil {
@@ -709,14 +697,14 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 }
 
 const listMessages = `-- name: ListMessages :many
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from conversations c
 cross join unnest($2::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
 where c.id = $1 and c.tenant_id = $3
 order by wanted.position
 `
@@ -756,14 +744,12 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 			&i.SiblingCount,
@@ -833,7 +819,7 @@ const listReasoning = `-- name: ListReasoning :many
 select n.id, coalesce(n.reasoning, '')::text as reasoning
 from conversations c
 cross join unnest($1::uuid[]) as wanted (id)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
 where c.id = $2 and c.tenant_id = $3 and n.reasoning is not null
 `
 
@@ -877,12 +863,12 @@ with recursive page as (
     union all
     select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
     from page
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id is null and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id is null and n.sibling_index = page.sibling_index + 1 offset 0) n on true
     where page.position < $3::integer and page.bytes < $4::integer
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning
 from page
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
 order by page.position
 `
 
@@ -925,14 +911,12 @@ func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRoo
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 		); err != nil {

@@ -107,14 +107,12 @@ type Node struct {
 	Pinned           bool
 	CreatedAt        time.Time
 	Body             []byte
-	SearchText       pgtype.Text
 	Metadata         []byte
 	LastSummarizedID pgtype.UUID
 	PriorSummaryID   pgtype.UUID
 	KeptIds          []pgtype.UUID
 	Model            pgtype.Text
 	Origin           []byte
-	SearchKey        pgtype.Text
 	PathHash         []byte
 	Reasoning        pgtype.Text
 }
@@ -130,6 +128,17 @@ type Reply struct {
 	Metadata       []byte
 	AliveAt        time.Time
 	EndEvent       pgtype.Int4
+}
+
+type SearchChunk struct {
+	ConversationID pgtype.UUID
+	Number         int32
+	TenantID       string
+	Messages       []pgtype.UUID
+	NewestAt       time.Time
+	Data           []byte
+	Segment        pgtype.UUID
+	Place          pgtype.Int2
 }
 
 type Share struct {

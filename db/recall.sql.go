@@ -55,48 +55,6 @@ func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams
 	return i, err
 }
 
-const listConversationsWithWord = `-- name: ListConversationsWithWord :many
-select found.conversation_id
-from (
-    select n.conversation_id, (strpos((ts_lexize('simple', coalesce(n.search_text, n.body ->> 'content')))[1], $1::text) > 0)::boolean as has
-    from nodes n
-    where n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($2::text)::tsquery
-    limit $3) found
-where found.has
-`
-
-type ListConversationsWithWordParams struct {
-	Term     string
-	Entries  string
-	RowLimit int32
-}
-
-// The conversations of messages that have a word, also as a part of another one,
-// in the transaction that BeginSearch begins. Of those under the word's entries in
-// the index, @row_limit are looked at, whichever they are: nothing is sorted, so
-// that a common word costs its entries in the index and that many texts. The key in
-// an entry is a hash, so a message may be another tenant's: ListTenantsOwn tells.
-func (q *Queries) ListConversationsWithWord(ctx context.Context, arg ListConversationsWithWordParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listConversationsWithWord, arg.Term, arg.Entries, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var conversation_id pgtype.UUID
-		if err := rows.Scan(&conversation_id); err != nil {
-			return nil, err
-		}
-		items = append(items, conversation_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listFolds = `-- name: ListFolds :many
 select n.id, n.parent_id as anchor_id, n.last_summarized_id as cutoff_id
 from conversations c
@@ -176,10 +134,10 @@ func (q *Queries) ListTenantsOwn(ctx context.Context, arg ListTenantsOwnParams) 
 }
 
 const listTexts = `-- name: ListTexts :many
-select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
+select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.body
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 where c.id = $2 and c.tenant_id = $3
 order by wanted.position
 `
@@ -191,13 +149,14 @@ type ListTextsParams struct {
 }
 
 type ListTextsRow struct {
-	ID       pgtype.UUID
-	ParentID pgtype.UUID
-	Version  string
-	Role     string
-	Depth    int32
-	Tokens   int32
-	Body     []byte
+	ID        pgtype.UUID
+	ParentID  pgtype.UUID
+	Version   string
+	Role      string
+	Depth     int32
+	Tokens    int32
+	CreatedAt time.Time
+	Body      []byte
 }
 
 // In the order of @ids; what is absent is left out.
@@ -217,6 +176,7 @@ func (q *Queries) ListTexts(ctx context.Context, arg ListTextsParams) ([]ListTex
 			&i.Role,
 			&i.Depth,
 			&i.Tokens,
+			&i.CreatedAt,
 			&i.Body,
 		); err != nil {
 			return nil, err
@@ -270,17 +230,17 @@ func (q *Queries) ListVersions(ctx context.Context, arg ListVersionsParams) ([]L
 
 const walkUp = `-- name: WalkUp :many
 with recursive path as (
-    select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body, 1 as position
+    select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
     union all
-    select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.body, path.position + 1
+    select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.created_at, p.body, path.position + 1
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer
 )
-select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.body
+select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.created_at, path.body
 from path
 order by path.position
 `
@@ -293,13 +253,14 @@ type WalkUpParams struct {
 }
 
 type WalkUpRow struct {
-	ID       pgtype.UUID
-	ParentID pgtype.UUID
-	Version  string
-	Role     string
-	Depth    int32
-	Tokens   int32
-	Body     []byte
+	ID        pgtype.UUID
+	ParentID  pgtype.UUID
+	Version   string
+	Role      string
+	Depth     int32
+	Tokens    int32
+	CreatedAt time.Time
+	Body      []byte
 }
 
 // From @id towards the root, @row_limit messages at most.
@@ -324,6 +285,7 @@ func (q *Queries) WalkUp(ctx context.Context, arg WalkUpParams) ([]WalkUpRow, er
 			&i.Role,
 			&i.Depth,
 			&i.Tokens,
+			&i.CreatedAt,
 			&i.Body,
 		); err != nil {
 			return nil, err

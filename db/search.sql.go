@@ -12,139 +12,87 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const beginSearch = `-- name: BeginSearch :one
-
-select q.words::text as words, q.whole::text as whole, querytree(q.whole) <> 'T' as findable, q.by_whole,
-       querytree(case when q.by_whole then q.whole else q.rest end)::text as positive, q.prefix::text as prefix,
-       coalesce(found.quoted, '{}')::text[] as quoted, coalesce(found.terms, '{}')::text[] as terms, coalesce(found.entries, '{}')::text[] as entries,
-       set_config('statement_timeout', least(q.timeout_ms, nullif(extract(epoch from current_setting('statement_timeout')::interval) * 1000, 0))::integer::text, true)::text as statement_timeout,
-       set_config('enable_seqscan', 'off', true)::text as enable_seqscan,
-       set_config('enable_sort', 'off', true)::text as enable_sort,
-       set_config('work_mem', '64MB', true)::text as work_mem,
-       set_config('jit', 'off', true)::text as jit,
-       (to_regclass('pg_catalog.pg_dist_partition') is not null)::boolean as distributed
-from (
-    select given.whole, rewritten.words, rewritten.rest, querytree(rewritten.rest) = 'T' as by_whole, case when one.word then given.last::text else '' end as prefix,
-           $1::text as tenant_key, $2::integer as levels, $3::integer as timeout_ms
-    from (
-        select websearch_to_tsquery('simple', $4::text) && websearch_to_tsquery('simple', $5::text) as whole,
-               websearch_to_tsquery('simple', $6::text) && websearch_to_tsquery('simple', $5::text) as to_last,
-               websearch_to_tsquery('simple', $7::text) as last, websearch_to_tsquery('simple', $8::text) as placeholder) given
-    cross join lateral (select numnode(given.last) = 1 as word) one
-    cross join lateral (
-        select case when one.word then ts_rewrite(given.to_last, given.placeholder, (given.last::text || ':*')::tsquery) else given.whole end as words,
-               case when one.word then ts_rewrite(given.to_last, given.placeholder, !! given.last) else given.whole end as rest) rewritten) q
-cross join lateral (
-    select array_agg(term.quoted) as quoted, array_agg(term.word) as terms,
-           array_agg((select string_agg(quote_literal(search_entry(q.tenant_key || chr(97 + length), term.word)), ' | ') from generate_series(0, q.levels - 1) length)) as entries
-    from (
-        select distinct m[1] as quoted, replace(replace(m[1], '''''', ''''), repeat(chr(92), 2), chr(92)) as word
-        from regexp_matches(querytree(q.whole), '''((?:[^'']|'''')*)''', 'g') m) term) found
+const commitLater = `-- name: CommitLater :exec
+select set_config('synchronous_commit', 'off', true)
 `
 
-type BeginSearchParams struct {
-	TenantKey   string
-	Levels      int32
-	TimeoutMs   int32
-	Query       string
-	Required    string
-	QueryToLast string
-	Last        string
-	Placeholder string
+// The commit of the transaction doesn't wait for the disk. What a crash of Postgres
+// loses of it is made again.
+func (q *Queries) CommitLater(ctx context.Context) error {
+	_, err := q.db.Exec(ctx, commitLater)
+	return err
 }
 
-type BeginSearchRow struct {
-	Words            string
-	Whole            string
-	Findable         bool
-	ByWhole          bool
-	Positive         string
-	Prefix           string
-	Quoted           []string
-	Terms            []string
-	Entries          []string
-	StatementTimeout string
-	EnableSeqscan    string
-	EnableSort       string
-	WorkMem          string
-	Jit              string
-	Distributed      bool
-}
-
-// A search runs in a transaction that is rolled back, so that its settings end
-// with it. BeginSearch reads the query. SearchNewest or SearchRecent looks at the
-// newest messages themselves. What those don't answer, SearchConversation or
-// SearchTenant looks up in the index. MeasureHits tells what a ranking needs, ListSizes
-// how many hits a page holds, and DescribeHits what it shows. docs/design.md says why, under "Search".
-// words is the query as Postgres reads it: @query and @required together. Where
-// @last is one word, @query_to_last is the query with a placeholder in its place,
-// and words that begin with it match too. whole is the query without those.
-//
-// positive is the part of it that an index can find, which has no negations; 'T'
-// where a message may match that has none of its words. The index has no
-// beginnings of words. So if the rest of the query can be found without @last,
-// positive is that; else by_whole says that it is of the whole words.
-//
-// Each word has the entries under which the tenant's messages may have it, one
-// for every length of hash. Words are quoted as in positive.
-//
-// With the settings of the transaction: its statements end in time; whatever the
-// tables hold, a plan doesn't read the rows of others, nor sorts all of a tenant's
-// or a conversation's rows where an index has their order; and what an index finds
-// is remembered by rows, as rows of others are read where pages are. What is ruled out
-// is counted as dear, for which Postgres would compile the plan where a pooler keeps
-// the connection's own setting away.
-//
-// distributed tells that Citus is there, which can't send every query to shards.
-func (q *Queries) BeginSearch(ctx context.Context, arg BeginSearchParams) (BeginSearchRow, error) {
-	row := q.db.QueryRow(ctx, beginSearch,
-		arg.TenantKey,
-		arg.Levels,
-		arg.TimeoutMs,
-		arg.Query,
-		arg.Required,
-		arg.QueryToLast,
-		arg.Last,
-		arg.Placeholder,
-	)
-	var i BeginSearchRow
-	err := row.Scan(
-		&i.Words,
-		&i.Whole,
-		&i.Findable,
-		&i.ByWhole,
-		&i.Positive,
-		&i.Prefix,
-		&i.Quoted,
-		&i.Terms,
-		&i.Entries,
-		&i.StatementTimeout,
-		&i.EnableSeqscan,
-		&i.EnableSort,
-		&i.WorkMem,
-		&i.Jit,
-		&i.Distributed,
-	)
-	return i, err
-}
-
-const countMessages = `-- name: CountMessages :one
-select coalesce(sum(message_count), 0)::bigint from conversations where tenant_id = $1
+const countLooseChunks = `-- name: CountLooseChunks :one
+select count(*) from (select from search_chunks where tenant_id = $1 and segment is null limit $2) counted
 `
 
-// Of a tenant, in as many rows as it has conversations.
-func (q *Queries) CountMessages(ctx context.Context, tenantID string) (int64, error) {
-	row := q.db.QueryRow(ctx, countMessages, tenantID)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
+type CountLooseChunksParams struct {
+	TenantID string
+	AtMost   int32
+}
+
+// At most so many, so that it costs what the limit is.
+func (q *Queries) CountLooseChunks(ctx context.Context, arg CountLooseChunksParams) (int64, error) {
+	row := q.db.QueryRow(ctx, countLooseChunks, arg.TenantID, arg.AtMost)
+	var count int64
+	err := row.Scan(&count)
+	return count, err
+}
+
+const deleteChunks = `-- name: DeleteChunks :execrows
+delete from search_chunks s
+where s.conversation_id = $1 and s.number = any ($2::integer[]) and s.segment is null
+`
+
+type DeleteChunksParams struct {
+	ConversationID pgtype.UUID
+	Numbers        []int32
+}
+
+func (q *Queries) DeleteChunks(ctx context.Context, arg DeleteChunksParams) (int64, error) {
+	result, err := q.db.Exec(ctx, deleteChunks, arg.ConversationID, arg.Numbers)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const deleteEmptyChunks = `-- name: DeleteEmptyChunks :exec
+delete from search_chunks s where s.conversation_id = $1 and s.number = any ($2::integer[]) and s.messages = '{}'
+`
+
+type DeleteEmptyChunksParams struct {
+	ConversationID pgtype.UUID
+	Numbers        []int32
+}
+
+func (q *Queries) DeleteEmptyChunks(ctx context.Context, arg DeleteEmptyChunksParams) error {
+	_, err := q.db.Exec(ctx, deleteEmptyChunks, arg.ConversationID, arg.Numbers)
+	return err
+}
+
+const deleteSegments = `-- name: DeleteSegments :exec
+delete from search_segments s
+where s.tenant_id = $1 and s.bucket = any ($2::smallint[]) and s.segment = any ($3::uuid[])
+`
+
+type DeleteSegmentsParams struct {
+	TenantID string
+	Buckets  []int16
+	Segments []pgtype.UUID
+}
+
+func (q *Queries) DeleteSegments(ctx context.Context, arg DeleteSegmentsParams) error {
+	_, err := q.db.Exec(ctx, deleteSegments, arg.TenantID, arg.Buckets, arg.Segments)
+	return err
 }
 
 const describeHits = `-- name: DescribeHits :many
 with recursive hit as (
     select n.id, n.created_at
     from unnest($3::uuid[]) wanted (id)
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 ), below as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.id as hit_id, hit.id, hit.created_at
@@ -152,7 +100,7 @@ with recursive hit as (
     union all
     select below.hit_id, child.id, child.created_at
     from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.search_text, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.search_key, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
     where below.id = below.hit_id or below.id not in (select h.id from hit h)
 ), link as materialized (
     select below.hit_id, below.id as lower_id
@@ -181,14 +129,14 @@ with recursive hit as (
     join ending on ending.hit_id = reach.lower_id
     order by reach.hit_id, ending.created_at desc, ending.id desc
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.search_text, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.search_key, nodes.path_hash, nodes.reasoning, leaf.id as leaf_id, c.title,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning, leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
 from leaf
 join conversations c on c.id = $1 and c.tenant_id = $2
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = leaf.hit_id offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = leaf.hit_id offset 0) nodes on true
 `
 
 type DescribeHitsParams struct {
@@ -229,14 +177,12 @@ func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]D
 			&i.Node.Pinned,
 			&i.Node.CreatedAt,
 			&i.Node.Body,
-			&i.Node.SearchText,
 			&i.Node.Metadata,
 			&i.Node.LastSummarizedID,
 			&i.Node.PriorSummaryID,
 			&i.Node.KeptIds,
 			&i.Node.Model,
 			&i.Node.Origin,
-			&i.Node.SearchKey,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 			&i.LeafID,
@@ -254,23 +200,6 @@ func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]D
 }
 
 const findConversations = `-- name: FindConversations :many
-with candidate as materialized (
-    select n.conversation_id, array_agg(n.id) as ids
-    from nodes n
-    where $6::boolean and n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($7::text)::tsquery
-    group by n.conversation_id
-), place as materialized (
-    select c.id, candidate.ids, known.id is not null or strpos(lower(c.title), lower($8::text)) > 0 as found
-    from conversations c
-    left join candidate on candidate.conversation_id = c.id
-    left join (select distinct unnest($9::uuid[]) as id) known on known.id = c.id
-    where c.tenant_id = $10
-      and c.archived = $11 and ($12::text = '' or $12 = any (c.tags))
-      and (c.pinned, c.updated_at, c.id) < ($13::boolean, $14::timestamptz, $15::uuid)
-      and ($3::boolean or candidate.ids is not null or known.id is not null or strpos(lower(c.title), lower($8::text)) > 0)
-    order by c.pinned desc, c.updated_at desc, c.id desc
-)
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
        page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
 from (
@@ -278,44 +207,29 @@ from (
            coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
            lead(listed.id) over earlier is not null as more
     from (
-        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from place
-        join lateral (
-            select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
-            where c.id = place.id
-              and (place.found
-                  or exists (
-                      select from unnest(place.ids) candidate_id
-                      join lateral (
-                          select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
-                          where n.conversation_id = place.id and n.id = candidate_id offset 0) said
-                        on search_matches(said.text, $1::text[], ($2::text)::tsquery))
-                  or $3::boolean and exists (
-                      select from nodes n
-                      where n.conversation_id = place.id and n.kind = 'message'
-                        and search_matches(coalesce(n.search_text, n.body ->> 'content'), $1::text[], ($2::text)::tsquery)))
-            offset 0) c on true
-        limit 1 + $4::integer) listed
+        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
+        where c.tenant_id = $1 and c.archived = $2
+          and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
+          and ($6::text = '' or $6 = any (c.tags))
+          and (c.id = any ($7::uuid[]) or strpos(lower(c.title), lower($8::text)) > 0)
+        order by c.pinned desc, c.updated_at desc, c.id desc
+        limit 1 + $9::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
-where page.position <= $4::integer and page.bytes_before < $5::integer
+where page.position <= $9::integer and page.bytes_before < $10::integer
 order by page.position
 `
 
 type FindConversationsParams struct {
-	Patterns        []string
-	Words           string
-	ByReading       bool
-	RowLimit        int32
-	ByteLimit       int32
-	ByIndex         bool
-	Entries         string
-	Query           string
-	Known           []pgtype.UUID
 	TenantID        string
 	Archived        bool
-	Tag             string
 	BeforePinned    bool
 	BeforeUpdatedAt time.Time
 	BeforeID        pgtype.UUID
+	Tag             string
+	Among           []pgtype.UUID
+	Query           string
+	RowLimit        int32
+	ByteLimit       int32
 }
 
 type FindConversationsRow struct {
@@ -338,28 +252,19 @@ type FindConversationsRow struct {
 	More                 bool
 }
 
-// ListConversations, of those whose title contains the words, case aside, or a
-// message of which matches them. @known are some that are known to. Whether
-// others do is looked up from the one touched last on, until the page is full:
-// @by_index in what the index finds, @by_reading in all their messages, which is
-// for words that most conversations have.
+// ListConversations of those whose title has a text, or that are among some.
 func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsParams) ([]FindConversationsRow, error) {
 	rows, err := q.db.Query(ctx, findConversations,
-		arg.Patterns,
-		arg.Words,
-		arg.ByReading,
-		arg.RowLimit,
-		arg.ByteLimit,
-		arg.ByIndex,
-		arg.Entries,
-		arg.Query,
-		arg.Known,
 		arg.TenantID,
 		arg.Archived,
-		arg.Tag,
 		arg.BeforePinned,
 		arg.BeforeUpdatedAt,
 		arg.BeforeID,
+		arg.Tag,
+		arg.Among,
+		arg.Query,
+		arg.RowLimit,
+		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
@@ -397,118 +302,255 @@ func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsPa
 	return items, nil
 }
 
-const findConversationsInShards = `-- name: FindConversationsInShards :many
-select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
-       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
-from (
-    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, row_number() over earlier as position,
-           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
-           lead(listed.id) over earlier is not null as more
-    from (
-        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
-        where c.tenant_id = $1
-          and c.archived = $2 and ($3::text = '' or $3 = any (c.tags))
-          and (c.pinned, c.updated_at, c.id) < ($4::boolean, $5::timestamptz, $6::uuid)
-          and (c.id = any ($7::uuid[]) or strpos(lower(c.title), lower($8::text)) > 0
-               or $9::boolean and exists (
-                   select from nodes n
-                   where n.conversation_id = c.id and n.kind = 'message'
-                     and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($10::text)::tsquery
-                     and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery))
-               or $13::boolean and exists (
-                   select from nodes n
-                   where n.conversation_id = c.id and n.kind = 'message'
-                     and search_matches(coalesce(n.search_text, n.body ->> 'content'), $11::text[], ($12::text)::tsquery)))
-        order by c.pinned desc, c.updated_at desc, c.id desc
-        limit 1 + $14::integer) listed
-    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
-where page.position <= $14::integer and page.bytes_before < $15::integer
-order by page.position
+const getLastChunk = `-- name: GetLastChunk :one
+select s.number, cardinality(s.messages)::integer as messages from search_chunks s
+where s.conversation_id = $1
+order by s.number desc
+limit 1
 `
 
-type FindConversationsInShardsParams struct {
-	TenantID        string
-	Archived        bool
-	Tag             string
-	BeforePinned    bool
-	BeforeUpdatedAt time.Time
-	BeforeID        pgtype.UUID
-	Known           []pgtype.UUID
-	Query           string
-	ByIndex         bool
-	Entries         string
-	Patterns        []string
-	Words           string
-	ByReading       bool
-	RowLimit        int32
-	ByteLimit       int32
+type GetLastChunkRow struct {
+	Number   int32
+	Messages int32
 }
 
-type FindConversationsInShardsRow struct {
-	ID                   pgtype.UUID
-	TenantID             string
-	Title                string
-	Metadata             []byte
-	Settings             []byte
-	HeadID               pgtype.UUID
-	CreatedAt            time.Time
-	UpdatedAt            time.Time
-	MessageCount         int32
-	SourceConversationID pgtype.UUID
-	SourceMessageID      pgtype.UUID
-	SourceRequest        []byte
-	ChangeCount          int64
-	Archived             bool
-	Pinned               bool
-	Tags                 []string
-	More                 bool
+func (q *Queries) GetLastChunk(ctx context.Context, conversationID pgtype.UUID) (GetLastChunkRow, error) {
+	row := q.db.QueryRow(ctx, getLastChunk, conversationID)
+	var i GetLastChunkRow
+	err := row.Scan(&i.Number, &i.Messages)
+	return i, err
 }
 
-// FindConversations on Citus, for the same reason. What the index finds is looked at
-// in each shard, and only a page of conversations leaves it.
-func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConversationsInShardsParams) ([]FindConversationsInShardsRow, error) {
-	rows, err := q.db.Query(ctx, findConversationsInShards,
+const getNewestSegment = `-- name: GetNewestSegment :one
+select max(s.newest_at)::timestamptz as newest_at from search_segments s where s.tenant_id = $1 and s.bucket = any ($2::smallint[])
+having count(*) > 0
+`
+
+type GetNewestSegmentParams struct {
+	TenantID string
+	Buckets  []int16
+}
+
+// The time of the newest message in segments that have words whose hashes begin so.
+func (q *Queries) GetNewestSegment(ctx context.Context, arg GetNewestSegmentParams) (time.Time, error) {
+	row := q.db.QueryRow(ctx, getNewestSegment, arg.TenantID, arg.Buckets)
+	var newest_at time.Time
+	err := row.Scan(&newest_at)
+	return newest_at, err
+}
+
+const insertChunk = `-- name: InsertChunk :exec
+insert into search_chunks (conversation_id, number, tenant_id, messages, newest_at, data)
+values ($1, $2, $3, $4, $5, $6)
+`
+
+type InsertChunkParams struct {
+	ConversationID pgtype.UUID
+	Number         int32
+	TenantID       string
+	Messages       []pgtype.UUID
+	NewestAt       time.Time
+	Data           []byte
+}
+
+func (q *Queries) InsertChunk(ctx context.Context, arg InsertChunkParams) error {
+	_, err := q.db.Exec(ctx, insertChunk,
+		arg.ConversationID,
+		arg.Number,
 		arg.TenantID,
-		arg.Archived,
-		arg.Tag,
-		arg.BeforePinned,
-		arg.BeforeUpdatedAt,
-		arg.BeforeID,
-		arg.Known,
-		arg.Query,
-		arg.ByIndex,
-		arg.Entries,
-		arg.Patterns,
-		arg.Words,
-		arg.ByReading,
+		arg.Messages,
+		arg.NewestAt,
+		arg.Data,
+	)
+	return err
+}
+
+const insertSegment = `-- name: InsertSegment :exec
+insert into search_segments (tenant_id, bucket, segment, newest_at, data)
+select $1, ($2::smallint[])[i], $3, $4, ($5::bytea[])[i]
+from generate_subscripts($2::smallint[], 1) i
+`
+
+type InsertSegmentParams struct {
+	TenantID string
+	Buckets  []int16
+	Segment  pgtype.UUID
+	NewestAt time.Time
+	Parts    [][]byte
+}
+
+func (q *Queries) InsertSegment(ctx context.Context, arg InsertSegmentParams) error {
+	_, err := q.db.Exec(ctx, insertSegment,
+		arg.TenantID,
+		arg.Buckets,
+		arg.Segment,
+		arg.NewestAt,
+		arg.Parts,
+	)
+	return err
+}
+
+const listAllBehind = `-- name: ListAllBehind :many
+select c.id, c.change_count,
+       coalesce((select p.sequence from follower_places p where p.conversation_id = c.id and p.follower = $1), 0)::bigint as place
+from conversations c
+where c.tenant_id = $2
+  and c.change_count > coalesce((select p.sequence from follower_places p where p.conversation_id = c.id and p.follower = $1), 0)
+order by c.updated_at desc
+limit $3
+`
+
+type ListAllBehindParams struct {
+	Follower string
+	TenantID string
+	RowLimit int32
+}
+
+type ListAllBehindRow struct {
+	ID          pgtype.UUID
+	ChangeCount int64
+	Place       int64
+}
+
+// The same among all of the tenant's.
+func (q *Queries) ListAllBehind(ctx context.Context, arg ListAllBehindParams) ([]ListAllBehindRow, error) {
+	rows, err := q.db.Query(ctx, listAllBehind, arg.Follower, arg.TenantID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListAllBehindRow
+	for rows.Next() {
+		var i ListAllBehindRow
+		if err := rows.Scan(&i.ID, &i.ChangeCount, &i.Place); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listChain = `-- name: ListChain :many
+with recursive path as (
+    select n.id, n.parent_id, 1 as position
+    from nodes n
+    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    union all
+    select p.id, p.parent_id, path.position + 1
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    where path.position < $3::integer
+)
+select path.id from path order by path.position
+`
+
+type ListChainParams struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+	RowLimit       int32
+}
+
+// The ids of a message and of @row_limit - 1 messages above it.
+func (q *Queries) ListChain(ctx context.Context, arg ListChainParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listChain, arg.ConversationID, arg.ID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listChunksOf = `-- name: ListChunksOf :many
+select distinct s.number, s.segment
+from search_chunks s
+cross join lateral unnest(s.messages) m (id)
+join unnest($1::uuid[]) gone (id) on gone.id = m.id
+where s.conversation_id = $2
+`
+
+type ListChunksOfParams struct {
+	Ids            []pgtype.UUID
+	ConversationID pgtype.UUID
+}
+
+type ListChunksOfRow struct {
+	Number  int32
+	Segment pgtype.UUID
+}
+
+// The chunks of a conversation that have one of the messages.
+func (q *Queries) ListChunksOf(ctx context.Context, arg ListChunksOfParams) ([]ListChunksOfRow, error) {
+	rows, err := q.db.Query(ctx, listChunksOf, arg.Ids, arg.ConversationID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListChunksOfRow
+	for rows.Next() {
+		var i ListChunksOfRow
+		if err := rows.Scan(&i.Number, &i.Segment); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listConversationChunks = `-- name: ListConversationChunks :many
+select s.conversation_id, s.number, s.tenant_id, s.messages, s.newest_at, s.data, s.segment, s.place from search_chunks s
+where s.conversation_id = $1 and s.tenant_id = $2
+order by s.newest_at desc, s.number desc
+limit $4 offset $3::integer
+`
+
+type ListConversationChunksParams struct {
+	ConversationID pgtype.UUID
+	TenantID       string
+	Beyond         int32
+	RowLimit       int32
+}
+
+// Newest first.
+func (q *Queries) ListConversationChunks(ctx context.Context, arg ListConversationChunksParams) ([]SearchChunk, error) {
+	rows, err := q.db.Query(ctx, listConversationChunks,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Beyond,
 		arg.RowLimit,
-		arg.ByteLimit,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []FindConversationsInShardsRow
+	var items []SearchChunk
 	for rows.Next() {
-		var i FindConversationsInShardsRow
+		var i SearchChunk
 		if err := rows.Scan(
-			&i.ID,
+			&i.ConversationID,
+			&i.Number,
 			&i.TenantID,
-			&i.Title,
-			&i.Metadata,
-			&i.Settings,
-			&i.HeadID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.MessageCount,
-			&i.SourceConversationID,
-			&i.SourceMessageID,
-			&i.SourceRequest,
-			&i.ChangeCount,
-			&i.Archived,
-			&i.Pinned,
-			&i.Tags,
-			&i.More,
+			&i.Messages,
+			&i.NewestAt,
+			&i.Data,
+			&i.Segment,
+			&i.Place,
 		); err != nil {
 			return nil, err
 		}
@@ -520,56 +562,230 @@ func (q *Queries) FindConversationsInShards(ctx context.Context, arg FindConvers
 	return items, nil
 }
 
-const findTitles = `-- name: FindTitles :many
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags from conversations
-where tenant_id = $1 and search_matches(title, $2::text[], ($3::text)::tsquery)
-order by updated_at desc, id desc
-limit $4
+const listLooseChunks = `-- name: ListLooseChunks :many
+select s.conversation_id, s.number, s.tenant_id, s.messages, s.newest_at, s.data, s.segment, s.place from search_chunks s
+where s.tenant_id = $1 and s.segment is null
+order by s.newest_at desc
+limit $2
 `
 
-type FindTitlesParams struct {
+type ListLooseChunksParams struct {
 	TenantID string
-	Patterns []string
-	Words    string
 	RowLimit int32
 }
 
-// Conversations whose titles match, the one touched last first.
-func (q *Queries) FindTitles(ctx context.Context, arg FindTitlesParams) ([]Conversation, error) {
-	rows, err := q.db.Query(ctx, findTitles,
-		arg.TenantID,
-		arg.Patterns,
-		arg.Words,
-		arg.RowLimit,
-	)
+// Of a tenant, those that no segment names, newest first.
+func (q *Queries) ListLooseChunks(ctx context.Context, arg ListLooseChunksParams) ([]SearchChunk, error) {
+	rows, err := q.db.Query(ctx, listLooseChunks, arg.TenantID, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Conversation
+	var items []SearchChunk
 	for rows.Next() {
-		var i Conversation
+		var i SearchChunk
 		if err := rows.Scan(
-			&i.ID,
+			&i.ConversationID,
+			&i.Number,
 			&i.TenantID,
-			&i.Title,
-			&i.Metadata,
-			&i.Settings,
-			&i.HeadID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.MessageCount,
-			&i.SourceConversationID,
-			&i.SourceMessageID,
-			&i.SourceRequest,
-			&i.ChangeCount,
-			&i.Archived,
-			&i.Pinned,
-			&i.Tags,
+			&i.Messages,
+			&i.NewestAt,
+			&i.Data,
+			&i.Segment,
+			&i.Place,
 		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listLooseKeys = `-- name: ListLooseKeys :many
+select s.conversation_id, s.number from search_chunks s
+where s.tenant_id = $1 and s.segment is null and s.data is not null
+order by s.newest_at
+limit $2
+`
+
+type ListLooseKeysParams struct {
+	TenantID string
+	RowLimit int32
+}
+
+type ListLooseKeysRow struct {
+	ConversationID pgtype.UUID
+	Number         int32
+}
+
+// Chunks that may go into a segment, the oldest first.
+func (q *Queries) ListLooseKeys(ctx context.Context, arg ListLooseKeysParams) ([]ListLooseKeysRow, error) {
+	rows, err := q.db.Query(ctx, listLooseKeys, arg.TenantID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListLooseKeysRow
+	for rows.Next() {
+		var i ListLooseKeysRow
+		if err := rows.Scan(&i.ConversationID, &i.Number); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listOpenChunks = `-- name: ListOpenChunks :many
+select s.conversation_id, s.number, s.tenant_id, s.messages, s.newest_at, s.data, s.segment, s.place from search_chunks s
+where s.tenant_id = $1 and s.conversation_id = $2 and s.segment is null
+  and (s.data is null or cardinality(s.messages) < $3::integer)
+order by s.number
+`
+
+type ListOpenChunksParams struct {
+	TenantID       string
+	ConversationID pgtype.UUID
+	FullSize       int32
+}
+
+// Of a conversation: those that aren't full, or have lost a message, and are in no
+// segment.
+func (q *Queries) ListOpenChunks(ctx context.Context, arg ListOpenChunksParams) ([]SearchChunk, error) {
+	rows, err := q.db.Query(ctx, listOpenChunks, arg.TenantID, arg.ConversationID, arg.FullSize)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SearchChunk
+	for rows.Next() {
+		var i SearchChunk
+		if err := rows.Scan(
+			&i.ConversationID,
+			&i.Number,
+			&i.TenantID,
+			&i.Messages,
+			&i.NewestAt,
+			&i.Data,
+			&i.Segment,
+			&i.Place,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listPlacedChunks = `-- name: ListPlacedChunks :many
+select s.conversation_id, s.number, s.tenant_id, s.messages, s.newest_at, s.data, s.segment, s.place from search_chunks s
+where s.segment = $1::uuid and s.place = any ($2::smallint[]) and s.tenant_id = $3
+`
+
+type ListPlacedChunksParams struct {
+	Segment  pgtype.UUID
+	Places   []int16
+	TenantID string
+}
+
+// Of one segment.
+func (q *Queries) ListPlacedChunks(ctx context.Context, arg ListPlacedChunksParams) ([]SearchChunk, error) {
+	rows, err := q.db.Query(ctx, listPlacedChunks, arg.Segment, arg.Places, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SearchChunk
+	for rows.Next() {
+		var i SearchChunk
+		if err := rows.Scan(
+			&i.ConversationID,
+			&i.Number,
+			&i.TenantID,
+			&i.Messages,
+			&i.NewestAt,
+			&i.Data,
+			&i.Segment,
+			&i.Place,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listSegments = `-- name: ListSegments :many
+select s.segment, s.bucket, s.newest_at, s.data from search_segments s where s.tenant_id = $1 and s.bucket = any ($2::smallint[])
+`
+
+type ListSegmentsParams struct {
+	TenantID string
+	Buckets  []int16
+}
+
+type ListSegmentsRow struct {
+	Segment  pgtype.UUID
+	Bucket   int16
+	NewestAt time.Time
+	Data     []byte
+}
+
+// Which chunks of a tenant have words whose hashes begin so.
+func (q *Queries) ListSegments(ctx context.Context, arg ListSegmentsParams) ([]ListSegmentsRow, error) {
+	rows, err := q.db.Query(ctx, listSegments, arg.TenantID, arg.Buckets)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListSegmentsRow
+	for rows.Next() {
+		var i ListSegmentsRow
+		if err := rows.Scan(
+			&i.Segment,
+			&i.Bucket,
+			&i.NewestAt,
+			&i.Data,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listSegmentsOf = `-- name: ListSegmentsOf :many
+select distinct s.segment::uuid as segment from search_chunks s where s.conversation_id = $1 and s.segment is not null
+`
+
+func (q *Queries) ListSegmentsOf(ctx context.Context, conversationID pgtype.UUID) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listSegmentsOf, conversationID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var segment pgtype.UUID
+		if err := rows.Scan(&segment); err != nil {
+			return nil, err
+		}
+		items = append(items, segment)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -581,7 +797,7 @@ const listSizes = `-- name: ListSizes :many
 select n.conversation_id, n.id, (octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0))::integer as bytes
 from conversations c
 cross join unnest($1::uuid[]) wanted (id)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
 where c.id = $2 and c.tenant_id = $3
 `
 
@@ -618,226 +834,102 @@ func (q *Queries) ListSizes(ctx context.Context, arg ListSizesParams) ([]ListSiz
 	return items, nil
 }
 
-const measureHits = `-- name: MeasureHits :many
-select wanted.place::integer as place, measured.words, measured.found
-from (select i as place, ($1::uuid[])[i] as conversation_id, ($2::uuid[])[i] as id from generate_subscripts($2::uuid[], 1) i) wanted
-join lateral (
-    select length(said.vector)::integer as words, array(select said.vector @@ (term.word)::tsquery from unnest($3::text[]) with ordinality term (word, place) order by term.place)::boolean[] as found
-    from (
-        select to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content')) as vector from nodes n
-        where n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) said
-    offset 0) measured on true
-order by wanted.place
+const listTenantBehind = `-- name: ListTenantBehind :many
+select c.id, c.change_count,
+       coalesce((select p.sequence from follower_places p where p.conversation_id = c.id and p.follower = $1), 0)::bigint as place
+from conversations c
+where c.tenant_id = $2
+  and c.id = any (array(
+      select id from unnest($3::uuid[]) id
+      union
+      select ch.conversation_id from changes ch where ch.tenant_id = $2 and ch.at >= $4::timestamptz))
+  and c.change_count > coalesce((select p.sequence from follower_places p where p.conversation_id = c.id and p.follower = $1), 0)
+order by c.updated_at desc
+limit $5
 `
 
-type MeasureHitsParams struct {
-	ConversationIds []pgtype.UUID
-	Ids             []pgtype.UUID
-	Terms           []string
+type ListTenantBehindParams struct {
+	Follower string
+	TenantID string
+	Ids      []pgtype.UUID
+	Since    time.Time
+	RowLimit int32
 }
 
-type MeasureHitsRow struct {
-	Place int32
-	Words int32
-	Found []bool
+type ListTenantBehindRow struct {
+	ID          pgtype.UUID
+	ChangeCount int64
+	Place       int64
 }
 
-// How many different words each message has, and which of the queries in @terms
-// it matches, in the order of @ids. Messages that are gone are left out.
-func (q *Queries) MeasureHits(ctx context.Context, arg MeasureHitsParams) ([]MeasureHitsRow, error) {
-	rows, err := q.db.Query(ctx, measureHits, arg.ConversationIds, arg.Ids, arg.Terms)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MeasureHitsRow
-	for rows.Next() {
-		var i MeasureHitsRow
-		if err := rows.Scan(&i.Place, &i.Words, &i.Found); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const measureHitsInShards = `-- name: MeasureHitsInShards :many
-select wanted.place::integer as place, length(said.vector)::integer as words,
-       array(select said.vector @@ (term.word)::tsquery from unnest($1::text[]) with ordinality term (word, place) order by term.place)::boolean[] as found
-from (select i as place, ($2::uuid[])[i] as conversation_id, ($3::uuid[])[i] as id from generate_subscripts($3::uuid[], 1) i) wanted
-join nodes n on n.conversation_id = wanted.conversation_id and n.id = wanted.id and n.kind = 'message'
-cross join lateral unnest(array[to_tsvector('simple', coalesce(n.search_text, n.body ->> 'content'))]) said (vector)
-order by wanted.place
-`
-
-type MeasureHitsInShardsParams struct {
-	Terms           []string
-	ConversationIds []pgtype.UUID
-	Ids             []pgtype.UUID
-}
-
-type MeasureHitsInShardsRow struct {
-	Place int32
-	Words int32
-	Found []bool
-}
-
-// MeasureHits on Citus, which sends no subquery with an offset. A call of unnest
-// keeps a text's words in its place, so that they are taken apart once.
-func (q *Queries) MeasureHitsInShards(ctx context.Context, arg MeasureHitsInShardsParams) ([]MeasureHitsInShardsRow, error) {
-	rows, err := q.db.Query(ctx, measureHitsInShards, arg.Terms, arg.ConversationIds, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []MeasureHitsInShardsRow
-	for rows.Next() {
-		var i MeasureHitsInShardsRow
-		if err := rows.Scan(&i.Place, &i.Words, &i.Found); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const searchConversation = `-- name: SearchConversation :many
-with candidate as materialized (
-    select n.conversation_id, n.id, n.created_at
-    from nodes n
-    where n.conversation_id = $1 and n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($5::text)::tsquery
-      and not (n.created_at, n.id) >= ($6::timestamptz, $7::uuid)
-)
-select candidate.conversation_id, candidate.id, candidate.created_at
-from (select conversation_id, id, created_at from candidate order by candidate.created_at desc, candidate.id desc) candidate
-join lateral (
-    select coalesce(n.search_text, n.body ->> 'content') as text from nodes n
-    where n.conversation_id = $1 and n.id = candidate.id offset 0) said
-  on search_matches(said.text, $2::text[], ($3::text)::tsquery)
-limit $4
-`
-
-type SearchConversationParams struct {
-	ConversationID  pgtype.UUID
-	Patterns        []string
-	Words           string
-	RowLimit        int32
-	Entries         string
-	BeforeCreatedAt time.Time
-	BeforeID        pgtype.UUID
-}
-
-type SearchConversationRow struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	CreatedAt      time.Time
-}
-
-// Newest first. The index finds messages that may match. Whether they do is
-// looked up from the newest on, only until the page is full. No index can find
-// what is "not from a time on": one of all tenants' messages by their time would
-// be read from end to end beside the index of words.
-func (q *Queries) SearchConversation(ctx context.Context, arg SearchConversationParams) ([]SearchConversationRow, error) {
-	rows, err := q.db.Query(ctx, searchConversation,
-		arg.ConversationID,
-		arg.Patterns,
-		arg.Words,
-		arg.RowLimit,
-		arg.Entries,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchConversationRow
-	for rows.Next() {
-		var i SearchConversationRow
-		if err := rows.Scan(&i.ConversationID, &i.ID, &i.CreatedAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const searchNewest = `-- name: SearchNewest :many
-select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place, newest.matches
-from (
-    select looked.conversation_id, looked.id, looked.created_at, looked.matches, row_number() over (order by looked.created_at desc, looked.id desc) as place
-    from (
-        select n.conversation_id, n.id, n.created_at,
-               (search_matches(coalesce(n.search_text, n.body ->> 'content'), $1::text[], ($2::text)::tsquery)
-                and exists (select from conversations c where c.id = n.conversation_id and c.tenant_id = $3))::boolean as matches
-        from nodes n
-        where hashtextextended(left(n.search_key, 8), 0) = hashtextextended($4::text, 0) and n.kind = 'message'
-          and (n.created_at, n.id) < ($5::timestamptz, $6::uuid)
-        order by n.created_at desc, n.id desc
-        limit $7::integer) looked
-    offset 0) newest
-where newest.matches or newest.place in (1, $7)
-limit $8
-`
-
-type SearchNewestParams struct {
-	Patterns        []string
-	Words           string
-	TenantID        string
-	TenantKey       string
-	BeforeCreatedAt time.Time
-	BeforeID        pgtype.UUID
-	Looks           int32
-	RowLimit        int32
-}
-
-type SearchNewestRow struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	CreatedAt      time.Time
-	Place          int32
-	Matches        bool
-}
-
-// Which of a tenant's newest @looks messages match, newest first. The row whose
-// place is 1 is given too, and the one whose place is @looks, if there is one:
-// there may be older messages then. The tenant is compared as well as its key: a
-// key is a hash. On Citus each shard looks at its newest messages, and gives no
-// text of them.
-func (q *Queries) SearchNewest(ctx context.Context, arg SearchNewestParams) ([]SearchNewestRow, error) {
-	rows, err := q.db.Query(ctx, searchNewest,
-		arg.Patterns,
-		arg.Words,
+// The tenant's conversations that changed since a follower's place in them, the one
+// that changed last first: among some, and those that changed since a time. Places
+// are looked up one by one: a join would read those of others while there are few.
+func (q *Queries) ListTenantBehind(ctx context.Context, arg ListTenantBehindParams) ([]ListTenantBehindRow, error) {
+	rows, err := q.db.Query(ctx, listTenantBehind,
+		arg.Follower,
 		arg.TenantID,
-		arg.TenantKey,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-		arg.Looks,
+		arg.Ids,
+		arg.Since,
 		arg.RowLimit,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []SearchNewestRow
+	var items []ListTenantBehindRow
 	for rows.Next() {
-		var i SearchNewestRow
+		var i ListTenantBehindRow
+		if err := rows.Scan(&i.ID, &i.ChangeCount, &i.Place); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listTitled = `-- name: ListTitled :many
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
+where c.tenant_id = $1 and (lower(c.title) like any ($2::text[]) or octet_length(c.title) > char_length(c.title))
+order by c.updated_at desc, c.id desc
+`
+
+type ListTitledParams struct {
+	TenantID string
+	Patterns []string
+}
+
+// Conversations whose titles have one of the patterns, or a letter that people may
+// write as another, the one touched last first.
+func (q *Queries) ListTitled(ctx context.Context, arg ListTitledParams) ([]Conversation, error) {
+	rows, err := q.db.Query(ctx, listTitled, arg.TenantID, arg.Patterns)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []Conversation
+	for rows.Next() {
+		var i Conversation
 		if err := rows.Scan(
-			&i.ConversationID,
 			&i.ID,
+			&i.TenantID,
+			&i.Title,
+			&i.Metadata,
+			&i.Settings,
+			&i.HeadID,
 			&i.CreatedAt,
-			&i.Place,
-			&i.Matches,
+			&i.UpdatedAt,
+			&i.MessageCount,
+			&i.SourceConversationID,
+			&i.SourceMessageID,
+			&i.SourceRequest,
+			&i.ChangeCount,
+			&i.Archived,
+			&i.Pinned,
+			&i.Tags,
 		); err != nil {
 			return nil, err
 		}
@@ -849,189 +941,108 @@ func (q *Queries) SearchNewest(ctx context.Context, arg SearchNewestParams) ([]S
 	return items, nil
 }
 
-const searchRecent = `-- name: SearchRecent :many
-select newest.conversation_id, newest.id, newest.created_at, newest.place::integer as place, newest.matches::boolean as matches
-from (
-    select looked.conversation_id, looked.id, looked.created_at, looked.said, looked.place, search_matches(looked.said, $1::text[], ($2::text)::tsquery) as matches
-    from (
-        select n.conversation_id, n.id, n.created_at, coalesce(n.search_text, n.body ->> 'content') as said,
-               row_number() over (order by n.id desc) as place
-        from nodes n
-        where n.conversation_id = $3 and n.kind = 'message'
-          and (n.created_at, n.id) < ($4::timestamptz, $5::uuid)
-        order by n.id desc
-        limit $6::integer) looked
-    offset 0) newest
-where newest.matches or newest.place in (1, $6)
-limit $7
-`
-
-type SearchRecentParams struct {
-	Patterns        []string
-	Words           string
-	ConversationID  pgtype.UUID
-	BeforeCreatedAt time.Time
-	BeforeID        pgtype.UUID
-	Looks           int32
-	RowLimit        int32
-}
-
-type SearchRecentRow struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	CreatedAt      time.Time
-	Place          int32
-	Matches        bool
-}
-
-// The same of a conversation, by ids, which the program makes in the order of
-// time. No index has the messages of one conversation by their time.
-func (q *Queries) SearchRecent(ctx context.Context, arg SearchRecentParams) ([]SearchRecentRow, error) {
-	rows, err := q.db.Query(ctx, searchRecent,
-		arg.Patterns,
-		arg.Words,
-		arg.ConversationID,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-		arg.Looks,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchRecentRow
-	for rows.Next() {
-		var i SearchRecentRow
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.ID,
-			&i.CreatedAt,
-			&i.Place,
-			&i.Matches,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const searchTenant = `-- name: SearchTenant :many
-with candidate as materialized (
-    select n.conversation_id, n.id, n.created_at
-    from nodes n
-    where n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($5::text)::tsquery
-      and not (n.created_at, n.id) >= ($6::timestamptz, $7::uuid)
-)
-select candidate.conversation_id, candidate.id, candidate.created_at
-from (select conversation_id, id, created_at from candidate order by candidate.created_at desc, candidate.id desc) candidate
-join lateral (
-    select coalesce(n.search_text, n.body ->> 'content') as text from conversations c
-    join nodes n on n.conversation_id = c.id and n.id = candidate.id
-    where c.id = candidate.conversation_id and c.tenant_id = $1 offset 0) said
-  on search_matches(said.text, $2::text[], ($3::text)::tsquery)
-limit $4
-`
-
-type SearchTenantParams struct {
-	TenantID        string
-	Patterns        []string
-	Words           string
-	RowLimit        int32
-	Entries         string
-	BeforeCreatedAt time.Time
-	BeforeID        pgtype.UUID
-}
-
-type SearchTenantRow struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	CreatedAt      time.Time
-}
-
-// The same across conversations, where they are in one database.
-func (q *Queries) SearchTenant(ctx context.Context, arg SearchTenantParams) ([]SearchTenantRow, error) {
-	rows, err := q.db.Query(ctx, searchTenant,
-		arg.TenantID,
-		arg.Patterns,
-		arg.Words,
-		arg.RowLimit,
-		arg.Entries,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchTenantRow
-	for rows.Next() {
-		var i SearchTenantRow
-		if err := rows.Scan(&i.ConversationID, &i.ID, &i.CreatedAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const searchTenantInShards = `-- name: SearchTenantInShards :many
-select n.conversation_id, n.id, n.created_at
+const listUnchunked = `-- name: ListUnchunked :many
+select n.id
 from nodes n
-join conversations c on c.id = n.conversation_id and c.tenant_id = $1
-where n.kind = 'message'
-  and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ ($2::text)::tsquery
-  and not (n.created_at, n.id) >= ($3::timestamptz, $4::uuid)
-  and search_matches(coalesce(n.search_text, n.body ->> 'content'), $5::text[], ($6::text)::tsquery)
-order by n.created_at desc, n.id desc
-limit $7
+left join (
+    select m.id from search_chunks s cross join lateral unnest(s.messages) m (id)
+    where s.conversation_id = $1) known on known.id = n.id
+where n.conversation_id = $1 and n.kind = 'message' and known.id is null
+order by n.created_at, n.id
 `
 
-type SearchTenantInShardsParams struct {
-	TenantID        string
-	Entries         string
-	BeforeCreatedAt time.Time
-	BeforeID        pgtype.UUID
-	Patterns        []string
-	Words           string
-	RowLimit        int32
+// Messages of a conversation that are in no chunk, in the order of their times.
+func (q *Queries) ListUnchunked(ctx context.Context, conversationID pgtype.UUID) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listUnchunked, conversationID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
-type SearchTenantInShardsRow struct {
+const lockSearch = `-- name: LockSearch :exec
+
+select pg_advisory_xact_lock(1668246631, hashtext($1::text))
+`
+
+// The index of words. A chunk knows which of its messages have which words, and a
+// segment names the chunks of a tenant that have a word. Package search makes both,
+// after the append: docs/design.md says why, under "Search". Queries of one
+// conversation are sent many in one round trip.
+// Who changes a tenant's index takes turns here. A prune so meets no chunk in the
+// making, and no chunk goes into two segments. 1668246643 is "cops", 1668246631
+// "copg".
+func (q *Queries) LockSearch(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, lockSearch, tenantID)
+	return err
+}
+
+const loosenChunks = `-- name: LoosenChunks :exec
+update search_chunks s set segment = null, place = null
+where s.tenant_id = $1 and s.segment = any ($2::uuid[])
+`
+
+type LoosenChunksParams struct {
+	TenantID string
+	Segments []pgtype.UUID
+}
+
+// After DeleteSegments.
+func (q *Queries) LoosenChunks(ctx context.Context, arg LoosenChunksParams) error {
+	_, err := q.db.Exec(ctx, loosenChunks, arg.TenantID, arg.Segments)
+	return err
+}
+
+const placeChunk = `-- name: PlaceChunk :many
+update search_chunks s set segment = $1, place = $2
+where s.conversation_id = $3 and s.number = $4 and s.segment is null and s.data is not null
+returning s.conversation_id, s.number, s.tenant_id, s.messages, s.newest_at, s.data, s.segment, s.place
+`
+
+type PlaceChunkParams struct {
+	Segment        pgtype.UUID
+	Place          pgtype.Int2
 	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	CreatedAt      time.Time
+	Number         int32
 }
 
-// SearchTenant on Citus, which sends it to every shard at once. Each looks at all
-// that its index finds, because a join that stops early can't be sent. No text
-// leaves a shard, and no more than a page of rows.
-func (q *Queries) SearchTenantInShards(ctx context.Context, arg SearchTenantInShardsParams) ([]SearchTenantInShardsRow, error) {
-	rows, err := q.db.Query(ctx, searchTenantInShards,
-		arg.TenantID,
-		arg.Entries,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-		arg.Patterns,
-		arg.Words,
-		arg.RowLimit,
+// Puts a chunk into a segment, if it is in none and is whole.
+func (q *Queries) PlaceChunk(ctx context.Context, arg PlaceChunkParams) ([]SearchChunk, error) {
+	rows, err := q.db.Query(ctx, placeChunk,
+		arg.Segment,
+		arg.Place,
+		arg.ConversationID,
+		arg.Number,
 	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []SearchTenantInShardsRow
+	var items []SearchChunk
 	for rows.Next() {
-		var i SearchTenantInShardsRow
-		if err := rows.Scan(&i.ConversationID, &i.ID, &i.CreatedAt); err != nil {
+		var i SearchChunk
+		if err := rows.Scan(
+			&i.ConversationID,
+			&i.Number,
+			&i.TenantID,
+			&i.Messages,
+			&i.NewestAt,
+			&i.Data,
+			&i.Segment,
+			&i.Place,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -1040,4 +1051,43 @@ func (q *Queries) SearchTenantInShards(ctx context.Context, arg SearchTenantInSh
 		return nil, err
 	}
 	return items, nil
+}
+
+const prunedSince = `-- name: PrunedSince :one
+select exists (
+    select from changes ch
+    where ch.conversation_id = $1 and ch.sequence > $2 and ch.kind = 'messages.pruned')
+`
+
+type PrunedSinceParams struct {
+	ConversationID pgtype.UUID
+	Sequence       int64
+}
+
+// Whether messages were pruned after a change.
+func (q *Queries) PrunedSince(ctx context.Context, arg PrunedSinceParams) (bool, error) {
+	row := q.db.QueryRow(ctx, prunedSince, arg.ConversationID, arg.Sequence)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
+const tearChunk = `-- name: TearChunk :exec
+update search_chunks s
+set messages = array(select m.id from unnest(s.messages) with ordinality m (id, place) where m.id <> all ($1::uuid[]) order by m.place),
+    data = null, segment = null, place = null
+where s.conversation_id = $2 and s.number = $3
+`
+
+type TearChunkParams struct {
+	Ids            []pgtype.UUID
+	ConversationID pgtype.UUID
+	Number         int32
+}
+
+// Takes messages out of a chunk, with all that it knows of words: it is made again
+// from the others.
+func (q *Queries) TearChunk(ctx context.Context, arg TearChunkParams) error {
+	_, err := q.db.Exec(ctx, tearChunk, arg.Ids, arg.ConversationID, arg.Number)
+	return err
 }

@@ -1,9 +1,12 @@
 package db
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -184,12 +187,7 @@ type DescribedHit struct {
 
 // DescribeAll sends DescribeHits for several conversations in one round trip, at the
 // end of a search.
-func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams, distributed bool) ([]DescribedHit, error) {
-	if distributed {
-		if _, err := h.Exec(ctx, describeOnNodes, pgx.QueryExecModeSimpleProtocol); err != nil {
-			return nil, err
-		}
-	}
+func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams) ([]DescribedHit, error) {
 	return queryAll[DescribedHit](ctx, h, args, func(q *Queries, arg DescribeHitsParams) { _, _ = q.DescribeHits(ctx, arg) })
 }
 
@@ -234,6 +232,11 @@ func StreamBranch(ctx context.Context, h Handle, arg StreamBranchParams) iter.Se
 	return stream[StreamBranchRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.StreamBranch(ctx, arg) }))
 }
 
+// StreamTitled is [Queries.ListTitled] row by row, as few of many may be wanted.
+func StreamTitled(ctx context.Context, h Handle, arg ListTitledParams) iter.Seq2[Conversation, error] {
+	return stream[Conversation](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListTitled(ctx, arg) }))
+}
+
 // StreamUp is [Queries.WalkUp] row by row, because a page of messages can be
 // large.
 func StreamUp(ctx context.Context, h Handle, arg WalkUpParams) iter.Seq2[WalkUpRow, error] {
@@ -274,4 +277,75 @@ func stream[R any](ctx context.Context, h Handle, s Statement) iter.Seq2[R, erro
 			yield(none, err)
 		}
 	}
+}
+
+// InsertChunks inserts chunks of the index of words in one round trip.
+func InsertChunks(ctx context.Context, h Handle, args []InsertChunkParams) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	for _, arg := range args {
+		s := StatementOf(func(q *Queries) { _ = q.InsertChunk(ctx, arg) })
+		b.Queue(s.SQL, s.Args...)
+	}
+	return h.SendBatch(ctx, &b).Close()
+}
+
+// PlaceChunks puts chunks into a segment, in the order of their ids, in one round
+// trip. It returns those that it could place, in their places.
+func PlaceChunks(ctx context.Context, h Handle, segment pgtype.UUID, keys []ListLooseKeysRow) (placed []SearchChunk, err error) {
+	slices.SortFunc(keys, func(a, b ListLooseKeysRow) int {
+		return cmp.Or(bytes.Compare(a.ConversationID.Bytes[:], b.ConversationID.Bytes[:]), cmp.Compare(a.Number, b.Number))
+	})
+	args := make([]PlaceChunkParams, len(keys))
+	for i, key := range keys {
+		args[i] = PlaceChunkParams{Segment: segment, Place: pgtype.Int2{Int16: int16(i), Valid: true}, ConversationID: key.ConversationID, Number: key.Number}
+	}
+	return queryAll[SearchChunk](ctx, h, args, func(q *Queries, arg PlaceChunkParams) { _, _ = q.PlaceChunk(ctx, arg) })
+}
+
+// ListChunksOfAll sends ListConversationChunks for several conversations in one
+// round trip.
+func ListChunksOfAll(ctx context.Context, h Handle, args []ListConversationChunksParams) ([]SearchChunk, error) {
+	return queryAll[SearchChunk](ctx, h, args, func(q *Queries, arg ListConversationChunksParams) { _, _ = q.ListConversationChunks(ctx, arg) })
+}
+
+// ListPlacedChunks sends ListPlacedChunks for several segments in one round trip.
+func ListPlacedChunks(ctx context.Context, h Handle, args []ListPlacedChunksParams) ([]SearchChunk, error) {
+	return queryAll[SearchChunk](ctx, h, args, func(q *Queries, arg ListPlacedChunksParams) { _, _ = q.ListPlacedChunks(ctx, arg) })
+}
+
+// EachText sends ListTexts for several conversations in one round trip, and calls f
+// with each row.
+func EachText(ctx context.Context, h Handle, args []ListTextsParams, f func(pgtype.UUID, ListTextsRow) error) (err error) {
+	if len(args) == 0 {
+		return nil
+	}
+	var b pgx.Batch
+	for _, arg := range args {
+		s := StatementOf(func(q *Queries) { _, _ = q.ListTexts(ctx, arg) })
+		b.Queue(s.SQL, s.Args...)
+	}
+	results := h.SendBatch(ctx, &b)
+	for _, arg := range args {
+		rows, _ := results.Query() // whose error the rows have, too
+		for err == nil && rows.Next() {
+			var row ListTextsRow
+			if row, err = pgx.RowToStructByPos[ListTextsRow](rows); err == nil {
+				err = f(arg.ConversationID, row)
+			}
+		}
+		rows.Close()
+		if err == nil {
+			err = rows.Err()
+		}
+		if err != nil {
+			break
+		}
+	}
+	if closeErr := results.Close(); err == nil {
+		err = closeErr
+	}
+	return err
 }

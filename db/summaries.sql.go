@@ -41,7 +41,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.depth, p.path_tokens, p.prefix_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $3 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $3 and p.id = path.parent_id offset 0) p on true
     where path.id <> $1::uuid
 )
 select anchor.id, anchor.depth, anchor.path_tokens, anchor.prefix_id
@@ -90,7 +90,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id, s.id
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id from nodes a
         where a.conversation_id = $1 and a.parent_id = p.id and a.sibling_index is null
@@ -131,7 +131,7 @@ with recursive walk as (
            walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool'), -- a result brings its call along
            coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
     from walk
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = walk.parent_id offset 0) p on true
     left join lateral (
         select a.id, a.last_summarized_id from nodes a
         where walk.summary_id is null
@@ -150,7 +150,7 @@ with recursive walk as (
     union all
     select p.id, p.parent_id
     from prefix
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = prefix.parent_id offset 0) p on true
 ), parts as (
     select 1 as part, prefix.id from prefix
     union all
@@ -165,7 +165,7 @@ with recursive walk as (
     select parts.part, n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
            n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata
     from parts
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.search_text, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.search_key, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
     union all
     select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null, null
     from walk w
@@ -283,7 +283,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
 )
 select s.id
 from path
@@ -326,7 +326,7 @@ with recursive path as (
     union all
     select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.search_text, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.search_key, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $2 and p.id = path.parent_id offset 0) p on true
     where path.id is distinct from path.prefix_id
 )
 select path.id

@@ -69,6 +69,10 @@ select * from attachments where tenant_id = @tenant_id and hash = @hash;
 -- name: GetAttachmentText :one
 select said from attachments where tenant_id = @tenant_id and hash = @hash;
 
+-- name: ListFileTexts :many
+-- The beginnings of what files say.
+select hash, left(said, @most::integer)::text as said from attachments where tenant_id = @tenant_id and hash = any (@hashes::bytea[]) and said <> '';
+
 -- name: ListAttachments :many
 -- Without what was said in them and their bytes.
 select hash, media_type, name, size, width, height, tokens from attachments

@@ -188,7 +188,9 @@ limit 1;
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
        (case when @preview::integer > 0 then left(coalesce(
-           nullif(coalesce(n.search_text, n.body ->> 'content'), ''),
+           nullif(case json_typeof(n.body -> 'content')
+               when 'array' then (select string_agg(part ->> 'text', E'\n') from json_array_elements(n.body -> 'content') part)
+               else n.body ->> 'content' end, ''),
            'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
                         from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
            n.body ->> 'refusal', ''), @preview) else '' end)::text as preview
@@ -227,6 +229,7 @@ with recursive doomed as (
     returning r.state
 )
 select count(*) filter (where deleted.kind = 'message') as messages,
+       coalesce(array_agg(deleted.id) filter (where deleted.kind = 'message'), '{}')::uuid[] as ids,
        count(*) filter (where deleted.kind = 'summary') as summaries,
        coalesce(bool_or(deleted.id = @head_id::uuid), false)::boolean as had_head,
        exists (select from unsaid where unsaid.state in ('running', 'stopping')) as had_reply

@@ -5,7 +5,7 @@
 -- name: ListUnembedded :many
 -- Messages that lack a row of the model, the newest ids first. It may read all
 -- messages of the conversation.
-select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
+select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
 left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
@@ -26,9 +26,9 @@ with recursive said as (
     join lateral (select p.parent_id from nodes p where p.conversation_id = @conversation_id and p.id = said.id offset 0) p on true
     where said.messages > 1
 )
-select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
+select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.body
 from said
-join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body
+join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
     from nodes n where n.conversation_id = @conversation_id and n.id = said.id and n.kind = 'message' offset 0) n on true
 left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
 where e.there is null

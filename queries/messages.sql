@@ -3,6 +3,7 @@
 -- one statement, which also notes the change. It runs right after LockConversation in one pipeline, hence
 -- with a snapshot in which no other writer of the conversation is under way:
 -- the sibling index it takes is free, and the head it compares is the active one.
+-- @at_head stores it under that one, and @if_head only if it is @expected_head.
 -- No row: the caller finds out why.
 with place as (
     select p.id as parent_id,
@@ -13,14 +14,15 @@ with place as (
            -- a system message extends the prefix while nothing else was said
            (p.id is null or p.prefix_id = p.id) as in_prefix
     from conversations c
-    left join nodes p on p.conversation_id = @conversation_id and p.id = sqlc.narg(parent_id) and p.kind = 'message'
+    left join nodes p on p.conversation_id = @conversation_id and p.id = case when @at_head::boolean then c.head_id else sqlc.narg(parent_id)::uuid end and p.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
       and (@most_messages::integer = 0 or c.message_count < @most_messages)
-      and (p.id is not null or sqlc.narg(parent_id)::uuid is null)
+      and (p.id is not null or case when @at_head then c.head_id else sqlc.narg(parent_id)::uuid end is null)
+      and (not @if_head::boolean or c.head_id is not distinct from sqlc.narg(expected_head))
       and not exists (select from nodes d where d.conversation_id = @conversation_id and d.id = @id)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
-                       pinned, created_at, body, search_text, metadata, search_key, path_hash, reasoning)
+                       pinned, created_at, body, metadata, path_hash, reasoning)
     select @conversation_id, @id, place.parent_id, 'message', @role::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
@@ -28,9 +30,9 @@ with place as (
            end,
            place.depth, @tokens::integer, place.path_tokens + @tokens::integer,
            case when place.in_prefix and @role::text in ('system', 'developer') then @id else place.prefix_id end,
-           @pinned, @created_at, @body, sqlc.narg(search_text), sqlc.narg(metadata), @search_key::text,
+           @pinned, @created_at, @body, sqlc.narg(metadata),
            -- chat.PathHash.ChildOf; null below a message that has none
-           case when place.parent_id is null then sqlc.narg(root_hash)::bytea else substring(sha256(place.path_hash || @form::bytea) for 16) end,
+           case when @unhashed::boolean then null when place.parent_id is null then sqlc.narg(root_hash)::bytea else substring(sha256(place.path_hash || @form::bytea) for 16) end,
            sqlc.narg(reasoning)
     from place
     returning *
@@ -174,16 +176,16 @@ where conversation_id = @conversation_id;
 
 -- name: CopyNodes :copyfrom
 insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning)
+                   body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, path_hash, reasoning)
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
-        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash, @reasoning);
+        @body, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @path_hash, @reasoning);
 
 -- name: InsertNode :exec
 -- The same of one node.
 insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at,
-                   body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, search_key, path_hash, reasoning)
+                   body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, path_hash, reasoning)
 values (@conversation_id, @id, @parent_id, @kind, @role, @sibling_index, @depth, @tokens, @path_tokens, @prefix_id, @pinned, @created_at,
-        @body, @search_text, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @search_key, @path_hash, @reasoning);
+        @body, @metadata, @last_summarized_id, @prior_summary_id, @kept_ids, @model, @origin, @path_hash, @reasoning);
 
 -- name: GetParentStates :many
 -- Of messages, what their children inherit. It reads one table by its key, which

@@ -25,17 +25,17 @@ order by n.created_at desc, n.id desc;
 -- name: WalkUp :many
 -- From @id towards the root, @row_limit messages at most.
 with recursive path as (
-    select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.body, 1 as position
+    select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body, 1 as position
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
-    select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.body, path.position + 1
+    select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.created_at, p.body, path.position + 1
     from path
     join lateral (select p.*, p.xmin::text as version from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.position < @row_limit::integer
 )
-select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.body
+select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.created_at, path.body
 from path
 order by path.position;
 
@@ -49,27 +49,12 @@ order by n.depth;
 
 -- name: ListTexts :many
 -- In the order of @ids; what is absent is left out.
-select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.body
+select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.body
 from conversations c
 cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.*, n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by wanted.position;
-
--- name: ListConversationsWithWord :many
--- The conversations of messages that have a word, also as a part of another one,
--- in the transaction that BeginSearch begins. Of those under the word's entries in
--- the index, @row_limit are looked at, whichever they are: nothing is sorted, so
--- that a common word costs its entries in the index and that many texts. The key in
--- an entry is a hash, so a message may be another tenant's: ListTenantsOwn tells.
-select found.conversation_id
-from (
-    select n.conversation_id, (strpos((ts_lexize('simple', coalesce(n.search_text, n.body ->> 'content')))[1], @term::text) > 0)::boolean as has
-    from nodes n
-    where n.kind = 'message'
-      and search_entries(n.search_key, coalesce(n.search_text, n.body ->> 'content')) @@ (@entries::text)::tsquery
-    limit @row_limit) found
-where found.has;
 
 -- name: ListTenantsOwn :many
 -- Of the conversations @ids, those that are the tenant's and have a message.

@@ -26,6 +26,7 @@ type conversation struct {
 
 	mu    sync.RWMutex
 	index *index
+	files files // while messages are read
 	whole wholeness
 }
 
@@ -140,6 +141,9 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.B
 		c.forgetWords()
 		c.loading <- struct{}{}
 	}()
+	if err := c.loadFiles(ctx, store); err != nil {
+		return err
+	}
 	next := state.HeadID
 	switch version, known := c.version(next); {
 	case known && version == state.Version:
@@ -176,7 +180,20 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.B
 func (c *conversation) forgetWords() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.index.stems = newStemmer()
+	c.index.stems, c.files = newStemmer(), nil
+}
+
+// loadFiles reads the files of the conversation.
+func (c *conversation) loadFiles(ctx context.Context, store *tree.Store) error {
+	hashes, err := store.ConversationAttachments(ctx, c.key.id)
+	if err != nil || len(hashes) == 0 {
+		return err
+	}
+	files, err := store.FileTexts(ctx, hashes[:min(len(hashes), mostFiles)], fileChars)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.files = files
+	return err
 }
 
 // page is how many messages are read at once.
@@ -241,7 +258,9 @@ func (c *conversation) add(t tree.Text) (added bool, err error) {
 		c.index.link(t.ID, n)
 		return false, nil
 	}
+	c.index.files = c.files
 	c.index.add(t)
+	c.index.files = nil
 	return true, nil
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -166,12 +165,21 @@ func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.
 	if err != nil {
 		return Answer{}, err
 	}
+	var hits []*chat.Message
+	for at, i := 0, 0; i < len(f.hits); i++ {
+		hits = append(hits, chat.Read(messages[at+len(f.hits[i].before)].Body))
+		at += len(f.hits[i].before) + 1 + len(f.hits[i].after)
+	}
+	files, err := filesOf(ctx, store, hits...)
+	if err != nil {
+		return Answer{}, err
+	}
 	stems := newStemmer()
-	for _, h := range f.hits {
+	for i, h := range f.hits {
 		n, m := len(h.before), len(h.after)
 		hit := Hit{Message: messages[n], Score: h.score, OnBranch: h.onBranch, Folded: h.folded, Before: messages[:n:n], After: messages[n+1 : n+1+m : n+1+m]}
 		messages = messages[n+1+m:]
-		hit.Excerpt = excerpt(stems, embed.Said(chat.Read(hit.Message.Body)), f.sought)
+		hit.Excerpt = excerpt(stems, files.recalled(hits[i]), f.sought)
 		if !h.whole {
 			hit.Message.Body = nil
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -28,6 +27,7 @@ type index struct {
 	byName   map[string]int32
 	bytes    int64
 	stems    *stemmer
+	files    files // of the messages that are being read
 
 	vectors map[uuid.UUID]stored // of the conversation's messages, also of those that aren't entries
 	stamp   int64                // of the newest of them
@@ -85,7 +85,7 @@ const (
 // add brings in a message that is not there yet.
 func (x *index) add(t tree.Text) {
 	m := chat.Read(t.Body)
-	text := embed.Said(m)
+	text := x.files.recalled(m)
 	words := wordsOf(text)
 	n := int32(len(x.entries))
 	e := entry{id: t.ID, depth: int32(t.Depth), tokens: int32(t.Tokens), version: t.Version, parent: noParent, language: languageOf(words)}

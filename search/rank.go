@@ -271,12 +271,12 @@ func (c *scorer) add(word alternatives) {
 	all, having := c.of.messages, float64(len(c.having))
 	having = max(having, c.of.having[word.word])
 	average := max(1, c.of.words/max(1, all))
-	rarity := math.Log(1 + (all-having+0.5)/(having+0.5))
+	rare := rarity(all, having)
 	for _, n := range c.having {
 		e := &c.x.entries[n]
 		count := float64(c.counts[n])
 		c.counts[n] = 0
-		score := float32(rarity * count * (k1 + 1) / (count + k1*(1-b+b*float64(e.words)/average)))
+		score := float32(rare * bm25(count, float64(e.words), average))
 		c.pass(n, score)
 		c.up(n, score*e.reach*before)
 		c.down(n, score*e.reach*after, steps)
@@ -285,6 +285,17 @@ func (c *scorer) add(word alternatives) {
 		c.scores[n] += float64(c.passed[n])
 		c.passed[n] = 0
 	}
+}
+
+// rarity is the weight of a word that some of all messages have.
+func rarity(all, having float64) float64 {
+	having = min(having, all)
+	return math.Log(1 + (all-having+0.5)/(having+0.5))
+}
+
+// bm25 is the score of a word that occurs so often in a message of so many words.
+func bm25(count, words, average float64) float64 {
+	return count * (k1 + 1) / (count + k1*(1-b+b*words/average))
 }
 
 func (c *scorer) pass(n int32, score float32) {

@@ -3,7 +3,11 @@ package search
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -82,6 +86,13 @@ type Hit struct {
 type Service struct {
 	cache *cache
 	embed *embed.Service // nil for none
+	log   *slog.Logger
+
+	messages atomic.Int64  // that Follow indexed
+	timeout  time.Duration // of a search by words
+
+	mu     sync.Mutex
+	behind map[string]unfollowed // by tenant
 }
 
 // An Option sets up a Service.
@@ -89,6 +100,9 @@ type Option func(*Service)
 
 // WithEmbeddings ranks by vectors, too. A nil service is none.
 func WithEmbeddings(e *embed.Service) Option { return func(s *Service) { s.embed = e } }
+
+// WithLogger has the log tell how far the index of words is.
+func WithLogger(log *slog.Logger) Option { return func(s *Service) { s.log = log } }
 
 // DefaultMaxBytes is how much memory the indexes of a Service take by default.
 // That is enough for about 400,000 messages of 300 words.
@@ -101,7 +115,7 @@ func New(maxBytes int64, opts ...Option) *Service {
 	if maxBytes == 0 {
 		maxBytes = DefaultMaxBytes
 	}
-	s := &Service{cache: newCache(maxBytes)}
+	s := &Service{cache: newCache(maxBytes), log: slog.New(slog.DiscardHandler), behind: map[string]unfollowed{}, timeout: Timeout}
 	for _, o := range opts {
 		o(s)
 	}

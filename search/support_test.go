@@ -43,3 +43,31 @@ func chain(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, messag
 	}
 	return ids
 }
+
+func user(text string) tree.NewMessage { return said(tree.RoleUser, text) }
+
+func mustAppend(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, m tree.NewMessage) tree.Message {
+	t.Helper()
+	return must3(s.Append(t.Context(), conversationID, parent, m))(t)
+}
+
+func noError(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// must gives a call's first result, and ends the test if the call failed.
+func must[T any](got T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		noError(t, err)
+		return got
+	}
+}
+
+// must3 is must for a call of three results.
+func must3[T, U any](got T, _ U, err error) func(testing.TB) T { return must(got, err) }
+
+func second[T any](_ T, err error) error { return err }

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"math"
+	"math/bits"
 	"slices"
 	"unicode/utf8"
 
@@ -27,8 +30,7 @@ const (
 // of the question's words, rare words before common ones. RecallTenant ranks
 // all branches of the best eight as Recall does, with the words' weights over
 // the eight together. If no conversation has any of the words, it ranks the
-// conversations that were touched last, because a script without spaces between
-// words has no words to look up.
+// conversations that were touched last.
 func (s *Service) RecallTenant(ctx context.Context, store *tree.Store, q Question) (_ Answer, err error) {
 	defer fault.Wrap(&err, "search.RecallTenant")
 	q.Scope = ScopeTenant
@@ -40,7 +42,7 @@ func (s *Service) RecallTenant(ctx context.Context, store *tree.Store, q Questio
 }
 
 func (s *Service) tenant(ctx context.Context, store *tree.Store, q Question) (all Answer, err error) {
-	asked, err := candidates(ctx, store, q.Query)
+	asked, err := s.candidates(ctx, store, q.Query)
 	if err != nil {
 		return Answer{}, err
 	}
@@ -165,10 +167,84 @@ func (s *Service) each(ctx context.Context, store *tree.Store, ids []uuid.UUID, 
 	return nil
 }
 
-// candidates gives the conversations to look into, the likeliest first.
-func candidates(ctx context.Context, store *tree.Store, question string) (ids []uuid.UUID, err error) {
-	found, err := store.Candidates(ctx, lookedUp(question))
-	return within(found), err
+// A conversation scores by the words that it has, rare ones before common ones. Of a
+// word that many chunks have, the newest of these count.
+const (
+	maxWordChunks = 256
+	maxCandidates = 20
+)
+
+// candidates gives the conversations to look into, the likeliest first. If no
+// conversation has any of the words, it gives those that were touched last.
+func (s *Service) candidates(ctx context.Context, store *tree.Store, question string) (ids []uuid.UUID, err error) {
+	scores := map[uuid.UUID]float64{}
+	if err := store.Reading(ctx, func(store *tree.Store) error {
+		x, err := s.open(ctx, store, uuid.Nil)
+		if err != nil {
+			return err
+		}
+		for _, t := range lookedUp(question) {
+			counts, err := x.conversationsOf(ctx, t)
+			if err != nil {
+				return err
+			}
+			all := 0
+			for _, n := range counts {
+				all += n
+			}
+			for id, n := range counts {
+				scores[id] += math.Log1p(maxWordChunks/float64(1+all)) * (1.05 - 0.05/float64(n)) // that it occurs again counts for little
+			}
+		}
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if len(scores) == 0 {
+		last, err := store.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{Limit: maxCandidates})
+		for _, c := range last.Data {
+			if c.MessageCount() > 0 {
+				ids = append(ids, c.ID)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		ids = slices.SortedFunc(maps.Keys(scores), func(a, b uuid.UUID) int {
+			return cmp.Or(cmp.Compare(scores[b], scores[a]), compareIDs(b, a))
+		})
+	}
+	own, err := store.Own(ctx, ids[:min(len(ids), maxCandidates)])
+	return within(own), err
+}
+
+// conversationsOf gives the conversations that have a word, and how many of their
+// messages, or chunks in segments, do.
+func (x *extent) conversationsOf(ctx context.Context, t *wanted) (map[uuid.UUID]int, error) {
+	counts := map[uuid.UUID]int{}
+	for _, p := range x.loose {
+		if n := bits.OnesCount64(p.has.having(t.hashes)); n > 0 {
+			counts[p.conversationID] += n
+		}
+	}
+	y := &extent{store: x.store, make: x.make}
+	if err := y.look(ctx, query{alternatives: [][]*clause{{{words: []*wanted{t}}}}, terms: []*wanted{t}}); err != nil {
+		return nil, err
+	}
+	for read := 0; read < maxWordChunks; {
+		parts, _, more, err := y.next(ctx)
+		if err != nil || !more {
+			return counts, err
+		}
+		read += len(parts)
+		for _, p := range parts {
+			if n := bits.OnesCount64(p.has.having(t.hashes)); n > 0 {
+				counts[p.conversationID] += n
+			}
+		}
+	}
+	return counts, nil
 }
 
 // within gives those of the candidates that there is time for.
@@ -185,28 +261,22 @@ func within(found []tree.Candidate) (ids []uuid.UUID) {
 	return ids
 }
 
-// lookedUp gives the words of a question to look up in an index of whole words:
-// the longest ones, as they are the rarest, and after them the stems, which other
-// forms of the words may be.
-func lookedUp(question string) (words []string) {
+// lookedUp gives the words of a question to look up in the index of words: the
+// longest ones, as they are the rarest.
+func lookedUp(question string) (terms []*wanted) {
 	all := wordsOf(question)
-	language, stems := languageOf(all), newStemmer()
-	add := func(word string) {
-		if !slices.Contains(words, word) {
-			words = append(words, word)
-		}
-	}
-	for _, w := range all {
-		if !w.bigram && !language.isStopword(w.text) {
-			add(w.text)
-		}
-	}
-	slices.SortStableFunc(words, func(a, b string) int {
-		return cmp.Compare(utf8.RuneCountInString(b), utf8.RuneCountInString(a))
+	l := languageOf(all)
+	all = slices.DeleteFunc(all, func(w word) bool { return w.part || !w.bigram && l.isStopword(w.text) })
+	slices.SortStableFunc(all, func(a, b word) int {
+		return cmp.Compare(utf8.RuneCountInString(b.text), utf8.RuneCountInString(a.text))
 	})
-	words = words[:min(len(words), tree.MaxTerms)]
-	for _, w := range slices.Clone(words) {
-		add(stems.stem(w, language))
+	p := parser{known: map[string]*wanted{}, stems: newStemmer()}
+	for _, w := range all {
+		if t := p.term(w); !slices.Contains(terms, t) {
+			if terms = append(terms, t); len(terms) == MaxTerms {
+				break
+			}
+		}
 	}
-	return words[:min(len(words), tree.MaxTerms)]
+	return terms
 }

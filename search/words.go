@@ -8,12 +8,13 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A word is a run of letters and digits of a text, or two neighbouring letters
-// of a script that writes no spaces.
+// A word is a run of letters and digits of a text, a part of a run in camelCase, or
+// two neighbouring letters of a script that writes no spaces.
 type word struct {
 	text     string // in lower case, composed
 	from, to int    // its bytes in the text
 	bigram   bool   // of a script without spaces: nothing to stem
+	part     bool   // of the run before it
 }
 
 // unspaced are the scripts whose words nothing separates, and Korean, whose
@@ -69,16 +70,55 @@ func wordsOf(text string) []word {
 func addRun(words []word, text string, from, to int, k kind) []word {
 	switch run := text[from:to]; k {
 	case letter:
-		lower := strings.ToLower(run)
-		if !isASCII(lower) {
-			lower = norm.NFKC.String(lower)
-		}
-		return append(words, word{text: lower, from: from, to: to})
+		words = append(words, word{text: inLower(run), from: from, to: to})
+		return addParts(words, run, from)
 	case dense:
 		return addBigrams(words, norm.NFC.String(run), from, to)
 	default:
 		return words
 	}
+}
+
+func inLower(run string) string {
+	lower := strings.ToLower(run)
+	if !isASCII(lower) {
+		lower = strings.ReplaceAll(norm.NFKC.String(lower), "ß", "ss")
+	}
+	return lower
+}
+
+// maxCamel is the longest run that is taken apart: a longer one is no name, but
+// data.
+const maxCamel = 64
+
+// addParts adds the parts of a run in camelCase: SaveUser has save and user,
+// HTTPServer http and server.
+func addParts(words []word, run string, from int) []word {
+	if len(run) > maxCamel {
+		return words
+	}
+	start := 0
+	var before, beforeThat rune
+	add := func(end int) {
+		words = append(words, word{text: inLower(run[start:end]), from: from + start, to: from + end, part: true})
+	}
+	size := 0 // of before
+	for i, r := range run {
+		switch {
+		case i == 0:
+		case unicode.IsUpper(r) && unicode.IsLower(before):
+			add(i)
+			start = i
+		case unicode.IsLower(r) && unicode.IsUpper(before) && unicode.IsUpper(beforeThat) && i-size > start:
+			add(i - size)
+			start = i - size
+		}
+		beforeThat, before, size = before, r, utf8.RuneLen(r)
+	}
+	if start > 0 {
+		add(len(run))
+	}
+	return words
 }
 
 // addBigrams adds each two neighbouring letters of a run, or its only one.
@@ -117,6 +157,10 @@ func isASCII(s string) bool {
 	return true
 }
 
+// plainLetters are letters that people who lack their keys write as others, beside
+// those with an accent.
+var plainLetters = strings.NewReplacer("ø", "o", "ł", "l", "đ", "d", "ı", "i", "æ", "ae", "œ", "oe", "ð", "d", "þ", "th")
+
 // withoutAccents takes the accents off Latin, Greek and Cyrillic letters. Marks
 // of other scripts are vowels. A word of nothing but accents keeps them.
 func withoutAccents(word string) string {
@@ -136,5 +180,5 @@ func withoutAccents(word string) string {
 	if b.Len() == 0 {
 		return word
 	}
-	return b.String()
+	return plainLetters.Replace(b.String())
 }

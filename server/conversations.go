@@ -52,11 +52,11 @@ func listConversations(r *Request) (Answer, error) {
 		return nil, problemf(CodeInvalidTag, "tag", "The tag is empty. Name one, or leave the parameter out.")
 	}
 	filter := tree.ConversationFilter{Query: deref(r.Query("query")), Tag: deref(r.Query("tag")), Archived: archived}
-	list, err := r.Store().Conversations(r.Context(), filter, p)
+	list, incomplete, err := r.Searches().Conversations(r.Context(), r.Store(), filter, p)
 	if err != nil {
 		return nil, err
 	}
-	return answerPage(list)
+	return answerFound(list, incomplete)
 }
 
 func getConversation(r *Request) (Answer, error) {

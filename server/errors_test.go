@@ -61,7 +61,7 @@ func codesBelow(t *testing.T) map[string][]int {
 	}
 	pair := regexp.MustCompile(`fault\.(\w+),\s*(field ?\+ ?)?"([a-z0-9_]+)"|\.wrong\("([a-z0-9_]+)"`)
 	codes := map[string][]int{}
-	for _, pkg := range []string{"attach", "chat", "db", "reply", "summarize", "tree", "watch"} {
+	for _, pkg := range []string{"attach", "chat", "db", "reply", "search", "summarize", "tree", "watch"} {
 		files, err := filepath.Glob("../" + pkg + "/*.go")
 		if err != nil {
 			t.Fatal(err)

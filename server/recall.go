@@ -16,7 +16,7 @@ func recallBranch(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Recall().Recall(r.Context(), r.Store(), id, head, q)
+	found, err := r.Searches().Recall(r.Context(), r.Store(), id, head, q)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func (r *Request) Contexts() *summarize.Service {
 func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
 
 // Recall returns the service that answers questions about the branches of Store.
-func (r *Request) Recall() *search.Service { return r.server.cfg.Recall }
+func (r *Request) Searches() *search.Service { return r.server.cfg.Search }
 
 // Value returns the value of a parameter in the pattern, unescaped.
 func (r *Request) Value(name string) string {

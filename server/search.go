@@ -1,8 +1,11 @@
 package server
 
 import (
+	"encoding/json"
+
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -19,21 +22,21 @@ func searchMessages(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	find := r.Store().Search
+	find := r.Searches().Messages
 	switch sort := r.Query("sort"); {
 	case sort == nil || *sort == "newest":
 	case *sort == "relevance":
-		find = r.Store().SearchRanked
+		find = r.Searches().Ranked
 	default:
 		return nil, problemf(CodeInvalidParameter, "sort", "%q is no order. Ask for newest or relevance.", clip(*sort))
 	}
-	hits, err := find(r.Context(), query, id, p)
+	hits, err := find(r.Context(), r.Store(), query, id, p)
 	if err != nil {
 		return nil, err
 	}
 	var titled []tree.Conversation
 	if id == uuid.Nil && p.Cursor == "" {
-		if titled, err = r.Store().SearchTitles(r.Context(), query); err != nil {
+		if titled, err = r.Searches().Titles(r.Context(), r.Store(), query); err != nil {
 			return nil, err
 		}
 	}
@@ -42,12 +45,22 @@ func searchMessages(r *Request) (Answer, error) {
 
 // answerHits gives a page of hits, and conversations whose titles match, if there
 // are some.
-func answerHits(hits tree.Page[tree.Hit], titled []tree.Conversation) (answer, error) {
-	a, err := answerPage(hits)
+func answerHits(hits search.Page, titled []tree.Conversation) (answer, error) {
+	a, err := answerFound(hits.Page, hits.Incomplete)
 	if err != nil || len(titled) == 0 {
 		return a, err
 	}
 	a.body, err = appendList(append(a.body[:len(a.body)-1], `,"conversations":`...), titled)
 	a.body = append(a.body, '}')
+	return a, err
+}
+
+// answerFound gives a page, and says where messages weren't looked at because they
+// aren't indexed yet.
+func answerFound[T json.Marshaler](page tree.Page[T], incomplete bool) (answer, error) {
+	a, err := answerPage(page)
+	if err == nil && incomplete {
+		a.body = append(a.body[:len(a.body)-1], `,"incomplete":true}`...)
+	}
 	return a, err
 }

@@ -115,7 +115,7 @@ type Config struct {
 
 	// Recall answers questions about branches. nil is a service with the
 	// default bound on its memory.
-	Recall *search.Service
+	Search *search.Service
 
 	// Changes passes on what changes, over the same database as Store. nil is one
 	// that looks twice a second. A program that sets it closes it after the last
@@ -185,8 +185,8 @@ func New(cfg Config) (_ *Server, err error) {
 	if err := cfg.defaultLimits(); err != nil {
 		return nil, err
 	}
-	if cfg.Recall == nil {
-		cfg.Recall = search.New(0)
+	if cfg.Search == nil {
+		cfg.Search = search.New(0)
 	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping

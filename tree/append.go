@@ -26,14 +26,19 @@ import (
 //
 // An append takes one round trip and one commit, in a tree of any size, and on a
 // distributed database four round trips. A tool message takes two round trips more,
-// which find the call that it answers.
+// which find the call that it answers. Only what begins a reply, stands behind
+// another message, or answers a call at the active head takes more.
 func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Message, created bool, err error) {
 	defer db.Wrap(&err, "tree.Append(%s, parent %s)", conversationID, parentID)
 	var o appendOptions
 	for _, opt := range opts {
 		opt(&o)
 	}
-	if o.atHead || o.ifHead || o.auxiliary || o.behind != uuid.Nil || o.begins != nil && (o.begins.again || m.draft == nil || !m.draft.fresh) {
+	chained, err := s.needsChain(ctx, o, m)
+	if err != nil {
+		return Message{}, false, err
+	}
+	if chained {
 		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
 		if err != nil {
 			return Message{}, false, alone(err)
@@ -63,27 +68,38 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 			return Message{}, false, err
 		}
 	}
-	key, err := s.searchKey(ctx, d.Body, d.search)
-	if err != nil {
-		return Message{}, false, err
-	}
 	form := d.Form()
 	params := db.AppendMessageParams{
-		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant,
+		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), AtHead: o.atHead, IfHead: o.ifHead, TenantID: s.tenant,
 		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
-		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, SearchKey: key, Reasoning: textOrNull(d.NewMessage.Reasoning),
+		CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata, Unhashed: o.auxiliary, Reasoning: textOrNull(d.NewMessage.Reasoning),
 		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
 		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:], NotedAt: now(),
 	}
-	if o.hashed && parentID == uuid.Nil {
+	if o.hashed && (parentID == uuid.Nil || o.atHead) {
 		hash := chat.PathHash{}.ChildOf(form)
 		params.RootHash = hash[:]
 	}
 	stored, err := s.insert(ctx, params, o)
 	if isNoRows(err) {
-		return s.whyNotAppended(ctx, conversationID, parentID, d)
+		return s.whyNotAppended(ctx, conversationID, parentID, d, o)
 	}
 	return stored, err == nil, err
+}
+
+// needsChain tells whether one statement can't append a message so.
+func (s *Store) needsChain(ctx context.Context, o appendOptions, m NewMessage) (bool, error) {
+	switch {
+	case o.behind != uuid.Nil:
+		return true, nil
+	case o.begins != nil && (o.begins.again || o.atHead || o.ifHead || o.auxiliary || m.draft == nil || !m.draft.fresh):
+		return true, nil
+	case o.atHead && chat.Read(m.Body).Role == RoleTool:
+		return true, nil // the call that it answers is found below a known parent
+	case o.atHead || o.ifHead || o.auxiliary:
+		return s.engine.isDistributed(ctx, s.h)
+	}
+	return false, nil
 }
 
 // alone names the only message of a chain as Append names it.
@@ -139,11 +155,22 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, o app
 
 // whyNotAppended finds what kept AppendMessage from inserting. What it reads
 // may have changed since, so the last answer is to try again.
-func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uuid.UUID, d *draft) (Message, bool, error) {
+func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uuid.UUID, d *draft, o appendOptions) (Message, bool, error) {
+	if o.atHead { // wherever it stands, as it moved the head itself
+		if stored, err := s.node(ctx, conversationID, d.ID); err == nil {
+			parentID = uuid.UUID(stored.Node.ParentID.Bytes)
+		}
+	}
 	if stored, found, err := s.replayed(ctx, conversationID, parentID, d); found || err != nil {
 		return stored, false, err
 	}
+	if o.atHead {
+		parentID = uuid.Nil
+	}
 	c, err := s.checkParent(ctx, conversationID, parentID)
+	if err == nil && o.ifHead && c.HeadID != o.from {
+		err = errHeadMoved
+	}
 	if err == nil {
 		err = s.RoomFor(c, 1)
 	}
@@ -194,6 +221,8 @@ func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.U
 	return c, err
 }
 
+var errHeadMoved = fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on meanwhile, or another branch became active. Read it and send this again.")
+
 // AppendChain stores messages as one path: the first under parentID, and each
 // other message under the one before it. It stores all of them or none. It takes
 // up to MaxChain messages, moves the active head to the last, and is idempotent
@@ -232,7 +261,7 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 			return o.begins.run(ctx, s, out[len(out)-1].ID)
 		}
 		if o.ifHead && uuid.UUID(c.HeadID.Bytes) != o.from {
-			return fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on meanwhile, or another branch became active. Read it and send this again.")
+			return errHeadMoved
 		}
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err
@@ -340,7 +369,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		out[i] = fromMessage(db.Node(rows[i]), index)
 		index = 1
 	}
-	if err := s.copyNodes(ctx, rows); err != nil {
+	if _, err := s.q.CopyNodes(ctx, rows); err != nil {
 		return nil, err
 	}
 	if err := s.use(ctx, conversationID, drafts); err != nil {

@@ -55,8 +55,8 @@ func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMes
 			ConversationID: arg.ConversationID, ID: arg.ID, ParentID: arg.ParentID,
 			Kind: string(KindMessage), Role: arg.Role, SiblingIndex: pgtype.Int4{Int32: last + 1, Valid: true},
 			Depth: int32(own.depth), Tokens: arg.Tokens, PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
-			Pinned: arg.Pinned, CreatedAt: arg.CreatedAt, Body: arg.Body, SearchText: arg.SearchText, Metadata: arg.Metadata,
-			SearchKey: pgtype.Text{String: arg.SearchKey, Valid: true}, PathHash: arg.RootHash, Reasoning: arg.Reasoning,
+			Pinned: arg.Pinned, CreatedAt: arg.CreatedAt, Body: arg.Body, Metadata: arg.Metadata,
+			PathHash: arg.RootHash, Reasoning: arg.Reasoning,
 		}
 		if arg.ParentID.Valid {
 			insert.PathHash = nil

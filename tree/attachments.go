@@ -178,6 +178,22 @@ func (s *Store) AttachmentText(ctx context.Context, hash [sha256.Size]byte) (_ s
 	return said, orMissing(err, errAttachmentNotFound)
 }
 
+// FileTexts returns the first characters of what files say, so many of each. Files
+// that aren't there, and pictures, are left out.
+func (s *Store) FileTexts(ctx context.Context, hashes [][sha256.Size]byte, most int) (_ map[[sha256.Size]byte]string, err error) {
+	defer db.Wrap(&err, "tree.FileTexts(%d)", len(hashes))
+	p := db.ListFileTextsParams{TenantID: s.tenant, Most: int32(most)}
+	for _, h := range hashes {
+		p.Hashes = append(p.Hashes, h[:])
+	}
+	rows, err := s.q.ListFileTexts(ctx, p)
+	texts := make(map[[sha256.Size]byte]string, len(rows))
+	for _, row := range rows {
+		texts[[sha256.Size]byte(row.Hash)] = row.Said
+	}
+	return texts, err
+}
+
 // ConversationAttachments reads which attachments the messages of a conversation
 // name, in the order of their hashes. Some may be missing in the store.
 func (s *Store) ConversationAttachments(ctx context.Context, conversationID uuid.UUID) (_ [][sha256.Size]byte, err error) {

@@ -52,28 +52,6 @@ func checkReasoning(text string, m *chat.Message) error {
 // reserved are the members that an answer puts beside those of the body.
 var reserved = []string{"id", "conversation_id", "parent_id", "pinned", "metadata", "tokens", "depth", "siblings", "created_at"}
 
-// maxSearchBytes bounds the text of one message that is searched. Postgres
-// takes 1 MiB of a tsvector, and words of three letters, all different, make
-// one two and a half times their text.
-const maxSearchBytes = 256 << 10
-
-// searchText is the text to search where it isn't the plain content that the
-// index reads by itself.
-func searchText(m *chat.Message) (text string, ok bool) {
-	text = m.Text()
-	if m.Plain && len(text) <= maxSearchBytes || m.Content == nil {
-		return "", false
-	}
-	if len(text) > maxSearchBytes {
-		cut := maxSearchBytes
-		for !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut]
-	}
-	return text, true
-}
-
 // Costs of a message besides its text, in tokens. The first three are how
 // OpenAI's models frame chat messages and calls (OpenAI cookbook, "How to count
 // tokens with tiktoken"); the others are estimates of parts that are not text.

@@ -143,7 +143,7 @@ func (im *importer) copy(ctx context.Context) error {
 		return err
 	}
 	store := func() error {
-		if err := im.s.copyNodes(ctx, im.rows); err != nil || len(im.naming) == 0 {
+		if _, err := im.s.q.CopyNodes(ctx, im.rows); err != nil || len(im.naming) == 0 {
 			return err
 		}
 		return im.s.q.AddAttachmentUses(ctx, im.s.usesOf(im.id, im.naming)) // holdNamed holds them
@@ -339,7 +339,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 
 func (im *importer) addRow(row db.CopyNodesParams) {
 	im.rows = append(im.rows, row)
-	im.waiting += len(row.Body) + len(row.SearchText.String) + len(row.Metadata) + len(row.Reasoning.String)
+	im.waiting += len(row.Body) + len(row.Metadata) + len(row.Reasoning.String)
 }
 
 func (im *importer) parent(n BundleNode) (parentState, error) {

@@ -170,12 +170,10 @@ var errNoActiveHead = fault.New(fault.NotFound, "no_active_head", "",
 // Conversations lists the conversations that a filter keeps. Pinned ones stand
 // first, and of both sorts the one that changed last, by a message or a prune. A
 // query keeps the conversations whose title contains it, in upper or lower case, and
-// the conversations with a message that Search would find.
+// those that the filter names.
 //
-// Without a query or a tag, a page costs its rows. With a tag it costs the
-// conversations down to its last row. With a query it costs the tenant's
-// conversations and the messages that may match. It ends like a Search that takes
-// too long.
+// Without a query or a tag, a page costs its rows. With one it costs the
+// conversations down to its last row.
 func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Paging) (_ Page[Conversation], err error) {
 	defer db.Wrap(&err, "tree.Conversations(%+v)", p)
 	limit, after, err := p.pinnedFirst("conversations", s.tenant, strconv.FormatBool(f.Archived), strconv.Quote(f.Tag), f.Query)
@@ -187,22 +185,26 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 			return Page[Conversation]{}, err
 		}
 	}
-	f.Query = inOneLine(f.Query)
-	if err := checkText(f.Query, "query", maxQueryBytes); err != nil {
+	if err := CheckQuery(f.Query); err != nil {
 		return Page[Conversation]{}, err
 	}
 	var rows []db.ListConversationsRow
-	if f.Query == "" {
+	if f.Query == "" || f.Unfiltered {
 		rows, err = s.q.ListConversations(ctx, db.ListConversationsParams{
 			TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag,
 			BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
 			RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 		})
 	} else {
-		err = s.searching(ctx, f.Query, allWords, func(s *Store, q sought) error {
-			rows, err = s.findConversations(ctx, f, q, after, limit)
-			return err
+		var found []db.FindConversationsRow
+		found, err = s.q.FindConversations(ctx, db.FindConversationsParams{
+			TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag, Query: f.Query, Among: toUUIDs(f.Among),
+			BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
+			RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 		})
+		for _, row := range found {
+			rows = append(rows, db.ListConversationsRow(row))
+		}
 	}
 	if err != nil {
 		return Page[Conversation]{}, err
@@ -226,6 +228,12 @@ func fromListed(row db.ListConversationsRow) Conversation {
 		Archived: row.Archived, Pinned: row.Pinned, Tags: row.Tags,
 	})
 }
+
+// MaxQueryBytes is how long the text of a search is at most.
+const MaxQueryBytes = 1000
+
+// CheckQuery checks the text of a search.
+func CheckQuery(query string) error { return checkText(query, "query", MaxQueryBytes) }
 
 // UpdateConversation changes the title, metadata, settings, active head or order. A head
 // that isn't a message of the conversation is a fault.Invalid. If HeadFrom isn't the
@@ -300,6 +308,9 @@ func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error
 func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
 	return s.allowLongStatements(ctx, func() error {
 		if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
+			return err
+		}
+		if err := s.forgetAllWords(ctx, toUUID(id)); err != nil {
 			return err
 		}
 		deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})

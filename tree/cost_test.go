@@ -10,8 +10,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -29,7 +29,8 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 		AnchorID: mid, Body: said(tree.RoleUser, "What was said."),
 		Range: tree.SummaryRange{LastSummarizedID: ids[len(ids)/2-4], KeptIDs: ids[:3], Model: "a test"},
 	}))(t)
-	must(pool.Exec(t.Context(), "analyze nodes"))(t)
+	noError(t, search.New(0).CatchUp(t.Context(), s))
+	must(pool.Exec(t.Context(), "analyze"))(t)
 	below := len(ids) - len(ids)/2
 	for _, test := range []struct {
 		what  string
@@ -69,7 +70,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 		}},
 		{"the newest leaf", below, func(ctx context.Context, s *tree.Store) error { return second(s.NewestLeaf(ctx, id, mid)) }},
 		{"a search", below + 10, func(ctx context.Context, s *tree.Store) error {
-			return second(s.Search(ctx, fmt.Sprint("word", len(ids)/2), id, tree.Paging{}))
+			return second(find(ctx, s, fmt.Sprint("word", len(ids)/2), id, tree.Paging{}))
 		}},
 		{"an append", 3, func(ctx context.Context, s *tree.Store) error {
 			return third(s.Append(ctx, id, mid, user("And then?")))
@@ -140,8 +141,8 @@ func fill(t *testing.T, pool *pgxpool.Pool, tenant string) {
 	for _, fill := range []string{
 		`insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
 		 select gen_random_uuid(), '` + tenant + `', '', '{}', '{}', now(), now() from generate_series(1, 10000)`,
-		`insert into nodes (conversation_id, id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body, search_key)
-		 select c.id, gen_random_uuid(), 'message', 'user', i, 0, 10, 10, false, now(), '{"role":"user","content":"x"}', '` + db.SearchKey(tenant, 40_000, 30) + `'
+		`insert into nodes (conversation_id, id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
+		 select c.id, gen_random_uuid(), 'message', 'user', i, 0, 10, 10, false, now(), '{"role":"user","content":"x"}'
 		 from conversations c, generate_series(1, 4) i where c.tenant_id = '` + tenant + `' and c.message_count = 0`,
 	} {
 		must(pool.Exec(t.Context(), fill))(t)
@@ -223,16 +224,16 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 			return second(s.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{}))
 		},
 		"a list by title": func(ctx context.Context, s *tree.Store) error {
-			return second(s.Conversations(ctx, tree.ConversationFilter{Query: "oak"}, tree.Paging{}))
+			return third(search.New(0).Conversations(ctx, s, tree.ConversationFilter{Query: "oak"}, tree.Paging{}))
 		},
 		"a conversation by its name": func(ctx context.Context, s *tree.Store) error {
 			return second(s.FindConversation(ctx, id.String()[:6]))
 		},
 		"a search": func(ctx context.Context, s *tree.Store) error {
-			return second(s.Search(ctx, "oak", uuid.Nil, tree.Paging{}))
+			return second(find(ctx, s, "oak", uuid.Nil, tree.Paging{}))
 		},
 		"a ranked search": func(ctx context.Context, s *tree.Store) error {
-			return second(s.SearchRanked(ctx, "oak", uuid.Nil, tree.Paging{}))
+			return second(search.New(0).Ranked(ctx, s, "oak", uuid.Nil, tree.Paging{}))
 		},
 		"a new one under a limit": func(ctx context.Context, s *tree.Store) error {
 			return third(s.CreateConversation(ctx, tree.NewConversation{}))
@@ -271,11 +272,11 @@ func TestDeepLine(t *testing.T) {
 
 	// As AppendChain would, minus the way through the client.
 	if _, err := pool.Exec(ctx, `
-		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body, search_key)
+		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
 		select $1, md5('node' || i)::uuid, case when i > 0 then md5('node' || (i - 1))::uuid end, 'message', 'user', 1, i, 4, 4 * (i + 1), false,
 		       '2026-01-01'::timestamptz + i * interval '1 second',
-		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json, $3
-		from generate_series(0, $2::integer - 1) i`, c.ID, n, db.SearchKey(tree.DefaultTenant, int64(n), 100)); err != nil {
+		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json
+		from generate_series(0, $2::integer - 1) i`, c.ID, n); err != nil {
 		t.Fatal(err)
 	}
 	must(pool.Exec(ctx, "analyze nodes"))(t)
@@ -306,7 +307,8 @@ func TestDeepLine(t *testing.T) {
 	if err != nil || leaf.ID != m.ID {
 		t.Errorf("the newest leaf is %s, %v, want %s", leaf.ID, err, m.ID)
 	}
-	hits, err := s.Search(ctx, "needle", c.ID, tree.Paging{})
+	noError(t, search.New(0).CatchUp(ctx, s))
+	hits, err := find(ctx, s, "needle", c.ID, tree.Paging{})
 	if err != nil || len(hits.Data) != tree.DefaultPage || hits.Data[0].LeafID != m.ID || hits.Data[49].LeafID != m.ID {
 		t.Errorf("a search found %d messages, %v", len(hits.Data), err)
 	}

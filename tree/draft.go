@@ -19,7 +19,6 @@ type draft struct {
 	NewMessage
 	*chat.Message
 	tokenCount  int
-	search      pgtype.Text
 	attachments []chat.Attachment // that the parts name
 	fresh       bool              // the id was made here, so that no message can have it
 }
@@ -97,9 +96,8 @@ func (s *Store) draft(ctx context.Context, m NewMessage) (*draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, ok := searchText(said)
 	return &draft{
-		NewMessage: m, Message: said, tokenCount: cost, search: pgtype.Text{String: text, Valid: ok}, attachments: attachments, fresh: fresh,
+		NewMessage: m, Message: said, tokenCount: cost, attachments: attachments, fresh: fresh,
 	}, nil
 }
 
@@ -141,7 +139,7 @@ func (d *draft) row(conversationID uuid.UUID, p parentState, index int32) (db.Co
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(p.id),
 		Kind: string(KindMessage), Role: string(d.Role), SiblingIndex: pgtype.Int4{Int32: index, Valid: true},
 		Depth: int32(own.depth), Tokens: int32(d.tokenCount), PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
-		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata, Reasoning: textOrNull(d.NewMessage.Reasoning),
+		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata, Reasoning: textOrNull(d.NewMessage.Reasoning),
 	}
 	if p.hash != nil {
 		hash := p.hash.Child(d.Message)

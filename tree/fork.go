@@ -123,7 +123,7 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 		for i, n := range nodes {
 			copies[i] = copyNode(n.Node, to.ID, summaries)
 		}
-		if err := s.copyNodes(ctx, copies); err != nil {
+		if _, err := s.q.CopyNodes(ctx, copies); err != nil {
 			return err
 		}
 		if err := s.copyUses(ctx, from, to.ID, ids); err != nil {

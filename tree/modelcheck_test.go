@@ -109,7 +109,7 @@ func (s *machine) checkTranscript(t *rapid.T, m *model, head uuid.UUID) {
 func (s *machine) checkSearch(t *rapid.T, m *model, sought modelNode) {
 	number := sought.body[strings.Index(sought.body, "number"):]
 	number = number[:strings.IndexByte(number, '"')]
-	page, err := s.store.Search(s.ctx, `"`+number+`"`, m.id, tree.Paging{}) // in quotes, as 1 is the beginning of 10
+	page, err := find(s.ctx, s.store, `"`+number+`"`, m.id, tree.Paging{}) // in quotes, as 1 is the beginning of 10
 	noError(t, err)
 	if len(page.Data) != 1 || page.Data[0].Message.ID != sought.id || page.Data[0].LeafID != m.leaves(sought.id)[0].id {
 		t.Fatalf("searching %q found %+v, want %s", number, page.Data, sought.id)

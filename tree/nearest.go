@@ -55,3 +55,9 @@ func (s *Store) Own(ctx context.Context, ids []uuid.UUID) (own []Candidate, err 
 	})
 	return own, err
 }
+
+// A Candidate is a conversation that may answer a question.
+type Candidate struct {
+	ConversationID uuid.UUID
+	Messages       int // in the conversation
+}

@@ -130,3 +130,25 @@ func paged[T any](rows []T, more bool, before cursor, key func(T) cursor) Page[T
 	}
 	return p
 }
+
+// A Position is where a page of another package's list begins, as a cursor tells it.
+type Position struct {
+	Key  int64 // a number, or a time in microseconds
+	ID   uuid.UUID
+	list uint64
+}
+
+// From returns the limit of a page and where it begins; begins is true for the
+// first page. The words name the list, so that no other list takes its cursors.
+func (p Paging) From(list ...string) (limit int, at Position, begins bool, err error) {
+	limit, c, err := p.page(list...)
+	return limit, Position{c.key, c.id, c.list}, p.Cursor == "", err
+}
+
+// Cursor returns the cursor of a page of the same list that begins elsewhere.
+func (at Position) Cursor(key int64, id uuid.UUID) string {
+	return cursor{list: at.list, key: key, id: id}.String()
+}
+
+// ErrCursor says that a cursor is of another list, or of none.
+var ErrCursor error = errCursor

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -82,10 +83,12 @@ func TestPagesAreBounded(t *testing.T) {
 			return ids, "", err
 		}},
 		"search": {backwards(children), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {
-			return pageOf(idOfHit)(s.Search(t.Context(), "hazel", uuid.Nil, p))
+			page, err := find(t.Context(), s, "hazel", uuid.Nil, p)
+			return pageOf(idOfHit)(page.Page, err)
 		}},
 		"ranked": {backwards(children), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {
-			return pageOf(idOfHit)(s.SearchRanked(t.Context(), "hazel", line, p))
+			page, err := search.New(0).Ranked(t.Context(), s, "hazel", line, p)
+			return pageOf(idOfHit)(page.Page, err)
 		}},
 		"compactions": {backwards(ran), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {
 			return pageOf(func(k tree.Compaction) uuid.UUID { return k.ID })(s.Compactions(t.Context(), line, p))
@@ -94,7 +97,8 @@ func TestPagesAreBounded(t *testing.T) {
 			return pageOf(idOfConversation)(lists.Conversations(t.Context(), tree.ConversationFilter{}, p))
 		}},
 		"conversations by a query": {backwards(conversations), 69, func(p tree.Paging) ([]uuid.UUID, string, error) {
-			return pageOf(idOfConversation)(lists.Conversations(t.Context(), tree.ConversationFilter{Query: "beech"}, p))
+			page, _, err := search.New(0).Conversations(t.Context(), lists, tree.ConversationFilter{Query: "beech"}, p)
+			return pageOf(idOfConversation)(page, err)
 		}},
 		"recognized answers": {children, 5, func(p tree.Paging) (ids []uuid.UUID, next string, err error) {
 			var after tree.Message

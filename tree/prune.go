@@ -73,6 +73,9 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p P
 		change.Kind = SummaryDeleted
 		return p, s.note(ctx, change)
 	}
+	if err := s.forgetWords(ctx, c.ID, deleted.Ids); err != nil {
+		return p, err
+	}
 	if err := s.closeGap(ctx, row.Node); err != nil {
 		return p, err
 	}

@@ -62,7 +62,7 @@ func TestReasoning(t *testing.T) {
 	}
 
 	// Nowhere else.
-	if hits, err := s.Search(t.Context(), "zebra", uuid.Nil, tree.Paging{}); err != nil || len(hits.Data) != 0 {
+	if hits, err := find(t.Context(), s, "zebra", uuid.Nil, tree.Paging{}); err != nil || len(hits.Data) != 0 {
 		t.Errorf("a search finds %d messages, %v", len(hits.Data), err)
 	}
 	contexts := must(summarize.New(s, summarize.Config{}))(t)

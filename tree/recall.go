@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -38,13 +40,14 @@ type Fold struct {
 
 // A Text is a message as an index of its words needs it.
 type Text struct {
-	ID       uuid.UUID
-	ParentID uuid.UUID
-	Version  Version
-	Role     Role
-	Depth    int
-	Tokens   int
-	Body     json.RawMessage
+	ID        uuid.UUID
+	ParentID  uuid.UUID
+	Version   Version
+	Role      Role
+	Depth     int
+	Tokens    int
+	CreatedAt time.Time
+	Body      json.RawMessage
 }
 
 // BranchState reads the state of the branch that ends in headID, in two short
@@ -102,6 +105,48 @@ func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.
 	return nil
 }
 
+// TextsAt calls fn with messages of several conversations, in one round trip. The
+// messages of a conversation come together; absent ones are left out.
+func (s *Store) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, Text) error) (err error) {
+	defer db.Wrap(&err, "tree.TextsAt(%d)", len(places))
+	var params []db.ListTextsParams
+	index := map[uuid.UUID]int{}
+	for _, p := range places {
+		i, known := index[p.ConversationID]
+		if !known {
+			i = len(params)
+			index[p.ConversationID] = i
+			params = append(params, db.ListTextsParams{ConversationID: toUUID(p.ConversationID), TenantID: s.tenant})
+		}
+		params[i].Ids = append(params[i].Ids, toUUID(p.MessageID))
+	}
+	return db.EachText(ctx, s.h, params, func(conversation pgtype.UUID, row db.ListTextsRow) error {
+		return giveText(db.WalkUpRow(row), func(t Text) error { return fn(uuid.UUID(conversation.Bytes), t) })
+	})
+}
+
+// Reading runs f with a Store whose reads see the database at one moment, in a
+// transaction of its own, or in the caller's.
+func (s *Store) Reading(ctx context.Context, f func(*Store) error) (err error) {
+	starts, ok := s.h.(interface {
+		BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
+	})
+	if !ok {
+		return f(s)
+	}
+	tx, err := starts.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		db.Wrap(&err, "tree.Reading")
+		return err
+	}
+	err = f(s.over(tx))
+	if rollback := tx.Rollback(context.WithoutCancel(ctx)); err == nil { // it only reads
+		err = rollback
+		db.Wrap(&err, "tree.Reading")
+	}
+	return err
+}
+
 func giveText(row db.WalkUpRow, fn func(Text) error) error {
 	version, err := toVersion(row.Version)
 	if err != nil {
@@ -109,7 +154,7 @@ func giveText(row db.WalkUpRow, fn func(Text) error) error {
 	}
 	return fn(Text{
 		ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Version: version,
-		Role: Role(row.Role), Depth: int(row.Depth), Tokens: int(row.Tokens), Body: row.Body,
+		Role: Role(row.Role), Depth: int(row.Depth), Tokens: int(row.Tokens), CreatedAt: row.CreatedAt.UTC(), Body: row.Body,
 	})
 }
 

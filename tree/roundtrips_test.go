@@ -61,7 +61,6 @@ func TestChainTakesAFixedNumberOfRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
 	s := tree.New(pool)
-	s.Count()
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	trips := func(what string, chain []tree.NewMessage, created, conflict bool) int {
@@ -121,7 +120,6 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
 	s := tree.New(pool)
-	s.Count()
 	files := make([]tree.Attachment, 7)
 	for i := range files {
 		files[i] = upload(t, s, "notes.txt", fmt.Appendf(nil, "note %d", i))
@@ -196,7 +194,6 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
 	s := tree.New(pool)
-	s.Count()
 	for what, delete := range map[string]func(c, id uuid.UUID, brought int) error{
 		"Retract": func(c, id uuid.UUID, brought int) error {
 			return second(s.Retract(t.Context(), c, id, func(tree.Message) int { return brought + 1 }))
@@ -223,5 +220,25 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 		if more := trips[1] - trips[0]; more > 10 {
 			t.Errorf("%s takes %d round trips, and of 600 messages %d more", what, trips[0], more)
 		}
+	}
+}
+
+// An append takes one round trip, whatever it is stored under.
+func TestAppendTakesOneRoundTrip(t *testing.T) {
+	t.Parallel()
+	pool, sent := counted(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	head := mustAppend(t, s, c.ID, uuid.Nil, user("root")).ID
+	for what, opts := range map[string][]tree.AppendOption{
+		"parent": nil, "active head": {tree.AtHead()}, "bound head": {tree.AtHead(), tree.IfHead(head)}, "auxiliary": {tree.Auxiliary(), tree.KeepHead()},
+	} {
+		sent.sql = nil
+		m, _, err := s.Append(t.Context(), c.ID, head, user(what), opts...)
+		batches := len(sent.sql)
+		if err != nil || m.ParentID != head || dbtest.Shards(t) == 1 && batches > 1 {
+			t.Errorf("%s: under %s, %v, in %d round trips: %q", what, m.ParentID, err, batches, sent.sql)
+		}
+		must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}))(t)
 	}
 }

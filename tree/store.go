@@ -18,8 +18,8 @@ import (
 const DefaultTenant = "default"
 
 // A Store reads and writes one tenant's conversations. Its state is a handle, the
-// installation's secret, whether the database is distributed, who writes to which
-// conversation, and roughly how many messages a tenant has. Several goroutines may use it if they may use its handle: a pool, but not a connection
+// installation's secret, whether the database is distributed and who writes to which
+// conversation. Several goroutines may use it if they may use its handle: a pool, but not a connection
 // or a transaction.
 type Store struct {
 	h       db.Handle
@@ -28,7 +28,6 @@ type Store struct {
 	counter tokens.Counter
 	limits  Limits
 	secret  *secret
-	sizes   *sizes
 	engine  *engine
 	pool    *db.TenantPool       // that h is the tenant's part of; nil for none
 	turns   *db.Turns[uuid.UUID] // of those who write to a conversation
@@ -40,8 +39,6 @@ type Store struct {
 
 	embeddings bool // messages may have vectors
 
-	searchTimeout time.Duration
-	mostFound     int // by the index for one search
 }
 
 // An Option sets up a Store.
@@ -58,7 +55,7 @@ func WithTokenCounter(c tokens.Counter) Option {
 // has then changed nothing, and the transaction goes on. Over a db.TenantPool each
 // tenant has its part of the pool.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, turns: db.NewTurns[uuid.UUID](1), counter: tokens.O200k(), secret: new(secret), sizes: newSizes(h), engine: new(engine), searchTimeout: SearchTimeout, mostFound: mostFound}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, turns: db.NewTurns[uuid.UUID](1), counter: tokens.O200k(), secret: new(secret), engine: new(engine)}
 	for _, o := range opts {
 		o(s)
 	}

@@ -37,7 +37,6 @@ func (s *Store) AddSummary(ctx context.Context, conversationID uuid.UUID, n NewS
 		row := db.InsertNodeParams(d.summaryRow(conversationID, parentStateOf(db.Node{
 			ID: anchor.ID, Depth: anchor.Depth, PathTokens: anchor.PathTokens, PrefixID: anchor.PrefixID,
 		}), n.Range))
-		row.SearchText = pgtype.Text{} // nobody searches summaries
 		node = db.Node(row)
 		if err := s.q.InsertNode(ctx, row); err != nil {
 			return err
@@ -77,7 +76,7 @@ func (d *draft) summaryRow(conversationID uuid.UUID, anchor parentState, r Summa
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(anchor.id),
 		Kind: string(KindSummary), Role: string(RoleUser),
 		Depth: int32(anchor.depth + 1), Tokens: int32(d.tokenCount), PathTokens: anchor.pathTokens + int64(d.tokenCount), PrefixID: toUUID(anchor.prefixID),
-		CreatedAt: d.CreatedAt, Body: d.Body, SearchText: d.search, Metadata: d.Metadata,
+		CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata,
 		LastSummarizedID: toUUID(r.LastSummarizedID), PriorSummaryID: toUUID(r.PriorSummaryID), KeptIds: toUUIDs(r.KeptIDs),
 		Model: pgtype.Text{String: r.Model, Valid: true}, Origin: r.Origin.column(),
 	}

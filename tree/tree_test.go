@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -72,6 +74,11 @@ func refused(t *testing.T, what string, err, kind error) {
 }
 
 // second and third give a call's last result.
+// find searches by words.
+func find(ctx context.Context, s *tree.Store, query string, in uuid.UUID, p tree.Paging) (search.Page, error) {
+	return search.New(0).Messages(ctx, s, query, in, p)
+}
+
 func second[T any](_ T, err error) error { return err }
 
 func third[T, U any](_ T, _ U, err error) error { return err }
@@ -174,7 +181,7 @@ func TestTenants(t *testing.T) {
 		},
 		"Prune":  func() error { return second(mine.Prune(ctx, c.ID, m.ID)) },
 		"Fork":   func() error { return third(mine.Fork(ctx, c.ID, m.ID, tree.NewConversation{})) },
-		"Search": func() error { return second(mine.Search(ctx, "secret", c.ID, tree.Paging{})) },
+		"Search": func() error { return second(find(ctx, mine, "secret", c.ID, tree.Paging{})) },
 		"AddSummary": func() error {
 			return second(mine.AddSummary(ctx, c.ID, tree.NewSummary{AnchorID: m.ID, Body: m.Body, Range: tree.SummaryRange{LastSummarizedID: m.ID, Model: "x"}}))
 		},
@@ -196,8 +203,8 @@ func TestTenants(t *testing.T) {
 	refused(t, "Import over another tenant's id", second(mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}})), fault.Conflict)
 	refused(t, "CreateConversation with another tenant's id", third(mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID})), fault.Conflict)
 	list, err := mine.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
-	found, err2 := mine.Conversations(ctx, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
-	hits, err3 := mine.Search(ctx, "secret", uuid.Nil, tree.Paging{})
+	found, _, err2 := search.New(0).Conversations(ctx, mine, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
+	hits, err3 := find(ctx, mine, "secret", uuid.Nil, tree.Paging{})
 	if err := errors.Join(err, err2, err3); err != nil || len(list.Data)+len(found.Data)+len(hits.Data) > 0 {
 		t.Errorf("lists show another tenant's: %v, %v, %v, %v", list, found, hits, err)
 	}
@@ -219,7 +226,8 @@ func TestLists(t *testing.T) {
 	mustAppend(t, s, ids[1], uuid.Nil, user("touched last"))
 	list := func(query string) (got []uuid.UUID) {
 		for _, c := range paged(t, 2, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
-			return s.Conversations(ctx, tree.ConversationFilter{Query: query}, p)
+			page, _, err := search.New(0).Conversations(ctx, s, tree.ConversationFilter{Query: query}, p)
+			return page, err
 		}) {
 			got = append(got, c.ID)
 		}
@@ -238,7 +246,7 @@ func TestLists(t *testing.T) {
 			t.Errorf("%q lists %v, want %v", query, got, want)
 		}
 	}
-	hits, err := s.Search(ctx, "quick fox", uuid.Nil, tree.Paging{Limit: 3})
+	hits, err := find(ctx, s, "quick fox", uuid.Nil, tree.Paging{Limit: 3})
 	if err != nil || len(hits.Data) != 3 || hits.Next == "" || hits.Data[0].Title != "Number 4" || hits.Data[0].Snippet != "the quick fox 4" {
 		t.Errorf("a search found %+v, %v", hits, err)
 	}
@@ -246,7 +254,7 @@ func TestLists(t *testing.T) {
 		_, err1 := s.Conversations(ctx, tree.ConversationFilter{}, p)
 		_, err2 := s.Branches(ctx, ids[0], p)
 		_, err3 := s.Children(ctx, ids[0], uuid.Nil, p)
-		_, err4 := s.Search(ctx, "x", uuid.Nil, p)
+		_, err4 := find(ctx, s, "x", uuid.Nil, p)
 		_, err5 := s.Transcript(ctx, ids[0], uuid.New(), p)
 		for i, err := range []error{err1, err2, err3, err4, err5} {
 			if !errors.Is(err, fault.Invalid) {

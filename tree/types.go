@@ -108,9 +108,12 @@ type ConversationUpdate struct {
 
 // A ConversationFilter says which conversations a list has.
 type ConversationFilter struct {
-	Query    string // of which the title contains this, or a message matches it; "": any
-	Tag      string // that have this tag; "": any
-	Archived bool   // that are archived, or else those that are not
+	Query string      // of which the title contains this; "": any
+	Among []uuid.UUID // or, with a query, that are among these
+
+	Unfiltered bool   // all, although there is a query: the caller looks at each
+	Tag        string // that have this tag; "": any
+	Archived   bool   // that are archived, or else those that are not
 }
 
 // A TagCount is a tag, and how many conversations have it.

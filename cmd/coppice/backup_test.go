@@ -226,7 +226,7 @@ func checkExport(t *testing.T, dir string) {
 	url, stop := idle(t, dir)
 	defer stop()
 	const conversations = "select id, tenant_id, title, metadata, settings, head_id, message_count, created_at from conversations"
-	const nodes = "select conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, search_text, metadata, last_summarized_id, prior_summary_id, kept_ids, model from nodes"
+	const nodes = "select conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, metadata, last_summarized_id, prior_summary_id, kept_ids, model from nodes"
 	same(t, "export", all(t, to, conversations, nodes), all(t, url, conversations, nodes))
 	const summaries = "select id from nodes where kind = 'summary'"
 	same(t, "marks of", all(t, to, summaries+" and origin ->> 'format' = 'coppice'"), all(t, url, summaries))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -41,8 +42,15 @@ func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 }
 
 func (cmd *listCommand) list(ctx context.Context, out *terminal.Console, store *tree.Store) error {
+	service := search.New(0)
+	if cmd.Query != "" {
+		if err := service.CatchUp(ctx, store); err != nil {
+			return err
+		}
+	}
 	page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
-		return store.Conversations(ctx, tree.ConversationFilter{Query: cmd.Query, Tag: cmd.Tag, Archived: cmd.Archived}, p)
+		page, _, err := service.Conversations(ctx, store, tree.ConversationFilter{Query: cmd.Query, Tag: cmd.Tag, Archived: cmd.Archived}, p)
+		return page, err
 	})
 	if err != nil {
 		return err

@@ -44,8 +44,14 @@ func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *log
 			options = append(options, tree.WithEmbeddings())
 		}
 		store := d.Store(cmd.Tenant, options...).CheckingSettings(contexts.CheckSettings)
+		service := search.New(0, search.WithEmbeddings(embeddings))
+		go func() {
+			if err := service.CatchUp(ctx, store); err != nil && ctx.Err() == nil {
+				log.WarnContext(ctx, "some messages aren't indexed for searches", "error", err)
+			}
+		}()
 		return mcp.Run(ctx, mcp.Services{
-			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Recall: search.New(0, search.WithEmbeddings(embeddings)), Version: readBuildInfo().Version, Logger: log,
+			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Search: service, Version: readBuildInfo().Version, Logger: log,
 		}, os.Stdin, os.Stdout)
 	})
 }

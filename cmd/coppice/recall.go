@@ -66,6 +66,9 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 
 func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q search.Question, embeddings *embed.Service) (search.Answer, error) {
 	service := search.New(0, search.WithEmbeddings(embeddings))
+	if err := service.CatchUp(ctx, store); err != nil {
+		return search.Answer{}, err
+	}
 	if len(cmd.Words) == 1 {
 		return service.RecallTenant(ctx, store, q)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -31,12 +32,17 @@ func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *
 			}
 			in = c.ID
 		}
-		query, find := strings.Join(cmd.Words, " "), store.Search
+		service := search.New(0)
+		if err := service.CatchUp(ctx, store); err != nil {
+			return err
+		}
+		query, find := strings.Join(cmd.Words, " "), service.Messages
 		if cmd.Sort == "relevance" {
-			find = store.SearchRanked
+			find = service.Ranked
 		}
 		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Hit], error) {
-			return find(ctx, query, in, p)
+			page, err := find(ctx, store, query, in, p)
+			return page.Page, err
 		})
 		if err != nil {
 			return err
@@ -46,7 +52,7 @@ func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		}
 		var titled []tree.Conversation
 		if in == uuid.Nil && cmd.Cursor == "" {
-			if titled, err = store.SearchTitles(ctx, query); err != nil {
+			if titled, err = service.Titles(ctx, store, query); err != nil {
 				return err
 			}
 		}

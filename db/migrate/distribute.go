@@ -24,6 +24,8 @@ var distributed = []struct{ table, column string }{
 	{"embeddings", "conversation_id"},
 	{"changes", "conversation_id"},
 	{"follower_places", "conversation_id"},
+	{"search_chunks", "conversation_id"},
+	{"search_segments", byTenant},
 	{"attachments", byTenant},
 	{"attachment_uses", "conversation_id"},
 	{"shares", "conversation_id"},
@@ -32,7 +34,7 @@ var distributed = []struct{ table, column string }{
 const byTenant = "tenant_id"
 
 // functions are those that queries call. Each node of Citus needs them.
-var functions = []string{"search_entry(text, text)", "search_entries(text, text)", "search_matches(text, text[], tsquery)", "embedding_values(bytea)"}
+var functions = []string{"embedding_values(bytea)"}
 
 // A Distribution is what [Distribute] did.
 type Distribution struct {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -99,9 +100,13 @@ func word(rank int) string {
 	return b.String()
 }
 
-// settle has Postgres look at its tables, as autovacuum does a while later.
+// settle indexes what was planted, and has Postgres look at its tables, as autovacuum
+// does a while later.
 func (r *run) settle(ctx context.Context) error {
-	for _, s := range []string{"vacuum analyze nodes, conversations", "checkpoint"} {
+	if err := search.New(0).CatchUp(ctx, tree.New(r.pool)); err != nil {
+		return err
+	}
+	for _, s := range []string{"vacuum analyze", "checkpoint"} {
 		if _, err := r.pool.Exec(ctx, s); err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -195,10 +196,11 @@ func (r *run) search(ctx context.Context) error {
 			for _, word := range words.all {
 				query := `"` + word + `"` // found as a whole word
 				paths = append(paths, "/v1/search?query="+url.QueryEscape(query)+suffix)
+				service := search.New(0)
 				trips, err := r.record(ctx, func(store *tree.Store) error {
-					_, err := store.Search(ctx, query, in, tree.Paging{})
+					_, err := service.Messages(ctx, store, query, in, tree.Paging{})
 					if err == nil && in == uuid.Nil { // as the server does
-						_, err = store.SearchTitles(ctx, query)
+						_, err = service.Titles(ctx, store, query)
 					}
 					return err
 				})

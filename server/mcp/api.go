@@ -76,7 +76,7 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	r := h.request
 	var failure lastError
 	c := &call{
-		Services: Services{Store: r.Store(), Contexts: r.Contexts(), Recall: r.Recall(), Version: h.version},
+		Services: Services{Store: r.Store(), Contexts: r.Contexts(), Search: r.Searches(), Version: h.version},
 		request:  r.Context(), timeout: r.Timeout(), search: r.Search, failed: failure.set,
 	}
 	req := r.Request.WithContext(c.in(r.Context()))

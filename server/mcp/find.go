@@ -66,7 +66,7 @@ func searchMessages(ctx context.Context, c *call, in SearchArguments) (out Searc
 	}
 	defer leave()
 	out.Results = []SearchResult{}
-	hits, err := c.Store.Search(ctx, in.Query, uuid.Nil, tree.Paging{Limit: in.Limit})
+	hits, err := c.Search.Messages(ctx, c.Store, in.Query, uuid.Nil, tree.Paging{Limit: in.Limit})
 	if code := fault.Of(err); err != nil && code.Code != "too_many_terms" && code.Code != "query_too_large" { // a question is longer than a search
 		return out, err
 	}
@@ -76,7 +76,7 @@ func searchMessages(ctx context.Context, c *call, in SearchArguments) (out Searc
 	if len(out.Results) > 0 {
 		return out, nil
 	}
-	answer, err := c.Recall.RecallTenant(ctx, c.Store, search.Question{Query: in.Query, Limit: in.Limit, MaxTokens: search.MaxMaxTokens})
+	answer, err := c.Search.RecallTenant(ctx, c.Store, search.Question{Query: in.Query, Limit: in.Limit, MaxTokens: search.MaxMaxTokens})
 	if err != nil {
 		return out, err
 	}
@@ -226,13 +226,13 @@ func recallMessages(ctx context.Context, c *call, in RecallArguments) (out Recal
 	defer leave()
 	var answer search.Answer
 	if in.ConversationID == "" {
-		answer, err = c.Recall.RecallTenant(ctx, c.Store, q)
+		answer, err = c.Search.RecallTenant(ctx, c.Store, q)
 	} else {
 		var conversationID, headID uuid.UUID
 		if conversationID, headID, err = (Branch{in.ConversationID, in.HeadID}).parse(); err != nil {
 			return out, err
 		}
-		answer, err = c.Recall.Recall(ctx, c.Store, conversationID, headID, q)
+		answer, err = c.Search.Recall(ctx, c.Store, conversationID, headID, q)
 	}
 	if err != nil {
 		return out, err

@@ -93,7 +93,7 @@ func (a *api) piped(tenant string) *client {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- mcp.Run(context.WithoutCancel(a.t.Context()), mcp.Services{
-			Store: a.store.ForTenant(tenant), Contexts: a.contexts.ForTenant(tenant), Recall: search.New(0), Version: "test",
+			Store: a.store.ForTenant(tenant), Contexts: a.contexts.ForTenant(tenant), Search: search.New(0), Version: "test",
 		}, fromClient, toClient)
 		toClient.Close()
 	}()

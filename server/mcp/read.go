@@ -54,7 +54,7 @@ func listConversations(ctx context.Context, c *call, in ListConversationsArgumen
 		}
 		defer leave()
 	}
-	page, err := c.Store.Conversations(ctx, tree.ConversationFilter{Query: in.Query, Tag: in.Tag, Archived: in.Archived}, p)
+	page, _, err := c.Search.Conversations(ctx, c.Store, tree.ConversationFilter{Query: in.Query, Tag: in.Tag, Archived: in.Archived}, p)
 	if err != nil {
 		return out, err
 	}

@@ -22,7 +22,7 @@ import (
 type Services struct {
 	Store    *tree.Store
 	Contexts *summarize.Service
-	Recall   *search.Service
+	Search   *search.Service
 	Version  string // of the program, for clients
 	Logger   *slog.Logger
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/search"
@@ -41,9 +42,9 @@ func TestLargeTenantsIndex(t *testing.T) {
 	}
 	// The vectors that the model would give, in one statement; the violin's is the oldest.
 	if _, err := pool.Exec(t.Context(), `insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, vector)
-		select n.conversation_id, n.id, $1, left(n.search_key, 8), n.depth, 
+		select n.conversation_id, n.id, $1, $2, n.depth, 
 			case when n.depth = 0 then '\xff8080'::bytea else 
-				set_byte(set_byte(set_byte('\x808080', 0, 128 + n.depth % 100), 1, 130 + n.depth * 7 % 120), 2, 128 + n.depth * 13 % 120) end from nodes n`, e.Model()); err != nil {
+				set_byte(set_byte(set_byte('\x808080', 0, 128 + n.depth % 100), 1, 130 + n.depth * 7 % 120), 2, 128 + n.depth * 13 % 120) end from nodes n`, e.Model(), db.TenantKey("large")); err != nil {
 		t.Fatal(err)
 	}
 	small := tree.New(pool).ForTenant("small")

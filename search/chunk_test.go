@@ -1,0 +1,217 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A stored chunk knows what the chunk knew, and one that was cut off is refused.
+func TestChunkIsStoredWhole(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := &chunk{}
+		hashes := rapid.SliceOfN(rapid.Map(rapid.Uint32Range(0, 1<<keyBits-1), func(n uint32) hash { return hash(n) }), 0, 30)
+		for i := range rapid.IntRange(0, chunkMessages).Draw(t, "messages") {
+			c.add(time.UnixMicro(rapid.Int64Range(-1<<50, 1<<60).Draw(t, "at")), i, hashes.Draw(t, "terms"))
+		}
+		data := c.encode()
+		again, err := decodeChunk(data, len(c.at))
+		if err != nil || !slices.Equal(again.at, c.at) || !slices.Equal(again.words, c.words) || !slices.Equal(again.keys, c.keys) || !slices.Equal(again.masks, c.masks) {
+			t.Fatalf("%+v, %v, want %+v", again, err, c)
+		}
+		p, err := unpack(data, len(c.at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sought := append(hashes.Draw(t, "sought"), c.keys[:min(3, len(c.keys))]...)
+		slices.Sort(sought)
+		if got, want := p.having(sought), c.having(sought); got != want {
+			t.Fatalf("%x have %v, want %x", got, sought, want)
+		}
+		if cut := rapid.IntRange(0, len(data)-1).Draw(t, "cut"); len(c.at) > 0 {
+			if _, err := decodeChunk(data[:cut], len(c.at)); err == nil {
+				t.Fatalf("%d of %d bytes are taken for a chunk", cut, len(data))
+			}
+		}
+	})
+}
+
+// A segment names exactly the chunks that have a term.
+func TestSegmentNamesItsChunks(t *testing.T) {
+	t.Parallel()
+	var chunks []*chunk
+	for i := range segmentChunks {
+		c := &chunk{}
+		var terms []hash
+		for j := range 200 {
+			if i%(j+1) == 0 {
+				terms = append(terms, hashOf(fmt.Sprint(j)))
+			}
+		}
+		c.add(time.UnixMicro(1), 1, terms)
+		chunks = append(chunks, c)
+	}
+	data := segment(chunks)
+	for j := range 300 {
+		h := hashOf(fmt.Sprint(j))
+		set := placesOf(data[h.bucket()], h)
+		for i, c := range chunks {
+			if named := set[i/64]&(1<<(i%64)) != 0; named != (c.having([]hash{h}) != 0) {
+				t.Fatalf("chunk %d, term %d: named %t", i, j, named)
+			}
+		}
+	}
+}
+
+// Whatever comes to a tenant's conversations and goes from them, each message is
+// in one chunk once the follower has caught up, and the chunks and segments know the
+// words of these messages and no others: nothing of what was pruned is left, already
+// before the follower comes.
+func TestIndexLikeItsMessages(t *testing.T) {
+	t.Parallel()
+	ctx, find := context.Background(), New(0)
+	rapid.Check(t, func(t *rapid.T) {
+		store := NewStore()
+		ok := func(err error) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var conversations []uuid.UUID
+		gone := map[string]bool{} // words of pruned messages
+		words := map[uuid.UUID]string{}
+		number := 0
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			switch step := rapid.SampledFrom([]string{"new", "append", "append", "append", "prune", "fork", "delete", "follow", "segment"}).Draw(t, "step"); {
+			case step == "new" || len(conversations) == 0:
+				c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
+				ok(err)
+				conversations = append(conversations, c.ID)
+			case step == "append":
+				id := rapid.SampledFrom(conversations).Draw(t, "in")
+				var chain []tree.NewMessage
+				for range rapid.SampledFrom([]int{1, 1, 2, 3, 40, 70}).Draw(t, "length") {
+					number++
+					body, _ := json.Marshal(map[string]string{"role": "user", "content": fmt.Sprintf("every word%d", number)})
+					chain = append(chain, tree.NewMessage{Body: body})
+				}
+				stored, _, err := store.AppendChain(ctx, id, uuid.Nil, chain, tree.AtHead())
+				ok(err)
+				for i, m := range stored {
+					words[m.ID] = fmt.Sprintf("word%d", number-len(stored)+1+i)
+				}
+			case step == "prune" || step == "fork":
+				id := rapid.SampledFrom(conversations).Draw(t, "in")
+				var ids []uuid.UUID
+				ok(store.Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }))
+				if len(ids) == 0 {
+					continue
+				}
+				at := rapid.IntRange(0, len(ids)-1).Draw(t, "at") // a line: all below goes, too
+				if step == "fork" {
+					c, _, err := store.Fork(ctx, id, ids[at], tree.NewConversation{})
+					ok(err)
+					conversations = append(conversations, c.ID)
+					continue
+				}
+				_, err := store.Prune(ctx, id, ids[at])
+				ok(err)
+				for _, id := range ids[at:] {
+					gone[words[id]] = true
+				}
+			case step == "delete":
+				i := rapid.IntRange(0, len(conversations)-1).Draw(t, "which")
+				var ids []uuid.UUID
+				ok(store.Versions(ctx, conversations[i], func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }))
+				ok(store.DeleteConversation(ctx, conversations[i]))
+				for _, id := range ids {
+					gone[words[id]] = true
+				}
+				conversations = slices.Delete(conversations, i, i+1)
+			case step == "follow":
+				ok(find.CatchUp(ctx, store))
+			case step == "segment":
+				_, err := AddSegments(ctx, store, 2)
+				ok(err)
+			}
+			checkIndex(ctx, t, store, conversations, gone, false)
+		}
+		ok(find.CatchUp(ctx, store))
+		checkIndex(ctx, t, store, conversations, gone, true)
+	})
+}
+
+// checkIndex holds the index against the messages; whole tells that it has all.
+func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversations []uuid.UUID, gone map[string]bool, whole bool) {
+	m, standing := newMaker(), map[string]bool{} // words that some conversation still has: forks copy them
+	for _, id := range conversations {
+		rows, err := store.ConversationChunks(ctx, id, 0, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := map[uuid.UUID]int{}
+		for _, row := range rows {
+			for _, id := range row.Messages {
+				in[id]++
+			}
+			if row.Data == nil {
+				if whole {
+					t.Fatalf("chunk %d of %s is torn", row.Number, id)
+				}
+				continue
+			}
+			again, err := m.make(ctx, store, id, row.Messages)
+			if err != nil || len(again) != 1 || !bytes.Equal(again[0].encode(), row.Data) {
+				t.Fatalf("chunk %d of %s with %d messages isn't what its messages make (%v)", row.Number, id, len(row.Messages), err)
+			}
+		}
+		messages := 0
+		if err := store.Versions(ctx, id, func(id uuid.UUID, _ tree.Version) {
+			if messages++; in[id] > 1 || whole && in[id] == 0 {
+				t.Fatalf("message %s is in %d chunks", id, in[id])
+			}
+			delete(in, id)
+		}); err != nil || len(in) > 0 {
+			t.Fatalf("%d messages of chunks are gone, %v", len(in), err)
+		}
+		var ids []uuid.UUID
+		if err := store.Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }); err != nil {
+			t.Fatal(err)
+		}
+		if err := store.Texts(ctx, id, ids, func(text tree.Text) error {
+			standing[strings.TrimPrefix(chat.Read(text.Body).Text(), "every ")] = true
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := make([]int, tree.SegmentBuckets)
+	for i := range all {
+		all[i] = i
+	}
+	segments, err := store.Segments(ctx, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for word := range gone {
+		if h := hashOf(word); !standing[word] {
+			for _, s := range segments {
+				if s.Bucket == h.bucket() && placesOf(s.Data, h).count() > 0 {
+					t.Fatalf("segment %s has %q, which is gone", s.ID, word)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package search_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/search"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// Messages that came one by one end in few chunks, and those of a long conversation
+// that was there before the follower in full ones.
+func TestFollowJoinsChunks(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	sizes := func(id uuid.UUID) string {
+		noError(t, find.CatchUp(t.Context(), s))
+		var sizes []string
+		for _, c := range must(s.ConversationChunks(t.Context(), id, 0, 1000))(t) {
+			sizes = append([]string{fmt.Sprint(len(c.Messages))}, sizes...)
+		}
+		return strings.Join(sizes, " ")
+	}
+	id := conversation(t, s)
+	for i := range 71 {
+		mustAppend(t, s, id, uuid.Nil, user(fmt.Sprint(i)))
+		if got := sizes(id); i == 62 && got != "32 16 8 4 2 1" {
+			t.Errorf("63 messages are in chunks of %s", got)
+		}
+	}
+	if got := sizes(id); got != "64 4 2 1" {
+		t.Errorf("71 messages are in chunks of %s", got)
+	}
+	long := conversation(t, s)
+	var all []tree.NewMessage
+	for i := range 4200 {
+		all = append(all, user(fmt.Sprint(i)))
+	}
+	chain(t, s, long, uuid.Nil, all...)
+	if got := sizes(long); got != strings.Repeat("64 ", 65)+"40" {
+		t.Errorf("4,200 messages are in chunks of %s", got)
+	}
+}
+
+// A message that is pruned while the follower reads it leaves no word behind, and what
+// was appended beside it is indexed the next time.
+func TestPruneBesideFollow(t *testing.T) {
+	t.Parallel()
+	s := search.NewStore()
+	id := conversation(t, s)
+	kept := mustAppend(t, s, id, uuid.Nil, user("the hazel"))
+	pruned := mustAppend(t, s, id, uuid.Nil, user("the violin"))
+	done := false
+	racing := dbtest.AfterQuery(t, search.Database(), "ListTexts", func() {
+		if !done {
+			done = true
+			must(s.Prune(context.Background(), id, pruned.ID))(t)
+		}
+	})
+	find := search.New(0)
+	behind := must(s.Unfollowed(t.Context(), tree.SearchFollower, nil, kept.CreatedAt.Add(-1e9), 10))(t)
+	noError(t, find.Follow(t.Context(), tree.New(racing), behind))
+	if chunks := must(s.ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) > 0 || !done {
+		t.Errorf("%d chunks beside a prune", len(chunks))
+	}
+	noError(t, find.CatchUp(t.Context(), s))
+	for query, want := range map[string]int{"hazel": 1, "violin": 0} {
+		if page := must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t); len(page.Data) != want {
+			t.Errorf("%d hits of %s", len(page.Data), query)
+		}
+	}
+	if chunks := must(s.ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
+		t.Errorf("%+v", chunks)
+	}
+}
+
+// Messages that the follower isn't through with are found as far as a search reads
+// them, and the search says where it didn't.
+func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	for _, words := range []string{"old", "new"} {
+		id := conversation(t, s)
+		var all []tree.NewMessage
+		for i := range 1500 {
+			all = append(all, user(fmt.Sprint(words, " ", i)))
+		}
+		chain(t, s, id, uuid.Nil, all...)
+	}
+	for _, query := range []string{"new 1499", "old 1499"} {
+		page := must(find.Messages(t.Context(), s, query+" ", uuid.Nil, tree.Paging{}))(t)
+		if !page.Incomplete || len(page.Data) != 1 {
+			t.Errorf("%s: %d hits, incomplete %t", query, len(page.Data), page.Incomplete)
+		}
+	}
+	page := must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
+	if !page.Incomplete || len(page.Data) != 0 {
+		t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
+	}
+	noError(t, find.CatchUp(t.Context(), s))
+	page = must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
+	if page.Incomplete || len(page.Data) != 1 {
+		t.Errorf("caught up: %d hits, incomplete %t", len(page.Data), page.Incomplete)
+	}
+}
+
+// A page ends at 4 MiB of messages, and the next one goes on.
+func TestSearchPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	for range 6 {
+		mustAppend(t, s, id, uuid.Nil, user("oak "+strings.Repeat("x", 1<<20-100)))
+	}
+	for name, search := range map[string]func(context.Context, *tree.Store, string, uuid.UUID, tree.Paging) (search.Page, error){"newest": find.Messages, "ranked": find.Ranked} {
+		seen := map[uuid.UUID]bool{}
+		var pages []int
+		for p := (tree.Paging{}); ; {
+			page := must(search(t.Context(), s, "oak ", uuid.Nil, p))(t)
+			pages = append(pages, len(page.Data))
+			for _, h := range page.Data {
+				seen[h.Message.ID] = true
+			}
+			if p.Cursor = page.Next; p.Cursor == "" {
+				break
+			}
+		}
+		if len(seen) != 6 || fmt.Sprint(pages) != "[5 1]" {
+			t.Errorf("%s: %d messages on pages of %v", name, len(seen), pages)
+		}
+	}
+}
+
+// What people type finds what they mean: parts of names and addresses, words without
+// their accents, parts of runs in scripts without spaces.
+func TestSearchFindsParts(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	for query, text := range map[string]string{
+		"bucket ": "see token_bucket.go", "token_bucket.go": "in token_bucket.go:12", "v2 ": "GET api/v2/users", "api/v2/users": "/api/v2/users/7", "8080 ": "localhost:8080",
+		"SaveUser ": "s.repo.SaveUser(ctx)", "user ": "parseUserID", "00317 ": "invoice INV-00317", "zurich ": "Zürich HB", "garcon ": "le garçon", "strasse ": "die Hauptstraße, Straße",
+		"елка ": "новая ёлка", "咖啡馆": "我在咖啡馆里", "会議 ": "明日の会議室で", "เชียงใหม่ ": "ไปเชียงใหม่กัน", "smorrebrod ": "Smørrebrød",
+	} {
+		m := mustAppend(t, s, id, uuid.Nil, user(text))
+		for range 2 { // before it is indexed, and after
+			page := must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
+			found := false
+			for _, h := range page.Data {
+				found = found || h.Message.ID == m.ID
+			}
+			if !found {
+				t.Errorf("%q doesn't find %q", query, text)
+			}
+			noError(t, find.CatchUp(t.Context(), s))
+		}
+	}
+}
+
+// What an attached file says is found, and the passage is given.
+func TestFilesAreFound(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	spec := must3(s.AddAttachment(t.Context(), "spec.md", []byte(strings.Repeat("filler ", 300)+"the budget is 4321 euros "+strings.Repeat("filler ", 300))))(t)
+	m := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Body: fmt.Appendf(nil,
+		`{"role":"user","content":[{"type":"text","text":"See this."},{"type":"file","file":{"file_id":"coppice:attachment/%x","filename":"spec.md"}}]}`, spec.Hash)})
+	for range 2 { // before it is indexed, and after
+		for _, query := range []string{"budget 4321 ", "spec.md"} {
+			page := must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
+			if len(page.Data) != 1 || page.Data[0].Message.ID != m.ID || strings.Contains(query, "4321") && !strings.Contains(page.Data[0].Snippet, "budget is 4321") {
+				t.Errorf("%q: %+v", query, page.Data)
+			}
+		}
+		noError(t, find.CatchUp(t.Context(), s))
+	}
+	a := ask(t, find, s, id, m.ID, search.Question{Query: "What is the budget?", Scope: search.ScopeBranch})
+	if len(a.Hits) != 1 || !strings.Contains(a.Hits[0].Excerpt, "budget is 4321") {
+		t.Errorf("recall: %+v", a.Hits)
+	}
+}
+
+// No search reads what another tenant wrote: no row of any table, however much there
+// is of it, and of the same words.
+func TestSearchReadsNothingOfOthers(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	mine, theirs, find := tree.New(pool).ForTenant("mine"), tree.New(pool).ForTenant("theirs"), search.New(0)
+	library := func(s *tree.Store, conversations, length int) (id uuid.UUID) {
+		for range conversations {
+			id = conversation(t, s)
+			var all []tree.NewMessage
+			for i := range length {
+				all = append(all, user(fmt.Sprintf("living rods %d word%d of the hazel and the ash", i, i%10)))
+			}
+			chain(t, s, id, uuid.Nil, all...)
+		}
+		noError(t, find.CatchUp(t.Context(), s))
+		must(search.AddSegments(t.Context(), s, 4))(t)
+		return id
+	}
+	id := library(mine, 10, 80)
+	library(theirs, 10, 80)
+	page := tree.Paging{Limit: 20}
+	calls := map[string]func(*search.Service, *tree.Store) (int, error){
+		"titles": func(f *search.Service, s *tree.Store) (int, error) {
+			list, err := f.Titles(t.Context(), s, "living")
+			return len(list), err
+		},
+		"a question": func(f *search.Service, s *tree.Store) (int, error) {
+			a, err := f.RecallTenant(t.Context(), s, search.Question{Query: "word3 unheardof"})
+			return min(1, len(a.Hits)), err
+		},
+	}
+	for where, in := range map[string]uuid.UUID{"a conversation: ": id, "a tenant: ": uuid.Nil} {
+		for query := range map[string]bool{"living rods ": true, "word3 or word4 ": true, "unheardof ": true, `"living rods 42"`: true, "hazel -living": true, "liv": true} {
+			calls[where+query] = func(f *search.Service, s *tree.Store) (int, error) {
+				p, err := f.Messages(t.Context(), s, query, in, page)
+				return len(p.Data), err
+			}
+			calls[where+"ranked: "+query] = func(f *search.Service, s *tree.Store) (int, error) {
+				p, err := f.Ranked(t.Context(), s, query, in, page)
+				return len(p.Data), err
+			}
+			calls["conversations: "+query] = func(f *search.Service, s *tree.Store) (int, error) {
+				p, _, err := f.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, page)
+				return len(p.Data), err
+			}
+		}
+	}
+	type counted struct{ found, rows int }
+	measure := func() map[string]counted {
+		must(pool.Exec(t.Context(), "vacuum analyze"))(t)
+		out := map[string]counted{}
+		for what, call := range calls {
+			found := 0
+			rows := rowsOf(t, pool, func(s *tree.Store) { found = must(call(search.New(0), s))(t) })
+			out[what] = counted{found, rows}
+		}
+		return out
+	}
+	before := measure()
+	library(theirs, 40, 80)
+	for what, is := range measure() {
+		// While there are few rows, a plan may read more of the own ones.
+		if was := before[what]; dbtest.Shards(t) == 1 && (is.found != was.found || is.rows > was.rows) {
+			t.Errorf("%s: %+v beside 800 messages of another tenant, %+v beside 4,000", what, was, is)
+		}
+	}
+}
+
+// rowsOf counts the rows of all tables that a call reads.
+func rowsOf(t testing.TB, pool *pgxpool.Pool, call func(*tree.Store)) (rows int) {
+	t.Helper()
+	tx := dbtest.CountReads(t, pool)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	s := tree.New(tx).ForTenant("mine")
+	read := func() (n int) {
+		for name, is := range tx.Reads() {
+			if !strings.Contains(name, "pg_") {
+				n += is.Rows()
+			}
+		}
+		return n
+	}
+	call(s) // what is read once, as of pages that were changed
+	was := read()
+	call(s)
+	return read() - was
+}

@@ -1,0 +1,579 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Page is one of hits.
+type Page struct {
+	tree.Page[tree.Hit]
+	Incomplete bool // messages aren't indexed yet, and were not looked at
+}
+
+const (
+	// Timeout is how long a search by words takes at most.
+	Timeout = 5 * time.Second
+
+	verified     = 64 // messages of which texts are read together
+	readTogether = 8  // messages that are read whole together, at first
+)
+
+// Messages finds messages by their words, newest first, in one conversation, or
+// in all of the tenant's where conversationID is uuid.Nil.
+//
+// The query has the syntax of web searches. All words must occur, "quoted
+// words" must stand together, or is or, and a -word must not occur. A word with
+// other signs in it, such as a URL, counts as quoted. Words are compared without
+// regard to case and accents, and without stemming, and as whole words; a part of a
+// name in camelCase is a word, too. In scripts without spaces, two neighbouring
+// letters are a word. The last word is an exception: unless it is quoted or a blank
+// follows it, it also matches words that begin with it. If nothing else in the query
+// finds messages, these beginnings are looked for in the newest 1,000 messages before
+// the page. Whole words are looked for in all messages.
+//
+// A query of more than MaxTerms different words is a fault.Invalid, and so is a query
+// that a message without any of its words would match. A search that takes longer
+// than Timeout is a fault.Timeout.
+//
+// Each hit names the newest leaf below it, which is the branch to open. To find it,
+// the messages below the hit are walked, at about 200,000 a second.
+func (s *Service) Messages(ctx context.Context, store *tree.Store, text string, conversationID uuid.UUID, p tree.Paging) (page Page, err error) {
+	defer fault.Wrap(&err, "search.Messages(conversation %s, %+v)", conversationID, p)
+	limit, at, begins, err := p.From("search", store.TenantID(), conversationID.String(), text)
+	if err != nil {
+		return Page{}, err
+	}
+	before := candidate{at: at.Key, Place: tree.Place{MessageID: at.ID, ConversationID: uuid.Nil}}
+	if begins {
+		before.at = math.MaxInt64
+	}
+	err = s.searching(ctx, store, text, allWords, conversationID, func(ctx context.Context, store *tree.Store, q query) error {
+		x, err := s.open(ctx, store, conversationID)
+		if err != nil {
+			return err
+		}
+		if !q.begins() { // nearly all that are read are shown
+			x.hits = map[tree.Place]tree.Hit{}
+		}
+		found, err := x.newest(ctx, q, before, limit+1)
+		if err != nil {
+			return err
+		}
+		page.Incomplete = x.missing
+		more := len(found) > limit || x.full()
+		page.Data, more, err = x.page(ctx, found[:min(limit, len(found))], q, more)
+		if more && len(page.Data) > 0 {
+			last := page.Data[len(page.Data)-1].Message
+			page.Next = at.Cursor(last.CreatedAt.UnixMicro(), last.ID)
+		}
+		return err
+	})
+	return page, err
+}
+
+// Ranked finds messages by their words as Messages does, best first. One of the words
+// is enough, except that "quoted words" must occur, and that a query with an or is
+// read as Messages reads it. A message ranks higher the more of the words it has, the
+// rarer these are, and the shorter it is. It ranks 1,000 messages at most: those with
+// the rarest words of the query first.
+//
+// Later pages rank the messages that were there when the first page was asked for.
+func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, conversationID uuid.UUID, p tree.Paging) (page Page, err error) {
+	defer fault.Wrap(&err, "search.Ranked(conversation %s, %+v)", conversationID, p)
+	limit, at, begins, err := p.From("ranked", store.TenantID(), conversationID.String(), text)
+	if err != nil {
+		return Page{}, err
+	}
+	// A cursor has how many hits stand before the page, and in the place of an id the
+	// time of the newest message that there was.
+	offset, newest := int(at.Key), int64(binary.BigEndian.Uint64(at.ID[:]))
+	if begins {
+		offset, newest = 0, math.MaxInt64
+	}
+	if offset < 0 || offset > mostRanked {
+		return Page{}, tree.ErrCursor
+	}
+	err = s.searching(ctx, store, text, anyWord, conversationID, func(ctx context.Context, store *tree.Store, q query) error {
+		x, err := s.open(ctx, store, conversationID)
+		if err != nil {
+			return err
+		}
+		found, newest, err := x.ranked(ctx, q, newest, offset+limit+1)
+		if err != nil || offset >= len(found) {
+			return err
+		}
+		page.Incomplete = x.missing
+		found = found[offset:]
+		more := len(found) > limit
+		page.Data, more, err = x.page(ctx, found[:min(limit, len(found))], q, more)
+		if more && offset+len(page.Data) < mostRanked {
+			var id uuid.UUID
+			binary.BigEndian.PutUint64(id[:], uint64(newest))
+			page.Next = at.Cursor(int64(offset+len(page.Data)), id)
+		}
+		return err
+	})
+	return page, err
+}
+
+// searching runs f with what a query looks for. It doesn't where the query has no
+// word.
+func (s *Service) searching(ctx context.Context, store *tree.Store, text string, r reading, conversationID uuid.UUID, f func(context.Context, *tree.Store, query) error) error {
+	q, err := parse(text, r)
+	if err != nil {
+		return err
+	}
+	if conversationID != uuid.Nil {
+		if _, err := store.Conversation(ctx, conversationID); err != nil {
+			return err
+		}
+	}
+	if len(q.alternatives) == 0 {
+		return nil
+	}
+	timed, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	err = store.Reading(timed, func(store *tree.Store) error { return f(timed, store, q) })
+	if timed.Err() != nil && ctx.Err() == nil && err != nil {
+		return fault.New(fault.Timeout, "search_timeout", "query", "The search took longer than %s. Add a word that fewer messages have, or look in one conversation.", s.timeout)
+	}
+	return err
+}
+
+// newest returns the newest messages that match, so many of them at most.
+func (x *extent) newest(ctx context.Context, q query, before candidate, want int) (found []candidate, err error) {
+	if err := x.plan(ctx, q); err != nil {
+		return nil, err
+	}
+	var waiting []candidate
+	known := map[uuid.UUID]bool{} // conversations that are found, where one match of each is enough
+	take := func(parts []*part) {
+		for _, p := range parts {
+			for _, c := range p.candidates(q.mask(p)) {
+				if newestFirst(before, c) < 0 {
+					waiting = append(waiting, c)
+				}
+			}
+		}
+		slices.SortFunc(waiting, newestFirst)
+		waiting = slices.CompactFunc(waiting, func(a, b candidate) bool { return a.Place == b.Place })
+	}
+	if q.begins() {
+		beginning, err := x.beginnings(ctx, before)
+		if err != nil {
+			return nil, err
+		}
+		waiting = append(waiting, beginning...)
+	}
+	take(x.loose)
+	bound := x.bound()
+	for {
+		n := 0
+		for n < len(waiting) && waiting[n].at > bound {
+			n++
+		}
+		for n > 0 && len(found) < want && !x.full() {
+			some := waiting[:min(n, verified)]
+			if x.hits != nil {
+				some = some[:min(len(some), want-len(found), x.together())]
+			}
+			waiting, n = waiting[len(some):], n-len(some)
+			some = slices.DeleteFunc(slices.Clone(some), func(c candidate) bool { return known[c.ConversationID] })
+			matching, err := x.verify(ctx, q, some)
+			if err != nil {
+				return nil, err
+			}
+			for _, c := range matching {
+				if !known[c.ConversationID] {
+					found = append(found, c)
+					known[c.ConversationID] = x.once
+				}
+			}
+		}
+		if len(found) >= want || x.full() {
+			return found[:min(want, len(found))], nil
+		}
+		parts, next, more, err := x.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if bound = next; !more {
+			if bound = math.MinInt64; len(waiting) == 0 {
+				return found, nil
+			}
+		}
+		take(parts)
+	}
+}
+
+// beginnings returns the newest messages before one, in which beginnings of words
+// are looked for.
+func (x *extent) beginnings(ctx context.Context, before candidate) ([]candidate, error) {
+	var all []candidate
+	seen := 0
+	for {
+		for _, p := range x.loose[seen:] {
+			for _, c := range p.candidates(^uint64(0)) {
+				if newestFirst(before, c) < 0 {
+					all = append(all, c)
+				}
+			}
+		}
+		seen = len(x.loose)
+		if len(all) >= beginningLooks || x.conversation == uuid.Nil || x.last {
+			break
+		}
+		if err := x.more(ctx, mostChunks); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, newestFirst)
+	return all[:min(len(all), beginningLooks)], nil
+}
+
+// verify reads messages, and returns those that match, in their order.
+func (x *extent) verify(ctx context.Context, q query, some []candidate) (matching []candidate, err error) {
+	found := map[tree.Place]bool{}
+	if x.hits != nil {
+		hits, err := x.describe(ctx, some, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hits {
+			at := tree.Place{ConversationID: h.Message.ConversationID, MessageID: h.Message.ID}
+			found[at], x.hits[at] = true, h
+			x.bytes += bytesOf(h)
+		}
+	} else {
+		err = x.texts(ctx, some, func(at tree.Place, text string) { found[at] = q.mayMatch(text) && q.matches(sayingOf(text)) })
+	}
+	for _, c := range some {
+		if found[c.Place] {
+			matching = append(matching, c)
+		}
+	}
+	return matching, err
+}
+
+// texts calls f with the text of each message.
+func (x *extent) texts(ctx context.Context, some []candidate, f func(tree.Place, string)) error {
+	places := make([]tree.Place, len(some))
+	for i, c := range some {
+		places[i] = c.Place
+	}
+	var naming []tree.Place // files
+	var messages []*chat.Message
+	if err := x.store.TextsAt(ctx, places, func(conversation uuid.UUID, t tree.Text) error {
+		m, at := chat.Read(t.Body), tree.Place{ConversationID: conversation, MessageID: t.ID}
+		if len(m.Attachments()) > 0 {
+			naming, messages = append(naming, at), append(messages, m)
+		} else {
+			f(at, files(nil).searched(m))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	files, err := filesOf(ctx, x.store, messages...)
+	for i, m := range messages {
+		f(naming[i], files.searched(m))
+	}
+	return err
+}
+
+// describe gives the hits of messages that match, in their order.
+func (x *extent) describe(ctx context.Context, some []candidate, q query) (hits []tree.Hit, err error) {
+	places := make([]tree.Place, len(some))
+	for i, c := range some {
+		places[i] = c.Place
+	}
+	all, err := x.store.Hits(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	messages := make([]*chat.Message, len(all))
+	for i, h := range all {
+		messages[i] = chat.Read(h.Message.Body)
+	}
+	files, err := filesOf(ctx, x.store, messages...)
+	for i, h := range all {
+		text := files.searched(messages[i])
+		if s := sayingOf(text); q.matches(s) {
+			h.Snippet = snippet(text, s, q)
+			hits = append(hits, h)
+		}
+	}
+	return hits, err
+}
+
+// page gives the hits of messages that were found, as far as they stay below the
+// bytes of a page. more tells whether there are others then, if there were before.
+func (x *extent) page(ctx context.Context, found []candidate, q query, others bool) (hits []tree.Hit, more bool, err error) {
+	if x.hits == nil {
+		x.hits = map[tree.Place]tree.Hit{}
+		for rest := found; len(rest) > 0 && !x.full(); {
+			some := rest[:min(len(rest), x.together())]
+			rest = rest[len(some):]
+			if _, err := x.verify(ctx, q, some); err != nil {
+				return nil, false, err
+			}
+		}
+	}
+	bytes := 0
+	for i, c := range found {
+		hit, known := x.hits[c.Place]
+		if !known { // gone, or not read as the page was full
+			continue
+		}
+		hits = append(hits, hit)
+		if bytes += bytesOf(hit); bytes > tree.MaxPageBytes {
+			return hits, others || i+1 < len(found), nil
+		}
+	}
+	return hits, others, nil
+}
+
+func bytesOf(h tree.Hit) int {
+	return len(h.Message.Body) + len(h.Message.Reasoning) + len(h.Message.Metadata)
+}
+
+// full tells whether the messages that were read whole fill a page.
+func (x *extent) full() bool { return x.hits != nil && x.bytes > tree.MaxPageBytes }
+
+// together is how many messages to read whole at a time: as many as may fill a page,
+// if they are as long as those that were read.
+func (x *extent) together() int {
+	if len(x.hits) == 0 {
+		return readTogether
+	}
+	return 1 + (tree.MaxPageBytes-min(x.bytes, tree.MaxPageBytes))*len(x.hits)/(x.bytes+1)
+}
+
+// mostRanked is how many messages a search by relevance ranks, and rareChunks how
+// many chunks it reads of a word beyond those that no segment names.
+const (
+	mostRanked = 1000
+	rareChunks = 64
+)
+
+// scored is a candidate with a score, which is exact when it was read.
+type scored struct {
+	candidate
+	score float64
+	exact bool
+}
+
+// ranked returns the best messages that aren't newer than a time, so many of them at
+// most, and the time of the newest one that it looked at.
+func (x *extent) ranked(ctx context.Context, q query, upTo int64, want int) (best []candidate, newest int64, err error) {
+	if err := x.look(ctx, q); err != nil {
+		return nil, 0, err
+	}
+	if newest = upTo; upTo == math.MaxInt64 {
+		newest = x.newestAt()
+	}
+	upper := candidate{at: upTo, Place: tree.Place{MessageID: uuid.Max, ConversationID: uuid.Max}}
+	all, of := map[tree.Place]candidate{}, &wordStatistics{having: map[*wanted]float64{}}
+	take := func(parts []*part) {
+		for _, p := range parts {
+			within := uint64(0)
+			for i, at := range p.at {
+				if at <= upTo {
+					within |= 1 << i
+				}
+			}
+			of.count(q, p, within)
+			for _, c := range p.candidates(q.mask(p) & within) {
+				all[c.Place] = c
+			}
+		}
+	}
+	if q.begins() {
+		beginning, err := x.beginnings(ctx, upper)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, c := range beginning {
+			all[c.Place] = c
+		}
+	}
+	take(x.loose)
+	if x.conversation != uuid.Nil {
+		for len(all) < mostRanked {
+			parts, _, more, err := x.next(ctx)
+			if err != nil {
+				return nil, 0, err
+			}
+			if !more {
+				break
+			}
+			take(parts)
+		}
+	} else {
+		of.add(x)
+		parts, err := x.rare(ctx, q, len(all))
+		if err != nil {
+			return nil, 0, err
+		}
+		take(parts)
+	}
+	best, err = x.best(ctx, q, all, of, want)
+	return best, newest, err
+}
+
+func (x *extent) newestAt() (newest int64) {
+	for _, p := range x.loose {
+		newest = max(newest, slices.Max(p.at))
+	}
+	for _, s := range x.segments {
+		newest = max(newest, s.newestAt)
+	}
+	return newest
+}
+
+// rare reads chunks in segments that have the rarest words of a query, and of the
+// others where there are not so many messages yet.
+func (x *extent) rare(ctx context.Context, q query, messages int) (parts []*part, err error) {
+	terms := slices.Clone(q.terms)
+	slices.SortStableFunc(terms, func(a, b *wanted) int { return cmp.Compare(x.named[a], x.named[b]) })
+	for _, t := range terms {
+		if x.named[t] == 0 {
+			continue
+		}
+		if x.named[t] > rareChunks && messages+len(parts) >= mostRanked {
+			break
+		}
+		left := rareChunks
+		y := &extent{store: x.store, make: x.make}
+		if err := y.look(ctx, query{alternatives: [][]*clause{{{words: []*wanted{t}}}}, terms: []*wanted{t}}); err != nil {
+			return nil, err
+		}
+		for left > 0 {
+			some, _, more, err := y.next(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if !more {
+				break
+			}
+			parts, left = append(parts, some...), left-len(some)
+		}
+	}
+	return parts, nil
+}
+
+// wordStatistics are what the weight of a word depends on.
+type wordStatistics struct {
+	messages, words float64
+	having          map[*wanted]float64
+	counted         float64 // messages whose words are known
+}
+
+func (of *wordStatistics) count(q query, p *part, within uint64) {
+	for i, words := range p.words {
+		if within&(1<<i) != 0 {
+			of.messages++
+			of.counted++
+			of.words += float64(words)
+		}
+	}
+	for _, t := range q.terms {
+		of.having[t] += float64(bits.OnesCount64(p.has.having(t.hashes) & within))
+	}
+}
+
+// add adds what segments tell: about as many messages in a chunk have a word as in
+// those that are known.
+func (of *wordStatistics) add(x *extent) {
+	of.messages += float64(x.number * segmentChunks * chunkMessages)
+	for t, chunks := range x.named {
+		of.having[t] += float64(chunks)
+	}
+}
+
+// score is BM25 with a word counted once in a message.
+func (of *wordStatistics) score(words int, has func(*wanted) bool) (score float64) {
+	average := max(1, of.words/max(1, of.counted))
+	weight := bm25(1, float64(words), average)
+	for t, having := range of.having {
+		if has(t) {
+			score += weight * rarity(of.messages, having)
+		}
+	}
+	return score
+}
+
+// best reads messages from the best on, until so many match. A message that lacks
+// some of the words in the form that is sought falls back to where it belongs.
+func (x *extent) best(ctx context.Context, q query, all map[tree.Place]candidate, of *wordStatistics, want int) (best []candidate, err error) {
+	waiting := make([]scored, 0, len(all))
+	for _, c := range all {
+		waiting = append(waiting, scored{c, of.score(c.words, func(t *wanted) bool { return c.part.has.having(t.hashes)&c.bit != 0 || q.goesOn(t) }), false})
+	}
+	order := func(a, b scored) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), newestFirst(a.candidate, b.candidate))
+	}
+	slices.SortFunc(waiting, order)
+	waiting = waiting[:min(len(waiting), mostRanked)]
+	for len(best) < want && len(waiting) > 0 {
+		if waiting[0].exact {
+			best, waiting = append(best, waiting[0].candidate), waiting[1:]
+			continue
+		}
+		var some []candidate
+		n := 0
+		for ; n < len(waiting) && len(some) < verified; n++ {
+			if !waiting[n].exact {
+				some = append(some, waiting[n].candidate)
+			}
+		}
+		exact := map[tree.Place]float64{}
+		if err := x.texts(ctx, some, func(at tree.Place, text string) {
+			if !q.mayMatch(text) {
+				return
+			}
+			if s := sayingOf(text); q.matches(s) {
+				words := all[at].words
+				exact[at] = of.score(words, func(t *wanted) bool { return q.has(s, t) })
+			}
+		}); err != nil {
+			return nil, err
+		}
+		read := waiting[:n]
+		waiting = waiting[n:]
+		for _, c := range read {
+			if score, matches := exact[c.Place]; c.exact || matches {
+				if !c.exact {
+					c.score, c.exact = score, true
+				}
+				waiting = append(waiting, c)
+			}
+		}
+		slices.SortFunc(waiting, order)
+	}
+	return best, nil
+}
+
+// goesOn tells whether words that begin with a term match, too.
+func (q query) goesOn(t *wanted) bool {
+	return slices.ContainsFunc(q.alternatives, func(a []*clause) bool {
+		return slices.ContainsFunc(a, func(c *clause) bool { return c.beginning && c.words[0] == t })
+	})
+}
+
+// has tells whether a text has a term.
+func (q query) has(s said, t *wanted) bool {
+	return len((&clause{words: []*wanted{t}, beginning: q.goesOn(t)}).places(s)) > 0
+}

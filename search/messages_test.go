@@ -1,0 +1,409 @@
+package search_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/search"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// chatter stores a conversation whose messages all have the words "living" and
+// "rods", some of ten, and a number of their own.
+func chatter(t testing.TB, s *tree.Store, messages int) uuid.UUID {
+	t.Helper()
+	id, head := conversation(t, s), uuid.Nil
+	for from := 0; from < messages; from += tree.MaxChain {
+		var chain []tree.NewMessage
+		for i := from; i < min(messages, from+tree.MaxChain); i++ {
+			chain = append(chain, user(fmt.Sprintf("living rods %d word%d of the hazel and the ash", i, i%10)))
+		}
+		stored := must3(s.AppendChain(t.Context(), id, head, chain))(t)
+		head = stored[len(stored)-1].ID
+	}
+	return id
+}
+
+func TestSearchRefuses(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	mustAppend(t, s, conversation(t, s), uuid.Nil, user("an oak"))
+	words := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "oak%d or ", i)
+		}
+		return b.String() + "oak"
+	}
+	for query, want := range map[string]string{
+		words(search.MaxTerms):                  "too_many_terms",
+		"oak -" + words(search.MaxTerms):        "too_many_terms",
+		"-ash":                                  "no_term_to_find",
+		"oak or -ash":                           "no_term_to_find",
+		words(search.MaxTerms - 1):              "",
+		strings.Repeat("oak or OAK or ", 60):    "",
+		"oak -ash":                              "",
+		strings.Repeat(`"oak" or `, 90) + `oak`: "",
+	} {
+		page, err := find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{})
+		_, _, err2 := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, tree.Paging{})
+		if code(err) != want || code(err2) != want || want == "" && len(page.Data) != 1 {
+			t.Errorf("%.40q: %d hits, %v, %v; want %q", query, len(page.Data), err, err2, want)
+		}
+	}
+	for _, query := range []string{"!", "' '", "- -"} { // no words at all
+		if page, err := find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}); err != nil || len(page.Data) > 0 {
+			t.Errorf("%q: %v, %v", query, page.Data, err)
+		}
+	}
+}
+
+// What an append, a chain, a fork and an import store is found alike, and what is
+// pruned or deleted is not.
+func TestSearchFindsAllThatIsStored(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	m := mustAppend(t, s, c.ID, uuid.Nil, user("a coppice"))
+	chain := must3(s.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("another coppice"), {Body: []byte(`{"role":"user","content":[{"type":"text","text":"coppice in parts"}]}`)}}))(t)
+	fork := must3(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{}))(t)
+	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: uuid.New(), Body: user("coppice from afar").Body}}}))(t)
+	finds := func(want int) {
+		t.Helper()
+		if page, err := find.Messages(t.Context(), s, "Coppice", uuid.Nil, tree.Paging{}); err != nil || len(page.Data) != want {
+			t.Errorf("%d are found, %v; want %d", len(page.Data), err, want)
+		}
+	}
+	finds(5)
+	must(s.Prune(t.Context(), c.ID, chain[0].ID))(t)
+	finds(3)
+	noError(t, s.DeleteConversation(t.Context(), fork.ID))
+	finds(2)
+}
+
+// An address that was pasted without quotes finds the messages that hold it, and
+// no message that holds only some of its words. Line ends are blanks.
+func TestSearchTakesPastedAddresses(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	says := map[uuid.UUID]string{}
+	for name, text := range map[string]string{
+		"address":  "See https://example.com/trees/oak?page=2#roots for the zebra.",
+		"scheme":   "I said https and example.com and also trees and oak, page 2.",
+		"time":     "We met at 10:30 there.",
+		"no time":  "We met at 10 with 30 others.",
+		"brackets": "https://en.wikipedia.org/wiki/Tree_(graph_theory)",
+	} {
+		says[mustAppend(t, s, c.ID, uuid.Nil, user(text)).ID] = name
+	}
+	for query, want := range map[string][]string{
+		"zebra\r\n\thttps://example.com/trees/oak?page=2#roots": {"address"},
+		"ash https://example.com/trees/oak?page=2#roots":        nil,
+		"oak -https://example.com/trees/oak?page=2#roots":       {"scheme"},
+		"10:30 or zebra:": {"address", "time"},
+		":":               nil,
+		"https://en.wikipedia.org/wiki/Tree_(graph_theory)": {"brackets"},
+	} {
+		var got []string
+		for _, hit := range must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t).Data {
+			got = append(got, says[hit.Message.ID])
+		}
+		slices.Sort(got)
+		list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, tree.Paging{})
+		if err != nil || !slices.Equal(got, want) || len(list.Data) != min(1, len(want)) {
+			t.Errorf("%q: found %v in %d conversations, %v; want %v", query, got, len(list.Data), err, want)
+		}
+	}
+	const title = "about https://example.com: all of it"
+	must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: new(title)}))(t)
+	if list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: "https://example.com: all"}, tree.Paging{}); err != nil || len(list.Data) != 1 {
+		t.Errorf("by a title: %d conversations, %v", len(list.Data), err)
+	}
+}
+
+// Every word is found in all messages that have it, newest first, page by page,
+// however common it is, in a tenant with segments and in one without, in a long
+// conversation and in a short one.
+func TestSearchFindsWordsOfAnyShare(t *testing.T) {
+	t.Parallel()
+	large, small, find := search.NewStore(), search.NewStore(), search.New(0, search.WithTimeout(time.Minute))
+	shares := map[string]int{"every": 1, "second": 2, "seventh": 7, "hundredth": 100, "thousandth": 1000}
+	r := rand.New(rand.NewPCG(3, 4))
+	library := func(s *tree.Store, length int) uuid.UUID {
+		id := conversation(t, s)
+		var all []tree.NewMessage
+		for i := range length {
+			text := fmt.Sprint("message", i)
+			for word, share := range shares {
+				if r.IntN(share) == 0 {
+					text += " " + word
+				}
+			}
+			m := user(text)
+			m.CreatedAt = time.Date(2026, 3, 1, 0, r.IntN(1000), 0, 0, time.UTC) // in disorder, some of one time
+			all = append(all, m)
+		}
+		chain(t, s, id, uuid.Nil, all...)
+		noError(t, find.CatchUp(t.Context(), s))
+		return id
+	}
+	short, long := library(large, 150), library(large, 1450)
+	library(small, 90)
+	if n := must(search.AddSegments(t.Context(), large, 8))(t); n < 3 {
+		t.Fatalf("%d segments", n)
+	}
+	for in, s := range map[uuid.UUID]*tree.Store{uuid.Nil: large, short: large, long: large, {1}: small} {
+		if s == small {
+			in = uuid.Nil
+		}
+		for _, query := range []string{`"every"`, `"second"`, `"seventh"`, `"hundredth"`, `"thousandth"`, `"absent"`, `"hundredth" "second"`, `"seventh" -second`, `"thousandth" or "hundredth" "seventh"`} {
+			rows := must(search.Database().Query(t.Context(), `
+				select n.id from nodes n join conversations c on c.id = n.conversation_id
+				where c.tenant_id = $1 and ($2::uuid is null or c.id = $2) and to_tsvector('simple', n.body ->> 'content') @@ websearch_to_tsquery('simple', $3)
+				order by n.created_at desc, n.id desc`, s.TenantID(), uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, query))(t)
+			want := must(pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]))(t)
+			var got []uuid.UUID
+			for p := (tree.Paging{Limit: 800}); ; {
+				page := must(find.Messages(t.Context(), s, query, in, p))(t)
+				for _, hit := range page.Data {
+					got = append(got, hit.Message.ID)
+				}
+				if p.Cursor = page.Next; p.Cursor == "" {
+					break
+				}
+				p.Limit = 40 + len(got)%200
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s in %s: %d found, want %d, or in another order", query, in, len(got), len(want))
+			}
+		}
+	}
+}
+
+// The last word of a query is the beginning of words, where it isn't quoted and
+// no blank follows.
+func TestSearchByBeginnings(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id, head := conversation(t, s), uuid.Nil
+	say := func(texts ...string) {
+		t.Helper()
+		var chain []tree.NewMessage
+		for _, text := range texts {
+			chain = append(chain, user(text))
+		}
+		for len(chain) > 0 {
+			n := min(len(chain), tree.MaxChain)
+			stored := must3(s.AppendChain(t.Context(), id, head, chain[:n]))(t)
+			head, chain = stored[n-1].ID, chain[n:]
+		}
+	}
+	say("a rate limiter", "the lim of it", "a limit", "it's Élancourt", "林木 here")
+	finds := func(query string, want int) {
+		t.Helper()
+		for _, in := range []uuid.UUID{uuid.Nil, id} {
+			page, err := find.Messages(t.Context(), s, query, in, tree.Paging{})
+			if err != nil || len(page.Data) != want {
+				t.Errorf("%q in %s: %d found, %v, want %d", query, in, len(page.Data), err, want)
+			}
+			for _, hit := range page.Data {
+				if !strings.Contains(strings.ToLower(hit.Snippet), "lim") && strings.Contains(query, "lim") {
+					t.Errorf("%q: the snippet is %q", query, hit.Snippet)
+				}
+			}
+		}
+		list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, tree.Paging{})
+		if err != nil || len(list.Data) != min(want, 1) {
+			t.Errorf("%q: %d conversations, %v", query, len(list.Data), err)
+		}
+	}
+	for query, want := range map[string]int{
+		"lim": 3, "rate lim": 1, "rat lim": 0, "lim ": 1, `"lim"`: 1, "lim rate": 0, "a limiter rate": 1, "LIM": 3, "absent or lim": 3, "rate -lim": 1, "élan": 1, "林": 1, "it's Élan": 1, `"a rate" lim`: 1,
+		`rate "lim`: 0, "x-lim": 0, "limi": 2,
+	} {
+		finds(query, want)
+	}
+	// Beyond the newest, beginnings are found together with other words, and whole
+	// words by themselves.
+	say(slices.Repeat([]string{"on and on"}, 1100)...)
+	for query, want := range map[string]int{"lim": 1, "rate lim": 1, "limi": 0, "a limi": 2, "rate limiter": 1} {
+		finds(query, want)
+	}
+	say("one limit more")
+	finds("lim", 2)
+}
+
+// A search that can't go on ends by its timeout.
+func TestSearchEndsInTime(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, find := tree.New(pool), search.New(0, search.WithTimeout(50*time.Millisecond))
+	id := conversation(t, s)
+	tx := must(pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	must(tx.Exec(t.Context(), "lock table search_chunks in access exclusive mode"))(t)
+	for _, err := range []error{
+		second(find.Messages(t.Context(), s, "oak", uuid.Nil, tree.Paging{})), second(find.Messages(t.Context(), s, "oak", id, tree.Paging{})),
+		second(find.Ranked(t.Context(), s, "oak", uuid.Nil, tree.Paging{})),
+	} {
+		if code(err) != "search_timeout" || !errors.Is(err, fault.Timeout) {
+			t.Errorf("%v, want search_timeout", err)
+		}
+	}
+}
+
+// ranking gives the texts that a search by relevance finds, page by page.
+func ranking(t *testing.T, s *tree.Store, query string, in uuid.UUID, limit int) (texts []string) {
+	t.Helper()
+	find := search.New(0)
+	for p := (tree.Paging{Limit: limit}); ; {
+		page := must(find.Ranked(t.Context(), s, query, in, p))(t)
+		for _, hit := range page.Data {
+			texts = append(texts, chat.Read(hit.Message.Body).Text())
+		}
+		if p.Cursor = page.Next; p.Cursor == "" {
+			return texts
+		}
+	}
+}
+
+// What has more of the words, rarer ones, and fewer others beside them, stands
+// first.
+func TestSearchRanked(t *testing.T) {
+	t.Parallel()
+	s := search.NewStore()
+	id := conversation(t, s)
+	var head uuid.UUID
+	for _, text := range []string{
+		"hazel in the wood", "the hazel hedge", "the wood", "the wood again", "the stone wall of the old mill by the river with a hedge", "a hedge", "nothing of it", "hazelnut", "the hedge hazel",
+	} {
+		head = mustAppend(t, s, id, head, user(text)).ID
+	}
+	for query, want := range map[string][]string{
+		"hazel hedge ":               {"the hedge hazel", "the hazel hedge", "hazel in the wood", "a hedge", "the stone wall of the old mill by the river with a hedge"},
+		"where is the hazel ":        {"the hedge hazel", "the hazel hedge", "hazel in the wood", "the wood", "the wood again", "the stone wall of the old mill by the river with a hedge"},
+		"hedge -hazel":               {"a hedge", "the stone wall of the old mill by the river with a hedge"},
+		`mill "hazel hedge"`:         nil,
+		`the "hazel hedge"`:          {"the hazel hedge"},
+		`"hazel hedge"`:              {"the hazel hedge"},
+		"mill or nothing":            {"nothing of it", "the stone wall of the old mill by the river with a hedge"},
+		"unheardof":                  nil,
+		"unheardof hazeln":           {"hazelnut"},
+		"nothing about a hedge -old": {"a hedge", "nothing of it", "the hedge hazel", "the hazel hedge"},
+	} {
+		for _, in := range []uuid.UUID{id, uuid.Nil} {
+			for _, limit := range []int{1, 2, 50} {
+				if got := ranking(t, s, query, in, limit); !slices.Equal(got, want) {
+					t.Errorf("%q, %d at a time: %q, want %q", query, limit, got, want)
+				}
+			}
+		}
+	}
+}
+
+// Beyond the newest messages, rare words find what they stand in.
+func TestSearchRankedFindsRareWords(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	old := mustAppend(t, s, id, uuid.Nil, user("the aqueduct of the mill"))
+	chatter(t, s, 1100)
+	must3(s.AppendChain(t.Context(), id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 600)))(t)
+	noError(t, find.CatchUp(t.Context(), s))
+	must(search.AddSegments(t.Context(), s, 4))(t)
+	for _, in := range []uuid.UUID{id, uuid.Nil} {
+		if got := ranking(t, s, "where is the aqueduct by the mill ", in, 300); len(got) < 400 || got[0] != "the aqueduct of the mill" {
+			t.Errorf("%d found, first %q", len(got), got[:min(3, len(got))])
+		}
+	}
+}
+
+// What is said between two pages of a ranking comes in neither twice nor at all.
+func TestSearchRankedPagesStay(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	for i := range 30 {
+		mustAppend(t, s, id, uuid.Nil, user(fmt.Sprintf("oak %d", i)+strings.Repeat(" leaf", i%7)))
+	}
+	want := ranking(t, s, "oak leaf", uuid.Nil, 100)
+	page := must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11}))(t)
+	got := len(page.Data)
+	seen := map[uuid.UUID]bool{}
+	for {
+		for _, hit := range page.Data {
+			seen[hit.Message.ID] = true
+		}
+		if page.Next == "" {
+			break
+		}
+		mustAppend(t, s, id, uuid.Nil, user("oak leaf leaf leaf"))
+		page = must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11, Cursor: page.Next}))(t)
+		got += len(page.Data)
+	}
+	if got != len(want) || len(seen) != len(want) {
+		t.Errorf("%d hits of %d messages, want %d", got, len(seen), len(want))
+	}
+}
+
+// A ranking takes its own cursors and no others.
+func TestSearchRankedCursors(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	for range 5 {
+		mustAppend(t, s, id, uuid.Nil, user("oak"))
+	}
+	ranked := tree.Paging{Cursor: must(find.Ranked(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
+	newest := tree.Paging{Cursor: must(find.Messages(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
+	for what, err := range map[string]error{
+		"the cursor of the newest":                second(find.Ranked(t.Context(), s, "oak", uuid.Nil, newest)),
+		"the newest with the cursor of a ranking": second(find.Messages(t.Context(), s, "oak", uuid.Nil, ranked)),
+		"another query":                           second(find.Ranked(t.Context(), s, "oaks", uuid.Nil, ranked)),
+		"another extent":                          second(find.Ranked(t.Context(), s, "oak", id, ranked)),
+		"another tenant":                          second(find.Ranked(t.Context(), s.ForTenant("other"), "oak", uuid.Nil, ranked)),
+	} {
+		if code(err) != "invalid_cursor" {
+			t.Errorf("%s: %v, want invalid_cursor", what, err)
+		}
+	}
+}
+
+// Titles are found by their words, the last of which may be the beginning of one.
+func TestSearchTitles(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	for _, title := range []string{"The hazel hedge", "Hazelnuts", "A wall", ""} {
+		for _, tenant := range []string{"mine", "theirs"} {
+			must3(s.ForTenant(tenant+s.TenantID()).CreateConversation(t.Context(), tree.NewConversation{Title: title + strings.Repeat(" of "+tenant, min(1, len(title)))}))(t)
+		}
+	}
+	for query, want := range map[string][]string{
+		"hazel": {"Hazelnuts of mine", "The hazel hedge of mine"}, "hazel ": {"The hazel hedge of mine"}, "hedge haz": {"The hazel hedge of mine"},
+		"of -hazel": {"Hazelnuts of mine", "A wall of mine"}, "theirs": nil, `"hazel hedge"`: {"The hazel hedge of mine"},
+	} {
+		list, err := find.Titles(t.Context(), s.ForTenant("mine"+s.TenantID()), query)
+		var got []string
+		for _, c := range list {
+			got = append(got, c.Title)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %q, %v, want %q", query, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,340 @@
+package search
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/tree"
+)
+
+const (
+	// What a search reads of conversations that the follower is behind in: the rest is
+	// told to be missing.
+	mostBehind         = 100
+	mostBehindMessages = 2000
+
+	// mostLoose is how many chunks in no segment a search looks at: there are more only
+	// while a follower that was away makes good.
+	mostLoose = 4096
+
+	// beginningLooks is among how many of the newest messages the beginnings of words
+	// are looked for, where nothing else in the query finds messages.
+	beginningLooks = 1000
+
+	firstChunks, mostChunks = 16, 256 // of a conversation, that are read together
+	mostPlaced              = 64      // chunks of segments that are read together, about
+)
+
+// A candidate is a message that may match.
+type candidate struct {
+	tree.Place
+	at    int64 // microseconds
+	words int
+	part  *part
+	bit   uint64 // in the chunk of the part
+}
+
+// newestFirst compares candidates by their time and ids.
+func newestFirst(a, b candidate) int {
+	return cmp.Or(cmp.Compare(b.at, a.at), bytes.Compare(b.MessageID[:], a.MessageID[:]), bytes.Compare(b.ConversationID[:], a.ConversationID[:]))
+}
+
+// A part is a chunk of a conversation with the ids of its messages.
+type part struct {
+	conversationID uuid.UUID
+	ids            []uuid.UUID
+	at             []int64
+	words          []uint32
+	has            interface{ having([]hash) uint64 }
+}
+
+func partOf(conversationID uuid.UUID, m made) *part {
+	return &part{conversationID, m.ids, m.at, m.words, m.chunk}
+}
+
+func (p *part) candidates(mask uint64) (out []candidate) {
+	for i, id := range p.ids {
+		if bit := uint64(1) << i; mask&bit != 0 {
+			out = append(out, candidate{tree.Place{ConversationID: p.conversationID, MessageID: id}, p.at[i], int(p.words[i]), p, bit})
+		}
+	}
+	return out
+}
+
+// An extent is what a search searches: one conversation, or all of the tenant's. It
+// gives the parts that may have matches, in a few steps: those that no segment
+// names first, and then the newest.
+type extent struct {
+	store        *tree.Store
+	make         *maker
+	conversation uuid.UUID // uuid.Nil for all
+	missing      bool      // some messages aren't indexed yet, and weren't looked at
+
+	loose []*part // that no segment names
+
+	once  bool                    // one match of each conversation is enough
+	hits  map[tree.Place]tree.Hit // messages that were read whole; nil where texts are read
+	bytes int                     // of them
+
+	read        int             // chunks of the conversation
+	last        bool            // there are no more
+	oldest      int64           // of the conversation's chunks that were read: others aren't newer
+	planned     *query          // of which the segments are still to be asked
+	newestNamed int64           // time of the newest message in them
+	segments    []namedSegment  // of the tenant, that are still to be read, the newest first
+	number      int             // of the tenant's segments
+	named       map[*wanted]int // chunks in segments that have a word
+}
+
+type namedSegment struct {
+	id       uuid.UUID
+	newestAt int64
+	places   placeSet
+}
+
+// open reads what no segment names.
+func (s *Service) open(ctx context.Context, store *tree.Store, conversation uuid.UUID) (*extent, error) {
+	x := &extent{store: store, make: newMaker(), conversation: conversation}
+	behind, err := s.unfollowed(ctx, store, conversation)
+	if err != nil {
+		return nil, err
+	}
+	left := mostBehindMessages
+	for i, p := range behind {
+		ids, err := store.Unchunked(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if i >= mostBehind || len(ids) > left {
+			x.missing = true
+			ids = ids[max(0, len(ids)-left):]
+		}
+		left -= len(ids)
+		came, err := x.make.make(ctx, store, p.ConversationID, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range came {
+			x.loose = append(x.loose, partOf(p.ConversationID, m))
+		}
+		if left == 0 {
+			break
+		}
+	}
+	if conversation != uuid.Nil {
+		return x, x.more(ctx, firstChunks)
+	}
+	rows, err := store.LooseChunks(ctx, mostLoose)
+	if err != nil {
+		return nil, err
+	}
+	x.missing = x.missing || len(rows) == mostLoose
+	parts, err := x.parts(ctx, rows)
+	x.loose = append(x.loose, parts...)
+	return x, err
+}
+
+func (x *extent) parts(ctx context.Context, rows []tree.Chunk) ([]*part, error) {
+	parts := make([]*part, 0, len(rows))
+	for _, row := range rows {
+		if p, err := unpack(row.Data, len(row.Messages)); err == nil {
+			parts = append(parts, &part{row.ConversationID, row.Messages, p.at, p.words, p})
+			continue
+		}
+		m, err := x.make.read(ctx, x.store, row)
+		if err != nil {
+			return nil, err
+		}
+		if len(m.ids) > 0 {
+			parts = append(parts, partOf(row.ConversationID, m))
+		}
+	}
+	return parts, nil
+}
+
+// more reads the next chunks of the conversation.
+func (x *extent) more(ctx context.Context, limit int) error {
+	rows, err := x.store.ConversationChunks(ctx, x.conversation, x.read, limit)
+	if err != nil {
+		return err
+	}
+	x.read += len(rows)
+	if x.last = len(rows) < limit; !x.last {
+		x.oldest = rows[len(rows)-1].NewestAt.UnixMicro()
+	}
+	parts, err := x.parts(ctx, rows)
+	x.loose = append(x.loose, parts...)
+	return err
+}
+
+// look asks the segments which chunks may match one of the alternatives.
+func (x *extent) look(ctx context.Context, q query) error {
+	x.named = map[*wanted]int{}
+	if x.conversation != uuid.Nil {
+		return nil
+	}
+	newest, sets := map[uuid.UUID]int64{}, map[*wanted]map[uuid.UUID]placeSet{}
+	rows, err := x.store.Segments(ctx, q.buckets())
+	if err != nil {
+		return err
+	}
+	for _, t := range q.terms {
+		sets[t] = map[uuid.UUID]placeSet{}
+		for _, row := range rows {
+			newest[row.ID] = row.NewestAt.UnixMicro()
+			for _, h := range t.hashes {
+				if h.bucket() != row.Bucket {
+					continue
+				}
+				if set := placesOf(row.Data, h); set.count() > 0 {
+					sets[t][row.ID] = sets[t][row.ID].or(set)
+				}
+			}
+		}
+		for _, set := range sets[t] {
+			x.named[t] += set.count()
+		}
+	}
+	x.number = len(newest)
+	for id, at := range newest {
+		var all placeSet
+		for _, a := range q.alternatives {
+			set := placeSet{^uint64(0), ^uint64(0)}
+			for _, c := range sure(a) {
+				for _, t := range c.words {
+					set = set.and(sets[t][id])
+				}
+			}
+			all = all.or(set)
+		}
+		if all.count() > 0 {
+			x.segments = append(x.segments, namedSegment{id, at, all})
+		}
+	}
+	slices.SortFunc(x.segments, func(a, b namedSegment) int {
+		return cmp.Or(cmp.Compare(b.newestAt, a.newestAt), bytes.Compare(b.id[:], a.id[:]))
+	})
+	return nil
+}
+
+// buckets returns those that the hashes of a query are in.
+func (q query) buckets() (buckets []int) {
+	for _, t := range q.terms {
+		for _, h := range t.hashes {
+			if !slices.Contains(buckets, h.bucket()) {
+				buckets = append(buckets, h.bucket())
+			}
+		}
+	}
+	return buckets
+}
+
+// plan puts off to look until what no segment names isn't enough: of a common word,
+// all that is read of segments is how new they are.
+func (x *extent) plan(ctx context.Context, q query) error {
+	if x.conversation != uuid.Nil {
+		return nil
+	}
+	newest, err := x.store.NewestInSegments(ctx, q.buckets())
+	if err == nil && !newest.IsZero() {
+		x.planned, x.newestNamed = &q, newest.UnixMicro()
+	}
+	return err
+}
+
+// next reads the next parts; ok is false where there are none. What is read later is
+// not newer than bound.
+func (x *extent) next(ctx context.Context) (parts []*part, bound int64, ok bool, err error) {
+	if x.conversation != uuid.Nil {
+		if x.last {
+			return nil, 0, false, nil
+		}
+		before := len(x.loose)
+		err := x.more(ctx, min(mostChunks, max(firstChunks, x.read)))
+		return x.loose[before:], x.bound(), true, err
+	}
+	if q := x.planned; q != nil {
+		x.planned = nil
+		err := x.look(ctx, *q)
+		return nil, x.bound(), true, err
+	}
+	var at []tree.PlacedChunk
+	for len(x.segments) > 0 && (len(at) == 0 || len(at)+x.segments[0].places.count() <= mostPlaced) {
+		at = append(at, x.segments[0].places.all(x.segments[0].id)...)
+		x.segments = x.segments[1:]
+	}
+	if len(at) == 0 {
+		return nil, 0, false, nil
+	}
+	rows, err := x.store.PlacedChunks(ctx, at)
+	if err != nil {
+		return nil, 0, false, err
+	}
+	parts, err = x.parts(ctx, rows)
+	return parts, x.bound(), true, err
+}
+
+// bound is the time that no part which is still to be read goes beyond.
+func (x *extent) bound() int64 {
+	switch {
+	case x.conversation != uuid.Nil && !x.last:
+		return x.oldest
+	case x.planned != nil:
+		return x.newestNamed
+	case x.conversation == uuid.Nil && len(x.segments) > 0:
+		return x.segments[0].newestAt
+	}
+	return -1 << 63
+}
+
+// An unfollowed tells since when a tenant's conversations may be ahead of the
+// follower, and which were then.
+type unfollowed struct {
+	since time.Time
+	among []uuid.UUID
+}
+
+// lateCommit is how long after its time a change is committed at most.
+const lateCommit = 15 * time.Second
+
+// mostTenants is how many tenants are remembered.
+const mostTenants = 10_000
+
+// unfollowed returns the conversations of the tenant that the follower is behind in,
+// or one conversation if it is. All of a tenant's are looked at once, and then those
+// that changed since.
+func (s *Service) unfollowed(ctx context.Context, store *tree.Store, conversation uuid.UUID) ([]tree.Pending, error) {
+	if conversation != uuid.Nil {
+		behind, err := store.Pending(ctx, tree.SearchFollower, []uuid.UUID{conversation})
+		return behind, err
+	}
+	s.mu.Lock()
+	known := s.behind[store.TenantID()]
+	s.mu.Unlock()
+	now := time.Now().Add(-lateCommit)
+	if time.Since(known.since) > time.Minute {
+		known = unfollowed{}
+	}
+	behind, err := store.Unfollowed(ctx, tree.SearchFollower, known.among, known.since, mostBehind+1)
+	if err != nil {
+		return nil, err
+	}
+	known = unfollowed{since: now}
+	for _, p := range behind {
+		known.among = append(known.among, p.ConversationID)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.behind) >= mostTenants {
+		clear(s.behind)
+	}
+	if s.behind[store.TenantID()] = known; len(behind) > mostBehind { // perhaps even more
+		delete(s.behind, store.TenantID())
+	}
+	return behind, nil
+}

@@ -1,0 +1,413 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// SearchFollower names the follower that keeps the index of words.
+const SearchFollower = "search"
+
+// A Chunk is a part of the index of words: some messages of a conversation, in the
+// order in which they came, and which words they have.
+type Chunk struct {
+	ConversationID uuid.UUID
+	Number         int // grows with the chunks of a conversation
+	Messages       []uuid.UUID
+	NewestAt       time.Time // of the newest message
+	Data           []byte    // nil after a prune, until the chunk is made again
+}
+
+// A Segment says which chunks of a tenant have words of one bucket.
+type Segment struct {
+	ID       uuid.UUID
+	Bucket   int
+	NewestAt time.Time // of the newest message in its chunks
+	Data     []byte
+}
+
+// A PlacedChunk names a chunk by its place in a segment.
+type PlacedChunk struct {
+	SegmentID uuid.UUID
+	Place     int
+}
+
+// SegmentBuckets is how many buckets a segment has at most.
+const SegmentBuckets = 256
+
+// Unchunked returns the messages of a conversation that are in no chunk, in the
+// order in which they came, as far as that is known: those that came between the
+// place and the sequence of p, or all, where the feed has lost the changes in
+// between. It may return more messages than there are: some were pruned since.
+func (s *Store) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Unchunked(%s)", p.ConversationID)
+	const most = 1000
+	changes, err := s.q.ListChanges(ctx, db.ListChangesParams{ConversationID: toUUID(p.ConversationID), After: p.Place, RowLimit: most})
+	if err != nil {
+		return nil, err
+	}
+	next, known := p.Place+1, true
+	for _, c := range changes {
+		if !known || next > p.Sequence {
+			break
+		}
+		known = c.Sequence == next && c.Kind != string(ConversationCreated) && c.Kind != string(ConversationImported)
+		next++
+		switch {
+		case c.Kind != string(MessagesAppended):
+		case c.Messages == 1:
+			ids = append(ids, uuid.UUID(c.MessageID.Bytes))
+		default:
+			chain, err := s.q.ListChain(ctx, db.ListChainParams{ConversationID: toUUID(p.ConversationID), ID: c.MessageID, RowLimit: c.Messages})
+			if err != nil {
+				return nil, err
+			}
+			slices.Reverse(chain)
+			ids, known = append(ids, fromUUIDs(chain)...), known && len(chain) == int(c.Messages) // else its end was pruned
+		}
+	}
+	if !known || next <= p.Sequence {
+		rows, err := s.q.ListUnchunked(ctx, toUUID(p.ConversationID))
+		return fromUUIDs(rows), err
+	}
+	// A message may have been stored again under its id after a prune.
+	seen := map[uuid.UUID]bool{}
+	return slices.DeleteFunc(ids, func(id uuid.UUID) bool {
+		again := seen[id]
+		seen[id] = true
+		return again
+	}), nil
+}
+
+// OpenChunks returns the chunks of a conversation that may change: those of fewer
+// than full messages, and those that have lost a message, in their order. next is
+// the number of a new chunk.
+func (s *Store) OpenChunks(ctx context.Context, conversationID uuid.UUID, full int) (open []Chunk, next int, err error) {
+	defer db.Wrap(&err, "tree.OpenChunks(%s)", conversationID)
+	rows, err := s.q.ListOpenChunks(ctx, db.ListOpenChunksParams{TenantID: s.tenant, ConversationID: toUUID(conversationID), FullSize: int32(full)})
+	if err != nil {
+		return nil, 0, err
+	}
+	last, err := s.q.GetLastChunk(ctx, toUUID(conversationID))
+	if isNoRows(err) {
+		return nil, 0, nil
+	}
+	return fromChunks(rows), int(last.Number + last.Messages), err
+}
+
+// SaveChunks puts chunks of one conversation in the place of open ones with these
+// numbers, and moves the follower's place to the sequence to. It saves nothing and
+// reports false where the place has moved, an open chunk has changed, or a message
+// was pruned, since p was read.
+func (s *Store) SaveChunks(ctx context.Context, p Pending, to int64, open []int, chunks []Chunk) (saved bool, err error) {
+	defer db.Wrap(&err, "tree.SaveChunks(%s, %d)", p.ConversationID, len(chunks))
+	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.q.CommitLater(ctx); err != nil {
+			return err
+		}
+		if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+			return err
+		}
+		moves := p
+		moves.Sequence = to
+		moved, err := s.MovePlaces(ctx, SearchFollower, moves)
+		if err != nil || !moved[0] {
+			return orStale(err)
+		}
+		pruned, err := s.q.PrunedSince(ctx, db.PrunedSinceParams{ConversationID: toUUID(p.ConversationID), Sequence: p.Sequence})
+		if err != nil || pruned {
+			return orStale(err)
+		}
+		numbers := make([]int32, len(open))
+		for i, n := range open {
+			numbers[i] = int32(n)
+		}
+		if len(numbers) > 0 {
+			deleted, err := s.q.DeleteChunks(ctx, db.DeleteChunksParams{ConversationID: toUUID(p.ConversationID), Numbers: numbers})
+			if err != nil || int(deleted) < len(numbers) {
+				return orStale(err)
+			}
+		}
+		rows := make([]db.InsertChunkParams, len(chunks))
+		for i, c := range chunks {
+			rows[i] = db.InsertChunkParams{ConversationID: toUUID(c.ConversationID), Number: int32(c.Number), TenantID: s.tenant, Messages: toUUIDs(c.Messages), NewestAt: c.NewestAt, Data: c.Data}
+		}
+		return db.InsertChunks(ctx, s.h, rows)
+	})
+	if errors.Is(err, errStale) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// AddSegment names size of the tenant's oldest chunks together, if a quarter more are named
+// by no segment. make gives the data of each bucket, of chunks in their places. It
+// reports false where there are fewer.
+func (s *Store) AddSegment(ctx context.Context, size int, make func([]Chunk) map[int][]byte) (added bool, err error) {
+	defer db.Wrap(&err, "tree.AddSegment")
+	enough := func(s *Store) (bool, error) {
+		loose, err := s.q.CountLooseChunks(ctx, db.CountLooseChunksParams{TenantID: s.tenant, AtMost: int32(size + size/4)})
+		return err == nil && int(loose) == size+size/4, err
+	}
+	if is, err := enough(s); !is || err != nil {
+		return false, err
+	}
+	err = s.inTx(ctx, func(s *Store) error {
+		if err := s.q.CommitLater(ctx); err != nil {
+			return err
+		}
+		if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+			return err
+		}
+		if is, err := enough(s); !is || err != nil {
+			return orStale(err)
+		}
+		keys, err := s.q.ListLooseKeys(ctx, db.ListLooseKeysParams{TenantID: s.tenant, RowLimit: int32(size)})
+		if err != nil {
+			return err
+		}
+		segment := toUUID(newID())
+		rows, err := db.PlaceChunks(ctx, s.h, segment, keys)
+		if err != nil || len(rows) < size {
+			return orStale(err)
+		}
+		p := db.InsertSegmentParams{TenantID: s.tenant, Segment: segment}
+		for _, row := range rows {
+			if row.NewestAt.After(p.NewestAt) {
+				p.NewestAt = row.NewestAt
+			}
+		}
+		for bucket, data := range make(fromChunks(rows)) {
+			p.Buckets, p.Parts = append(p.Buckets, int16(bucket)), append(p.Parts, data)
+		}
+		return s.q.InsertSegment(ctx, p)
+	})
+	if errors.Is(err, errStale) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// forgetWords takes pruned messages out of the index of words, in the transaction
+// of the prune, as its last work but one: other changes of the tenant's index wait.
+func (s *Store) forgetWords(ctx context.Context, conversationID pgtype.UUID, ids []pgtype.UUID) error {
+	if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+		return err
+	}
+	rows, err := s.q.ListChunksOf(ctx, db.ListChunksOfParams{ConversationID: conversationID, Ids: ids})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	var segments []pgtype.UUID
+	var numbers []int32
+	for _, row := range rows {
+		numbers = append(numbers, row.Number)
+		if row.Segment.Valid && !slices.Contains(segments, row.Segment) {
+			segments = append(segments, row.Segment)
+		}
+		if err := s.q.TearChunk(ctx, db.TearChunkParams{ConversationID: conversationID, Number: row.Number, Ids: ids}); err != nil {
+			return err
+		}
+	}
+	if err := s.q.DeleteEmptyChunks(ctx, db.DeleteEmptyChunksParams{ConversationID: conversationID, Numbers: numbers}); err != nil {
+		return err
+	}
+	return s.dropSegments(ctx, segments)
+}
+
+// forgetAllWords does the same for a conversation that is about to be deleted with
+// its chunks.
+func (s *Store) forgetAllWords(ctx context.Context, conversationID pgtype.UUID) error {
+	if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+		return err
+	}
+	segments, err := s.q.ListSegmentsOf(ctx, conversationID)
+	if err != nil {
+		return err
+	}
+	return s.dropSegments(ctx, segments)
+}
+
+func (s *Store) dropSegments(ctx context.Context, segments []pgtype.UUID) error {
+	if len(segments) == 0 {
+		return nil
+	}
+	buckets := make([]int16, SegmentBuckets)
+	for i := range buckets {
+		buckets[i] = int16(i)
+	}
+	if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: buckets, Segments: segments}); err != nil {
+		return err
+	}
+	return s.q.LoosenChunks(ctx, db.LoosenChunksParams{TenantID: s.tenant, Segments: segments})
+}
+
+// LooseChunks returns the tenant's chunks that no segment names, the newest first.
+func (s *Store) LooseChunks(ctx context.Context, limit int) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.LooseChunks")
+	rows, err := s.q.ListLooseChunks(ctx, db.ListLooseChunksParams{TenantID: s.tenant, RowLimit: int32(limit)})
+	return fromChunks(rows), err
+}
+
+// ConversationChunks returns chunks of a conversation, the newest first, beyond so
+// many.
+func (s *Store) ConversationChunks(ctx context.Context, conversationID uuid.UUID, beyond, limit int) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.ConversationChunks(%s)", conversationID)
+	rows, err := s.q.ListConversationChunks(ctx, db.ListConversationChunksParams{
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, RowLimit: int32(limit), Beyond: int32(beyond),
+	})
+	return fromChunks(rows), err
+}
+
+// NewestChunks returns the newest chunks of each of the conversations, so many at
+// most, in one round trip.
+func (s *Store) NewestChunks(ctx context.Context, conversations []uuid.UUID, limit int) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.NewestChunks(%d conversations)", len(conversations))
+	params := make([]db.ListConversationChunksParams, len(conversations))
+	for i, id := range conversations {
+		params[i] = db.ListConversationChunksParams{ConversationID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}
+	}
+	rows, err := db.ListChunksOfAll(ctx, s.h, params)
+	return fromChunks(rows), err
+}
+
+// Segments returns some buckets of all of the tenant's segments.
+func (s *Store) Segments(ctx context.Context, buckets []int) (_ []Segment, err error) {
+	defer db.Wrap(&err, "tree.Segments(%d)", buckets)
+	p := db.ListSegmentsParams{TenantID: s.tenant}
+	for _, b := range buckets {
+		p.Buckets = append(p.Buckets, int16(b))
+	}
+	rows, err := s.q.ListSegments(ctx, p)
+	out := make([]Segment, len(rows))
+	for i, row := range rows {
+		out[i] = Segment{uuid.UUID(row.Segment.Bytes), int(row.Bucket), row.NewestAt.UTC(), row.Data}
+	}
+	return out, err
+}
+
+// NewestInSegments returns the time of the newest message in the tenant's segments that
+// have some buckets; the zero time where none has.
+func (s *Store) NewestInSegments(ctx context.Context, buckets []int) (_ time.Time, err error) {
+	defer db.Wrap(&err, "tree.NewestInSegments(%d)", buckets)
+	p := db.GetNewestSegmentParams{TenantID: s.tenant}
+	for _, b := range buckets {
+		p.Buckets = append(p.Buckets, int16(b))
+	}
+	at, err := s.q.GetNewestSegment(ctx, p)
+	if isNoRows(err) {
+		return time.Time{}, nil
+	}
+	return at.UTC(), err
+}
+
+// PlacedChunks returns chunks by their places. Those that are gone are left out.
+func (s *Store) PlacedChunks(ctx context.Context, at []PlacedChunk) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.PlacedChunks(%d)", len(at))
+	var params []db.ListPlacedChunksParams
+	index := map[uuid.UUID]int{}
+	for _, c := range at {
+		i, known := index[c.SegmentID]
+		if !known {
+			i, index[c.SegmentID] = len(params), len(params)
+			params = append(params, db.ListPlacedChunksParams{Segment: toUUID(c.SegmentID), TenantID: s.tenant})
+		}
+		params[i].Places = append(params[i].Places, int16(c.Place))
+	}
+	rows, err := db.ListPlacedChunks(ctx, s.h, params)
+	return fromChunks(rows), err
+}
+
+// Unfollowed returns the tenant's conversations in which a follower is behind, the
+// one that changed last first: among some and those that changed since a time, or
+// among all where since is zero.
+func (s *Store) Unfollowed(ctx context.Context, follower string, among []uuid.UUID, since time.Time, limit int) (out []Pending, err error) {
+	defer db.Wrap(&err, "tree.Unfollowed(%s)", follower)
+	if since.IsZero() {
+		rows, err := s.q.ListAllBehind(ctx, db.ListAllBehindParams{Follower: follower, TenantID: s.tenant, RowLimit: int32(limit)})
+		for _, row := range rows {
+			out = append(out, Pending{s.tenant, uuid.UUID(row.ID.Bytes), row.Place, row.ChangeCount})
+		}
+		return out, err
+	}
+	rows, err := s.q.ListTenantBehind(ctx, db.ListTenantBehindParams{Follower: follower, TenantID: s.tenant, Ids: toUUIDs(among), Since: since, RowLimit: int32(limit)})
+	for _, row := range rows {
+		out = append(out, Pending{s.tenant, uuid.UUID(row.ID.Bytes), row.Place, row.ChangeCount})
+	}
+	return out, err
+}
+
+// Titled calls fn with the tenant's conversations whose titles, in lower case, have one
+// of these words, or a letter beyond ASCII, the one touched last first, until fn returns
+// false.
+func (s *Store) Titled(ctx context.Context, words []string, fn func(Conversation) bool) (err error) {
+	defer db.Wrap(&err, "tree.Titled")
+	patterns := make([]string, len(words))
+	for i, word := range words {
+		patterns[i] = "%" + word + "%"
+	}
+	for row, err := range db.StreamTitled(ctx, s.h, db.ListTitledParams{TenantID: s.tenant, Patterns: patterns}) {
+		if err != nil || !fn(fromConversation(row)) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Hits describes messages that a search found, in their order. Those that are gone
+// are left out. Each hit names the newest leaf below it. To find it, the messages
+// below are walked, at about 200,000 a second.
+func (s *Store) Hits(ctx context.Context, places []Place) (out []Hit, err error) {
+	defer db.Wrap(&err, "tree.Hits(%d)", len(places))
+	if len(places) == 0 {
+		return nil, nil
+	}
+	ids := map[uuid.UUID][]pgtype.UUID{}
+	for _, p := range places {
+		ids[p.ConversationID] = append(ids[p.ConversationID], toUUID(p.MessageID))
+	}
+	which := make([]db.DescribeHitsParams, 0, len(ids))
+	for conversation, some := range ids {
+		which = append(which, db.DescribeHitsParams{ConversationID: toUUID(conversation), Ids: some, TenantID: s.tenant})
+	}
+	rows, err := db.DescribeAll(ctx, s.h, which)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[Place]db.DescribedHit, len(rows))
+	for _, row := range rows {
+		found[Place{uuid.UUID(row.Node.ConversationID.Bytes), uuid.UUID(row.Node.ID.Bytes)}] = row
+	}
+	for _, p := range places {
+		if row, ok := found[p]; ok {
+			out = append(out, Hit{Message: fromMessage(row.Node, row.SiblingCount), LeafID: uuid.UUID(row.LeafID.Bytes), Title: row.Title})
+		}
+	}
+	return out, nil
+}
+
+// errStale says that what was about to be written rests on what is no more.
+var errStale = errors.New("what this rests on has changed")
+
+func orStale(err error) error {
+	if err == nil {
+		err = errStale
+	}
+	return err
+}
+
+// fromChunks is the one converter of chunks.
+func fromChunks(rows []db.SearchChunk) []Chunk {
+	out := make([]Chunk, len(rows))
+	for i, row := range rows {
+		out[i] = Chunk{uuid.UUID(row.ConversationID.Bytes), int(row.Number), fromUUIDs(row.Messages), row.NewestAt.UTC(), row.Data}
+	}
+	return out
+}

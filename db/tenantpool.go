@@ -113,9 +113,7 @@ func (s *share) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 func (s *share) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	conn, leave, err := s.take(ctx)
 	if err != nil {
-		ended, cancel := context.WithCancelCause(ctx)
-		cancel(err)
-		return s.of.Pool.SendBatch(ended, b) // which makes results of the error
+		return failedResults{err}
 	}
 	return sharedResults{conn.SendBatch(ctx, b), leave}
 }
@@ -179,6 +177,27 @@ func (r sharedResults) Close() error {
 	defer r.leave()
 	return r.BatchResults.Close()
 }
+
+// failedResults are of a batch that was not sent.
+type failedResults struct{ err error }
+
+func (r failedResults) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, r.err }
+func (r failedResults) Query() (pgx.Rows, error)         { return failedRows{err: r.err}, r.err }
+func (r failedResults) QueryRow() pgx.Row                { return failedRow(r) }
+func (r failedResults) Close() error                     { return r.err }
+func (r failedResults) Tx() pgx.Tx                       { return nil }
+
+// failedRows are none, as pgx gives them beside an error.
+type failedRows struct {
+	pgx.Rows // nil: all that may be called of rows that failed is below
+	err      error
+}
+
+func (r failedRows) Close()                        {}
+func (r failedRows) Err() error                    { return r.err }
+func (r failedRows) Next() bool                    { return false }
+func (r failedRows) Scan(...any) error             { return r.err }
+func (r failedRows) CommandTag() pgconn.CommandTag { return pgconn.CommandTag{} }
 
 type sharedTx struct {
 	pgx.Tx

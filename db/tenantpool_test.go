@@ -105,3 +105,21 @@ func TestTenantPoolStopsWaiting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A batch for which there is no connection tells why, and not that its request was
+// canceled.
+func TestBatchTellsWhyItWasNotSent(t *testing.T) {
+	t.Parallel()
+	pool := db.NewTenantPool(dbtest.New(t))
+	pool.Close()
+	var b pgx.Batch
+	b.Queue("select 1")
+	results := pool.Of("tenant").SendBatch(t.Context(), &b)
+	_, err := results.Exec()
+	rows, failed := results.Query()
+	for _, err := range []error{err, failed, rows.Err(), results.QueryRow().Scan(), results.Close()} {
+		if err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	}
+}

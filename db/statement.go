@@ -191,11 +191,6 @@ func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams) ([]De
 	return queryAll[DescribedHit](ctx, h, args, func(q *Queries, arg DescribeHitsParams) { _, _ = q.DescribeHits(ctx, arg) })
 }
 
-// SizeAll sends ListSizes for several conversations in one round trip.
-func SizeAll(ctx context.Context, h Handle, args []ListSizesParams) ([]ListSizesRow, error) {
-	return queryAll[ListSizesRow](ctx, h, args, func(q *Queries, arg ListSizesParams) { _, _ = q.ListSizes(ctx, arg) })
-}
-
 // queryAll sends a query with several arguments in one round trip.
 func queryAll[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries, A)) (all []R, err error) {
 	var b pgx.Batch

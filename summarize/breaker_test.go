@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -213,7 +214,7 @@ func TestAnswerTooLongIsShortened(t *testing.T) {
 		n := 0
 		first := &llmtest.Model{ModelName: "first", Answer: func(context.Context, llm.Request) (llm.Response, error) {
 			if n++; n <= test.times {
-				return llmtest.Response(long + long + long + long + long + long + long + long), nil
+				return llmtest.Response(strings.Repeat(long, 12)), nil
 			}
 			return test.another, nil
 		}}
@@ -224,7 +225,7 @@ func TestAnswerTooLongIsShortened(t *testing.T) {
 		if k.Model != test.by || len(first.Requests()) != test.asked {
 			t.Errorf("%s: by %s after %d calls of the first: %s", test.name, k.Model, len(first.Requests()), k.Attempts)
 		}
-		if again := first.Requests()[1]; len(again.Messages) != 2 || len(again.Messages[1]) < len(long) || len(again.Messages[1]) > 20*len(long) {
+		if again := first.Requests()[1]; len(again.Messages) != 2 || len(again.Messages[1]) < len(long) || len(again.Messages[1]) > 24*len(long) {
 			t.Errorf("%s: the second prompt is %s", test.name, again.Messages)
 		}
 	}

@@ -56,7 +56,6 @@ func (m Model) timeout() time.Duration {
 const (
 	defaultTimeout = 30 * time.Second
 	temperature    = 0.1
-	acceptSlack    = 2 // times the target that a summary may have, by our count
 	outputSlack    = 3 // times the target that an answer may have before it is cut off: providers count otherwise than we do
 	leastOutput    = 512
 	windowShare    = 80 // percent of a model's window that a prompt may fill
@@ -234,11 +233,11 @@ func (c Cascade) ask(ctx context.Context, m Model, in prompt.Input, r *prompt.Re
 // accept checks an answer. One that is only too long the model may shorten, once
 // and in the time that is left.
 func (c Cascade) accept(ctx context.Context, m Model, step prompt.Step, answer string, target int, a *prompt.Attempt) (string, error) {
-	text, err := step.Accept(answer, acceptSlack*target, c.counter())
+	text, err := step.Accept(answer, c.counter())
 	if !errors.Is(err, prompt.ErrTooLong) {
 		return text, err
 	}
-	shorten := step.Shorten(answer, target, c.counter())
+	shorten := step.Shorten(answer, c.counter())
 	if shorten.Tokens > promptBudget(m.Window, target) {
 		return "", err
 	}
@@ -246,7 +245,7 @@ func (c Cascade) accept(ctx context.Context, m Model, step prompt.Step, answer s
 	if failed != nil {
 		return "", fmt.Errorf("%w; to have it shortened: %w", err, failed)
 	}
-	return step.Accept(shorter, acceptSlack*target, c.counter())
+	return step.Accept(shorter, c.counter())
 }
 
 // errUnfinished is of an answer that is not whole.

@@ -59,7 +59,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A summarizer that gains nothing is asked as often as the logarithm of what is
+// A summarizer that gives no summary is asked as often as the logarithm of what is
 // appended, whichever server asks.
 func TestFruitlessCompactionsBackOff(t *testing.T) {
 	t.Parallel()
@@ -67,8 +67,8 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 	store := tree.New(pool)
 	settings := smallSettings()
 	settings.MaxContextTokens = 12_000
-	model, calls := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 172)) // 2,752 tokens, less than twice the target
-	settings.SummaryTargetTokens, settings.KeepRatio = 1400, 0.58
+	model, calls := counting("Too short.")
+	settings.KeepRatio, settings.SummaryTargetTokens = 0.58, 1400
 	id := conversation(t, store)
 	head := tree.Message{}
 	grow := func() {
@@ -85,16 +85,16 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.last().Outcome == tree.OutcomeNoGain {
+		if r.last().Outcome == tree.OutcomeFailed {
 			tried++
-		} else if r.last().Reason != string(ReasonWaits) {
+		} else if r.last().Reason != string(ReasonFailed) {
 			t.Fatalf("%s: %s", r.last().Outcome, r.last().Reason)
 		}
 		grow()
 	}
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
 	if err != nil || len(ran.Data) != tried || int(calls.Load()) != tried || tried < 2 || appends < 64 {
-		t.Fatalf("%d calls for %d compactions that gained nothing, %+v, %v", calls.Load(), tried, ran.Data, err)
+		t.Fatalf("%d calls for %d compactions in vain, %+v, %v", calls.Load(), tried, ran.Data, err)
 	}
 	slices.Reverse(ran.Data)
 	for i, k := range ran.Data[1:] {
@@ -103,7 +103,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 		}
 	}
 	e, err := service(t, store, Config{Settings: withoutDigest(settings)}).Explain(t.Context(), id, head.ID)
-	if err != nil || e.Automatic || e.Reason != string(ReasonWaits) {
+	if err != nil || e.Automatic || e.Reason != string(ReasonFailed) {
 		t.Errorf("explained as automatic %v: %s, %v", e.Automatic, e.Reason, err)
 	}
 }
@@ -139,7 +139,7 @@ func TestExplainTellsOfFailures(t *testing.T) {
 func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
-	model, _ := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 31)) // 496 tokens, less than twice the target
+	model, _ := counting(strings.Repeat("Much was said, and all of it is told here once more at length. ", 24)) // 384 tokens, less than twice the target
 	settings := smallSettings()
 	settings.MaxContextTokens, settings.TriggerRatio, settings.KeepRatio, settings.KeepUserRatio = 2000, 0.95, 0.8, 0
 	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})

@@ -117,15 +117,16 @@ func planTo(v tree.View, s Settings, start, anchor int) *Plan {
 		CutoffID: v.Tail[start-1].ID, AnchorID: v.Tail[anchor].ID, AnchorAt: v.Tail[anchor].CreatedAt,
 		Fold: fold, LookAhead: v.Tail[start : anchor+1], Tail: len(v.Tail) - start,
 		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v),
-		FoldTokens: tokens, Replaced: tokens, Target: b.Target,
+		FoldTokens: tokens, Replaced: tokens,
 	}
 	if v.Summary != nil {
 		p.PriorID = v.Summary.ID
 		p.Replaced += v.Summary.Tokens
 		p.MessagesBefore++
 	}
+	p.Target = b.TargetFor(p.Replaced)
 	folded := withFirstPinned(v, s, fold)
-	p.Kept = chooseKept(folded, b.KeepUser, b.Pinned)
+	p.Kept = chooseKept(folded, min(b.KeepUser, p.Replaced/keptShare), b.Pinned)
 	for _, m := range folded {
 		if m.Pinned && !slices.ContainsFunc(p.Kept, func(k Kept) bool { return k.ID == m.ID }) {
 			p.DroppedPins = append(p.DroppedPins, m.ID)

@@ -150,7 +150,7 @@ type Budget struct {
 	Trigger   int // a context over it is compacted
 	Keep      int // for the tail
 	KeepUser  int // for folded user messages that stay verbatim
-	Target    int // for the summary's text
+	Target    int // for the summary's text; TargetFor says what a fold gets
 	Pinned    int // for pinned messages that are folded
 }
 
@@ -170,6 +170,24 @@ func (s Settings) Budget() Budget {
 	// pinned would ask for a compaction again as soon as one is done.
 	b.Pinned = max(0, b.Trigger-b.Keep-b.KeepUser-b.Target) / 2
 	return b
+}
+
+// Bounds of what a summary's message may have, so that a small fold gains: the
+// summary is asked for in a third of what it replaces, but not in less than
+// leastTarget, and the words of the user that stay have a quarter of it.
+const (
+	targetShare = 3
+	keptShare   = 4
+	leastTarget = 200 // tokens
+	usualRatio  = 10  // tokens for one of the summary, from where on the target grows
+)
+
+// TargetFor returns the size in tokens that a summary is asked for which takes
+// the place of replaced tokens. It grows with a large fold up to twice the setting,
+// as far as that leaves half of the room for pinned messages.
+func (b Budget) TargetFor(replaced int) int {
+	grown := max(b.Target, min(replaced/usualRatio, 2*b.Target, b.Target+b.Pinned/2))
+	return min(grown, max(leastTarget, replaced/targetShare))
 }
 
 // beside is the budget of a branch whose prefix has so many tokens. A prefix is

@@ -59,22 +59,23 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	asked := strings.Trim(settings.Instructions+"\n\n"+k.Instructions, "\n")
 	r.Input = prompt.Input{Nonce: prompt.Nonce(k.ID), Instructions: asked, Fold: path[max(0, cutoff+1-k.FoldedMessages) : cutoff+1], LookAhead: path[cutoff+1:]}
 	counter := tokens.O200k()
-	text := func(id uuid.UUID, what string) (string, error) {
+	text := func(id uuid.UUID, what string) (text string, tokens int, err error) {
 		if id == uuid.Nil {
-			return "", nil
+			return "", 0, nil
 		}
 		summary, err := store.Summary(ctx, k.ConversationID, id)
 		if errors.Is(err, fault.NotFound) {
 			r.Missing = append(r.Missing, "The summary that was "+what+" was deleted.")
-			return "", nil
+			return "", 0, nil
 		}
-		return prompt.Unwrap(summary.Body), err
+		return prompt.Unwrap(summary.Body), summary.Tokens, err
 	}
-	if r.Input.Prior, err = text(k.PriorSummaryID, "to be merged"); err != nil {
+	prior := 0 // tokens of its message
+	if r.Input.Prior, prior, err = text(k.PriorSummaryID, "to be merged"); err != nil {
 		return r, err
 	}
 	r.Input.PriorTokens = counter.Count(r.Input.Prior)
-	if r.Summary, err = text(k.SummaryID, "saved"); err != nil {
+	if r.Summary, _, err = text(k.SummaryID, "saved"); err != nil {
 		return r, err
 	}
 	r.LeakedTags = prompt.Leaks(r.Summary, r.Input.Nonce)
@@ -84,7 +85,7 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	}
 	// A long prefix leaves less room for a summary.
 	settings.MaxContextTokens -= min(tree.Tokens(v.Prefix), settings.Budget().Available-1)
-	r.Input.TargetTokens = settings.Budget().Target
+	r.Input.TargetTokens = settings.Budget().TargetFor(k.FoldedTokens + prior)
 	step, _, err := prompt.Next(r.Input, math.MaxInt32, counter)
 	r.Messages = step.Messages()
 	return r, err

@@ -3,9 +3,12 @@ package prompt
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -18,6 +21,42 @@ type Input struct {
 	LookAhead    []tree.Message // after the cutoff, oldest first: only to judge what matters
 	Instructions string         // standing ones and the caller's; "" for none
 	TargetTokens int            // size asked for
+
+	perToken float64 // characters of this conversation's text for each token; 0 stands for usualPerToken
+}
+
+const (
+	acceptSlack   = 2    // times the target that a summary may have
+	shortenedTo   = 0.9  // of the most that is accepted, for one that had more
+	usualPerToken = 4    // characters of English for each token
+	leastSample   = 100  // tokens of a text that tells how long tokens are
+	mostSample    = 8000 // characters that are looked at for that
+)
+
+// characters returns how many characters so many tokens have in this conversation.
+func (in Input) characters(tokens int) int {
+	if in.perToken == 0 {
+		return usualPerToken * tokens
+	}
+	return int(math.Round(in.perToken * float64(tokens)))
+}
+
+// measure returns the input with the length of its tokens: that of the prior
+// summary, or else that of what people and models say in the messages to fold.
+func (in Input) measure(counter tokens.Counter) Input {
+	sample := in.Prior
+	if sample == "" {
+		for _, m := range in.Fold {
+			if m.Role != tree.RoleTool && len(sample) < mostSample {
+				sample += Read(m).Text + "\n"
+			}
+		}
+	}
+	sample = sample[:ByteOffset(sample, mostSample)]
+	if n := counter.Count(sample); n >= leastSample {
+		in.perToken = float64(utf8.RuneCountInString(sample)) / float64(n)
+	}
+	return in
 }
 
 // Nonce returns the code in the tags around a compaction's transcript. It

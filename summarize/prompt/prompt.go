@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"strings"
 	"text/template"
+	"unicode/utf8"
 )
 
 //go:embed texts/*.txt
@@ -120,28 +121,17 @@ func buildPrompt(in Input, limits limits) prompt {
 	return append(p, message{partClosing, closing(in)})
 }
 
+// closing asks for the summary, in characters of the conversation's own text: a
+// model doesn't know how many tokens another program counts.
 func closing(in Input) string {
 	about := map[string]any{
-		"Merge": in.Prior != "", "Condense": condense(in.PriorTokens, in.TargetTokens),
-		"PriorTokens": in.PriorTokens, "TargetTokens": in.TargetTokens,
-		"Words": in.TargetTokens * 3 / 4,
+		"Merge": in.Prior != "", "PriorCharacters": utf8.RuneCountInString(in.Prior),
+		"Characters": in.characters(in.TargetTokens), "Most": in.characters(acceptSlack * in.TargetTokens),
 	}
 	if text := strings.TrimSpace(in.Instructions); text != "" {
 		about["Instructions"] = fence(partInstructions, in.Nonce, quoteWhole(CutMiddle(text, MaxInstructions), in.Nonce))
 	}
 	return fill(partClosing, about)
-}
-
-// condense says how hard to condense a prior summary, by how much of the
-// target it takes up: "keep", "oldest" or "resolved".
-func condense(priorTokens, targetTokens int) string {
-	switch percent := priorTokens * 100 / max(targetTokens, 1); {
-	case percent < 60:
-		return "keep"
-	case percent <= 85:
-		return "oldest"
-	}
-	return "resolved"
 }
 
 func quoteWhole(text, nonce string) string {

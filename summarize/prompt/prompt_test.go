@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
+	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -61,20 +62,41 @@ func TestPromptGolden(t *testing.T) {
 	prompttest.Golden(t, "prompt-progressive.golden", readable(buildPrompt(progressive, fullLimits)))
 }
 
-func TestPromptCondense(t *testing.T) {
+// A model is told sizes in characters of the conversation's own text, which has
+// more or fewer of them for each token than English has.
+func TestPromptSizes(t *testing.T) {
 	t.Parallel()
+	counter := tokens.O200k()
 	for _, c := range []struct {
-		prior int
-		want  string
+		name, prior, said string
+		want              []string
 	}{
-		{0, "Keep everything that it says"}, {599, "Keep everything that it says"},
-		{600, "Condense its oldest parts"}, {850, "Condense its oldest parts"}, {859, "Condense its oldest parts"},
-		{860, "Condense the oldest parts that are resolved"}, {5000, "Condense the oldest parts that are resolved"},
+		{"an unknown text", "", "Hm.", []string{"about 4000 characters", "More than 8000 "}},
+		{"Chinese", "", strings.Repeat("我们决定九月八日搬到莱比锡的新仓库。", 40), []string{"about 1202 characters", "More than 2403 "}},
+		{"the summary before tells, and not the messages", strings.Repeat("我们决定九月八日搬到莱比锡的新仓库。", 40), strings.Repeat("Many words. ", 400), []string{"so far has 720 characters", "about 1200 characters"}},
 	} {
-		p := buildPrompt(Input{Nonce: prompttest.Nonce, Prior: "x", PriorTokens: c.prior, TargetTokens: 1000}, fullLimits)
-		if text := p[len(p)-1].text; !strings.Contains(text, c.want) || !strings.Contains(text, "one new summary that takes the place of the summary so far") {
-			t.Errorf("%d of 1000 tokens: %q", c.prior, text)
+		step, _, err := Next(Input{Nonce: prompttest.Nonce, Prior: c.prior, Fold: []tree.Message{prompttest.UserSays(c.said)}, TargetTokens: 1000}, 100_000, counter)
+		if err != nil {
+			t.Fatal(err)
 		}
+		text := step.prompt[len(step.prompt)-1].text
+		for _, want := range c.want {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s: no %q in %q", c.name, want, text)
+			}
+		}
+	}
+}
+
+// What is a little too long is to become a little shorter.
+func TestPromptShorten(t *testing.T) {
+	t.Parallel()
+	counter := tokens.O200k()
+	step := Step{prompt: prompt{{partSystem, "x"}}, input: Input{Nonce: prompttest.Nonce, TargetTokens: 300}}
+	answer := strings.Repeat("The press stays in Leipzig. ", 101) // 607 tokens
+	got := step.Shorten(answer, counter).prompt[1].text
+	if want := "2795 are the most that is accepted. Write it again in about 2515 characters, which is 12 percent less"; !strings.Contains(got, want) {
+		t.Errorf("%d tokens: no %q in %q", counter.Count(answer), want, got[:300])
 	}
 }
 

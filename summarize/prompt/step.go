@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -27,26 +28,31 @@ type Step struct {
 func (s Step) Messages() []json.RawMessage { return s.prompt.messages() }
 
 // Accept returns the summary in a model's answer. It returns an error if Clean
-// refuses the answer, if the summary has more tokens than most, or if it
+// refuses the answer, if the summary has more than twice the target, or if it
 // repeats the prompt.
-func (s Step) Accept(answer string, most int, count tokens.Counter) (text string, err error) {
+func (s Step) Accept(answer string, count tokens.Counter) (text string, err error) {
 	if text, err = Clean(answer); err != nil {
 		return "", err
 	}
 	if len(Leaks(text, s.input.Nonce)) > 0 || s.prompt.repeatedBy(text) {
 		return "", errLeak
 	}
-	if n := count.Count(text); n > most {
+	if n, most := count.Count(text), acceptSlack*s.input.TargetTokens; n > most {
 		return "", fmt.Errorf("%w: it has %d tokens, and %d are the most", ErrTooLong, n, most)
 	}
 	return text, nil
 }
 
-// Shorten returns the prompt that asks once more for an answer, in about target
-// tokens. The new answer is to be accepted like the first.
-func (s Step) Shorten(answer string, target int, counter tokens.Counter) Step {
+// Shorten returns the prompt that asks once more for a summary of which Accept
+// says that it is too long, in nine tenths of what is accepted. The new answer is
+// to be accepted like the first.
+func (s Step) Shorten(answer string, counter tokens.Counter) Step {
+	length := utf8.RuneCountInString(answer)
+	// The summary's own characters for each token tell how far to go.
+	most := int(float64(acceptSlack*s.input.TargetTokens) / float64(max(counter.Count(answer), 1)) * float64(length))
+	goal := int(shortenedTo * float64(most))
 	p := prompt{s.prompt[0], {partShorten, fill(partShorten, map[string]any{
-		"Tokens": counter.Count(answer), "TargetTokens": target, "Words": target * 3 / 4,
+		"Characters": length, "Most": most, "Goal": goal, "Percent": 100 - 100*goal/max(length, 1),
 		"Text": fence(partShorten, s.input.Nonce, quoteWhole(answer, s.input.Nonce)),
 	})}}
 	return Step{Tokens: promptTokens(p, counter), prompt: p, input: s.input}
@@ -75,6 +81,7 @@ func Next(in Input, budget int, counter tokens.Counter) (step Step, rest []tree.
 		in.PriorTokens = counter.Count(in.Prior)
 	}
 	in.Instructions = cutTokens(in.Instructions, budget/8, counter)
+	in = in.measure(counter)
 	bare := in
 	bare.Fold, bare.LookAhead = nil, nil
 	room := budget - promptTokens(buildPrompt(bare, fullLimits), counter)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/hex"
-	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -23,7 +22,11 @@ func createAttachment(r *Request) (Answer, error) {
 		return nil, err
 	}
 	store := r.Store()
-	data, err := r.readFile(store.MostAttachmentBytes())
+	most := int64(store.MostAttachmentBytes())
+	if r.ContentLength > most {
+		return nil, fileTooLarge(most)
+	}
+	data, err := r.readBody(http.MaxBytesReader(nil, io.NopCloser(r.Body), most), most, "file", fileTooLarge)
 	if err != nil {
 		return nil, err
 	}
@@ -34,31 +37,7 @@ func createAttachment(r *Request) (Answer, error) {
 	return answerCreated(a, created, "/v1/attachments/"+hex.EncodeToString(a.Hash[:]))
 }
 
-// readFile reads a body that is a file, of so many bytes at most. It takes memory
-// as the body comes, whatever length its client says.
-func (r *Request) readFile(most int) ([]byte, error) {
-	if r.ContentLength > int64(most) {
-		return nil, fileTooLarge(most)
-	}
-	limited := http.MaxBytesReader(nil, io.NopCloser(r.Body), int64(most))
-	var data []byte
-	var err error
-	if r.ContentLength >= 0 {
-		data, err = readSized(limited, int(r.ContentLength))
-	} else {
-		data, err = io.ReadAll(limited)
-	}
-	var over *http.MaxBytesError
-	switch {
-	case errors.As(err, &over):
-		return nil, fileTooLarge(most)
-	case err != nil:
-		return nil, problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("file", err)).From(err)
-	}
-	return data, nil
-}
-
-func fileTooLarge(most int) error {
+func fileTooLarge(most int64) error {
 	return problemf(CodeAttachmentTooLarge, "", "The file has over %d bytes, which is the most that an attachment may have. Send a smaller one.", most)
 }
 
@@ -79,6 +58,8 @@ type attachmentAnswer struct {
 	data []byte
 	has  string // the entity tag of what the client has
 }
+
+func (a attachmentAnswer) Size() int { return len(a.data) }
 
 // Write writes the bytes. Only a picture may be shown in its place: a file that a
 // browser opened under this address could read as the server's own page what the

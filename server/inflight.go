@@ -54,17 +54,26 @@ func (r *Request) holdBody(bytes int64) (shrink func(bytes int64), err error) {
 	return shrink, err
 }
 
-// making waits until the tenant may have one more answer made that may become large.
-// The answer is made when it holds its bytes: so those that wait for bytes are few.
-func (r *Request) making() (made func(), err error) {
-	if r.tenant == "" || r.route.Method != http.MethodGet || r.route.May.has(Streams) {
-		return func() {}, nil
+// Making waits until the tenant may have one more answer made that may become large.
+// Routes that only read wait by themselves. The answer is made when it holds its bytes:
+// so those that wait for bytes are few.
+func (r *Request) Making() error {
+	if r.tenant == "" {
+		return nil
 	}
 	leave, err := r.await(r.Context(), r.server.limits.making, r.tenant, "requests")
-	if err != nil {
-		return nil, err
+	if err == nil {
+		r.made = sync.OnceFunc(leave)
 	}
-	return sync.OnceFunc(leave), nil
+	return err
+}
+
+// HoldAnswer waits until so many bytes of an answer may be in memory. The answer holds
+// them until the request is over.
+func (r *Request) HoldAnswer(bytes int) error {
+	_, err := r.hold(r.server.limits.answers, int64(bytes), "bytes of large answers")
+	r.made()
+	return err
 }
 
 // sized is an Answer that is in memory as a whole.

@@ -12,36 +12,34 @@ import (
 
 // limits are the limits of what requests hold.
 type limits struct {
-	rate        *limiter[uuid.UUID]  // of the requests of a key
-	failedAuth  *limiter[sender]     // of requests without a good key
-	failedLinks *limiter[netip.Addr] // of requests for links that open nothing
-	reads       *limiter[string]     // of trees, exports, and contexts with attachments, by tenant
-	imports     *limiter[string]     // by tenant
-	searches    *limiter[string]     // by tenant
-	bodies      *limiter[string]     // of the bytes of large bodies, by tenant
-	answers     *limiter[string]     // of the bytes of large answers, by tenant
-	making      *limiter[string]     // of answers that are being made and may become large, by tenant
-	links       *limiter[string]     // of requests for what a link shows, by its token
-	replies     *limiter[uuid.UUID]  // of streams of replies, by key
-	events      *limiter[uuid.UUID]  // of streams of changes, by key
+	rate       *limiter[uuid.UUID] // of the requests of a key
+	failedAuth *limiter[sender]    // of requests without a good key
+	reads      *limiter[string]    // of trees, exports, and contexts with attachments, by tenant
+	imports    *limiter[string]    // by tenant
+	searches   *limiter[string]    // by tenant
+	bodies     *limiter[string]    // of the bytes of large bodies, by tenant
+	answers    *limiter[string]    // of the bytes of large answers, by tenant
+	making     *limiter[string]    // of answers that are being made and may become large, by tenant
+	links      *limiter[string]    // of requests for what a link shows, by its token
+	replies    *limiter[uuid.UUID] // of streams of replies, by key
+	events     *limiter[uuid.UUID] // of streams of changes, by key
 }
 
 func newLimits(cfg Config) limits {
 	// Of what all may hold, one tenant has half.
 	shared := func(most int) *limiter[string] { return newLimiter[string](max(most/2, 1), most) }
 	return limits{
-		rate:        newRateLimiter[uuid.UUID](cfg.RateLimit, cfg.RateBurst),
-		failedAuth:  newRateLimiter[sender](cfg.FailureLimit, 0),
-		failedLinks: newRateLimiter[netip.Addr](cfg.FailureLimit, 0),
-		reads:       shared(cfg.MaxReads),
-		imports:     shared(cfg.MaxImports),
-		searches:    shared(cfg.MaxSearches),
-		bodies:      shared(cfg.MaxBytesInFlight),
-		answers:     shared(cfg.MaxBytesInFlight),
-		making:      newLimiter[string](2*cfg.MaxReads, 0),
-		links:       newLimiter[string](maxLinkReads/4, maxLinkReads),
-		replies:     newLimiter[uuid.UUID](cfg.MaxStreams, 0),
-		events:      newLimiter[uuid.UUID](cfg.MaxStreams, 0),
+		rate:       newRateLimiter[uuid.UUID](cfg.RateLimit, cfg.RateBurst),
+		failedAuth: newRateLimiter[sender](cfg.FailureLimit, 0),
+		reads:      shared(cfg.MaxReads),
+		imports:    shared(cfg.MaxImports),
+		searches:   shared(cfg.MaxSearches),
+		bodies:     shared(cfg.MaxBytesInFlight),
+		answers:    shared(cfg.MaxBytesInFlight),
+		making:     newLimiter[string](2*cfg.MaxReads, 0),
+		links:      newLimiter[string](maxLinkReads/4, maxLinkReads),
+		replies:    newLimiter[uuid.UUID](cfg.MaxStreams, 0),
+		events:     newLimiter[uuid.UUID](cfg.MaxStreams, 0),
 	}
 }
 

@@ -48,7 +48,7 @@ func requestID(given string) string {
 // its panics, and logs and counts how it ended.
 func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	start := time.Now()
-	r := &Request{server: s, id: requestID(req.Header.Get("X-Request-Id"))}
+	r := &Request{server: s, id: requestID(req.Header.Get("X-Request-Id")), made: func() {}}
 	r.answer.ResponseWriter, r.answer.accepts = w, req.Header.Get("Accept-Encoding")
 	r.route, r.allow = s.router.find(req, &r.values)
 	switch {
@@ -156,10 +156,12 @@ func (r *Request) respond() error {
 	if err := r.decode(); err != nil {
 		return err
 	}
-	if r.made, err = r.making(); err != nil {
-		return err
+	if r.route.Method == http.MethodGet && !r.route.May.has(Streams) {
+		if err := r.Making(); err != nil {
+			return err
+		}
 	}
-	defer r.made()
+	defer func() { r.made() }()
 	return r.handle()
 }
 

@@ -47,12 +47,13 @@ func (r *Request) run() error {
 
 // write sends an answer, to its end.
 func (r *Request) write(a Answer) error {
+	size := 0
 	if whole, ok := a.(sized); ok {
-		if _, err := r.hold(r.server.limits.answers, int64(whole.Size()), "bytes of large answers"); err != nil {
-			return err
-		}
+		size = whole.Size()
 	}
-	r.made()
+	if err := r.HoldAnswer(size); err != nil {
+		return err
+	}
 	if err := a.Write(&r.answer); err != nil {
 		return err
 	}

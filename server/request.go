@@ -209,37 +209,40 @@ func (r *Request) ReadJSON() ([]byte, error) {
 	if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
 		return nil, err
 	}
-	limited := http.MaxBytesReader(r.answer.ResponseWriter, r.Body, most)
-	if r.ContentLength < 0 {
-		start, err := io.ReadAll(io.LimitReader(limited, smallBytes))
-		if err != nil || len(start) < smallBytes {
-			return start, bodyProblem(err, most)
-		}
-		shrink, err := r.holdBody(most)
-		if err != nil {
-			return nil, err
-		}
-		data, err := io.ReadAll(io.MultiReader(bytes.NewReader(start), limited))
-		shrink(int64(len(data)))
-		return data, bodyProblem(err, most)
-	}
-	if _, err := r.holdBody(r.ContentLength); err != nil {
-		return nil, err
-	}
-	data, err := readSized(limited, int(r.ContentLength))
-	return data, bodyProblem(err, most)
+	return r.readBody(http.MaxBytesReader(r.answer.ResponseWriter, r.Body, most), most, "body", tooLarge)
 }
 
-// bodyProblem says why reading a body failed, of which an API takes so many bytes.
-func bodyProblem(err error, most int64) error {
-	var over *http.MaxBytesError
-	switch {
-	case err == nil:
-		return nil
-	case asError(err, &over):
-		return tooLarge(most)
+// readBody reads a body once it may be in memory. It holds at most so many bytes; what
+// limited refuses beyond them is the error that tooLarge makes.
+func (r *Request) readBody(limited io.Reader, most int64, what string, tooLarge func(most int64) error) (data []byte, err error) {
+	problem := func(err error) error {
+		var over *http.MaxBytesError
+		switch {
+		case err == nil:
+			return nil
+		case asError(err, &over):
+			return tooLarge(most)
+		}
+		return problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly(what, err)).From(err)
 	}
-	return problemf(CodeIncompleteBody, "", "%s Send the request again.", endedEarly("body", err)).From(err)
+	if r.ContentLength >= 0 {
+		if _, err := r.holdBody(r.ContentLength); err != nil {
+			return nil, err
+		}
+		data, err = readSized(limited, int(r.ContentLength))
+		return data, problem(err)
+	}
+	start, err := io.ReadAll(io.LimitReader(limited, smallBytes))
+	if err != nil || len(start) < smallBytes {
+		return start, problem(err)
+	}
+	shrink, err := r.holdBody(most)
+	if err != nil {
+		return nil, err
+	}
+	data, err = io.ReadAll(io.MultiReader(bytes.NewReader(start), limited))
+	shrink(int64(len(data)))
+	return data, problem(err)
 }
 
 // firstRead is how many bytes of memory a body gets before its client has sent

@@ -171,7 +171,6 @@ type Server struct {
 	log       *slog.Logger
 	metrics   *telemetry.Requests
 	limits    limits
-	opened    openedLinks
 	readiness readiness
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -172,23 +171,15 @@ func TestLinksThatOpenNothing(t *testing.T) {
 	a.refused(404, CodeSharedNotFound, request{method: "GET", path: "/v1/shared/" + good.Token})
 }
 
-// TestGuessingLinks holds that an address that tries links is refused, even with a
-// link that is good, but for links that opened lately.
-func TestGuessingLinks(t *testing.T) {
+// TestWrongLinks holds that wrong links of an address don't lock out good ones: several
+// readers may stand behind one proxy.
+func TestWrongLinks(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.FailureLimit = 0.3 })
 	plant(t, a.store, "c")
-	link, known := a.share("thanks", ""), a.share("thanks", "")
-	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + known.Token})
-	for i := range 3 {
-		if res := a.send(request{method: "GET", path: fmt.Sprintf("/v1/shared/cps_%d", i)}); res.StatusCode != 404 {
-			t.Fatalf("%d: %d %s", i, res.StatusCode, res.body)
-		}
+	link := a.share("thanks", "")
+	for i := range 10 {
+		a.refused(404, CodeSharedNotFound, request{method: "GET", path: fmt.Sprintf("/v1/shared/cps_%d", i)})
 	}
-	res := a.send(request{method: "GET", path: "/v1/shared/" + link.Token})
-	if res.StatusCode != http.StatusTooManyRequests || res.Header.Get("Retry-After") == "" {
-		t.Errorf("%d %s", res.StatusCode, res.body)
-	}
-	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + known.Token})
-	a.must(200, nil, request{method: "GET", path: "/v1/conversations"}) // of strangers, who have no key here
+	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + link.Token})
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -77,17 +78,17 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	var failure lastError
 	c := &call{
 		Services: Services{Store: r.Store(), Contexts: r.Contexts(), Search: r.Searches(), Version: h.version},
-		request:  r.Context(), timeout: r.Timeout(), search: r.Search, failed: failure.set,
+		request:  r.Context(), timeout: r.Timeout(), search: r.Search, making: r.Making, failed: failure.set,
 	}
 	req := r.Request.WithContext(c.in(r.Context()))
 	req.Body = io.NopCloser(bytes.NewReader(h.body))
-	written := &watched{ResponseWriter: w, id: h.id}
+	written := &watched{ResponseWriter: w, id: h.id, hold: r.HoldAnswer}
 	h.handler.ServeHTTP(written, req)
 	if err := failure.get(); err != nil {
 		r.Note(err)
 	}
 	if !written.begun {
-		return r.Context().Err()
+		return cmp.Or(written.err, r.Context().Err())
 	}
 	return nil
 }

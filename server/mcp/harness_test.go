@@ -30,6 +30,7 @@ type api struct {
 	t        *testing.T
 	pool     *pgxpool.Pool
 	url      string
+	handler  http.Handler
 	store    *tree.Store
 	contexts *summarize.Service
 	keys     *keys.Keys
@@ -63,7 +64,7 @@ func newAPIOn(t *testing.T, pool *pgxpool.Pool, changes ...func(*server.Config))
 	}
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
-	a.url = web.URL
+	a.url, a.handler = web.URL, s
 	return a
 }
 

@@ -142,6 +142,8 @@ func (a refusedRequest) Write(w http.ResponseWriter) error {
 type watched struct {
 	http.ResponseWriter
 	id           jsonrpc.ID
+	hold         func(bytes int) error // waits until so many bytes may be in memory
+	err          error                 // of hold
 	begun, plain bool
 }
 
@@ -154,6 +156,11 @@ func (w *watched) WriteHeader(status int) {
 }
 
 func (w *watched) Write(p []byte) (int, error) {
+	if !w.begun {
+		if w.err = w.hold(len(p)); w.err != nil {
+			return 0, w.err
+		}
+	}
 	w.begun = true
 	if !w.plain {
 		return w.ResponseWriter.Write(p)

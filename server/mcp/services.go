@@ -54,6 +54,7 @@ type call struct {
 	request context.Context                                 // that ends with the request; nil for none
 	timeout time.Duration                                   // of work that waits for no model; 0 is any
 	search  func(context.Context) (leave func(), err error) // waits for a turn; nil for none
+	making  func() error                                    // waits until an answer may be made that may become large; nil for none
 	failed  func(error)                                     // is told of errors, maybe by several goroutines
 }
 
@@ -98,6 +99,11 @@ func do[Out any](ctx context.Context, waits bool, f func(context.Context, *call)
 			out, err = none, refused{server.ProblemOf(err)}
 		}
 	}()
+	if c.making != nil && !waits {
+		if err := c.making(); err != nil {
+			return out, err
+		}
+	}
 	return f(ctx, c)
 }
 

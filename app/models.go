@@ -3,10 +3,12 @@ package app
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-chat/coppice/llm"
@@ -29,7 +31,14 @@ type Models struct {
 	SummaryTimeout time.Duration  // of one call for a summary; 0 is 30 s
 	Windows        map[string]int // tokens of context that models take, by the beginnings of their names, besides those that package llm knows
 	Prices         llm.Prices     // what models cost; of others it isn't known
+	Params         []Param        // of requests to models, where a request doesn't set them itself
 	WantReasoning  []string       // beginnings of the names of models that want their reasoning back, besides those that package llm knows; see llm.Family
+}
+
+// A Param is a member of the requests to all models whose names begin so.
+type Param struct {
+	Model, Name string
+	Value       json.RawMessage
 }
 
 // An Embedding names the model that puts messages and questions into vectors. The
@@ -199,7 +208,13 @@ func (m Models) client(name string) (llm.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return llm.NewOpenAI(llm.OpenAIConfig{BaseURL: m.BaseURL, APIKey: m.APIKey, Model: name, LegacyFields: m.LegacyFields, Families: families})
+	params := map[string]json.RawMessage{}
+	for _, p := range m.Params {
+		if strings.HasPrefix(name, p.Model) {
+			params[p.Name] = p.Value
+		}
+	}
+	return llm.NewOpenAI(llm.OpenAIConfig{BaseURL: m.BaseURL, APIKey: m.APIKey, Model: name, LegacyFields: m.LegacyFields, Families: families, Params: params})
 }
 
 // fitWindow makes the settings' window that of the smallest model that answers,

@@ -80,6 +80,11 @@ func (e *OpenAIEmbedder) Embed(ctx context.Context, texts []string) (Embeddings,
 		typed = broken(err)
 	}
 	typed.Model = e.client.model
+	said := make([]json.RawMessage, len(texts))
+	for i, text := range texts {
+		said[i] = json.RawMessage(text)
+	}
+	withReason(typed, e.client.key, said)
 	return Embeddings{}, typed
 }
 

@@ -21,8 +21,8 @@ var (
 	ErrAnswerTooLong = errors.New("answer too long") // the answer is over the client's limit
 )
 
-// An Error says why a model gave no answer. It never holds the key or the text
-// of messages, not even text that a provider quoted. So it can be logged and
+// An Error says why a model gave no answer. It never holds the key or a passage
+// of the messages, not even one that a provider quoted. So it can be logged and
 // shown.
 type Error struct {
 	Kind       error         // one of the kinds above
@@ -30,11 +30,13 @@ type Error struct {
 	Status     int           // of HTTP; 0 if there is none
 	Code       string        // the provider's, such as "insufficient_quota"; "" for none
 	RetryAfter time.Duration // how long the provider asks to wait; 0 if it doesn't
-	Detail     string        // what went wrong, and how to fix it where that helps
+	Detail     string        // what went wrong, how to fix it where that helps, and the provider's own words
 
 	Err error // with ErrTimeout context.DeadlineExceeded, with ErrCanceled context.Canceled, else nil
 
-	turns bool // the model takes user and assistant by turns only
+	said  string // the provider's message as it came; withReason makes it part of Detail
+	turns bool   // the model takes user and assistant by turns only
+	hint  string // the member of the request that the provider doesn't know; "" for none
 }
 
 func (e *Error) Error() string {

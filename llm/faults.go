@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,8 +31,8 @@ func refused(ctx context.Context, res *http.Response) error {
 	return refusal(res.StatusCode, res.Header, parseFault(body))
 }
 
-// A fault is the error object of a provider. Its message is only looked at:
-// it may quote the prompt, and even the key.
+// A fault is the error object of a provider. Its message may quote the prompt, and
+// even the key: withReason shows the part of it that doesn't.
 type fault struct {
 	Type    string
 	Code    string
@@ -39,22 +40,42 @@ type fault struct {
 	Message string
 }
 
-// parseFault reads {"error": {...}}, {"error": "..."}, and the bare object
-// that some servers send. The zero fault is what can't be read.
-func parseFault(body []byte) (f fault) {
-	var envelope struct{ Error json.RawMessage }
+// parseFault reads {"error": {...}}, {"error": "..."}, {"detail": ...}, and the bare
+// object that some servers send; Google sends it in an array. Plain text is the
+// message. Of a web page nothing is read.
+func parseFault(body []byte) fault {
+	body = bytes.TrimSpace(body)
+	var list []json.RawMessage
+	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
+		body = list[0]
+	}
+	var envelope struct{ Error, Detail json.RawMessage }
 	if json.Unmarshal(body, &envelope) != nil {
-		return fault{}
+		if len(body) > 0 && !strings.ContainsRune(`<{["`, rune(body[0])) {
+			return fault{Message: string(body)}
+		}
+		return fault{Message: text(body)}
 	}
 	object := envelope.Error
 	if len(object) == 0 {
 		object = body
 	}
-	var members struct{ Type, Code, Param, Message json.RawMessage }
+	var members struct {
+		Type, Code, Param, Message json.RawMessage
+		Metadata                   struct{ Raw json.RawMessage } // of OpenRouter: what the provider behind it said
+	}
 	if json.Unmarshal(object, &members) != nil {
 		return fault{Message: text(object)}
 	}
-	return fault{Type: text(members.Type), Code: text(members.Code), Param: text(members.Param), Message: text(members.Message)}
+	f := fault{Type: text(members.Type), Code: text(members.Code), Param: text(members.Param), Message: text(members.Message)}
+	for _, more := range []json.RawMessage{members.Metadata.Raw, envelope.Detail} {
+		said := text(more)
+		if said == "" && len(more) > 0 && more[0] != 'n' {
+			said = string(more)
+		}
+		f.Message = strings.TrimSpace(f.Message + " " + said)
+	}
+	return f
 }
 
 // text is a JSON string's text, or a number's digits; "" for all else.
@@ -72,7 +93,7 @@ func text(raw json.RawMessage) string {
 
 // refusal is the error of a status and fault. header may be nil.
 func refusal(status int, header http.Header, f fault) *Error {
-	e := &Error{Status: status, RetryAfter: retryAfter(header)}
+	e := &Error{Status: status, RetryAfter: retryAfter(header), said: f.Message}
 	for _, code := range []string{f.Code, f.Type} {
 		if isCode(code) {
 			e.Code = code
@@ -85,7 +106,7 @@ func refusal(status int, header http.Header, f fault) *Error {
 	case overflows(status, f):
 		e.Kind, e.Detail = ErrPromptTooLong, "the messages don't fit the model's window"
 	case status == http.StatusUnauthorized:
-		e.Kind, e.Detail = ErrAuth, "the provider refused the API key"
+		e.Kind, e.Detail, e.said = ErrAuth, "the provider refused the API key", "" // which it may quote in part
 	case status == http.StatusForbidden:
 		e.Kind, e.Detail = ErrAuth, "the API key may not do this"
 	case status == http.StatusPaymentRequired:
@@ -101,7 +122,7 @@ func refusal(status int, header http.Header, f fault) *Error {
 	case status >= 400 && f.Param == "temperature":
 		e.Kind, e.Detail = ErrInvalid, "the model takes no temperature; add its family with FixedTemperature"
 	case status >= 400:
-		e.Kind, e.Detail = ErrInvalid, "the provider refused the request; a compatible server may need LegacyFields"
+		e.Kind, e.Detail, e.hint = ErrInvalid, "the provider refused the request", unknownHint(f)
 	default:
 		e.Kind, e.Detail = ErrBadResponse, "the server sent no answer, or points elsewhere; "+checkBaseURL
 	}
@@ -154,6 +175,71 @@ func overflows(status int, f fault) bool {
 		}
 	}
 	return false
+}
+
+// maxReason is how many characters of a provider's message are shown.
+const maxReason = 300
+
+// keyForm matches what looks like a key: the provider may quote one that isn't ours.
+var keyForm = regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(?:sk|pk|rk|gsk|key|xai|hf|ghp|aiza|akia|eyj)[-_]?[a-z0-9*._-]{8,}`)
+
+// withReason adds to an error what the provider said, on one line and without keys. The
+// reason ends where it begins to quote what was sent.
+func withReason(e *Error, key string, sent []json.RawMessage) {
+	said := strings.Join(strings.Fields(strings.ToValidUTF8(e.said, "")), " ")
+	e.said = ""
+	if runes := []rune(said); len(runes) > 2*maxReason {
+		said = string(runes[:2*maxReason])
+	}
+	reason := beforeQuote(said, sent)
+	if key != "" {
+		reason = strings.ReplaceAll(reason, key, "…")
+	}
+	reason = strings.TrimRight(keyForm.ReplaceAllString(reason, "…"), " .")
+	if runes := []rune(reason); len(runes) > maxReason {
+		reason = string(runes[:maxReason]) + "…"
+	} else if reason != "" && len(reason)+1 < len(said) && !strings.HasSuffix(reason, "…") {
+		reason += " …"
+	}
+	switch {
+	case reason == "":
+	case e.Detail == "":
+		e.Detail = "the provider says: " + reason
+	default:
+		e.Detail += "; it says: " + reason
+	}
+}
+
+// beforeQuote is what a text says before it repeats a passage of what was sent.
+func beforeQuote(text string, sent []json.RawMessage) string {
+	const passage = 24 // bytes
+	at := map[string]int{}
+	for i := len(text) - passage; i >= 0; i-- {
+		at[text[i:i+passage]] = i
+	}
+	end := len(text)
+	for _, m := range sent {
+		for i := 0; i+passage <= len(m) && len(at) > 0; i++ {
+			if begin, found := at[string(m[i:i+passage])]; found {
+				end = min(end, begin)
+			}
+		}
+	}
+	return strings.ToValidUTF8(text[:end], "")
+}
+
+// hints are members that help a provider and change no answer. A provider that doesn't
+// know one gets the request without it.
+var hints = []string{"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "user", "verbosity"}
+
+// unknownHint is the hint that a fault names; "" for none.
+func unknownHint(f fault) string {
+	for _, name := range hints {
+		if f.Param == name || strings.Contains(f.Message, name) && name != "user" {
+			return name
+		}
+	}
+	return ""
 }
 
 var codeForm = regexp.MustCompile(`^[A-Za-z][A-Za-z_.]{1,39}$|^[1-9][0-9]{3}$`)

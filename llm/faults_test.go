@@ -64,7 +64,6 @@ func TestFaults(t *testing.T) {
 		"no list":           {does: llmtest.Raw(200, "application/json", `{"choices":3}`), kind: llm.ErrBadResponse},
 		"no content":        {does: llmtest.Raw(200, "application/json", `{"choices":[{"message":{"content":3}}]}`), kind: llm.ErrBadResponse},
 		"calls of no shape": {does: llmtest.Raw(200, "application/json", `{"choices":[{"message":{"tool_calls":{}}}]}`), kind: llm.ErrBadResponse},
-		"a call of no id":   {does: llmtest.CallTools(llmtest.ToolCall{Name: "f", Arguments: "{}"}), kind: llm.ErrBadResponse},
 		"a call of no tool": {does: llmtest.CallTools(llmtest.ToolCall{ID: "a", Arguments: "{}"}), kind: llm.ErrBadResponse},
 		"endless":           {does: llmtest.Endless(), kind: llm.ErrAnswerTooLong, partial: "some"},
 		"endless silence":   {does: llmtest.EndlessSilence(), kind: llm.ErrAnswerTooLong},

@@ -3,12 +3,15 @@ package llm
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,6 +65,10 @@ type OpenAIConfig struct {
 
 	// Families says which models refuse a temperature. nil is KnownFamilies.
 	Families Families
+
+	// Params are members of each request that doesn't set them itself, such as
+	// top_k. They are those that Request.Extra may have.
+	Params map[string]json.RawMessage
 }
 
 // An OpenAI is a model behind OpenAI's chat completions, or behind a compatible
@@ -74,7 +81,9 @@ type OpenAI struct {
 	base             *url.URL
 	url, key         string
 	http             http.Client
+	params           map[string]json.RawMessage
 	turns            atomic.Bool // its chat template takes user and assistant by turns only
+	unknown          sync.Map    // hints that its provider doesn't know
 }
 
 // NewOpenAI returns a client. It doesn't connect.
@@ -100,6 +109,7 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 		model:            config.Model,
 		maxAnswer:        config.MaxAnswerBytes,
 		legacyFields:     config.LegacyFields,
+		params:           config.Params,
 		fixedTemperature: family.FixedTemperature,
 	}
 	if c.maxAnswer == 0 {
@@ -132,7 +142,7 @@ func (c *OpenAI) Name() string { return c.model }
 func (c *OpenAI) Complete(ctx context.Context, req Request) (Response, error) {
 	a := answer{limit: c.maxAnswer}
 	err := c.complete(ctx, req, &a)
-	return c.result(ctx, &a, err)
+	return c.result(ctx, req, &a, err)
 }
 
 func (c *OpenAI) complete(ctx context.Context, req Request, a *answer) error {
@@ -158,7 +168,7 @@ func (c *OpenAI) Stream(ctx context.Context, req Request, each func(Delta) error
 		return nil
 	}
 	err := c.stream(ctx, req, &a)
-	return c.result(ctx, &a, err)
+	return c.result(ctx, req, &a, err)
 }
 
 func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) (err error) {
@@ -207,7 +217,7 @@ func leave(body io.ReadCloser, stop func(), well bool) {
 // post sends a request, once: the caller counts the attempts. The response is
 // one of HTTP 200, its body unread; every other status is an error. A model whose
 // template refuses two messages of one role in a row gets them joined at once, and
-// from then on.
+// from then on. A provider that doesn't know a hint gets the request without it.
 func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Response, error) {
 	joins := c.turns.Load()
 	if joins {
@@ -221,6 +231,12 @@ func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Resp
 	var e *Error
 	if errors.As(err, &e) && e.turns && !joins {
 		c.turns.Store(true)
+		return c.post(ctx, req, stream)
+	}
+	if e != nil && req.Extra[e.hint] != nil {
+		c.unknown.Store(e.hint, true)
+		req.Extra = maps.Clone(req.Extra)
+		delete(req.Extra, e.hint)
 		return c.post(ctx, req, stream)
 	}
 	return res, err
@@ -252,7 +268,7 @@ func (c *OpenAI) do(r *http.Request) (*http.Response, error) {
 
 // result is what a call returns: what was read, and err as one of this
 // package's errors.
-func (c *OpenAI) result(ctx context.Context, a *answer, err error) (Response, error) {
+func (c *OpenAI) result(ctx context.Context, req Request, a *answer, err error) (Response, error) {
 	var (
 		caller *callerError
 		typed  *Error
@@ -278,6 +294,7 @@ func (c *OpenAI) result(ctx context.Context, a *answer, err error) (Response, er
 		}
 	}
 	typed.Model = c.model
+	withReason(typed, c.key, slices.AppendSeq(slices.Clone(req.Messages), maps.Values(req.Extra)))
 	return res, typed
 }
 

@@ -13,6 +13,9 @@ import (
 // one answer is read.
 var ownMembers = []string{"model", "messages", "temperature", "max_tokens", "max_completion_tokens", "n", "stream", "stream_options"}
 
+// OwnMember reports whether a member of the request object can't be one of Extra.
+func OwnMember(name string) bool { return slices.Contains(ownMembers, name) }
+
 // encode writes the request object. It does so by hand because encoding/json
 // rewrites raw messages: it strips their spaces and escapes <, > and &.
 func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
@@ -34,9 +37,21 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 	b.Grow(size)
 	b.WriteString(`{"model":`)
 	b.Write(quoted(c.model))
-	for _, name := range slices.Sorted(maps.Keys(req.Extra)) {
-		value := req.Extra[name]
-		if slices.Contains(ownMembers, name) || slices.ContainsFunc(options, func(o member) bool { return o.name == name }) {
+	extra := maps.Clone(req.Extra)
+	for name, value := range c.params {
+		if !slices.ContainsFunc(options, func(o member) bool { return o.name == name }) && extra[name] == nil {
+			if extra == nil {
+				extra = map[string]json.RawMessage{}
+			}
+			extra[name] = value
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		if _, unknown := c.unknown.Load(name); unknown {
+			continue
+		}
+		value := extra[name]
+		if OwnMember(name) || slices.ContainsFunc(options, func(o member) bool { return o.name == name }) {
 			return nil, failed(ErrInvalid, "the extra member %q has a field of its own, or none at all; leave it out", name)
 		}
 		if !json.Valid(value) {

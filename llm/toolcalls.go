@@ -1,8 +1,10 @@
 package llm
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,11 +13,14 @@ import (
 // make calls without end.
 const callBytes = 1 << 10
 
-// A toolCall is a call put together from its pieces. Members that this package
+// A toolCall is a call put together from its pieces. Its id is the provider's, or
+// one that is made here, if the provider gave none or gave it to another call: a
+// result names its call by it. Members that this package
 // doesn't know are kept, because some providers refuse a call that comes back
 // without them (Gemini's thought signatures, for one).
 type toolCall struct {
 	id, kind string
+	given    string // the provider's id; "" for none
 	function *called
 	custom   *called
 	other    map[string]json.RawMessage
@@ -29,8 +34,37 @@ type called struct {
 	input strings.Builder
 }
 
+// An argument is what a piece hands over: text, or in its place JSON of another kind,
+// which is taken as its text.
+type argument struct {
+	text string
+	odd  bool // it was no string
+}
+
+// UnmarshalJSON reads any JSON.
+func (a *argument) UnmarshalJSON(raw []byte) error {
+	if raw[0] == '"' {
+		return json.Unmarshal(raw, &a.text)
+	}
+	if a.odd = true; string(raw) != "null" {
+		a.text = string(raw)
+	}
+	return nil
+}
+
+// A callPiece is a piece of a call as it came.
+type callPiece struct {
+	Index            *int
+	ID, Type         string
+	Function, Custom *struct {
+		Name             string
+		Arguments, Input argument
+	}
+}
+
 // addCalls takes in a tool_calls array: in a stream pieces of calls, else
-// whole ones. It returns the array with the index of each piece's call.
+// whole ones. It returns the array with the index of each piece's call, and with
+// ids and arguments as the call has them.
 func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, error) {
 	var pieces []json.RawMessage
 	if json.Unmarshal(raw, &pieces) != nil {
@@ -38,34 +72,28 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, err
 	}
 	changed := false
 	for i, raw := range pieces {
-		var p struct {
-			Index            *int
-			ID, Type         string
-			Function, Custom *struct{ Name, Arguments, Input string }
-		}
+		var p callPiece
 		members := map[string]json.RawMessage{}
 		if json.Unmarshal(raw, &p) != nil || json.Unmarshal(raw, &members) != nil {
 			return nil, failed(ErrBadResponse, "a tool call can't be read")
 		}
-		named := p.Function != nil && p.Function.Name != "" || p.Custom != nil && p.Custom.Name != ""
-		at, call := a.callOf(p.Index, p.ID, named, whole)
-		if p.Index == nil || *p.Index != at {
-			members["index"] = json.RawMessage(strconv.Itoa(at))
+		at, call, begun := a.callOf(p, whole)
+		if wrong := p.correct(members, at, call.id, begun); wrong {
 			pieces[i], _ = marshal(members) // which were JSON
 			changed = true
 		}
 		for _, name := range []string{"index", "id", "type", "function", "custom"} {
 			delete(members, name)
 		}
-		set(&call.id, p.ID)
+		set(&call.given, p.ID)
 		set(&call.kind, p.Type)
 		if f := p.Function; f != nil {
-			call.function = call.function.with(f.Name, f.Arguments)
-			a.size += len(f.Arguments)
+			call.function = call.function.with(f.Name, f.Arguments.text)
+			a.size += len(f.Arguments.text)
 		}
 		if c := p.Custom; c != nil {
-			call.custom = call.custom.with(c.Name, c.Input)
-			a.size += len(c.Input)
+			call.custom = call.custom.with(c.Name, c.Input.text)
+			a.size += len(c.Input.text)
 		}
 		maps.Copy(call.other, members)
 		for name, value := range members {
@@ -81,23 +109,58 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, err
 	return raw, nil
 }
 
-// callOf finds the call that a piece belongs to, or begins one; named says
-// that the piece names a tool. Not all servers number calls as OpenAI does:
-// some leave the index out, some send 0 for all and some another id with each
-// piece. So a name with another id begins another call, whatever the index.
-func (a *answer) callOf(index *int, id string, named, whole bool) (int, *toolCall) {
+// correct puts the members of a piece right, and tells whether one was wrong. The first
+// piece of a call has the call's id, as has any other one with an id.
+func (p callPiece) correct(members map[string]json.RawMessage, at int, id string, begun bool) (wrong bool) {
+	if p.Index == nil || *p.Index != at {
+		members["index"], wrong = json.RawMessage(strconv.Itoa(at)), true
+	}
+	if p.ID != id && (begun || p.ID != "") {
+		members["id"], wrong = quoted(id), true
+	}
+	if p.Function != nil && p.Function.Arguments.odd {
+		function := map[string]json.RawMessage{}
+		_ = json.Unmarshal(members["function"], &function) // which was read before
+		function["arguments"] = quoted(p.Function.Arguments.text)
+		members["function"], _ = marshal(function)
+		wrong = true
+	}
+	return wrong
+}
+
+// callOf finds the call that a piece belongs to, or begins one. Not all servers number
+// calls as OpenAI does: some leave the index out, some send 0 for all and some another
+// id with each piece. So a name with another id begins another call, whatever the
+// index, and so does a name with arguments behind arguments that are whole.
+func (a *answer) callOf(p callPiece, whole bool) (at int, call *toolCall, begun bool) {
+	named := p.Function != nil && p.Function.Name != "" || p.Custom != nil && p.Custom.Name != ""
 	for i := len(a.calls) - 1; i >= 0 && !whole; i-- {
 		call := a.calls[i]
-		sameIndex := index == nil || call.index == nil || *index == *call.index
-		sameID := id == "" || call.id == "" || id == call.id || index != nil && !named
-		if sameIndex && sameID {
-			return i, call
+		sameIndex := p.Index == nil || call.index == nil || *p.Index == *call.index
+		sameID := p.ID == "" || call.given == "" || p.ID == call.given || p.Index != nil && !named
+		if sameIndex && sameID && !(p.whole() && call.whole()) {
+			return i, call, false
 		}
 	}
-	call := &toolCall{index: index, other: map[string]json.RawMessage{}}
+	call = &toolCall{id: p.ID, index: p.Index, other: map[string]json.RawMessage{}}
+	if call.id == "" || slices.ContainsFunc(a.calls, func(c *toolCall) bool { return c.id == call.id }) {
+		call.id = "call_" + rand.Text()
+	}
 	a.calls = append(a.calls, call)
 	a.size += callBytes
-	return len(a.calls) - 1, call
+	return len(a.calls) - 1, call, true
+}
+
+// whole tells whether a piece is all of a call of a function.
+func (p callPiece) whole() bool {
+	return p.Function != nil && p.Function.Name != "" && isObject(p.Function.Arguments.text)
+}
+
+// whole tells whether a call of a function has all of its arguments.
+func (t *toolCall) whole() bool { return t.function != nil && isObject(t.function.input.String()) }
+
+func isObject(text string) bool {
+	return strings.HasPrefix(text, "{") && json.Valid([]byte(text))
 }
 
 func (c *called) with(name, input string) *called {
@@ -119,10 +182,7 @@ func set(dst *string, value string) {
 
 // check tells what makes a whole call unfit to be answered.
 func (t *toolCall) check() error {
-	switch {
-	case t.id == "":
-		return failed(ErrBadResponse, "a tool call has no id, by which its result could name it")
-	case (t.function == nil || t.function.name == "") && (t.custom == nil || t.custom.name == ""):
+	if (t.function == nil || t.function.name == "") && (t.custom == nil || t.custom.name == "") {
 		return failed(ErrBadResponse, "a tool call names no tool")
 	}
 	return nil

@@ -184,6 +184,8 @@ func TestServerSettings(t *testing.T) {
 		{"--compaction-workers", "-1", "give 0 for none"},
 		{"--standing-instructions", strings.Repeat("x", 4001), "4000 is the most"},
 		{"--model-price", "2.5,10", "NAME=IN,OUT"},
+		{"--model-param", "qwen3=top_k", "NAME=MEMBER=JSON"},
+		{"--model-param", "qwen3=n=2", "NAME=MEMBER=JSON"},
 		{"--server-id", strings.Repeat("x", 101), "over 100 characters"},
 		{"--reply-timeout", "0s", "over 0"},
 		{"--max-replies-per-tenant", "0", "over 0"},

@@ -85,7 +85,7 @@ func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 // config is what the flags say of the models that answer here, with the settings of
 // the server that started last beneath them.
 func (cmd *chatCommand) config(ctx context.Context, d *app.Database) (config app.Config, err error) {
-	if err := cmd.windowFlags.check(); err != nil {
+	if err := cmd.modelFlags.check(); err != nil {
 		return config, err
 	}
 	if config.Replies, err = cmd.answerFlags.config(); err != nil {

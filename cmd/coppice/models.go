@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -15,6 +16,33 @@ import (
 // windowFlags extend what the program knows of models.
 type windowFlags struct {
 	ModelWindow map[string]int `placeholder:"NAME=TOKENS" help:"Tokens of context that a model, or those whose names begin so, takes; repeat it for others. Adds to the models the program knows."`
+}
+
+// params reads --model-param.
+func (f *modelFlags) params() (all []app.Param) {
+	for _, given := range f.ModelParam {
+		if p, ok := readParam(given); ok {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+func readParam(given string) (p app.Param, ok bool) {
+	name, rest, _ := strings.Cut(given, "=")
+	member, value, _ := strings.Cut(rest, "=")
+	p = app.Param{Model: name, Name: member, Value: json.RawMessage(value)}
+	return p, name != "" && member != "" && json.Valid(p.Value) && !llm.OwnMember(member)
+}
+
+// check tells whether the flags can be read.
+func (f *modelFlags) check() error {
+	for _, given := range f.ModelParam {
+		if _, ok := readParam(given); !ok {
+			return usagef("--model-param %s: it takes NAME=MEMBER=JSON, such as qwen3=top_k=20; messages, stream, temperature and the limit of tokens are none", given)
+		}
+	}
+	return f.windowFlags.check()
 }
 
 // check tells whether --model-window can be read.
@@ -37,7 +65,8 @@ type modelFlags struct {
 	SummaryModel   []string      `placeholder:"NAME" help:"Model that writes summaries; repeat it for those to ask when one fails, in order. Without it, and where all fail, summaries are extracts made offline."`
 	SummaryTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"Time that one call of such a model may take (${default})."`
 	providerFlags
-	OpenAILegacyFields bool `name:"openai-legacy-fields" help:"Send the server of the models max_tokens instead of max_completion_tokens, which some servers don't know."`
+	ModelParam         []string `sep:"none" placeholder:"NAME=MEMBER=JSON" help:"Member of requests to models whose names begin so, such as qwen3=top_k=20, unless a request sets it."`
+	OpenAILegacyFields bool     `name:"openai-legacy-fields" help:"Send max_tokens instead of max_completion_tokens, which some servers don't know."`
 }
 
 // titleFlags say what gives conversations their titles.
@@ -49,6 +78,7 @@ type titleFlags struct {
 func (f *modelFlags) models() app.Models {
 	return app.Models{
 		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, LegacyFields: f.OpenAILegacyFields,
+		Params:    f.params(),
 		Summaries: f.SummaryModel, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow,
 	}
 }

@@ -114,7 +114,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 
 // config is what the flags say of a Coppice.
 func (cmd *serveCommand) config() (config app.Config, err error) {
-	if err := cmd.windowFlags.check(); err != nil {
+	if err := cmd.modelFlags.check(); err != nil {
 		return config, err
 	}
 	config.Database = cmd.databaseFlags.config()

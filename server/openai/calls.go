@@ -47,7 +47,6 @@ func deltaOf(m *chat.Message) (d Delta) {
 type partCall struct {
 	id, name  string
 	arguments strings.Builder
-	index     *int // in the stream; nil if the server doesn't count
 
 	begun, named, typed bool // the client was told of it, of its name, of its type
 }
@@ -69,7 +68,8 @@ type piece struct {
 type called struct{ Name, Arguments, Input string }
 
 // add takes a piece, and gives the number of its call and the arguments that
-// came with it. It is ok unless the piece can't be read; package llm has refused
+// came with it. Package llm has numbered the pieces of a stream; a call without a
+// number is whole. It is ok unless the piece can't be read; package llm has refused
 // such an answer then.
 func (c *calls) add(raw json.RawMessage) (at int, arguments string, ok bool) {
 	var p piece
@@ -83,7 +83,11 @@ func (c *calls) add(raw json.RawMessage) (at int, arguments string, ok bool) {
 		}
 	}
 	name, arguments = withoutNUL(name), withoutNUL(arguments)
-	at = c.find(p, name != "")
+	if at = len(*c); p.Index != nil && *p.Index < at {
+		at = max(*p.Index, 0)
+	} else {
+		*c = append(*c, &partCall{})
+	}
 	call := (*c)[at]
 	if call.id == "" {
 		call.id = p.ID
@@ -93,21 +97,6 @@ func (c *calls) add(raw json.RawMessage) (at int, arguments string, ok bool) {
 	}
 	call.arguments.WriteString(arguments)
 	return at, arguments, true
-}
-
-// find gives the call that a piece belongs to, by the rule of package llm: a
-// test holds the two equal. Not all servers number calls as OpenAI does.
-func (c *calls) find(p piece, named bool) int {
-	for i := len(*c) - 1; i >= 0; i-- {
-		call := (*c)[i]
-		sameIndex := p.Index == nil || call.index == nil || *p.Index == *call.index
-		sameID := p.ID == "" || call.id == "" || p.ID == call.id || p.Index != nil && !named
-		if sameIndex && sameID {
-			return i
-		}
-	}
-	*c = append(*c, &partCall{index: p.Index})
-	return len(*c) - 1
 }
 
 func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

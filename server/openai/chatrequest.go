@@ -9,25 +9,28 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// passedOn are the members of a chat-completions request that go to the model as
-// they came.
-var passedOn = []string{"tools", "tool_choice", "parallel_tool_calls", "response_format", "top_p", "stop", "seed", "frequency_penalty", "presence_penalty", "logit_bias", "reasoning_effort"}
+// chatMembers are the members of a chat-completions request that are not passed on to
+// the model as they came.
+var chatMembers = []string{
+	"model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "temperature", "n", "logprobs", "top_logprobs",
+	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "store", "metadata", "moderation", "recall",
+}
 
-var chatMembers = slices.Concat(passedOn, []string{
-	"model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "temperature", "n", "logprobs",
-	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "service_tier", "store", "metadata",
-	"user", "safety_identifier", "prompt_cache_key", "moderation", "recall",
-})
+// chatChecked are members that are passed on, and are read as well.
+var chatChecked = []string{
+	"tools", "tool_choice", "parallel_tool_calls", "response_format", "top_p", "stop", "seed", "frequency_penalty", "presence_penalty",
+	"logit_bias", "reasoning_effort", "service_tier", "user", "safety_identifier", "prompt_cache_key",
+}
 
 // ParseChat reads a request for a chat completion. Its messages keep their
 // bytes. Its errors are of kind fault.Invalid, and name the parameter.
 func ParseChat(body []byte) (*Request, error) {
 	var r reader
-	o := r.open(body, chatMembers...)
+	o := r.open(body, slices.Concat(chatMembers, chatChecked)...)
 	if r.err != nil {
 		return nil, r.failed()
 	}
-	req := &Request{Extra: map[string]json.RawMessage{}}
+	req := &Request{Extra: passedOn(body, chatMembers)}
 	req.readModel(o)
 	for i, raw := range o.list("messages", maxItems) {
 		m, err := chat.ParseMember(raw)
@@ -49,11 +52,6 @@ func ParseChat(body []byte) (*Request, error) {
 	req.Store = o.boolean("store", false)
 	req.Echo.Store = req.Store
 	req.readChatSampling(o)
-	for _, name := range passedOn {
-		if value := o.get(name); value != nil {
-			req.Extra[name] = value
-		}
-	}
 	req.chatTools(o)
 	o.refuse("audio", "models answer with text here.", "prediction", "leave it out.", "web_search_options", "no web is searched here.",
 		"functions", "use tools.", "function_call", "use tool_choice.", "moderation", "leave it out.")
@@ -66,6 +64,18 @@ func ParseChat(body []byte) (*Request, error) {
 		return nil, err
 	}
 	return req, nil
+}
+
+// passedOn are the members of a request that this server has no use for: whoever sends
+// them means the model's server.
+func passedOn(body []byte, ours []string) map[string]json.RawMessage {
+	members := map[string]json.RawMessage{}
+	for key, value := range chat.EachMember(body) {
+		if name := string(key); !isNull(value) && !slices.Contains(ours, name) {
+			members[name] = value
+		}
+	}
+	return members
 }
 
 func (req *Request) readChatSampling(o object) {

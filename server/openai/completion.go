@@ -36,16 +36,18 @@ type choiceMessage struct {
 
 // CompletionUsage counts the tokens of a chat completion.
 type CompletionUsage struct {
-	Prompt     int `json:"prompt_tokens"`
-	Completion int `json:"completion_tokens"`
-	Total      int `json:"total_tokens"`
+	Prompt           int          `json:"prompt_tokens"`
+	PromptDetail     inputDetail  `json:"prompt_tokens_details"`
+	Completion       int          `json:"completion_tokens"`
+	CompletionDetail outputDetail `json:"completion_tokens_details"`
+	Total            int          `json:"total_tokens"`
 }
 
 func completionUsage(u *Usage) *CompletionUsage {
 	if u == nil {
 		return &CompletionUsage{}
 	}
-	return &CompletionUsage{u.Input, u.Output, u.Total}
+	return &CompletionUsage{u.Input, u.InputDetail, u.Output, u.OutputDetail, u.Total}
 }
 
 var null = json.RawMessage("null")
@@ -155,14 +157,10 @@ func (c *Chunks) Add(dst []byte, d Delta) []byte {
 	if d.Refusal != "" {
 		dst = c.delta(dst, chunkDelta{Refusal: d.Refusal})
 	}
-	var pieces []json.RawMessage
-	for _, raw := range d.Calls {
+	for _, raw := range d.Calls { // in a chunk each: some clients read the first entry alone
 		if at, _, ok := c.calls.add(raw); ok {
-			pieces = append(pieces, c.calls[at].chunk(at, raw))
+			dst = c.delta(dst, chunkDelta{Calls: []json.RawMessage{c.calls[at].chunk(at, raw)}})
 		}
-	}
-	if len(pieces) > 0 {
-		dst = c.delta(dst, chunkDelta{Calls: pieces})
 	}
 	return dst
 }

@@ -52,24 +52,34 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt
 
 // beginning is how long a stream may have nothing to say before its client is told
 // that it has begun.
-const beginning = 10 * time.Second
+const beginning = 3 * time.Second
 
 // begun waits for the first piece of an answer. Where it fails before, that is the
 // request's error, and the SDKs try again as they do with OpenAI.
 func begun(r *server.Request, rep *reply.Reply) error {
 	ctx, cancel := context.WithTimeout(r.Context(), beginning)
 	defer cancel()
-	const started = 1 // id of the event before the first piece
-	events, err := rep.Next(ctx, started)
-	switch {
-	case r.Context().Err() != nil:
-		return r.Context().Err()
-	case err != nil && ctx.Err() == nil && !errors.Is(err, reply.ErrEnded):
-		return err
-	case len(events) > 0 && events[0].End != nil && events[0].End.Status == reply.StatusFailed && events[0].End.Message == nil && !saidNothing(*events[0].End):
-		return events[0].End.Err
+	for after := 0; ; {
+		events, err := rep.Next(ctx, after)
+		switch {
+		case r.Context().Err() != nil:
+			return r.Context().Err()
+		case ctx.Err() != nil || errors.Is(err, reply.ErrEnded):
+			return nil
+		case err != nil:
+			return err
+		}
+		for _, e := range events {
+			switch {
+			case e.Started != nil || e.Message != nil: // nothing of the answer yet
+				after = e.ID
+			case e.End != nil && e.End.Status == reply.StatusFailed && e.End.Message == nil && !saidNothing(*e.End):
+				return e.End.Err
+			default:
+				return nil
+			}
+		}
 	}
-	return nil
 }
 
 // answer begins the reply, or finds the one that an earlier attempt of the request

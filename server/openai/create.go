@@ -36,6 +36,11 @@ func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, 
 	}
 	r.Release()
 	if req.Stream {
+		if !req.Background {
+			if err := begun(r, rep); err != nil {
+				return nil, err
+			}
+		}
 		return follow(r, rep, -1, req.Store), nil
 	}
 	turn := turnOf(rep, nil)

@@ -27,7 +27,7 @@ func TestFailedFirstTurnOfItsOwn(t *testing.T) {
 			t.Errorf("the head is %s, want %s", got, want)
 		}
 	}
-	id, whole := a.stream(`{"model":"wood","stream":true,"input":"that fails"}`)
+	id, whole := a.stream(`{"model":"wood","stream":true,"background":true,"input":"that fails"}`)
 	whole()
 	headIs(id, "that fails")
 	id, whole = a.stream(`{"model":"wood","stream":true,"input":"that runs"}`)
@@ -43,7 +43,7 @@ func TestFailedResponseElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, llmtest.Fail(429))
 	b := a.again()
-	id, whole := a.stream(`{"model":"wood","stream":true,"input":"hi","instructions":"Be brief.","metadata":{"a":"b"}}`)
+	id, whole := a.stream(`{"model":"wood","stream":true,"background":true,"input":"hi","instructions":"Be brief.","metadata":{"a":"b"}}`)
 	streamed := whole()
 	for _, s := range []*api{a, b} {
 		got := s.get("GET", "/responses/"+id, "")

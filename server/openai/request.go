@@ -39,14 +39,21 @@ type Request struct {
 // A Compact asks for a compaction of the branch before the answer.
 type Compact struct{ Threshold int } // tokens of the input; 0 leaves it to the server
 
-// createMembers are those of a request to Responses that mean something here.
-// What else clients send is passed over.
+// createMembers are those of a request to Responses that mean something here. What else
+// clients send is passed on to the model, but for notYours.
 var createMembers = []string{
 	"model", "input", "instructions", "previous_response_id", "conversation", "store", "stream", "stream_options", "background",
 	"truncation", "context_management", "include", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens",
 	"max_tool_calls", "temperature", "top_p", "top_logprobs", "text", "reasoning", "metadata", "user", "safety_identifier",
 	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "service_tier", "prompt", "moderation", "recall",
 }
+
+// notYours are members that are OpenAI's or this server's business, and those that the
+// model's request gets from others.
+var notYours = slices.Concat(createMembers, []string{
+	"client_metadata", "access_programs", "image", "betas", "type", "stream_id",
+	"messages", "n", "max_tokens", "max_completion_tokens", "response_format", "functions", "function_call", "logprobs",
+})
 
 // ParseCreate reads a request for a response. Its errors are of kind
 // fault.Invalid, and name the parameter.
@@ -56,11 +63,13 @@ func ParseCreate(body []byte) (*Request, error) {
 	if r.err != nil {
 		return nil, r.failed()
 	}
-	return o.create()
+	return o.create(passedOn(body, notYours))
 }
 
-func (o object) create() (*Request, error) {
-	req := &Request{Extra: map[string]json.RawMessage{}}
+// create reads a request for a response, of which some members go to the model as they
+// came.
+func (o object) create(extra map[string]json.RawMessage) (*Request, error) {
+	req := &Request{Extra: extra}
 	req.readModel(o)
 	tools := o.tools("tools")
 	o.continued(req)
@@ -74,6 +83,7 @@ func (o object) create() (*Request, error) {
 	req.readRun(o)
 	req.readTools(o, tools)
 	req.readSampling(o)
+	req.hint(o)
 	o.format(req)
 	o.reasoning(req)
 	o.refuse("prompt", "send the prompt's text as instructions and input.", "moderation", "leave it out.")
@@ -98,7 +108,7 @@ func ParseInputTokens(body []byte) (*Request, error) {
 		o.members = slices.DeleteFunc(o.members, func(m chat.Member) bool { return m.Name == "model" })
 		o.members = append(o.members, chat.Member{Name: "model", Value: json.RawMessage(`"any"`)})
 	}
-	return o.create()
+	return o.create(map[string]json.RawMessage{})
 }
 
 // readModel reads what every request for an answer has.
@@ -219,6 +229,15 @@ func (req *Request) readSampling(o object) {
 	}
 }
 
+// hint passes hints on that both APIs have under one name.
+func (req *Request) hint(o object) {
+	for _, name := range []string{"prompt_cache_key", "safety_identifier", "user", "service_tier"} {
+		if value := o.get(name); value != nil {
+			req.Extra[name] = value
+		}
+	}
+}
+
 // format reads the format of the answer's text.
 func (o object) format(req *Request) {
 	value := o.get("text")
@@ -226,7 +245,9 @@ func (o object) format(req *Request) {
 		return
 	}
 	text := o.object(value, o.at.member("text"), "format", "verbosity")
-	req.Echo.Text.Verbosity = text.oneOf("verbosity", "low", "medium", "high")
+	if verbosity := text.oneOf("verbosity", "low", "medium", "high"); verbosity != "" {
+		req.Echo.Text.Verbosity, req.Extra["verbosity"] = verbosity, marshal(verbosity)
+	}
 	value = text.get("format")
 	if value == nil {
 		return

@@ -21,9 +21,11 @@ func TestParseCreate(t *testing.T) {
 		{"a member twice", `{"model":"x","input":"hi","model":"m"}`, `{}`},
 		{"null everywhere", `{"model":"m","input":"hi","instructions":null,"previous_response_id":null,"conversation":null,"store":null,"stream":null,"tools":null,"tool_choice":null,"text":null,"reasoning":null,"metadata":null,"temperature":null,"prompt":null,"include":null,"user":null,"context_management":null}`, `{}`},
 		{"unknown members", `{"model":"m","input":"hi","client_metadata":{"a":[1]},"text":{},"include":["reasoning.encrypted_content","new"],"prompt_cache_retention":"24h","stream_options":{"include_obfuscation":false},"access_programs":7}`, `{}`},
+		{"members of the model's server", `{"model":"m","input":"hi","top_k":7,"chat_template_kwargs":{"a":1},"stop":null,"prompt_cache_key":"k","service_tier":"flex"}`,
+			`{"chat_template_kwargs":{"a":1},"prompt_cache_key":"k","service_tier":"flex","top_k":7}`},
 		{"sampling", `{"model":"m","input":"hi","temperature":0.5,"top_p":0.25,"max_output_tokens":16,"top_logprobs":0,"max_tool_calls":2}`, `{"top_p":0.25}`},
 		{"reasoning", `{"model":"m","input":"hi","reasoning":{"effort":"low","summary":"auto","context":1}}`, `{"reasoning_effort":"low"}`},
-		{"JSON", `{"model":"m","input":"hi","text":{"format":{"type":"json_object"},"verbosity":"low"}}`, `{"response_format":{"type":"json_object"}}`},
+		{"JSON", `{"model":"m","input":"hi","text":{"format":{"type":"json_object"},"verbosity":"low"}}`, `{"response_format":{"type":"json_object"},"verbosity":"low"}`},
 		{"text", `{"model":"m","input":"hi","text":{"format":{"type":"text"}}}`, `{}`},
 		{"a schema", `{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object"}}}}`,
 			`{"response_format":{"json_schema":{"name":"n","schema":{"type":"object"},"strict":true},"type":"json_schema"}}`},
@@ -195,7 +197,7 @@ func TestParseChat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const extra = `{"frequency_penalty":-2,"logit_bias":{},"parallel_tool_calls":true,"presence_penalty":2,"reasoning_effort":"low","response_format":{"type":"text"},"seed":-7,"stop":["a"],"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"top_p":1}`
+	const extra = `{"frequency_penalty":-2,"logit_bias":{},"parallel_tool_calls":true,"presence_penalty":2,"reasoning_effort":"low","response_format":{"type":"text"},"seed":-7,"stop":["a"],"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"top_p":1,"unknown":1,"user":"u"}`
 	if got := string(marshal(req.Extra)); got != extra {
 		t.Errorf("the model gets %s", got)
 	}

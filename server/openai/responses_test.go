@@ -200,7 +200,7 @@ func TestResponsesAreBranches(t *testing.T) {
 func TestResponsesStream(t *testing.T) {
 	t.Parallel()
 	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
-	a := newAPI(t, llmtest.Answer("It is a wood that is cut so that it grows again."), llmtest.CallTools(call), llmtest.Answer("Sunny."), llmtest.Fail(500))
+	a := newAPI(t, llmtest.Answer("It is a wood that is cut so that it grows again."), llmtest.CallTools(call), llmtest.Answer("Sunny."))
 	streamed, header := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"What is a coppice?","stream":true}`)
 	if header.Get("Content-Type") != "text/event-stream" || header.Get("X-Coppice-Head-Id") == "" {
 		t.Errorf("%v", header)
@@ -232,9 +232,25 @@ func TestResponsesStream(t *testing.T) {
 	if r := a.create(`{"model":"wood","previous_response_id":"` + finalID(t, called) + `",` + tools + `,"input":[{"type":"function_call_output","call_id":"call_1","output":"22 degrees"}]}`); r.Output[0].Content[0].Text != "Sunny." {
 		t.Errorf("%+v", r)
 	}
-	failed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`)
-	if !strings.Contains(failed, "event: response.failed\n") || !strings.Contains(failed, `"code":"server_error"`) {
-		t.Errorf("%s", failed)
+}
+
+// TestStreamOfARefusal holds that a provider which refuses before it says anything is
+// heard by its status and words, in a stream as without one.
+func TestStreamOfARefusal(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	for _, path := range []string{"/responses", "/chat/completions"} {
+		for status, want := range map[int]int{400: 400, 429: 429, 500: 502} {
+			a.upstream.Script(llmtest.FailWith(llmtest.Failure{Status: status, Message: "boo"}))
+			got, _ := a.ask(want, "acme", "POST", path, `{"model":"wood","stream":true,"input":"hi","messages":[{"role":"user","content":"hi"}]}`)
+			if !strings.Contains(got, "it says: boo. ") && !strings.Contains(got, "the provider says: boo. ") {
+				t.Errorf("%s %d: %s", path, status, got)
+			}
+		}
+	}
+	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"))
+	if got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`); !strings.Contains(got, "event: response.failed\n") || !strings.Contains(got, `"code":"server_error"`) {
+		t.Errorf("a stream that fails midway: %s", got)
 	}
 }
 

@@ -2,7 +2,6 @@ package app_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 	"net"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/server"
@@ -87,7 +87,7 @@ func TestATenantHasHalfOfTheConnections(t *testing.T) {
 	busy := c.Store().ForTenant("busy")
 	conversation, _, err := busy.CreateConversation(t.Context(), tree.NewConversation{})
 	if err == nil {
-		_, _, err = busy.Append(t.Context(), conversation.ID, uuid.Nil, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"hi"}`)})
+		_, err = busy.Append(t.Context(), conversation.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"hi"}`))})
 	}
 	if err != nil {
 		t.Fatal(err)

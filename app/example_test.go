@@ -65,11 +65,7 @@ func say(ctx context.Context, c *app.Coppice, text string) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(map[string]string{"role": "user", "content": text})
-	if err != nil {
-		return err
-	}
-	m, _, err := c.Store().Append(ctx, conversation.ID, uuid.Nil, tree.NewMessage{Body: body})
+	m, err := c.Store().Append(ctx, conversation.ID, uuid.Nil, tree.Text(tree.RoleUser, text))
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,8 @@ package chat
 import (
 	"encoding/json"
 	"strings"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A Role says whose message it is.
@@ -45,8 +47,10 @@ type Message struct {
 	// Others are the members that have no field above, in their order.
 	Others []Member
 
-	hasCalls bool    // tool_calls is there and not null
-	only     [1]Part // of a Plain message, so that Parts takes no memory of its own
+	hasCalls bool         // tool_calls is there and not null
+	checked  bool         // Parse found nothing wrong
+	wrong    *fault.Error // the first thing that could not be read; nil for none
+	only     [1]Part      // of a Plain message, so that Parts takes no memory of its own
 }
 
 // A Part is one part of a content.
@@ -67,6 +71,11 @@ type Call struct {
 type Member struct {
 	Name  string
 	Value json.RawMessage
+}
+
+// Text returns a message that says a text.
+func Text(role Role, text string) *Message {
+	return Read((&Message{Role: role, Parts: []Part{TextPart(text)}}).Encode())
 }
 
 // IsText reports whether the part is text or a refusal. Its Text is then what was

@@ -38,16 +38,37 @@ func parse(raw []byte) (*Message, error) {
 	if d.err != nil {
 		return nil, d.err
 	}
+	m.checked = true
 	return m, nil
 }
 
+// Check returns the error that Parse gives of the message's bytes; nil of a message
+// that Parse returned. It doesn't take the message apart again.
+func (m *Message) Check() error {
+	if m.checked {
+		return nil
+	}
+	if err := CheckObject(m.Raw, "message"); err != nil {
+		return err
+	}
+	d := decoder{m.wrong}
+	if m.check(&d); d.err != nil {
+		return d.err
+	}
+	return nil
+}
+
 // Read takes a message apart as far as it can be read. Where raw is no JSON
-// object, the message's text is raw. Read never fails, and checks nothing.
+// object, the message's text is raw. Read never fails, and leaves the checks to
+// Message.Check.
 func Read(raw []byte) *Message {
 	if trimmed := bytes.TrimLeft(raw, " \t\r\n"); len(trimmed) == 0 || trimmed[0] != '{' || !json.Valid(raw) {
 		return &Message{Raw: raw, Parts: []Part{{Type: "text", Text: string(bytes.ToValidUTF8(raw, []byte("\uFFFD")))}}}
 	}
-	return new(decoder).message(raw)
+	var d decoder
+	m := d.message(raw)
+	m.wrong = d.err
+	return m
 }
 
 func (m *Message) check(d *decoder) {

@@ -2,7 +2,7 @@
 // program can do about it, its code names it for good, and its detail tells a
 // person how to fix the input:
 //
-//	_, _, err := store.Append(ctx, conversationID, parentID, message)
+//	_, err := store.Append(ctx, conversationID, parentID, message)
 //	if errors.Is(err, fault.NotFound) {
 //		…
 //	}
@@ -169,9 +169,10 @@ func Refused(err error) bool {
 }
 
 // At puts the field of a refusal below a parent: "content" becomes
-// "messages[2].content". It returns other errors unchanged.
+// "messages[2].content". It returns other errors unchanged, and all where there is
+// no parent.
 func At(err error, parent string) error {
-	if !Refused(err) {
+	if parent == "" || !Refused(err) {
 		return err
 	}
 	e := *Of(err)

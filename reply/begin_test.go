@@ -126,10 +126,10 @@ func TestRoundTripsOfAReply(t *testing.T) {
 	id, question := f.conversation(t)
 	answer := f.say(t, id, question, "assistant", "A wood.")
 	root := uuid.Nil
-	if _, _, err := store.Append(t.Context(), id, answer, spoken("user", "Of what?")[0]); err != nil { // reads what a server reads once
+	if _, err := store.Append(t.Context(), id, answer, spoken("user", "Of what?")[0]); err != nil { // reads what a server reads once
 		t.Fatal(err)
 	}
-	prompt := &Prompt{Messages: []json.RawMessage{spoken("user", "Of what?")[0].Body}}
+	prompt := &Prompt{Messages: []json.RawMessage{spoken("user", "Of what?")[0].Message.Raw}}
 	calls := f.add(t, id, question, twoCalls)
 	for name, test := range map[string]struct {
 		req  Request

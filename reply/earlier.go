@@ -58,7 +58,7 @@ func serves(head uuid.UUID, stored []tree.Message, req Request) bool {
 	}
 	for i, m := range stored {
 		given := req.Messages[i]
-		if !sameJSON(m.Body, given.Body) || m.Reasoning != given.Reasoning || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
+		if !sameJSON(m.Body, given.Message.Raw) || m.Reasoning != given.Reasoning || !sameJSON(m.Metadata, given.Metadata) || m.Pinned != given.Pinned || m.ID != given.ID ||
 			i > 0 && m.ParentID != stored[i-1].ID {
 			return false
 		}

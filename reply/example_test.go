@@ -2,10 +2,10 @@ package reply_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -34,7 +34,7 @@ func Example() {
 	}
 
 	// Without a HeadID, the active head is meant. The question is appended first.
-	question := tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"What grows fastest?"}`)}
+	question := tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"What grows fastest?"}`))}
 	answer := stream(ctx, replies, reply.Request{ConversationID: c.ID, Messages: []tree.NewMessage{question}})
 	again := stream(ctx, replies, reply.Request{ConversationID: c.ID, HeadID: answer.ParentID})
 	fmt.Println("the second stands beside the first:", again.ParentID == answer.ParentID)

@@ -68,7 +68,7 @@ func checkMessages(given []tree.NewMessage) error {
 	if n == 0 {
 		return nil
 	}
-	switch role := chat.Read(given[n-1].Body).Role; role {
+	switch role := given[n-1].Message.Role; role {
 	case chat.Assistant, chat.System, chat.Developer:
 		field := "message.role"
 		if n > 1 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -28,7 +29,7 @@ func result(id string) string {
 // bodies are messages of a request.
 func bodies(all ...string) (out []tree.NewMessage) {
 	for _, body := range all {
-		out = append(out, tree.NewMessage{Body: json.RawMessage(body)})
+		out = append(out, tree.NewMessage{Message: chat.Read([]byte(body))})
 	}
 	return out
 }
@@ -116,11 +117,11 @@ func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 		role := []string{"user", "assistant"}[i%2]
 		chain[i] = spoken(role, llmtest.Text(600))[0]
 	}
-	stored, _, err := f.store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
+	stored, err := f.store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.ID, stored[len(stored)-1].ID
+	return c.ID, stored.Messages[len(stored.Messages)-1].ID
 }
 
 const tightSettings = `{"max_context_tokens":6000,"reserved_tokens":1000,"min_fold_tokens":100,"summary_target_tokens":300}`
@@ -220,7 +221,7 @@ func TestFoldedHead(t *testing.T) {
 	result := f.add(t, id, calls, `{"role":"tool","tool_call_id":"a","content":"A tree."}`)
 	fold := func(cutoff uuid.UUID, kept ...uuid.UUID) {
 		if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
-			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.")[0].Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, KeptIDs: kept, Model: "test"},
+			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: cutoff, KeptIDs: kept, Model: "test"},
 		}); err != nil {
 			t.Fatal(err)
 		}
@@ -228,7 +229,7 @@ func TestFoldedHead(t *testing.T) {
 	fold(question, question)
 	r := f.ask(t, Request{ConversationID: id, HeadID: question})
 	h := hear(t, r)
-	if len(asked) != 2 || !strings.Contains(string(asked[0]), "Coppices were") || string(asked[1]) != string(spoken("user", "And what is a pollard?")[0].Body) {
+	if len(asked) != 2 || !strings.Contains(string(asked[0]), "Coppices were") || string(asked[1]) != string(spoken("user", "And what is a pollard?")[0].Message.Raw) {
 		t.Errorf("the model was given %s", asked)
 	}
 	folded, err := f.contexts.Context(t.Context(), id, question, summarize.Window{})

@@ -96,7 +96,7 @@ func TestInstructions(t *testing.T) {
 		chat.Read(last.Messages[len(last.Messages)-1]).Text() != "And then?" {
 		t.Errorf("%s", last.Messages)
 	}
-	cost, err := f.store.Cost(t.Context(), last.Messages[0])
+	cost, err := f.store.Cost(t.Context(), first)
 	if err != nil || cost < 8 {
 		t.Fatal(cost, err)
 	}

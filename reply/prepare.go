@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
@@ -229,17 +230,19 @@ func (s *Service) append(ctx context.Context, a *assignment, options ...tree.App
 	if a.request.PathHash {
 		options = append(options, tree.WithPathHash())
 	}
-	var stored []tree.Message
 	if len(given) == 1 {
-		stored = make([]tree.Message, 1)
-		stored[0], _, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
+		var stored tree.Appended
+		stored, err = s.store.Append(ctx, a.request.ConversationID, parent, given[0], options...)
+		a.messages = []tree.Message{stored.Message}
 	} else {
-		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+		var stored tree.Chain
+		stored, err = s.store.AppendChain(ctx, a.request.ConversationID, parent, given, options...)
+		a.messages = stored.Messages
 	}
 	if err != nil {
 		return inMessage(err, field, len(given))
 	}
-	a.messages, a.head = stored, stored[len(stored)-1].ID
+	a.head = a.messages[len(a.messages)-1].ID
 	return nil
 }
 
@@ -270,15 +273,16 @@ func (s *Service) instruct(ctx context.Context, a *assignment, c tree.Conversati
 	if !utf8.ValidString(text) {
 		return fault.New(fault.Invalid, "invalid_utf8", "instructions", "They are not valid UTF-8.")
 	}
-	body, err := json.Marshal(map[string]string{"role": string(tree.RoleSystem), "content": text})
+	body, err := json.Marshal(map[string]string{"role": string(chat.System), "content": text})
 	if err != nil {
 		return err
 	}
-	if len(body) > tree.MaxBodyBytes {
-		return fault.New(fault.TooLarge, "message_too_large", "instructions", "As a message they have %d bytes, and %d is the most. Shorten them.", len(body), tree.MaxBodyBytes)
+	said := chat.Read(body)
+	if len(said.Raw) > tree.MaxBodyBytes {
+		return fault.New(fault.TooLarge, "message_too_large", "instructions", "As a message they have %d bytes, and %d is the most. Shorten them.", len(said.Raw), tree.MaxBodyBytes)
 	}
-	a.instructions = body
-	if a.window.BesideTokens, err = s.store.Cost(ctx, body); err != nil {
+	a.instructions = said.Raw
+	if a.window.BesideTokens, err = s.store.Cost(ctx, said); err != nil {
 		if !fault.Refused(err) {
 			return err
 		}

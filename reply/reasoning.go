@@ -11,7 +11,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // reasoningMember is where a message has what the model thought before it, in a
@@ -53,7 +52,7 @@ func (s *Service) withReasoning(ctx context.Context, a *assignment) ([]json.RawM
 	for n := len(calling) - 1; n >= 0; n-- {
 		text, cost := thought[ids[n]], 0
 		if strings.TrimSpace(text) != "" {
-			if cost, err = s.store.Cost(ctx, saying(text)); err != nil {
+			if cost, err = s.store.Cost(ctx, chat.Text(chat.Assistant, text)); err != nil {
 				return nil, err
 			}
 		}
@@ -65,12 +64,6 @@ func (s *Service) withReasoning(ctx context.Context, a *assignment) ([]json.RawM
 		messages[calling[n]] = withMember(messages[calling[n]], reasoningMember, text)
 	}
 	return messages, nil
-}
-
-// saying is a message of one text.
-func saying(text string) json.RawMessage {
-	raw, _ := json.Marshal(map[string]string{"role": string(tree.RoleAssistant), "content": text}) // strings marshal
-	return raw
 }
 
 // withMember gives a message with one member more, at its end, and every byte of

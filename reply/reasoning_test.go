@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -136,7 +137,7 @@ func TestReasoningGoesBackWithCalls(t *testing.T) {
 	id, head := f.conversation(t)
 	add := func(body, reasoning string) {
 		t.Helper()
-		m, _, err := f.store.Append(t.Context(), id, head, tree.NewMessage{Body: json.RawMessage(body), Reasoning: reasoning})
+		m, err := f.store.Append(t.Context(), id, head, tree.NewMessage{Message: chat.Read([]byte(body)), Reasoning: reasoning})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,10 +196,10 @@ func TestReasoningStaysInTheWindow(t *testing.T) {
 	for i := range 4 {
 		call := fmt.Sprint("c", i)
 		for _, m := range []tree.NewMessage{
-			{Body: fmt.Appendf(nil, callBody, call), Reasoning: strings.Repeat("word ", 450)},
-			{Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":"1"}`, call)},
+			{Message: chat.Read(fmt.Appendf(nil, callBody, call)), Reasoning: strings.Repeat("word ", 450)},
+			{Message: chat.Read(fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":"1"}`, call))},
 		} {
-			stored, _, err := f.store.Append(t.Context(), id, head, m)
+			stored, err := f.store.Append(t.Context(), id, head, m)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -209,7 +209,7 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 	bodies := []json.RawMessage{chat.AppendObject(nil, []chat.Member{
 		{Name: "role", Value: json.RawMessage(`"assistant"`)}, {Name: "content", Value: json.RawMessage("null")}, {Name: "tool_calls", Value: callList},
 	})}
-	spent, err := s.store.Cost(ctx, bodies[0])
+	spent, err := s.store.Cost(ctx, chat.Read(bodies[0]))
 	if err != nil {
 		return nil, room, nil // it can't be stored
 	}
@@ -226,7 +226,7 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 		} else {
 			result = toolResult(callID(call), fmt.Sprintf("Not searched: %d calls of %s at once are the most. Ask again with fewer.", maxRecallCalls, RecallName))
 		}
-		if spent, err = s.store.Cost(ctx, result); err != nil {
+		if spent, err = s.store.Cost(ctx, chat.Read(result)); err != nil {
 			return nil, left, nil
 		}
 		bodies, left = append(bodies, result), left-spent
@@ -249,15 +249,16 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 }
 
 // keepStep stores the messages of a step below those of the steps before.
-func (s *Service) keepStep(ctx context.Context, r *Reply, a *assignment, bodies []json.RawMessage) (stored []tree.Message, err error) {
+func (s *Service) keepStep(ctx context.Context, r *Reply, a *assignment, bodies []json.RawMessage) (_ []tree.Message, err error) {
 	p := step{ReplyID: r.messageID, HeadID: a.head, Index: len(r.recalled())}
 	chain := make([]tree.NewMessage, len(bodies))
 	for i, body := range bodies {
 		p.Index++
-		chain[i] = tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Body: body, Metadata: p.metadata()}
+		chain[i] = tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Message: chat.Read(body), Metadata: p.metadata()}
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
 	defer cancel()
+	var stored tree.Chain
 	err = s.untilStored(ctx, r, func() error {
 		c, err := s.store.Conversation(ctx, a.request.ConversationID)
 		if err == nil {
@@ -266,10 +267,10 @@ func (s *Service) keepStep(ctx context.Context, r *Reply, a *assignment, bodies 
 		if err != nil {
 			return err
 		}
-		stored, _, err = s.store.AppendChain(ctx, a.request.ConversationID, r.parent(a.head), chain, tree.KeepHead(), tree.Auxiliary())
+		stored, err = s.store.AppendChain(ctx, a.request.ConversationID, r.parent(a.head), chain, tree.KeepHead(), tree.Auxiliary())
 		return err
 	})
-	return stored, err
+	return stored.Messages, err
 }
 
 // whole is the answer's message with all of the text that came with it and with

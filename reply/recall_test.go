@@ -75,7 +75,7 @@ func (f *fixture) folded(t testing.TB, settings string) (id, head uuid.UUID) {
 	}
 	cutoff := f.say(t, c.ID, at, "assistant", "So many trees.")
 	if _, err := f.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
-		AnchorID: cutoff, Body: spoken("user", "They spoke of an orchard.")[0].Body, Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
+		AnchorID: cutoff, Body: spoken("user", "They spoke of an orchard.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 		t.Parallel()
 		f := serve(t, nil, &llmtest.Model{})
 		id, head := f.folded(t, "")
-		_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Recall: &yes, Extra: own, Messages: bodies(string(spoken("user", "And?")[0].Body))})
+		_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Recall: &yes, Extra: own, Messages: bodies(string(spoken("user", "And?")[0].Message.Raw))})
 		wantError(t, err, fault.Invalid, "invalid_parameter", "leave recall out")
 		if n := f.messages(t); n != 14 { // with the summary
 			t.Errorf("%d nodes", n)
@@ -262,8 +262,8 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 		m := &llmtest.Model{}
 		f := serve(t, nil, m)
 		id, head := f.folded(t, withRecall)
-		end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Body}, Tokens: 5}}))
-		r, err := f.Ask(t.Context(), Request{Recall: &yes, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Body}}})
+		end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Message.Raw}, Tokens: 5}}))
+		r, err := f.Ask(t.Context(), Request{Recall: &yes, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Message.Raw}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -146,7 +146,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 		if err != nil || m.Role != chat.Tool || m.Answers() != "c" {
 			rt.Fatalf("%v: %s", err, body)
 		}
-		cost, err := f.store.Cost(t.Context(), body)
+		cost, err := f.store.Cost(t.Context(), m)
 		var result recallResult
 		found := json.Unmarshal([]byte(m.Text()), &result) == nil
 		switch {
@@ -190,7 +190,7 @@ func TestRecallFindsNoResultsOfItsOwn(t *testing.T) {
 	id, head := f.folded(t, withRecall)
 	answer := end(t, f.ask(t, Request{ConversationID: id, HeadID: head})).Message
 	if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
-		AnchorID: answer.ID, Body: spoken("user", "The gate's password was asked for.")[0].Body, Range: tree.SummaryRange{LastSummarizedID: answer.ID, Model: "test"},
+		AnchorID: answer.ID, Body: spoken("user", "The gate's password was asked for.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: answer.ID, Model: "test"},
 	}); err != nil {
 		t.Fatal(err)
 	}

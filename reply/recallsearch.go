@@ -88,7 +88,7 @@ func (s *Service) recall(ctx context.Context, a *assignment, callID, arguments s
 	}
 	for {
 		body := toolResult(callID, result.text())
-		cost, err := s.store.Cost(ctx, body)
+		cost, err := s.store.Cost(ctx, chat.Read(body))
 		if err == nil && cost <= most {
 			return body, nil
 		}

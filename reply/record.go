@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"time"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
@@ -141,23 +141,18 @@ func knownFault(code string) (fault.Kind, string) {
 
 // partial is the message of an answer that broke off; nil where nothing came
 // that could be stored.
-func partial(content, refusal string) json.RawMessage {
-	m := struct {
-		Role    string  `json:"role"`
-		Content *string `json:"content"`
-		Refusal string  `json:"refusal,omitempty"`
-	}{Role: "assistant", Refusal: refusal}
+func partial(content, refusal string) *chat.Message {
+	m := chat.Message{Role: chat.Assistant}
 	if strings.TrimSpace(content) != "" || content != "" && refusal != "" {
-		m.Content = &content
+		m.Parts = []chat.Part{chat.TextPart(content)}
 	}
-	if m.Content == nil && refusal == "" {
+	if refusal != "" {
+		m.Refusal = &refusal
+	}
+	if m.Parts == nil && m.Refusal == nil {
 		return nil
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(m) // strings always encode
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return chat.Read(m.Encode())
 }
 
 // plainWord is a provider's word as it may be stored and shown: short, and on

@@ -134,16 +134,16 @@ func (s *Service) take(ctx context.Context, listed tree.Reply) error {
 	}
 	m, end, parentID := interrupted(row, saved)
 	m.CreatedAt = listed.AliveAt
-	stored := m.Body != nil
+	stored := m.Message != nil
 	if stored {
 		options := []tree.AppendOption{tree.MoveHeadFrom(row.MoveHeadFrom), tree.EndsReply(s.cfg.ServerID, tree.ReplyEvents{})}
 		if parentID != row.ParentID {
 			options = append(options, tree.Behind(row.ParentID))
 		}
-		_, _, err = s.store.Append(ctx, row.ConversationID, parentID, m, options...)
+		_, err = s.store.Append(ctx, row.ConversationID, parentID, m, options...)
 		stored = err == nil
 	}
-	if m.Body == nil || fault.Refused(err) {
+	if m.Message == nil || fault.Refused(err) {
 		err = s.store.EndReply(ctx, row, row.ParentID, lastWord(row.Model, addedIn(row.Metadata), end), tree.ReplyEvents{})
 	}
 	if err != nil && !errors.Is(err, tree.ErrReplyLost) {
@@ -158,7 +158,7 @@ func (s *Service) take(ctx context.Context, listed tree.Reply) error {
 }
 
 // interrupted is the answer that is left in a log, and how its reply ended. If nothing
-// came that could be stored, it has no body, and the reply failed. parentID is the
+// came that could be stored, it has no message, and the reply failed. parentID is the
 // last step of the reply, or what it answers.
 func interrupted(row tree.Reply, saved []savedEvent) (m tree.NewMessage, end End, parentID uuid.UUID) {
 	var content, refusal string
@@ -171,7 +171,7 @@ func interrupted(row tree.Reply, saved []savedEvent) (m tree.NewMessage, end End
 			parentID, end.Recalled = *e.MessageID, max(e.Steps, end.Recalled+1)
 		}
 	}
-	if m.ID, m.Body = row.MessageID, partial(content, refusal); m.Body == nil {
+	if m.ID, m.Message = row.MessageID, partial(content, refusal); m.Message == nil {
 		end.Status, end.Err = StatusFailed, errInterrupted
 		return m, end, parentID
 	}

@@ -120,7 +120,7 @@ func TestLogOfAnOlderProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, end, parent := interrupted(tree.Reply{MessageID: uuid.New()}, saved)
-	if textOf(t, &tree.Message{Body: m.Body}) != "A wood" || parent != step || end.Recalled != 2 || end.FinishReason != FinishInterrupted {
-		t.Errorf("%s below %s: %+v", m.Body, parent, end)
+	if textOf(t, &tree.Message{Body: m.Message.Raw}) != "A wood" || parent != step || end.Recalled != 2 || end.FinishReason != FinishInterrupted {
+		t.Errorf("%s below %s: %+v", m.Message.Raw, parent, end)
 	}
 }

@@ -77,7 +77,7 @@ func (s *Service) relayed(ctx context.Context, req Request, model llm.Model, his
 	budget, costs, used := settings.Budget(), make([]int, len(history)), 0
 	if most := atMost(history); most > budget.Available || req.CompactOver != 0 && most > req.CompactOver {
 		for i, body := range history {
-			if costs[i], err = s.store.Cost(ctx, body); err != nil {
+			if costs[i], err = s.store.Cost(ctx, chat.Read(body)); err != nil {
 				return nil, err
 			}
 			used += costs[i]

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -68,7 +69,7 @@ func TestIdempotency(t *testing.T) {
 		"parent named": {func(r *Request) { r.ParentID = &head }, true},
 		"spaced": {func(r *Request) {
 			m := &r.Messages[0]
-			m.Body = json.RawMessage(strings.ReplaceAll(string(m.Body), ":", ": "))
+			m.Message = chat.Read([]byte(strings.ReplaceAll(string(m.Message.Raw), ":", ": ")))
 		}, true},
 		"another head":    {func(r *Request) { r.HeadID = uuid.New() }, false},
 		"another root":    {func(r *Request) { r.ParentID = &root }, false},

@@ -195,31 +195,34 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 		HeadID: a.head, Recalled: len(r.recalled()), Status: StatusCompleted, FinishReason: plainWord(res.FinishReason), Compacted: a.compacted,
 		Usage: Usage{PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens, CachedTokens: res.CachedTokens, ReasoningTokens: res.ReasoningTokens},
 	}
-	body := res.Message
+	var said *chat.Message // what is to be stored
+	if res.Message != nil {
+		said = chat.Read(res.Message)
+	}
 	content, refusal := r.text()
 	switch cause := context.Cause(ctx); {
-	case err == nil && body != nil && (strings.TrimSpace(content) != "" || refusal != "" || len(chat.Read(body).Calls) > 0):
+	case err == nil && said != nil && (strings.TrimSpace(content) != "" || refusal != "" || len(said.Calls) > 0):
 	case err == nil:
-		end.Status, body = StatusFailed, nil
+		end.Status, said = StatusFailed, nil
 		end.Err = fault.New(fault.Model, "model_bad_response", "", "The model's answer is blank. Ask again for another try.")
 	case errors.Is(cause, errLost):
 		return s.told(ctx, r)
 	case errors.Is(cause, errStopped), errors.Is(cause, errClosing):
-		end.Status, body = StatusStopped, partial(content, refusal)
+		end.Status, said = StatusStopped, partial(content, refusal)
 		if errors.Is(cause, errClosing) {
 			end.FinishReason = FinishInterrupted
 		}
 	default:
-		end.Status, body = StatusFailed, partial(content, refusal)
+		end.Status, said = StatusFailed, partial(content, refusal)
 		end.Err = modelError(err)
 	}
-	if body == nil {
+	if said == nil {
 		return end
 	}
 	reasoning, took := r.thought()
-	answer := tree.NewMessage{ID: r.messageID, Body: body, Reasoning: reasoning, Metadata: record(r.model, r.metadata, res, took, end), CreatedAt: time.Now()}
+	answer := tree.NewMessage{ID: r.messageID, Message: said, Reasoning: reasoning, Metadata: record(r.model, r.metadata, res, took, end), CreatedAt: time.Now()}
 	if a.unstored {
-		end.Message = &tree.Message{ConversationID: r.conversation, ID: r.messageID, Role: tree.RoleAssistant, Body: body, Reasoning: reasoning, Metadata: answer.Metadata, CreatedAt: answer.CreatedAt}
+		end.Message = &tree.Message{ConversationID: r.conversation, ID: r.messageID, Role: tree.RoleAssistant, Body: said.Raw, Reasoning: reasoning, Metadata: answer.Metadata, CreatedAt: answer.CreatedAt}
 		return end
 	}
 	m, err := s.keepAnswer(ctx, r, a, answer)
@@ -227,7 +230,7 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 		(errors.Is(err, fault.Invalid) || errors.Is(err, fault.TooLarge)) {
 		// A model may call tools in ways that can't be stored. Its text can.
 		end.Status, end.Err = StatusFailed, err
-		answer.Body, answer.Metadata = rest, record(r.model, r.metadata, res, took, end)
+		answer.Message, answer.Metadata = rest, record(r.model, r.metadata, res, took, end)
 		if m, err = s.keepAnswer(ctx, r, a, answer); err == nil {
 			end.Message = &m
 			return end
@@ -246,7 +249,8 @@ func (s *Service) conclude(ctx context.Context, r *Reply, a *assignment, res llm
 // keepAnswer stores the answer, and with it ends the reply. It tries again where the
 // database fails: the id makes that safe. The answer becomes the active head if that
 // is still the one of the start: who switches to another branch meanwhile stays there.
-func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (m tree.Message, err error) {
+func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answer tree.NewMessage) (_ tree.Message, err error) {
+	var m tree.Appended
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
 	defer cancel()
 	options := []tree.AppendOption{tree.MoveHeadFrom(a.active), tree.EndsReply(s.cfg.ServerID, r.unsaved(true))}
@@ -258,10 +262,10 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 		options = append(options, tree.Behind(a.head))
 	}
 	err = s.untilStored(ctx, r, func() (err error) {
-		m, _, err = s.store.Append(ctx, a.request.ConversationID, parent, answer, options...)
+		m, err = s.store.Append(ctx, a.request.ConversationID, parent, answer, options...)
 		return err
 	})
-	return m, err
+	return m.Message, err
 }
 
 // untilStored calls store until it succeeds, is refused, or ctx ends. An attempt that ctx

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
@@ -78,7 +79,7 @@ func openAI(t testing.TB, s *llmtest.Server) llm.Model {
 
 func spoken(role, text string) []tree.NewMessage {
 	body, _ := json.Marshal(map[string]string{"role": role, "content": text})
-	return []tree.NewMessage{{Body: body}}
+	return []tree.NewMessage{{Message: chat.Read(body)}}
 }
 
 // conversation makes one with a user's message in it, and gives both ids.
@@ -93,12 +94,12 @@ func (f *fixture) conversation(t testing.TB) (id, head uuid.UUID) {
 
 func (f *fixture) say(t testing.TB, conversationID, parentID uuid.UUID, role, text string) uuid.UUID {
 	t.Helper()
-	return f.add(t, conversationID, parentID, string(spoken(role, text)[0].Body))
+	return f.add(t, conversationID, parentID, string(spoken(role, text)[0].Message.Raw))
 }
 
 func (f *fixture) add(t testing.TB, conversationID, parentID uuid.UUID, body string) uuid.UUID {
 	t.Helper()
-	m, _, err := f.store.Append(t.Context(), conversationID, parentID, tree.NewMessage{Body: json.RawMessage(body)})
+	m, err := f.store.Append(t.Context(), conversationID, parentID, tree.NewMessage{Message: chat.Read([]byte(body))})
 	if err != nil {
 		t.Fatal(err)
 	}

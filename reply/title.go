@@ -32,7 +32,7 @@ func (s *Service) firstTitle(req Request) string {
 	}
 	said := make([]*chat.Message, len(req.Messages))
 	for i, m := range req.Messages {
-		said[i] = chat.Read(m.Body)
+		said[i] = m.Message
 	}
 	return summarize.TitleOf(said...)
 }

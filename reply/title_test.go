@@ -187,7 +187,7 @@ func TestTitlesWithoutModel(t *testing.T) {
 		}
 		// Messages that were appended before have their title after the answer.
 		id := f.empty(t, "")
-		head, _, err := f.store.Append(t.Context(), id, uuid.Nil, spoken("user", question)[0])
+		head, err := f.store.Append(t.Context(), id, uuid.Nil, spoken("user", question)[0])
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -105,12 +105,12 @@ func TestIndexLikeItsMessages(t *testing.T) {
 				for range rapid.SampledFrom([]int{1, 1, 2, 3, 40, 70}).Draw(t, "length") {
 					number++
 					body, _ := json.Marshal(map[string]string{"role": "user", "content": fmt.Sprintf("every word%d", number)})
-					chain = append(chain, tree.NewMessage{Body: body})
+					chain = append(chain, tree.NewMessage{Message: chat.Read(body)})
 				}
-				stored, _, err := store.AppendChain(ctx, id, uuid.Nil, chain, tree.AtHead())
+				stored, err := store.AppendChain(ctx, id, uuid.Nil, chain, tree.AtHead())
 				ok(err)
-				for i, m := range stored {
-					words[m.ID] = fmt.Sprintf("word%d", number-len(stored)+1+i)
+				for i, m := range stored.Messages {
+					words[m.ID] = fmt.Sprintf("word%d", number-len(stored.Messages)+1+i)
 				}
 			case step == "prune" || step == "fork":
 				id := rapid.SampledFrom(conversations).Draw(t, "in")
@@ -190,7 +190,7 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 		if err := store.Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Texts(ctx, id, ids, func(text tree.Text) error {
+		if err := store.Texts(ctx, id, ids, func(text tree.MessageText) error {
 			standing[strings.TrimPrefix(chat.Read(text.Body).Text(), "every ")] = true
 			return nil
 		}); err != nil {

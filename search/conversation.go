@@ -204,7 +204,7 @@ const page = 500
 func (c *conversation) loadPath(ctx context.Context, store *tree.Store, id uuid.UUID) error {
 	for limit := 50; id != uuid.Nil; limit = page {
 		met, last := false, uuid.Nil
-		err := store.Ancestors(ctx, c.key.id, id, limit, func(t tree.Text) error {
+		err := store.Ancestors(ctx, c.key.id, id, limit, func(t tree.MessageText) error {
 			if met {
 				return nil
 			}
@@ -247,7 +247,7 @@ func (c *conversation) unreadAbove(id uuid.UUID) uuid.UUID {
 
 // add brings a message in. It gives false where it is there already, and
 // errChanged where another one of its id is.
-func (c *conversation) add(t tree.Text) (added bool, err error) {
+func (c *conversation) add(t tree.MessageText) (added bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n, known := c.index.byID[t.ID]; known {
@@ -265,7 +265,7 @@ func (c *conversation) add(t tree.Text) (added bool, err error) {
 }
 
 // linkUp links a message to its parent, if that is there.
-func (c *conversation) linkUp(t tree.Text) {
+func (c *conversation) linkUp(t tree.MessageText) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n, known := c.index.byID[t.ParentID]; known {
@@ -302,7 +302,7 @@ func (c *conversation) loadRest(ctx context.Context, store *tree.Store) error {
 	for len(unknown) > 0 {
 		chunk := unknown[:min(page, len(unknown))]
 		unknown = unknown[len(chunk):]
-		if err := store.Texts(ctx, c.key.id, chunk, func(t tree.Text) error {
+		if err := store.Texts(ctx, c.key.id, chunk, func(t tree.MessageText) error {
 			_, err := c.add(t)
 			c.linkUp(t) // its parent's version was just compared, or came before it
 			return err

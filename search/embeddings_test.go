@@ -110,7 +110,7 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	if _, err := store.Prune(t.Context(), id, n.ID); err != nil {
 		t.Fatal(err)
 	}
-	n.Body = said(tree.RoleUser, "Coffee.").Body
+	n.Message = said(tree.RoleUser, "Coffee.").Message
 	chain(t, store, id, uuid.Nil, n)
 	saved, err := store.SaveEmbeddings(t.Context(), id, "fake", []tree.Embedding{{MessageID: n.ID, Version: lacking[0].Version, Vector: []byte{255}}})
 	if err != nil || saved != 0 {

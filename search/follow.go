@@ -174,10 +174,10 @@ func (m *maker) read(ctx context.Context, store *tree.Store, row tree.Chunk) (ma
 // that are gone.
 func (m *maker) make(ctx context.Context, store *tree.Store, conversationID uuid.UUID, ids []uuid.UUID) (all []made, err error) {
 	for len(ids) > 0 {
-		var texts []tree.Text
+		var texts []tree.MessageText
 		var messages []*chat.Message
 		bytes := 0
-		err := store.Texts(ctx, conversationID, ids[:min(makeTogether, len(ids))], func(t tree.Text) error {
+		err := store.Texts(ctx, conversationID, ids[:min(makeTogether, len(ids))], func(t tree.MessageText) error {
 			if bytes += len(t.Body); bytes <= makeBytes || len(texts) == 0 {
 				texts, messages = append(texts, t), append(messages, chat.Read(t.Body))
 			}

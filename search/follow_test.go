@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
@@ -169,8 +170,8 @@ func TestFilesAreFound(t *testing.T) {
 	s, find := search.NewStore(), search.New(0)
 	id := conversation(t, s)
 	spec := must3(s.AddAttachment(t.Context(), "spec.md", []byte(strings.Repeat("filler ", 300)+"the budget is 4321 euros "+strings.Repeat("filler ", 300))))(t)
-	m := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Body: fmt.Appendf(nil,
-		`{"role":"user","content":[{"type":"text","text":"See this."},{"type":"file","file":{"file_id":"coppice:attachment/%x","filename":"spec.md"}}]}`, spec.Hash)})
+	m := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil,
+		`{"role":"user","content":[{"type":"text","text":"See this."},{"type":"file","file":{"file_id":"coppice:attachment/%x","filename":"spec.md"}}]}`, spec.Hash))})
 	for range 2 { // before it is indexed, and after
 		for _, query := range []string{"budget 4321 ", "spec.md"} {
 			page := must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)

@@ -83,7 +83,7 @@ const (
 )
 
 // add brings in a message that is not there yet.
-func (x *index) add(t tree.Text) {
+func (x *index) add(t tree.MessageText) {
 	m := chat.Read(t.Body)
 	text := x.files.recalled(m)
 	words := wordsOf(text)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -60,11 +61,11 @@ func (s *machine) message(t *rapid.T, m *model) uuid.UUID {
 }
 
 func (s *machine) append(t *rapid.T, m *model, parent uuid.UUID, chain ...tree.NewMessage) {
-	if _, _, err := s.store.AppendChain(s.ctx, m.id, parent, chain); err != nil {
+	if _, err := s.store.AppendChain(s.ctx, m.id, parent, chain); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range chain {
-		m.nodes = append(m.nodes, modelNode{id: n.ID, parent: parent, body: n.Body})
+		m.nodes = append(m.nodes, modelNode{id: n.ID, parent: parent, body: n.Message.Raw})
 		parent = n.ID
 	}
 }
@@ -77,7 +78,7 @@ func (s *machine) Append(t *rapid.T) {
 	}
 	var chain []tree.NewMessage
 	for range rapid.IntRange(1, 8).Draw(t, "length") {
-		chain = append(chain, tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Body: drawMessage(t)})
+		chain = append(chain, tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Message: chat.Read(drawMessage(t))})
 	}
 	s.append(t, m, parent, chain...)
 }
@@ -92,7 +93,7 @@ func (s *machine) Again(t *rapid.T) {
 	if m.find(n.id) != nil {
 		t.Skip("it is there again")
 	}
-	s.append(t, m, s.message(t, m), tree.NewMessage{ID: n.id, Body: drawMessage(t)})
+	s.append(t, m, s.message(t, m), tree.NewMessage{ID: n.id, Message: chat.Read(drawMessage(t))})
 }
 
 func (s *machine) Prune(t *rapid.T) {

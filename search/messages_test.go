@@ -30,7 +30,7 @@ func chatter(t testing.TB, s *tree.Store, messages int) uuid.UUID {
 		for i := from; i < min(messages, from+tree.MaxChain); i++ {
 			chain = append(chain, user(fmt.Sprintf("living rods %d word%d of the hazel and the ash", i, i%10)))
 		}
-		stored := must3(s.AppendChain(t.Context(), id, head, chain))(t)
+		stored := must(s.AppendChain(t.Context(), id, head, chain))(t).Messages
 		head = stored[len(stored)-1].ID
 	}
 	return id
@@ -77,9 +77,9 @@ func TestSearchFindsAllThatIsStored(t *testing.T) {
 	s, find := search.NewStore(), search.New(0)
 	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	m := mustAppend(t, s, c.ID, uuid.Nil, user("a coppice"))
-	chain := must3(s.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("another coppice"), {Body: []byte(`{"role":"user","content":[{"type":"text","text":"coppice in parts"}]}`)}}))(t)
+	chain := must(s.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("another coppice"), {Message: chat.Read([]byte(`{"role":"user","content":[{"type":"text","text":"coppice in parts"}]}`))}}))(t).Messages
 	fork := must3(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{}))(t)
-	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: uuid.New(), Body: user("coppice from afar").Body}}}))(t)
+	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: uuid.New(), Body: user("coppice from afar").Message.Raw}}}))(t)
 	finds := func(want int) {
 		t.Helper()
 		if page, err := find.Messages(t.Context(), s, "Coppice", uuid.Nil, tree.Paging{}); err != nil || len(page.Data) != want {
@@ -207,7 +207,7 @@ func TestSearchByBeginnings(t *testing.T) {
 		}
 		for len(chain) > 0 {
 			n := min(len(chain), tree.MaxChain)
-			stored := must3(s.AppendChain(t.Context(), id, head, chain[:n]))(t)
+			stored := must(s.AppendChain(t.Context(), id, head, chain[:n]))(t).Messages
 			head, chain = stored[n-1].ID, chain[n:]
 		}
 	}
@@ -321,7 +321,7 @@ func TestSearchRankedFindsRareWords(t *testing.T) {
 	id := conversation(t, s)
 	old := mustAppend(t, s, id, uuid.Nil, user("the aqueduct of the mill"))
 	chatter(t, s, 1100)
-	must3(s.AppendChain(t.Context(), id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 600)))(t)
+	must(s.AppendChain(t.Context(), id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 600)))(t)
 	noError(t, find.CatchUp(t.Context(), s))
 	must(search.AddSegments(t.Context(), s, 4))(t)
 	for _, in := range []uuid.UUID{id, uuid.Nil} {

@@ -31,7 +31,7 @@ func line(messages ...string) (*index, []int32) {
 	return x, path
 }
 
-func textOf(message string, i int, parent uuid.UUID) tree.Text {
+func textOf(message string, i int, parent uuid.UUID) tree.MessageText {
 	who, text, _ := strings.Cut(message, ": ")
 	role, name, _ := strings.Cut(who, " ")
 	body := map[string]any{"role": role, "content": text}
@@ -42,7 +42,7 @@ func textOf(message string, i int, parent uuid.UUID) tree.Text {
 	if err != nil {
 		panic(err)
 	}
-	return tree.Text{ID: uuid.UUID{0: 1, 15: byte(i), 14: byte(i >> 8)}, ParentID: parent, Role: tree.Role(role), Depth: i, Tokens: len(text) / 4, Body: raw}
+	return tree.MessageText{ID: uuid.UUID{0: 1, 15: byte(i), 14: byte(i >> 8)}, ParentID: parent, Role: tree.Role(role), Depth: i, Tokens: len(text) / 4, Body: raw}
 }
 
 // order gives the depths of what is found, best first.

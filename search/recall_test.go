@@ -72,7 +72,7 @@ func TestAnswersHaveBoundedBytes(t *testing.T) {
 	for range 12 {
 		m := said(tree.RoleAssistant, "A hazel.")
 		m.Reasoning = strings.Repeat("x", 500<<10)
-		stored, _, err := store.Append(t.Context(), id, head, m)
+		stored, err := store.Append(t.Context(), id, head, m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +206,7 @@ func TestConcurrent(t *testing.T) {
 			for round := range 5 {
 				c := (worker + round) % len(conversations)
 				at := trunks[c][(7*worker+round)%len(trunks[c])]
-				stored, _, err := store.AppendChain(t.Context(), conversations[c], at, []tree.NewMessage{
+				stored, err := store.AppendChain(t.Context(), conversations[c], at, []tree.NewMessage{
 					said(tree.RoleUser, own+" asks about the violin."), said(tree.RoleAssistant, "It is "+own+"'s."),
 				})
 				if err != nil {
@@ -214,7 +214,7 @@ func TestConcurrent(t *testing.T) {
 					return
 				}
 				for _, s := range services {
-					a, err := s.Recall(t.Context(), store, conversations[c], stored[1].ID, search.Question{Query: own + " violin", Scope: search.ScopeBranch, MaxTokens: 50_000, Limit: 50})
+					a, err := s.Recall(t.Context(), store, conversations[c], stored.Messages[1].ID, search.Question{Query: own + " violin", Scope: search.ScopeBranch, MaxTokens: 50_000, Limit: 50})
 					if err != nil {
 						t.Error(err)
 						return
@@ -225,7 +225,7 @@ func TestConcurrent(t *testing.T) {
 						if strings.Contains(body, "worker") && !strings.Contains(body, own) {
 							t.Errorf("%s found %s", own, body)
 						}
-						if hit.Message.ID == stored[0].ID || hit.Message.ID == stored[1].ID {
+						if hit.Message.ID == stored.Messages[0].ID || hit.Message.ID == stored.Messages[1].ID {
 							mine++
 						}
 					}
@@ -234,7 +234,7 @@ func TestConcurrent(t *testing.T) {
 					}
 				}
 				if round%2 == 0 {
-					if _, err := store.Prune(t.Context(), conversations[c], stored[0].ID); err != nil {
+					if _, err := store.Prune(t.Context(), conversations[c], stored.Messages[0].ID); err != nil {
 						t.Error(err)
 						return
 					}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -15,7 +16,7 @@ func said(role tree.Role, text string) tree.NewMessage {
 	if err != nil {
 		panic(err)
 	}
-	return tree.NewMessage{Body: body}
+	return tree.NewMessage{Message: chat.Read(body)}
 }
 
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
@@ -32,11 +33,11 @@ func chain(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, messag
 	t.Helper()
 	for len(messages) > 0 {
 		some := messages[:min(len(messages), tree.MaxChain)]
-		stored, _, err := s.AppendChain(t.Context(), conversationID, parent, some)
+		stored, err := s.AppendChain(t.Context(), conversationID, parent, some)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range stored {
+		for _, m := range stored.Messages {
 			ids = append(ids, m.ID)
 		}
 		parent, messages = ids[len(ids)-1], messages[len(some):]
@@ -48,7 +49,7 @@ func user(text string) tree.NewMessage { return said(tree.RoleUser, text) }
 
 func mustAppend(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, m tree.NewMessage) tree.Message {
 	t.Helper()
-	return must3(s.Append(t.Context(), conversationID, parent, m))(t)
+	return must(s.Append(t.Context(), conversationID, parent, m))(t).Message
 }
 
 func noError(t testing.TB, err error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -66,7 +67,7 @@ func TestTenantLikeModel(t *testing.T) {
 					}
 					body, _ := json.Marshal(map[string]string{"role": rapid.SampledFrom([]string{"user", "assistant"}).Draw(t, "role"), "content": text})
 					parent := rapid.SampledFrom(ids[min(i, 1):]).Draw(t, "parent")
-					m, _, err := store.Append(ctx, c.ID, parent, tree.NewMessage{Body: body})
+					m, err := store.Append(ctx, c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -122,7 +123,7 @@ func TestTenantIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"The violin is sold."}`)}); err != nil {
+		if _, err := store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"The violin is sold."}`))}); err != nil {
 			t.Fatal(err)
 		}
 	}

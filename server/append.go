@@ -112,8 +112,7 @@ func parseParent(raw json.RawMessage, path string) (*uuid.UUID, error) {
 var messageMembers = [...]string{"role", "content", "tool_calls", "tool_call_id", "name", "refusal", "audio", "annotations", "reasoning_content"}
 
 // A messageBody is a message of a request: what Coppice should know, and the
-// chat-completions message, whose values keep their bytes. The tree checks the
-// values.
+// chat-completions message, whose values keep their bytes.
 type messageBody struct {
 	id       *string
 	reason   *string // what the model thought before the message
@@ -138,9 +137,6 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 	if n.ID, err = parseOptionalID(m.id, join(path, "id")); err != nil {
 		return n, err
 	}
-	if err := checkParts(m.members[1], path); err != nil {
-		return n, err
-	}
 	n.Reasoning, n.Pinned, n.Metadata = deref(m.reason), deref(m.pinned), json.RawMessage(m.metadata)
 	var members [len(messageMembers)]chat.Member
 	size := len("{}")
@@ -148,19 +144,25 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 		members[i] = chat.Member{Name: name, Value: m.members[i]}
 		size += len(name) + len(m.members[i]) + len(`"":,`)
 	}
-	n.Body = chat.AppendObject(make([]byte, 0, size), members[:])
-	return n, nil
+	body := chat.AppendObject(make([]byte, 0, size), members[:])
+	if err = chat.CheckString(body, "message"); err == nil {
+		n.Message, err = chat.ParseMember(body)
+	}
+	switch {
+	case err == nil:
+		return n, checkParts(n.Message.Parts, path)
+	case path == "message" && fault.Of(err).Field == "":
+		return n, err // the only message is named by its members alone
+	}
+	return n, fault.At(err, path)
 }
 
 // checkParts refuses parts of a content that other APIs have, and most models
 // refuse: a branch with one could never be answered. The tree takes them, because
 // exports have them.
-func checkParts(content json.RawMessage, path string) error {
-	if len(content) == 0 || content[0] != '[' {
-		return nil
-	}
-	for i, p := range chat.ReadParts(content) {
-		if p.Type != "" && !p.Known() {
+func checkParts(parts []chat.Part, path string) error {
+	for i, p := range parts {
+		if !p.Known() {
 			return fault.New(fault.Invalid, string(CodeInvalidContent), join(path, fmt.Sprintf("content[%d].type", i)),
 				"The chat-completions API has no part of the type %q. It has text, refusal, image_url, input_audio and file; calls of tools stand in tool_calls, and their results are messages of role tool.", clip(p.Type))
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -265,7 +266,7 @@ func TestBadInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.store.Append(t.Context(), named("c"), named("c.answer"), tree.NewMessage{ID: taken, Body: []byte(`{"role":"user","content":"x"}`)}, tree.KeepHead()); err != nil {
+	if _, err := a.store.Append(t.Context(), named("c"), named("c.answer"), tree.NewMessage{ID: taken, Message: chat.Read([]byte(`{"role":"user","content":"x"}`))}, tree.KeepHead()); err != nil {
 		t.Fatal(err)
 	}
 	before := a.state()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -23,7 +24,7 @@ func plantLong(t testing.TB, store *tree.Store, conversation string, turns int) 
 	if _, _, err := store.CreateConversation(t.Context(), tree.NewConversation{ID: id}); err != nil {
 		t.Fatal(err)
 	}
-	chain := []tree.NewMessage{{ID: named(conversation + ".0"), Body: json.RawMessage(`{"role":"system","content":"You keep the book of a wood."}`)}}
+	chain := []tree.NewMessage{{ID: named(conversation + ".0"), Message: chat.Read([]byte(`{"role":"system","content":"You keep the book of a wood."}`))}}
 	for turn := range turns {
 		for _, said := range []struct{ role, text string }{
 			{"user", fmt.Sprintf("What about plot %d?", turn)},
@@ -33,10 +34,10 @@ func plantLong(t testing.TB, store *tree.Store, conversation string, turns int) 
 			if err != nil {
 				t.Fatal(err)
 			}
-			chain = append(chain, tree.NewMessage{ID: named(fmt.Sprint(conversation, ".", len(chain))), Body: body})
+			chain = append(chain, tree.NewMessage{ID: named(fmt.Sprint(conversation, ".", len(chain))), Message: chat.Read(body)})
 		}
 	}
-	if _, _, err := store.AppendChain(t.Context(), id, uuid.Nil, chain); err != nil {
+	if _, err := store.AppendChain(t.Context(), id, uuid.Nil, chain); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -2,12 +2,12 @@ package server
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -36,7 +36,7 @@ func TestEventsOfAnotherServer(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 	}
-	if _, _, err := b.store.ForTenant("other").Append(t.Context(), named("e"), named("e.third"), tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"secret"}`)}); err != nil {
+	if _, err := b.store.ForTenant("other").Append(t.Context(), named("e"), named("e.third"), tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"secret"}`))}); err != nil {
 		t.Fatal(err)
 	}
 	b.must(201, nil, request{method: "POST", path: fill(conversationPathOf + "/messages"), body: fill(`{"id":"{{m}}","parent_id":"{{c.thanks}}",` + userMessage + `}`)})

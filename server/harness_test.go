@@ -21,6 +21,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
@@ -350,7 +351,7 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 		if m.parent != "" {
 			parent = named(conversation + "." + m.parent)
 		}
-		if _, _, err := store.Append(ctx, id, parent, tree.NewMessage{ID: named(conversation + "." + m.name), Body: json.RawMessage(m.body)}); err != nil {
+		if _, err := store.Append(ctx, id, parent, tree.NewMessage{ID: named(conversation + "." + m.name), Message: chat.Read([]byte(m.body))}); err != nil {
 			t.Fatalf("plant %s: %v", m.name, err)
 		}
 	}

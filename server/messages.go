@@ -29,23 +29,23 @@ func appendMessages(r *Request) (Answer, error) {
 	if b.chain {
 		return r.appendChain(id, b, derived, options)
 	}
-	m, created, err := r.Store().Append(r.Context(), id, deref(b.parentID), b.messages[0], options...)
-	r.server.countAppend(1, created, err)
+	m, err := r.Store().Append(r.Context(), id, deref(b.parentID), b.messages[0], options...)
+	r.server.countAppend(1, m.Created, err)
 	if err != nil {
 		return nil, ConflictOfKey(err, derived["id"])
 	}
-	return answerCreated(m, created, messagePath(m))
+	return answerCreated(m.Message, m.Created, messagePath(m.Message))
 }
 
 func (r *Request) appendChain(id uuid.UUID, b *appendBody, derived map[string]bool, options []tree.AppendOption) (Answer, error) {
-	chain, created, err := r.Store().AppendChain(r.Context(), id, deref(b.parentID), b.messages, options...)
-	r.server.countAppend(len(chain), created, err)
+	chain, err := r.Store().AppendChain(r.Context(), id, deref(b.parentID), b.messages, options...)
+	r.server.countAppend(len(chain.Messages), chain.Created, err)
 	if err != nil {
 		return nil, ConflictOfKey(err, derived[deref(toProblem(err).Field)])
 	}
-	a, err := answerPage(tree.Page[tree.Message]{Data: chain})
-	if created {
-		a.status, a.location = http.StatusCreated, messagePath(chain[len(chain)-1])
+	a, err := answerPage(tree.Page[tree.Message]{Data: chain.Messages})
+	if chain.Created {
+		a.status, a.location = http.StatusCreated, messagePath(chain.Messages[len(chain.Messages)-1])
 	}
 	return a, err
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -41,12 +42,12 @@ func TestSharedBranch(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	plant(t, a.store, "c")
-	said := tree.NewMessage{ID: named("c.said"), Body: json.RawMessage(`{"role":"assistant","content":"Hazel.","annotations":[],"reader":"ada@example.com"}`), Reasoning: "They asked for ada."}
-	if _, _, err := a.store.Append(t.Context(), named("c"), named("c.thanks"), said); err != nil {
+	said := tree.NewMessage{ID: named("c.said"), Message: chat.Read([]byte(`{"role":"assistant","content":"Hazel.","annotations":[],"reader":"ada@example.com"}`)), Reasoning: "They asked for ada."}
+	if _, err := a.store.Append(t.Context(), named("c"), named("c.thanks"), said); err != nil {
 		t.Fatal(err)
 	}
 	link, with := a.share("said", ""), a.share("said", `{"summaries":true,"expires_at":"2999-01-01T00:00:00+02:00"}`)
-	if _, _, err := a.store.Append(t.Context(), named("c"), said.ID, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"Said later."}`)}); err != nil {
+	if _, err := a.store.Append(t.Context(), named("c"), said.ID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"Said later."}`))}); err != nil {
 		t.Fatal(err)
 	}
 	a.newKey(tree.DefaultTenant)

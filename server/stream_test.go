@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -29,14 +30,14 @@ func line(t testing.TB, store *tree.Store, conversationID uuid.UUID, n int) (hea
 	for n > 0 {
 		chain := make([]tree.NewMessage, min(n, tree.MaxChain))
 		for i := range chain {
-			chain[i].Body = body
+			chain[i].Message = chat.Read(body)
 		}
-		stored, _, err := store.AppendChain(t.Context(), conversationID, head, chain)
+		stored, err := store.AppendChain(t.Context(), conversationID, head, chain)
 		if err != nil {
 			t.Fatal(err)
 		}
-		n -= len(stored)
-		head = stored[len(stored)-1].ID
+		n -= len(stored.Messages)
+		head = stored.Messages[len(stored.Messages)-1].ID
 	}
 	return head
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -33,17 +34,17 @@ func TestContextOfWhatComesNext(t *testing.T) {
 			case len(open) > 0 && rapid.Bool().Draw(rt, "answers"):
 				call := open[0]
 				open = open[1:]
-				return tree.NewMessage{Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":%s}`, call, text)}
+				return tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":%s}`, call, text))}
 			case role == "calls":
 				open = []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}
-				return tree.NewMessage{Body: fmt.Appendf(nil, `{"role":"assistant","tool_calls":[{"id":"a%d","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, i, i)}
+				return tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"assistant","tool_calls":[{"id":"a%d","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, i, i))}
 			}
 			open = nil
-			return tree.NewMessage{Body: fmt.Appendf(nil, `{"role":%q,"content":%s}`, role, text)}
+			return tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":%s}`, role, text))}
 		}
 		stored := rapid.IntRange(0, 12).Draw(rt, "stored")
 		for i := range stored {
-			m, _, err := store.Append(t.Context(), id, head, say(i))
+			m, err := store.Append(t.Context(), id, head, say(i))
 			if err != nil {
 				rt.Fatal(err)
 			}
@@ -77,11 +78,11 @@ func TestContextOfWhatComesNext(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		all, _, err := store.AppendChain(t.Context(), id, head, next)
+		all, err := store.AppendChain(t.Context(), id, head, next)
 		if err != nil {
 			rt.Fatal(err)
 		}
-		want, err := s.Context(t.Context(), id, all[len(all)-1].ID, w)
+		want, err := s.Context(t.Context(), id, all.Messages[len(all.Messages)-1].ID, w)
 		if err != nil {
 			rt.Fatal(err)
 		}

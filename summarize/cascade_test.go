@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -25,7 +26,7 @@ func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int
 	var chain []tree.NewMessage
 	for i := range turns {
 		for _, role := range []string{"user", "assistant"} {
-			chain = append(chain, tree.NewMessage{Body: messageBody(role, fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i))})
+			chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody(role, fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i)))})
 		}
 	}
 	return appendAll(t, s, conversation, parent, chain)
@@ -35,11 +36,11 @@ func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int
 func appendAll(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, messages []tree.NewMessage) (last tree.Message) {
 	t.Helper()
 	for part := range slices.Chunk(messages, tree.MaxChain) {
-		stored, _, err := s.AppendChain(t.Context(), conversation, parent, part)
+		stored, err := s.AppendChain(t.Context(), conversation, parent, part)
 		if err != nil {
 			t.Fatal(err)
 		}
-		last = stored[len(stored)-1]
+		last = stored.Messages[len(stored.Messages)-1]
 		parent = last.ID
 	}
 	return last
@@ -274,11 +275,11 @@ func TestWhileTheSummarizerWrites(t *testing.T) {
 			}
 			var again []tree.NewMessage
 			for _, m := range page.Data[3:] {
-				again = append(again, tree.NewMessage{ID: m.ID, Body: m.Body})
+				again = append(again, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)})
 			}
-			again[0].Body = json.RawMessage(`{"role":"assistant","content":"I said something else."}`)
+			again[0].Message = chat.Text(chat.Assistant, "I said something else.")
 			if err == nil {
-				_, _, err = s.store.AppendChain(t.Context(), id, page.Data[2].ID, again)
+				_, err = s.store.AppendChain(t.Context(), id, page.Data[2].ID, again)
 			}
 			if err != nil {
 				t.Error(err)

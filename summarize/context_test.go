@@ -19,11 +19,11 @@ import (
 
 func add(t *testing.T, s *tree.Store, id, parent uuid.UUID, body string) tree.Message {
 	t.Helper()
-	m, _, err := s.Append(t.Context(), id, parent, tree.NewMessage{Body: []byte(body)})
+	m, err := s.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read([]byte(body))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.Message
 }
 
 func contextOf(t *testing.T, s *Service, id, head uuid.UUID) Context {
@@ -190,8 +190,8 @@ func TestDroppedPins(t *testing.T) {
 	var pinned []uuid.UUID
 	parent := uuid.Nil
 	for i := range 12 {
-		m, _, err := store.Append(t.Context(), id, parent, tree.NewMessage{
-			Body: messageBody([]string{"user", "assistant"}[i%2], strings.Repeat("This is pinned and must not be lost. ", 12)), Pinned: true,
+		m, err := store.Append(t.Context(), id, parent, tree.NewMessage{
+			Message: chat.Read(messageBody([]string{"user", "assistant"}[i%2], strings.Repeat("This is pinned and must not be lost. ", 12))), Pinned: true,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
@@ -170,7 +171,7 @@ func long(t *testing.T, store *tree.Store, messages int, each func(ctx context.C
 	id = conversation(t, store)
 	var chain []tree.NewMessage
 	for i := range messages {
-		chain = append(chain, tree.NewMessage{Body: messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm ", i)+strings.Repeat("what there is to say of it ", 20))})
+		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm ", i)+strings.Repeat("what there is to say of it ", 20)))})
 	}
 	head = appendAll(t, store, id, uuid.Nil, chain)
 	settings := smallSettings()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -32,7 +33,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	talk := []tree.NewMessage{{Body: json.RawMessage(`{"role":"system","content":"You help to plan an orchard."}`)}}
+	talk := []tree.NewMessage{{Message: chat.Read([]byte(`{"role":"system","content":"You help to plan an orchard."}`))}}
 	for i := range 6 {
 		for _, role := range []string{"user", "assistant"} {
 			text := fmt.Sprintf("Tree %d. %s", i+1, strings.Repeat("It stands on clay, and wants light. ", 8))
@@ -40,10 +41,10 @@ func Example() {
 			if err != nil {
 				log.Fatal(err)
 			}
-			talk = append(talk, tree.NewMessage{Body: body})
+			talk = append(talk, tree.NewMessage{Message: chat.Read(body)})
 		}
 	}
-	if _, _, err := store.AppendChain(ctx, c.ID, uuid.Nil, talk); err != nil {
+	if _, err := store.AppendChain(ctx, c.ID, uuid.Nil, talk); err != nil {
 		log.Fatal(err)
 	}
 

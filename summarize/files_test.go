@@ -34,7 +34,7 @@ func TestFilesAreFolded(t *testing.T) {
 	}
 	for name, with := range summarizers {
 		s, id := service(t, store, Config{Summarizer: with}), conversation(t, store)
-		m, _, err := store.Append(t.Context(), id, uuid.Nil, tree.NewMessage{Body: body})
+		m, err := store.Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read(body)})
 		if err != nil {
 			t.Fatal(err)
 		}

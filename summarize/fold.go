@@ -76,8 +76,9 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 // viewOf is a history as a branch that is nowhere stored. Its ids mean nothing.
 func (s *Service) viewOf(ctx context.Context, history []json.RawMessage) (v tree.View, err error) {
 	for i, body := range history {
-		m := tree.PathMessage{Message: tree.Message{ID: uuid.Must(uuid.NewV7()), Body: body, Role: chat.Read(body).Role, Depth: i}}
-		if m.Tokens, err = s.store.Cost(ctx, body); err != nil {
+		said := chat.Read(body)
+		m := tree.PathMessage{Message: tree.Message{ID: uuid.Must(uuid.NewV7()), Body: body, Role: said.Role, Depth: i}}
+		if m.Tokens, err = s.store.Cost(ctx, said); err != nil {
 			return v, err
 		}
 		m.Calls, m.Answers = chat.CallIDs(body)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -188,7 +189,7 @@ func (s *branchMachine) say(t *rapid.T, r *reference, parent *refNode) *refNode 
 	body["role"] = n.role
 	raw, err := json.Marshal(body)
 	s.must(t, err)
-	m, _, err := s.store.Append(s.ctx, r.id, parentID, tree.NewMessage{Body: raw, Pinned: rapid.IntRange(0, 24).Draw(t, "pinned") == 0})
+	m, err := s.store.Append(s.ctx, r.id, parentID, tree.NewMessage{Message: chat.Read(raw), Pinned: rapid.IntRange(0, 24).Draw(t, "pinned") == 0})
 	s.must(t, err)
 	n.id, n.parent, n.body, n.tokens = m.ID, parentID, string(raw), m.Tokens
 	r.nodes = append(r.nodes, n)

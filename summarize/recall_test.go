@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -47,22 +48,22 @@ func TestContextsSayThatRecallIsOn(t *testing.T) {
 			}
 			var chain []tree.NewMessage
 			for _, text := range []string{"One.", "Two.", "Three.", "Four."} {
-				chain = append(chain, tree.NewMessage{Body: messageBody("user", text)})
+				chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", text))})
 			}
-			stored, _, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
+			stored, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if _, err := store.AddSummary(t.Context(), c.ID, tree.NewSummary{
-				AnchorID: stored[1].ID, Body: messageBody("user", "Numbers."), Range: tree.SummaryRange{LastSummarizedID: stored[1].ID, Model: "test"},
+				AnchorID: stored.Messages[1].ID, Body: messageBody("user", "Numbers."), Range: tree.SummaryRange{LastSummarizedID: stored.Messages[1].ID, Model: "test"},
 			}); err != nil {
 				t.Fatal(err)
 			}
-			parent, err := s.Context(t.Context(), c.ID, stored[2].ID, test.window)
+			parent, err := s.Context(t.Context(), c.ID, stored.Messages[2].ID, test.window)
 			if err != nil {
 				t.Fatal(err)
 			}
-			child, err := s.Context(t.Context(), c.ID, stored[3].ID, test.window)
+			child, err := s.Context(t.Context(), c.ID, stored.Messages[3].ID, test.window)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,12 +82,12 @@ func TestContextsSayThatRecallIsOn(t *testing.T) {
 				t.Errorf("%d tokens, %d of the parts", child.Usage.ContextTokens, sum)
 			}
 			if test.window.Recall == nil {
-				e, err := s.Explain(t.Context(), c.ID, stored[3].ID)
+				e, err := s.Explain(t.Context(), c.ID, stored.Messages[3].ID)
 				if err != nil || e.Usage.ContextTokens != child.Usage.ContextTokens || e.Settings.Recall != test.says {
 					t.Errorf("explained are %+v, the context has %+v: %v", e.Usage, child.Usage, err)
 				}
 			}
-			without, err := s.Context(t.Context(), c.ID, stored[3].ID, Window{Recall: &no})
+			without, err := s.Context(t.Context(), c.ID, stored.Messages[3].ID, Window{Recall: &no})
 			if err != nil {
 				t.Fatal(err)
 			}

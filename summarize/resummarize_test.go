@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -47,7 +48,7 @@ func marked(t testing.TB, s *tree.Store, id, parent uuid.UUID, from, turns int) 
 	t.Helper()
 	var chain []tree.NewMessage
 	for i := range turns * 2 {
-		chain = append(chain, tree.NewMessage{Body: messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm says what there is to say of the oaks and of the fence, at some length, and"+strings.Repeat(" so on and so forth, with more words than it needs,", 7), from+i))})
+		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody([]string{"user", "assistant"}[i%2], fmt.Sprintf("m%dm says what there is to say of the oaks and of the fence, at some length, and"+strings.Repeat(" so on and so forth, with more words than it needs,", 7), from+i)))})
 	}
 	return appendAll(t, s, id, parent, chain)
 }

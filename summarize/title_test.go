@@ -69,16 +69,16 @@ func TestTitleOfLargeMessages(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	s, id := service(t, store, Config{Titles: TitlesDigest}), conversation(t, store)
-	chain := []tree.NewMessage{{Body: messageBody("user", "What is a coppice?")}}
+	chain := []tree.NewMessage{{Message: chat.Read(messageBody("user", "What is a coppice?"))}}
 	for range 6 {
-		chain = append(chain, tree.NewMessage{Body: messageBody("user", strings.Repeat("x ", 480<<10))})
+		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", strings.Repeat("x ", 480<<10)))})
 	}
-	chain = append(chain, tree.NewMessage{Body: messageBody("assistant", "A wood.")})
-	stored, _, err := store.AppendChain(t.Context(), id, uuid.Nil, chain)
+	chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("assistant", "A wood."))})
+	stored, err := store.AppendChain(t.Context(), id, uuid.Nil, chain)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Title(t.Context(), id, stored[len(stored)-1].ID); err != nil {
+	if err := s.Title(t.Context(), id, stored.Messages[len(stored.Messages)-1].ID); err != nil {
 		t.Fatal(err)
 	}
 	if c, err := store.Conversation(t.Context(), id); err != nil || c.Title != "What is a coppice?" {

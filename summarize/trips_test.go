@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
@@ -38,7 +39,7 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 			parent = path[i-1]
 		}
 		body := json.RawMessage(`{"role":"` + role + `","content":"A word about trees."}`)
-		m, _, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: body})
+		m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,61 +18,52 @@ import (
 // uuid.Nil. To edit a message, append to its parent. To regenerate an answer,
 // append to the user message again.
 //
-// If a message has the id already, Append returns the stored message and created
-// false where parent and content are the same, and a fault.Conflict where they
-// differ. An absent parent, and a summary as the parent, are a fault.NotFound. A
-// body that isn't a chat-completions message is a fault.Invalid or a
-// fault.TooLarge.
+// If a message has the id already, Append returns the stored message where parent
+// and content are the same, and a fault.Conflict where they differ. An absent parent, and a summary as the parent, are a fault.NotFound. What
+// isn't a chat-completions message is a fault.Invalid or a fault.TooLarge.
 //
 // An append takes one round trip and one commit, in a tree of any size, and on a
 // distributed database four round trips. A tool message takes two round trips more,
 // which find the call that it answers. Only what begins a reply, stands behind
 // another message, or answers a call at the active head takes more.
-func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Message, created bool, err error) {
+func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, m NewMessage, opts ...AppendOption) (_ Appended, err error) {
 	defer db.Wrap(&err, "tree.Append(%s, parent %s)", conversationID, parentID)
 	var o appendOptions
 	for _, opt := range opts {
 		opt(&o)
 	}
-	chained, err := s.needsChain(ctx, o, m)
-	if err != nil {
-		return Message{}, false, err
-	}
-	if chained {
-		chain, created, err := s.AppendChain(ctx, conversationID, parentID, []NewMessage{m}, opts...)
-		if err != nil {
-			return Message{}, false, alone(err)
-		}
-		return chain[0], created, nil
-	}
 	d, err := s.draft(ctx, m)
 	if err != nil {
-		return Message{}, false, err
+		return Appended{}, err
 	}
-	if len(d.attachments) > 0 {
-		chain, created, err := s.appendDrafts(ctx, conversationID, parentID, []*draft{d}, o)
+	chained, err := s.needsChain(ctx, o, d)
+	if err != nil {
+		return Appended{}, err
+	}
+	if chained {
+		chain, err := s.appendDrafts(ctx, conversationID, parentID, []*draft{d}, o)
 		if err != nil {
-			return Message{}, false, err
+			return Appended{}, alone(err)
 		}
-		return chain[0], created, nil
+		return Appended{chain.Messages[0], chain.Created}, nil
 	}
-	if d.Role == RoleTool {
+	if d.Message.Role == RoleTool {
 		if stored, found, err := s.replayed(ctx, conversationID, parentID, d); found || err != nil {
-			return stored, false, err
+			return Appended{Message: stored}, err
 		}
 		calls, err := s.callsAt(ctx, conversationID, parentID)
 		if err != nil {
-			return Message{}, false, err
+			return Appended{}, err
 		}
 		if err := calls.answer(d.Message); err != nil {
-			return Message{}, false, err
+			return Appended{}, err
 		}
 	}
-	form := d.Form()
+	form := d.Message.Form()
 	params := db.AppendMessageParams{
 		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), AtHead: o.atHead, IfHead: o.ifHead, TenantID: s.tenant,
-		ID: toUUID(d.ID), Role: string(d.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
-		CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata, Unhashed: o.auxiliary, Reasoning: textOrNull(d.NewMessage.Reasoning),
+		ID: toUUID(d.ID), Role: string(d.Message.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
+		CreatedAt: d.CreatedAt, Body: d.Message.Raw, Metadata: d.Metadata, Unhashed: o.auxiliary, Reasoning: textOrNull(d.Reasoning),
 		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
 		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:], NotedAt: now(),
 	}
@@ -82,19 +73,20 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	}
 	stored, err := s.insert(ctx, params, o)
 	if isNoRows(err) {
-		return s.whyNotAppended(ctx, conversationID, parentID, d, o)
+		stored, err = s.whyNotAppended(ctx, conversationID, parentID, d, o)
+		return Appended{Message: stored}, err
 	}
-	return stored, err == nil, err
+	return Appended{stored, err == nil}, err
 }
 
 // needsChain tells whether one statement can't append a message so.
-func (s *Store) needsChain(ctx context.Context, o appendOptions, m NewMessage) (bool, error) {
+func (s *Store) needsChain(ctx context.Context, o appendOptions, d *draft) (bool, error) {
 	switch {
-	case o.behind != uuid.Nil:
+	case o.behind != uuid.Nil, len(d.attachments) > 0:
 		return true, nil
-	case o.begins != nil && (o.begins.again || o.atHead || o.ifHead || o.auxiliary || m.draft == nil || !m.draft.fresh):
+	case o.begins != nil && (o.begins.again || o.atHead || o.ifHead || o.auxiliary || !d.fresh):
 		return true, nil
-	case o.atHead && chat.Read(m.Body).Role == RoleTool:
+	case o.atHead && d.Message.Role == RoleTool:
 		return true, nil // the call that it answers is found below a known parent
 	case o.atHead || o.ifHead || o.auxiliary:
 		return s.engine.isDistributed(ctx, s.h)
@@ -155,14 +147,14 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, o app
 
 // whyNotAppended finds what kept AppendMessage from inserting. What it reads
 // may have changed since, so the last answer is to try again.
-func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uuid.UUID, d *draft, o appendOptions) (Message, bool, error) {
+func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uuid.UUID, d *draft, o appendOptions) (Message, error) {
 	if o.atHead { // wherever it stands, as it moved the head itself
 		if stored, err := s.node(ctx, conversationID, d.ID); err == nil {
 			parentID = uuid.UUID(stored.Node.ParentID.Bytes)
 		}
 	}
 	if stored, found, err := s.replayed(ctx, conversationID, parentID, d); found || err != nil {
-		return stored, false, err
+		return stored, err
 	}
 	if o.atHead {
 		parentID = uuid.Nil
@@ -175,9 +167,9 @@ func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uui
 		err = s.RoomFor(c, 1)
 	}
 	if err != nil {
-		return Message{}, false, err
+		return Message{}, err
 	}
-	return Message{}, false, fault.New(fault.Conflict, "changed_meanwhile", "",
+	return Message{}, fault.New(fault.Conflict, "changed_meanwhile", "",
 		"The conversation changed while this was stored. Send it again.")
 }
 
@@ -229,7 +221,7 @@ var errHeadMoved = fault.New(fault.Conflict, "changed_meanwhile", "", "The conve
 // like Append where every message has an id.
 //
 // It takes a fixed number of round trips, and one commit.
-func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.UUID, ms []NewMessage, opts ...AppendOption) (_ []Message, created bool, err error) {
+func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.UUID, ms []NewMessage, opts ...AppendOption) (_ Chain, err error) {
 	defer db.Wrap(&err, "tree.AppendChain(%s, parent %s, %d messages)", conversationID, parentID, len(ms))
 	var o appendOptions
 	for _, opt := range opts {
@@ -237,14 +229,14 @@ func (s *Store) AppendChain(ctx context.Context, conversationID, parentID uuid.U
 	}
 	drafts, err := s.drafts(ctx, ms)
 	if err != nil {
-		return nil, false, err
+		return Chain{}, err
 	}
 	return s.appendDrafts(ctx, conversationID, parentID, drafts, o)
 }
 
-func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, o appendOptions) (out []Message, created bool, err error) {
+func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.UUID, drafts []*draft, o appendOptions) (chain Chain, err error) {
 	if err := s.weigh(ctx, drafts); err != nil {
-		return nil, false, err
+		return Chain{}, err
 	}
 	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		c, err := s.lock(ctx, conversationID)
@@ -254,11 +246,11 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 		if o.atHead {
 			parentID = uuid.UUID(c.HeadID.Bytes)
 		}
-		if out, err = s.replayedChain(ctx, conversationID, parentID, drafts, o.atHead); err != nil {
+		if chain.Messages, err = s.replayedChain(ctx, conversationID, parentID, drafts, o.atHead); err != nil {
 			return err
 		}
-		if out != nil {
-			return o.begins.run(ctx, s, out[len(out)-1].ID)
+		if n := len(chain.Messages); n > 0 {
+			return o.begins.run(ctx, s, chain.Messages[n-1].ID)
 		}
 		if o.ifHead && uuid.UUID(c.HeadID.Bytes) != o.from {
 			return errHeadMoved
@@ -266,17 +258,21 @@ func (s *Store) appendDrafts(ctx context.Context, conversationID, parentID uuid.
 		if err := s.roomFor(int(c.MessageCount), len(drafts)); err != nil {
 			return err
 		}
-		if out, err = s.insertChain(ctx, conversationID, parentID, drafts, o.moves(uuid.UUID(c.HeadID.Bytes)), o); err != nil {
+		chain.Messages, err = s.insertChain(ctx, conversationID, parentID, drafts, o.moves(uuid.UUID(c.HeadID.Bytes)), o)
+		if err != nil {
 			return err
 		}
-		created = true
-		last := out[len(out)-1]
+		chain.Created = true
+		last := chain.Messages[len(chain.Messages)-1]
 		if err := o.begins.run(ctx, s, last.ID); err != nil {
 			return err
 		}
 		return o.ends.run(ctx, s, conversationID, last.ID)
 	})
-	return out, created && err == nil, err
+	if err != nil {
+		return Chain{}, err
+	}
+	return chain, nil
 }
 
 // replayedChain gives the stored chain where every id is there and says the

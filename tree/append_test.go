@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -44,11 +45,11 @@ func TestAppendRefuses(t *testing.T) {
 		{"absent parent", c.ID, uuid.New(), user("x"), fault.NotFound, "parent_not_found", "parent_id"},
 		{"parent of another conversation", c.ID, elsewhere.ID, user("x"), fault.NotFound, "parent_not_found", "parent_id"},
 		{"summary as parent", c.ID, summary.ID, user("x"), fault.Invalid, "parent_is_summary", "parent_id"},
-		{"id with other content", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: said(tree.RoleUser, "other")}, fault.Conflict, "id_conflict", "id"},
-		{"id with another parent", c.ID, call.ID, tree.NewMessage{ID: root.ID, Body: root.Body}, fault.Conflict, "id_conflict", "id"},
-		{"id with another pin", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Pinned: true}, fault.Conflict, "id_conflict", "id"},
-		{"id with other metadata", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Body: root.Body, Metadata: json.RawMessage(`{"a":1}`)}, fault.Conflict, "id_conflict", "id"},
-		{"id of a summary", c.ID, uuid.Nil, tree.NewMessage{ID: summary.ID, Body: summary.Body}, fault.Conflict, "id_conflict", "id"},
+		{"id with other content", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Message: chat.Read(said(tree.RoleUser, "other"))}, fault.Conflict, "id_conflict", "id"},
+		{"id with another parent", c.ID, call.ID, tree.NewMessage{ID: root.ID, Message: chat.Read(root.Body)}, fault.Conflict, "id_conflict", "id"},
+		{"id with another pin", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Message: chat.Read(root.Body), Pinned: true}, fault.Conflict, "id_conflict", "id"},
+		{"id with other metadata", c.ID, uuid.Nil, tree.NewMessage{ID: root.ID, Message: chat.Read(root.Body), Metadata: json.RawMessage(`{"a":1}`)}, fault.Conflict, "id_conflict", "id"},
+		{"id of a summary", c.ID, uuid.Nil, tree.NewMessage{ID: summary.ID, Message: chat.Read(summary.Body)}, fault.Conflict, "id_conflict", "id"},
 		{"NUL", c.ID, uuid.Nil, raw(`{"role":"user","content":"a\u0000b"}`), fault.Invalid, "invalid_character", ""},
 		{"too large", c.ID, uuid.Nil, user(long), fault.TooLarge, "message_too_large", ""},
 		{"unknown role", c.ID, uuid.Nil, raw(`{"role":"bot","content":"x"}`), fault.Invalid, "invalid_role", "role"},
@@ -60,15 +61,15 @@ func TestAppendRefuses(t *testing.T) {
 		{"tool with another call's id", c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"c","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
 		{"tool answered already", c.ID, answered.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`), fault.Invalid, "tool_call_answered", "tool_call_id"},
 		{"tool after the turn went on", c.ID, after.ID, raw(`{"role":"tool","tool_call_id":"b","content":"x"}`), fault.Invalid, "tool_call_not_found", "tool_call_id"},
-		{"metadata that is no object", c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleUser, "x"), Metadata: json.RawMessage(`3`)}, fault.Invalid, "wrong_type", "metadata"},
-		{"large metadata", c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleUser, "x"), Metadata: said(tree.RoleUser, long)}, fault.TooLarge, "metadata_too_large", "metadata"},
+		{"metadata that is no object", c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "x")), Metadata: json.RawMessage(`3`)}, fault.Invalid, "wrong_type", "metadata"},
+		{"large metadata", c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "x")), Metadata: said(tree.RoleUser, long)}, fault.TooLarge, "metadata_too_large", "metadata"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := counts(t, s, c.ID)
-			_, created, err := s.Append(t.Context(), test.conversation, test.parent, test.message)
+			stored, err := s.Append(t.Context(), test.conversation, test.parent, test.message)
 			var e *fault.Error
-			if !errors.As(err, &e) || created {
-				t.Fatalf("created %t, error %v, want a *fault.Error", created, err)
+			if !errors.As(err, &e) || stored.Created {
+				t.Fatalf("created %t, error %v, want a *fault.Error", stored.Created, err)
 			}
 			if !errors.Is(err, test.kind) || e.Code != test.code || e.Field != test.field {
 				t.Errorf("got %v, %s of %q; want %v, %s of %q", e.Kind, e.Code, e.Field, test.kind, test.code, test.field)
@@ -89,7 +90,7 @@ func TestAppendTakes(t *testing.T) {
 	if b.Depth != 2 {
 		t.Errorf("depth %d, want 2", b.Depth)
 	}
-	again := mustAppend(t, s, c.ID, a.ID, tree.NewMessage{ID: b.ID, Body: b.Body})
+	again := mustAppend(t, s, c.ID, a.ID, tree.NewMessage{ID: b.ID, Message: chat.Read(b.Body)})
 	if again.ID != b.ID {
 		t.Error("a tool message again is another message")
 	}
@@ -138,16 +139,16 @@ func TestChainRefuses(t *testing.T) {
 		{"empty", uuid.Nil, nil, "empty_chain", "messages"},
 		{"too long", uuid.Nil, make([]tree.NewMessage, tree.MaxChain+1), "chain_too_long", "messages"},
 		{"a bad message", uuid.Nil, []tree.NewMessage{user("x"), user("")}, "empty_content", "messages[1].content"},
-		{"one id twice", uuid.Nil, []tree.NewMessage{{ID: id, Body: stored.Body}, {ID: id, Body: stored.Body}}, "duplicate_id", "messages[1].id"},
-		{"an id that is there", uuid.Nil, []tree.NewMessage{user("x"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages[1].id"},
-		{"its end is there", uuid.Nil, []tree.NewMessage{user("x"), user("y"), {ID: stored.ID, Body: stored.Body}}, "id_conflict", "messages[2].id"},
-		{"half of it is there", uuid.Nil, []tree.NewMessage{{ID: stored.ID, Body: stored.Body}, user("x")}, "id_conflict", "messages[1].id"},
+		{"one id twice", uuid.Nil, []tree.NewMessage{{ID: id, Message: chat.Read(stored.Body)}, {ID: id, Message: chat.Read(stored.Body)}}, "duplicate_id", "messages[1].id"},
+		{"an id that is there", uuid.Nil, []tree.NewMessage{user("x"), {ID: stored.ID, Message: chat.Read(stored.Body)}}, "id_conflict", "messages[1].id"},
+		{"its end is there", uuid.Nil, []tree.NewMessage{user("x"), user("y"), {ID: stored.ID, Message: chat.Read(stored.Body)}}, "id_conflict", "messages[2].id"},
+		{"half of it is there", uuid.Nil, []tree.NewMessage{{ID: stored.ID, Message: chat.Read(stored.Body)}, user("x")}, "id_conflict", "messages[1].id"},
 		{"absent parent", id, []tree.NewMessage{user("x")}, "parent_not_found", "parent_id"},
 		{"result without call", uuid.Nil, []tree.NewMessage{user("x"), raw(`{"role":"tool","tool_call_id":"a","content":"x"}`)}, "tool_call_not_found", "messages[1].tool_call_id"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			before := counts(t, s, c.ID)
-			_, _, err := s.AppendChain(t.Context(), c.ID, test.parent, test.chain)
+			_, err := s.AppendChain(t.Context(), c.ID, test.parent, test.chain)
 			var e *fault.Error
 			if !errors.As(err, &e) || e.Code != test.code || e.Field != test.field {
 				t.Fatalf("got %+v, want %s of %q", err, test.code, test.field)
@@ -232,17 +233,17 @@ func TestRetryLeavesTheActiveHead(t *testing.T) {
 	root := mustAppend(t, s, c.ID, uuid.Nil, raw(calling)).ID
 	elsewhere := mustAppend(t, s, c.ID, uuid.Nil, user("elsewhere")).ID
 	result := func(call string) tree.NewMessage {
-		return tree.NewMessage{ID: uuid.New(), Body: []byte(`{"role":"tool","tool_call_id":"` + call + `","content":"x"}`)}
+		return tree.NewMessage{ID: uuid.New(), Message: chat.Read([]byte(`{"role":"tool","tool_call_id":"` + call + `","content":"x"}`))}
 	}
-	plain := tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleUser, "x")}
-	for name, chain := range map[string][]tree.NewMessage{"a message": {plain}, "a tool's result": {result("a")}, "a chain": {result("b"), {ID: uuid.New(), Body: plain.Body}}} {
+	plain := tree.NewMessage{ID: uuid.New(), Message: chat.Read(said(tree.RoleUser, "x"))}
+	for name, chain := range map[string][]tree.NewMessage{"a message": {plain}, "a tool's result": {result("a")}, "a chain": {result("b"), {ID: uuid.New(), Message: plain.Message}}} {
 		send := func() (created bool, err error) {
 			if len(chain) == 1 {
-				_, created, err = s.Append(t.Context(), c.ID, root, chain[0])
-			} else {
-				_, created, err = s.AppendChain(t.Context(), c.ID, root, chain)
+				stored, err := s.Append(t.Context(), c.ID, root, chain[0])
+				return stored.Created, err
 			}
-			return created, err
+			stored, err := s.AppendChain(t.Context(), c.ID, root, chain)
+			return stored.Created, err
 		}
 		if created, err := send(); err != nil || !created || activeHead(t, s, c.ID) != chain[len(chain)-1].ID {
 			t.Fatalf("%s: created %t, %v, or it is not the head", name, created, err)
@@ -263,12 +264,12 @@ func TestKeepHead(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
 	head := mustAppend(t, s, c.ID, uuid.Nil, user("head")).ID
-	must3(s.Append(t.Context(), c.ID, head, user("beside"), tree.KeepHead()))(t)
-	must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}, tree.KeepHead()))(t)
+	must(s.Append(t.Context(), c.ID, head, user("beside"), tree.KeepHead()))(t)
+	must(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}, tree.KeepHead()))(t)
 	if got := activeHead(t, s, c.ID); got != head {
 		t.Errorf("the head is %s, want %s", got, head)
 	}
-	chain := must3(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}))(t)
+	chain := must(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}))(t).Messages
 	if got := activeHead(t, s, c.ID); got != chain[1].ID {
 		t.Errorf("the head is %s after a chain, want its last message, %s", got, chain[1].ID)
 	}

@@ -19,20 +19,20 @@ import (
 func TestAppendAtHead(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
-	first, _, err := s.Append(t.Context(), c.ID, uuid.Nil, user("first"), tree.AtHead())
+	first, err := s.Append(t.Context(), c.ID, uuid.Nil, user("first"), tree.AtHead())
 	if err != nil || first.ParentID != uuid.Nil {
-		t.Fatalf("%+v, %v", first, err)
+		t.Fatalf("%+v, %v", first.Message, err)
 	}
-	second, _, err := s.Append(t.Context(), c.ID, uuid.Nil, user("second"), tree.AtHead())
+	second, err := s.Append(t.Context(), c.ID, uuid.Nil, user("second"), tree.AtHead())
 	if err != nil || second.ParentID != first.ID {
-		t.Fatalf("%+v, %v", second, err)
+		t.Fatalf("%+v, %v", second.Message, err)
 	}
 	must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first.ID}))(t)
-	third, _, err := s.Append(t.Context(), c.ID, uuid.Nil, user("third"), tree.AtHead())
+	third, err := s.Append(t.Context(), c.ID, uuid.Nil, user("third"), tree.AtHead())
 	if err != nil || third.ParentID != first.ID || third.Siblings.Index != 2 {
-		t.Fatalf("%+v, %v", third, err)
+		t.Fatalf("%+v, %v", third.Message, err)
 	}
-	_, _, err = s.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Body: []byte(`{"role":"user","content":""}`)}, tree.AtHead())
+	_, err = s.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":""}`))}, tree.AtHead())
 	if f := fault.Of(err); f.Field != "content" {
 		t.Errorf("the refusal of a single message names %q", f.Field)
 	}
@@ -60,10 +60,11 @@ func TestAppendAtHeadAgain(t *testing.T) {
 		}
 		add := func(chain []tree.NewMessage, opts ...tree.AppendOption) ([]tree.Message, bool, error) {
 			if len(chain) == 1 {
-				m, created, err := s.Append(t.Context(), c.ID, uuid.Nil, chain[0], opts...)
-				return []tree.Message{m}, created, err
+				m, err := s.Append(t.Context(), c.ID, uuid.Nil, chain[0], opts...)
+				return []tree.Message{m.Message}, m.Created, err
 			}
-			return s.AppendChain(t.Context(), c.ID, uuid.Nil, chain, opts...)
+			stored, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain, opts...)
+			return stored.Messages, stored.Created, err
 		}
 		stored, created, err := add(chain, tree.AtHead())
 		if err != nil || !created {
@@ -105,18 +106,18 @@ func TestIfHead(t *testing.T) {
 	s, c := newTree(t)
 	first := user("first")
 	first.ID = uuid.New()
-	if _, created, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); !created || err != nil {
-		t.Fatal(created, err)
+	if stored, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); !stored.Created || err != nil {
+		t.Fatal(stored.Created, err)
 	}
 	second := []tree.NewMessage{user("second"), user("third")}
-	chain := must3(s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID)))(t)
+	chain := must(s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID)))(t).Messages
 	for _, saw := range []uuid.UUID{uuid.Nil, first.ID, chain[0].ID} {
-		if _, _, err := s.AppendChain(t.Context(), c.ID, saw, second, tree.IfHead(saw)); !errors.Is(err, fault.Conflict) || fault.Of(err).Code != "changed_meanwhile" {
+		if _, err := s.AppendChain(t.Context(), c.ID, saw, second, tree.IfHead(saw)); !errors.Is(err, fault.Conflict) || fault.Of(err).Code != "changed_meanwhile" {
 			t.Errorf("with the head %s before: %v", saw, err)
 		}
 	}
-	if m, created, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); created || m.ID != first.ID || err != nil {
-		t.Errorf("what is stored already gives %s, %v, %v", m.ID, created, err)
+	if m, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); m.Created || m.ID != first.ID || err != nil {
+		t.Errorf("what is stored already gives %s, %v, %v", m.ID, m.Created, err)
 	}
 	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID != chain[1].ID {
 		t.Errorf("the head is %s: %v", got.HeadID, err)
@@ -134,20 +135,20 @@ func TestAside(t *testing.T) {
 	history := []*chat.Message{say("user", "Which tree?")}
 	in := tree.NewConversation{ID: uuid.New()}
 	path := must(s.AppendPath(t.Context(), in, history))(t)
-	steps := must3(s.AppendChain(t.Context(), in.ID, path.HeadID, []tree.NewMessage{
-		{Body: json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"recall","arguments":"{}"}}]}`)},
-		{Body: json.RawMessage(`{"role":"tool","tool_call_id":"a","content":"A hazel."}`)},
-	}, tree.Auxiliary(), tree.KeepHead()))(t)
+	steps := must(s.AppendChain(t.Context(), in.ID, path.HeadID, []tree.NewMessage{
+		{Message: chat.Read([]byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"recall","arguments":"{}"}}]}`))},
+		{Message: chat.Read([]byte(`{"role":"tool","tool_call_id":"a","content":"A hazel."}`))},
+	}, tree.Auxiliary(), tree.KeepHead()))(t).Messages
 	if c, err := s.Conversation(t.Context(), in.ID); err != nil || c.HeadID != path.HeadID {
 		t.Errorf("%+v, %v", c, err)
 	}
 	answer := say("assistant", "A hazel.")
-	stored, created, err := s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{ID: uuid.New(), Body: answer.Raw}, tree.Behind(path.HeadID))
-	if err != nil || !created {
+	stored, err := s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{ID: uuid.New(), Message: answer}, tree.Behind(path.HeadID))
+	if err != nil || !stored.Created {
 		t.Fatal(err)
 	}
-	if again, created, err := s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{ID: stored.ID, Body: answer.Raw}, tree.Behind(path.HeadID)); err != nil || created || again.ID != stored.ID {
-		t.Errorf("%v, %v", created, err)
+	if again, err := s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{ID: stored.ID, Message: answer}, tree.Behind(path.HeadID)); err != nil || again.Created || again.ID != stored.ID {
+		t.Errorf("%v, %v", again.Created, err)
 	}
 	if found, err := s.FindPath(t.Context(), in.ID, tree.HashPath(history)); err != nil || found.HeadID != path.HeadID {
 		t.Errorf("the question is %+v, %v", found, err)
@@ -164,8 +165,8 @@ func TestAside(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	// Below a message without a path hash there is none, and with Behind none is made up.
-	plain := must3(s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{Body: answer.Raw}))(t)
-	must3(s.Append(t.Context(), in.ID, plain.ID, tree.NewMessage{Body: say("user", "And?").Raw}, tree.Behind(plain.ID)))(t)
+	plain := must(s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{Message: answer}))(t).Message
+	must(s.Append(t.Context(), in.ID, plain.ID, tree.NewMessage{Message: say("user", "And?")}, tree.Behind(plain.ID)))(t)
 }
 
 // An append that expects a head moves it from there only, alone or as a chain.
@@ -176,15 +177,15 @@ func TestMoveHeadFrom(t *testing.T) {
 	other := mustAppend(t, s, c.ID, uuid.Nil, user("other"))
 	for name, add := range map[string]func(opts ...tree.AppendOption) (uuid.UUID, error){
 		"a message": func(opts ...tree.AppendOption) (uuid.UUID, error) {
-			m, _, err := s.Append(t.Context(), c.ID, root.ID, user("answer"), opts...)
+			m, err := s.Append(t.Context(), c.ID, root.ID, user("answer"), opts...)
 			return m.ID, err
 		},
 		"a chain": func(opts ...tree.AppendOption) (uuid.UUID, error) {
-			ms, _, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("answer"), user("more")}, opts...)
+			ms, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("answer"), user("more")}, opts...)
 			if err != nil {
 				return uuid.Nil, err
 			}
-			return ms[1].ID, nil
+			return ms.Messages[1].ID, nil
 		},
 	} {
 		for _, test := range []struct {
@@ -219,11 +220,11 @@ func TestMoveHeadFromNone(t *testing.T) {
 	s, c := newTree(t)
 	var answers []uuid.UUID
 	for range 2 {
-		question := must3(s.Append(t.Context(), c.ID, uuid.Nil, user("question"), tree.KeepHead()))(t)
+		question := must(s.Append(t.Context(), c.ID, uuid.Nil, user("question"), tree.KeepHead()))(t).Message
 		if head := activeHead(t, s, c.ID); len(answers) == 0 && head != uuid.Nil {
 			t.Errorf("the head is %s before there is an answer", head)
 		}
-		answer := must3(s.Append(t.Context(), c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`), tree.MoveHeadFrom(uuid.Nil)))(t)
+		answer := must(s.Append(t.Context(), c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`), tree.MoveHeadFrom(uuid.Nil)))(t).Message
 		answers = append(answers, answer.ID)
 	}
 	if head := activeHead(t, s, c.ID); head != answers[0] {

@@ -46,7 +46,7 @@ func upload(t testing.TB, s *tree.Store, name string, data []byte) tree.Attachme
 
 func say(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, body json.RawMessage) tree.Message {
 	t.Helper()
-	return must3(s.Append(t.Context(), conversation, parent, tree.NewMessage{Body: body}))(t)
+	return must(s.Append(t.Context(), conversation, parent, tree.NewMessage{Message: chat.Read(body)}))(t).Message
 }
 
 func start(t testing.TB, s *tree.Store) uuid.UUID {
@@ -100,7 +100,7 @@ func TestAttachmentsOfOtherTenants(t *testing.T) {
 	if there, err := own.Attachments(t.Context(), a.Hash); err != nil || len(there) != 0 {
 		t.Errorf("listed: %v, %v", there, err)
 	}
-	refused(t, "named in a message", third(own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: naming("x", a)})), fault.NotFound)
+	refused(t, "named in a message", second(own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("x", a))})), fault.NotFound)
 	if _, created, err := own.AddAttachment(t.Context(), "mine.txt", []byte("secret")); err != nil || !created {
 		t.Errorf("the same bytes of one's own: %v, %v", created, err)
 	}
@@ -227,7 +227,7 @@ func TestAttachmentsAreHeld(t *testing.T) {
 	c, other := start(t, s), start(t, s)
 	m := say(t, s, c, uuid.Nil, naming("x", a))
 	err := meanwhile(t, pool, func(s *tree.Store) error {
-		return third(s.Append(t.Context(), other, uuid.Nil, tree.NewMessage{Body: naming("y", a)}))
+		return second(s.Append(t.Context(), other, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("y", a))}))
 	}, func() error { return second(s.Prune(t.Context(), c, m.ID)) })
 	if err != nil || !has(t, s, a) {
 		t.Errorf("a message names what is gone, %v", err)
@@ -253,7 +253,7 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	asked := false
 	pruning := tree.New(dbtest.AfterQuery(t, pool, "ListUsedAttachments", func() {
 		asked = true
-		mustAppend(t, s, other, uuid.Nil, tree.NewMessage{Body: naming("late", upload(t, s, "late.txt", meanwhile))})
+		mustAppend(t, s, other, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("late", upload(t, s, "late.txt", meanwhile)))})
 	}))
 	must(pruning.Prune(t.Context(), before, id))(t)
 	if !asked {
@@ -281,11 +281,11 @@ func TestAttachmentsAreChecked(t *testing.T) {
 		{"upper case", "invalid_attachment", `{"role":"user","content":[{"type":"image_url","image_url":{"url":"coppice:attachment/` + strings.Repeat("A", 64) + `"}}]}`},
 		{"a picture as a file", "invalid_attachment", fmt.Sprintf(`{"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/%x"}}]}`, pic.Hash)},
 	} {
-		_, _, err := s.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Body: json.RawMessage(test.body)})
+		_, err := s.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(test.body))})
 		if e := fault.Of(err); err == nil || e.Code != test.code {
 			t.Errorf("%s: %v", test.name, err)
 		}
-		_, _, err = s.AppendChain(t.Context(), c, uuid.Nil, []tree.NewMessage{{Body: naming("fine")}, {Body: json.RawMessage(test.body)}})
+		_, err = s.AppendChain(t.Context(), c, uuid.Nil, []tree.NewMessage{{Message: chat.Read(naming("fine"))}, {Message: chat.Read([]byte(test.body))}})
 		if e := fault.Of(err); err == nil || e.Code != test.code || e.Field != "messages[1].content" {
 			t.Errorf("%s, in a chain: %v", test.name, err)
 		}

@@ -167,12 +167,12 @@ func TestCheckedCountsAttachments(t *testing.T) {
 	s := tree.New(dbtest.New(t))
 	conversation := start(t, s)
 	body := naming("What does it say?", upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 2000))))
-	checked := must(s.Checked(t.Context(), []tree.NewMessage{{Body: body}}))(t)
+	checked := must(s.Checked(t.Context(), []tree.NewMessage{{Message: chat.Read(body)}}))(t)
 	if m := say(t, s, conversation, uuid.Nil, body); checked[0].Tokens() != m.Tokens || m.Tokens < 6000 {
 		t.Errorf("it costs %d tokens, and cost %d when it was checked", m.Tokens, checked[0].Tokens())
 	}
 	missing := naming("And this?", tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "b.txt"})
-	refused(t, "what isn't there", second(s.Checked(t.Context(), []tree.NewMessage{{Body: missing}})), fault.NotFound)
+	refused(t, "what isn't there", second(s.Checked(t.Context(), []tree.NewMessage{{Message: chat.Read(missing)}})), fault.NotFound)
 }
 
 // TestUploadsAtOnce holds that an upload whose bytes another request stores meanwhile

@@ -3,7 +3,6 @@ package tree
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -13,14 +12,20 @@ import (
 	"github.com/coppice-chat/coppice/tokens"
 )
 
-// parseBody checks a body by the rules of the chat-completions API, and by
-// those of the tree. Errors are of kind fault.Invalid or fault.TooLarge.
-func parseBody(raw json.RawMessage) (*chat.Message, error) {
-	if len(raw) > MaxBodyBytes {
-		return nil, fault.New(fault.TooLarge, "message_too_large", "", "The message has %d bytes, and %d is the most. Store large content elsewhere and refer to it.", len(raw), MaxBodyBytes)
+// checkMessage checks a message by the rules of the chat-completions API, and by
+// those of the tree. A message that a program put together gets its bytes here.
+// Errors are of kind fault.Invalid or fault.TooLarge.
+func checkMessage(m *chat.Message) (*chat.Message, error) {
+	if m == nil {
+		m = new(chat.Message)
 	}
-	m, err := chat.Parse(raw)
-	if err != nil {
+	if m.Raw == nil {
+		m = chat.Read(m.Encode())
+	}
+	if len(m.Raw) > MaxBodyBytes {
+		return nil, fault.New(fault.TooLarge, "message_too_large", "", "The message has %d bytes, and %d is the most. Store large content elsewhere and refer to it.", len(m.Raw), MaxBodyBytes)
+	}
+	if err := m.Check(); err != nil {
 		return nil, err
 	}
 	for _, other := range m.Others {
@@ -80,12 +85,11 @@ func (a Attachment) costAs(named chat.Attachment, c tokens.Counter) int {
 	return messageTokens + c.Count(named.Name) + a.textTokens
 }
 
-// Cost returns what a message of this body costs in a context, in tokens, also
-// where it is too large to be stored. A body that is no message is a fault.Invalid.
-// If the context ends while the message is counted, Cost returns its error.
-func (s *Store) Cost(ctx context.Context, body json.RawMessage) (int, error) {
-	m, err := chat.Parse(body)
-	if err != nil {
+// Cost returns what a message costs in a context, in tokens, also where it is too
+// large to be stored. What is no message is a fault.Invalid. If the context ends
+// while the message is counted, Cost returns its error.
+func (s *Store) Cost(ctx context.Context, m *chat.Message) (int, error) {
+	if err := m.Check(); err != nil {
 		return 0, err
 	}
 	return s.cost(ctx, m, nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -170,7 +171,7 @@ func TestBranch(t *testing.T) {
 	parent := uuid.Nil
 	for i := range 7 {
 		parent = mustAppend(t, s, c.ID, parent, user(fmt.Sprint("message ", i))).ID
-		mustAppend(t, s, c.ID, parent, tree.NewMessage{Body: said(tree.RoleUser, "a sibling"), Metadata: []byte(`{"n":1}`)})
+		mustAppend(t, s, c.ID, parent, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "a sibling")), Metadata: []byte(`{"n":1}`)})
 	}
 	head := mustAppend(t, s, c.ID, parent, user("the last")).ID
 	page := must(s.Transcript(t.Context(), c.ID, head, tree.Paging{}))(t)
@@ -265,8 +266,8 @@ func TestCursorOfAnotherLength(t *testing.T) {
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
-	root := mustAppend(t, s, c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleSystem, "Be brief.")})
-	head := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Body: said(tree.RoleUser, "One.")})
+	root := mustAppend(t, s, c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleSystem, "Be brief."))})
+	head := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "One."))})
 	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: head.ID, Body: said(tree.RoleUser, "What was said."),
 		Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "a test"},
@@ -276,14 +277,14 @@ func TestVersions(t *testing.T) {
 		state.Folds[0] != (tree.Fold{SummaryID: summary.ID, AnchorID: head.ID, CutoffID: root.ID}) {
 		t.Errorf("%+v, %v", state, err)
 	}
-	var texts []tree.Text
-	collect := func(text tree.Text) error { texts = append(texts, text); return nil }
+	var texts []tree.MessageText
+	collect := func(text tree.MessageText) error { texts = append(texts, text); return nil }
 	if err := s.Ancestors(t.Context(), c.ID, head.ID, 10, collect); err != nil || len(texts) != 2 ||
 		texts[0].ID != head.ID || texts[0].Version != state.Version || texts[0].ParentID != root.ID || texts[1].Depth != 0 || string(texts[1].Body) != string(root.Body) {
 		t.Errorf("%+v, %v", texts, err)
 	}
 	enough := errors.New("enough")
-	if err := s.Ancestors(t.Context(), c.ID, head.ID, 10, func(tree.Text) error { return enough }); !errors.Is(err, enough) {
+	if err := s.Ancestors(t.Context(), c.ID, head.ID, 10, func(tree.MessageText) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("the walk ended with %v", err)
 	}
 	versions := map[uuid.UUID]tree.Version{}
@@ -296,7 +297,7 @@ func TestVersions(t *testing.T) {
 	refused(t, "another tenant's state", second(other.BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
 	for _, err := range []error{
 		other.Ancestors(t.Context(), c.ID, head.ID, 10, collect), other.Texts(t.Context(), c.ID, []uuid.UUID{head.ID}, collect),
-		other.Versions(t.Context(), c.ID, func(uuid.UUID, tree.Version) { texts = append(texts, tree.Text{}) }),
+		other.Versions(t.Context(), c.ID, func(uuid.UUID, tree.Version) { texts = append(texts, tree.MessageText{}) }),
 	} {
 		if err != nil || len(texts) != 0 {
 			t.Errorf("another tenant read %v, %v", texts, err)
@@ -305,7 +306,7 @@ func TestVersions(t *testing.T) {
 
 	must(s.Prune(t.Context(), c.ID, head.ID))(t)
 	refused(t, "the state of what was pruned", second(s.BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
-	again := tree.NewMessage{ID: head.ID, Body: said(tree.RoleUser, "Two.")}
+	again := tree.NewMessage{ID: head.ID, Message: chat.Read(said(tree.RoleUser, "Two."))}
 	mustAppend(t, s, c.ID, root.ID, again)
 	now, err := s.BranchState(t.Context(), c.ID, head.ID)
 	if err != nil || now.Version == state.Version || len(now.Folds) != 0 {
@@ -324,8 +325,8 @@ func TestRecallsDatabaseIsAway(t *testing.T) {
 	_, state := s.BranchState(t.Context(), id, id)
 	for name, err := range map[string]error{
 		"BranchState": state,
-		"Ancestors":   s.Ancestors(t.Context(), id, id, 1, func(tree.Text) error { return nil }),
-		"Texts":       s.Texts(t.Context(), id, []uuid.UUID{id}, func(tree.Text) error { return nil }),
+		"Ancestors":   s.Ancestors(t.Context(), id, id, 1, func(tree.MessageText) error { return nil }),
+		"Texts":       s.Texts(t.Context(), id, []uuid.UUID{id}, func(tree.MessageText) error { return nil }),
 		"Versions":    s.Versions(t.Context(), id, func(uuid.UUID, tree.Version) {}),
 	} {
 		if !errors.Is(err, fault.Unavailable) {

@@ -301,7 +301,7 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	if n.Summary != nil {
 		return im.addSummary(ctx, n, parent)
 	}
-	d, err := im.s.draft(ctx, NewMessage{ID: n.ID, Body: n.Body, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, CreatedAt: n.CreatedAt})
+	d, err := im.s.draft(ctx, NewMessage{ID: n.ID, Message: chat.Read(n.Body), Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, CreatedAt: n.CreatedAt})
 	if err != nil {
 		return err
 	}
@@ -311,8 +311,8 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 		}
 		im.naming = append(im.naming, d)
 	}
-	if d.Role == RoleTool {
-		open, err := im.callsAt(ctx, n.ParentID, d.Answers())
+	if d.Message.Role == RoleTool {
+		open, err := im.callsAt(ctx, n.ParentID, d.Message.Answers())
 		if err != nil {
 			return err
 		}
@@ -322,12 +322,12 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	}
 	im.siblings[n.ParentID]++
 	row, own := d.row(im.id, parent, im.siblings[n.ParentID])
-	k := known{parentState: own, parentID: n.ParentID, jump: im.jumpBelow(n.ID, n.ParentID), kind: KindMessage, role: d.Role}
-	if d.Role == RoleTool {
-		k.answers = d.Answers()
+	k := known{parentState: own, parentID: n.ParentID, jump: im.jumpBelow(n.ID, n.ParentID), kind: KindMessage, role: d.Message.Role}
+	if d.Message.Role == RoleTool {
+		k.answers = d.Message.Answers()
 	}
-	if len(d.Calls) > 0 {
-		k.made = openCalls(d.Calls)
+	if len(d.Message.Calls) > 0 {
+		k.made = openCalls(d.Message.Calls)
 	}
 	im.known[n.ID] = k
 	im.addRow(row)

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -291,9 +292,9 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 		}
 	}
 	for name, change := range map[string]func() error{
-		"an append": func() error { return third(s.Append(t.Context(), c.ID, root.ID, user("more"), tree.KeepHead())) },
+		"an append": func() error { return second(s.Append(t.Context(), c.ID, root.ID, user("more"), tree.KeepHead())) },
 		"a prune": func() error {
-			m := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Body: said(tree.RoleUser, "old"), CreatedAt: time.Unix(0, 0)})
+			m := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "old")), CreatedAt: time.Unix(0, 0)})
 			_, err := s.Prune(t.Context(), c.ID, m.ID)
 			return err
 		},
@@ -325,7 +326,7 @@ func TestDeleteEmpty(t *testing.T) {
 	} {
 		c := newConversation(t, s)
 		tx := must(pool.Begin(t.Context()))(t)
-		add := func(s *tree.Store) error { return third(s.Append(t.Context(), c.ID, uuid.Nil, user("x"))) }
+		add := func(s *tree.Store) error { return second(s.Append(t.Context(), c.ID, uuid.Nil, user("x"))) }
 		remove := func(s *tree.Store) error { return second(s.DeleteEmpty(t.Context(), c.ID)) }
 		first, second := remove, add
 		if test.append {

@@ -41,10 +41,10 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 		{"messages", 100, func(ctx context.Context, s *tree.Store) error { return second(s.Messages(ctx, id, ids[:100])) }},
 		{"a branch's state", 2, func(ctx context.Context, s *tree.Store) error { return second(s.BranchState(ctx, id, head)) }},
 		{"messages to remember", 50, func(ctx context.Context, s *tree.Store) error {
-			return s.Ancestors(ctx, id, head, 50, func(tree.Text) error { return nil })
+			return s.Ancestors(ctx, id, head, 50, func(tree.MessageText) error { return nil })
 		}},
 		{"some of them", 100, func(ctx context.Context, s *tree.Store) error {
-			return s.Texts(ctx, id, ids[:100], func(tree.Text) error { return nil })
+			return s.Texts(ctx, id, ids[:100], func(tree.MessageText) error { return nil })
 		}},
 		{"children", 1, func(ctx context.Context, s *tree.Store) error {
 			return second(s.Children(ctx, id, mid, tree.Paging{Limit: 10}))
@@ -73,7 +73,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			return second(find(ctx, s, fmt.Sprint("word", len(ids)/2), id, tree.Paging{}))
 		}},
 		{"an append", 3, func(ctx context.Context, s *tree.Store) error {
-			return third(s.Append(ctx, id, mid, user("And then?")))
+			return second(s.Append(ctx, id, mid, user("And then?")))
 		}},
 		{"what a follower reads of an append", 2, func(ctx context.Context, s *tree.Store) error {
 			behind := must(s.Pending(ctx, "test", []uuid.UUID{id}))(t)[0]
@@ -110,7 +110,7 @@ func TestFirstConversation(t *testing.T) {
 	s := tree.New(pool)
 	id, head := newConversation(t, s).ID, uuid.Nil
 	for i := range 300 {
-		m := must3(s.Append(t.Context(), id, head, user("On and on.")))(t)
+		m := must(s.Append(t.Context(), id, head, user("On and on.")))(t).Message
 		head = m.ID
 		if i == 60 {
 			if _, err := pool.Exec(t.Context(), "analyze"); err != nil { // as autovacuum does after fifty
@@ -119,7 +119,7 @@ func TestFirstConversation(t *testing.T) {
 		}
 	}
 	got := rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
-		return third(s.Append(ctx, id, head, user("And then?")))
+		return second(s.Append(ctx, id, head, user("And then?")))
 	})
 	if got > 10 {
 		t.Errorf("an append after 300 others reads %d rows", got)
@@ -164,7 +164,7 @@ func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.
 		if len(ids) > 0 {
 			parent = ids[len(ids)-1]
 		}
-		stored := must3(s.AppendChain(t.Context(), id, parent, chain))(t)
+		stored := must(s.AppendChain(t.Context(), id, parent, chain))(t).Messages
 		for _, m := range stored {
 			ids = append(ids, m.ID)
 		}
@@ -239,7 +239,7 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 			return third(s.CreateConversation(ctx, tree.NewConversation{}))
 		},
 		"an append": func(ctx context.Context, s *tree.Store) error {
-			return third(s.Append(ctx, id, uuid.Nil, user("an ash")))
+			return second(s.Append(ctx, id, uuid.Nil, user("an ash")))
 		},
 	} {
 		got := rowsReadOf(t, pool, "conversations", func(ctx context.Context, s *tree.Store) error {

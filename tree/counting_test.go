@@ -2,7 +2,6 @@ package tree_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"testing"
 
@@ -15,10 +14,10 @@ func TestCountsEndWithTheContext(t *testing.T) {
 	t.Parallel()
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	s, body := tree.New(nil), json.RawMessage(`{"role":"user","content":"What is a coppice?"}`)
+	s, said := tree.New(nil), tree.Text(tree.RoleUser, "What is a coppice?")
 	for name, count := range map[string]func() error{
-		"Cost":    func() error { _, err := s.Cost(left, body); return err },
-		"Checked": func() error { _, err := s.Checked(left, []tree.NewMessage{{Body: body}}); return err },
+		"Cost":    func() error { _, err := s.Cost(left, said.Message); return err },
+		"Checked": func() error { _, err := s.Checked(left, []tree.NewMessage{said}); return err },
 	} {
 		if err := count(); !errors.Is(err, context.Canceled) || fault.Of(err).Kind != fault.Canceled {
 			t.Errorf("%s: %v", name, err)

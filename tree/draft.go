@@ -17,7 +17,6 @@ import (
 // A draft is a checked message, ready to be placed.
 type draft struct {
 	NewMessage
-	*chat.Message
 	tokenCount  int
 	attachments []chat.Attachment // that the parts name
 	fresh       bool              // the id was made here, so that no message can have it
@@ -70,10 +69,11 @@ func (s *Store) draft(ctx context.Context, m NewMessage) (*draft, error) {
 	if m.draft != nil {
 		return m.draft, nil
 	}
-	said, err := parseBody(m.Body)
+	said, err := checkMessage(m.Message)
 	if err != nil {
 		return nil, err
 	}
+	m.Message = said
 	if err := checkReasoning(m.Reasoning, said); err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (s *Store) draft(ctx context.Context, m NewMessage) (*draft, error) {
 		return nil, err
 	}
 	return &draft{
-		NewMessage: m, Message: said, tokenCount: cost, attachments: attachments, fresh: fresh,
+		NewMessage: m, tokenCount: cost, attachments: attachments, fresh: fresh,
 	}, nil
 }
 
@@ -120,8 +120,8 @@ func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
 	if n.Kind != string(KindMessage) || uuid.UUID(n.ParentID.Bytes) != parentID {
 		return false
 	}
-	return d.derived || n.Pinned == d.Pinned && n.Reasoning.String == d.NewMessage.Reasoning &&
-		sameJSON(n.Body, d.Body) && sameJSON(n.Metadata, d.Metadata)
+	return d.derived || n.Pinned == d.Pinned && n.Reasoning.String == d.Reasoning &&
+		sameJSON(n.Body, d.Message.Raw) && sameJSON(n.Metadata, d.Metadata)
 }
 
 func sameJSON(a, b json.RawMessage) bool {
@@ -134,12 +134,12 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // row places the draft under p and gives its own parent state.
 func (d *draft) row(conversationID uuid.UUID, p parentState, index int32) (db.CopyNodesParams, parentState) {
-	own := p.child(d.ID, d.Role, d.tokenCount)
+	own := p.child(d.ID, d.Message.Role, d.tokenCount)
 	row := db.CopyNodesParams{
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(p.id),
-		Kind: string(KindMessage), Role: string(d.Role), SiblingIndex: pgtype.Int4{Int32: index, Valid: true},
+		Kind: string(KindMessage), Role: string(d.Message.Role), SiblingIndex: pgtype.Int4{Int32: index, Valid: true},
 		Depth: int32(own.depth), Tokens: int32(d.tokenCount), PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
-		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata, Reasoning: textOrNull(d.NewMessage.Reasoning),
+		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Message.Raw, Metadata: d.Metadata, Reasoning: textOrNull(d.Reasoning),
 	}
 	if p.hash != nil {
 		hash := p.hash.Child(d.Message)

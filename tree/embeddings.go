@@ -27,9 +27,9 @@ func WithEmbeddings() Option {
 // alone that were appended after that change; the feed has to reach back to it (see
 // Growth.Forgot). With 0 it reads the conversation's messages. Of an absent
 // conversation there are none.
-func (s *Store) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, place int64, limit int) (texts []Text, err error) {
+func (s *Store) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, place int64, limit int) (texts []MessageText, err error) {
 	defer db.Wrap(&err, "tree.Unembedded(%s, after %d)", conversationID, place)
-	add := func(t Text) error { texts = append(texts, t); return nil }
+	add := func(t MessageText) error { texts = append(texts, t); return nil }
 	if place > 0 {
 		rows, err := s.q.ListNewUnembedded(ctx, db.ListNewUnembeddedParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Place: place, Model: model, RowLimit: int32(limit)})
 		for _, row := range rows {

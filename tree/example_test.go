@@ -2,12 +2,12 @@ package tree_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -20,11 +20,7 @@ func Example() {
 	store := tree.New(pool)
 
 	say := func(conversation, parent uuid.UUID, role tree.Role, text string) uuid.UUID {
-		body, err := json.Marshal(map[string]any{"role": role, "content": text})
-		if err != nil {
-			log.Fatal(err)
-		}
-		m, _, err := store.Append(ctx, conversation, parent, tree.NewMessage{Body: body})
+		m, err := store.Append(ctx, conversation, parent, tree.Text(role, text))
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -48,11 +44,7 @@ func Example() {
 			log.Fatal(err)
 		}
 		for _, m := range page.Data {
-			var body struct{ Content string }
-			if err := json.Unmarshal(m.Body, &body); err != nil {
-				log.Fatal(err)
-			}
-			fmt.Printf("%s (%d of %d)\n", body.Content, m.Siblings.Index, m.Siblings.Count)
+			fmt.Printf("%s (%d of %d)\n", chat.Read(m.Body).Text(), m.Siblings.Index, m.Siblings.Count)
 		}
 	}
 	// Output:

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -30,7 +31,7 @@ func TestGrowth(t *testing.T) {
 		t.Helper()
 		return must(s.MovePlaces(t.Context(), "test", p))(t)[0]
 	}
-	system := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Body: said(tree.RoleSystem, "Be brief.")})
+	system := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleSystem, "Be brief."))})
 	first := mustAppend(t, s, id, system.ID, user("What grows in half shade?"))
 	if g := growth(); !g.Forgot || len(g.Leaves()) != 1 || g.Leaves()[0].HeadID != first.ID {
 		t.Errorf("before its first place: %+v", g)
@@ -40,7 +41,7 @@ func TestGrowth(t *testing.T) {
 		t.Error("a place moves once from where it was")
 	}
 
-	chain := must3(s.AppendChain(t.Context(), id, first.ID, []tree.NewMessage{user("a"), user("b")}))(t)
+	chain := must(s.AppendChain(t.Context(), id, first.ID, []tree.NewMessage{user("a"), user("b")}))(t).Messages
 	after := mustAppend(t, s, id, chain[1].ID, user("c"))
 	side := mustAppend(t, s, id, first.ID, user("beside"))
 	root := mustAppend(t, s, id, uuid.Nil, user("a new root"))

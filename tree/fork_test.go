@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -25,7 +26,7 @@ func TestForkAgain(t *testing.T) {
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
 	elsewhere := newConversation(t, s)
-	other := mustAppend(t, s, elsewhere.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Body: m.Body})
+	other := mustAppend(t, s, elsewhere.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)})
 	plain := must3(s.CreateConversation(t.Context(), tree.NewConversation{ID: uuid.New()}))(t)
 	object := func(s string) json.RawMessage { return json.RawMessage(s) }
 	own := tree.NewConversation{Title: "Own", Metadata: object(`{"a":1}`), Settings: object(`{"b":2}`)}
@@ -180,12 +181,12 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 	var path []tree.Message
 	parent := uuid.Nil
 	for i, n := range []tree.NewMessage{
-		{Body: []byte(`{"role":"system","content":"system"}`)},
-		{Body: []byte(` {"content" : "pinned", "role":"user", "extra":[1, 2.50]}`), Pinned: true, Metadata: []byte(`{"from": "phone"}`)},
-		{Body: []byte(`{"role":"assistant","content":"answer"}`), Metadata: []byte(`{"cost":0.10}`)},
-		{Body: []byte(`{"role":"user","content":"on"}`)},
-		{Body: []byte(`{"role":"assistant","content":"pinned answer"}`), Pinned: true},
-		{Body: []byte(`{"role":"user","content":"tip"}`)},
+		{Message: chat.Read([]byte(`{"role":"system","content":"system"}`))},
+		{Message: chat.Read([]byte(` {"content" : "pinned", "role":"user", "extra":[1, 2.50]}`)), Pinned: true, Metadata: []byte(`{"from": "phone"}`)},
+		{Message: chat.Read([]byte(`{"role":"assistant","content":"answer"}`)), Metadata: []byte(`{"cost":0.10}`)},
+		{Message: chat.Read([]byte(`{"role":"user","content":"on"}`))},
+		{Message: chat.Read([]byte(`{"role":"assistant","content":"pinned answer"}`)), Pinned: true},
+		{Message: chat.Read([]byte(`{"role":"user","content":"tip"}`))},
 	} {
 		if i == 3 { // the path goes on by the second of two siblings
 			thread(t, s, c.ID, parent, "elder")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -100,7 +101,7 @@ func TestPlaceIsTheSameHoweverStored(t *testing.T) {
 	s := tree.New(dbtest.New(t), tree.WithTokenCounter(bytesCounter{}))
 	var chain []tree.NewMessage
 	for _, role := range []tree.Role{tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree.RoleSystem, tree.RoleAssistant, tree.RoleDeveloper, tree.RoleUser} {
-		chain = append(chain, tree.NewMessage{ID: uuid.New(), Body: said(role, "12345"), CreatedAt: time.Date(2026, 1, 1, 0, 0, len(chain), 0, time.UTC)})
+		chain = append(chain, tree.NewMessage{ID: uuid.New(), Message: chat.Read(said(role, "12345")), CreatedAt: time.Date(2026, 1, 1, 0, 0, len(chain), 0, time.UTC)})
 	}
 	tip := func(how string, c, head uuid.UUID) {
 		t.Helper()
@@ -121,13 +122,13 @@ func TestPlaceIsTheSameHoweverStored(t *testing.T) {
 	parent := uuid.Nil
 	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}}
 	for _, m := range chain {
-		bundle.Nodes = append(bundle.Nodes, tree.BundleNode{ID: m.ID, ParentID: parent, Body: m.Body, CreatedAt: m.CreatedAt})
+		bundle.Nodes = append(bundle.Nodes, tree.BundleNode{ID: m.ID, ParentID: parent, Body: m.Message.Raw, CreatedAt: m.CreatedAt})
 		parent = mustAppend(t, s, one.ID, parent, m).ID
 	}
 	tip("one by one", one.ID, parent)
 
 	whole := newConversation(t, s)
-	must3(s.AppendChain(t.Context(), whole.ID, uuid.Nil, chain))(t)
+	must(s.AppendChain(t.Context(), whole.ID, uuid.Nil, chain))(t)
 	tip("as a chain", whole.ID, parent)
 
 	halves := newConversation(t, s)
@@ -136,7 +137,7 @@ func TestPlaceIsTheSameHoweverStored(t *testing.T) {
 		if half[0].ID != chain[0].ID {
 			above = activeHead(t, s, halves.ID)
 		}
-		must3(s.AppendChain(t.Context(), halves.ID, above, half))(t)
+		must(s.AppendChain(t.Context(), halves.ID, above, half))(t)
 	}
 	tip("as chains below one another", halves.ID, parent)
 
@@ -192,7 +193,7 @@ func TestPruneClosesTheGap(t *testing.T) {
 		for ; there < most; there++ {
 			mustAppend(t, s, c.ID, added.ID, user("filling"))
 		}
-		if _, _, err := s.Append(t.Context(), c.ID, added.ID, user("one too many")); err == nil {
+		if _, err := s.Append(t.Context(), c.ID, added.ID, user("one too many")); err == nil {
 			t.Errorf("%s: more messages fit than the limit says: a prune freed too much", of)
 		}
 	}

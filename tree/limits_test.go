@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
@@ -60,22 +61,22 @@ func TestMessageLimit(t *testing.T) {
 	s := tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: 5}))
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("1"))
-	rest := must3(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("2"), user("3"), user("4")}))(t)
-	full(t, "a chain over the limit", third(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("5"), user("6")})), "too_many_messages")
+	rest := must(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("2"), user("3"), user("4")}))(t).Messages
+	full(t, "a chain over the limit", second(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("5"), user("6")})), "too_many_messages")
 	last := user("5")
 	last.ID = uuid.New()
 	mustAppend(t, s, c.ID, root.ID, last)
-	full(t, "a message over the limit", third(s.Append(t.Context(), c.ID, root.ID, user("6"))), "too_many_messages")
-	refused(t, "an absent parent", third(s.Append(t.Context(), c.ID, uuid.New(), user("6"))), fault.NotFound)
-	if m, created, err := s.Append(t.Context(), c.ID, root.ID, last); err != nil || created || m.ID != last.ID {
-		t.Errorf("the last one again: %v, created %t", err, created)
+	full(t, "a message over the limit", second(s.Append(t.Context(), c.ID, root.ID, user("6"))), "too_many_messages")
+	refused(t, "an absent parent", second(s.Append(t.Context(), c.ID, uuid.New(), user("6"))), fault.NotFound)
+	if m, err := s.Append(t.Context(), c.ID, root.ID, last); err != nil || m.Created || m.ID != last.ID {
+		t.Errorf("the last one again: %v, created %t", err, m.Created)
 	}
 	chain := make([]tree.NewMessage, len(rest))
 	for i, m := range rest {
-		chain[i] = tree.NewMessage{ID: m.ID, Body: m.Body}
+		chain[i] = tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)}
 	}
-	if _, created, err := s.AppendChain(t.Context(), c.ID, root.ID, chain); err != nil || created {
-		t.Errorf("the chain again: %v, created %t", err, created)
+	if stored, err := s.AppendChain(t.Context(), c.ID, root.ID, chain); err != nil || stored.Created {
+		t.Errorf("the chain again: %v, created %t", err, stored.Created)
 	}
 	full(t, "an import over the limit", second(s.Import(t.Context(), bundleOf(c.ID, 1))), "too_many_messages")
 	full(t, "an import of too many", second(s.Import(t.Context(), bundleOf(uuid.New(), 6))), "too_many_messages")

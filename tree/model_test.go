@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -52,14 +53,14 @@ func (s *machine) draw(t *rapid.T) tree.NewMessage {
 		"role":    rapid.SampledFrom(roles).Draw(t, "role"),
 		"content": fmt.Sprintf("%s number%d", rapid.StringMatching(`[a-z]{1,8}( [a-zé字🙂]{1,6}){0,4}`).Draw(t, "text"), s.step),
 	}))(t)
-	return tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Body: body, Pinned: rapid.IntRange(0, 9).Draw(t, "pinned") == 0}
+	return tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Message: chat.Read(body), Pinned: rapid.IntRange(0, 9).Draw(t, "pinned") == 0}
 }
 
 func (m *model) add(t *rapid.T, got tree.Message, n tree.NewMessage) {
-	if got.ID != n.ID || !bytes.Equal(got.Body, n.Body) {
-		t.Fatalf("stored %s %s, want %s %s", got.ID, got.Body, n.ID, n.Body)
+	if got.ID != n.ID || !bytes.Equal(got.Body, n.Message.Raw) {
+		t.Fatalf("stored %s %s, want %s %s", got.ID, got.Body, n.ID, n.Message.Raw)
 	}
-	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: got.ParentID, role: got.Role, body: string(n.Body), pinned: n.Pinned, created: got.CreatedAt})
+	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: got.ParentID, role: got.Role, body: string(n.Message.Raw), pinned: n.Pinned, created: got.CreatedAt})
 }
 
 func (s *machine) Append(t *rapid.T) {
@@ -74,18 +75,18 @@ func (s *machine) Append(t *rapid.T) {
 	if keep {
 		opts = append(opts, tree.KeepHead())
 	}
-	got, created, err := s.store.Append(s.ctx, m.id, parent, n, opts...)
+	got, err := s.store.Append(s.ctx, m.id, parent, n, opts...)
 	noError(t, err)
-	if !created {
+	if !got.Created {
 		t.Fatal("a new message was not created")
 	}
-	m.add(t, got, n)
+	m.add(t, got.Message, n)
 	if !keep {
 		m.head = n.ID
 	}
-	again, created, err := s.store.Append(s.ctx, m.id, parent, n)
+	again, err := s.store.Append(s.ctx, m.id, parent, n)
 	noError(t, err)
-	if created || again.ID != got.ID {
+	if again.Created || again.ID != got.ID {
 		t.Fatal("the same append again made another message")
 	}
 }
@@ -95,7 +96,7 @@ func (s *machine) Sibling(t *rapid.T) {
 	m := s.conversation(t)
 	of := m.find(s.message(t, m))
 	n := s.draw(t)
-	got := must3(s.store.Append(s.ctx, m.id, of.parent, n))(t)
+	got := must(s.store.Append(s.ctx, m.id, of.parent, n))(t).Message
 	m.add(t, got, n)
 	m.head = n.ID
 }
@@ -110,15 +111,15 @@ func (s *machine) Chain(t *rapid.T) {
 	for i := range chain {
 		chain[i] = s.draw(t)
 	}
-	got, created, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
+	got, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
 	noError(t, err)
 	for i, n := range chain {
-		m.add(t, got[i], n)
+		m.add(t, got.Messages[i], n)
 	}
 	m.head = chain[len(chain)-1].ID
-	again, createdAgain, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
+	again, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
 	noError(t, err)
-	if !created || createdAgain || len(again) != len(chain) {
+	if !got.Created || again.Created || len(again.Messages) != len(chain) {
 		t.Fatal("the same chain again made other messages")
 	}
 }

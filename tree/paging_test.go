@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
@@ -20,16 +21,16 @@ func TestPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	large := strings.Repeat("  .", 300<<10)
-	thought := tree.NewMessage{Body: said(tree.RoleAssistant, "Hm."), Reasoning: strings.Repeat("x", 500<<10)} // counted and indexed sooner
+	thought := tree.NewMessage{Message: chat.Read(said(tree.RoleAssistant, "Hm.")), Reasoning: strings.Repeat("x", 500<<10)} // counted and indexed sooner
 	var roots, children, chain, ran, conversations []uuid.UUID
 
 	forest, line, lists := newConversation(t, s).ID, newConversation(t, s).ID, s.ForTenant("lists")
-	question := must3(s.Append(t.Context(), line, uuid.Nil, user("Which tree?"), tree.WithPathHash()))(t).ID
+	question := must(s.Append(t.Context(), line, uuid.Nil, user("Which tree?"), tree.WithPathHash()))(t).ID
 	for range 12 {
 		roots = append(roots, mustAppend(t, s, forest, uuid.Nil, thought).ID)
 	}
 	for i := range 6 {
-		answer := tree.NewMessage{Body: said(tree.RoleAssistant, fmt.Sprint("hazel ", i, large)), Metadata: json.RawMessage(`{"n":1}`)}
+		answer := tree.NewMessage{Message: chat.Read(said(tree.RoleAssistant, fmt.Sprint("hazel ", i, large))), Metadata: json.RawMessage(`{"n":1}`)}
 		children = append(children, mustAppend(t, s, line, question, answer).ID)
 		k := must(s.RecordCompaction(t.Context(), tree.Compaction{
 			ConversationID: line, ID: uuid.New(), HeadID: question, Trigger: "request", Outcome: tree.OutcomeNoGain,
@@ -38,7 +39,7 @@ func TestPagesAreBounded(t *testing.T) {
 		ran = append(ran, k.ID)
 	}
 	whole := newConversation(t, s).ID
-	for _, m := range must3(s.AppendChain(t.Context(), whole, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, 12)))(t) {
+	for _, m := range must(s.AppendChain(t.Context(), whole, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, 12)))(t).Messages {
 		chain = append(chain, m.ID)
 	}
 	metadata := json.RawMessage(`{"of":"` + strings.Repeat("x", 60<<10) + `"}`)

@@ -101,16 +101,17 @@ func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, path [
 		}
 		var last Message
 		if len(chain) == 1 {
-			last, _, err = s.Append(ctx, conversationID, p.HeadID, chain[0], opts...)
-			err = fault.At(err, "messages[0]")
-		} else {
-			var all []Message
-			if all, _, err = s.AppendChain(ctx, conversationID, p.HeadID, chain, opts...); err == nil {
-				last = all[len(all)-1]
+			stored, err := s.Append(ctx, conversationID, p.HeadID, chain[0], opts...)
+			if err != nil {
+				return p, inPath(fault.At(err, "messages[0]"), done)
 			}
-		}
-		if err != nil {
-			return p, inPath(err, done)
+			last = stored.Message
+		} else {
+			stored, err := s.AppendChain(ctx, conversationID, p.HeadID, chain, opts...)
+			if err != nil {
+				return p, inPath(err, done)
+			}
+			last = stored.Messages[len(stored.Messages)-1]
 		}
 		p.HeadID, p.Tokens = last.ID, last.PathTokens
 		done += len(chain)
@@ -122,7 +123,7 @@ func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, path [
 func (s *Store) onPath(ctx context.Context, conversationID uuid.UUID, path []*chat.Message, hashes []chat.PathHash) (chain []NewMessage, err error) {
 	chain = make([]NewMessage, len(path))
 	for i, m := range path {
-		chain[i].Body, chain[i].derived = m.Raw, true
+		chain[i].Message, chain[i].derived = m, true
 		if chain[i].ID, err = s.DeriveID(ctx, "path", conversationID.String()+hex.EncodeToString(hashes[i][:])); err != nil {
 			return nil, err
 		}

@@ -50,12 +50,12 @@ func TestAppendPath(t *testing.T) {
 		t.Errorf("the same path again is %+v, was %+v", again, first)
 	}
 	// What anybody appends below is found, too.
-	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Body: []byte(`{"role":"assistant","content":[{"type":"text","text":"a1"}],"refusal":null}`)})
+	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":[{"type":"text","text":"a1"}],"refusal":null}`))})
 	next := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
 	if m, err := s.Message(t.Context(), c, next.HeadID); err != nil || m.ParentID != answer.ID || next.Known != 3 || m.PathTokens != next.Tokens {
 		t.Errorf("%+v, %v: %+v; want it below %s", next, err, m, answer.ID)
 	}
-	chain := must3(s.AppendChain(t.Context(), c, next.HeadID, []tree.NewMessage{user("x"), user("y")}))(t)
+	chain := must(s.AppendChain(t.Context(), c, next.HeadID, []tree.NewMessage{user("x"), user("y")}))(t).Messages
 	if p := appendPath(t, s, c, slices.Concat([]*chat.Message{chat.Read([]byte(`{"role":"developer","content":"s"}`))}, path("u1", "a1", "u2"),
 		[]*chat.Message{chat.Read(chain[0].Body), chat.Read(chain[1].Body)})); p.Known != 6 || p.HeadID != chain[1].ID {
 		t.Errorf("below a chain: %+v", p)
@@ -73,7 +73,7 @@ func TestAppendPath(t *testing.T) {
 	}
 	// A conversation that nobody began so has no paths.
 	plain := newConversation(t, s)
-	mustAppend(t, s, plain.ID, uuid.Nil, tree.NewMessage{Body: path("u1")[0].Raw})
+	mustAppend(t, s, plain.ID, uuid.Nil, tree.NewMessage{Message: path("u1")[0]})
 	if p := appendPath(t, s, plain.ID, path("u1")); p.Known != 0 {
 		t.Errorf("%+v", p)
 	}
@@ -218,12 +218,12 @@ func TestRecognizedAnswers(t *testing.T) {
 		c := uuid.New()
 		p := appendPath(t, s, c, path("s", "u1", "a brought one", "u2"))
 		for i := range 2 {
-			want = append(want, mustAppend(t, s, c, p.HeadID, tree.NewMessage{Body: path(fmt.Sprint("a", i))[0].Raw, Metadata: json.RawMessage(`{"n":1}`)}).ID)
+			want = append(want, mustAppend(t, s, c, p.HeadID, tree.NewMessage{Message: path(fmt.Sprint("a", i))[0], Metadata: json.RawMessage(`{"n":1}`)}).ID)
 		}
 	}
 	plain := newConversation(t, s)
 	q := mustAppend(t, s, plain.ID, uuid.Nil, user("hi"))
-	mustAppend(t, s, plain.ID, q.ID, tree.NewMessage{Body: path("a")[0].Raw, Metadata: json.RawMessage(`{"n":1}`)})
+	mustAppend(t, s, plain.ID, q.ID, tree.NewMessage{Message: path("a")[0], Metadata: json.RawMessage(`{"n":1}`)})
 	for _, descending := range []bool{false, true} {
 		var got []uuid.UUID
 		for after := (tree.Message{}); ; {
@@ -273,9 +273,9 @@ func TestPruneEnd(t *testing.T) {
 	s := tree.New(dbtest.New(t))
 	c := uuid.New()
 	first := appendPath(t, s, c, path("s", "u1"))
-	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Body: path("a1")[0].Raw})
+	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Message: path("a1")[0]})
 	next := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
-	last := mustAppend(t, s, c, next.HeadID, tree.NewMessage{Body: path("a2")[0].Raw})
+	last := mustAppend(t, s, c, next.HeadID, tree.NewMessage{Message: path("a2")[0]})
 	brought := func(m tree.Message) bool { return m.Role != tree.RoleAssistant }
 	for _, test := range []struct {
 		id     uuid.UUID
@@ -304,8 +304,8 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 	first := appendPath(t, s, c, path("s", "u1"))
 	running := tree.Reply{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m"}
 	noError(t, s.BeginReply(t.Context(), running, false))
-	answer := tree.NewMessage{ID: running.MessageID, Body: path("a1")[0].Raw}
-	must3(s.Append(t.Context(), c, first.HeadID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
+	answer := tree.NewMessage{ID: running.MessageID, Message: path("a1")[0]}
+	must(s.Append(t.Context(), c, first.HeadID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	imported := uuid.New()
 	must(s.Import(t.Context(), tree.Bundle{
 		Conversation: tree.NewConversation{ID: c},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
@@ -15,7 +16,7 @@ import (
 )
 
 func thought(text, answer string) tree.NewMessage {
-	return tree.NewMessage{ID: uuid.New(), Body: said(tree.RoleAssistant, answer), Reasoning: text}
+	return tree.NewMessage{ID: uuid.New(), Message: chat.Read(said(tree.RoleAssistant, answer)), Reasoning: text}
 }
 
 // Reasoning is read wherever its message is, goes along into forks and exports,
@@ -28,7 +29,7 @@ func TestReasoning(t *testing.T) {
 	asked := thought(hm, "Hello.")
 	answer := mustAppend(t, s, c.ID, question.ID, asked)
 	plain := mustAppend(t, s, c.ID, question.ID, thought("", "Hello."))
-	chain := must3(s.AppendChain(t.Context(), c.ID, answer.ID, []tree.NewMessage{user("More?"), thought("More zebras.", "No.")}))(t)
+	chain := must(s.AppendChain(t.Context(), c.ID, answer.ID, []tree.NewMessage{user("More?"), thought("More zebras.", "No.")}))(t).Messages
 	head := chain[1].ID
 	if answer.Reasoning != hm || chain[1].Reasoning != "More zebras." || answer.Tokens != plain.Tokens {
 		t.Errorf("appended %+v, %+v", answer, chain[1])
@@ -80,11 +81,11 @@ func TestReasoning(t *testing.T) {
 	}
 
 	// The same message sent again, and another one under its id.
-	if m, created, err := s.Append(t.Context(), c.ID, question.ID, asked); err != nil || created || m.Reasoning != hm {
-		t.Errorf("again: created %t, %v", created, err)
+	if m, err := s.Append(t.Context(), c.ID, question.ID, asked); err != nil || m.Created || m.Reasoning != hm {
+		t.Errorf("again: created %t, %v", m.Created, err)
 	}
 	asked.Reasoning = "Something else."
-	refused(t, "with other reasoning", third(s.Append(t.Context(), c.ID, question.ID, asked)), fault.Conflict)
+	refused(t, "with other reasoning", second(s.Append(t.Context(), c.ID, question.ID, asked)), fault.Conflict)
 
 	// Out of the store and into another one.
 	exported, nodes, err := s.Export(t.Context(), c.ID)
@@ -105,13 +106,13 @@ func TestReasoningIsChecked(t *testing.T) {
 		kind error
 		code string
 	}{
-		"of a user":          {tree.NewMessage{Body: said(tree.RoleUser, "x"), Reasoning: "x"}, fault.Invalid, "unexpected_reasoning"},
+		"of a user":          {tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "x")), Reasoning: "x"}, fault.Invalid, "unexpected_reasoning"},
 		"too long":           {thought(strings.Repeat("x", tree.MaxReasoning+1), "x"), fault.TooLarge, "message_too_large"},
 		"no UTF-8":           {thought("\xff", "x"), fault.Invalid, "invalid_utf8"},
 		"NUL":                {thought("\x00", "x"), fault.Invalid, "invalid_character"},
-		"twice in a message": {tree.NewMessage{Body: raw(`{"role":"assistant","content":"x","reasoning":"y"}`).Body, Reasoning: "x"}, fault.Invalid, "reserved_member"},
+		"twice in a message": {tree.NewMessage{Message: raw(`{"role":"assistant","content":"x","reasoning":"y"}`).Message, Reasoning: "x"}, fault.Invalid, "reserved_member"},
 	} {
-		_, _, err := s.Append(t.Context(), c.ID, uuid.Nil, test.m)
+		_, err := s.Append(t.Context(), c.ID, uuid.Nil, test.m)
 		if e := fault.Of(err); !errors.Is(err, test.kind) || e.Code != test.code || e.Field != "reasoning" {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -38,8 +38,8 @@ type Fold struct {
 	CutoffID  uuid.UUID // last message that the summary replaces
 }
 
-// A Text is a message as an index of its words needs it.
-type Text struct {
+// A MessageText is a message as an index of its words needs it.
+type MessageText struct {
 	ID        uuid.UUID
 	ParentID  uuid.UUID
 	Version   Version
@@ -77,7 +77,7 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 // Ancestors calls fn with a message and then with those above it, up to limit of
 // them, towards the root. An absent message gives none. An error of fn ends the
 // walk.
-func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(Text) error) (err error) {
+func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
 	for row, err := range db.StreamUp(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}) {
 		if err != nil {
@@ -92,7 +92,7 @@ func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 
 // Texts calls fn with messages in the order of their ids, and leaves out absent
 // ones. An error of fn ends it.
-func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(Text) error) (err error) {
+func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
 	for row, err := range db.StreamTexts(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant}) {
 		if err != nil {
@@ -107,7 +107,7 @@ func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.
 
 // TextsAt calls fn with messages of several conversations, in one round trip. The
 // messages of a conversation come together; absent ones are left out.
-func (s *Store) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, Text) error) (err error) {
+func (s *Store) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.TextsAt(%d)", len(places))
 	var params []db.ListTextsParams
 	index := map[uuid.UUID]int{}
@@ -121,7 +121,7 @@ func (s *Store) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, 
 		params[i].Ids = append(params[i].Ids, toUUID(p.MessageID))
 	}
 	return db.EachText(ctx, s.h, params, func(conversation pgtype.UUID, row db.ListTextsRow) error {
-		return giveText(db.WalkUpRow(row), func(t Text) error { return fn(uuid.UUID(conversation.Bytes), t) })
+		return giveText(db.WalkUpRow(row), func(t MessageText) error { return fn(uuid.UUID(conversation.Bytes), t) })
 	})
 }
 
@@ -147,12 +147,12 @@ func (s *Store) Reading(ctx context.Context, f func(*Store) error) (err error) {
 	return err
 }
 
-func giveText(row db.WalkUpRow, fn func(Text) error) error {
+func giveText(row db.WalkUpRow, fn func(MessageText) error) error {
 	version, err := toVersion(row.Version)
 	if err != nil {
 		return err
 	}
-	return fn(Text{
+	return fn(MessageText{
 		ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Version: version,
 		Role: Role(row.Role), Depth: int(row.Depth), Tokens: int(row.Tokens), CreatedAt: row.CreatedAt.UTC(), Body: row.Body,
 	})

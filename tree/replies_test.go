@@ -34,11 +34,11 @@ func TestBeginsReply(t *testing.T) {
 		t.Helper()
 		begins := tree.BeginsReply(tree.Reply{ConversationID: c.ID, MessageID: reply, ServerID: "a", Metadata: []byte(`{"a":1}`)}, again)
 		if len(ms) == 1 {
-			_, created, err := s.Append(t.Context(), c.ID, uuid.Nil, ms[0], tree.KeepHead(), begins)
-			return created, err
+			stored, err := s.Append(t.Context(), c.ID, uuid.Nil, ms[0], tree.KeepHead(), begins)
+			return stored.Created, err
 		}
-		_, created, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, ms, tree.KeepHead(), begins)
-		return created, err
+		stored, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, ms, tree.KeepHead(), begins)
+		return stored.Created, err
 	}
 	said := func(text string) tree.NewMessage {
 		m := user(text)
@@ -128,7 +128,7 @@ func TestOneServerHasAReply(t *testing.T) {
 				"saves":   second(s.SaveReply(t.Context(), r, more, true)),
 				"ends it": s.EndReply(t.Context(), r, asked.ID, nil, more),
 				"stores": func() error {
-					_, _, err := s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))
+					_, err := s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))
 					return err
 				}(),
 			} {
@@ -175,7 +175,7 @@ func TestReplyLog(t *testing.T) {
 	refused(t, "another tenant", func() error { _, _, err := s.ForTenant("else").ReplyLog(t.Context(), c.ID, r.MessageID, 0); return err }(), fault.NotFound)
 	answer := raw(`{"role":"assistant","content":"answer"}`)
 	answer.ID = r.MessageID
-	must3(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{Sequence: 6, Payload: []byte("[6]")})))(t)
+	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{Sequence: 6, Payload: []byte("[6]")})))(t)
 	if got, events, err := s.ReplyLog(t.Context(), c.ID, r.MessageID, 5); err != nil || got.State != tree.StateStored || len(events) != 1 || len(must(s.Replies(t.Context()))(t)) > 0 {
 		t.Errorf("%+v, %v, %v", got, events, err)
 	}
@@ -211,7 +211,7 @@ func TestEndReplyGivesAHead(t *testing.T) {
 	} {
 		c := newConversation(t, s)
 		add := func(text string) uuid.UUID {
-			m := must3(s.Append(t.Context(), c.ID, uuid.Nil, user(text), tree.KeepHead()))(t)
+			m := must(s.Append(t.Context(), c.ID, uuid.Nil, user(text), tree.KeepHead()))(t).Message
 			return m.ID
 		}
 		var before uuid.UUID
@@ -265,7 +265,7 @@ func TestDropReplyTakesTurns(t *testing.T) {
 		store := func(s *tree.Store) error {
 			m := raw(`{"role":"assistant","content":"said"}`)
 			m.ID = r.MessageID
-			_, _, err := s.Append(t.Context(), c.ID, asked.ID, m, tree.EndsReply("a", tree.ReplyEvents{}))
+			_, err := s.Append(t.Context(), c.ID, asked.ID, m, tree.EndsReply("a", tree.ReplyEvents{}))
 			if lost = errors.Is(err, tree.ErrReplyLost); lost {
 				return nil
 			}
@@ -297,7 +297,7 @@ func TestRetractAll(t *testing.T) {
 		paths := map[uuid.UUID][]uuid.UUID{uuid.Nil: nil}
 		for range rapid.IntRange(1, 8).Draw(rt, "answers") {
 			parent := rapid.SampledFrom(append([]uuid.UUID{uuid.Nil}, answers...)).Draw(rt, "parent")
-			chain := must3(s.AppendChain(ctx, c.ID, parent, []tree.NewMessage{user("q"), raw(`{"role":"assistant","content":"a"}`)}))(rt)
+			chain := must(s.AppendChain(ctx, c.ID, parent, []tree.NewMessage{user("q"), raw(`{"role":"assistant","content":"a"}`)}))(rt).Messages
 			id := chain[1].ID
 			answers = append(answers, id)
 			paths[id] = append(slices.Clone(paths[parent]), chain[0].ID, id)
@@ -392,7 +392,7 @@ func TestForgetReplies(t *testing.T) {
 	noError(t, s.EndReply(t.Context(), ended, uuid.Nil, nil, tree.ReplyEvents{}))
 	answer := raw(`{"role":"assistant","content":"said"}`)
 	answer.ID = done.MessageID
-	must3(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
+	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	for r, want := range map[uuid.UUID]bool{running.MessageID: true, ended.MessageID: false, done.MessageID: false, uuid.New(): false} {
 		if asked, err := s.StopReply(t.Context(), c.ID, r); asked != want || err != nil {
 			t.Errorf("%t, %v", asked, err)

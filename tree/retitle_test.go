@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -72,7 +73,7 @@ func TestUsageOfTitles(t *testing.T) {
 		`{"title_calls":null}`, `{"title_calls":"x"}`, `{"title_calls":{"model":"m"}}`, `{"title_calls":[1,"x",null,[],{"model":7},{"prompt_tokens":3}]}`,
 		`{"title_calls":[{"model":"two","prompt_tokens":"many","completion_tokens":-1}]}`,
 	} {
-		mustAppend(t, s, c.ID, uuid.Nil, tree.NewMessage{Body: said(tree.RoleAssistant, "Yes."), Metadata: []byte(metadata)})
+		mustAppend(t, s, c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleAssistant, "Yes.")), Metadata: []byte(metadata)})
 	}
 	used, err := s.Usage(t.Context(), c.ID)
 	if want := "[{one 2 40 3 0} {two 2 20 2 1}]"; err != nil || fmt.Sprint(used.Titles) != want || used.Replies != nil || used.Compactions != nil {

@@ -66,9 +66,9 @@ func TestChainTakesAFixedNumberOfRoundTrips(t *testing.T) {
 	trips := func(what string, chain []tree.NewMessage, created, conflict bool) int {
 		t.Helper()
 		sent.sql = nil
-		got, was, err := s.AppendChain(t.Context(), c.ID, root.ID, chain)
-		if errors.Is(err, fault.Conflict) != conflict || !conflict && (err != nil || was != created || len(got) != len(chain)) {
-			t.Errorf("%s of %d: %d messages, created %t, %v", what, len(chain), len(got), was, err)
+		got, err := s.AppendChain(t.Context(), c.ID, root.ID, chain)
+		if errors.Is(err, fault.Conflict) != conflict || !conflict && (err != nil || got.Created != created || len(got.Messages) != len(chain)) {
+			t.Errorf("%s of %d: %d messages, created %t, %v", what, len(chain), len(got.Messages), got.Created, err)
 		}
 		return len(sent.sql)
 	}
@@ -99,14 +99,14 @@ func TestReplayedChainIsAsItIsRead(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
 	chain := chainOf(3)
-	must3(s.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t)
+	must(s.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t)
 	mustAppend(t, s, c.ID, chain[0].ID, user("a sibling of the second"))
 	mustAppend(t, s, c.ID, uuid.Nil, user("another root"))
-	again, created, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
-	if err != nil || created || len(again) != len(chain) {
-		t.Fatalf("%d messages, created %t, %v", len(again), created, err)
+	again, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
+	if err != nil || again.Created || len(again.Messages) != len(chain) {
+		t.Fatalf("%d messages, created %t, %v", len(again.Messages), again.Created, err)
 	}
-	for _, m := range again {
+	for _, m := range again.Messages {
 		read := must(s.Message(t.Context(), c.ID, m.ID))(t)
 		if got, want := string(m.AppendJSON(nil)), string(read.AppendJSON(nil)); got != want {
 			t.Errorf("the chain again says\n%s\nand a read\n%s", got, want)
@@ -127,14 +127,14 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	chain := func(length int) []tree.NewMessage {
 		ms := chainOf(length)
 		for i := range ms {
-			ms[i].Body = naming(fmt.Sprint(i), files[i%len(files)], files[(i+1)%len(files)])
+			ms[i].Message = chat.Read(naming(fmt.Sprint(i), files[i%len(files)], files[(i+1)%len(files)]))
 		}
 		return ms
 	}
 	nodes := func(length int) (all []tree.BundleNode) {
 		var parent uuid.UUID
 		for _, m := range chain(length) {
-			all = append(all, tree.BundleNode{ID: m.ID, ParentID: parent, Body: m.Body})
+			all = append(all, tree.BundleNode{ID: m.ID, ParentID: parent, Body: m.Message.Raw})
 			parent = m.ID
 		}
 		return all
@@ -142,11 +142,11 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	for what, f := range map[string]func(length int) func() error{
 		"a chain": func(length int) func() error {
 			c, ms := newConversation(t, s).ID, chain(length)
-			return func() error { return third(s.AppendChain(t.Context(), c, uuid.Nil, ms)) }
+			return func() error { return second(s.AppendChain(t.Context(), c, uuid.Nil, ms)) }
 		},
 		"a chain again": func(length int) func() error {
 			c, ms := newConversation(t, s).ID, chain(length)
-			again := func() error { return third(s.AppendChain(t.Context(), c, uuid.Nil, ms)) }
+			again := func() error { return second(s.AppendChain(t.Context(), c, uuid.Nil, ms)) }
 			noError(t, again())
 			return again
 		},
@@ -164,7 +164,7 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 				caller.Calls = append(caller.Calls, chat.Call{ID: fmt.Sprint(i), Name: "f", Arguments: "{}"})
 			}
 			bundle := tree.Bundle{Conversation: tree.NewConversation{ID: c}}
-			parent := mustAppend(t, s, c, uuid.Nil, tree.NewMessage{Body: caller.Encode()}).ID
+			parent := mustAppend(t, s, c, uuid.Nil, tree.NewMessage{Message: chat.Read(caller.Encode())}).ID
 			for i := range length {
 				n := tree.BundleNode{ID: uuid.New(), ParentID: parent, Body: fmt.Appendf(nil, `{"role":"tool","tool_call_id":"%d","content":"r"}`, i)}
 				bundle.Nodes, parent = append(bundle.Nodes, n), n.ID
@@ -207,7 +207,7 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 			c := newConversation(t, s).ID
 			top := mustAppend(t, s, c, uuid.Nil, raw(`{"role":"system","content":"stays"}`))
 			mustAppend(t, s, c, top.ID, user("another branch"))
-			chain := must3(s.AppendChain(t.Context(), c, top.ID, chainOf(brought+1)))(t)
+			chain := must(s.AppendChain(t.Context(), c, top.ID, chainOf(brought+1)))(t).Messages
 			sent.sql = nil
 			if err := delete(c, chain[brought].ID, brought); err != nil {
 				t.Fatalf("%s of %d: %v", what, brought, err)
@@ -234,7 +234,7 @@ func TestAppendTakesOneRoundTrip(t *testing.T) {
 		"parent": nil, "active head": {tree.AtHead()}, "bound head": {tree.AtHead(), tree.IfHead(head)}, "auxiliary": {tree.Auxiliary(), tree.KeepHead()},
 	} {
 		sent.sql = nil
-		m, _, err := s.Append(t.Context(), c.ID, head, user(what), opts...)
+		m, err := s.Append(t.Context(), c.ID, head, user(what), opts...)
 		batches := len(sent.sql)
 		if err != nil || m.ParentID != head || dbtest.Shards(t) == 1 && batches > 1 {
 			t.Errorf("%s: under %s, %v, in %d round trips: %q", what, m.ParentID, err, batches, sent.sql)

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -53,12 +54,12 @@ var errCutoff = fault.New(fault.Invalid, "invalid_cutoff", "last_summarized_id",
 	"A summary's anchor must be a message of the conversation, and its cutoff that message or an ancestor of it.")
 
 func (s *Store) summaryDraft(ctx context.Context, n NewSummary) (*draft, error) {
-	d, err := s.draft(ctx, NewMessage{ID: n.ID, Body: n.Body, Metadata: n.Metadata, CreatedAt: n.CreatedAt})
+	d, err := s.draft(ctx, NewMessage{ID: n.ID, Message: chat.Read(n.Body), Metadata: n.Metadata, CreatedAt: n.CreatedAt})
 	switch {
 	case err != nil:
 		return nil, err
-	case d.Role != RoleUser:
-		return nil, fault.New(fault.Invalid, "invalid_role", "role", "A context shows a summary as a user message; this one's role is %s.", d.Role)
+	case d.Message.Role != RoleUser:
+		return nil, fault.New(fault.Invalid, "invalid_role", "role", "A context shows a summary as a user message; this one's role is %s.", d.Message.Role)
 	case n.Range.Model == "":
 		return nil, fault.New(fault.Invalid, "missing_model", "model", "Say what wrote the summary.")
 	}
@@ -76,7 +77,7 @@ func (d *draft) summaryRow(conversationID uuid.UUID, anchor parentState, r Summa
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(anchor.id),
 		Kind: string(KindSummary), Role: string(RoleUser),
 		Depth: int32(anchor.depth + 1), Tokens: int32(d.tokenCount), PathTokens: anchor.pathTokens + int64(d.tokenCount), PrefixID: toUUID(anchor.prefixID),
-		CreatedAt: d.CreatedAt, Body: d.Body, Metadata: d.Metadata,
+		CreatedAt: d.CreatedAt, Body: d.Message.Raw, Metadata: d.Metadata,
 		LastSummarizedID: toUUID(r.LastSummarizedID), PriorSummaryID: toUUID(r.PriorSummaryID), KeptIds: toUUIDs(r.KeptIDs),
 		Model: pgtype.Text{String: r.Model, Valid: true}, Origin: r.Origin.column(),
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -164,7 +165,7 @@ func TestViewIsTheSame(t *testing.T) {
 		`{"role":"user","content":"three"}`,
 		`{"role":"assistant","content":"` + strings.Repeat("four ", 3000) + `"}`,
 	} {
-		m := tree.NewMessage{Body: []byte(body), Pinned: i == 2, CreatedAt: time.Date(1969+10*i, 12, 31, 23, 59, 59, 123456000, time.UTC)}
+		m := tree.NewMessage{Message: chat.Read([]byte(body)), Pinned: i == 2, CreatedAt: time.Date(1969+10*i, 12, 31, 23, 59, 59, 123456000, time.UTC)}
 		line = append(line, mustAppend(t, s, c.ID, parent, m))
 		parent = line[i].ID
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/search"
@@ -92,9 +93,11 @@ func said(role tree.Role, text string) json.RawMessage {
 	return body
 }
 
-func user(text string) tree.NewMessage { return tree.NewMessage{Body: said(tree.RoleUser, text)} }
+func user(text string) tree.NewMessage {
+	return tree.NewMessage{Message: chat.Read(said(tree.RoleUser, text))}
+}
 
-func raw(body string) tree.NewMessage { return tree.NewMessage{Body: json.RawMessage(body)} }
+func raw(body string) tree.NewMessage { return tree.NewMessage{Message: chat.Read([]byte(body))} }
 
 func newConversation(t testing.TB, s *tree.Store) tree.Conversation {
 	t.Helper()
@@ -110,7 +113,7 @@ func newTree(t *testing.T) (*tree.Store, tree.Conversation) {
 
 func mustAppend(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, m tree.NewMessage) tree.Message {
 	t.Helper()
-	return must3(s.Append(t.Context(), conversation, parent, m))(t)
+	return must(s.Append(t.Context(), conversation, parent, m))(t).Message
 }
 
 // counts is what must stay the same when an input is refused.
@@ -164,15 +167,17 @@ func TestTenants(t *testing.T) {
 		"UpdateConversation": func() error { return second(mine.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{HeadID: m.ID})) },
 		"FindCall":           func() error { return second(mine.FindCall(ctx, c.ID, "x")) },
 		"DeleteConversation": func() error { return mine.DeleteConversation(ctx, c.ID) },
-		"Append":             func() error { return third(mine.Append(ctx, c.ID, m.ID, user("x"))) },
-		"Append again":       func() error { return third(mine.Append(ctx, c.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Body: m.Body})) },
-		"AppendChain":        func() error { return third(mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")})) },
-		"Message":            func() error { return second(mine.Message(ctx, c.ID, m.ID)) },
-		"Children":           func() error { return second(mine.Children(ctx, c.ID, m.ID, tree.Paging{})) },
-		"Children of none":   func() error { return second(mine.Children(ctx, c.ID, uuid.Nil, tree.Paging{})) },
-		"Branches":           func() error { return second(mine.Branches(ctx, c.ID, tree.Paging{})) },
-		"NewestLeaf":         func() error { return second(mine.NewestLeaf(ctx, c.ID, m.ID)) },
-		"Transcript":         func() error { return second(mine.Transcript(ctx, c.ID, m.ID, tree.Paging{})) },
+		"Append":             func() error { return second(mine.Append(ctx, c.ID, m.ID, user("x"))) },
+		"Append again": func() error {
+			return second(mine.Append(ctx, c.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)}))
+		},
+		"AppendChain":      func() error { return second(mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")})) },
+		"Message":          func() error { return second(mine.Message(ctx, c.ID, m.ID)) },
+		"Children":         func() error { return second(mine.Children(ctx, c.ID, m.ID, tree.Paging{})) },
+		"Children of none": func() error { return second(mine.Children(ctx, c.ID, uuid.Nil, tree.Paging{})) },
+		"Branches":         func() error { return second(mine.Branches(ctx, c.ID, tree.Paging{})) },
+		"NewestLeaf":       func() error { return second(mine.NewestLeaf(ctx, c.ID, m.ID)) },
+		"Transcript":       func() error { return second(mine.Transcript(ctx, c.ID, m.ID, tree.Paging{})) },
 		"Tree": func() error {
 			for _, err := range mine.Tree(ctx, c.ID, 10) {
 				return err
@@ -327,7 +332,7 @@ func TestCheckingSettings(t *testing.T) {
 	if _, err := store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad}); !errors.Is(err, refusal) {
 		t.Errorf("updated: %v", err)
 	}
-	m := must3(store.Append(ctx, c.ID, [16]byte{}, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"x"}`)}))(t)
+	m := must(store.Append(ctx, c.ID, [16]byte{}, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"x"}`))}))(t).Message
 	if _, _, err := store.Fork(ctx, c.ID, m.ID, tree.NewConversation{Settings: bad}); !errors.Is(err, refusal) {
 		t.Errorf("forked: %v", err)
 	}

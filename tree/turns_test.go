@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -43,16 +44,16 @@ func TestWritersOfAConversationTakeTurns(t *testing.T) {
 	c := newConversation(t, s)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	chain := func(s *tree.Store, first uuid.UUID) (bool, error) {
-		_, created, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{{ID: first, Body: root.Body}, {ID: uuid.NewSHA1(first, nil), Body: root.Body}})
-		return created, err
+		stored, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{{ID: first, Message: chat.Read(root.Body)}, {ID: uuid.NewSHA1(first, nil), Message: chat.Read(root.Body)}})
+		return stored.Created, err
 	}
 	one := func(s *tree.Store, id uuid.UUID) (bool, error) {
-		_, created, err := s.Append(t.Context(), c.ID, root.ID, tree.NewMessage{ID: id, Body: root.Body})
-		return created, err
+		stored, err := s.Append(t.Context(), c.ID, root.ID, tree.NewMessage{ID: id, Message: chat.Read(root.Body)})
+		return stored.Created, err
 	}
 	below := func(s *tree.Store, id uuid.UUID) (bool, error) {
-		_, created, err := s.Append(t.Context(), c.ID, id, user("below"))
-		return created, err
+		stored, err := s.Append(t.Context(), c.ID, id, user("below"))
+		return stored.Created, err
 	}
 	moved := func(s *tree.Store, id uuid.UUID) (bool, error) {
 		return true, second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: id}))
@@ -116,9 +117,9 @@ func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
 	c := newConversation(t, tree.New(pool))
 	root := mustAppend(t, tree.New(pool), c.ID, uuid.Nil, user("root"))
 	for name, write := range map[string]func(*tree.Store) error{
-		"an append": func(s *tree.Store) error { return third(s.Append(t.Context(), c.ID, root.ID, user("more"))) },
+		"an append": func(s *tree.Store) error { return second(s.Append(t.Context(), c.ID, root.ID, user("more"))) },
 		"a chain": func(s *tree.Store) error {
-			return third(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("one"), user("two")}))
+			return second(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("one"), user("two")}))
 		},
 		"a pin": func(s *tree.Store) error { return second(s.PinMessage(t.Context(), c.ID, root.ID, true)) },
 	} {
@@ -164,9 +165,9 @@ func TestInTransaction(t *testing.T) {
 		tx := must(pool.Begin(t.Context()))(t)
 		inTx := tree.New(tx)
 		m := mustAppend(t, inTx, c.ID, uuid.Nil, user("in a transaction"))
-		refused(t, "an absent parent", third(inTx.Append(t.Context(), c.ID, uuid.New(), user("x"))), fault.NotFound)
-		refused(t, "an absent parent", third(inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")})), fault.NotFound)
-		chain := must3(inTx.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("x"), user("y")}))(t)
+		refused(t, "an absent parent", second(inTx.Append(t.Context(), c.ID, uuid.New(), user("x"))), fault.NotFound)
+		refused(t, "an absent parent", second(inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")})), fault.NotFound)
+		chain := must(inTx.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("x"), user("y")}))(t).Messages
 		finish(t, tx, commit)
 		if _, err := s.Message(t.Context(), c.ID, chain[1].ID); (err == nil) != commit {
 			t.Errorf("committed %t, and reading it gives %v", commit, err)

@@ -150,7 +150,7 @@ type Siblings struct {
 // NewMessage is a message to be appended.
 type NewMessage struct {
 	ID        uuid.UUID       // uuid.Nil: a new UUIDv7. A client's own id makes the append idempotent
-	Body      json.RawMessage // chat-completions message object: role, content, tool_calls, tool_call_id, name, and what else the model's provider defines
+	Message   *chat.Message   // what is said: its Raw is stored byte for byte, or its Encode where Raw is nil. It must not change
 	Reasoning string          // of an assistant's message, MaxReasoning bytes at most; "" for none
 	Metadata  json.RawMessage // an object; nil for none
 	Pinned    bool
@@ -158,6 +158,22 @@ type NewMessage struct {
 
 	draft   *draft // of a message that was checked
 	derived bool   // the id derives from the path, and so from what the message means
+}
+
+// Text returns a message that says a text. For other messages, chat.Parse reads
+// a chat-completions message object.
+func Text(role Role, text string) NewMessage { return NewMessage{Message: chat.Text(role, text)} }
+
+// An Appended is a message as Append stored it.
+type Appended struct {
+	Message
+	Created bool // false: a message of its id was there, and says the same
+}
+
+// A Chain is what AppendChain stored.
+type Chain struct {
+	Messages []Message // in their order
+	Created  bool      // false: they were there, and say the same
 }
 
 // A Node is a message or a summary without its body, as the skeleton of a tree

@@ -183,14 +183,16 @@ func (v View) With(ms []NewMessage) View {
 	for _, m := range ms {
 		v.pathTokens += int64(m.Tokens())
 		said := PathMessage{Message: Message{
-			ConversationID: v.ConversationID, ID: m.ID, ParentID: v.HeadID, Role: m.draft.Role, Body: m.Body, Pinned: m.Pinned,
+			ConversationID: v.ConversationID, ID: m.ID, ParentID: v.HeadID, Role: m.Message.Role, Body: m.Message.Raw, Pinned: m.Pinned,
 			Tokens: m.Tokens(), PathTokens: v.pathTokens, Depth: v.length, CreatedAt: m.CreatedAt,
 		}}
-		switch made, answers := chat.CallIDs(m.Body); said.Role {
+		switch said.Role {
 		case RoleAssistant:
-			said.Calls = made
+			for _, call := range m.Message.Calls {
+				said.Calls = append(said.Calls, call.ID)
+			}
 		case RoleTool:
-			said.Answers = answers
+			said.Answers = m.Message.Answers()
 		}
 		if leads = leads && (said.Role == RoleSystem || said.Role == RoleDeveloper); leads {
 			v.Prefix, v.leadTokens = append(v.Prefix, said), said.PathTokens

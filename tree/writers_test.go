@@ -1,12 +1,12 @@
 package tree_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -20,7 +20,7 @@ func TestWritersWaitWithoutConnections(t *testing.T) {
 	pool := dbtest.New(t)
 	s, title := tree.New(pool), "Hazel"
 	busy, other := newConversation(t, s).ID, newConversation(t, s).ID
-	said := tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"What is a coppice?"}`)}
+	said := tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"What is a coppice?"}`))}
 	m, pruned := mustAppend(t, s, busy, uuid.Nil, said), mustAppend(t, s, busy, uuid.Nil, said)
 	holder := must(pool.Begin(ctx))(t)
 	if err := tree.New(holder).Lock(ctx, busy); err != nil {
@@ -29,8 +29,8 @@ func TestWritersWaitWithoutConnections(t *testing.T) {
 	writers := []func() error{
 		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
 		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
-		func() error { _, _, err := s.Append(ctx, busy, m.ID, said); return err },
-		func() error { _, _, err := s.AppendChain(ctx, busy, m.ID, []tree.NewMessage{said, said}); return err },
+		func() error { _, err := s.Append(ctx, busy, m.ID, said); return err },
+		func() error { _, err := s.AppendChain(ctx, busy, m.ID, []tree.NewMessage{said, said}); return err },
 		func() error {
 			_, err := s.UpdateConversation(ctx, busy, tree.ConversationUpdate{Title: &title})
 			return err
@@ -47,7 +47,7 @@ func TestWritersWaitWithoutConnections(t *testing.T) {
 	if n := pool.Stat().AcquiredConns(); n != 2 {
 		t.Errorf("%d connections are in use, want the holder's and one writer's", n)
 	}
-	if _, _, err := s.Append(ctx, other, uuid.Nil, said); err != nil {
+	if _, err := s.Append(ctx, other, uuid.Nil, said); err != nil {
 		t.Error(err)
 	}
 	if err := holder.Rollback(ctx); err != nil {

@@ -105,7 +105,7 @@ func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
 	if got := r.takes(t, 2); !slices.Contains(got, missed) || !slices.Contains(got, theirs) {
 		t.Errorf("given %v, want %v and %v", got, missed, theirs)
 	}
-	must3(server.store.Append(t.Context(), missed, uuid.Nil, user("One.")))(t)
+	must(server.store.Append(t.Context(), missed, uuid.Nil, user("One.")))(t)
 	if got := r.takes(t, 1); got[0] != missed {
 		t.Errorf("given %v", got)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
@@ -84,7 +85,7 @@ func must3[T, U any](got T, _ U, err error) func(*testing.T) T { return must(got
 
 func user(text string) tree.NewMessage {
 	body, _ := json.Marshal(map[string]string{"role": "user", "content": text})
-	return tree.NewMessage{Body: body}
+	return tree.NewMessage{Message: chat.Read(body)}
 }
 
 // everything makes a change of each kind, and returns what is to be told of it.
@@ -97,11 +98,11 @@ func everything(t *testing.T, s *tree.Store) (told []string) {
 	none := uuid.Nil
 	c := must3(s.CreateConversation(ctx, tree.NewConversation{Title: "Woods"}))(t)
 	tell(tree.ConversationCreated, none, none, none, 0)
-	first := must3(s.Append(ctx, c.ID, uuid.Nil, user("What is a coppice?")))(t)
+	first := must(s.Append(ctx, c.ID, uuid.Nil, user("What is a coppice?")))(t).Message
 	tell(tree.MessagesAppended, first.ID, none, first.ID, 1)
-	chain := must3(s.AppendChain(ctx, c.ID, first.ID, []tree.NewMessage{user("a"), user("b")}))(t)
+	chain := must(s.AppendChain(ctx, c.ID, first.ID, []tree.NewMessage{user("a"), user("b")}))(t).Messages
 	tell(tree.MessagesAppended, chain[1].ID, first.ID, chain[1].ID, 2)
-	aside := must3(s.Append(ctx, c.ID, first.ID, user("another"), tree.KeepHead()))(t)
+	aside := must(s.Append(ctx, c.ID, first.ID, user("another"), tree.KeepHead()))(t).Message
 	tell(tree.MessagesAppended, aside.ID, first.ID, chain[1].ID, 1)
 	title := "Coppices"
 	must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t)
@@ -185,7 +186,7 @@ func TestReadOnAfterAnyEvent(t *testing.T) {
 	one, all := a.watch(t, tree.DefaultTenant, c.ID, nil), a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
 	const n = 12
 	for i := range n {
-		must3(a.store.Append(t.Context(), c.ID, uuid.Nil, user(fmt.Sprint(i))))(t)
+		must(a.store.Append(t.Context(), c.ID, uuid.Nil, user(fmt.Sprint(i))))(t)
 	}
 	of, ofAll := collect(t, one, n), collect(t, all, n)
 	first, _ := one.Started()
@@ -212,7 +213,7 @@ func TestReadOnAfterAnyEvent(t *testing.T) {
 		}
 	}
 	// And then what is new, once.
-	m := must3(b.store.Append(t.Context(), c.ID, uuid.Nil, user("new")))(t)
+	m := must(b.store.Append(t.Context(), c.ID, uuid.Nil, user("new")))(t).Message
 	if next := collect(t, w, 1); len(next) != 1 || next[0].MessageID != m.ID {
 		t.Errorf("%v", next)
 	}
@@ -226,7 +227,7 @@ func TestCannotReadOn(t *testing.T) {
 	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	count := must(a.store.ChangeCount(t.Context(), c.ID))(t)
 	for range 3 {
-		must3(a.store.Append(t.Context(), c.ID, uuid.Nil, user("x")))(t)
+		must(a.store.Append(t.Context(), c.ID, uuid.Nil, user("x")))(t)
 	}
 	must(pool.Exec(t.Context(), "delete from changes where sequence = $1", count+1))(t)
 	old, new, future := count, count+1, count+100
@@ -268,7 +269,7 @@ func TestTenantsAreApart(t *testing.T) {
 	}
 	noError(t, acme.DeleteConversation(t.Context(), id))
 	must3(other.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
-	must3(other.Append(t.Context(), id, uuid.Nil, user("secret")))(t)
+	must(other.Append(t.Context(), id, uuid.Nil, user("secret")))(t)
 	must3(acme.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	for i := range own {
 		if got := collect(t, own[i], 1); len(got) != 1 || got[0].Kind != tree.ConversationDeleted || !own[i].Deleted(got) {
@@ -308,7 +309,7 @@ func TestConcurrentWriters(t *testing.T) {
 		done.Go(func() {
 			for i := range each {
 				s := []testServer{a, b}[n%2]
-				if _, _, err := s.store.Append(t.Context(), ids[(n+i)%len(ids)], uuid.Nil, user(fmt.Sprint(n, i))); err != nil {
+				if _, err := s.store.Append(t.Context(), ids[(n+i)%len(ids)], uuid.Nil, user(fmt.Sprint(n, i))); err != nil {
 					t.Error(err)
 				}
 			}
@@ -331,10 +332,10 @@ func TestNothingIsToldOfWhatIsRolledBack(t *testing.T) {
 	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	w := a.watch(t, tree.DefaultTenant, c.ID, nil)
 	tx := must(pool.Begin(t.Context()))(t)
-	must3(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never")))(t)
+	must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never")))(t)
 	noError(t, tx.Rollback(t.Context()))
 	tx = must(pool.Begin(t.Context()))(t)
-	m := must3(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once")))(t)
+	m := must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once")))(t).Message
 	noError(t, tx.Commit(t.Context()))
 	if got := collect(t, w, 1); len(got) != 1 || got[0].MessageID != m.ID {
 		t.Errorf("%v", got)
@@ -364,7 +365,7 @@ func TestBeforeAnyReader(t *testing.T) {
 		if !was(c.ID) {
 			t.Error("a reader was told before it was called")
 		}
-		must3(s.store.Append(t.Context(), c.ID, uuid.Nil, user("more")))(t)
+		must(s.store.Append(t.Context(), c.ID, uuid.Nil, user("more")))(t)
 	}
 	collect(t, w, 1)
 	was(c.ID)

@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -96,7 +97,7 @@ func TestHostileMessages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, _, err := s.store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: encoded})
+		m, err := s.store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(encoded)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
@@ -139,7 +140,7 @@ func (s *site) append(conversation, parent uuid.UUID, role, text string) uuid.UU
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	m, _, err := s.store.Append(s.t.Context(), conversation, parent, tree.NewMessage{Body: body})
+	m, err := s.store.Append(s.t.Context(), conversation, parent, tree.NewMessage{Message: chat.Read(body)})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -19,7 +18,7 @@ func sprintf(format string, args ...any) string { return fmt.Sprintf(format, arg
 
 // ask appends a message of the user's below a message, and has it answered. It
 // begins the conversation where there is none.
-func (s *chatSession) ask(ctx context.Context, parent uuid.UUID, body json.RawMessage) (err error) {
+func (s *chatSession) ask(ctx context.Context, parent uuid.UUID, said *chat.Message) (err error) {
 	if s.conversation.ID == uuid.Nil {
 		if s.conversation, _, err = s.store.CreateConversation(ctx, tree.NewConversation{}); err != nil {
 			return err
@@ -27,7 +26,7 @@ func (s *chatSession) ask(ctx context.Context, parent uuid.UUID, body json.RawMe
 	}
 	return s.answer(ctx, reply.Request{
 		ConversationID: s.conversation.ID, HeadID: s.head, ParentID: &parent, Model: s.model,
-		Messages: []tree.NewMessage{{ID: uuid.Must(uuid.NewV7()), Body: body}},
+		Messages: []tree.NewMessage{{ID: uuid.Must(uuid.NewV7()), Message: said}},
 	})
 }
 

@@ -89,8 +89,7 @@ func (s *chatSession) help(context.Context, string) error {
 
 // send appends a message to the branch and has it answered.
 func (s *chatSession) send(ctx context.Context, text string) error {
-	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode()
-	return s.ask(ctx, s.head, body)
+	return s.ask(ctx, s.head, chat.Text(chat.User, text))
 }
 
 // edit writes a message again, beside the one that there is.
@@ -133,7 +132,7 @@ func (s *chatSession) edit(ctx context.Context, args string) error {
 	}
 	rest := slices.DeleteFunc(slices.Clone(said.Parts), chat.Part.IsText) // pictures and files stay
 	again := &chat.Message{Role: chat.User, Name: said.Name, Parts: append([]chat.Part{chat.TextPart(text)}, rest...)}
-	return s.ask(ctx, t.parent, again.Encode())
+	return s.ask(ctx, t.parent, again)
 }
 
 // regenerate asks for another answer to what the branch's last answer answers, or

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
@@ -30,17 +31,17 @@ func TestLastMessages(t *testing.T) {
 		chain := make([]tree.NewMessage, min(tree.MaxChain, total-len(ids)))
 		for i := range chain {
 			body := fmt.Sprintf(`{"role": "user", "content": "%d"}`, len(ids)+i)
-			chain[i] = tree.NewMessage{Body: json.RawMessage(body)}
+			chain[i] = tree.NewMessage{Message: chat.Read([]byte(body))}
 		}
 		parent := uuid.Nil
 		if len(ids) > 0 {
 			parent = ids[len(ids)-1]
 		}
-		stored, _, err := store.AppendChain(ctx, c.ID, parent, chain)
+		stored, err := store.AppendChain(ctx, c.ID, parent, chain)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range stored {
+		for _, m := range stored.Messages {
 			ids = append(ids, m.ID)
 		}
 	}

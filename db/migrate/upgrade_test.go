@@ -18,6 +18,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
@@ -336,7 +337,7 @@ func writes(t *testing.T, pool *pgxpool.Pool) {
 	head := id(107)
 	for i := range 12 {
 		role := []string{"assistant", "user"}[i%2]
-		m, _, err := store.Append(ctx, id(1), head, tree.NewMessage{Body: fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, strings.Repeat("More of the woods. ", 60))})
+		m, err := store.Append(ctx, id(1), head, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, strings.Repeat("More of the woods. ", 60)))})
 		if err != nil {
 			t.Fatal(err)
 		}

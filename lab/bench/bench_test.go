@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -64,7 +65,7 @@ func TestSummariesOfABranchedChat(t *testing.T) {
 	append := func(parent uuid.UUID, role tree.Role, words int) uuid.UUID {
 		t.Helper()
 		body := fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, p.text(words))
-		m, _, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: body})
+		m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
 		if err != nil {
 			t.Fatal(err)
 		}

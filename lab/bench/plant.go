@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -63,12 +62,11 @@ func (p *planter) more(ctx context.Context, at line, n int) (_ line, err error) 
 			if i%2 == 1 {
 				role, words = tree.RoleAssistant, assistantWords
 			}
-			body, _ := json.Marshal(map[string]string{"role": string(role), "content": p.text(words/2 + p.rand.IntN(words))}) // strings always encode
-			chain[i] = tree.NewMessage{Body: body}
+			chain[i] = tree.Text(role, p.text(words/2+p.rand.IntN(words)))
 		}
-		var out []tree.Message
-		if out, _, err = p.store.AppendChain(ctx, at.id, at.head, chain); err == nil {
-			stored, at.head = stored+len(out), out[len(out)-1].ID
+		var out tree.Chain
+		if out, err = p.store.AppendChain(ctx, at.id, at.head, chain); err == nil {
+			stored, at.head = stored+len(out.Messages), out.Messages[len(out.Messages)-1].ID
 		}
 	}
 	return at, err

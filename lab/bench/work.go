@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -27,7 +28,7 @@ func (r *run) append(ctx context.Context) error {
 	parent, id := uuid.Nil, at.head
 	trips, err := r.record(ctx, func(store *tree.Store) error {
 		parent, id = id, uuid.Must(uuid.NewV7())
-		_, _, err := store.Append(ctx, at.id, parent, tree.NewMessage{ID: id, Body: body})
+		_, err := store.Append(ctx, at.id, parent, tree.NewMessage{ID: id, Message: chat.Read(body)})
 		return err
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
@@ -158,13 +159,13 @@ func (c Chat) store(ctx context.Context, store *tree.Store, conversationID uuid.
 		if err != nil {
 			return nil, err
 		}
-		chain = append(chain, tree.NewMessage{Body: raw})
+		chain = append(chain, tree.NewMessage{Message: chat.Read(raw)})
 		if len(chain) == tree.MaxChain || i == len(c.Messages)-1 {
-			stored, _, err := store.AppendChain(ctx, conversationID, parent, chain)
+			stored, err := store.AppendChain(ctx, conversationID, parent, chain)
 			if err != nil {
 				return nil, err
 			}
-			for _, m := range stored {
+			for _, m := range stored.Messages {
 				ids = append(ids, m.ID)
 			}
 			parent, chain = ids[len(ids)-1], nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -40,7 +41,7 @@ func TestOf(t *testing.T) {
 	for i, demand := range []summarize.Demand{{KeepRecentMessages: keep}, {KeepRecentMessages: keep, Instructions: "Keep the <names>."}} {
 		for n := range 20 {
 			role := []string{"user", "assistant"}[n%2]
-			m, _, err := store.Append(t.Context(), c.ID, head, tree.NewMessage{Body: fmt.Appendf(nil, `{"role":%q,"content":"Tree %d of row %d. %s"}`, role, n, i, llmtest.Text(300))})
+			m, err := store.Append(t.Context(), c.ID, head, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":"Tree %d of row %d. %s"}`, role, n, i, llmtest.Text(300)))})
 			if err != nil {
 				t.Fatal(err)
 			}

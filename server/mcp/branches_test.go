@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server"
@@ -31,7 +32,7 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	first, _, err := tree.New(tx).Append(t.Context(), id, uuid.Nil, tree.NewMessage{Body: []byte(`{"role":"user","content":"first"}`)})
+	first, err := tree.New(tx).Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"first"}`))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/search"
@@ -193,7 +194,7 @@ func plant(t testing.TB, store *tree.Store, words string) (conversation uuid.UUI
 	}
 	say := func(parent uuid.UUID, role, text string) {
 		body, _ := json.Marshal(map[string]string{"role": role, "content": text})
-		m, _, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: body})
+		m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -71,11 +72,11 @@ func (m NewMessage) message(path string) (n tree.NewMessage, err error) {
 	if n.ID, err = parseOptional(m.ID, path+".id"); err != nil {
 		return n, err
 	}
-	n.Body = chat.AppendObject(nil, []chat.Member{
+	n.Message, err = chat.Parse(chat.AppendObject(nil, []chat.Member{
 		{Name: "role", Value: quoted(m.Role)}, {Name: "content", Value: m.Content.RawMessage}, {Name: "tool_calls", Value: m.ToolCalls.RawMessage},
 		{Name: "tool_call_id", Value: quoted(m.ToolCallID)}, {Name: "name", Value: quoted(m.Name)},
-	})
-	return n, nil
+	}))
+	return n, fault.At(err, path)
 }
 
 // quoted gives text as JSON, and nothing for none.
@@ -111,13 +112,13 @@ func appendMessages(ctx context.Context, c *call, in AppendArguments) (out Appen
 	if err != nil {
 		return out, err
 	}
-	stored, created, err := c.Store.AppendChain(ctx, id, parent, chain, options...)
+	stored, err := c.Store.AppendChain(ctx, id, parent, chain, options...)
 	if err != nil {
 		return out, err
 	}
-	last := stored[len(stored)-1]
-	out = Appended{HeadID: last.ID.String(), Created: created, Messages: []string{}, Tokens: last.PathTokens}
-	for _, m := range stored {
+	last := stored.Messages[len(stored.Messages)-1]
+	out = Appended{HeadID: last.ID.String(), Created: stored.Created, Messages: []string{}, Tokens: last.PathTokens}
+	for _, m := range stored.Messages {
 		out.Messages = append(out.Messages, m.ID.String())
 	}
 	return out, nil

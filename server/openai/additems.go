@@ -96,10 +96,10 @@ func (a addition) add(c *tree.Conversation, there []tree.Message, ids []uuid.UUI
 			rest[i].ID = id
 		}
 	}
-	added, _, err := a.r.Store().AppendChain(a.r.Context(), c.ID, c.HeadID, rest, at)
+	added, err := a.r.Store().AppendChain(a.r.Context(), c.ID, c.HeadID, rest, at)
 	if err != nil {
 		return nil, inItems(err)
 	}
-	c.HeadID = added[len(added)-1].ID
-	return append(there, added...), nil
+	c.HeadID = added.Messages[len(added.Messages)-1].ID
+	return append(there, added.Messages...), nil
 }

@@ -133,7 +133,7 @@ func TestItemsAddedAgain(t *testing.T) {
 // user appends a user's message at the end of the active branch.
 func user(t *testing.T, s *tree.Store, conversation uuid.UUID, text string) uuid.UUID {
 	t.Helper()
-	m, _, err := s.Append(t.Context(), conversation, uuid.Nil, tree.NewMessage{Body: (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode()}, tree.AtHead())
+	m, err := s.Append(t.Context(), conversation, uuid.Nil, tree.NewMessage{Message: chat.Read((&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode())}, tree.AtHead())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,14 +132,14 @@ func isFirst() error {
 
 // replace makes the active branch anew from the parent of its first message on.
 func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew []tree.NewMessage) error {
-	made, _, err := r.Store().AppendChain(r.Context(), c.ID, branch[0].ParentID, anew, tree.MoveHeadFrom(c.HeadID))
+	made, err := r.Store().AppendChain(r.Context(), c.ID, branch[0].ParentID, anew, tree.MoveHeadFrom(c.HeadID))
 	if fault.Refused(err) && fault.Of(err).Code == "tool_call_not_found" {
 		return fault.New(fault.Invalid, codeValue, "item_id", "The output of this call follows it. Delete the output first.")
 	}
 	if err != nil {
 		return inItems(err)
 	}
-	_, _, err = r.Store().BranchFrom(r.Context(), c.ID, uuid.Nil, made[len(made)-1].ID, 1)
+	_, _, err = r.Store().BranchFrom(r.Context(), c.ID, uuid.Nil, made.Messages[len(made.Messages)-1].ID, 1)
 	if errors.Is(err, fault.NotFound) {
 		return wentOn()
 	}
@@ -160,7 +160,7 @@ func wentOn() error {
 
 // again is a stored message that is stored once more.
 func again(m tree.Message) tree.NewMessage {
-	return tree.NewMessage{Body: m.Body, Reasoning: m.Reasoning, Metadata: m.Metadata, Pinned: m.Pinned}
+	return tree.NewMessage{Message: chat.Read(m.Body), Reasoning: m.Reasoning, Metadata: m.Metadata, Pinned: m.Pinned}
 }
 
 // without gives a stored message without one of its items; nil where nothing is
@@ -198,8 +198,8 @@ func without(m tree.Message, at int) *tree.NewMessage {
 			}
 		}
 	}
-	left.Body = chat.AppendObject(nil, members)
-	if message := chat.Read(left.Body); len(message.Calls) == 0 && message.Text() == "" && (message.Refusal == nil || *message.Refusal == "") {
+	left.Message = chat.Read(chat.AppendObject(nil, members))
+	if message := left.Message; len(message.Calls) == 0 && message.Text() == "" && (message.Refusal == nil || *message.Refusal == "") {
 		return nil // reasoning alone can't be stored
 	}
 	return &left

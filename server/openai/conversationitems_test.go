@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -31,7 +31,7 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 				`{"role":"assistant","content":"t","reasoning_content":"r","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"y","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 			}).Draw(rt, "body")
 			parent := nodes[max(0, len(nodes)-1-rapid.IntRange(0, 2).Draw(rt, "up"))]
-			m, _, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Body: json.RawMessage(body)})
+			m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read([]byte(body))})
 			if err != nil {
 				rt.Fatalf("message %d: %v", i, err)
 			}
@@ -89,7 +89,7 @@ func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := a.store.ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Body: []byte(`{"role":"assistant","content":"other"}`)}); err != nil {
+	if _, err := a.store.ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"other"}`))}); err != nil {
 		t.Fatal(err)
 	}
 	if got := a.items(id, "?order=asc").says(); got != "user:root assistant:other" {

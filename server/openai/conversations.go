@@ -68,12 +68,12 @@ func createConversation(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	if len(messages) > 0 {
-		added, _, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages, ""))
+		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages, ""))
 		if err != nil {
 			dropEmpty(r, c.ID)
 			return nil, inItems(err)
 		}
-		c.HeadID = added[len(added)-1].ID
+		c.HeadID = added.Messages[len(added.Messages)-1].ID
 	}
 	return answerConversation(c)
 }

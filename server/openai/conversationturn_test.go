@@ -2,12 +2,12 @@ package openai_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
@@ -114,7 +114,7 @@ func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	later, _, err := tree.New(tx).ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"later"}`)})
+	later, err := tree.New(tx).ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"later"}`))})
 	if err != nil {
 		t.Fatal(err)
 	}

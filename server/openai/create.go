@@ -101,7 +101,7 @@ type inputMessage struct {
 func drafts(all []inputMessage, attempt string) []tree.NewMessage {
 	out := make([]tree.NewMessage, len(all))
 	for i, m := range all {
-		out[i] = tree.NewMessage{Body: m.Raw}
+		out[i] = tree.NewMessage{Message: m.Message}
 		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which bodies of chat completions have
 			out[i].Reasoning = m.Reasoning
 		}

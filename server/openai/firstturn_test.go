@@ -1,10 +1,10 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -99,7 +99,7 @@ func TestRefusedOpening(t *testing.T) {
 				return
 			}
 			list := a.listed("acme")
-			if _, _, err := a.store.ForTenant("acme").Append(t.Context(), list[0].ID, list[0].HeadID, tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"kept"}`)}); err != nil {
+			if _, err := a.store.ForTenant("acme").Append(t.Context(), list[0].ID, list[0].HeadID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"kept"}`))}); err != nil {
 				t.Error(err)
 			}
 		})

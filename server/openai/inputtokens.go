@@ -1,8 +1,6 @@
 package openai
 
 import (
-	"encoding/json"
-
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/server"
 )
@@ -31,7 +29,7 @@ func countInput(r *server.Request) (server.Answer, error) {
 		}
 	}
 	for _, m := range messages {
-		cost, err := r.Store().Cost(r.Context(), json.RawMessage(m))
+		cost, err := r.Store().Cost(r.Context(), chat.Read(m))
 		if err != nil {
 			return nil, inInput(err)
 		}

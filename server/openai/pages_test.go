@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -25,14 +26,14 @@ func TestPagesAreBounded(t *testing.T) {
 	const large = 6 // answers, of which five fill a page
 	last := uuid.Nil
 	for i := range 1 + large + 1 {
-		m := tree.NewMessage{Body: json.RawMessage(`{"role":"user","content":"q"}`)}
+		m := tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"q"}`))}
 		if i > 0 {
-			m = tree.NewMessage{Body: json.RawMessage(`{"role":"assistant","content":"a"}`), Metadata: json.RawMessage(`{"openai":{"completion":"k"}}`)}
+			m = tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"a"}`)), Metadata: json.RawMessage(`{"openai":{"completion":"k"}}`)}
 		}
 		if 0 < i && i <= large {
-			m.Body = json.RawMessage(`{"role":"assistant","content":"` + strings.Repeat("  .", 300<<10) + `"}`)
+			m.Message = chat.Text(chat.Assistant, strings.Repeat("  .", 300<<10))
 		}
-		stored, _, err := store.Append(t.Context(), c.ID, last, m, tree.WithPathHash())
+		stored, err := store.Append(t.Context(), c.ID, last, m, tree.WithPathHash())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,13 +80,13 @@ func TestReferencesAreBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	thought := tree.NewMessage{Body: json.RawMessage(`{"role":"assistant","content":"a"}`), Reasoning: strings.Repeat("x", 500<<10)}
-	there, _, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, openai.MaxBody/(500<<10)+1))
+	thought := tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"a"}`)), Reasoning: strings.Repeat("x", 500<<10)}
+	there, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, openai.MaxBody/(500<<10)+1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var input strings.Builder
-	for _, m := range there {
+	for _, m := range there.Messages {
 		item := openai.ItemID{NodeID: openai.NodeID{Conversation: c.ID, Node: m.ID}, Kind: openai.KindMessage, Ordinal: 1}
 		input.WriteString(`{"type":"item_reference","id":"` + item.String() + `"},`)
 	}

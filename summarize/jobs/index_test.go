@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -24,21 +25,21 @@ func TestLargeTenantsIndex(t *testing.T) {
 	_, w := embeddingWorker(t, pool, "one", e)
 	store := tree.New(pool).ForTenant("large")
 	id := conversation(t, store)
-	messages := []tree.NewMessage{{Body: messageBody("user", "The violin is sold.")}}
+	messages := []tree.NewMessage{{Message: chat.Read(messageBody("user", "The violin is sold."))}}
 	for i := range tree.ManyEmbeddings + 10 {
-		messages = append(messages, tree.NewMessage{Body: messageBody("user", fmt.Sprintf("Number %d.", i))})
+		messages = append(messages, tree.NewMessage{Message: chat.Read(messageBody("user", fmt.Sprintf("Number %d.", i)))})
 	}
 	parent, first := uuid.Nil, uuid.Nil
 	for len(messages) > 0 {
 		some := messages[:min(len(messages), tree.MaxChain)]
-		stored, _, err := store.AppendChain(t.Context(), id, parent, some)
+		stored, err := store.AppendChain(t.Context(), id, parent, some)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if first == uuid.Nil {
-			first = stored[0].ID
+			first = stored.Messages[0].ID
 		}
-		parent, messages = stored[len(stored)-1].ID, messages[len(some):]
+		parent, messages = stored.Messages[len(stored.Messages)-1].ID, messages[len(some):]
 	}
 	// The vectors that the model would give, in one statement; the violin's is the oldest.
 	if _, err := pool.Exec(t.Context(), `insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, vector)

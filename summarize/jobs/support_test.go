@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -74,15 +75,15 @@ func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int
 	var messages []tree.NewMessage
 	for i := range turns {
 		for _, role := range []string{"user", "assistant"} {
-			messages = append(messages, tree.NewMessage{Body: messageBody(role, fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i))})
+			messages = append(messages, tree.NewMessage{Message: chat.Read(messageBody(role, fmt.Sprintf("%s says in turn %d of this talk what there is to say about it, at some length.", role, i)))})
 		}
 	}
 	for chain := range slices.Chunk(messages, tree.MaxChain) {
-		stored, _, err := s.AppendChain(t.Context(), conversation, parent, chain)
+		stored, err := s.AppendChain(t.Context(), conversation, parent, chain)
 		if err != nil {
 			t.Fatal(err)
 		}
-		last = stored[len(stored)-1]
+		last = stored.Messages[len(stored.Messages)-1]
 		parent = last.ID
 	}
 	return last
@@ -90,11 +91,11 @@ func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int
 
 func add(t testing.TB, s *tree.Store, id, parent uuid.UUID, body string) tree.Message {
 	t.Helper()
-	m, _, err := s.Append(t.Context(), id, parent, tree.NewMessage{Body: json.RawMessage(body)})
+	m, err := s.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read([]byte(body))})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return m.Message
 }
 
 // eventually waits for what happens in the background.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -65,9 +66,9 @@ func TestWorkerCompacts(t *testing.T) {
 	theirs := conversation(t, other)
 	var chain []tree.NewMessage
 	for range 80 {
-		chain = append(chain, tree.NewMessage{Body: messageBody("user", "One of many messages that come all at once, as an import of a transcript does.")})
+		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", "One of many messages that come all at once, as an import of a transcript does."))})
 	}
-	if _, _, err := other.AppendChain(t.Context(), theirs, uuid.Nil, chain); err != nil {
+	if _, err := other.AppendChain(t.Context(), theirs, uuid.Nil, chain); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the other tenant's summary", func() bool {
@@ -219,7 +220,7 @@ func TestAppendWhileAJobEnds(t *testing.T) {
 	observe := func(k tree.Compaction) {
 		once.Do(func() {
 			body := messageBody("user", "And on it goes: "+strings.Repeat("a word and another, ", 400))
-			m, _, err := tree.New(pool).Append(context.Background(), k.ConversationID, k.HeadID, tree.NewMessage{Body: body})
+			m, err := tree.New(pool).Append(context.Background(), k.ConversationID, k.HeadID, tree.NewMessage{Message: chat.Read(body)})
 			if err != nil {
 				t.Error(err)
 			}

@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"slices"
 	"time"
 
@@ -31,6 +33,84 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, err := compactAll(r, req)
+	if err != nil {
+		return nil, err
+	}
+	item, err := signedItem(r, c.SignedCompaction)
+	if err != nil {
+		return nil, err
+	}
+	return answer{marshal(NewCompacted(c.Summary, time.Now(), c.kept, *item, c.usage)), c.node()}, nil
+}
+
+// triggered answers a request for a response whose input ends with a compaction_trigger:
+// the response has the compaction item, and no answer of a model's.
+func triggered(r *server.Request, req *Request) (server.Answer, error) {
+	ctx, cancel := context.WithTimeout(r.Context(), fitTimeout)
+	defer cancel()
+	r.Request = r.WithContext(ctx)
+	ask := &CompactRequest{Model: req.Model, Input: req.Input, Instructions: req.Instructions, Previous: req.Previous}
+	if req.Conversation != nil {
+		c, err := r.Store().Conversation(ctx, *req.Conversation)
+		if err != nil {
+			return nil, inInput(err)
+		}
+		if c.HeadID != uuid.Nil {
+			ask.Previous = &NodeID{c.ID, c.HeadID}
+		}
+	}
+	c, err := compactAll(r, ask)
+	if err != nil {
+		return nil, inInput(err)
+	}
+	turn := Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo}
+	if turn.Compaction, err = signedItem(r, c.SignedCompaction); err != nil {
+		return nil, err
+	}
+	end := End{Status: Completed, At: time.Now(), Usage: c.usage}
+	if req.Stream {
+		s := NewStream(turn, -1)
+		return writtenEvents{s.End(s.Begin(nil), end), c.node()}, nil
+	}
+	return answer{marshal(turn.Ended(end)), c.node()}, nil
+}
+
+// writtenEvents are an answer of events that are all known.
+type writtenEvents struct {
+	all  []byte
+	node *NodeID // nil for none
+}
+
+// Size returns how many bytes of memory the events take.
+func (e writtenEvents) Size() int { return len(e.all) }
+
+// Write writes the events.
+func (e writtenEvents) Write(w http.ResponseWriter) error {
+	e.node.lead(w.Header())
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	_, err := w.Write(e.all)
+	return err
+}
+
+// A compaction is what takes the place of a branch or of a history.
+type compaction struct {
+	SignedCompaction
+	kept  []Item // that stay verbatim
+	usage *Usage
+}
+
+// node is the branch whose summary was saved; nil for none.
+func (c compaction) node() *NodeID {
+	if c.Head == uuid.Nil {
+		return nil
+	}
+	return &NodeID{c.Summary.Conversation, c.Head}
+}
+
+// compactAll makes what takes the place of the branch and the input that a request names.
+func compactAll(r *server.Request, req *CompactRequest) (c compaction, err error) {
 	demand := summarize.Demand{All: true}
 	if len(req.Instructions) <= maxCompactInstructions {
 		demand.Instructions = req.Instructions
@@ -45,7 +125,7 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 		at, added, err = resume(r, req.Input.Entries)
 	}
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	if at != nil && len(added) == 0 {
 		return compactBranch(r, *at, demand)
@@ -54,42 +134,42 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 }
 
 // compactBranch saves a summary of a branch up to its head.
-func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand) (server.Answer, error) {
+func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand) (compaction, error) {
 	pending, err := pendingAt(r, head, []inputMessage{{Message: &chat.Message{Role: chat.Tool}}})
 	if err == nil && len(pending) > 0 {
 		err = openCall(pending[0])
 	}
 	if err != nil {
-		return nil, err
+		return compaction{}, err
 	}
 	k, err := r.Contexts().Compact(r.Context(), head.ConversationID, head.ID, summarize.TriggerRequest, &demand)
 	if err != nil {
-		return nil, err
+		return compaction{}, err
 	}
 	c, err := r.Contexts().Context(r.Context(), head.ConversationID, head.ID, summarize.Window{})
 	if err != nil {
-		return nil, err
+		return compaction{}, err
 	}
 	if !c.FoldsHead() { // compaction is off for this conversation, or nobody could write a summary
 		return compactHistory(r, &head, nil, demand)
 	}
 	kept, err := r.Store().Messages(r.Context(), head.ConversationID, c.Summary.KeptIDs)
 	if err != nil {
-		return nil, err
+		return compaction{}, err
 	}
 	var items []Item
 	show := showing{r: r, most: maxShown}
 	for _, m := range kept {
 		if m.Role == tree.RoleUser {
 			if m, _, err = show.message(m); err != nil {
-				return nil, err
+				return compaction{}, err
 			}
 			items = append(items, ItemsOf(NodeID{m.ConversationID, m.ID}, chat.Read(m.Body), "")...)
 		}
 	}
-	return compacted(r, SignedCompaction{
+	return compaction{SignedCompaction{
 		Summary: NodeID{head.ConversationID, c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
-	}, items, NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens()))
+	}, items, NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
 }
 
 func openCall(id string) error {
@@ -98,7 +178,7 @@ func openCall(id string) error {
 
 // compactHistory summarizes a history, of which a branch may be the beginning, and
 // stores nothing.
-func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, demand summarize.Demand) (server.Answer, error) {
+func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, demand summarize.Demand) (compaction, error) {
 	var history []json.RawMessage
 	if at != nil {
 		c, err := contextOf(r, NodeID{at.ConversationID, at.ID}, true)
@@ -106,7 +186,7 @@ func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, d
 			err = inInput(reply.TooLong(c.Whole() - c.Usage.ContextTokens))
 		}
 		if err != nil {
-			return nil, err
+			return compaction{}, err
 		}
 		history = slices.Clip(c.Messages)
 	}
@@ -118,17 +198,17 @@ func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, d
 		messages[i] = chat.Read(raw)
 	}
 	if err := CheckCalls(nil, messages); err != nil {
-		return nil, err
+		return compaction{}, err
 	}
 	if last := messages[len(messages)-1]; len(last.Calls) > 0 {
-		return nil, openCall(last.Calls[0].ID)
+		return compaction{}, openCall(last.Calls[0].ID)
 	}
 	f, err := r.Contexts().Fold(r.Context(), history, summarize.Window{}, demand)
 	if err == nil && f.Summary == nil {
 		err = fault.New(fault.Invalid, codeValue, "input", "There is nothing to compact: the input has instructions alone.")
 	}
 	if err != nil {
-		return nil, err
+		return compaction{}, err
 	}
 	var items []Item
 	for _, m := range added {
@@ -136,18 +216,6 @@ func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, d
 			items = append(items, ItemsOf(NodeID{Node: uuid.Must(uuid.NewV7())}, m.Message, "")...)
 		}
 	}
-	return compacted(r, SignedCompaction{Summary: NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}, items, NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens))
-}
-
-// compacted answers with the item of a summary, behind what stays verbatim.
-func compacted(r *server.Request, c SignedCompaction, kept []Item, usage *Usage) (server.Answer, error) {
-	item, err := signedItem(r, c)
-	if err != nil {
-		return nil, err
-	}
-	a := answer{body: marshal(NewCompacted(c.Summary, time.Now(), kept, *item, usage))}
-	if c.Head != uuid.Nil {
-		a.node = &NodeID{c.Summary.Conversation, c.Head}
-	}
-	return a, nil
+	summary := SignedCompaction{Summary: NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
+	return compaction{summary, items, NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
 }

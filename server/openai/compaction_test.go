@@ -225,6 +225,7 @@ func TestCompact(t *testing.T) {
 	if before := a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}); before != n.Node.String() {
 		t.Errorf("it goes on below %s", before)
 	}
+	firstItems := items
 	// Once more: the branch is folded already.
 	again, _ := a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`)
 	if twice, _ := itemsIn(t, again); twice[len(twice)-1].ID != items[len(items)-1].ID {
@@ -244,4 +245,11 @@ func TestCompact(t *testing.T) {
 	}
 	a.create(`{"model":"wood","store":false,"input":[` + raw[0] + `,` + raw[1] + `,{"role":"user","content":"When?"}]}`)
 	a.given("SUMMARY of 2 messages|We agreed to launch on Tuesday.", "On Tuesday, then.")
+	// A trigger at the end of the input asks for the same.
+	for _, stream := range []string{"", `"stream":true,`} {
+		got, _ = a.ask(200, "acme", "POST", "/responses", `{"model":"wood",`+stream+`"previous_response_id":"`+last+`","input":[{"type":"compaction_trigger"}]}`)
+		if !strings.Contains(got, `"output":[{"type":"compaction","id":"`+firstItems[len(firstItems)-1].ID) || stream != "" && !strings.Contains(got, "event: response.output_item.done\n") {
+			t.Errorf("%s", got)
+		}
+	}
 }

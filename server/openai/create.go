@@ -18,14 +18,14 @@ import (
 
 func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, error) {
 	req, err := ParseCreate(body)
-	if err == nil && req.Input.Compact {
-		err = fault.New(fault.Invalid, codeUnsupported, "input", "A compaction_trigger is not served here. Send the input to /responses/compact, or set context_management.")
-	}
 	if err == nil && req.Store && !req.Echo.fit() {
 		err = fault.New(fault.Invalid, codeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", maxEcho)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if req.Input.Compact {
+		return triggered(r, req)
 	}
 	if err := t.checkPlace(r, req); err != nil {
 		return nil, err

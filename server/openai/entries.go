@@ -20,8 +20,9 @@ const (
 // An Input is what a request adds to a branch, in the order of the request.
 type Input struct {
 	Entries []Entry
-	Compact bool  // a compaction_trigger ends it
-	files   files // that messages have links to since keep
+	Compact bool   // a compaction_trigger ends it
+	tools   []tool // that items offer
+	files   files  // that messages have links to since keep
 }
 
 // An Entry is one step of an Input: a new message, a reference to a stored
@@ -140,7 +141,7 @@ func (in *inputReader) add(i int, e Entry) {
 }
 
 func (in *inputReader) item(i int, raw json.RawMessage) {
-	o := in.object(raw, in.path(i), "type", "id", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "output", "summary", "encrypted_content")
+	o := in.object(raw, in.path(i), "type", "id", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "input", "output", "summary", "encrypted_content", "tools")
 	var ids []string
 	if id := o.text("id", math.MaxInt); id != nil && *id != "" {
 		ids = []string{*id}
@@ -166,19 +167,13 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 		t := in.open(i, ids)
 		t.reasoning = append(t.reasoning, in.thought(o))
 	case "function_call":
-		call := wireCall{ID: o.required("call_id", math.MaxInt), Type: "function"}
-		call.Function.Name = o.required("name", math.MaxInt)
-		if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
-			call.Function.Name = flatName(*space, call.Function.Name)
-		}
-		if arguments := o.text("arguments", math.MaxInt); arguments != nil {
-			call.Function.Arguments = *arguments
-		} else {
+		arguments := o.text("arguments", math.MaxInt)
+		if arguments == nil {
 			o.wrong("arguments", codeMissing, "Missing required parameter: %s.", o.at.member("arguments"))
+			return
 		}
-		t := in.open(i, ids)
-		t.calls = append(t.calls, call)
-	case "function_call_output":
+		in.call(i, o, ids, o.required("name", math.MaxInt), *arguments)
+	case "function_call_output", "custom_tool_call_output":
 		in.flush()
 		content, _ := in.content(o, "output", chat.Tool)
 		in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: content})})
@@ -189,7 +184,9 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 		in.flush()
 		in.out.Compact = true
 	default:
-		o.wrong("type", codeUnsupported, "Items of type %q are not supported. Use message, function_call, function_call_output, reasoning, compaction, compaction_trigger or item_reference.", fault.Clip(*kind))
+		if !in.toolItem(i, *kind, o, ids) {
+			o.wrong("type", codeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(*kind))
+		}
 	}
 }
 

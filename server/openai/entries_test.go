@@ -79,6 +79,9 @@ func TestEntries(t *testing.T) {
 			"0 {\"role\":\"tool\",\"content\":\"\",\"tool_call_id\":\"a\"}\n1 {\"role\":\"tool\",\"content\":\"\",\"tool_call_id\":\"b\"}"},
 		{"references", `[{"role":"user","content":"hi"},{"type":"item_reference","id":"{rs}"},{"id":"{msg}"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":null,"id":"{msg}"},{"type":"item_reference","id":"{other}"},{"type":"item_reference","id":"{cmp}"},{"role":"assistant","content":"A"}]`,
 			"0 {\"role\":\"user\",\"content\":\"hi\"}\n1 ref rs {\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":\"function\"," + call + "]}\n4 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 ref msg\n6 ref msg\n7 ref cmp\n8 {\"role\":\"assistant\",\"content\":\"A\"}"},
+		{"tools of the client", `[{"type":"additional_tools","role":"developer","tools":[]},{"type":"custom_tool_call","call_id":"a","namespace":"n","name":"f","input":"x\"y"},{"type":"tool_search_call","call_id":"b","arguments":{"q":1}},{"type":"custom_tool_call_output","call_id":"a","output":"1"},{"type":"tool_search_output","call_id":"b","tools":[{"type":"function","name":"g"}]},{"type":"tool_search_call","call_id":null,"execution":"server","arguments":{}}]`,
+			`1 {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"n__f","arguments":"{\"input\":\"x\\\"y\"}"}},{"id":"b","type":"function","function":{"name":"tool_search","arguments":"{\"q\":1}"}}]}` +
+				"\n3 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n4 {\"role\":\"tool\",\"content\":\"These tools can be called now: g.\",\"tool_call_id\":\"b\"}"},
 		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"abc"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
 	} {
 		in, err := parseInput(replacer.Replace(test.input))
@@ -132,7 +135,7 @@ func TestEntriesRefuse(t *testing.T) {
 		{`[{"type":"compaction_trigger"},{"role":"user","content":"a"}]`, codeValue, "input[1]"},
 		{`[{"type":"reasoning","summary":"x"}]`, codeType, "input[0].summary"},
 		{`[{"type":"web_search_call","id":"ws_1"}]`, codeUnsupported, "input[0].type"},
-		{`[{"type":"custom_tool_call","call_id":"a"}]`, codeUnsupported, "input[0].type"},
+		{`[{"type":"custom_tool_call","call_id":"a","name":"f"}]`, codeMissing, "input[0].input"},
 		{`[` + strings.Repeat(`{"role":"user","content":"a"},`, maxItems) + `{"role":"user","content":"a"}]`, codeValue, "input"},
 		{`"` + strings.Repeat("é", maxInputText+1) + `"`, codeValue, "input"},
 	} {

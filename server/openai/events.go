@@ -69,6 +69,7 @@ type event struct {
 	Refusal   *string     `json:"refusal,omitempty"`
 	Name      *string     `json:"name,omitempty"`
 	Arguments *string     `json:"arguments,omitempty"`
+	Input     *string     `json:"input,omitempty"`
 	Logprobs  *[]struct{} `json:"logprobs,omitempty"`
 }
 
@@ -210,7 +211,7 @@ func (s *Stream) call(dst []byte, raw []byte) []byte {
 }
 
 func (s *Stream) arguments(dst []byte, index int, text string) []byte {
-	if text == "" {
+	if text == "" || s.names.of(s.calls[index].name).kind != toolFunction { // else the text is known at the end
 		return dst
 	}
 	at := s.firstCall + index
@@ -253,7 +254,13 @@ func (s *Stream) close(dst []byte, status string) []byte {
 			}
 			at := s.firstCall + i
 			item := newCallItem(s.turn.Node, i, call.whole(), s.names, of)
-			dst = s.send(dst, event{Type: "response.function_call_arguments.done", ItemID: item.ID, Output: &at, Name: &item.Name, Arguments: &item.Arguments})
+			switch whole := call.whole(); item.Type {
+			case "function_call":
+				dst = s.send(dst, event{Type: "response.function_call_arguments.done", ItemID: item.ID, Output: &at, Name: &item.Name, Arguments: &whole.Arguments})
+			case "custom_tool_call":
+				dst = s.send(dst, event{Type: "response.custom_tool_call_input.delta", ItemID: item.ID, Output: &at, Delta: item.Input})
+				dst = s.send(dst, event{Type: "response.custom_tool_call_input.done", ItemID: item.ID, Output: &at, Input: item.Input})
+			}
 			dst = s.itemDone(dst, at, item)
 		}
 	}

@@ -73,6 +73,14 @@ func answers(t testing.TB) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
+	custom, err := ParseCreate([]byte(`{"model":"gpt-alias","input":[{"role":"user","content":"Patch it."},{"type":"additional_tools","role":"developer","tools":[
+		{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec","format":{"type":"grammar","syntax":"lark","definition":"start: /.+/"}}]}]}],
+		"tools":[{"type":"tool_search","execution":"client","description":"Finds tools.","parameters":{"type":"object"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := plain
+	own.Echo = custom.Echo
 	calling, compacted, background := plain, plain, plain
 	background.Echo.Background = true
 	calling.Echo = tools.Echo
@@ -97,6 +105,8 @@ func answers(t testing.TB) map[string]struct {
 		first  = `{"index":0,"id":"call_A","type":"function","function":{"name":"weather","arguments":""}}`
 		second = `{"index":1,"id":"call_B","type":"function","function":{"name":"mcp__clock__now","arguments":"{}"}}`
 		whole  = `{"id":"call_A","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}`
+		exec   = `{"index":0,"id":"call_A","type":"function","function":{"name":"functions__exec","arguments":"{\"input\": \"ls\"}"}}`
+		search = `{"index":1,"id":"call_B","type":"function","function":{"name":"tool_search","arguments":"{\"query\":\"mail\"}"}}`
 		other  = `{"id":"call_B","type":"function","function":{"name":"mcp__clock__now","arguments":"{}"}}`
 	)
 	return map[string]struct {
@@ -104,7 +114,8 @@ func answers(t testing.TB) map[string]struct {
 		deltas []Delta
 		end    End
 	}{
-		"text": {plain, []Delta{{Text: "Hel"}, {Text: "lo <3"}}, ended("stop", `{"role":"assistant","content":"Hello <3"}`)},
+		"text":         {plain, []Delta{{Text: "Hel"}, {Text: "lo <3"}}, ended("stop", `{"role":"assistant","content":"Hello <3"}`)},
+		"client_tools": {own, []Delta{call(exec), call(search)}, ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+exec+`,`+search+`]}`)},
 		"function_call": {calling, []Delta{call(first), call(`{"index":0,"function":{"arguments":"{\"city\":"}}`), call(`{"index":0,"function":{"arguments":"\"Rome\"}"}}`)},
 			ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+whole+`]}`)},
 		"two_calls": {calling, []Delta{call(first, `{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}`), call(second)},

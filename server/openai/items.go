@@ -37,15 +37,17 @@ type (
 		Content []textPart `json:"content,omitempty"`
 	}
 
-	// A CallItem is a call of a function.
+	// A CallItem is a call of a function, of a custom tool or of a search of tools.
 	CallItem struct {
-		Type      string `json:"type"`
-		ID        string `json:"id"`
-		CallID    string `json:"call_id"`
-		Namespace string `json:"namespace,omitempty"`
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-		Status    string `json:"status"`
+		Type      string          `json:"type"`
+		ID        string          `json:"id"`
+		CallID    string          `json:"call_id"`
+		Namespace string          `json:"namespace,omitempty"`
+		Name      string          `json:"name,omitempty"`
+		Arguments json.RawMessage `json:"arguments,omitempty"` // of a function a string, of a search an object
+		Input     *string         `json:"input,omitempty"`     // of a custom tool
+		Execution string          `json:"execution,omitempty"` // of a search
+		Status    string          `json:"status"`
 	}
 
 	// A CallOutputItem is the result of a call.
@@ -81,11 +83,21 @@ func newReasoningItem(n NodeID) ReasoningItem {
 }
 
 func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status string) CallItem {
-	space, name := names.split(call.Name)
-	return CallItem{
-		Type: "function_call", ID: n.item(KindCall, ordinalCalls+index), CallID: call.ID,
-		Namespace: space, Name: name, Arguments: call.Arguments, Status: status,
+	known := names.of(call.Name)
+	item := CallItem{Type: "function_call", ID: n.item(KindCall, ordinalCalls+index), CallID: call.ID, Namespace: known.space, Name: known.name, Status: status}
+	switch known.kind {
+	case toolCustom:
+		input := customInput(call.Arguments)
+		item.Type, item.Input = "custom_tool_call", &input
+	case toolSearch:
+		item.Type, item.Name, item.Execution, item.Arguments = "tool_search_call", "", "client", json.RawMessage("{}")
+		if chat.CheckObject([]byte(call.Arguments), "search") == nil {
+			item.Arguments = json.RawMessage(call.Arguments)
+		}
+	default:
+		item.Arguments = marshal(call.Arguments)
 	}
+	return item
 }
 
 // NewCompactionItem returns the item of a summary with this node. Signer.Sign

@@ -81,7 +81,7 @@ func (o object) create(extra map[string]json.RawMessage) (*Request, error) {
 		req.Instructions, req.Echo.Instructions = *text, text
 	}
 	req.readRun(o)
-	req.readTools(o, tools)
+	req.readTools(o, withMore(tools, req.Input.tools))
 	req.readSampling(o)
 	req.hint(o)
 	o.format(req)
@@ -187,7 +187,7 @@ func (req *Request) readRun(o object) {
 }
 
 // readTools takes over the tools and which of them may be called.
-func (req *Request) readTools(o object, tools []functionTool) {
+func (req *Request) readTools(o object, tools []tool) {
 	e := &req.Echo
 	choice := o.toolChoice("tool_choice", tools)
 	e.ToolChoice, e.ParallelToolCalls = choice.echo, o.boolean("parallel_tool_calls", true)

@@ -14,6 +14,9 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
+// customSchema is what a model knows of a custom tool without a format.
+const customSchema = `{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`
+
 func TestParseCreate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, body, extra string }{
@@ -30,7 +33,10 @@ func TestParseCreate(t *testing.T) {
 		{"a schema", `{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object"}}}}`,
 			`{"response_format":{"json_schema":{"name":"n","schema":{"type":"object"},"strict":true},"type":"json_schema"}}`},
 		{"tools", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f","description":"d","parameters":{"$schema":"x"},"strict":null},{"type":"web_search","x":1},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g","strict":true},{"type":"custom","name":"h"}]},{"type":"custom","name":"patch"}],"tool_choice":"auto","parallel_tool_calls":true}`,
-			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"$schema":"x"}}},{"type":"function","function":{"name":"n__g","strict":true}}]}`},
+			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"$schema":"x"}}},{"type":"function","function":{"name":"n__g","strict":true}},{"type":"function","function":{"name":"n__h","parameters":` + customSchema + `}},{"type":"function","function":{"name":"patch","parameters":` + customSchema + `}}]}`},
+		{"tools that items offer", `{"model":"m","input":[{"type":"additional_tools","role":"developer","tools":[{"type":"custom","name":"x"},{"type":"function","name":"f","strict":true}]},{"role":"user","content":"hi"},
+			{"type":"tool_search_call","call_id":"a","execution":"client","arguments":{"query":"q"}},{"type":"tool_search_output","call_id":"a","execution":"client","tools":[{"type":"function","name":"g"}]}],"tools":[{"type":"function","name":"f"}]}`,
+			`{"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"x","parameters":` + customSchema + `}},{"type":"function","function":{"name":"g"}}]}`},
 		{"a tool chosen", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"f"},"parallel_tool_calls":false}`,
 			`{"parallel_tool_calls":false,"tool_choice":{"function":{"name":"f"},"type":"function"},"tools":[{"type":"function","function":{"name":"f"}}]}`},
 		{"tools allowed", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"web_search"}]}}`,
@@ -73,8 +79,8 @@ func TestEcho(t *testing.T) {
 		t.Errorf("stored as %s it is %+v, not %+v: %v", marshal(req.Echo), stored, req.Echo, err)
 	}
 	golden(t, "responses/echo.json", string(marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: stored}.Begun(Queued)))+"\n")
-	if space, name := stored.names().split("n__g"); space != "n" || name != "g" {
-		t.Errorf("%s, %s", space, name)
+	if n := stored.names().of("n__g"); n.space != "n" || n.name != "g" {
+		t.Errorf("%s, %s", n.space, n.name)
 	}
 	previous := someNode.ResponseID()
 	req, err = ParseCreate([]byte(`{"model":"m","previous_response_id":"` + previous + `"}`))
@@ -102,7 +108,7 @@ func TestLongEcho(t *testing.T) {
 		if !req.Echo.fit() || len(marshal(req.Echo)) > maxEcho || name == "nothing" && string(marshal(req.Echo)) != before {
 			t.Errorf("%s: %.300s", name, marshal(req.Echo))
 		}
-		if space, own := req.Echo.names().split("n__f"); name == "tools" && (space != "n" || own != "f") {
+		if n := req.Echo.names().of("n__f"); name == "tools" && (n.space != "n" || n.name != "f") {
 			t.Errorf("the names of the tools are lost: %.300s", marshal(req.Echo))
 		}
 	}

@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"encoding/json"
 	"time"
 
@@ -94,9 +93,9 @@ func (e *Echo) fit() bool {
 		func() {},
 		func() {
 			for i, raw := range e.Tools {
-				var t functionTool
+				var t tool
 				if json.Unmarshal(raw, &t) == nil {
-					t.Description, t.Parameters = nil, nil
+					t.Description, t.Parameters, t.Format = nil, nil, nil
 					e.Tools[i] = t.echo()
 				}
 			}
@@ -115,21 +114,6 @@ func (e *Echo) fit() bool {
 		}
 	}
 	return false
-}
-
-// names are those of the tools that stand in namespaces.
-func (e Echo) names() toolNames {
-	var tools []functionTool
-	for _, raw := range e.Tools {
-		var t functionTool
-		if !bytes.Contains(raw, []byte(`"namespace"`)) {
-			continue
-		}
-		if json.Unmarshal(raw, &t) == nil {
-			tools = append(tools, t)
-		}
-	}
-	return namesOf(tools)
 }
 
 // Usage counts tokens.

@@ -1,50 +1,74 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 )
 
 const maxTools = 1024
 
-// A functionTool is a tool of a request and of a Response, which has all of its
-// members.
-type functionTool struct {
+// Kinds of tools that a client runs. To a model, all of them are functions.
+const (
+	toolFunction = "function"
+	toolCustom   = "custom"      // takes a text
+	toolSearch   = "tool_search" // finds tools that are offered from then on
+)
+
+// A tool is one of a request and of a Response.
+type tool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"`
-	Strict      *bool           `json:"strict"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+	Strict      *bool           `json:"strict,omitempty"`
+	Format      json.RawMessage `json:"format,omitempty"`    // of a custom tool's text
+	Execution   string          `json:"execution,omitempty"` // of a search
 	Namespace   string          `json:"namespace,omitempty"`
 }
 
 // flat is the tool's name to a model, whose functions have no namespaces.
-func (t functionTool) flat() string {
+func (t tool) flat() string {
 	if t.Namespace == "" {
 		return t.Name
 	}
 	return flatName(t.Namespace, t.Name)
 }
 
-// echo is the tool as a Response has it.
-func (t functionTool) echo() json.RawMessage {
-	if t.Parameters == nil {
-		t.Parameters = json.RawMessage("null")
+// echo is the tool as a Response has it. Clients demand all members of a function.
+func (t tool) echo() json.RawMessage {
+	if t.Type != toolFunction {
+		return marshal(t)
 	}
-	return marshal(t)
+	if t.Parameters == nil {
+		t.Parameters = null
+	}
+	return marshal(struct {
+		Type        string          `json:"type"`
+		Name        string          `json:"name"`
+		Description *string         `json:"description"`
+		Parameters  json.RawMessage `json:"parameters"`
+		Strict      *bool           `json:"strict"`
+		Namespace   string          `json:"namespace,omitempty"`
+	}{t.Type, t.Name, t.Description, t.Parameters, t.Strict, t.Namespace})
 }
 
-// chat is the tool as chat completions have it.
-func (t functionTool) chat() json.RawMessage {
+// chat is the tool as chat completions have it. A custom tool is a function with one
+// string, because most models know no other tools.
+func (t tool) chat() json.RawMessage {
 	type function struct {
 		Name        string          `json:"name"`
 		Description *string         `json:"description,omitempty"`
 		Parameters  json.RawMessage `json:"parameters,omitempty"`
 		Strict      *bool           `json:"strict,omitempty"`
+	}
+	if t.Type == toolCustom {
+		t.Parameters = t.inputSchema()
 	}
 	return marshal(struct {
 		Type     string   `json:"type"`
@@ -52,9 +76,38 @@ func (t functionTool) chat() json.RawMessage {
 	}{"function", function{t.flat(), t.Description, t.Parameters, t.Strict}})
 }
 
-// toolNames are the functions that stand in namespaces, by the names that a
-// model knows them by.
-type toolNames map[string]struct{ space, name string }
+// inputSchema is the schema of a custom tool's text, whose grammar it describes.
+func (t tool) inputSchema() json.RawMessage {
+	text := "The whole input of the tool, as plain text."
+	var format struct{ Syntax, Definition string }
+	if json.Unmarshal(t.Format, &format) == nil && format.Definition != "" {
+		text += " It must match this " + format.Syntax + " grammar:\n" + format.Definition
+	}
+	return json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":` + string(marshal(text)) +
+		`}},"required":["input"],"additionalProperties":false}`)
+}
+
+// customArguments are the arguments of a call of a custom tool, as of a function.
+func customArguments(input string) string {
+	return string(marshal(map[string]string{"input": input}))
+}
+
+// customInput is the text that a call hands over to a custom tool; all of its arguments
+// where the model wrote no object.
+func customInput(arguments string) string {
+	var a struct{ Input *string }
+	if json.Unmarshal([]byte(arguments), &a) != nil || a.Input == nil {
+		return arguments
+	}
+	return *a.Input
+}
+
+// A toolName is what a client knows a tool by.
+type toolName struct{ kind, space, name string }
+
+// toolNames are the tools that aren't plain functions, by the names that a model knows
+// them by.
+type toolNames map[string]toolName
 
 func flatName(space, name string) string {
 	if strings.HasSuffix(space, "__") {
@@ -63,35 +116,35 @@ func flatName(space, name string) string {
 	return space + "__" + name
 }
 
-// split gives the namespace and the name that a client knows a function by.
-func (n toolNames) split(name string) (space, own string) {
+// of gives what a client knows a tool by.
+func (n toolNames) of(name string) toolName {
 	if found, ok := n[name]; ok {
-		return found.space, found.name
+		return found
 	}
-	return "", name
+	return toolName{toolFunction, "", name}
 }
 
-// namesOf are those of the tools that stand in namespaces.
-func namesOf(tools []functionTool) (names toolNames) {
-	for _, t := range tools {
-		if t.Namespace == "" {
+// names are those of the tools that aren't plain functions.
+func (e Echo) names() (names toolNames) {
+	for _, raw := range e.Tools {
+		var t tool
+		if bytes.HasPrefix(raw, []byte(`{"type":"function"`)) && !bytes.Contains(raw, []byte(`"namespace"`)) || json.Unmarshal(raw, &t) != nil {
 			continue
 		}
 		if names == nil {
 			names = toolNames{}
 		}
-		names[t.flat()] = struct{ space, name string }{t.Namespace, t.Name}
+		names[t.flat()] = toolName{t.Type, t.Namespace, t.Name}
 	}
 	return names
 }
 
-// tools reads the tools of a request to Responses, of which the functions are
-// kept. Tools that OpenAI itself runs, such as web_search, are left out: some
+// tools reads the tools of a request to Responses, of which those are kept that the
+// client runs. Tools that OpenAI itself runs, such as web_search, are left out: some
 // clients offer them always, and a model may do without.
-func (o object) tools(name string) (tools []functionTool) {
+func (o object) tools(name string) (tools []tool) {
 	seen := map[string]bool{}
-	add := func(f object, space string) {
-		t := f.function(space)
+	add := func(t tool, f object) {
 		if seen[t.flat()] {
 			f.wrong("name", codeValue, "Two tools have the name %q.", fault.Clip(t.flat()))
 		}
@@ -99,16 +152,21 @@ func (o object) tools(name string) (tools []functionTool) {
 		tools = append(tools, t)
 	}
 	for i, raw := range o.list(name, maxTools) {
-		tool := o.object(raw, o.at.element(name, i), "type", "name", "description", "parameters", "strict", "tools")
-		switch tool.required("type", math.MaxInt) {
-		case "function":
-			add(tool, "")
+		outer := o.object(raw, o.at.element(name, i), "type", "name", "description", "parameters", "strict", "format", "execution", "tools")
+		switch kind := outer.required("type", math.MaxInt); kind {
+		case toolFunction, toolCustom:
+			add(outer.tool(kind, ""), outer)
+		case toolSearch:
+			if outer.oneOf("execution", "client", "server") == "client" {
+				t := tool{Type: kind, Name: toolSearch, Execution: "client", Description: outer.text("description", math.MaxInt), Parameters: outer.get("parameters")}
+				add(t, outer)
+			}
 		case "namespace":
-			space := tool.required("name", math.MaxInt)
-			for j, raw := range tool.list("tools", maxTools) {
-				inner := o.object(raw, tool.at.element("tools", j), "type", "name", "description", "parameters", "strict")
-				if inner.required("type", math.MaxInt) == "function" {
-					add(inner, space)
+			space := outer.required("name", math.MaxInt)
+			for j, raw := range outer.list("tools", maxTools) {
+				inner := o.object(raw, outer.at.element("tools", j), "type", "name", "description", "parameters", "strict", "format")
+				if kind := inner.required("type", math.MaxInt); kind == toolFunction || kind == toolCustom {
+					add(inner.tool(kind, space), inner)
 				}
 			}
 		}
@@ -116,9 +174,13 @@ func (o object) tools(name string) (tools []functionTool) {
 	return tools
 }
 
-// function reads a function, of a namespace or of none.
-func (o object) function(space string) functionTool {
-	t := functionTool{Type: "function", Name: o.required("name", math.MaxInt), Description: o.text("description", math.MaxInt), Namespace: space}
+// tool reads a function or a custom tool, of a namespace or of none.
+func (o object) tool(kind, space string) tool {
+	t := tool{Type: kind, Name: o.required("name", math.MaxInt), Description: o.text("description", math.MaxInt), Namespace: space}
+	if kind == toolCustom {
+		t.Format = o.get("format")
+		return t
+	}
 	if t.Parameters = o.get("parameters"); t.Parameters != nil && t.Parameters[0] != '{' {
 		o.wrong("parameters", codeType, "This must be a JSON schema, which is an object.")
 	}
@@ -127,6 +189,16 @@ func (o object) function(space string) functionTool {
 		t.Strict = &strict
 	}
 	return t
+}
+
+// withMore adds the tools that items of the input offer, unless the names are taken.
+func withMore(tools, more []tool) []tool {
+	for _, t := range more {
+		if !slices.ContainsFunc(tools, func(o tool) bool { return o.flat() == t.flat() }) {
+			tools = append(tools, t)
+		}
+	}
+	return tools
 }
 
 // A choice says which tools a model may call, and whether it must.
@@ -138,7 +210,7 @@ type choice struct {
 
 // toolChoice reads which of the tools may be called. A list of allowed tools is
 // served by offering these alone, which every model understands.
-func (o object) toolChoice(name string, tools []functionTool) choice {
+func (o object) toolChoice(name string, tools []tool) choice {
 	c := choice{echo: json.RawMessage(`"auto"`)}
 	value := o.get(name)
 	if value == nil {
@@ -153,26 +225,26 @@ func (o object) toolChoice(name string, tools []functionTool) choice {
 	at := o.at.member(name)
 	wish := o.object(value, at, "type", "name", "namespace", "mode", "tools")
 	switch kind := wish.required("type", math.MaxInt); kind {
-	case "function":
+	case toolFunction, toolCustom:
 		called := wish.named(tools)
 		c.chat = marshal(map[string]any{"type": "function", "function": map[string]string{"name": called}})
 	case "allowed_tools":
 		c.allowed = []string{}
 		for i, raw := range wish.list("tools", maxTools) {
 			tool := o.object(raw, at.element("tools", i), "type", "name", "namespace")
-			if tool.required("type", math.MaxInt) == "function" {
+			if kind := tool.required("type", math.MaxInt); kind == toolFunction || kind == toolCustom {
 				c.allowed = append(c.allowed, tool.named(tools))
 			}
 		}
 		c.chat = wish.mode("mode", wish.oneOf("mode", "auto", "required"), tools)
 	default:
-		wish.wrong("type", codeUnsupported, "A choice of type %q is not supported. Only functions can be called here.", fault.Clip(kind))
+		wish.wrong("type", codeUnsupported, "A choice of type %q is not supported. Only functions and custom tools can be called here.", fault.Clip(kind))
 	}
 	return c
 }
 
 // mode gives a mode as chat completions have it, where it isn't their default.
-func (o object) mode(name, mode string, tools []functionTool) json.RawMessage {
+func (o object) mode(name, mode string, tools []tool) json.RawMessage {
 	if mode == "required" && len(tools) == 0 {
 		o.wrong(name, codeUnsupported, "No function is among the tools, so none can be called.")
 	}
@@ -183,13 +255,68 @@ func (o object) mode(name, mode string, tools []functionTool) json.RawMessage {
 }
 
 // named reads the name of a function that is among the tools.
-func (o object) named(tools []functionTool) string {
+func (o object) named(tools []tool) string {
 	name := o.required("name", math.MaxInt)
 	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
 		name = flatName(*space, name)
 	}
-	if !slices.ContainsFunc(tools, func(t functionTool) bool { return t.flat() == name }) {
+	if !slices.ContainsFunc(tools, func(t tool) bool { return t.flat() == name }) {
 		o.wrong("name", codeValue, "No function of the name %q is among the tools.", fault.Clip(name))
 	}
 	return name
+}
+
+// toolItem reads an item of a tool that is no plain function: a call, its output, or tools
+// that are offered from there on. It is no such item where it isn't ok.
+func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok bool) {
+	switch kind {
+	case "custom_tool_call":
+		input := o.text("input", math.MaxInt)
+		if input == nil {
+			o.wrong("input", codeMissing, "Missing required parameter: %s.", o.at.member("input"))
+			return true
+		}
+		in.call(i, o, ids, o.required("name", math.MaxInt), customArguments(*input))
+	case "tool_search_call":
+		if o.get("call_id") != nil { // else OpenAI ran it
+			arguments := "{}"
+			if value := o.get("arguments"); value != nil {
+				if arguments = string(value); value[0] == '"' {
+					arguments = chat.String(value)
+				}
+			}
+			in.call(i, o, ids, toolSearch, arguments)
+		}
+	case "tool_search_output":
+		found := o.tools("tools")
+		in.out.tools = withMore(in.out.tools, found)
+		if o.get("call_id") != nil {
+			var names []string
+			for _, t := range found {
+				names = append(names, t.flat())
+			}
+			text := "No tool was found."
+			if names != nil {
+				text = "These tools can be called now: " + strings.Join(names, ", ") + "."
+			}
+			in.flush()
+			in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: marshal(text)})})
+		}
+	case "additional_tools":
+		in.out.tools = withMore(in.out.tools, o.tools("tools"))
+	default:
+		return false
+	}
+	return true
+}
+
+// call reads a call of a tool, which belongs to the assistant's turn.
+func (in *inputReader) call(i int, o object, ids []string, name, arguments string) {
+	call := wireCall{ID: o.required("call_id", math.MaxInt), Type: "function"}
+	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
+		name = flatName(*space, name)
+	}
+	call.Function.Name, call.Function.Arguments = name, arguments
+	t := in.open(i, ids)
+	t.calls = append(t.calls, call)
 }

@@ -238,8 +238,8 @@ var badRequests = []badInput{
 	{name: "export no branch", method: "GET", path: "/v1/conversations/{{empty}}/export?format=markdown&head_id=active", status: 404, code: CodeNoActiveHead},
 	{name: "import nothing", method: "POST", path: "/v1/imports", body: " ", header: octets, status: 400, code: CodeEmptyFile},
 	{name: "import no body", method: "POST", path: "/v1/imports", status: 400, code: CodeEmptyFile},
-	{name: "import what is no export", method: "POST", path: "/v1/imports", body: "Dear diary", header: octets, status: 400, code: CodeUnknownFormat},
-	{name: "import in no format", method: "POST", path: "/v1/imports?format=word", body: "[]", header: octets, status: 400, code: CodeUnknownFormat},
+	{name: "import what is no export", method: "POST", path: "/v1/imports", body: "Dear diary", header: octets, status: 422, code: CodeUnknownFormat},
+	{name: "import in no format", method: "POST", path: "/v1/imports?format=word", body: "[]", header: octets, status: 422, code: CodeUnknownFormat},
 	{name: "import what breaks off", method: "POST", path: "/v1/imports?format=chatgpt", body: `[{"mapping":`, header: octets, status: 400, code: CodeInvalidFile},
 	{name: "import perhaps", method: "POST", path: "/v1/imports?dry_run=maybe", body: "[]", header: octets, status: 400, code: CodeInvalidParameter, field: "dry_run"},
 

@@ -21,6 +21,7 @@ const (
 	forbidden        fault.Kind = "forbidden"
 	noSuchMethod     fault.Kind = "no such method"
 	unsupportedMedia fault.Kind = "unsupported media type"
+	noMessages       fault.Kind = "no messages"
 )
 
 // kinds are those of the server's own codes. Errors of other packages bring
@@ -30,7 +31,7 @@ var kinds = func() map[Code]fault.Kind {
 	for kind, codes := range map[fault.Kind][]Code{
 		fault.Invalid: {
 			CodeInvalidUTF8, CodeInvalidJSON, CodeInvalidCharacter, CodeTooDeep, CodeWrongType, CodeMissingBody, CodeIncompleteBody,
-			CodeEmptyFile, CodeUnknownFormat, CodeInvalidFile, CodeUnknownField, CodeDuplicateField, CodeMissingField,
+			CodeEmptyFile, CodeInvalidFile, CodeUnknownField, CodeDuplicateField, CodeMissingField,
 			CodeInvalidID, CodeInvalidLimit, CodeInvalidCursor, CodeInvalidPreview, CodeInvalidIdempotencyKey, CodeInvalidQuery,
 			CodeInvalidParameter, CodeInvalidTag, CodeUnknownParameter, CodeDuplicateParameter, CodeInvalidSetting, CodeInvalidDemand, CodeUnknownModel,
 		},
@@ -46,6 +47,7 @@ var kinds = func() map[Code]fault.Kind {
 		forbidden:          {CodeForbiddenHost, CodeCrossOrigin},
 		noSuchMethod:       {CodeMethodNotAllowed},
 		unsupportedMedia:   {CodeUnsupportedMediaType},
+		noMessages:         {CodeUnknownFormat},
 	} {
 		for _, code := range codes {
 			out[code] = kind
@@ -65,6 +67,7 @@ var answers = map[fault.Kind]struct {
 	detail string
 }{
 	fault.Invalid:      {status: http.StatusBadRequest},
+	noMessages:         {status: http.StatusUnprocessableEntity},
 	fault.Unauthorized: {status: http.StatusUnauthorized},
 	fault.Full:         {status: http.StatusForbidden},
 	fault.NotFound:     {status: http.StatusNotFound},

@@ -130,7 +130,7 @@ func importProblem(err error, report transfer.Report, read, store error, limit i
 	case !fault.Refused(err): // of the end of the request, or the temporary file
 		return err
 	}
-	reason := clipTo(fault.Of(err).Reason(), 600) // all formats' names, and the nearest
+	reason := clipTo(fault.Of(err).Reason(), 1000) // what was seen, which formats came near, and all names
 	switch fault.Of(err).Code {
 	case transfer.CodeTooLarge:
 		return problemf(CodeBodyTooLarge, "", "The file holds more than this server takes: %s. %s", reason, stored)
@@ -210,8 +210,10 @@ type importReport struct {
 	AttachmentsAdded int          `json:"attachments_added"`
 	BranchPoints     int          `json:"branch_points"`
 	Conversations    int          `json:"conversations"`
+	FirstID          *uuid.UUID   `json:"first_conversation_id"`
 	Format           string       `json:"format"`
 	Leaves           int          `json:"leaves"`
+	LeftOut          int          `json:"left_out"`
 	Messages         int          `json:"messages"`
 	Notes            []importNote `json:"notes"`
 	Present          int          `json:"present"`
@@ -229,9 +231,12 @@ type importNote struct {
 
 func newImportReport(r transfer.Report) importReport {
 	out := importReport{
-		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, Summaries: r.Summaries, SummariesDropped: r.Dropped,
+		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, LeftOut: r.LeftOut, Summaries: r.Summaries, SummariesDropped: r.Dropped,
 		Attachments: r.Attachments, AttachmentsAdded: r.Attached, BranchPoints: r.BranchPoints, Leaves: r.Leaves, Added: r.Added, Present: r.Present,
 		Notes: make([]importNote, len(r.Notes)),
+	}
+	if r.Added+r.Present > 0 {
+		out.FirstID = &r.First
 	}
 	for i, n := range r.Notes {
 		out.Notes[i] = importNote{Action: string(n.Action), Kind: string(n.Kind), Conversation: n.Conversation, Place: n.Place, Detail: n.Detail}

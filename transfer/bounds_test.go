@@ -54,7 +54,7 @@ func TestImportBounds(t *testing.T) {
 		"white space":             {zipOf(t, repeated(`[`+good+`,`, " ", 8<<20, `]`)), 1},
 		"many messages":           {zipOf(t, repeated(`[`+good+`,{"uuid":"b","chat_messages":[{}`, ",{}", 1<<20, `]}]`)), 1},
 		"a line without end":      {repeated("", "x", 4<<20, ""), 0},
-		"lines of one session":    {repeated(`{"type":"conversation","version":1,"id":"01990000-0000-7000-8000-0000000000c1","head_id":null,"settings":{}}`+"\n", `{"type":"?"}`+"\n"+`{"type":"message","id":"x"}`+"\n", 20_000, ""), 0},
+		"lines of one session":    {repeated(`{"type":"conversation","version":1,"id":"01990000-0000-7000-8000-0000000000c1","head_id":null,"settings":{}}`+"\n"+`{"type":"message","id":"01990000-0000-7000-8000-0000000000c2","body":{"role":"user","content":"hi"}}`+"\n", `{"type":"?"}`+"\n"+`{"type":"message","id":"x"}`+"\n", 20_000, ""), 0},
 		"conversations in all":    {zipOf(t, repeated("[", good+",", 50_000, good+"]")), -1},
 		"what is no conversation": {repeated("["+good, ",0", 2<<20, "]"), 1},
 	} {

@@ -13,8 +13,9 @@ import (
 // end of the run.
 type counts struct {
 	sync.Mutex
-	of  map[uuid.UUID]found
-	sum Report
+	of    map[uuid.UUID]found
+	sum   Report
+	first int // place in the file of sum.First
 }
 
 // found is what a conversation holds, at most.
@@ -36,15 +37,26 @@ func (c *counts) begin(id uuid.UUID) (_ found, again bool) {
 	return was, again
 }
 
+// leftOut counts nodes of a conversation that is not stored.
+func (c *counts) leftOut(n int) {
+	c.Lock()
+	defer c.Unlock()
+	c.sum.LeftOut += n
+}
+
 // add counts a conversation that was stored, or would be.
 func (c *counts) add(e entry, imported tree.Imported) {
 	now := foundIn(e.Bundle)
 	c.Lock()
 	defer c.Unlock()
 	c.sum.Dropped += e.dropped
+	c.sum.LeftOut += e.left
 	c.sum.Added += imported.Added
 	if !e.again {
 		c.sum.Present += imported.Present
+	}
+	if c.sum.First == uuid.Nil || e.at < c.first {
+		c.sum.First, c.first = e.Conversation.ID, e.at
 	}
 	was := c.of[e.Conversation.ID]
 	if was == notStored {

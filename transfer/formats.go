@@ -2,9 +2,12 @@ package transfer
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,9 +28,9 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format/taubench"
 )
 
-// All returns every format that Import reads. The first format that recognizes a
-// file reads it, so the formats with the most telling marks come first. A new
-// format gets its line here.
+// All returns every format that Import reads. A file is of the format that keeps
+// most of a sample of it, and of several of the first. A new format gets its line
+// here.
 func All() []format.Format {
 	return []format.Format{
 		chatgpt.Format{},
@@ -42,7 +45,7 @@ func All() []format.Format {
 		claudecode.Format{},
 		pi.Format{},
 		taubench.Format{},
-		messages.Format{}, // last: other formats have roles and content too
+		messages.Format{},
 	}
 }
 
@@ -56,8 +59,8 @@ func namesOf(formats []format.Format) (names []string) {
 	return names
 }
 
-// A file is recognized by its first bytes: by as few as tell, and at most by so
-// many.
+// A file is recognized by a sample of its first bytes: by as few as give a message,
+// and at most by so many.
 const (
 	headBytes    = 64 << 10
 	maxHeadBytes = 4 << 20
@@ -66,70 +69,138 @@ const (
 // recognize reads as much of r as it needs to tell the format, or to find that
 // it can't. A name of a format tells by itself. member names the list in the
 // file's one object in which the conversations stand; "" for the file itself.
-func recognize(r io.Reader, name string, formats []format.Format) (head []byte, f format.Format, member string, err error) {
-	for size := headBytes; ; size *= 4 {
+func recognize(ctx context.Context, r io.Reader, name string, formats []format.Format) (head []byte, f format.Format, member string, err error) {
+	if name != "" {
+		i := slices.IndexFunc(formats, func(f format.Format) bool { return f.Name() == name })
+		if i < 0 {
+			return nil, nil, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", fault.Clip(name), strings.Join(namesOf(formats), ", "))
+		}
+		formats = formats[i : i+1]
+	}
+	for size := headBytes; ; size *= 8 {
 		was := len(head)
 		head = append(make([]byte, 0, size), head...)[:size]
 		n, readErr := io.ReadFull(r, head[was:])
 		head = head[:was+n]
-		if readErr != nil && !errors.Is(readErr, io.EOF) && !errors.Is(readErr, io.ErrUnexpectedEOF) {
+		ended := errors.Is(readErr, io.EOF) || errors.Is(readErr, io.ErrUnexpectedEOF) && !fault.Refused(readErr)
+		switch {
+		case readErr != nil && !ended && !fault.Refused(readErr):
 			return nil, nil, "", readErr
+		case readErr != nil && len(bytes.TrimSpace(head)) == 0:
+			return nil, nil, "", refusedOr(readErr, fault.New(fault.Invalid, CodeEmpty, "", "the file is empty"))
 		}
-		if readErr != nil && len(bytes.TrimSpace(head)) == 0 {
-			return nil, nil, "", fault.New(fault.Invalid, CodeEmpty, "", "the file is empty")
-		}
-		f, member, err = choose(name, head, formats)
-		if err != nil && fault.Refused(readErr) { // a packed file that is cut off
-			err = readErr
-		}
-		if err == nil || readErr != nil || name != "" || size >= maxHeadBytes {
-			return head, f, member, err
+		sample := format.SampleOf(head)
+		trials := tryAll(ctx, sample, formats)
+		best := slices.MaxFunc(trials, func(a, b trial) int { return cmp.Compare(a.weight(), b.weight()) }) // of equals the first
+		switch {
+		case ctx.Err() != nil:
+			return nil, nil, "", context.Cause(ctx)
+		case best.weight() > 0 || name != "":
+			return head, best.format, best.member, nil
+		case readErr != nil || size >= maxHeadBytes:
+			return nil, nil, "", refusedOr(readErr, unknown(sample, trials, readErr != nil))
 		}
 	}
 }
 
-// wrappers are names of lists of conversations in the one object of a file.
-var wrappers = []string{"conversations", "chats", "data"}
-
-// choose gives the format of the name, or the one that head is of.
-func choose(name string, head []byte, formats []format.Format) (_ format.Format, member string, _ error) {
-	outline := format.OutlineOf(head)
-	among := formats
-	if name != "" {
-		i := slices.IndexFunc(formats, func(f format.Format) bool { return f.Name() == name })
-		if i < 0 {
-			return nil, "", fault.New(fault.Invalid, CodeFormat, "", "%q is no format; there are %s", fault.Clip(name), strings.Join(namesOf(formats), ", "))
-		}
-		among = formats[i : i+1]
+// refusedOr is the error of a reader that can't unpack a file further, or else the
+// other.
+func refusedOr(err, other error) error {
+	if fault.Refused(err) {
+		return err
 	}
-	for _, member := range append([]string{""}, wrappers...) {
-		inside := outline.In(member)
-		if i := slices.IndexFunc(among, func(f format.Format) bool { return f.Recognizes(inside) }); i >= 0 {
-			return among[i], member, nil
-		}
-	}
-	if name != "" {
-		return among[0], "", nil
-	}
-	return nil, "", fault.New(fault.Invalid, CodeFormat, "", "the content is of no format that is read here; these are: %s. %s", strings.Join(namesOf(formats), ", "), nearest(outline, formats))
+	return other
 }
 
-// nearest says which format an outline resembles most.
-func nearest(outline format.Outline, formats []format.Format) string {
-	best, found := "", []string(nil)
+// A trial is what a format makes of a sample.
+type trial struct {
+	format   format.Format
+	member   string
+	messages int // that have a role and say something
+	said     int // bytes that they say
+	nodes    int // of which no message came
+	own      bool
+	why      map[string]int // that nodes gave no message
+}
+
+// weight is by how much a format claims a sample. messages reads lists of any program,
+// and claims half: a format that knows the program keeps what it leaves out.
+func (t trial) weight() int {
+	switch t.format.(type) {
+	case messages.Format:
+		return t.said / 2
+	case coppice.Format:
+		if t.own && t.nodes == 0 { // an export of a conversation without messages
+			return t.said + 1
+		}
+	}
+	return t.said
+}
+
+// tryAll reads the sample as each of the formats. One that finds nothing in the file
+// itself is given the lists in its object.
+func tryAll(ctx context.Context, sample format.Sample, formats []format.Format) (trials []trial) {
 	for _, f := range formats {
-		var has []string
-		for _, path := range f.Marks() {
-			if outline.Has(path) {
-				has = append(has, path)
+		best := try(ctx, sample, f, "")
+		for _, member := range sample.Lists {
+			if best.weight() > 0 {
+				break
+			}
+			if t := try(ctx, sample, f, member); t.weight() > 0 || best.nodes == 0 {
+				best = t
 			}
 		}
-		if len(has) > len(found) {
-			best, found = f.Name(), has
+		trials = append(trials, best)
+	}
+	return trials
+}
+
+func try(ctx context.Context, sample format.Sample, f format.Format, member string) trial {
+	t := trial{format: f, member: member, why: map[string]int{}}
+	in := format.NewInput(ctx, bytes.NewReader(sample.Text), func(format.Note) {})
+	in.Member = member
+	_ = f.Parse(in, func(c format.Conversation) error { // what it says of the sample, it will say of the file
+		messages, said := format.Said(&c)
+		t.messages, t.said, t.own = t.messages+messages, t.said+said, t.own || c.OwnIDs
+		t.nodes += max(len(c.Messages)-messages, leftOut(c.Notes, nil))
+		for _, n := range c.Notes {
+			if n.Action == format.LeftOut && n.Kind != format.KindMetadata {
+				t.why[n.Detail]++
+			}
 		}
+		return in.Stopped()
+	})
+	return t
+}
+
+// unknown says what stands in a file of no format, and which formats came near.
+func unknown(sample format.Sample, trials []trial, ended bool) error {
+	what, near := sample.Describe(), []string(nil)
+	if ended && !sample.Whole {
+		what += ", and is cut off at its end"
 	}
-	if best == "" {
-		return "If it is one of them, name it by --format, or over REST by the parameter format"
+	for _, t := range trials {
+		if t.nodes == 0 || len(near) == 3 {
+			continue
+		}
+		why := "none has a role and says something"
+		for _, detail := range slices.Sorted(maps.Keys(t.why)) {
+			if t.why[detail] > t.why[why] {
+				why = detail
+			}
+		}
+		near = append(near, fmt.Sprintf("%s, which finds %s and no message (%s)", t.format.Name(), format.Counted(t.nodes, "node"), format.Clip(why)))
 	}
-	return fmt.Sprintf("The nearest is %s, as it has %s. To have it read as that, say --format %[1]s, or over REST format=%[1]s", best, strings.Join(found, ", "))
+	text := fmt.Sprintf("no format finds a message in the file, which is %s", what)
+	if len(near) > 0 {
+		text += ". Near came " + strings.Join(near, "; ")
+	}
+	return fault.New(fault.Invalid, CodeFormat, "", "%s. The formats are %s", text, strings.Join(namesOf(formatsOf(trials)), ", "))
+}
+
+func formatsOf(trials []trial) (formats []format.Format) {
+	for _, t := range trials {
+		formats = append(formats, t.format)
+	}
+	return formats
 }

@@ -3,6 +3,7 @@ package transfer
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -67,9 +68,11 @@ type Options struct {
 type Report struct {
 	Format        string
 	Conversations int
-	Messages      int // without summaries
+	Messages      int       // without summaries
+	First         uuid.UUID // the first conversation that was stored, or would be
 	Summaries     int
 	Dropped       int // summaries left out because of Options.DropSummaries, which are not among Summaries
+	LeftOut       int // messages or other nodes that are named in Notes and not stored; those of one conversation as far as MaxNotes allows
 	BranchPoints  int // messages that two or more reply to
 	Leaves        int // messages that none replies to
 	Added         int // nodes stored
@@ -84,7 +87,7 @@ type Report struct {
 // fault.TooLarge.
 const (
 	CodeEmpty    = "empty_file"        // there is nothing in it
-	CodeFormat   = "unknown_format"    // the file, or an Options.Format, is of no known format
+	CodeFormat   = "unknown_format"    // no format finds a message in it, or there is no Options.Format
 	CodeTooLarge = format.CodeTooLarge // it is beyond the bounds
 	CodeFile     = format.CodeFile     // it can't be read on
 )
@@ -121,6 +124,9 @@ func Import(ctx context.Context, store Store, r io.Reader, opts Options) (_ Repo
 	if saveErr != nil {
 		return report, saveErr // of which the reader's error is at most the consequence
 	}
+	if err == nil {
+		err = im.nothing()
+	}
 	return report, ofFile(err)
 }
 
@@ -149,6 +155,10 @@ type importer struct {
 	batch []entry // for the next call of the store
 	nodes int     // of all of them
 	bytes int     // that all of them take
+
+	found int // conversations with messages
+	own   int // of Coppice's own, without
+	dense int // conversations that would cost too much
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -199,7 +209,7 @@ func (im *importer) stream(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	head, f, member, err := recognize(r, im.opts.Format, im.opts.Formats)
+	head, f, member, err := recognize(im.ctx, r, im.opts.Format, im.opts.Formats)
 	if err != nil {
 		return err
 	}
@@ -219,10 +229,14 @@ func (im *importer) stream(r io.Reader) error {
 }
 
 // note takes a note on the file, behind those on the conversation before it.
-func (im *importer) note(n format.Note) { im.notes.add(2*im.bounds.conversations+1, n) }
+func (im *importer) note(n format.Note) {
+	im.counts.leftOut(leftOut([]format.Note{n}, nil))
+	im.notes.add(2*im.bounds.conversations+1, n)
+}
 
 // tooDense notes that the conversation is left out.
 func (im *importer) tooDense(c *format.Conversation) error {
+	im.dense++
 	im.note(format.Note{Action: format.LeftOut, Kind: format.KindTooLarge, Conversation: c.Name(), Detail: c.TooDense()})
 	return im.stopped()
 }
@@ -248,6 +262,15 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 	if err := in.Stopped(); err != nil {
 		return err
 	}
+	if len(b.Nodes) == 0 && !c.OwnIDs && c.TooDense() == "" {
+		im.empty(name, notes)
+		return im.stopped()
+	}
+	if len(b.Nodes) > 0 {
+		im.found++
+	} else {
+		im.own++
+	}
 	before, again := im.counts.begin(id)
 	if again {
 		c.Steps(stepsPerKnown * int(before.messages)) // the store reads them all again
@@ -255,14 +278,14 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 	if c.TooDense() != "" {
 		return im.tooDense(&c)
 	}
-	dropped := 0
+	left, dropped := leftOut(notes, ids), 0
 	if im.opts.DropSummaries {
 		ids, dropped = dropSummaries(&b, ids)
 	}
 	if again {
 		notes = append(notes, format.Note{Action: format.Repaired, Kind: format.KindDuplicate, Conversation: name, Detail: "the conversation stands in the file more than once; what is new in this one was added"})
 	}
-	e := entry{Bundle: b, at: 2 * im.bounds.conversations, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
+	e := entry{Bundle: b, at: 2 * im.bounds.conversations, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped, left: left}
 	if im.opts.DryRun {
 		missing, err := im.missing(e, im.files.sound)
 		if err != nil {
@@ -289,6 +312,57 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 		im.wait() // before the next takes memory too
 	}
 	return im.stopped()
+}
+
+// empty notes a conversation of whose nodes none is a message.
+func (im *importer) empty(name string, notes []format.Note) {
+	why := "it has no messages"
+	if n := leftOut(notes, nil); n > 0 {
+		im.counts.leftOut(n)
+		why = "none of its " + format.Counted(n, "node") + " is a message"
+	}
+	im.notes.add(2*im.bounds.conversations, append(notes, format.Note{Action: format.LeftOut, Kind: format.KindConversation, Conversation: name, Detail: why})...)
+}
+
+// nothing is the error of a file in which the format found no message; nil of another.
+func (im *importer) nothing() error {
+	var why []string
+	for _, n := range im.notes.all() {
+		if detail := format.Clip(n.Detail); n.Action == format.LeftOut && len(why) < 3 && !slices.Contains(why, detail) {
+			why = append(why, detail)
+		}
+	}
+	switch {
+	case im.found > 0 || im.own > 0 && im.counts.sum.LeftOut == 0 || im.format == "":
+		return nil
+	case im.dense > 0:
+		return tooLarge("no conversation came in: %s", strings.Join(why, "; "))
+	}
+	return fault.New(fault.Invalid, CodeFormat, "", "%s finds no message in the file (%s). Leave the format out, and the content tells it", im.format, cmp.Or(strings.Join(why, "; "), "and nothing else"))
+}
+
+// leftOut counts the nodes that notes say are left out, apart from those with these ids.
+func leftOut(notes []format.Note, kept []string) (n int) {
+	seen := map[string]bool{"": true}
+	for _, note := range notes {
+		switch note.Kind {
+		case format.KindEmpty, format.KindContent, format.KindSyntax, format.KindDuplicate, format.KindRole, format.KindTooLarge:
+			if note.Action == format.LeftOut && !seen[note.Place] {
+				seen[note.Place] = true
+				n++
+			}
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	for _, id := range kept {
+		if id = format.CutNote(id); id != "" && seen[id] {
+			seen[id] = false
+			n--
+		}
+	}
+	return n
 }
 
 // identify gives the id of a conversation: its own in a file of Coppice's, else

@@ -170,8 +170,8 @@ func TestImportBroken(t *testing.T) {
 		{"with a byte order mark", "\uFEFF" + good, 1, ""},
 		{"empty", "", 0, "transfer.Import: the file is empty"},
 		{"blank", " \n", 0, "transfer.Import: the file is empty"},
-		{"no format", `{"a": 1}`, 0, "transfer.Import: the content is of no format that is read here; these are: chatgpt, claude, "},
-		{"no JSON", "Dear diary", 0, "transfer.Import: the content is of no format that is read here"},
+		{"no format", `{"a": 1}`, 0, "transfer.Import: no format finds a message in the file, which is an object with a. The formats are chatgpt, claude, "},
+		{"no JSON", "Dear diary", 0, "transfer.Import: no format finds a message in the file, which is no JSON object and no list."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -188,9 +188,6 @@ func TestImportBroken(t *testing.T) {
 	_, err := transfer.Import(t.Context(), nil, strings.NewReader(good), transfer.Options{Format: "word", DryRun: true})
 	if err == nil || fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), `"word" is no format; there are chatgpt, claude, `) {
 		t.Errorf("a format by a wrong name: %v", err)
-	}
-	if report, err := transfer.Import(t.Context(), nil, strings.NewReader(good), transfer.Options{Format: "chatgpt", DryRun: true}); err != nil || report.Format != "chatgpt" || len(report.Notes) != 1 {
-		t.Errorf("a format by another's name: %v, %+v", err, report)
 	}
 }
 

@@ -15,12 +15,12 @@ import (
 // one above that has text; a tool's second answer to one call counts with its
 // first, and an answer with a tool call in it as three messages.
 var realExports = []struct{ file, want string }{
-	// The root and two hidden system messages say nothing: 45 nodes, 42 messages.
-	{"chatgpt/chatgpt2graph-example.json", "chatgpt: 1 conversations, 42 messages, 0 branch points, 1 leaves\nleft out empty: 3"},
+	// The root and two hidden system messages say nothing, as in every chat: 45 nodes, 42 messages.
+	{"chatgpt/chatgpt2graph-example.json", "chatgpt: 1 conversations, 42 messages, 0 branch points, 1 leaves"},
 	{"librechat/chatgpt-citations.json", "chatgpt: 1 conversations, 2 messages, 0 branch points, 1 leaves\nrepaired orphan: 1\nrepaired tool: 1\nrepaired head: 1"},
-	{"librechat/chatgpt-export.json", "chatgpt: 2 conversations, 18 messages, 0 branch points, 2 leaves\nleft out empty: 4\nrepaired tool: 1"},
-	{"librechat/chatgpt-modern-export.json", "chatgpt: 2 conversations, 7 messages, 0 branch points, 2 leaves\nleft out empty: 2\nrepaired time: 1\nleft out conversation: 1"},
-	{"librechat/chatgpt-tree.json", "chatgpt: 1 conversations, 11 messages, 2 branch points, 3 leaves\nleft out empty: 2"},
+	{"librechat/chatgpt-export.json", "chatgpt: 2 conversations, 18 messages, 0 branch points, 2 leaves\nrepaired tool: 1"},
+	{"librechat/chatgpt-modern-export.json", "chatgpt: 2 conversations, 7 messages, 0 branch points, 2 leaves\nrepaired time: 1\nleft out conversation: 1"},
+	{"librechat/chatgpt-tree.json", "chatgpt: 1 conversations, 11 messages, 2 branch points, 3 leaves"},
 
 	{"librechat/librechat-export.json", "librechat: 1 conversations, 6 messages, 0 branch points, 1 leaves"},
 	{"librechat/librechat-linear.json", "librechat: 1 conversations, 2 messages, 0 branch points, 1 leaves"},
@@ -51,7 +51,7 @@ var realExports = []struct{ file, want string }{
 	// Content is null once, a string once, empty once and without a usable
 	// block three times, and a call alone once; the three blocks are left out, two of them without text.
 	{"claude/osteele/testdata-conversation-with-errors.json", "claude: 1 conversations, 10 messages, 0 branch points, 1 leaves\nrepaired content: 7\nleft out content: 3"},
-	{"claude/osteele/testdata-conversations-multiple-errors.json", "claude: 4 conversations, 4 messages, 0 branch points, 3 leaves\nleft out conversation: 1\nrepaired content: 2"},
+	{"claude/osteele/testdata-conversations-multiple-errors.json", "claude: 3 conversations, 4 messages, 0 branch points, 3 leaves\nleft out conversation: 2\nrepaired content: 2"},
 	{"claude/osteele/testdata-conversations.json", "claude: 2 conversations, 6 messages, 0 branch points, 2 leaves"},
 	{"claude/osteele/testdata-simple-invalid.json", ""},
 
@@ -99,7 +99,7 @@ func TestRealExports(t *testing.T) {
 		f := formattest.Shared(t, tt.file)
 		report, err := transfer.Import(t.Context(), store, f, opts)
 		if tt.want == "" {
-			if err == nil || !strings.Contains(err.Error(), "these are: chatgpt, claude, ") {
+			if err == nil || !strings.Contains(err.Error(), "The formats are chatgpt, claude, ") {
 				t.Errorf("%s, which is of no format: %v", tt.file, err)
 			}
 			continue

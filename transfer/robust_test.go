@@ -197,30 +197,35 @@ func TestImportNamesWhatIsBehindGzip(t *testing.T) {
 	}
 }
 
-// What isn't recognized names the formats, how to choose one, and the nearest.
-func TestImportNamesTheNearestFormat(t *testing.T) {
+// What no format finds a message in is an error that says what is there, which formats
+// came near, and which there are.
+func TestImportOfNoMessage(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		`{"a":1}`: "If it is one of them, name it by --format, or over REST by the parameter format",
-		`{"role":"user","content":"hi"}` + "\n" + `{"kind":"call"}`: "The nearest is messages, as it has role, content. To have it read as that, say --format messages, or over REST format=messages",
-		`[{"uuid":"a","updated_at":"x"}]`:                           "The nearest is claude, as it has uuid, updated_at. To have it read as that, say --format claude, or over REST format=claude",
+		`{"a":1}`:        "which is an object with a. The formats are chatgpt, claude, ",
+		`[1]`:            "a list that doesn't begin with an object",
+		`[{"a":1},{"b":`: "a list of objects with a, and is cut off at its end",
+		`[{"mapping":{"a":{"message":null,"parent":null}}}]`:               "Near came chatgpt, which finds 1 node and no message (none has a role and says something)",
+		`{"history":[{"messages":5}]}`:                                     "an object with history",
+		`{"uuid":"p","name":"Garden","created_at":"2025-01-01","docs":[]}`: "an object with uuid, name, created_at, docs",
+		`{"messages":[{"role":"user"}]}`:                                   "messages, which finds 1 node and no message",
 	} {
-		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
-		if fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "chatgpt, claude, ") {
+		report, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
+		if err == nil || fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), want) || report.Conversations > 0 {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
+	const chat = `[{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":""}]}]`
+	report, err := transfer.Import(t.Context(), nil, strings.NewReader(chat), transfer.Options{DryRun: true, Format: "claude"})
+	if err == nil || fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), "none of its 1 node is a message") || report.LeftOut != 1 {
+		t.Errorf("a format by its name: %v, %+v", err, report)
+	}
 }
 
-// Projects stand beside conversations, and are named as what they are.
+// What stands beside the conversations is named.
 func TestImportNamesProjects(t *testing.T) {
 	t.Parallel()
-	report, err := transfer.Import(t.Context(), nil, strings.NewReader(`[{"uuid":"p","name":"Garden","created_at":"2025-01-01T00:00:00Z","prompt_template":"","docs":[]}]`), transfer.Options{DryRun: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	formattest.Same(t, "notes", formattest.Notes(report), "left out conversation (Garden) element 1: it is a project, and no conversation")
-	report, err = transfer.Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), transfer.Options{DryRun: true})
+	report, err := transfer.Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), transfer.Options{DryRun: true})
 	if err != nil {
 		t.Fatal(err)
 	}

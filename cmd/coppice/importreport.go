@@ -38,7 +38,11 @@ func (f imported) write(out *terminal.Console, dryRun, verbose bool) {
 
 func (f imported) holds() string {
 	r := f.report
-	parts := []string{terminal.Count(r.Conversations, "conversation"), terminal.Count(r.Messages, "message")}
+	messages := terminal.Count(r.Messages, "message")
+	if r.LeftOut > 0 {
+		messages += " (" + terminal.Thousands(r.LeftOut) + " left out)"
+	}
+	parts := []string{terminal.Count(r.Conversations, "conversation"), messages}
 	if r.Summaries > 0 {
 		parts = append(parts, terminal.Count(r.Summaries, "summary"))
 	}
@@ -119,6 +123,7 @@ func (f imported) MarshalJSON() ([]byte, error) {
 		Format        string  `json:"format"`
 		Conversations int     `json:"conversations"`
 		Messages      int     `json:"messages"`
+		LeftOut       int     `json:"left_out"`
 		Summaries     int     `json:"summaries"`
 		Dropped       int     `json:"summaries_dropped"`
 		BranchPoints  int     `json:"branch_points"`
@@ -129,5 +134,5 @@ func (f imported) MarshalJSON() ([]byte, error) {
 		Attached      int     `json:"attachments_added"`
 		Notes         []note  `json:"notes"`
 		Error         *string `json:"error"`
-	}{f.File, r.Format, r.Conversations, r.Messages, r.Summaries, r.Dropped, r.BranchPoints, r.Leaves, r.Added, r.Present, r.Attachments, r.Attached, notes, failure})
+	}{f.File, r.Format, r.Conversations, r.Messages, r.LeftOut, r.Summaries, r.Dropped, r.BranchPoints, r.Leaves, r.Added, r.Present, r.Attachments, r.Attached, notes, failure})
 }

@@ -75,15 +75,16 @@ func (in *Input) arrays(each func(place string, raw json.RawMessage) error) erro
 	}
 }
 
-// eachElementOf does the same for the array that is the member name of the
-// file's one object, and notes the other members that are arrays.
-func (in *Input) eachElementOf(name string, each func(place string, raw json.RawMessage) error) error {
+// eachElementOf does the same for the array at path in the file's one object, as
+// data.chats, and notes the other members that are arrays.
+func (in *Input) eachElementOf(path string, each func(place string, raw json.RawMessage) error) error {
 	first, err := in.Space()
 	if err != nil {
 		return in.ReadError("the file", err)
 	}
+	name, below, _ := strings.Cut(path, ".")
 	if first != '{' {
-		return FileErrorf("the file is no object with a member %s", name)
+		return FileErrorf("there is no object with a member %s", name)
 	}
 	in.Take(1)
 	for {
@@ -120,7 +121,13 @@ func (in *Input) eachElementOf(name string, each func(place string, raw json.Raw
 		if err := in.next("the member " + Clip(key)); err != nil {
 			return err
 		}
-		if key == name {
+		switch {
+		case key == name && below != "":
+			if err := in.eachElementOf(below, each); err != nil {
+				return err
+			}
+			continue
+		case key == name:
 			if c != '[' {
 				return FileErrorf("%s is no array", name)
 			}

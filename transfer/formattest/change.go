@@ -13,30 +13,76 @@ import (
 
 // Changed returns a file, JSON or JSONL, with a few values changed.
 func Changed(rt *rapid.T, data []byte) []byte {
-	var whole any
-	separate := json.Unmarshal(data, &whole) != nil
-	if separate {
-		var lines []any
-		for line := range bytes.Lines(data) {
-			var v any
-			if json.Unmarshal(line, &v) == nil {
-				lines = append(lines, v)
-			}
-		}
-		whole = lines
-	}
+	whole, lines := decoded(data)
 	for range rapid.IntRange(1, 8).Draw(rt, "changes") {
 		whole = change(rt, whole, whole)
 	}
-	lines, ok := whole.([]any)
-	if !separate || !ok {
+	return encoded(whole, lines)
+}
+
+// decoded gives the value of a JSON file, or the list of those of the lines.
+func decoded(data []byte) (whole any, lines bool) {
+	if json.Unmarshal(data, &whole) == nil {
+		return whole, false
+	}
+	var all []any
+	for line := range bytes.Lines(data) {
+		var v any
+		if json.Unmarshal(line, &v) == nil {
+			all = append(all, v)
+		}
+	}
+	return all, true
+}
+
+// encoded writes a file of the value, or of its elements as lines.
+func encoded(whole any, lines bool) []byte {
+	all, ok := whole.([]any)
+	if !lines || !ok {
 		return format.Encode(whole)
 	}
 	var out []byte
-	for _, v := range lines {
+	for _, v := range all {
 		out = append(append(out, format.Encode(v)...), '\n')
 	}
 	return out
+}
+
+// names gives the names of all members in v.
+func names(v any, into map[string]bool) {
+	switch v := v.(type) {
+	case []any:
+		for _, below := range v {
+			names(below, into)
+		}
+	case map[string]any:
+		for name, below := range v {
+			into[name] = true
+			names(below, into)
+		}
+	}
+}
+
+// renamed gives v with another name for the members of a name.
+func renamed(v any, name string) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i, below := range v {
+			out[i] = renamed(below, name)
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for was, below := range v {
+			if was == name {
+				was = "x" + was
+			}
+			out[was] = renamed(below, name)
+		}
+		return out
+	}
+	return v
 }
 
 // change changes one value somewhere in v.

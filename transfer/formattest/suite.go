@@ -40,6 +40,8 @@ type Suite struct {
 // Run tries the format:
 //
 //   - its fixtures are recognized, and read as their .txt files show
+//   - a fixture that is cut off, with a member renamed, or with a piece of another
+//     format's, is an error, or comes in with a word of what is missing
 //   - what is read goes out as Coppice's own format and comes in again, the same
 //   - whatever is changed in a fixture, the store takes what comes out
 //   - what is repaired or left out is named, and a file that is cut off too
@@ -56,7 +58,7 @@ func Run(t *testing.T, s Suite) {
 		t.Errorf("%s has no line in transfer.All", s.Format.Name())
 	}
 	for name, test := range map[string]func(*testing.T){
-		"fixtures": s.fixtures, "round trip": s.roundTrip, "changes": s.changes, "repairs": s.repairs, "stops": s.stops, "costs": s.costs, "memory": s.memory,
+		"fixtures": s.fixtures, "recognition": s.recognition, "round trip": s.roundTrip, "changes": s.changes, "repairs": s.repairs, "stops": s.stops, "costs": s.costs, "memory": s.memory,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -17,14 +17,6 @@ type Format struct{}
 
 func (Format) Name() string { return "chatbot-ui" }
 
-func (Format) Marks() []string {
-	return []string{"history", "folders", "prompts"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Is("history", "[")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	in.Member = "history"
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {

@@ -20,14 +20,6 @@ type Format struct{}
 
 func (Format) Name() string { return "chatgpt" }
 
-func (Format) Marks() []string {
-	return []string{"mapping", "current_node", "conversation_id", "create_time", "update_time"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Is("mapping", "{") || s.Has("create_time", "conversation_id") || s.Has("create_time", "current_node")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
 		c.ReadTitle(o["title"])
@@ -182,10 +174,10 @@ func (g *graph) read(n *node) {
 		n.said, n.source, n.raw = nil, nil, nil
 	}()
 	if n.said == nil {
-		if !n.skipped {
+		if !n.skipped && n.above(g) != nil { // the root of every chat has no message
 			g.c.LeftOut(format.KindEmpty, n.id, "a node without a message")
-			n.skipped = true
 		}
+		n.skipped = true
 		return
 	}
 	at := g.c.Time(n.said, "create_time", n.id)
@@ -206,7 +198,10 @@ func (g *graph) read(n *node) {
 		g.answer(n)
 	}
 	if len(n.parts) == 0 && n.call == nil && n.role != tree.RoleTool {
-		g.c.LeftOut(format.KindEmpty, n.id, "%s", emptyDetail(n))
+		// Every chat has hidden system messages of one empty text.
+		if parts := format.Compacted(n.said.Object("content")["parts"]); n.source["hidden"] != true || n.role != tree.RoleSystem || parts != `[""]` {
+			g.c.LeftOut(format.KindEmpty, n.id, "%s", emptyDetail(n))
+		}
 		n.skipped = true
 		return
 	}

@@ -21,14 +21,6 @@ type Format struct{}
 
 func (Format) Name() string { return "claude" }
 
-func (Format) Marks() []string {
-	return []string{"uuid", "name", "chat_messages", "created_at", "updated_at", "account"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Has("chat_messages") || s.Has("uuid", "name", "created_at")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
 		c.ReadTitle(o["name"])

@@ -40,15 +40,6 @@ type Format struct{}
 
 func (Format) Name() string { return "claude-code" }
 
-func (Format) Marks() []string {
-	return []string{"parentUuid", "sessionId", "isSidechain", "uuid", "message.role", "message.content"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Has("uuid", "message.role") && (s.Has("parentUuid") || s.Has("sessionId") || s.Has("isSidechain")) || s.Has("type", "summary", "leafUuid") ||
-		s.Has("type", "messageId", "snapshot", "isSnapshotUpdate")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, conv: in.Begin(0), byUUID: map[string]*line{}, words: map[string]string{}}
 	if err := in.EachLine(f.read); err != nil {

@@ -34,16 +34,6 @@ type Format struct{}
 
 func (Format) Name() string { return "codex" }
 
-func (Format) Marks() []string {
-	return []string{"payload", "payload.type", "timestamp", "type", "call_id", "arguments"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	records := s.Has("timestamp", "type") && s.Is("payload", "{")
-	bare := s.Has("type", "role", "content") && (s.Has("call_id") || s.Has("record_type") || s.Has("instructions") || s.Has("encrypted_content"))
-	return records || bare
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, conv: in.Begin(0)}
 	if err := in.EachLine(f.read); err != nil {

@@ -21,14 +21,6 @@ type Format struct{}
 
 func (Format) Name() string { return "coppice" }
 
-func (Format) Marks() []string {
-	return []string{"version", "type", "head_id", "settings", "body"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Is("version", "0") && s.Has("type", "id", "head_id", "settings")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, emit: emit}
 	if err := in.EachLine(f.read); err != nil {

@@ -7,6 +7,7 @@ package librechat
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
@@ -17,14 +18,6 @@ import (
 type Format struct{}
 
 func (Format) Name() string { return "librechat" }
-
-func (Format) Marks() []string {
-	return []string{"conversationId", "messages", "endpoint", "title", "messages[].messageId"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Has("conversationId", "messages") || s.Has("messages[].messageId")
-}
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
@@ -67,12 +60,16 @@ func readMessages(c *format.Conversation, messages json.RawMessage) {
 	}
 }
 
-// librechatRole goes by isCreatedByUser, or else by the sender's name.
+// roleOf goes by isCreatedByUser, or else by the sender's name. A message that has
+// neither has no role.
 func roleOf(m format.Object) tree.Role {
-	if m.Flag("isCreatedByUser") || !m.Has("isCreatedByUser") && (m.Str("sender") == "User" || m.Str("sender") == "user") {
+	switch sender := m.Str("sender"); {
+	case m.Flag("isCreatedByUser"), !m.Has("isCreatedByUser") && strings.EqualFold(sender, "user"):
 		return tree.RoleUser
+	case m.Has("isCreatedByUser"), sender != "":
+		return tree.RoleAssistant
 	}
-	return tree.RoleAssistant
+	return ""
 }
 
 func addContent(c *format.Conversation, t *format.Turn, m format.Object) {
@@ -129,7 +126,14 @@ func addPart(c *format.Conversation, t *format.Turn, i int, raw json.RawMessage)
 		if f := call.Object("function"); f != nil {
 			name, arguments, output = f.Str("name"), f["arguments"], f["output"]
 		}
+		if name == "" {
+			c.LeftOut(format.KindTool, t.ID, "part %d is a tool call without a name", i+1)
+			return
+		}
 		id := t.Call(call.Str("id"), name, arguments)
+		if len(output) == 0 {
+			c.Repaired(format.KindTool, t.ID, "the call %s has no output, and stays open", format.Clip(name))
+		}
 		if len(output) > 0 && string(output) != "null" {
 			result, ok := format.StringOf(output)
 			if !ok {

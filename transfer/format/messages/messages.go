@@ -32,14 +32,6 @@ type Format struct{}
 
 func (Format) Name() string { return "messages" }
 
-func (Format) Marks() []string {
-	return []string{"role", "content", "messages", "tool_calls", "messages[].content"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return (s.Has("role", "content") || s.Has("messages[].role")) && s.AllSpeak()
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, emit: emit}
 	first, err := in.Space()

@@ -17,14 +17,6 @@ type Format struct{}
 
 func (Format) Name() string { return "oasst" }
 
-func (Format) Marks() []string {
-	return []string{"prompt", "message_tree_id", "tree_state", "message_id", "replies"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Has("prompt.message_id")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachLine(func(place string, line []byte) error {
 		if !json.Valid(line) {

@@ -19,14 +19,6 @@ type Format struct{}
 
 func (Format) Name() string { return "openwebui" }
 
-func (Format) Marks() []string {
-	return []string{"chat", "history", "models", "messages[].parentId", "chat.title"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Has("chat.history") || s.Has("chat.messages") || s.Is("history", "{") || s.Has("messages[].childrenIds")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, wrapper format.Object, place string) error {
 		inner := wrapper.Object("chat")
@@ -41,6 +33,9 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		messages := format.MembersOf(history["messages"])
 		if m := history["messages"]; len(m) == 0 || m[0] != '{' { // the active path alone, as old versions wrote it
 			messages = namedByID(inner)
+		}
+		if first := format.FirstObject(inner, "messages"); messages != nil && !wrapper.Has("chat") && history == nil && !first.Has("childrenIds") {
+			messages = nil // a list as many programs write
 		}
 		if messages == nil {
 			c.Reject(place, "the chat has no messages")

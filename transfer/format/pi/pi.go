@@ -25,14 +25,6 @@ type Format struct{}
 
 func (Format) Name() string { return "pi" }
 
-func (Format) Marks() []string {
-	return []string{"cwd", "parentId", "provider", "modelId", "thinkingLevel"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Has("type", "id", "timestamp", "cwd") && !s.Has("sessionId") && !s.Has("parentUuid")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, emit: emit}
 	if err := in.EachLine(f.read); err != nil {

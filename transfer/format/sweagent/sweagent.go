@@ -23,14 +23,6 @@ type Format struct{}
 
 func (Format) Name() string { return "swe-agent" }
 
-func (Format) Marks() []string {
-	return []string{"trajectory", "history", "info", "environment"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Is("trajectory", "[") && s.Has("trajectory[].action") || s.Is("history", "[") && s.Has("history[].role")
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(func(c format.Conversation, o format.Object, _ string) error {
 		return emit(conversationOf(c, o))

@@ -24,14 +24,6 @@ type Format struct{}
 
 func (Format) Name() string { return "tau-bench" }
 
-func (Format) Marks() []string {
-	return []string{"task_id", "trial", "traj", "reward"}
-}
-
-func (Format) Recognizes(s format.Outline) bool {
-	return s.Has("task_id") && (s.Is("traj", "[") || s.Has("reward", "info"))
-}
-
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	tasks := map[string]*taskTree{}
 	var order []*taskTree

@@ -3,6 +3,7 @@
 import { useRef, useState } from 'preact/hooks'
 import { forgetKey, key, keyRefused, keyWanted, Problem, reason, setKey } from '../api/http'
 import type { ImportReport } from '../api/types'
+import { openConversation } from '../state/actions'
 import { returns } from '../state/connection'
 import { dialog, type Confirm } from '../state/dialog'
 import { imported, importing, type Imported } from '../state/imports'
@@ -83,7 +84,7 @@ function ImportDialog({ imported: all }: { imported: Imported[] }) {
       {all.map(one => (
         <section key={one.file} class="import">
           <h3>{one.file}</h3>
-          {one.report ? <Report report={one.report} /> : <NoReport error={one.error!} />}
+          {one.report ? <Report report={one.report} close={close} /> : <NoReport error={one.error!} />}
         </section>
       ))}
       <div class="modal-foot"><button type="button" class="primary" autoFocus onClick={close}>Done</button></div>
@@ -96,7 +97,7 @@ function NoReport({ error }: { error: Error }) {
   if (!(error instanceof Problem && error.code === 'unknown_format')) return <p class="bad">{reason(error)}</p>
   return (
     <>
-      <p class="bad">It is no export of a chat program that is read here. To send a file with a message, drop it on the message field.</p>
+      <p class="bad">No message was found in it. To send a file with a message, drop it on the message field.</p>
       <details>
         <summary>What is read</summary>
         <p>{reason(error)}</p>
@@ -105,17 +106,37 @@ function NoReport({ error }: { error: Error }) {
   )
 }
 
-function Report({ report: r }: { report: ImportReport }) {
+function Report({ report: r, close }: { report: ImportReport; close: () => void }) {
+  const first = r.first_conversation_id
   return (
     <>
       <p>
-        {count(r.conversations, 'conversation')} ({r.format}) with {count(r.messages, 'message')}
-        {r.summaries > 0 && ` and ${count(r.summaries, 'summary', 'summaries')}`} on {count(r.leaves, 'branch', 'branches')}.{' '}
+        {count(r.conversations, 'conversation')}, {count(r.messages, 'message')}
+        {r.summaries > 0 && `, ${count(r.summaries, 'summary', 'summaries')}`}
+        {r.attachments > 0 && `, ${count(r.attachments, 'picture or file', 'pictures and files')}`} on {count(r.leaves, 'branch', 'branches')}
+        , from {r.format}.{' '}
         {r.added === 0 ? 'All of it was there before.' : `${number(r.added)} new${r.present > 0 ? `, ${number(r.present)} were there before` : ''}.`}
+        {first && (
+          <>
+            {' '}
+            <a
+              href={`/c/${first}`}
+              onClick={event => {
+                event.preventDefault()
+                close()
+                openConversation(first)
+              }}
+            >
+              {r.conversations === 1 ? 'Open it' : 'Open the first'}
+            </a>
+          </>
+        )}
       </p>
       {r.notes.length > 0 && (
         <details>
-          <summary>{count(r.notes.length, 'thing')} repaired or left out</summary>
+          <summary>
+            {count(r.notes.length, 'thing')} repaired or left out{r.left_out > 0 && `, ${count(r.left_out, 'message')} among them left out`}
+          </summary>
           <ul class="notes">
             {r.notes.slice(0, 200).map((n, i) => (
               <li key={i}><strong>{n.action}</strong> {[n.conversation, n.place].filter(Boolean).join(', ')}: {n.detail}</li>

@@ -187,7 +187,7 @@ func idle(t *testing.T, dir string) (url string, stop func()) {
 }
 
 // checkBackup carries out what the manual says: a custom dump of a private Postgres
-// into a new one, and a plain dump by its URL into a database of one's own.
+// into a new one, and a dump by its URL into a database of one's own.
 func checkBackup(t *testing.T, first string) {
 	url, stop := idle(t, first)
 	defer stop()
@@ -195,7 +195,6 @@ func checkBackup(t *testing.T, first string) {
 	execute(t, url, `insert into river_job (kind, args, metadata, queue, state, max_attempts, priority, scheduled_at, created_at)
 		values ('compaction', '{"tenant_id":"default"}', '{}', 'default', 'scheduled', 6, 1, now() + interval '1 day', now())`)
 	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=custom .*--host"), `"$HOME/.local/share/coppice/socket"`, filepath.Join(first, "socket"))
-	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=plain"), "$DATABASE_URL", url)
 	want := all(t, url)
 
 	second := usedDataDir(t)
@@ -204,10 +203,11 @@ func checkBackup(t *testing.T, first string) {
 	carryOut(t, tools, dir, manualCommand(t, "pg_restore --clean"), "/srv/coppice-new", second)
 	same(t, "pg_restore over empty tables", all(t, restored), want)
 
-	execute(t, superuserURL(t, restored), "create database plain owner coppice encoding 'UTF8' template template0")
-	own := strings.Replace(restored, "/coppice?", "/plain?", 1)
-	carryOut(t, tools, dir, manualCommand(t, "psql --quiet"), "$DATABASE_URL", own)
-	same(t, "psql", all(t, own), want)
+	execute(t, superuserURL(t, restored), "create database own owner coppice encoding 'UTF8' template template0")
+	own := strings.Replace(restored, "/coppice?", "/own?", 1)
+	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=custom --no-owner --file"), "$DATABASE_URL", url)
+	carryOut(t, tools, dir, manualCommand(t, "pg_restore --no-owner"), "$DATABASE_URL", own)
+	same(t, "pg_restore by a URL", all(t, own), want)
 	if version := mustRun(t, []string{"DATABASE_URL=" + own}, "migrate"); !strings.Contains(version, "up to date") {
 		t.Errorf("coppice migrate says %q", version)
 	}

@@ -49,11 +49,13 @@ type commands struct {
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Distribute  distributeCommand  `cmd:"" help:"Distribute the conversations over the nodes of a Citus cluster."`
 	Upgrade     upgradeCommand     `cmd:"" help:"Move the private Postgres to a newer major version."`
+	Config      configCommand      `cmd:"" name:"config" help:"Print the settings of serve that are in force, and where each comes from."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`
 	Completion  completionCommand  `cmd:"" help:"Print what lets a shell complete commands, flags and conversations."`
 	Complete    completeCommand    `cmd:"" hidden:"" help:"Complete a command line, for the shells."`
 
-	logFlags `group:"Logs"`
+	logFlags    `group:"All commands"`
+	configFlags `group:"All commands"`
 }
 
 // Exit codes.
@@ -79,7 +81,12 @@ func run(args []string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 
 	var cli commands
-	parser, err := newParser(&cli)
+	file, err := readConfig(args)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "coppice: the file of settings can't be read: %v\n", err)
+		return exitUsage
+	}
+	parser, err := newParser(&cli, kong.Resolvers(file))
 	if err != nil {
 		panic(err) // the tags above are wrong
 	}
@@ -97,7 +104,7 @@ func run(args []string) int {
 	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb"
 	out := terminal.New(os.Stdout, os.Stderr, plain)
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	err = parsed.Run(out, &cli.logFlags, signals)
+	err = parsed.Run(out, &cli.logFlags, signals, file, parser.Model)
 	if flushErr := out.Flush(); err == nil {
 		err = flushErr
 	}
@@ -175,8 +182,8 @@ func commandOf(err error) string {
 	return "coppice"
 }
 
-func newParser(cli *commands) (*kong.Kong, error) {
-	return kong.New(cli,
+func newParser(cli *commands, options ...kong.Option) (*kong.Kong, error) {
+	return kong.New(cli, append(options,
 		kong.Name("coppice"),
 		kong.Description(description),
 		kong.DefaultEnvars("COPPICE"),
@@ -186,5 +193,5 @@ func newParser(cli *commands) (*kong.Kong, error) {
 			"formats":   strings.Join(transfer.Formats(), ", "),
 		},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
+	)...)
 }

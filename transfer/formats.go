@@ -19,11 +19,17 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format/claudecode"
 	"github.com/coppice-chat/coppice/transfer/format/codex"
 	"github.com/coppice-chat/coppice/transfer/format/coppice"
+	"github.com/coppice-chat/coppice/transfer/format/deepseek"
+	"github.com/coppice-chat/coppice/transfer/format/gemini"
+	"github.com/coppice-chat/coppice/transfer/format/grok"
 	"github.com/coppice-chat/coppice/transfer/format/librechat"
+	"github.com/coppice-chat/coppice/transfer/format/llamacpp"
+	"github.com/coppice-chat/coppice/transfer/format/lmstudio"
 	"github.com/coppice-chat/coppice/transfer/format/messages"
 	"github.com/coppice-chat/coppice/transfer/format/oasst"
 	"github.com/coppice-chat/coppice/transfer/format/openwebui"
 	"github.com/coppice-chat/coppice/transfer/format/pi"
+	"github.com/coppice-chat/coppice/transfer/format/sillytavern"
 	"github.com/coppice-chat/coppice/transfer/format/sweagent"
 	"github.com/coppice-chat/coppice/transfer/format/taubench"
 )
@@ -45,6 +51,12 @@ func All() []format.Format {
 		claudecode.Format{},
 		pi.Format{},
 		taubench.Format{},
+		deepseek.Format{},
+		grok.Format{},
+		gemini.Format{},
+		sillytavern.Format{},
+		llamacpp.Format{},
+		lmstudio.Format{},
 		messages.Format{},
 	}
 }
@@ -118,6 +130,7 @@ type trial struct {
 	member   string
 	messages int // that have a role and say something
 	said     int // bytes that they say
+	chats    int // conversations that have them
 	nodes    int // of which no message came
 	own      bool
 	why      map[string]int // that nodes gave no message
@@ -128,13 +141,13 @@ type trial struct {
 func (t trial) weight() int {
 	switch t.format.(type) {
 	case messages.Format:
-		return t.said / 2
+		return t.said
 	case coppice.Format:
 		if t.own && t.nodes == 0 { // an export of a conversation without messages
-			return t.said + 1
+			return 2*t.said + 1
 		}
 	}
-	return t.said
+	return 2 * t.said
 }
 
 // tryAll reads the sample as each of the formats. One that finds nothing in the file
@@ -143,10 +156,13 @@ func tryAll(ctx context.Context, sample format.Sample, formats []format.Format) 
 	for _, f := range formats {
 		best := try(ctx, sample, f, "")
 		for _, member := range sample.Lists {
-			if best.weight() > 0 {
+			if best.weight() > 0 && best.chats < 2 {
 				break
 			}
-			if t := try(ctx, sample, f, member); t.weight() > 0 || best.nodes == 0 {
+			t := try(ctx, sample, f, member)
+			// Of what reads as well as the file itself the list is read conversation by
+			// conversation.
+			if t.weight() > best.weight() || t.weight() == best.weight() && t.chats == best.chats && (t.chats > 1 || best.nodes == 0) {
 				best = t
 			}
 		}
@@ -161,7 +177,13 @@ func try(ctx context.Context, sample format.Sample, f format.Format, member stri
 	in.Member = member
 	_ = f.Parse(in, func(c format.Conversation) error { // what it says of the sample, it will say of the file
 		messages, said := format.Said(&c)
+		if said == 0 && c.TooDense() != "" { // for the whole file to say
+			said = 1
+		}
 		t.messages, t.said, t.own = t.messages+messages, t.said+said, t.own || c.OwnIDs
+		if messages > 0 {
+			t.chats++
+		}
 		t.nodes += max(len(c.Messages)-messages, leftOut(c.Notes, nil))
 		for _, n := range c.Notes {
 			if n.Action == format.LeftOut && n.Kind != format.KindMetadata {

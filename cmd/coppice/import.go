@@ -19,10 +19,10 @@ type importCommand struct {
 	dataFlags
 	outputFlags
 	Files     []string `arg:"" name:"file" help:"Files to import, zip archives as they were exported included, or folders of them; - is standard input."`
-	Format    string   `enum:"auto, ${formats}" default:"auto" placeholder:"FORMAT" help:"What the files are: ${enum}. By default the content tells."`
-	Summaries string   `enum:"keep, drop" default:"keep" placeholder:"keep|drop" help:"What to do with the summaries that a file of Coppice's own brings: keep them, marked as imported, or drop them (${default}). Dropped, contexts are made of the messages."`
+	Format    string   `enum:"auto, ${formats}" default:"auto" placeholder:"FORMAT" help:"${enum}. By default the content tells."`
+	Summaries string   `enum:"keep, drop" default:"keep" placeholder:"keep|drop" help:"Keep the summaries of a file of Coppice's own, marked as imported, or drop them (${default}): contexts are then made of the messages."`
 	DryRun    bool     `help:"Read, check and report, but store nothing. Needs no database."`
-	Verbose   bool     `short:"v" help:"List every single thing that was repaired or left out."`
+	Verbose   bool     `short:"v" help:"List each thing repaired or left out."`
 }
 
 func (cmd *importCommand) Help() string {

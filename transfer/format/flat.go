@@ -32,7 +32,7 @@ func (f *Flat) Place(t *Turn, i int, m Object, parentMember string) {
 	if parent, there := m[parentMember]; there {
 		id, _ := StringOf(parent)
 		t.Parent = KeyOf(id)
-		if isNoParent(t.Parent) {
+		if IsNoParent(t.Parent) {
 			t.Parent = ""
 		}
 	} else {
@@ -41,8 +41,8 @@ func (f *Flat) Place(t *Turn, i int, m Object, parentMember string) {
 	f.last = t.ID
 }
 
-// isNoParent tells whether the id is one by which programs say that a message
+// IsNoParent tells whether the id is one by which programs say that a message
 // is a root.
-func isNoParent(id string) bool {
+func IsNoParent(id string) bool {
 	return id == "00000000-0000-0000-0000-000000000000" || id == "00000000-0000-4000-8000-000000000000"
 }

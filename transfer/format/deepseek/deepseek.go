@@ -1,0 +1,72 @@
+// Package deepseek reads DeepSeek's exports: a list of conversations, each with a
+// mapping from node ids to nodes, whose messages are fragments: what the user asked,
+// what the model thought, what it answered.
+package deepseek
+
+import (
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/transfer/format"
+)
+
+// Format reads DeepSeek's exports.
+type Format struct{}
+
+func (Format) Name() string { return "deepseek" }
+
+func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
+	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+		c.ReadTitle(o["title"])
+		if o.Object("mapping") == nil && !o.Has("mapping") {
+			c.Reject(place, "the conversation has no mapping, so no messages")
+			return nil
+		}
+		if c.SourceID = format.KeyOf(o.ID("id")); c.SourceID == "" {
+			c.SourceID = format.ContentID("deepseek", c.Title, string(o["inserted_at"]))
+			c.Repaired(format.KindConversation, "", "it has no id; one was made from title and time")
+		}
+		c.CreatedAt = c.Time(o, "inserted_at", "")
+		c.Metadata = format.Source{"format": "deepseek", "id": c.SourceID}.Copy(o, "updated_at").Metadata()
+		for m := range format.MembersOf(o["mapping"]) {
+			if !c.More() {
+				break
+			}
+			readNode(&c, format.KeyOf(m.Name), m)
+		}
+		return emit(c)
+	})
+}
+
+func readNode(c *format.Conversation, id string, m format.Member) {
+	node := c.Object(m.Value, id)
+	said, parent := node.Object("message"), node.Key("parent")
+	if said == nil { // the root of every chat has no message
+		if node == nil || parent != "" {
+			c.LeftOut(format.KindEmpty, id, "a node without a message")
+		}
+		if c.Room() {
+			c.Messages = append(c.Messages, format.Message{SourceID: id, ParentID: parent})
+		}
+		return
+	}
+	t := c.Turn(id, "")
+	t.Parent, t.CreatedAt = parent, c.Time(said, "inserted_at", id)
+	t.Source.Put("model", said["model"])
+	for i, raw := range c.List(said, "fragments", id) {
+		fragment := format.ObjectOf(raw)
+		kind := fragment.Str("type")
+		if t.Role == "" {
+			t.Role = map[string]chat.Role{"REQUEST": chat.User, "RESPONSE": chat.Assistant, "THINK": chat.Assistant, "ANSWER": chat.Assistant, "SEARCH": chat.Assistant}[kind]
+		}
+		text, ok := fragment.Said("content", "text")
+		switch {
+		case kind == "THINK":
+			t.Think(text)
+		case ok && t.Role != "":
+			t.Text(text)
+		default:
+			c.LeftOut(format.KindContent, id, "fragment %d of type %q has no text", i+1, format.Clip(kind))
+		}
+	}
+	t.Files(said)
+	c.Messages = append(c.Messages, t.Messages()...)
+}

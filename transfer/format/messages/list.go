@@ -1,0 +1,275 @@
+package messages
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/transfer/format"
+)
+
+// A List is a list of messages that becomes a conversation.
+type List struct {
+	conv   format.Conversation
+	last   string            // source id of the last message
+	call   string            // id of the last function_call, which a role function answers
+	said   string            // start of what a user said first
+	open   *format.Turn      // an answer that goes on over several items; nil for none
+	thinks []string          // before the next answer, as messages of their own
+	above  map[string]string // parents by the lists of children
+	made   map[string]string // ids that were made of messages, by their own
+}
+
+func NewList(c format.Conversation) *List {
+	return &List{conv: c, above: map[string]string{}, made: map[string]string{}}
+}
+
+// SoFar returns the messages read so far, and the source id of the last.
+func (l *List) SoFar() (last string, c *format.Conversation) {
+	l.flush()
+	return l.last, &l.conv
+}
+
+// describe takes what stands beside the messages.
+func (l *List) describe(about format.Object) {
+	if about == nil {
+		return
+	}
+	c := &l.conv
+	if id := about.FirstStr("id", "uuid", "chatID", "conversationId", "sessionId"); format.IsID(id) {
+		c.SourceID = id
+	}
+	_, title := about.First("title", "name", "chatTitle", "topic", "userTitle", "autoTitle", "subject")
+	if title != "" {
+		c.Title = c.TextOf(about, title, "title")
+	}
+	c.HeadID = format.KeyOf(about.FirstStr("currNode", "currentNode", "current_node", "currentId"))
+	from := format.Source{}
+	for _, name := range slices.Sorted(maps.Keys(about)) {
+		switch name {
+		case title:
+		case "metadata":
+			if c.Metadata = about[name]; c.Metadata[0] != '{' {
+				c.Metadata = nil
+				from.Put(name, about[name])
+			}
+		case "created_at", "createdAt", "created", "create_time":
+			var sound bool
+			if c.CreatedAt, sound = about.Time(name); !sound {
+				from.Put(name, about[name])
+			}
+		case "system", "systemPrompt", "system_prompt", "systemInstruction", "system_instruction", "instructions":
+			if text, ok := (format.Object{name: about[name]}).Said(name); ok && text != "" {
+				l.Add(name, format.TextBody(chat.System, text))
+				continue
+			}
+			if parts := about.Object(name)["parts"]; len(parts) > 0 {
+				l.Add(name, format.EncodeObject(format.Object{"role": format.Encode("system"), "parts": parts}))
+			}
+		default:
+			from.Put(name, about[name])
+		}
+	}
+	c.Metadata = format.AddSources(c.Metadata, from)
+}
+
+// Add appends the next message, if the conversation has room for it.
+func (l *List) Add(place string, raw json.RawMessage) bool {
+	if !l.conv.More() || !l.conv.Room() {
+		return false
+	}
+	given := format.ObjectOf(raw)
+	if given == nil {
+		l.conv.LeftOut(format.KindSyntax, place, "no message object but %s", format.ClipRaw(raw))
+		return true
+	}
+	o := unwrapped(given)
+	if kind := o.Str("type"); isItem(kind) && !o.Has("role") || kind == "message" && l.open != nil && o.Str("role") == "assistant" {
+		l.item(kind, o, raw)
+		return true
+	}
+	l.flush()
+	if isWire(given) {
+		l.keep(place, given, raw)
+		return true
+	}
+	if sound, found := format.RepairText(raw); found != "" {
+		l.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", found)
+		o = unwrapped(format.ObjectOf(sound))
+	}
+	l.read(o, raw)
+	return true
+}
+
+// keep takes a chat-completions message as it stands.
+func (l *List) keep(place string, o format.Object, raw json.RawMessage) {
+	m := format.Message{Body: raw}
+	m.SourceID, m.ParentID = l.place(o, raw)
+	l.takeAside(&m, o)
+	l.normalizeFunctions(&m, o, place)
+	if o.Str("role") == "user" {
+		l.firstSaid(format.PartsText(o["content"]))
+	}
+	l.conv.Messages = append(l.conv.Messages, m)
+}
+
+func (l *List) firstSaid(text string) { l.said = cmp.Or(l.said, format.CutEnd(text, 1000)) }
+
+// read makes messages of a message that another program writes in its own way.
+func (l *List) read(o format.Object, raw json.RawMessage) {
+	role := roleOf(o)
+	if text, ok := o.Said("text", "content"); ok && role == chat.Assistant && (o.Flag("isThought") || o.Flag("thought")) {
+		l.thinks = append(l.thinks, text)
+		return
+	}
+	t := l.begin(role, o, raw)
+	content, name := o.First("content", "parts", "contentParts", "fragments", "text", "value", "message", "mes", "response")
+	calls := o.List("tool_calls")
+	switch {
+	case role == chat.Tool && resultIn(format.Object{"content": content}):
+		t.Role = chat.Assistant // of whom no piece comes
+		t.Content(content)
+	case role == chat.Tool:
+		t.Role = chat.Assistant
+		t.ResultBlock(format.Object{"content": content, "id": first(o, "tool_call_id", "toolCallId", "tool_use_id", "call_id")["id"], "is_error": o["is_error"]})
+	default:
+		if role == chat.Assistant {
+			for _, text := range l.thinks {
+				t.Think(text)
+			}
+			l.thinks = nil
+		}
+		if reasoning, ok := o.Said("reasoning_content", "reasoning", "reasoningContent", "thinking", "thought"); ok && role == chat.Assistant {
+			t.Think(reasoning)
+		}
+		t.Content(content)
+		if other, _ := o.First("parts", "text"); name == "content" && !t.Says() {
+			t.Content(other)
+		}
+		for _, call := range calls {
+			if c := format.ObjectOf(call); c != nil {
+				t.CallBlock(c)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		switch name {
+		case "role", "from", "sender", "content", "parts", "text", "value", "tool_calls", "contentParts", "fragments", "message", "mes", "response":
+		default:
+			t.Source.Put(name, o[name])
+		}
+	}
+	if role == chat.User {
+		text, _ := o.Said("content", "parts", "text", "value", "message", "contentParts")
+		l.firstSaid(text)
+	}
+	l.take(t)
+}
+
+// begin begins the turn of a message, behind the last or below the parent that it
+// names.
+func (l *List) begin(role chat.Role, o format.Object, raw json.RawMessage) *format.Turn {
+	id, parent := l.place(o, raw)
+	t := l.conv.Turn(id, role)
+	t.Parent = parent
+	delete(t.Source, "id") // which is no id of the source's
+	for _, name := range []string{"created_at", "createdAt", "timestamp", "ts", "create_time", "created", "time", "date"} {
+		if at, sound := o.Time(name); sound && !at.IsZero() {
+			t.CreatedAt = at
+			break
+		}
+	}
+	return t
+}
+
+func (l *List) take(t *format.Turn) { l.conv.Messages = append(l.conv.Messages, t.Messages()...) }
+
+// item takes an item of OpenAI's Responses API. Those between two messages of a user's
+// are one answer.
+func (l *List) item(kind string, o format.Object, raw json.RawMessage) {
+	if sound, found := format.RepairText(raw); found != "" {
+		l.conv.Repaired(format.KindText, l.last, "%s replaced by U+FFFD", found)
+		o = format.ObjectOf(sound)
+	}
+	if l.open == nil {
+		l.open = l.begin(chat.Assistant, format.Object{}, raw)
+	}
+	switch t := l.open; {
+	case kind == "message":
+		t.Content(o["content"])
+	case kind == "reasoning":
+		text, _ := o.Said("summary", "content")
+		t.Think(text)
+	default:
+		t.Block(0, raw)
+	}
+}
+
+// flush ends an answer of several items.
+func (l *List) flush() {
+	if t := l.open; t != nil {
+		l.open = nil
+		l.take(t)
+	}
+}
+
+var (
+	idNames     = []string{"id", "uuid", "_id", "messageId", "message_id"}
+	parentNames = []string{"parent_id", "parentId", "parentID", "parent", "parentUuid", "parent_uuid", "parentMessageId", "parent_message_id", "parent_message_uuid"}
+	childNames  = []string{"children", "childrenIds", "children_ids", "childIds"}
+)
+
+// place gives the ids of a message and its parent: its own where it has one and names a
+// parent or children, else ids of all that is said up to it.
+func (l *List) place(o format.Object, raw json.RawMessage) (id, parent string) {
+	own := format.KeyOf(first(o, idNames...).ID("id"))
+	names := own != "" && slices.ContainsFunc(slices.Concat(parentNames, childNames), func(name string) bool { _, there := o[name]; return there })
+	id, parent = own, l.last
+	if !names {
+		id = format.ContentID(l.last, format.Compacted(raw))
+		if l.last = id; own != "" {
+			l.made[own] = id
+		}
+		return id, parent
+	}
+	l.last = id
+	for _, name := range childNames {
+		for _, child := range o.List(name) {
+			if below := format.KeyOf((format.Object{"id": child}).ID("id")); below != "" && l.above[below] == "" {
+				l.above[below] = id
+			}
+		}
+	}
+	if above, there := l.above[id]; there {
+		parent = above
+	}
+	for _, name := range parentNames {
+		if raw, there := o[name]; there {
+			if parent = format.KeyOf((format.Object{"id": raw}).ID("id")); format.IsNoParent(parent) {
+				parent = ""
+			}
+			if made, there := l.made[parent]; there {
+				parent = made
+			}
+			break
+		}
+	}
+	return id, parent
+}
+
+func (l *List) conversation() format.Conversation {
+	l.flush()
+	c := &l.conv
+	if len(l.thinks) > 0 {
+		c.LeftOut(format.KindHidden, "", "reasoning at the end, with no answer behind it")
+	}
+	if c.SourceID == "" {
+		c.SourceID = format.ContentID("messages", l.last)
+	}
+	if c.Title == "" {
+		c.Title = format.TitleOf(l.said)
+	}
+	return *c
+}

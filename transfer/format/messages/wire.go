@@ -1,0 +1,201 @@
+package messages
+
+import (
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/transfer/format"
+)
+
+// roles are the words of programs for who says a message.
+var roles = map[string]chat.Role{
+	"system": chat.System, "developer": chat.Developer, "user": chat.User, "assistant": chat.Assistant, "tool": chat.Tool,
+	"human": chat.User, "prompter": chat.User, "humanmessage": chat.User, "humanmessagechunk": chat.User,
+	"ai": chat.Assistant, "gpt": chat.Assistant, "model": chat.Assistant, "bot": chat.Assistant, "chatgpt": chat.Assistant, "gemini": chat.Assistant,
+	"claude": chat.Assistant, "aimessage": chat.Assistant, "aimessagechunk": chat.Assistant,
+	"systemmessage": chat.System, "toolmessage": chat.Tool, "function": chat.Tool, "toolresult": chat.Tool, "observation": chat.Tool, "functionmessage": chat.Tool,
+}
+
+// roleOf gives the role of a message; a word that isn't known as it stands, and "" where
+// there is none.
+func roleOf(o format.Object) chat.Role {
+	word := o.FirstStr("role", "from", "sender", "speaker", "author")
+	if word == "" {
+		word = o.Object("author").FirstStr("role", "name")
+	}
+	if word == "" {
+		if word = o.FirstStr("type", "kind"); roles[strings.ToLower(word)] == "" {
+			word = ""
+		}
+	}
+	if known, there := roles[strings.ToLower(word)]; there {
+		return known
+	}
+	return chat.Role(word)
+}
+
+// first gives the first of the members that is there, as a member id.
+func first(o format.Object, names ...string) format.Object {
+	raw, _ := o.First(names...)
+	return format.Object{"id": raw}
+}
+
+// unwrapped gives the message in what a program puts around it: Continue's message,
+// LangChain's data and kwargs, opencode's info.
+func unwrapped(o format.Object) format.Object {
+	for _, name := range []string{"message", "data", "kwargs", "info", "response"} {
+		inner := o.Object(name)
+		if inner == nil || o.Has("role") || o.Has("content") {
+			continue
+		}
+		if names := o.List("id"); name == "kwargs" && len(names) > 0 { // the names of LangChain's modules and class
+			inner["role"] = names[len(names)-1]
+			return inner
+		}
+		if roleOf(inner) == "" && roleOf(o) == "" {
+			continue
+		}
+		out := maps.Clone(o)
+		delete(out, name)
+		maps.Copy(out, inner)
+		return out
+	}
+	return o
+}
+
+// isItem tells whether a type is one of the items of OpenAI's Responses API that are
+// part of an answer and have no role.
+func isItem(kind string) bool {
+	return kind == "reasoning" || strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "_call_output")
+}
+
+// resultIn tells whether a content is a list of tools' results.
+func resultIn(o format.Object) bool {
+	kind := format.FirstObject(o, "content").Str("type")
+	return kind == "tool-result" || kind == "tool_result"
+}
+
+// isMessage tells whether an object is one element of a list of messages.
+func isMessage(o format.Object) bool {
+	if isItem(o.Str("type")) {
+		return true
+	}
+	o = unwrapped(o)
+	role := roleOf(o)
+	_, content := o.First("content", "parts", "text", "value", "message", "contentParts", "fragments", "tool_calls", "function_call", "mes")
+	return role != "" && (content != "" || o.Has("role"))
+}
+
+// listIn gives the name of an object's list of messages; "" for none.
+func listIn(o format.Object) string {
+	if o.IsList("messages") {
+		return "messages"
+	}
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if one := format.FirstObject(o, name); one != nil && isMessage(one) && name != "parts" {
+			return name
+		}
+	}
+	return ""
+}
+
+// members gives the members of an object by their names.
+func (f *file) members(o format.Object) iter.Seq2[string, json.RawMessage] {
+	return func(yield func(string, json.RawMessage) bool) {
+		for _, name := range slices.Sorted(maps.Keys(o)) {
+			if value := o[name]; len(value) > 0 && !yield(name, value) {
+				return
+			}
+		}
+	}
+}
+
+// isWire tells whether a message is one of the chat-completions API, which stays as it
+// is.
+func isWire(o format.Object) bool {
+	switch chat.Role(o.Str("role")) {
+	case chat.System, chat.Developer, chat.User, chat.Assistant, chat.Tool, "function":
+	default:
+		return false
+	}
+	if _, content := o.First("content", "tool_calls", "function_call", "refusal"); content == "" || o.IsList("parts") || o.IsList("contentParts") {
+		return false
+	}
+	for _, raw := range o.List("tool_calls") {
+		if call := format.ObjectOf(raw); call != nil && !call.Has("function") && !call.Has("custom") && call.Has("name") {
+			return false
+		}
+	}
+	if raw := o["content"]; len(raw) > 0 && raw[0] == '{' {
+		return false
+	}
+	for block := range o.Objects("content") {
+		known := chat.ReadPart(format.EncodeObject(block)).Known()
+		if kind := block.Str("type"); !known || kind == "image_url" && !(len(block["image_url"]) > 0 && block["image_url"][0] == '{') || kind == "file" && block.Object("file") == nil || kind == "text" && !format.IsString(block["text"]) {
+			return false
+		}
+	}
+	return true
+}
+
+// takeAside moves what the store keeps beside a body out of it, and what programs keep
+// with it.
+func (l *List) takeAside(m *format.Message, o format.Object) {
+	taken := l.takeReasoning(m, o)
+	if value := o["metadata"]; len(value) > 0 && value[0] == '{' {
+		m.Metadata = value
+		taken = true
+		delete(o, "metadata")
+	}
+	for _, name := range slices.Concat(format.ReservedMembers, idNames[1:], parentNames[1:], childNames, []string{"model", "timestamp", "ts", "createdAt", "updatedAt"}) {
+		value, there := o[name]
+		if !there {
+			continue
+		}
+		taken = true
+		delete(o, name)
+		if t, sound := format.TimeOf(value); sound && !t.IsZero() && slices.Contains([]string{"created_at", "createdAt", "timestamp", "ts"}, name) {
+			m.CreatedAt = t
+		} else {
+			m.Metadata = format.AddSource(m.Metadata, name, value)
+		}
+	}
+	if taken {
+		m.Body = format.EncodeObject(o)
+	}
+}
+
+// takeReasoning moves what a model thought out of the body, which models read.
+func (l *List) takeReasoning(m *format.Message, o format.Object) (taken bool) {
+	for _, name := range []string{"reasoning_content", "reasoning"} {
+		if text := o.Str(name); text != "" && o.Str("role") == "assistant" {
+			if m.Reasoning == "" {
+				m.Reasoning = text
+			}
+			taken = true
+			delete(o, name)
+		}
+	}
+	return taken
+}
+
+// normalizeFunctions writes function_call and the role function, which the API had
+// before tools, as a tool call and its result.
+func (l *List) normalizeFunctions(m *format.Message, o format.Object, place string) {
+	if call := o.Object("function_call"); call != nil && !o.Has("tool_calls") {
+		l.call = format.CallID(m.SourceID)
+		delete(o, "function_call")
+		o["tool_calls"] = chat.EncodeCalls([]chat.Call{format.NewCall(l.call, call.Str("name"), call["arguments"])})
+		l.conv.Repaired(format.KindTool, place, "function_call became tool_calls with the id %s", l.call)
+		m.Body = format.EncodeObject(o)
+	}
+	if o.Str("role") == "function" {
+		o["role"], o["tool_call_id"] = format.Encode("tool"), format.Encode(l.call)
+		l.conv.Repaired(format.KindTool, place, "the role function became tool, and answers the function_call above")
+		m.Body = format.EncodeObject(o)
+	}
+}

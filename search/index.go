@@ -23,6 +23,7 @@ type index struct {
 	waiting  map[uuid.UUID][]int32 // by the id of a parent that is not here yet
 	parents  map[int32]uuid.UUID   // the same the other way round
 	postings map[term]posting
+	order    []byte          // a byte of each term, entry by entry, in the order of the text
 	names    []map[term]bool // of speakers; entry.speaker counts from 1
 	byName   map[string]int32
 	bytes    int64
@@ -40,6 +41,9 @@ var seed = maphash.MakeSeed()
 
 func termOf(stem string) term { return term(maphash.String(seed, stem)) }
 
+// short is what an entry's order has of a term.
+func (t term) short() byte { return byte(t) }
+
 // An entry is a message. Entries are numbered in the order in which they came.
 type entry struct {
 	id       uuid.UUID
@@ -52,6 +56,9 @@ type entry struct {
 	decay    float32 // see rank.go
 	reach    float32
 	weight   float32
+	at       uint32 // seconds of its time; 0 for none
+	order    uint32 // where its terms begin in the index's order
+	marks    marks
 	language language
 }
 
@@ -89,11 +96,19 @@ func (x *index) add(t tree.MessageText) {
 	words := wordsOf(text)
 	n := int32(len(x.entries))
 	e := entry{id: t.ID, depth: int32(t.Depth), tokens: int32(t.Tokens), version: t.Version, parent: noParent, language: languageOf(words)}
+	e.marks = marksOf(t.Role, text, words)
+	if !t.CreatedAt.IsZero() {
+		e.at = uint32(t.CreatedAt.Unix())
+	}
 	counts := map[term]int{}
+	e.order = uint32(len(x.order))
 	for _, w := range words {
 		if stem, ok := x.stems.termIn(w, e.language); ok {
 			counts[stem]++
 			e.words++
+			if !w.part {
+				x.order = append(x.order, stem.short())
+			}
 		}
 	}
 	if m.Name != nil {
@@ -110,10 +125,10 @@ func (x *index) add(t tree.MessageText) {
 		x.waiting[t.ParentID] = append(x.waiting[t.ParentID], n)
 		x.parents[n] = t.ParentID
 	}
-	e.decay, e.reach, e.weight = factors(e.words, t.Role)
+	e.decay, e.reach, e.weight = factors(e.words)
 	x.entries = append(x.entries, e)
 	x.byID[t.ID] = n
-	x.bytes += entryBytes
+	x.bytes += entryBytes + int64(len(x.order)) - int64(e.order)
 	x.link(t.ID, n)
 }
 
@@ -153,6 +168,14 @@ func (x *index) post(t term, n int32, count int) {
 	p.last, p.count = n, p.count+1
 	x.bytes += int64(cap(p.data) - before)
 	x.postings[t] = p
+}
+
+// orderOf gives a byte of each term of an entry, in the order of its text.
+func (x *index) orderOf(n int32) []byte {
+	if int(n)+1 < len(x.entries) {
+		return x.order[x.entries[n].order:x.entries[n+1].order]
+	}
+	return x.order[x.entries[n].order:]
 }
 
 // all gives the entries that have a term, and how often they do.
@@ -211,14 +234,10 @@ func (x *index) path(head int32) (path []int32, top int32, whole bool) {
 	}
 }
 
-// factors are what of an entry its rank depends on, besides its terms.
-func factors(words int32, role tree.Role) (decay, reach, weight float32) {
+// factors are what of an entry its rank depends on, besides its terms and marks.
+func factors(words int32) (decay, reach, weight float32) {
 	w := float64(words)
 	decay = float32(math.Exp(-w / decayWords))
 	reach = float32(math.Pow(min(1, reachWords/max(w, 1)), reachPower))
-	factor := math.Pow(min(1, (w+1)/shortWords), shortPower)
-	if role == tree.RoleUser {
-		factor *= userFactor
-	}
-	return decay, reach, float32(factor)
+	return decay, reach, float32(math.Pow(min(1, (w+1)/shortWords), shortPower))
 }

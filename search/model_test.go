@@ -2,6 +2,7 @@ package search
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"slices"
 
@@ -82,6 +83,19 @@ func (m *model) folded(path []modelNode) []modelNode {
 	return nil
 }
 
+// speaker tells the speakers of messages apart.
+func speaker(n modelNode) string {
+	m := chat.Read(n.body)
+	name, role := "", ""
+	if m.Name != nil {
+		name = *m.Name
+	}
+	if m.Role == tree.RoleUser || m.Role == tree.RoleAssistant {
+		role = string(m.Role)
+	}
+	return role + "/" + name
+}
+
 func roleOf(n modelNode) tree.Role { return chat.Read(n.body).Role }
 
 // stemsOf takes a message apart: its stems, and its language.
@@ -147,20 +161,51 @@ func scores(nodes []modelNode, question string) map[uuid.UUID]float64 {
 		}
 	}
 	found := map[uuid.UUID]float64{}
-	for _, t := range terms {
-		own := map[uuid.UUID]float64{}
+	var scored []map[uuid.UUID]float64 // for each word, and each pair of them
+	var earlier map[uuid.UUID]float64  // of the word before
+	for i, t := range terms {
+		own, pair := map[uuid.UUID]float64{}, map[uuid.UUID]float64{}
 		for _, d := range docs {
 			for _, stem := range append(slices.Clone(d.stems), d.name...) {
 				if slices.Contains(t, stem) {
 					own[d.id]++
 				}
 			}
+			for j := range d.stems[:max(0, len(d.stems)-1)] {
+				same := func(stem string, terms []string) bool {
+					return slices.ContainsFunc(terms, func(term string) bool { return termOf(term).short() == termOf(stem).short() })
+				}
+				if i > 0 && earlier[d.id] > 0 && own[d.id] > 0 && same(d.stems[j], terms[i-1]) && same(d.stems[j+1], t) {
+					pair[d.id] = 1
+				}
+			}
 		}
+		earlier = maps.Clone(own)
 		n, df := float64(len(docs)), float64(len(own))
 		rarity := math.Log(1 + (n-df+0.5)/(df+0.5))
 		for id, count := range own {
 			own[id] = rarity * count * (k1 + 1) / (count + k1*(1-b+b*float64(len(docs[id].stems))/average))
 		}
+		df = float64(len(pair))
+		for id := range pair {
+			pair[id] = pairFactor * math.Log(1+(n-df+0.5)/(df+0.5))
+		}
+		scored = append(scored, own, pair)
+	}
+	lone := 1.0
+	answers, pairs := 0, 0
+	for _, d := range docs {
+		if above := docs[d.parent]; above != nil {
+			pairs++
+			if speaker(d.modelNode) != speaker(above.modelNode) {
+				answers++
+			}
+		}
+	}
+	if float64(answers) < aloneShare*float64(pairs) {
+		lone = aloneFactor
+	}
+	for _, own := range scored {
 		best := map[uuid.UUID]float64{}
 		for id, score := range own {
 			best[id] = max(best[id], score)
@@ -169,7 +214,7 @@ func scores(nodes []modelNode, question string) map[uuid.UUID]float64 {
 			between := 1.0
 			at := docs[docs[id].parent]
 			for step := 0; step < steps && at != nil; step++ {
-				best[at.id] = max(best[at.id], score*reach*before*between)
+				best[at.id] = max(best[at.id], score*reach*lone*before*between)
 				between *= math.Exp(-float64(len(at.stems)) / decayWords)
 				at = docs[at.parent]
 			}
@@ -180,7 +225,7 @@ func scores(nodes []modelNode, question string) map[uuid.UUID]float64 {
 			for step := 0; step < steps && at != nil; step++ {
 				if score, ok := own[at.id]; ok {
 					reach := math.Pow(min(1, reachWords/max(1, float64(len(at.stems)))), reachPower)
-					best[d.id] = max(best[d.id], score*reach*after*between)
+					best[d.id] = max(best[d.id], score*reach*lone*after*between)
 				}
 				between *= math.Exp(-float64(len(at.stems)) / decayWords)
 				at = docs[at.parent]
@@ -190,11 +235,19 @@ func scores(nodes []modelNode, question string) map[uuid.UUID]float64 {
 			found[id] += score
 		}
 	}
+	var said, spoken [2]float64 // words and messages of users and assistants
+	for _, d := range docs {
+		if i := slices.Index([]tree.Role{tree.RoleUser, tree.RoleAssistant}, roleOf(d.modelNode)); i >= 0 {
+			said[i] += float64(len(d.stems))
+			spoken[i]++
+		}
+	}
+	userFactor := math.Pow((said[1]/max(1, spoken[1]))/max(1, said[0]/max(1, spoken[0])), userPower)
 	for id := range found {
 		d := docs[id]
 		found[id] *= math.Pow(min(1, (float64(len(d.stems))+1)/shortWords), shortPower)
 		if roleOf(d.modelNode) == tree.RoleUser {
-			found[id] *= userFactor
+			found[id] *= min(userMost, max(1, userFactor))
 		}
 		if slices.ContainsFunc(d.name, func(stem string) bool { return slices.Contains(all, stem) }) {
 			found[id] *= speakerFactor

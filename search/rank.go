@@ -11,27 +11,40 @@ import (
 
 // How messages are ranked: BM25 over stems, where a term counts for a message
 // by the best of its own score and those of the messages around it, which count
-// the less the more words lie between. What a user said counts more than what a
-// model said about it, and what a person said whom the question names counts
-// more; a message of few words counts less.
+// the less the more words lie between. Two words of the question that stand together
+// count like a word besides. What a user said counts more than what a model said
+// about it, and what a person said whom the question names counts more; so does what
+// may answer a question for a time, a number or a name, and what was said on a day
+// that it names. A message of few words counts less, and so does a question.
 //
 // The constants were chosen on LoCoMo's conversations and on BEAM's of 500,000
-// tokens; docs/benchmarks.md has what recall finds with them.
+// tokens, and each rule was kept as it helped on datasets that it wasn't chosen on;
+// docs/benchmarks.md has what recall finds with them.
 const (
 	k1 = 0.9  // BM25: how soon a term that occurs again counts no more
 	b  = 0.75 // BM25: how much the terms of a long message count less
 
-	after      = 0.7 // of the score of the message before counts for a message
-	before     = 0.5 // of the score of the message after
-	steps      = 4   // how far a score is passed on, in messages
-	decayWords = 40. // words between two messages that divide what is passed on by e
+	after       = 0.7  // of the score of the message before counts for a message
+	before      = 0.45 // of the score of the message after
+	steps       = 4    // how far a score is passed on, in messages
+	decayWords  = 40.  // words between two messages that divide what is passed on by e
+	aloneFactor = 0.25 // of what is passed on where nobody answers
+	aloneShare  = 0.1  // of the messages follow another speaker's at most, where nobody answers
 
 	reachWords = 30. // a longer message passes on less, as its words are about more
 	reachPower = 0.4
 
-	userFactor    = 2.0
-	speakerFactor = 1.25
-	shortWords    = 15. // a message of fewer words counts less
+	pairFactor = 0.3 // of a word's score counts a pair of them
+	talkFactor = 0.5 // of a word's score counts one about the talk itself
+
+	userMost      = 2.5 // what a user says counts more by the power of how much longer an assistant's messages are
+	userPower     = 0.5
+	speakerFactor = 1.5
+	kindFactor    = 1.3 // for what may answer when, how many, who or where
+	dayFactor     = 4.0 // for a message of the day that the question names
+	monthFactor   = 2.5
+	askingFactor  = 0.85 // for a message that ends in a question
+	shortWords    = 15.  // a message of fewer words counts less
 	shortPower    = 0.35
 
 	maxTerms = 64 // of a question: the rarest
@@ -88,37 +101,58 @@ type alternatives struct {
 	terms []term
 }
 
-// statistics are what the weight of a word depends on: those of the scope that is
-// searched, or of several conversations together, so that scores in one compare
-// with scores in another.
+// statistics are what scores depend on besides a message: those of the scope that is
+// searched, or of several conversations together, so that scores in one compare with
+// scores in another.
 type statistics struct {
 	messages, words float64
-	having          map[string]float64 // by a question's word: messages that have it
+	having          map[string]float64 // by a question's word, or a pair of them: messages that have it
+	spoken, said    [2]float64         // messages and words of users, and of assistants
+	parted, other   float64            // messages below one of the scope, and below one of another speaker
 }
 
+func newStatistics() *statistics { return &statistics{having: map[string]float64{}} }
+
 // count adds a scope's to the statistics.
-func (of *statistics) count(x *index, s *scope, question string) {
+func (of *statistics) count(x *index, s *scope) {
 	of.messages += float64(len(s.members))
-	of.words += x.wordsIn(s)
-	counted := make([]bool, len(x.entries))
-	for _, w := range x.alternatives(s, question) {
-		clear(counted)
-		for _, t := range w.terms {
-			for n := range x.postings[t].all() {
-				if s.inside[n] && !counted[n] {
-					counted[n] = true
-					of.having[w.word]++
-				}
+	for _, m := range s.members {
+		e := &x.entries[m]
+		of.words += float64(e.words)
+		for i, role := range []marks{ofUser, ofAssistant} {
+			if e.marks&role != 0 {
+				of.spoken[i]++
+				of.said[i] += float64(e.words)
+			}
+		}
+		if above := s.above[m]; above >= 0 {
+			of.parted++
+			if !x.sameSpeaker(m, above) {
+				of.other++
 			}
 		}
 	}
 }
 
-func (x *index) wordsIn(s *scope) (total float64) {
-	for _, m := range s.members {
-		total += float64(x.entries[m].words)
+// countWords adds the messages of a scope that have a question's words.
+func (of *statistics) countWords(x *index, s *scope, question string) {
+	scorer := x.newScorer(s, of)
+	for _, w := range x.alternatives(s, question) {
+		scorer.find(w)
+		of.having[w.word] += float64(len(scorer.having))
+		of.having[scorer.pair] += float64(len(scorer.together))
 	}
-	return total
+}
+
+// alone tells whether hardly any message follows one of another speaker: then it
+// answers none.
+func (of *statistics) alone() bool { return of.other < aloneShare*of.parted }
+
+// userFactor is by how much what users say counts more: the more, the longer an
+// assistant's messages are. An assistant who is as brief as the user is a person.
+func (of *statistics) userFactor() float64 {
+	user, assistant := of.said[0]/max(1, of.spoken[0]), of.said[1]/max(1, of.spoken[1])
+	return min(userMost, max(1, math.Pow(assistant/max(1, user), userPower)))
 }
 
 // terms gives all terms of a question's words.
@@ -138,15 +172,14 @@ func (x *index) rank(s *scope, question string, limit int, of *statistics) []ran
 	words := x.alternatives(s, question)
 	sought := terms(words)
 	if of == nil {
-		of = &statistics{messages: float64(len(s.members)), words: x.wordsIn(s)}
+		of = newStatistics()
+		of.count(x, s)
 	}
-	scorer := scorer{
-		x: x, scope: s, of: of,
-		counts: make([]float32, len(x.entries)), passed: make([]float32, len(x.entries)), scores: make([]float64, len(x.entries)),
-	}
+	scorer := x.newScorer(s, of)
 	for _, w := range words {
 		scorer.add(w)
 	}
+	asked, userFactor := askedBy(question), of.userFactor()
 	named := make([]bool, len(x.names))
 	for i, terms := range x.names {
 		for t := range terms {
@@ -161,9 +194,18 @@ func (x *index) rank(s *scope, question string, limit int, of *statistics) []ran
 			continue
 		}
 		e := &x.entries[m]
-		score *= float64(e.weight)
+		score *= float64(e.weight) * asked.factor(e.at)
 		if e.speaker > 0 && named[e.speaker-1] {
 			score *= speakerFactor
+		}
+		if e.marks&ofUser != 0 {
+			score *= userFactor
+		}
+		if e.marks&asked.marks != 0 {
+			score *= kindFactor
+		}
+		if e.marks&endsAsking != 0 {
+			score *= askingFactor
 		}
 		top.offer(ranked{m, score}, limit)
 	}
@@ -240,88 +282,6 @@ func (x *index) rarest(s *scope, words []alternatives) []alternatives {
 		kept[i] = words[p.at]
 	}
 	return kept
-}
-
-// A scorer adds up the scores of a question's words. Its slices are by number.
-type scorer struct {
-	x      *index
-	scope  *scope
-	of     *statistics
-	counts []float32
-	passed []float32 // the best score for the word at hand, of an entry's own and what is passed on to it
-	scores []float64
-
-	having  []int32 // entries that have the word at hand
-	reached []int32 // entries with something in passed
-}
-
-func (c *scorer) add(word alternatives) {
-	c.having, c.reached = c.having[:0], c.reached[:0]
-	for _, t := range word.terms {
-		for n, count := range c.x.postings[t].all() {
-			if !c.scope.inside[n] {
-				continue
-			}
-			if c.counts[n] == 0 {
-				c.having = append(c.having, n)
-			}
-			c.counts[n] += float32(count)
-		}
-	}
-	all, having := c.of.messages, float64(len(c.having))
-	having = max(having, c.of.having[word.word])
-	average := max(1, c.of.words/max(1, all))
-	rare := rarity(all, having)
-	for _, n := range c.having {
-		e := &c.x.entries[n]
-		count := float64(c.counts[n])
-		c.counts[n] = 0
-		score := float32(rare * bm25(count, float64(e.words), average))
-		c.pass(n, score)
-		c.up(n, score*e.reach*before)
-		c.down(n, score*e.reach*after, steps)
-	}
-	for _, n := range c.reached {
-		c.scores[n] += float64(c.passed[n])
-		c.passed[n] = 0
-	}
-}
-
-// rarity is the weight of a word that some of all messages have.
-func rarity(all, having float64) float64 {
-	having = min(having, all)
-	return math.Log(1 + (all-having+0.5)/(having+0.5))
-}
-
-// bm25 is the score of a word that occurs so often in a message of so many words.
-func bm25(count, words, average float64) float64 {
-	return count * (k1 + 1) / (count + k1*(1-b+b*words/average))
-}
-
-func (c *scorer) pass(n int32, score float32) {
-	if c.passed[n] == 0 {
-		c.reached = append(c.reached, n)
-	}
-	c.passed[n] = max(c.passed[n], score)
-}
-
-func (c *scorer) up(n int32, score float32) {
-	for range steps {
-		if n = c.scope.above[n]; n < 0 {
-			return
-		}
-		c.pass(n, score)
-		score *= c.x.entries[n].decay
-	}
-}
-
-func (c *scorer) down(n int32, score float32, left int) {
-	for child := c.scope.below[n]; child >= 0; child = c.scope.beside[child] {
-		c.pass(child, score)
-		if left > 1 {
-			c.down(child, score*c.x.entries[child].decay, left-1)
-		}
-	}
 }
 
 // compare sorts the better one first; of two that are as good, the deeper one.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -79,7 +80,14 @@ func TestRules(t *testing.T) {
 		{"shorter is better", with("user: My violin teacher moved to another city far away from here last winter because of work reasons unknown.",
 			"user: "+strings.Repeat("Another long sentence about many different things around town. ", 10)+"My violin teacher moved."), "violin teacher", []int{at}},
 		{"function words are nothing", with("user: What did you do with it?", "user: Tulips."), "what did you do with the tulips", []int{next}},
-		{"what a user said is better", with("assistant: The violin is sold.", "user: The violin is sold."), "violin", []int{next, at}},
+		{"what a user said is better, where assistants say much", with("user: The violin is sold.", "assistant: The violin is sold.", "assistant: "+strings.Repeat("Many words about other things. ", 90)), "violin", []int{at, next}},
+		{"an assistant who is brief is a person", with("user: The violin is sold.", "assistant: The violin is sold."), "violin", []int{next, at}},
+		{"words that stand together are better", with("user: The support was good, and I left the group.", "user: The left group was good, a support group."), "support group", []int{next, at}},
+		{"a question is worse", with("user: The violin is sold.", "user: The violin is sold?"), "violin", []int{at, next}},
+		{"words about the talk are worse", with("user: The violin is sold.", "user: Talks were sold."), "talk violin", []int{at, next}},
+		{"when asks for a time", with("user: The violin was sold yesterday.", "user: The violin was sold there."), "When did he sell the violin?", []int{at, next}},
+		{"how many asks for a number", with("user: The violin has four strings.", "user: The violin has good strings."), "How many strings has the violin?", []int{at, next}},
+		{"where asks for a name", with("user: The violin was sold in Lisbon.", "user: The violin was sold in secret."), "Where was the violin sold?", []int{at, next}},
 		{"who is named is better", with("user Ada: The violin is sold.", "user Bo: The violin is sold."), "what did Bo do with the violin", []int{next, at}},
 		{"greetings are worse", with("user: Violin lessons start on Tuesday at seven near the office.", "user: Violin!"), "violin", []int{at, next}},
 		{"the later one is better, else", with("user: The violin is sold.", "user: The violin is sold."), "violin", []int{next, at}},
@@ -89,6 +97,58 @@ func TestRules(t *testing.T) {
 		got := slices.DeleteFunc(order(x, path, test.question), func(depth int) bool { return depth%(len(filler)+1) != at })
 		if len(got) < len(test.want) || !slices.Equal(got[:len(test.want)], test.want) || test.want == nil && got != nil {
 			t.Errorf("%s: %v, want %v first", test.rule, got, test.want)
+		}
+	}
+}
+
+// What was said on a day that a question names, or on the day after it, counts more,
+// and what was said in its month.
+func TestDates(t *testing.T) {
+	t.Parallel()
+	day := func(text string) uint32 {
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return uint32(at.Unix())
+	}
+	for _, test := range []struct {
+		question, day string
+		want          float64
+	}{
+		{"What did she do on 7 May 2023?", "2023-05-07", dayFactor},
+		{"What did she do on May 7th, 2023?", "2023-05-08", dayFactor},
+		{"What did she do on the 7th of May?", "2021-05-07", dayFactor},
+		{"What did she do on 2023-05-07?", "2023-05-09", monthFactor},
+		{"What did she do in May 2023?", "2023-05-31", monthFactor},
+		{"What did she do in May?", "2019-05-01", monthFactor},
+		{"Was tat sie am 7. Mai 2023?", "2023-05-07", dayFactor},
+		{"¿Qué hizo el 7 de mayo de 2023?", "2023-05-07", dayFactor},
+		{"她2023年5月7日做了什么", "2023-05-07", dayFactor},
+		{"What did she do on 7 May 2023?", "2022-05-07", 1},
+		{"What did she do on 7 May 2023?", "2023-05-06", monthFactor},
+		{"What may she do?", "2023-05-07", 1},
+		{"On 31 February, what did she do?", "2023-03-03", 1},
+		{"What did she do in May?", "", 1},
+	} {
+		at := uint32(0)
+		if test.day != "" {
+			at = day(test.day)
+		}
+		if got := askedBy(test.question).factor(at); got != test.want {
+			t.Errorf("%q of a message of %q: %g, want %g", test.question, test.day, got, test.want)
+		}
+	}
+}
+
+// Where one person alone speaks, no message answers another one: less is passed on.
+func TestAlone(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"user", "assistant"} {
+		x, path := line("user: My boss lives in Lisbon.", role+": My aunt lives in Porto.", "user: My uncle lives in Bergen.", role+": My niece lives in Oslo.")
+		found := x.rank(x.newScope(path), "boss", MaxLimit, nil)
+		if share := found[1].score / found[0].score; (share < aloneFactor) != (role == "user") {
+			t.Errorf("the second of two messages, of a %s, has %g of the score of the first", role, share)
 		}
 	}
 }

@@ -53,8 +53,12 @@ func (s *Service) tenant(ctx context.Context, store *tree.Store, q Question) (al
 	if asked, near, err = join(ctx, store, asked, near); err != nil {
 		return Answer{}, err
 	}
-	of := &statistics{having: map[string]float64{}}
-	if err := s.each(ctx, store, asked, q, func(x *index, _ int) { of.count(x, x.everything(), q.Query) }); err != nil {
+	of := newStatistics()
+	if err := s.each(ctx, store, asked, q, func(x *index, _ int) {
+		all := x.everything()
+		of.count(x, all)
+		of.countWords(x, all, q.Query)
+	}); err != nil {
 		return Answer{}, err
 	}
 	all.Scope, all.Searched = ScopeTenant, int(of.messages)

@@ -8,6 +8,7 @@
 package memory
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,6 +16,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // A Chat is a conversation with questions about it.
@@ -29,6 +32,7 @@ type Message struct {
 	Role string
 	Name string // of the speaker; "" for none
 	Text string
+	At   time.Time // zero where the dataset has none
 }
 
 // A Question has the messages that hold its evidence, by their index.
@@ -38,8 +42,10 @@ type Question struct {
 	Evidence map[int]bool
 }
 
-// Read reads a dataset: LoCoMo's file, or the folder of BEAM's chats.
-func Read(path string) ([]Chat, error) {
+// Read reads a dataset: LoCoMo's file, or the folder of BEAM's chats. With roles, the
+// people of LoCoMo's chats have no names: the first is the user, and the other one the
+// assistant.
+func Read(path string, roles bool) ([]Chat, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -47,13 +53,27 @@ func Read(path string) ([]Chat, error) {
 	if info.IsDir() {
 		return readBEAM(path)
 	}
-	return readLoCoMo(path)
+	chats, err := readLoCoMo(path)
+	for _, c := range chats {
+		if !roles {
+			break
+		}
+		for i := range c.Messages {
+			if m := &c.Messages[i]; m.Name != c.Messages[0].Name {
+				m.Role = "assistant"
+			}
+		}
+		for i := range c.Messages {
+			c.Messages[i].Name = ""
+		}
+	}
+	return chats, err
 }
 
 var dialogID = regexp.MustCompile(`D:?(\d+):(\d+)`)
 
 // readLoCoMo reads both speakers as users with their names. The caption of a picture
-// stands in brackets after the text. Questions without evidence are left out.
+// stands in brackets after the text. Questions whose evidence is in no message are left out.
 func readLoCoMo(path string) (chats []Chat, err error) {
 	var file []struct {
 		ID string `json:"sample_id"`
@@ -71,8 +91,10 @@ func readLoCoMo(path string) (chats []Chat, err error) {
 		c := Chat{Name: sample.ID}
 		at := map[string]int{}
 		for n := 1; sample.Conversation["session_"+strconv.Itoa(n)] != nil; n++ {
+			day := strings.Trim(string(sample.Conversation["session_"+strconv.Itoa(n)+"_date_time"]), `"`)
 			var turns []struct {
 				Speaker string `json:"speaker"`
+				Time    string `json:"date_time"`
 				Text    string `json:"text"`
 				ID      string `json:"dia_id"`
 				Caption string `json:"blip_caption"`
@@ -85,7 +107,8 @@ func readLoCoMo(path string) (chats []Chat, err error) {
 				if turn.Caption != "" {
 					turn.Text += " [" + turn.Caption + "]"
 				}
-				c.Messages = append(c.Messages, Message{Role: "user", Name: turn.Speaker, Text: turn.Text})
+				when := timeOf(cmp.Or(turn.Time, day))
+				c.Messages = append(c.Messages, Message{Role: "user", Name: turn.Speaker, Text: turn.Text, At: when})
 			}
 		}
 		for _, qa := range sample.QA {
@@ -97,13 +120,23 @@ func readLoCoMo(path string) (chats []Chat, err error) {
 					}
 				}
 			}
-			if len(qa.Evidence) > 0 {
+			if len(q.Evidence) > 0 {
 				c.Questions = append(c.Questions, q)
 			}
 		}
 		chats = append(chats, c)
 	}
 	return chats, nil
+}
+
+// timeOf reads a time as LoCoMo, REALTALK and BEAM write it; zero for another text.
+func timeOf(text string) time.Time {
+	for _, layout := range []string{"3:04 pm on 2 January, 2006", "02.01.2006, 15:04:05", "January-02-2006"} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at
+		}
+	}
+	return time.Time{}
 }
 
 func readBEAM(dir string) (chats []Chat, err error) {
@@ -117,18 +150,22 @@ func readBEAM(dir string) (chats []Chat, err error) {
 				ID      int    `json:"id"`
 				Role    string `json:"role"`
 				Content string `json:"content"`
+				Day     string `json:"time_anchor"` // of the first of a day
 			} `json:"turns"`
 		}
 		if err := readJSON(name, &batches); err != nil {
 			return nil, err
 		}
 		c := Chat{Name: filepath.Base(filepath.Dir(name))}
-		at := map[int]int{}
+		at, day := map[int]int{}, time.Time{}
 		for _, batch := range batches {
 			for _, turn := range batch.Turns {
 				for _, m := range turn {
+					if m.Day != "" {
+						day = timeOf(m.Day)
+					}
 					at[m.ID] = len(c.Messages)
-					c.Messages = append(c.Messages, Message{Role: m.Role, Text: m.Content})
+					c.Messages = append(c.Messages, Message{Role: m.Role, Text: m.Content, At: day})
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/lab/memory"
@@ -19,10 +20,10 @@ func TestRead(t *testing.T) {
 		lastText  string
 		firstName string
 	}{
-		{"testdata/locomo.json", 6, [][]int{{2}, {4, 5}, nil}, "", "Ada"},
+		{"testdata/locomo.json", 6, [][]int{{2}, {4, 5}}, "", "Ada"},
 		{"testdata/beam", 4, [][]int{{0}, {2}}, "That is fast.", ""},
 	} {
-		chats, err := memory.Read(test.path)
+		chats, err := memory.Read(test.path, false)
 		if err != nil || len(chats) != 1 {
 			t.Fatalf("%s: %d chats, %v", test.path, len(chats), err)
 		}
@@ -39,8 +40,22 @@ func TestRead(t *testing.T) {
 		}
 	}
 	for _, path := range []string{"testdata/absent", "testdata", "memory_test.go"} {
-		if chats, err := memory.Read(path); err == nil {
+		if chats, err := memory.Read(path, false); err == nil {
 			t.Errorf("%s is read as %v", path, chats)
+		}
+	}
+}
+
+func TestReadRoles(t *testing.T) {
+	t.Parallel()
+	chats, err := memory.Read("testdata/locomo.json", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2023, 5, 8, 13, 56, 0, 0, time.UTC)
+	for i, want := range []memory.Message{{Role: "user", Text: "Hello Bo!", At: at}, {Role: "assistant", Text: "Hello! What is new?", At: at}} {
+		if got := chats[0].Messages[i]; got != want {
+			t.Errorf("message %d is %+v, want %+v", i, got, want)
 		}
 	}
 }
@@ -48,7 +63,7 @@ func TestRead(t *testing.T) {
 func TestRecall(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	chats, err := memory.Read("testdata/locomo.json")
+	chats, err := memory.Read("testdata/locomo.json", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +71,7 @@ func TestRecall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The third question's evidence is in no message.
-	if want := (memory.Score{Kind: "all", Questions: 3, Recall: 2, Plain: 2}); report.All != want || len(report.Kinds) != 3 {
+	if want := (memory.Score{Kind: "all", Questions: 2, Recall: 2, Plain: 2, Near: 2}); report.All != want || len(report.Kinds) != 2 {
 		t.Errorf("%+v, want %+v", report, want)
 	}
 }

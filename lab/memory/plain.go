@@ -6,10 +6,15 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/english"
 )
 
-// plain is BM25 with nothing added.
+// plain is BM25 with nothing added but a share of the scores of the messages beside.
 type plain struct {
+	words   func(string) []string
+	beside  float64
 	docs    []map[string]float64
 	lengths []float64
 	average float64
@@ -34,11 +39,22 @@ func plainWords(text string) (words []string) {
 	return words
 }
 
-func newPlain(c Chat) *plain {
-	p := &plain{df: map[string]float64{}}
+// stemmedWords are a text's words without their English endings.
+func stemmedWords(text string) []string {
+	words := plainWords(text)
+	for i, w := range words {
+		env := snowballstem.NewEnv(w)
+		english.Stem(env)
+		words[i] = env.Current()
+	}
+	return words
+}
+
+func newPlain(c Chat, words func(string) []string, beside float64) *plain {
+	p := &plain{words: words, beside: beside, df: map[string]float64{}}
 	for _, m := range c.Messages {
 		counts := map[string]float64{}
-		words := plainWords(m.Name + " " + m.Text)
+		words := p.words(m.Name + " " + m.Text)
 		for _, w := range words {
 			counts[w]++
 		}
@@ -53,15 +69,24 @@ func newPlain(c Chat) *plain {
 }
 
 func (p *plain) search(question string, limit int) (best []int) {
-	words := plainWords(question)
+	words := p.words(question)
 	slices.Sort(words)
 	words = slices.Compact(words)
-	scores := make([]float64, len(p.docs))
+	own, scores := make([]float64, len(p.docs)), make([]float64, len(p.docs))
 	for i, doc := range p.docs {
 		for _, w := range words {
 			if n := doc[w]; n > 0 {
-				scores[i] += math.Log(1+(float64(len(p.docs))-p.df[w]+0.5)/(p.df[w]+0.5)) * n * 2.2 / (n + 1.2*(0.25+0.75*p.lengths[i]/p.average))
+				own[i] += math.Log(1+(float64(len(p.docs))-p.df[w]+0.5)/(p.df[w]+0.5)) * n * 2.2 / (n + 1.2*(0.25+0.75*p.lengths[i]/p.average))
 			}
+		}
+	}
+	for i := range own {
+		scores[i] = own[i]
+		if i > 0 {
+			scores[i] += p.beside * own[i-1]
+		}
+		if i+1 < len(own) {
+			scores[i] += p.beside * own[i+1]
 		}
 		if scores[i] > 0 {
 			best = append(best, i)

@@ -27,6 +27,7 @@ type Score struct {
 	Questions int    `json:"questions"`
 	Recall    int    `json:"recall"` // hits
 	Plain     int    `json:"plain"`  // hits of plain BM25
+	Near      int    `json:"near"`   // hits of BM25 over stems, with half of the scores of the messages beside
 	Fused     int    `json:"fused"`  // hits of recall by words and embeddings; 0 without embeddings
 }
 
@@ -41,7 +42,8 @@ type RecallReport struct {
 
 // Recall stores the chats, and asks all their questions. Beside recall stands
 // plain BM25: k1 1.2, b 0.75, without English function words, the speaker's name
-// one of the message's words. With embeddings Recall also asks by words and
+// one of the message's words; and BM25 over stems, where half of the scores of the
+// messages before and after count. With embeddings Recall also asks by words and
 // vectors, after it had all messages embedded; nil stands for none.
 func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *embed.Service) (report RecallReport, err error) {
 	service, fused := search.New(0), search.New(0, search.WithEmbeddings(embeddings))
@@ -63,7 +65,7 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 				return report, fmt.Errorf("%s: %w", c.Name, err)
 			}
 		}
-		plain := newPlain(c)
+		plain, near := newPlain(c, plainWords, 0), newPlain(c, stemmedWords, 0.5)
 		for i, q := range c.Questions {
 			asked := search.Question{Query: q.Text, Scope: search.ScopeBranch, Limit: first, MaxTokens: search.MaxMaxTokens}
 			start := time.Now()
@@ -97,6 +99,7 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 				s.Recall += q.hit(depths(answer))
 				s.Fused += byBoth
 				s.Plain += q.hit(plain.search(q.Text, first))
+				s.Near += q.hit(near.search(q.Text, first))
 			}
 		}
 	}
@@ -159,7 +162,7 @@ func (c Chat) store(ctx context.Context, store *tree.Store, conversationID uuid.
 		if err != nil {
 			return nil, err
 		}
-		chain = append(chain, tree.NewMessage{Message: chat.Read(raw)})
+		chain = append(chain, tree.NewMessage{Message: chat.Read(raw), CreatedAt: m.At})
 		if len(chain) == tree.MaxChain || i == len(c.Messages)-1 {
 			stored, err := store.AppendChain(ctx, conversationID, parent, chain)
 			if err != nil {

@@ -165,7 +165,7 @@ func (c Chat) fold(counter tokens.Counter) (messages []tree.Message, total int, 
 		}
 		n := counter.Count(m.Text) + counter.Count(m.Name)
 		total += n
-		messages = append(messages, tree.Message{Role: tree.Role(m.Role), Body: raw, Tokens: n})
+		messages = append(messages, tree.Message{Role: tree.Role(m.Role), Body: raw, Tokens: n, CreatedAt: m.At})
 	}
 	return messages, total, nil
 }

@@ -19,6 +19,7 @@ type memoryCommand struct {
 	siteFlags
 	modelFlags
 	Dataset        string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
+	Roles          bool   `help:"Store LoCoMo's people as user and assistant, without names."`
 	Summaries      bool   `help:"Score summaries only. Needs no database."`
 	EmbeddingModel string `placeholder:"NAME" help:"Model for embeddings. Recall with it is scored beside recall by words."`
 	JSON           bool   `name:"json" help:"Print JSON."`
@@ -34,11 +35,11 @@ type modelFlags struct {
 }
 
 func (cmd *memoryCommand) Help() string {
-	return `Recall: stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25. Summaries: folds each chat to a tenth of its tokens, and counts what the summary still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it random sentences and the newest messages.`
+	return `Recall: stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25, and BM25 over stems with half of the scores of the messages beside. Summaries: folds each chat to a tenth of its tokens, and counts what the summary still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it random sentences and the newest messages.`
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
-	chats, err := memory.Read(cmd.Dataset)
+	chats, err := memory.Read(cmd.Dataset, cmd.Roles)
 	if err != nil {
 		return err
 	}
@@ -118,13 +119,13 @@ func (cmd *memoryCommand) recall(ctx context.Context, out *printer, chats []memo
 }
 
 func writeRecall(out *printer, r *memory.RecallReport) {
-	rows := [][]string{{"hit@10", "questions", "recall", "plain BM25"}}
+	rows := [][]string{{"hit@10", "questions", "recall", "plain BM25", "stems, neighbours"}}
 	if r.Embeddings {
 		rows[0] = append(rows[0], "recall with embeddings")
 	}
 	for _, s := range append(r.Kinds, r.All) {
 		n := float64(max(1, s.Questions))
-		row := []string{s.Kind, thousands(s.Questions), fmt.Sprintf("%.3f", float64(s.Recall)/n), fmt.Sprintf("%.3f", float64(s.Plain)/n)}
+		row := []string{s.Kind, thousands(s.Questions), fmt.Sprintf("%.3f", float64(s.Recall)/n), fmt.Sprintf("%.3f", float64(s.Plain)/n), fmt.Sprintf("%.3f", float64(s.Near)/n)}
 		if r.Embeddings {
 			row = append(row, fmt.Sprintf("%.3f", float64(s.Fused)/n))
 		}

@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
 )
@@ -50,107 +49,6 @@ func (q *Queries) FindPath(ctx context.Context, arg FindPathParams) (FindPathRow
 	var i FindPathRow
 	err := row.Scan(&i.Position, &i.ID, &i.PathTokens)
 	return i, err
-}
-
-const listRecognizedAnswers = `-- name: ListRecognizedAnswers :many
-select page.conversation_id, page.id, page.parent_id, page.role, page.depth, page.tokens, page.path_tokens, page.pinned, page.created_at,
-       page.body, page.metadata, page.reasoning, page.more::boolean as more
-from (
-    -- The rows come in their order, so that the windows need none.
-    select listed.conversation_id, listed.id, listed.parent_id, listed.role, listed.depth, listed.tokens, listed.path_tokens, listed.pinned, listed.created_at, listed.body, listed.metadata, listed.reasoning, row_number() over () as position,
-           coalesce(sum(octet_length(listed.body::text) + octet_length(listed.metadata::text) + coalesce(octet_length(listed.reasoning), 0))
-               over (rows between unbounded preceding and 1 preceding), 0) as bytes_before,
-           lead(listed.id) over () is not null as more
-    from (
-        select n.conversation_id, n.id, n.parent_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning
-        from conversations c
-        join lateral (
-            select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
-            where n.conversation_id = c.id and n.path_hash is not null and n.role = 'assistant' and n.metadata is not null offset 0) n on true
-        where c.tenant_id = $1
-          and case when $2::uuid is null then true
-                when $3::boolean then (c.created_at, c.id, n.created_at, n.id) < ($4::timestamptz, $5::uuid, $6::timestamptz, $2)
-                else (c.created_at, c.id, n.created_at, n.id) > ($4, $5, $6, $2) end
-        order by case when $3 then c.created_at end desc, case when $3 then c.id end desc,
-                 case when $3 then n.created_at end desc, case when $3 then n.id end desc,
-                 c.created_at, c.id, n.created_at, n.id
-        limit 1 + $7::integer) listed) page
-where page.position <= $7::integer and page.bytes_before < $8::integer
-order by page.position
-`
-
-type ListRecognizedAnswersParams struct {
-	TenantID            string
-	AfterID             pgtype.UUID
-	Descending          bool
-	AfterConversationAt time.Time
-	AfterConversationID pgtype.UUID
-	AfterAt             time.Time
-	RowLimit            int32
-	ByteLimit           int32
-}
-
-type ListRecognizedAnswersRow struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	ParentID       pgtype.UUID
-	Role           string
-	Depth          int32
-	Tokens         int32
-	PathTokens     int64
-	Pinned         bool
-	CreatedAt      time.Time
-	Body           []byte
-	Metadata       []byte
-	Reasoning      pgtype.Text
-	More           bool
-}
-
-// Answers of a tenant on paths with hashes that have metadata, from after one of
-// them: conversations by when they were made, and the answers of each by when they
-// were given. A conversation without such paths costs one look into an index. A page
-// ends as ListConversations' does.
-func (q *Queries) ListRecognizedAnswers(ctx context.Context, arg ListRecognizedAnswersParams) ([]ListRecognizedAnswersRow, error) {
-	rows, err := q.db.Query(ctx, listRecognizedAnswers,
-		arg.TenantID,
-		arg.AfterID,
-		arg.Descending,
-		arg.AfterConversationAt,
-		arg.AfterConversationID,
-		arg.AfterAt,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListRecognizedAnswersRow
-	for rows.Next() {
-		var i ListRecognizedAnswersRow
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.ID,
-			&i.ParentID,
-			&i.Role,
-			&i.Depth,
-			&i.Tokens,
-			&i.PathTokens,
-			&i.Pinned,
-			&i.CreatedAt,
-			&i.Body,
-			&i.Metadata,
-			&i.Reasoning,
-			&i.More,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const setMetadata = `-- name: SetMetadata :exec

@@ -164,9 +164,6 @@ func TestAttachmentGoesWithItsTurn(t *testing.T) {
 		"Retract": func(c, id uuid.UUID) error {
 			return second(s.Retract(t.Context(), c, id, func(tree.Message) int { return 1 }))
 		},
-		"PruneEnd": func(c, id uuid.UUID) error {
-			return second(s.PruneEnd(t.Context(), c, id, func(m tree.Message) bool { return m.Role == tree.RoleUser }))
-		},
 	} {
 		for _, whole := range []bool{true, false} { // the turn is the whole conversation
 			a := upload(t, s, "a.txt", []byte("a"))

@@ -101,20 +101,6 @@ func TestPagesAreBounded(t *testing.T) {
 			page, _, err := search.New(0).Conversations(t.Context(), lists, tree.ConversationFilter{Query: "beech"}, p)
 			return pageOf(idOfConversation)(page, err)
 		}},
-		"recognized answers": {children, 5, func(p tree.Paging) (ids []uuid.UUID, next string, err error) {
-			var after tree.Message
-			if p.Cursor != "" {
-				after = must(s.Message(t.Context(), line, uuid.MustParse(p.Cursor)))(t)
-			}
-			messages, more, err := s.RecognizedAnswers(t.Context(), after, false, p.Limit)
-			for _, m := range messages {
-				ids = append(ids, m.ID)
-			}
-			if more {
-				next = ids[len(ids)-1].String()
-			}
-			return ids, next, err
-		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []uuid.UUID

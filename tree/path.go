@@ -53,10 +53,6 @@ func (s *Store) AppendPath(ctx context.Context, in NewConversation, path []*chat
 	return p, err
 }
 
-// Brought reports whether AppendPath stored a message: such a message has an id
-// that derives.
-func Brought(m Message) bool { return m.ID.Version() == 8 }
-
 func changedMeanwhile(err error) bool {
 	return errors.Is(err, fault.Conflict) || errors.Is(err, fault.NotFound) && fault.Of(err).Code == "parent_not_found"
 }
@@ -171,35 +167,6 @@ func (s *Store) FindPath(ctx context.Context, conversationID uuid.UUID, hashes [
 	return Path{HeadID: uuid.UUID(row.ID.Bytes), Tokens: row.PathTokens, Known: int(row.Position)}, nil
 }
 
-// RecognizedAnswers returns up to limit of the tenant's answers that have metadata,
-// on paths that have path hashes, and whether more come after them: they end at about
-// MaxPageBytes. AppendPath brings answers without any. The list begins behind the
-// answer after, or with the first one if after has no ID. The answers of one
-// conversation stand together. Conversations are ordered by the time at which they
-// were made, and answers by the time at which they were given. They have no Siblings.
-func (s *Store) RecognizedAnswers(ctx context.Context, after Message, descending bool, limit int) (_ []Message, more bool, err error) {
-	defer db.Wrap(&err, "tree.RecognizedAnswers")
-	params := db.ListRecognizedAnswersParams{TenantID: s.tenant, Descending: descending, RowLimit: int32(limit), ByteLimit: MaxPageBytes}
-	if after.ID != uuid.Nil {
-		c, err := s.Conversation(ctx, after.ConversationID)
-		if err != nil {
-			return nil, false, err
-		}
-		params.AfterID, params.AfterAt = toUUID(after.ID), after.CreatedAt
-		params.AfterConversationID, params.AfterConversationAt = toUUID(c.ID), c.CreatedAt
-	}
-	rows, err := s.q.ListRecognizedAnswers(ctx, params)
-	out := make([]Message, len(rows))
-	for i, row := range rows {
-		out[i], more = fromMessage(db.Node{
-			ConversationID: row.ConversationID, ID: row.ID, ParentID: row.ParentID, Role: row.Role, Depth: row.Depth, Tokens: row.Tokens,
-			PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt, Body: row.Body, Metadata: row.Metadata, Reasoning: row.Reasoning,
-		}, 0), row.More
-		out[i].Siblings = Siblings{}
-	}
-	return out, more, err
-}
-
 // ChangeMetadata replaces a message's metadata with the result of change.
 // change gets the present metadata, which may be nil. Nothing else of a message
 // ever changes.
@@ -219,35 +186,4 @@ func (s *Store) ChangeMetadata(ctx context.Context, conversationID, id uuid.UUID
 		}
 		return s.q.SetMetadata(ctx, db.SetMetadataParams{ConversationID: toUUID(conversationID), ID: toUUID(id), Metadata: metadata})
 	})
-}
-
-// PruneEnd prunes a message that has no messages below it. It also prunes the
-// messages above that lead to no other message, up to the first one that goes
-// declines. goes gets a message's id, parent, role and metadata. If the whole tree is
-// pruned, the conversation is deleted. If messages lie below, nothing changes and
-// pruned is false.
-func (s *Store) PruneEnd(ctx context.Context, conversationID, id uuid.UUID, goes func(Message) bool) (pruned bool, err error) {
-	defer db.Wrap(&err, "tree.PruneEnd(%s, %s)", conversationID, id)
-	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
-		m, err := s.Message(ctx, conversationID, id)
-		if err != nil {
-			return err
-		}
-		below, err := s.q.CountSiblings(ctx, db.CountSiblingsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id)})
-		if err != nil || below > 0 {
-			return err
-		}
-		if m, err = s.highest(ctx, m, goes); err != nil {
-			return err
-		}
-		pruned = true
-		if m.ParentID == uuid.Nil && m.Siblings.Count == 1 {
-			return s.deleteConversation(ctx, conversationID)
-		}
-		return s.allowLongStatements(ctx, func() error {
-			_, err := s.prune(ctx, c, m.ID)
-			return err
-		})
-	})
-	return pruned && err == nil, err
 }

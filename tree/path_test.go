@@ -210,42 +210,6 @@ func long(n int) []*chat.Message {
 	return path(texts...)
 }
 
-func TestRecognizedAnswers(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	var want []uuid.UUID
-	for range 3 {
-		c := uuid.New()
-		p := appendPath(t, s, c, path("s", "u1", "a brought one", "u2"))
-		for i := range 2 {
-			want = append(want, mustAppend(t, s, c, p.HeadID, tree.NewMessage{Message: path(fmt.Sprint("a", i))[0], Metadata: json.RawMessage(`{"n":1}`)}).ID)
-		}
-	}
-	plain := newConversation(t, s)
-	q := mustAppend(t, s, plain.ID, uuid.Nil, user("hi"))
-	mustAppend(t, s, plain.ID, q.ID, tree.NewMessage{Message: path("a")[0], Metadata: json.RawMessage(`{"n":1}`)})
-	for _, descending := range []bool{false, true} {
-		var got []uuid.UUID
-		for after := (tree.Message{}); ; {
-			page, more, err := s.RecognizedAnswers(t.Context(), after, descending, 2)
-			noError(t, err)
-			for _, m := range page {
-				got = append(got, m.ID)
-			}
-			if after = page[len(page)-1]; !more {
-				break
-			}
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("descending %v: %v, want %v", descending, got, want)
-		}
-		slices.Reverse(want)
-	}
-	if got, _, err := s.ForTenant("other").RecognizedAnswers(t.Context(), tree.Message{}, false, 10); err != nil || len(got) != 0 {
-		t.Errorf("another tenant has %v, %v", got, err)
-	}
-}
-
 func TestChangeMetadata(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -266,33 +230,6 @@ func TestChangeMetadata(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-func TestPruneEnd(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := uuid.New()
-	first := appendPath(t, s, c, path("s", "u1"))
-	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Message: path("a1")[0]})
-	next := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
-	last := mustAppend(t, s, c, next.HeadID, tree.NewMessage{Message: path("a2")[0]})
-	brought := func(m tree.Message) bool { return m.Role != tree.RoleAssistant }
-	for _, test := range []struct {
-		id     uuid.UUID
-		pruned bool
-		left   int
-	}{{answer.ID, false, 5}, {last.ID, true, 3}} {
-		if pruned, err := s.PruneEnd(t.Context(), c, test.id, brought); err != nil || pruned != test.pruned || count(t, s, c) != test.left {
-			t.Errorf("%v, %v, %d messages are left, want %+v", pruned, err, count(t, s, c), test)
-		}
-	}
-	for _, s := range []*tree.Store{s.ForTenant("other"), s} {
-		_, err := s.PruneEnd(t.Context(), c, answer.ID, brought)
-		if other := s.TenantID() == "other"; other != errors.Is(err, fault.NotFound) {
-			t.Error(err)
-		}
-	}
-	refused(t, "the empty conversation", second(s.Conversation(t.Context(), c)), fault.NotFound)
 }
 
 // TestEverythingBelowAPathIsKnown holds that what an import adds below a path, and

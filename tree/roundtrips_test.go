@@ -198,9 +198,6 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 		"Retract": func(c, id uuid.UUID, brought int) error {
 			return second(s.Retract(t.Context(), c, id, func(tree.Message) int { return brought + 1 }))
 		},
-		"PruneEnd": func(c, id uuid.UUID, brought int) error {
-			return second(s.PruneEnd(t.Context(), c, id, func(tree.Message) bool { return true }))
-		},
 	} {
 		var trips []int
 		for _, brought := range []int{1, 600} {

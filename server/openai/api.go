@@ -35,11 +35,7 @@ func (c Recognition) api(all *attempts) server.API {
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
 			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},
 			{Method: "POST", Pattern: Prefix + "chat/completions", May: server.Streams | server.Follows, Handle: all.retried(c.createCompletion)},
-			{Method: "GET", Pattern: Prefix + "chat/completions", May: server.Searches, Handle: listCompletions},
 			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}", Handle: getCompletion},
-			{Method: "POST", Pattern: Prefix + "chat/completions/{completion_id}", Handle: updateCompletion},
-			{Method: "DELETE", Pattern: Prefix + "chat/completions/{completion_id}", Handle: deleteCompletion},
-			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}/messages", May: server.Reads, Handle: listCompletionMessages},
 			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: all.retried(createResponse)},
 		}, responseRoutes, conversationRoutes),
 	}

@@ -103,17 +103,10 @@ func TestLargePictureOfACompletion(t *testing.T) {
 		}
 	}
 	want := `"content":[{"type":"image_url","image_url":{"url":"` + dataURL("image/png", picture) + `"}}]` // by its bytes
-	if got, _ := a.ask(200, "acme", "GET", "/chat/completions/"+first.ID+"/messages", ""); !strings.Contains(got, want) {
-		t.Errorf("the messages are %.500s", got)
-	}
 	// What a client read it sends again, and it is the same history.
 	second := a.complete("acme", chatBody(store, `{"role":"user",`+want+`}`, said("assistant", "Hazel."), said("user", "Sure?")))
 	if n := a.messages(first.conversation); n != 4 || second.conversation != first.conversation {
 		t.Errorf("%d messages in %s, and %s", n, first.conversation, second.conversation)
-	}
-	a.ask(200, "acme", "DELETE", "/chat/completions/"+first.ID, "")
-	if !a.attached("acme", picture) {
-		t.Error("the picture went before the last message that names it")
 	}
 }
 

@@ -17,7 +17,7 @@
 // server.Server: api.go has the table of routes. The handlers of responses
 // are in create.go, retrieve.go and manage.go, those of conversations in
 // conversations.go and conversationitems.go, and those of chat completions in
-// completions.go and storedcompletions.go. Some clients keep their history
+// completions.go and storedcompletion.go. Some clients keep their history
 // themselves: recognise.go finds the conversation of such a client. retries.go
 // finds the answers of retries.
 package openai

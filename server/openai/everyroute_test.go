@@ -51,11 +51,7 @@ var visits = map[string][]visit{
 		{body: `{"model":"offline","messages":[{"role":"developer","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"hazel"}]},{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"a","content":"ash"}],` +
 			`"store":true,"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":100,"n":1,"stop":["x"],"seed":1,"response_format":{"type":"text"},` + somePairs + `,` + chatTools + `,` + sampling + `}`, nothing: true},
 	},
-	"GET chat/completions":                                   {{query: "?metadata[a]=hazel&model=offline&limit=2&order=desc", nothing: true}, {query: "?after=(completion)"}},
 	"GET chat/completions/{completion_id}":                   {{}},
-	"POST chat/completions/{completion_id}":                  {{body: `{` + somePairs + `}`}},
-	"DELETE chat/completions/{completion_id}":                {{}},
-	"GET chat/completions/{completion_id}/messages":          {{}, {query: "?limit=1&order=asc"}},
 	"GET responses/{response_id}":                            {{}, {query: "?stream=true"}, {query: "?stream=true&starting_after=1"}},
 	"DELETE responses/{response_id}":                         {{}},
 	"POST responses/{response_id}/cancel":                    {{}},

@@ -198,7 +198,7 @@ func TestLongHistoriesTakeTurns(t *testing.T) {
 	if over() {
 		t.Errorf("over %d histories of one tenant are stored at a time", most)
 	}
-	if status, got, _ := a.send("other", "GET", "/chat/completions", ""); status != 200 {
+	if status, got, _ := a.send("other", "GET", "/models", ""); status != 200 {
 		t.Errorf("another tenant's request: %d %s", status, got)
 	}
 	if _, err := lock.Exec(t.Context(), "rollback"); err != nil {

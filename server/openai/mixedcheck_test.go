@@ -3,7 +3,6 @@ package openai_test
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -22,33 +21,24 @@ func (w *forest) remove(c *rider) {
 	}
 	i := slices.IndexFunc(w.sent, func(r *ride) bool { return r.answer == b })
 	r := w.sent[i]
-	path := "/responses/" + openai.NodeID{Conversation: r.at, Node: b.id}.ResponseID()
 	if r.path != "/responses" {
-		path = "/chat/completions/" + openai.NodeID{Conversation: r.at, Node: b.id}.CompletionID()
+		return // OpenAI's API deletes no chat completion here
 	}
+	path := "/responses/" + openai.NodeID{Conversation: r.at, Node: b.id}.ResponseID()
 	if status, got, _ := w.servers[0].send("acme", "DELETE", path, ""); status != 200 {
 		w.t.Fatalf("%s: %d %s", path, status, got)
 	}
 	c.drop()
 	copse := w.trees[r.at]
-	if r.path != "/responses" {
-		if len(b.children) == 0 {
-			copse.take(b)
-			for up := b.parent; up != nil && len(up.children) == 0 && !strings.HasPrefix(up.mark, "[a"); up = up.parent {
-				copse.take(up)
-			}
+	b.deleted = true
+	for b != nil && b.deleted && len(b.children) == 0 {
+		up := b.parent
+		copse.take(b)
+		for n := b.brought; n > 0 && up != nil && len(up.children) == 0; n-- {
+			copse.take(up)
+			up = up.parent
 		}
-	} else {
-		b.deleted = true
-		for b != nil && b.deleted && len(b.children) == 0 {
-			up := b.parent
-			copse.take(b)
-			for n := b.brought; n > 0 && up != nil && len(up.children) == 0; n-- {
-				copse.take(up)
-				up = up.parent
-			}
-			b = up
-		}
+		b = up
 	}
 	copse.emptied = len(copse.all) == 0
 }

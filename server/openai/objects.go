@@ -32,11 +32,6 @@ type Deleted struct {
 // DeletedResponse returns the answer to the deletion of a response.
 func DeletedResponse(n NodeID) Deleted { return Deleted{n.ResponseID(), "response", true} }
 
-// DeletedCompletion returns the answer to the deletion of a chat completion.
-func DeletedCompletion(n NodeID) Deleted {
-	return Deleted{n.CompletionID(), "chat.completion.deleted", true}
-}
-
 // DeletedConversation returns the answer to the deletion of a conversation.
 func DeletedConversation(id uuid.UUID) Deleted {
 	return Deleted{ConversationID(id), "conversation.deleted", true}

@@ -12,17 +12,17 @@ import (
 )
 
 // answerable refuses contexts that a model can't or shouldn't answer: those
-// that end in what a model said itself, or in nothing but instructions, and
-// those whose last tool calls don't have all their results.
-func answerable(context []json.RawMessage) error {
+// that end in what a model said itself, or in nothing but instructions, unless
+// any end will do, and those whose last tool calls don't have all their results.
+func answerable(context []json.RawMessage, anyEnd bool) error {
 	if len(context) == 0 {
 		return notAnswerable("")
 	}
 	head := chat.Read(context[len(context)-1])
-	switch head.Role {
-	case chat.User:
+	switch {
+	case head.Role == chat.User:
 		return nil
-	case chat.Tool:
+	case head.Role == chat.Tool, anyEnd:
 		if open := openCalls(context); len(open) > 0 {
 			return callsOpen(open)
 		}

@@ -31,9 +31,19 @@ type assignment struct {
 	request Request
 
 	instructions json.RawMessage // as a message; nil for none
+	continued    uuid.UUID       // the answer that this one goes on with; uuid.Nil for none
+	begun        string          // the text of that answer
 	unstored     bool            // of a relay
 	compacted    *Compacted      // nil where no summary was made for the reply
 	recalls      bool            // the model may search the folded messages
+}
+
+// end is the message that the model's context ends in.
+func (a *assignment) end() uuid.UUID {
+	if a.continued != uuid.Nil {
+		return a.continued
+	}
+	return a.head
 }
 
 // prepareInTurn prepares a request when its turn comes. It doesn't hold its turn
@@ -125,7 +135,7 @@ func (s *Service) branch(ctx context.Context, a *assignment, whole bool) (b *sum
 // and refuses a request that can't be answered by it.
 func (s *Service) give(ctx context.Context, a *assignment, b *summarize.Branch) (err error) {
 	req := a.request
-	if err := checkMessages(req.Messages); err != nil {
+	if err := checkMessages(req.Messages); err != nil && !req.AnyEnd {
 		return err
 	}
 	if a.context, err = b.Context(ctx, a.window, req.Messages); err != nil {
@@ -141,13 +151,37 @@ func (s *Service) give(ctx context.Context, a *assignment, b *summarize.Branch) 
 			return err
 		}
 	}
-	if err = answerable(a.context.Messages); err != nil && len(req.Messages) > 0 && fault.Of(err).Code != "open_tool_calls" {
+	if err = answerable(a.context.Messages, req.AnyEnd || req.Continue); err != nil && len(req.Messages) > 0 && fault.Of(err).Code != "open_tool_calls" {
 		if refused := s.append(ctx, a); refused != nil { // the tree may know better why
 			err = refused
 		}
 	}
+	if err == nil && req.Continue {
+		err = s.continues(ctx, a)
+	}
 	return err
 }
+
+// continues makes the head's parent what is answered, with the head as the beginning
+// of the answer. Few models go on from a message of their own unasked, so they are asked.
+func (s *Service) continues(ctx context.Context, a *assignment) error {
+	head, err := s.store.Message(ctx, a.request.ConversationID, a.head)
+	if err != nil {
+		return err
+	}
+	m := chat.Read(head.Body)
+	if m.Role != chat.Assistant || len(m.Calls) > 0 || m.Text() == "" || head.ParentID == uuid.Nil {
+		return fault.New(fault.Invalid, "head_not_answerable", "continue", "Only an answer with a text and without calls can be continued. Name such an answer as the head, or leave continue out.")
+	}
+	if len(a.request.Messages) > 0 {
+		return fault.New(fault.Invalid, "invalid_parameter", "continue", "A request that brings messages continues no answer. Leave the messages out, or continue.")
+	}
+	a.begun, a.continued, a.head = m.Text(), a.head, head.ParentID
+	return nil
+}
+
+// goOn asks a model to continue what it said last.
+const goOn = `{"role":"user","content":"Continue your last message exactly where it stopped. Write only what comes next, and repeat nothing of it."}`
 
 // prompt takes the request's Prompt for the context, if it has one that fits.
 func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
@@ -299,7 +333,7 @@ func (s *Service) instruct(ctx context.Context, a *assignment, c tree.Conversati
 
 // readContext reads what the model will be given, the head last.
 func (s *Service) readContext(ctx context.Context, a *assignment) (err error) {
-	if a.context, err = s.contexts.Context(ctx, a.request.ConversationID, a.head, a.window); err == nil && a.context.FoldsHead() {
+	if a.context, err = s.contexts.Context(ctx, a.request.ConversationID, a.end(), a.window); err == nil && a.context.FoldsHead() {
 		err = s.unfold(ctx, a)
 	}
 	return err
@@ -307,7 +341,7 @@ func (s *Service) readContext(ctx context.Context, a *assignment) (err error) {
 
 // unfold puts the head, which a summary folds, at the end of the context.
 func (s *Service) unfold(ctx context.Context, a *assignment) error {
-	head, err := s.store.Message(ctx, a.request.ConversationID, a.head)
+	head, err := s.store.Message(ctx, a.request.ConversationID, a.end())
 	if err == nil {
 		a.context = a.context.WithHead(head)
 	}

@@ -41,7 +41,7 @@ func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 		return nil, fault.New(fault.Invalid, "invalid_parameter", name, "%s", why)
 	}
 	if !req.Prompt.Exact {
-		if err := answerable(history); err != nil {
+		if err := answerable(history, req.AnyEnd); err != nil {
 			return nil, err
 		}
 	}

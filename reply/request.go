@@ -48,6 +48,13 @@ type Request struct {
 	// and no message. "" stands for what summarize.TitleOf makes of Messages, unless
 	// titles are off.
 	Title string
+	// AnyEnd answers a branch or a Prompt that ends in a message of any role, as
+	// clients of OpenAI's API expect. Without it, an end that calls for no answer is
+	// refused. Calls without a result always are.
+	AnyEnd bool
+	// Continue goes on with the head, which is an answer without calls: the new answer
+	// is its sibling, and begins with its text. The request has no Messages.
+	Continue bool
 	// MustFit refuses a branch that doesn't fit the model's window, before
 	// anything is stored. Without it such a branch is compacted, or its oldest
 	// messages are left out.

@@ -178,14 +178,26 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		return s.conclude(ctx, r, a, llm.Response{}, err)
 	}
 	a.context.Messages = nil
+	if a.continued != uuid.Nil {
+		messages = append(slices.Clip(messages), json.RawMessage(goOn))
+	}
 	if a.instructions != nil {
 		messages = slices.Insert(messages, 0, a.instructions)
 	}
 	r.start(&Started{MessageID: r.messageID, ParentID: a.head, Messages: a.messages, Model: r.model, Context: a.context, Compacted: a.compacted})
+	if a.begun != "" {
+		if err := r.add(llm.Delta{Content: a.begun}); err != nil {
+			return s.conclude(ctx, r, a, llm.Response{}, err)
+		}
+	}
 	res, err := s.ask(ctx, r, a, llm.Request{
 		Messages: messages, Checked: true, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
 		Options: a.request.Options, Extra: a.request.Extra,
 	})
+	if err == nil && a.begun != "" {
+		_, calls := split(res.Message)
+		res.Message = r.whole(res.Message, calls)
+	}
 	return s.conclude(ctx, r, a, res, err)
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"net/http"
@@ -66,15 +67,14 @@ func (s *Server) authenticate(r *Request) error {
 		return nil
 	}
 	ctx := r.Context()
-	authorization := r.Header.Get("Authorization")
-	secret := secretOf(authorization)
+	secret := secretOf(r.Header)
 	if !s.cfg.Keys.Known(secret) {
 		if wait := s.limits.failedAuth.wait(s.senderOf(r, secret)); wait > 0 {
 			r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
 			return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address, or with this revoked key. Wait %d s, and send this one again with a good key.", wait)
 		}
 	}
-	who, err := s.identify(ctx, authorization)
+	who, err := s.identify(ctx, secret)
 	if err != nil {
 		if toProblem(err).Status == http.StatusUnauthorized {
 			s.limits.failedAuth.debit(s.senderOf(r, secret))
@@ -86,15 +86,15 @@ func (s *Server) authenticate(r *Request) error {
 		return err
 	}
 	if r.end != nil {
-		go s.watchKey(ctx, r.end, authorization)
+		go s.watchKey(ctx, r.end, secret)
 	}
 	return nil
 }
 
-// identify tells who sends this Authorization header. While nobody has made a
+// identify tells who sends this key; "" is none. While nobody has made a
 // key, and RequireKey is off, everybody is the default tenant, whatever header
 // a client library sends.
-func (s *Server) identify(ctx context.Context, authorization string) (caller, error) {
+func (s *Server) identify(ctx context.Context, secret string) (caller, error) {
 	if !s.cfg.RequireKey {
 		made, err := s.cfg.Keys.Any(ctx)
 		if err != nil {
@@ -104,7 +104,6 @@ func (s *Server) identify(ctx context.Context, authorization string) (caller, er
 			return caller{tenant: tree.DefaultTenant}, nil
 		}
 	}
-	secret := secretOf(authorization)
 	if secret == "" {
 		return caller{}, problemf(CodeMissingKey, "", "This server needs a key. Send the header Authorization: Bearer cop_…; `coppice keys create` makes one.")
 	}
@@ -112,18 +111,19 @@ func (s *Server) identify(ctx context.Context, authorization string) (caller, er
 	return caller{key.TenantID, key.ID}, err
 }
 
-// secretOf is the key in an Authorization header, or "".
-func secretOf(authorization string) string {
-	scheme, secret, _ := strings.Cut(authorization, " ")
+// secretOf is the key in a request's header, or "". Clients of other APIs send it as
+// x-api-key or api-key.
+func secretOf(h http.Header) string {
+	scheme, secret, _ := strings.Cut(h.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {
-		return ""
+		secret = cmp.Or(h.Get("X-Api-Key"), h.Get("Api-Key"))
 	}
 	return strings.TrimSpace(secret)
 }
 
 // watchKey ends a request whose sender would no longer be let in: a stream may
 // outlast its key by hours. What keeps it from finding out ends nothing.
-func (s *Server) watchKey(ctx context.Context, end context.CancelCauseFunc, authorization string) {
+func (s *Server) watchKey(ctx context.Context, end context.CancelCauseFunc, secret string) {
 	tick := time.NewTicker(s.cfg.KeyCheck)
 	defer tick.Stop()
 	for {
@@ -132,7 +132,7 @@ func (s *Server) watchKey(ctx context.Context, end context.CancelCauseFunc, auth
 			return
 		case <-tick.C:
 		}
-		if _, err := s.identify(ctx, authorization); err != nil && toProblem(err).Status == http.StatusUnauthorized {
+		if _, err := s.identify(ctx, secret); err != nil && toProblem(err).Status == http.StatusUnauthorized {
 			end(&expelled{err})
 			return
 		}

@@ -71,7 +71,7 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 		{"another scheme", map[string]string{"Authorization": "Basic " + secret}, CodeMissingKey},
 		{"no scheme", map[string]string{"Authorization": secret}, CodeMissingKey},
 		{"empty", bearer(""), CodeMissingKey},
-		{"another header", map[string]string{"X-Api-Key": secret}, CodeMissingKey},
+		{"another header", map[string]string{"X-Key": secret}, CodeMissingKey},
 		{"one letter off", bearer(secret[:len(secret)-1] + other), CodeInvalidKey},
 		{"cut", bearer(secret[:20]), CodeInvalidKey},
 		{"another's form", bearer("sk-" + strings.Repeat("a", 48)), CodeInvalidKey},
@@ -91,7 +91,7 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 		}
 	}
 	a.must(401, nil, request{method: "GET", path: path + "?query=" + secret}) // a key in the query is none
-	for _, header := range []map[string]string{bearer(secret), {"Authorization": "bearer  " + secret}} {
+	for _, header := range []map[string]string{bearer(secret), {"Authorization": "bearer  " + secret}, {"X-Api-Key": secret}, {"Api-Key": secret}} {
 		a.must(200, nil, request{method: "GET", path: path, header: header})
 	}
 	for _, open := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs"} {

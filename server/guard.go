@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,18 +46,29 @@ func (s *Server) guard(r *Request) (done bool, err error) {
 	return false, nil
 }
 
+// clientHeader matches the headers by which OpenAI's SDKs describe themselves, and this
+// server's own.
+var clientHeader = regexp.MustCompile(`^x-(stainless|coppice)-[a-z-]+$`)
+
 // fromOrigin lets a page of an allowed origin read the answer, and answers its
 // browser's question beforehand.
 func (r *Request) fromOrigin(origin string) (done bool) {
 	h := r.answer.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Location, Coppice-Position, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy")
+	h.Set("Access-Control-Expose-Headers", "Location, Coppice-Position, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, X-Coppice-Conversation-Id, X-Coppice-Head-Id")
 	h.Add("Vary", "Origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Coppice-Position, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Request-Id")
+	allowed := "Api-Key, Authorization, Content-Type, Coppice-Position, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, " +
+		"OpenAI-Beta, OpenAI-Organization, OpenAI-Project, X-Api-Key, X-Request-Id"
+	for name := range strings.SplitSeq(strings.ToLower(r.Header.Get("Access-Control-Request-Headers")), ",") {
+		if name = strings.TrimSpace(name); clientHeader.MatchString(name) {
+			allowed += ", " + name
+		}
+	}
+	h.Set("Access-Control-Allow-Headers", allowed)
 	h.Set("Access-Control-Max-Age", "600")
 	r.answer.WriteHeader(http.StatusNoContent)
 	return true

@@ -20,7 +20,7 @@ type newReply struct {
 	maxOutputTokens   *int
 	temperature       *float64
 	moveHead, stream  *bool
-	recall            *bool
+	recall, goOn      *bool
 	message           *replyMessage     // nil for none
 	list              bool              // whether "messages" was given, of which there is one at least
 	messages          []tree.NewMessage // those of the list
@@ -44,7 +44,7 @@ func (b *newReply) fields(message, list *json.RawMessage) []field {
 	return append(b.options.fields(), []field{
 		{"id", false, &b.id}, {"instructions", false, &b.instructions}, {"max_output_tokens", false, &b.maxOutputTokens},
 		{"message", false, message}, {"messages", false, list}, {"model", false, &b.model}, {"move_head", false, &b.moveHead},
-		{"parent_id", false, &b.parentID}, {"recall", false, &b.recall}, {"stream", false, &b.stream}, {"temperature", false, &b.temperature},
+		{"parent_id", false, &b.parentID}, {"recall", false, &b.recall}, {"continue", false, &b.goOn}, {"stream", false, &b.stream}, {"temperature", false, &b.temperature},
 		{"tool_choice", false, &b.toolChoice}, {"tools", false, &b.tools},
 	}...)
 }
@@ -112,7 +112,7 @@ func (r *Request) newReply(b *newReply) (req reply.Request, derived bool, err er
 		return req, false, err
 	}
 	req.Model, req.KeepHead, req.Instructions = deref(b.model), b.moveHead != nil && !*b.moveHead, deref(b.instructions)
-	req.Recall = b.recall
+	req.Recall, req.Continue = b.recall, b.goOn != nil && *b.goOn
 	if err = b.into(&req); err == nil {
 		err = b.limits(&req)
 	}

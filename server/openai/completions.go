@@ -90,7 +90,7 @@ func (c Recognition) answer(r *server.Request, req *Request, t *attempt) (*reply
 	}
 	ask := reply.Request{
 		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
-		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, Recall: req.Recall,
+		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, AnyEnd: true, Recall: req.Recall,
 		Metadata: map[string]json.RawMessage{"openai": marshal(storedMetadata{Echo: &req.Echo, Completion: t.key})},
 	}
 	if c.records(r, req) {

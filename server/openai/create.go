@@ -180,7 +180,7 @@ func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) 
 func (req *Request) ask() reply.Request {
 	ask := reply.Request{
 		Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
-		HeadAtEnd: true, Recall: req.Recall,
+		HeadAtEnd: true, AnyEnd: true, Recall: req.Recall,
 	}
 	switch {
 	case req.Compact != nil && req.Compact.Threshold > 0:

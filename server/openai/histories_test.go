@@ -209,3 +209,20 @@ func TestLongHistoriesTakeTurns(t *testing.T) {
 		t.Errorf("%d histories were stored and %d refused, want %d and %d", stored, refused, most, asked-most)
 	}
 }
+
+// TestHistoryThatEndsInAnAnswer holds that a history which ends in an answer is
+// answered, stored or not: some clients send what came of a stream that broke.
+func TestHistoryThatEndsInAnAnswer(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer(" that is cut."))
+	hi, broken := said("user", "What is a coppice?"), said("assistant", "A wood")
+	for path, body := range map[string]string{"/responses": `"input":[` + hi + `,` + broken + `]`, "/chat/completions": `"messages":[` + hi + `,` + broken + `]`} {
+		for _, store := range []string{"true", "false"} {
+			_, header := a.ask(200, "acme", "POST", path, `{"model":"wood","store":`+store+`,`+body+`}`)
+			if got := a.prompt(); !strings.HasSuffix(got, broken) || (header.Get("X-Coppice-Head-Id") != "") != (store == "true") {
+				t.Errorf("%s, store %s: the model was given %s; %v", path, store, got, header)
+			}
+		}
+	}
+}

@@ -80,6 +80,7 @@ var owners = map[string][]string{
 	"github.com/jackc/pgx":            {"app", "db", "db/embedded", "db/migrate", "db/upgrade", "internal/telemetry", "keys", "replica", "summarize/jobs", "tree"},
 	"github.com/labstack/echo":        {"server"},
 	"github.com/openai/openai-go":     {"llm"},
+	"github.com/coder/websocket":      {"server/openai"},
 	"github.com/modelcontextprotocol": {"server/mcp"},
 	"github.com/google/jsonschema-go": {"server/mcp"},
 	"github.com/pressly/goose":        {"db/migrate"},

@@ -36,6 +36,7 @@ func (c Recognition) api(all *attempts) server.API {
 			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},
 			{Method: "POST", Pattern: Prefix + "chat/completions", May: server.Streams | server.Follows, Handle: all.retried(c.createCompletion)},
 			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}", Handle: getCompletion},
+			{Method: "GET", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: c.openSocket(all)},
 			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: all.retried(createResponse)},
 		}, responseRoutes, conversationRoutes),
 	}

@@ -66,7 +66,7 @@ func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) 
 				t.Fatal(err)
 			}
 			defer res.Body.Close()
-			streams, good := res.Header.Get("Content-Type") == "text/event-stream", res.StatusCode == http.StatusOK
+			streams, good := res.Header.Get("Content-Type") == "text/event-stream", (res.StatusCode == http.StatusOK || res.StatusCode == http.StatusUpgradeRequired)
 			if streams {
 				fragile.Repair() // a reply tries to store its answer for some time
 			}

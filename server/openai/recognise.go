@@ -23,6 +23,8 @@ import (
 type Recognition struct {
 	MaxBody int64 // bytes of a request's body; 0 is the constant MaxBody
 
+	NoSockets bool // no WebSocket is served
+
 	Record  bool // record the requests that don't say store, too
 	Managed bool // the model reads the branch's context, with its summaries, in place of the client's messages
 

@@ -51,7 +51,7 @@ var createMembers = []string{
 // notYours are members that are OpenAI's or this server's business, and those that the
 // model's request gets from others.
 var notYours = slices.Concat(createMembers, []string{
-	"client_metadata", "access_programs", "image", "betas", "type", "stream_id",
+	"client_metadata", "access_programs", "image", "betas", "type", "stream_id", "generate",
 	"messages", "n", "max_tokens", "max_completion_tokens", "response_format", "functions", "function_call", "logprobs",
 })
 

@@ -1,0 +1,338 @@
+package openai
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server"
+)
+
+// Limits of a WebSocket.
+const (
+	maxLanes  = 16 // streams of responses at a time
+	maxQueued = 16 // requests that wait in a lane
+	maxLane   = 64 // characters of a stream_id
+)
+
+// openSocket serves responses over a WebSocket. Each message asks for a response, whose
+// events come back as messages. Requests of one stream_id are answered one after the
+// other, those of several at once.
+func (c Recognition) openSocket(all *attempts) server.Handler {
+	create := all.retried(createResponse)
+	return func(r *server.Request) (server.Answer, error) {
+		if c.NoSockets || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+			return upgradeRequired{!c.NoSockets}, nil
+		}
+		return &socket{request: r, create: create, lanes: map[string]chan []byte{}}, nil
+	}
+}
+
+// upgradeRequired is the answer to a request that opens no WebSocket, or where they are
+// off.
+type upgradeRequired struct{ served bool }
+
+// Write writes the answer.
+func (u upgradeRequired) Write(w http.ResponseWriter) error {
+	detail := "WebSockets are off on this server. Send the request as POST."
+	if u.served {
+		detail = "Open a WebSocket here, or send the request as POST."
+		w.Header().Set("Upgrade", "websocket")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusUpgradeRequired)
+	_, err := w.Write(RefuseStatus(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
+	return err
+}
+
+// A socket is a client's WebSocket.
+type socket struct {
+	request *server.Request
+	create  server.Handler
+	lanes   map[string]chan []byte // by stream_id; the reader's alone
+	conn    *websocket.Conn
+
+	mu   sync.Mutex
+	said []history // of responses that are stored nowhere, the oldest first
+}
+
+// A history is all items up to the end of a response.
+type history struct {
+	response string
+	items    []json.RawMessage
+	bytes    int
+}
+
+// Write serves the WebSocket until the client closes it.
+func (s *socket) Write(w http.ResponseWriter) (err error) {
+	// Which origins may call, the server has checked before.
+	if s.conn, err = websocket.Accept(w, s.request.Request, &websocket.AcceptOptions{InsecureSkipVerify: true}); err != nil {
+		return nil //nolint:nilerr // Accept has answered why
+	}
+	defer s.conn.CloseNow()
+	s.conn.SetReadLimit(MaxBody)
+	ctx, cancel := context.WithCancel(s.request.Context())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	for {
+		_, message, err := s.conn.Read(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // the client left, or may not stay
+		}
+		lane, err := laneOf(message)
+		if err == nil && s.lanes[lane] == nil {
+			if len(s.lanes) == maxLanes {
+				err = fault.New(fault.TooMany, "too_many_streams", "stream_id", "The connection has %d values of stream_id, which is the most. Use one of them again.", maxLanes)
+			} else {
+				queue := make(chan []byte, maxQueued)
+				s.lanes[lane] = queue
+				running.Go(func() { s.serve(ctx, lane, queue) })
+			}
+		}
+		if err == nil {
+			select {
+			case s.lanes[lane] <- message:
+			default:
+				err = fault.New(fault.TooMany, "too_many_streams", "stream_id", "%d requests wait in this stream_id, which is the most. Wait for an answer.", maxQueued)
+			}
+		}
+		if err != nil {
+			s.refuse(ctx, lane, err)
+		}
+	}
+}
+
+// laneOf checks what a message is, and gives its stream_id.
+func laneOf(message []byte) (string, error) {
+	var r reader
+	o := r.open(message, "type", "stream_id", "background")
+	if kind := o.required("type", maxLane); kind != "response.create" {
+		o.wrong("type", codeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
+	}
+	if o.boolean("background", false) {
+		o.wrong("background", codeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
+	}
+	lane := o.text("stream_id", maxLane)
+	if err := r.failed(); err != nil || lane == nil {
+		return "", err
+	}
+	return *lane, nil
+}
+
+// serve answers the requests of a lane.
+func (s *socket) serve(ctx context.Context, lane string, queue <-chan []byte) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case message := <-queue:
+			if err := s.answer(ctx, lane, message); err != nil {
+				s.refuse(ctx, lane, err)
+			}
+		}
+	}
+}
+
+// answer answers one request. One that goes on from a response which is stored nowhere
+// gets its history, as long as this connection has it; a failure forgets it.
+func (s *socket) answer(ctx context.Context, lane string, message []byte) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+			s.mu.Lock()
+			s.request.Note(err)
+			s.mu.Unlock()
+		}
+	}()
+	members := chat.Members(message)
+	take := func(name string) json.RawMessage {
+		i := slices.IndexFunc(members, func(m chat.Member) bool { return m.Name == name })
+		if i < 0 || isNull(members[i].Value) {
+			return nil
+		}
+		value := members[i].Value
+		members = slices.Delete(members, i, i+1)
+		return value
+	}
+	for _, name := range []string{"type", "stream_id", "stream", "background"} {
+		take(name)
+	}
+	warm, stored := string(take("generate")) == "false", true
+	input := itemsOfInput(take("input"))
+	previous, id := take("previous_response_id"), ""
+	if len(previous) > 0 && previous[0] == '"' {
+		id = chat.String(previous)
+	}
+	before, known := s.recall(id)
+	if known {
+		input = slices.Concat(before, input)
+	} else if previous != nil {
+		members = append(members, chat.Member{Name: "previous_response_id", Value: previous})
+	}
+	if store := take("store"); store != nil {
+		stored = string(store) != "false"
+		members = append(members, chat.Member{Name: "store", Value: store})
+	}
+	members = append(members, chat.Member{Name: "input", Value: marshal(input)}, chat.Member{Name: "stream", Value: json.RawMessage("true")})
+	body := chat.AppendObject(nil, members)
+	out := &frames{header: http.Header{}, lane: lane, send: func(event []byte) error { return s.conn.Write(ctx, websocket.MessageText, event) }}
+	if warm {
+		return s.warm(out, body, input)
+	}
+	r, err := s.request.Within(ctx, body, out)
+	if err != nil {
+		return err
+	}
+	a, err := s.create(r)
+	if err == nil {
+		err = a.Write(out)
+	}
+	if done := out.last; err == nil && done.Status == string(Completed) && !stored {
+		s.remember(history{response: done.ID, items: slices.Concat(input, done.Output)})
+	} else if known && done.Status != string(Completed) {
+		s.forget(id)
+	}
+	return err
+}
+
+// warm takes a request that is to be continued, without an answer.
+func (s *socket) warm(out *frames, body []byte, input []json.RawMessage) error {
+	req, err := ParseCreate(body)
+	if err != nil {
+		return err
+	}
+	turn := Turn{Node: NodeID{Node: uuid.Must(uuid.NewV7())}, CreatedAt: time.Now(), Echo: req.Echo}
+	s.remember(history{response: turn.Node.ResponseID(), items: input})
+	stream := NewStream(turn, -1)
+	_, err = out.Write(stream.End(stream.Begin(nil), End{Status: Completed, At: time.Now()}))
+	return err
+}
+
+// itemsOfInput are the items of an input, which may be a string.
+func itemsOfInput(input json.RawMessage) (items []json.RawMessage) {
+	if len(input) > 0 && input[0] == '"' {
+		return []json.RawMessage{marshal(map[string]json.RawMessage{"role": json.RawMessage(`"user"`), "content": input})}
+	}
+	if len(input) > 0 && input[0] == '[' {
+		for item := range chat.Elements(input) {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// remember keeps a history. All of a connection have MaxBody bytes together, and are of
+// as many responses as it may have lanes.
+func (s *socket) remember(h history) {
+	for _, item := range h.items {
+		h.bytes += len(item)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = append(s.said, h)
+	all := 0
+	for _, h := range s.said {
+		all += h.bytes
+	}
+	for len(s.said) > maxLanes || all > MaxBody && len(s.said) > 0 {
+		all -= s.said[0].bytes
+		s.said = s.said[1:]
+	}
+}
+
+func (s *socket) recall(response string) (items []json.RawMessage, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.said {
+		if h.response == response {
+			return h.items, true
+		}
+	}
+	return nil, false
+}
+
+func (s *socket) forget(response string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.said = slices.DeleteFunc(s.said, func(h history) bool { return h.response == response })
+}
+
+// refuse tells why a request is refused.
+func (s *socket) refuse(ctx context.Context, lane string, err error) {
+	r := Refuse(err)
+	event := marshal(struct {
+		Type   string    `json:"type"`
+		Status int       `json:"status"`
+		Error  ErrorBody `json:"error"`
+	}{"error", r.Status, r.Body})
+	_ = s.conn.Write(ctx, websocket.MessageText, inLane(event, lane)) // a client that left is told nothing
+}
+
+// inLane is an event with its stream_id.
+func inLane(event []byte, lane string) []byte {
+	if lane == "" {
+		return event
+	}
+	return append(append(append(bytes.TrimSuffix(event, []byte("}")), `,"stream_id":`...), marshal(lane)...), '}')
+}
+
+// frames send server-sent events as messages of a WebSocket, and read the last one.
+type frames struct {
+	header http.Header
+	lane   string
+	send   func([]byte) error
+	rest   []byte // of an event that isn't whole yet
+	last   struct {
+		ID, Status string
+		Output     []json.RawMessage
+	}
+}
+
+// Header returns a header that nobody reads.
+func (f *frames) Header() http.Header { return f.header }
+
+// WriteHeader does nothing: a WebSocket has one status.
+func (f *frames) WriteHeader(int) {}
+
+// Flush does nothing: each event is sent at once.
+func (f *frames) Flush() {}
+
+// Write sends the events that are whole.
+func (f *frames) Write(p []byte) (int, error) {
+	f.rest = append(f.rest, p...)
+	for {
+		text, rest, whole := bytes.Cut(f.rest, []byte("\n\n"))
+		if !whole {
+			return len(p), nil
+		}
+		f.rest = rest
+		_, data, found := bytes.Cut(text, []byte("data: "))
+		if !found || bytes.Equal(data, done) {
+			continue
+		}
+		for _, kind := range []string{"completed", "incomplete", "failed"} {
+			if bytes.HasPrefix(data, []byte(`{"type":"response.`+kind+`"`)) {
+				var e struct{ Response json.RawMessage }
+				if json.Unmarshal(data, &e) == nil {
+					_ = json.Unmarshal(e.Response, &f.last) // which this server wrote
+				}
+			}
+		}
+		if err := f.send(inLane(slices.Clone(data), f.lane)); err != nil {
+			return 0, err
+		}
+	}
+}

@@ -1,0 +1,123 @@
+package openai_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/server/openai"
+)
+
+// A wire is a client's WebSocket.
+type wire struct {
+	*api
+	conn *websocket.Conn
+}
+
+// A socketEvent is an event of a WebSocket.
+type socketEvent struct {
+	Type, Delta string
+	Status      int
+	StreamID    string `json:"stream_id"`
+	Seq         int    `json:"sequence_number"`
+	Response    struct{ ID, Status string }
+	Error       struct{ Code, Param string }
+}
+
+func (a *api) dial() *wire {
+	a.t.Helper()
+	conn, _, err := websocket.Dial(a.t.Context(), a.url+"/openai/v1/responses", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + a.secrets["acme"]}}})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	a.t.Cleanup(func() { _ = conn.CloseNow() })
+	return &wire{a, conn}
+}
+
+// send sends a response.create with these members more.
+func (w *wire) send(members string) {
+	w.t.Helper()
+	if err := w.conn.Write(w.t.Context(), websocket.MessageText, []byte(`{"type":"response.create","model":"wood",`+members+`}`)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// last reads events up to the last one of a response, or an error.
+func (w *wire) last() (e socketEvent) {
+	w.t.Helper()
+	for {
+		_, message, err := w.conn.Read(w.t.Context())
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if e = (socketEvent{}); json.Unmarshal(message, &e) != nil {
+			w.t.Fatalf("no event: %s", message)
+		}
+		switch e.Type {
+		case "response.completed", "response.failed", "response.incomplete", "error":
+			return e
+		}
+	}
+}
+
+// TestSocket holds that responses are served over a WebSocket: one after the other and
+// with their stream_id, with those that are stored nowhere as history of the next.
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Answer("Hazel."))
+	w := a.dial()
+	w.send(`"input":"Name a shrub."`)
+	stored := w.last()
+	if stored.Response.Status != "completed" || stored.StreamID != "" || stored.Seq < 5 {
+		t.Fatalf("%+v", stored)
+	}
+	a.create(`{"model":"wood","input":"Why?","previous_response_id":"` + stored.Response.ID + `"}`)
+
+	w.send(`"store":false,"generate":false,"input":[{"role":"developer","content":"Be brief."}]`)
+	warm := w.last()
+	w.send(`"store":false,"input":"Name a tree.","previous_response_id":"` + warm.Response.ID + `"`)
+	first := w.last()
+	for _, lane := range []string{"a", "b"} { // both go on from the first
+		w.send(`"store":false,"stream_id":"` + lane + `","input":[{"role":"user","content":"Lane ` + lane + `"}],"previous_response_id":"` + first.Response.ID + `"`)
+		if e := w.last(); e.StreamID != lane || e.Response.Status != "completed" {
+			t.Errorf("lane %s: %+v", lane, e)
+		}
+		if got := a.prompt(); !strings.Contains(got, "Be brief.") || !strings.Contains(got, "Name a tree.") || !strings.Contains(got, "Hazel.") || !strings.Contains(got, "Lane "+lane) || strings.Count(got, "Lane") != 1 {
+			t.Errorf("lane %s: the model was given %s", lane, got)
+		}
+	}
+	// A failure forgets the response that it went on from, and another connection never knew it.
+	a.upstream.Script(llmtest.Fail(400))
+	again := `"store":false,"input":"More.","previous_response_id":"` + first.Response.ID + `"`
+	w.send(again)
+	if e := w.last(); e.Type != "error" || e.Status != 400 {
+		t.Errorf("%+v", e)
+	}
+	for _, w := range []*wire{w, a.dial()} {
+		w.send(again)
+		if e := w.last(); e.Type != "error" || e.Error.Code != "previous_response_not_found" || e.Error.Param != "previous_response_id" {
+			t.Errorf("%+v", e)
+		}
+	}
+	w.send(`"background":true,"input":"x"`)
+	if e := w.last(); e.Status != 400 || e.Error.Param != "background" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestNoSocket holds that a client is told where no WebSocket opens.
+func TestNoSocket(t *testing.T) {
+	t.Parallel()
+	for _, off := range []bool{false, true} {
+		a := newAPIWith(t, openai.Recognition{NoSockets: off})
+		status, got, header := a.send("acme", "GET", "/responses", "")
+		if status != http.StatusUpgradeRequired || (header.Get("Upgrade") == "") != off || !strings.Contains(got, `"code":"upgrade_required"`) {
+			t.Errorf("off %t: %d %v %s", off, status, header, got)
+		}
+	}
+}

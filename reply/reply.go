@@ -199,6 +199,13 @@ func (s *Service) ForTenant(tenantID string) *Service {
 // Aliases returns the further names of models, each with the model's own name.
 func (s *Service) Aliases() map[string]string { return s.cfg.Aliases }
 
+// WantsReasoning reports whether a model, by one of its names, wants to be given what it
+// thought before it called tools. Start does so for what is stored; who calls Ask does it.
+func (s *Service) WantsReasoning(name string) bool {
+	model, err := s.model(name)
+	return err == nil && s.cfg.WantsReasoning(model.Name())
+}
+
 // AnyName reports whether the first of Models answers whatever name a request gives.
 func (s *Service) AnyName() bool { return s.cfg.AnyName }
 

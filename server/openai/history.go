@@ -323,8 +323,13 @@ func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMess
 	if err != nil {
 		return nil, 0, err
 	}
+	wants := r.Replies().WantsReasoning(req.Model)
 	for _, m := range added {
-		all = append(all, m.Raw)
+		raw := m.Raw
+		if wants && len(m.Calls) > 0 && m.Other("reasoning_content") == nil { // some providers refuse a call without the member
+			raw = withMember(raw, "reasoning_content", marshal(m.Reasoning))
+		}
+		all = append(all, raw)
 	}
 	return all, missing, CheckCalls(nil, append(before, plain(added)...))
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -89,5 +90,19 @@ func TestReasoningInAConversation(t *testing.T) {
 	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+list[len(list)-2].ID, "")
 	if got := a.items(id, "?order=asc").says(); got != "user:What is a coppice? assistant:It is a wood." {
 		t.Errorf("without the reasoning there are %s", got)
+	}
+}
+
+// TestReasoningGivenBack holds that a model which wants its reasoning back gets it from
+// the items of a client of which nothing is stored, with its calls alone.
+func TestReasoningGivenBack(t *testing.T) {
+	t.Parallel()
+	for _, wants := range []bool{true, false} {
+		a := setup{replies: reply.Config{WantsReasoning: func(string) bool { return wants }}, script: []llmtest.Behaviour{llmtest.Answer("ok")}}.serve(t)
+		a.create(`{"model":"wood","store":false,"input":[{"role":"user","content":"Weather?"},{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},
+			{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"Sun."}]}`)
+		if got := a.prompt(); strings.Contains(got, `"reasoning_content":"Hm."`) != wants || strings.Count(got, "reasoning_content") > 1 {
+			t.Errorf("wanted %t: the model was given %s", wants, got)
+		}
 	}
 }

@@ -49,13 +49,21 @@ func (b *bounded) Read(p []byte) (int, error) {
 	}
 	n, err := b.from.Read(p)
 	b.read += int64(n)
-	switch b.unpacked += int64(n); {
-	case b.mostInAll > 0 && b.unpacked > b.mostInAll:
-		return 0, tooLarge("what it holds has over %d bytes. Split it, or import it by `coppice import`", b.mostInAll)
-	case b.unpacked > freeUnpacked+mostUnpacked*b.sent():
-		return 0, tooLarge("it unpacks to over %d times its bytes. Unpack it, and import what was in it", mostUnpacked)
+	if err := b.unpack(n); err != nil {
+		return 0, err
 	}
 	return n, err
+}
+
+// unpack counts bytes that came out of the file.
+func (b *bounded) unpack(n int) error {
+	switch b.unpacked += int64(n); {
+	case b.mostInAll > 0 && b.unpacked > b.mostInAll:
+		return tooLarge("what it holds has over %d bytes. Split it, or import it by `coppice import`", b.mostInAll)
+	case b.unpacked > freeUnpacked+mostUnpacked*b.sent():
+		return tooLarge("it unpacks to over %d times its bytes. Unpack it, and import what was in it", mostUnpacked)
+	}
+	return nil
 }
 
 func tooLarge(format string, args ...any) error {

@@ -156,6 +156,8 @@ type importer struct {
 	nodes int     // of all of them
 	bytes int     // that all of them take
 
+	archive *archive // nil of another file
+
 	found int // conversations with messages
 	own   int // of Coppice's own, without
 	dense int // conversations that would cost too much
@@ -218,6 +220,9 @@ func (im *importer) stream(r io.Reader) error {
 	im.bounds.next()
 	in := format.NewInput(im.ctx, im.bounds, im.note)
 	in.Member, in.Attached = member, im.attachment
+	if im.archive != nil {
+		in.File = im.archived
+	}
 	err = f.Parse(in, func(c format.Conversation) error { return im.conversation(in, c) })
 	if err == nil {
 		err = in.Stopped()

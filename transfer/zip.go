@@ -3,7 +3,9 @@ package transfer
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // zipMagic is how every zip archive with a file in it begins.
@@ -28,8 +31,12 @@ func isZip(r io.ReaderAt) bool {
 }
 
 // conversationParts are the names under which exports put conversations into
-// an archive: in one file, or in numbered parts.
-var conversationParts = regexp.MustCompile(`^conversations(-\d+)?\.json$`)
+// an archive: in one file, or in numbered parts. An archive without them may have any
+// files of formats that are read here.
+var (
+	conversationParts = regexp.MustCompile(`^(conversations(-\d+)?|MyActivity|prod-grok-backend)\.json$`)
+	anyParts          = regexp.MustCompile(`\.(json|jsonl|ndjson|traj)$`)
+)
 
 // The directory of an archive is held in memory, with some 300 bytes for each entry. An
 // export has an entry for each picture, of some 100 bytes.
@@ -68,33 +75,118 @@ func (im *importer) zip(r io.ReaderAt, size int64) error {
 		return format.FileErrorf("the zip archive can't be read, as one that is cut off can't: %w", err)
 	}
 	in.left = math.MaxInt64
-	var parts []*zip.File
-	var others []string
-	for _, f := range archive.File {
-		switch name := path.Base(f.Name); {
-		case strings.HasSuffix(f.Name, "/"):
-		case conversationParts.MatchString(name):
-			parts = append(parts, f)
-		default:
-			others = append(others, f.Name)
+	files := slices.DeleteFunc(slices.Clone(archive.File), func(f *zip.File) bool { return strings.HasSuffix(f.Name, "/") })
+	named := func(names *regexp.Regexp) (parts []*zip.File) {
+		for _, f := range files {
+			if names.MatchString(path.Base(f.Name)) {
+				parts = append(parts, f)
+			}
 		}
+		return parts
 	}
-	if len(parts) == 0 {
-		return fault.New(fault.Invalid, CodeFormat, "", "the archive has no conversations.json, as those of ChatGPT and Claude have. Unpack it, and import the files in it")
-	}
-	if len(others) > 0 {
-		im.note(format.Note{Action: format.LeftOut, Kind: format.KindAttachment, Place: strings.Join(others[:min(len(others), 5)], ", "), Detail: format.Counted(len(others), "file") + " of the archive besides the conversations"})
+	parts := named(conversationParts)
+	known := len(parts) > 0
+	if !known {
+		parts = named(anyParts)
 	}
 	if len(parts) > maxParts {
 		return tooLarge("the archive has %d files with conversations, and %d is the most. Unpack it, and import the files in it", len(parts), maxParts)
 	}
 	slices.SortStableFunc(parts, func(a, b *zip.File) int { return strings.Compare(a.Name, b.Name) })
+	im.archive = newArchive(files)
+	read := map[string]bool{}
+	var unknown error
 	for _, f := range parts {
 		if err := im.part(f); err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
+			err = fmt.Errorf("%s: %w", f.Name, err)
+			if code := fault.Of(err).Code; !known && (code == CodeFormat || code == CodeEmpty) {
+				unknown = err
+				continue
+			}
+			return err
+		}
+		read[f.Name] = true
+	}
+	var others []string
+	for _, f := range files {
+		if !read[f.Name] && !im.archive.taken[f] {
+			others = append(others, f.Name)
 		}
 	}
+	switch {
+	case len(read) == 0 && unknown != nil:
+		return unknown
+	case len(read) == 0:
+		return fault.New(fault.Invalid, CodeFormat, "", "the archive has no file of a format that is read here. Unpack it, and import the files in it")
+	case len(others) > 0:
+		im.note(format.Note{Action: format.LeftOut, Kind: format.KindAttachment, Place: strings.Join(others[:min(len(others), 5)], ", "), Detail: format.Counted(len(others), "file") + " of the archive besides the conversations"})
+	}
 	return nil
+}
+
+// An archive finds files by the ids with which their names begin.
+type archive struct {
+	files []*zip.File        // by their names without folders
+	taken map[*zip.File]bool // that a message names
+	names map[string]string  // that they had, where the archive says it
+}
+
+// assetNames is the file in which ChatGPT says what the files were called.
+const assetNames = "conversation_asset_file_names.json"
+
+func newArchive(files []*zip.File) *archive {
+	a := &archive{files: slices.Clone(files), taken: map[*zip.File]bool{}, names: map[string]string{}}
+	slices.SortStableFunc(a.files, func(x, y *zip.File) int { return strings.Compare(path.Base(x.Name), path.Base(y.Name)) })
+	for _, f := range files {
+		if path.Base(f.Name) != assetNames {
+			continue
+		}
+		if data, err := unzip(f, maxDirectoryBytes); err == nil && json.Valid(data) {
+			for name, raw := range format.ObjectUpTo(data, len(data)) {
+				a.names[path.Base(name)], _ = format.StringOf(raw)
+			}
+			a.taken[f] = true
+		}
+	}
+	return a
+}
+
+// archived gives the file whose name is an id, or begins with it.
+func (im *importer) archived(id string) (name string, data []byte, ok bool) {
+	a := im.archive
+	i, _ := slices.BinarySearchFunc(a.files, id, func(f *zip.File, id string) int { return strings.Compare(path.Base(f.Name), id) })
+	if i == len(a.files) {
+		return "", nil, false
+	}
+	f := a.files[i]
+	rest, found := strings.CutPrefix(path.Base(f.Name), id)
+	if !found || rest != "" && rest[0] != '.' && rest[0] != '-' && rest[0] != '_' {
+		return "", nil, false
+	}
+	data, err := unzip(f, tree.MaxAttachmentBytes)
+	if err != nil || im.bounds.unpack(len(data)) != nil { // which the next read of the file finds again
+		return "", nil, false
+	}
+	a.taken[f] = true
+	name = cmp.Or(a.names[path.Base(f.Name)], strings.TrimLeft(rest, "-_"))
+	if strings.HasPrefix(name, ".") {
+		name = path.Base(f.Name)
+	}
+	return name, data, true
+}
+
+// unzip gives a file of an archive, up to so many bytes.
+func unzip(f *zip.File, most int64) ([]byte, error) {
+	in, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fault.TooLarge
+	}
+	return data, err
 }
 
 func (im *importer) part(f *zip.File) error {

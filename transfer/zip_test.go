@@ -29,6 +29,7 @@ func TestImportZip(t *testing.T) {
 		{"one file", [][2]string{{"user.json", "{}"}, {"conversations.json", conversation("a")}, {"chat.html", "<p>"}}, "a", ""},
 		{"in parts and a folder", [][2]string{{"x/conversations-001.json", conversation("b")}, {"x/conversations-000.json", conversation("a")}}, "a b", ""},
 		{"no conversations", [][2]string{{"user.json", "{}"}}, "", transfer.CodeFormat},
+		{"other files of formats", [][2]string{{"a/list.json", `{"title":"x","messages":[{"role":"user","content":"hi"}]}`}, {"b.json", "{}"}}, "x", ""},
 		{"an empty part", [][2]string{{"conversations-000.json", conversation("a")}, {"conversations-001.json", ""}}, "a", transfer.CodeEmpty},
 	}
 	for _, tt := range tests {
@@ -77,5 +78,42 @@ func TestImportZip(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The files of an archive that a user's messages name come in, under the names that
+// they had, and the marks of citations become links or go.
+func TestImportFilesOfAnArchive(t *testing.T) {
+	t.Parallel()
+	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("x", 20)
+	message := func(id, parent, role, content, meta string) string {
+		return `"` + id + `":{"parent":"` + parent + `","message":{"author":{"role":"` + role + `"},"content":` + content + `,"metadata":` + meta + `}}`
+	}
+	chat := `[{"id":"c","title":"T","mapping":{` +
+		message("a", "", "user", `{"content_type":"multimodal_text","parts":["See",{"content_type":"image_asset_pointer","asset_pointer":"sediment://file_0a"},{"content_type":"image_asset_pointer","asset_pointer":"file-service://file-1b"}]}`, `{"attachments":[{"id":"file-1b","name":"hedge.png"},{"id":"file-2c","name":"notes.txt"},{"id":"file-3d","name":"gone.txt"}]}`) + "," +
+		message("b", "a", "assistant", `{"content_type":"text","parts":["Hazel\ue200cite\ue202turn0\ue201 and beech\ue200cite\ue202turn1\ue201."]}`, `{"model_slug":"m","content_references":[{"matched_text":"\ue200cite\ue202turn0\ue201","items":[{"title":"Hedges","url":"https://e.org/h"}]}]}`) + `}}]`
+	var archive bytes.Buffer
+	w := zip.NewWriter(&archive)
+	for name, text := range map[string]string{"conversations.json": chat, "x/file_0a.dat": png, "file-1b-hedge.png": png + "y", "file-2c.txt": "n", "file-9.txt": "other",
+		"conversation_asset_file_names.json": `{"file_0a.dat":"birch.png"}`} {
+		part, err := w.Create(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(part, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var b formattest.Bundles
+	report, err := transfer.Import(t.Context(), &b, bytes.NewReader(archive.Bytes()), transfer.Options{})
+	if err != nil || report.Attachments != 3 {
+		t.Fatalf("%d attachments, %v, %s", report.Attachments, err, formattest.Notes(report))
+	}
+	formattest.Same(t, "conversation", formattest.Outline(b[0]), "user: See [image birch.png] [image hedge.png] [file notes.txt]\n*assistant: Hazel ([Hedges](https://e.org/h)) and beech.")
+	if notes := formattest.Notes(report); !strings.Contains(notes, "file-9.txt: 1 file of the archive") {
+		t.Errorf("notes %s", notes)
 	}
 }

@@ -21,6 +21,9 @@ type Input struct {
 	// Attached takes an attachment that stands in the file, before the conversation
 	// that it stands in is emitted. nil leaves them out.
 	Attached func(Attachment) error
+	// File gives a file of the archive whose name begins with an id, and what it is
+	// called there. nil where the file is no archive.
+	File func(id string) (name string, data []byte, ok bool)
 
 	Member string // of the one object of the file, in which the conversations stand; "" for the file itself
 

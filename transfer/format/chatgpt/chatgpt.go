@@ -98,6 +98,7 @@ type node struct {
 	role     tree.Role
 	said     format.Object // the message, while it is read
 	parts    []chat.Part
+	attached []string      // ids of files among them
 	source   format.Source // while the message is read
 	call     *chat.Call    // that the message makes
 	answers  *node         // call that it answers
@@ -189,6 +190,7 @@ func (g *graph) read(n *node) {
 	if n.skipped {
 		return
 	}
+	g.files(n, meta)
 	switch n.role {
 	case tree.RoleAssistant:
 		if to := n.said.Str("recipient"); to != "" && to != "all" {

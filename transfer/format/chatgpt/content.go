@@ -1,9 +1,12 @@
 package chatgpt
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -57,7 +60,46 @@ func (g *graph) content(n *node, o, meta format.Object) {
 	}
 }
 
+// files adds the files that stand in the archive and in no part.
+func (g *graph) files(n *node, meta format.Object) {
+	if n.role != tree.RoleUser {
+		return
+	}
+	for a := range meta.Objects("attachments") {
+		if id := a.Str("id"); !slices.Contains(n.attached, id) {
+			if part, ok := g.c.Attach(id, a.Str("name")); ok {
+				n.parts = append(n.parts, part)
+			}
+		}
+	}
+}
+
+// citation is a mark of what an answer goes by, between characters of private use.
+var citation = regexp.MustCompile(`\x{E200}[^\x{E201}]*\x{E201}`)
+
+// cited writes the marks of a text as links to what the message says of them. A mark
+// that it says nothing of goes.
+func cited(text string, meta format.Object) string {
+	if !strings.ContainsRune(text, '\uE200') {
+		return text
+	}
+	links := map[string]string{}
+	for ref := range meta.Objects("content_references") {
+		var all []string
+		for _, one := range append(slices.Collect(ref.Objects("items")), ref) {
+			if url := one.Str("url"); strings.HasPrefix(url, "http") && len(all) < 3 {
+				all = append(all, fmt.Sprintf("[%s](%s)", cmp.Or(strings.NewReplacer("[", "(", "]", ")").Replace(format.OneLine(one.Str("title"))), url), url))
+			}
+		}
+		if len(all) > 0 {
+			links[ref.Str("matched_text")] = " (" + strings.Join(all, ", ") + ")"
+		}
+	}
+	return citation.ReplaceAllStringFunc(text, func(mark string) string { return links[mark] })
+}
+
 func (n *node) text(s string) {
+	s = cited(s, n.said.Object("metadata"))
 	if strings.TrimSpace(s) != "" {
 		n.parts = append(n.parts, chat.TextPart(s))
 	}
@@ -104,6 +146,12 @@ func (g *graph) part(n *node, i int, raw json.RawMessage) {
 		name := "without a name"
 		if pointer != "" {
 			name = path.Base(pointer)
+		}
+		if n.role == tree.RoleUser {
+			if part, ok := g.c.Attach(name, ""); ok {
+				n.parts, n.attached = append(n.parts, part), append(n.attached, name)
+				return
+			}
 		}
 		n.text(fmt.Sprintf("[%s: %s]", what, name))
 		pointers, _ := n.source["pointers"].([]json.RawMessage)

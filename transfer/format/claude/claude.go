@@ -199,6 +199,10 @@ func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
 		if kind == "" {
 			kind = "file"
 		}
+		if part, ok := c.Attach(f.Str("file_uuid"), name); ok && t.Role == tree.RoleUser {
+			t.Part(part)
+			continue
+		}
 		t.Text("[" + format.Named(kind, ": ", name) + "]")
 		c.LeftOut(format.KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", format.Named(kind, " ", format.Clip(name)))
 		kept = append(kept, format.Source{}.Copy(f, "file_uuid", "file_name", "file_kind"))

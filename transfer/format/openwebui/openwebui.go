@@ -192,6 +192,10 @@ func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
 			t.Text(fmt.Sprintf("[%s]\n%s", format.Named(kind, ": ", name), text))
 			continue
 		}
+		if part, ok := c.Attach(f.Str("id"), name); ok && t.Role == tree.RoleUser {
+			t.Part(part)
+			continue
+		}
 		t.Text("[" + format.Named(kind, ": ", name) + "]")
 		c.LeftOut(format.KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", format.Named(format.Clip(kind), " ", format.Clip(name)))
 	}

@@ -38,7 +38,8 @@ export function endingOf(m: Message): Ending | null {
 
 /** modelOf is the model that wrote a message, where that is known. */
 export function modelOf(m: Message): string | null {
-  const model = noteOf(m)?.model ?? m.metadata['model']
+  const source = m.metadata['source'] as { model?: unknown } | undefined // of an import
+  const model = noteOf(m)?.model ?? m.metadata['model'] ?? source?.model
   return typeof model === 'string' ? model : null
 }
 

@@ -88,6 +88,7 @@ test('a message tells how its reply ended, and what wrote it', () => {
   assert.deepEqual(endingOf(message({ metadata: { reply: { status: 'stopped' } } })), { kind: 'stopped', detail: '' })
   assert.equal(modelOf(message({ metadata: { reply: { model: 'a' }, model: 'b' } })), 'a')
   assert.equal(modelOf(message({ metadata: { model: 5 } })), null)
+  assert.equal(modelOf(message({ metadata: { source: { model: 'c' } } })), 'c')
 })
 
 test('formulas keep their backslashes, and prices are none', () => {

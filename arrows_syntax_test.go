@@ -3,6 +3,7 @@ package coppice_test
 import (
 	"go/ast"
 	"iter"
+	"strings"
 )
 
 // A selector is an expression of the form pkg.name, or value.field: the syntax
@@ -58,4 +59,29 @@ func receiver(method *ast.FuncDecl) string {
 		}
 	}
 	return ""
+}
+
+// usedRooms gives the rooms of a store that a file names: store.Index(), or
+// r.Store().Feed().
+func usedRooms(file *ast.File) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		ast.Inspect(file, func(n ast.Node) bool {
+			call, ok := n.(*ast.SelectorExpr)
+			if !ok || rooms[call.Sel.Name] == nil {
+				return true
+			}
+			of := call.X
+			if inner, ok := of.(*ast.CallExpr); ok {
+				of = inner.Fun
+			}
+			name := ""
+			switch of := of.(type) {
+			case *ast.Ident:
+				name = of.Name
+			case *ast.SelectorExpr:
+				name = of.Sel.Name
+			}
+			return !strings.EqualFold(name, "store") || yield(call.Sel.Name)
+		})
+	}
 }

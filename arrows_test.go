@@ -64,6 +64,13 @@ var arrows = map[string][]string{
 	"db/dbtest":           {"db", "db/embedded", "db/migrate"},
 }
 
+// rooms says which packages use a room of tree.Store, besides cmd/ and tests.
+var rooms = map[string][]string{
+	"Index":   {"search", "search/embed"},
+	"Replies": {"reply", "server/openai"},
+	"Feed":    {"search", "summarize/jobs", "watch"},
+}
+
 // testCode are the packages that exist for tests: they may do what tests may,
 // and are never linked into the program.
 var testCode = []string{"attach/pdf/pdftest", "db/dbtest", "llm/llmtest", "summarize/prompt/prompttest", "transfer/formattest"}
@@ -297,6 +304,9 @@ func TestProblems(t *testing.T) {
 		{"tree", dbs + "\ntype Nodes = []db.Node", "shows db.Node in Nodes"},
 		{"tree", dbs + "\ntype Reader interface { Read() db.Node }", "shows db.Node in Reader"},
 		{"cmd/coppice", dbs + "\nfunc F(h db.Handle) {}", ""},
+		{"search", "func f() { store.Index().Texts() }", ""},
+		{"server", "func f() { r.Store().Index().Texts() }", "may not use the room Index of tree.Store"},
+		{"server", "func f() { r.Replies().Start() }", ""},
 	} {
 		file, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+test.source, parser.SkipObjectResolution)
 		if err != nil {
@@ -341,6 +351,11 @@ func problems(pkg string, file *ast.File) (found []string) {
 		return found
 	}
 	if !slices.Contains(testCode, pkg) {
+		for room := range usedRooms(file) {
+			if !slices.Contains(rooms[room], pkg) && pkg != "tree" {
+				report("may not use the room %s of tree.Store", room)
+			}
+		}
 		for used := range selectors(file) {
 			target := imports[used.pkg]
 			if slices.Contains(global[target], used.name) {

@@ -142,7 +142,7 @@ func TestEndIsToldElsewhere(t *testing.T) {
 	if there, err := b.Find(t.Context(), id, failed.MessageID()); err != nil || string(there.Metadata()["openai"]) != `{"a":1}` {
 		t.Errorf("%v, %v", there.Metadata(), err)
 	}
-	if err := a.store.ForgetReplies(t.Context(), time.Time{}, time.Now().Add(time.Minute)); err != nil {
+	if err := a.store.Replies().Forget(t.Context(), time.Time{}, time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := b.Find(t.Context(), id, failed.MessageID()); !errors.Is(err, fault.NotFound) {

@@ -240,7 +240,7 @@ func (s *Service) commit(ctx context.Context, r *Reply, a *assignment, again boo
 	}
 	err := s.append(ctx, a, tree.BeginsReply(row, again))
 	if len(given) == 0 {
-		err = s.store.BeginReply(ctx, row, again)
+		err = s.store.Replies().Begin(ctx, row, again)
 	}
 	r.head = a.head
 	return err

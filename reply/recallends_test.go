@@ -280,7 +280,7 @@ func TestStepsOnAnotherServer(t *testing.T) {
 		t.Errorf("another server tells of %d steps:\n%s\nits own:\n%s", steps, strings.Join(theirs, "\n"), strings.Join(own, "\n"))
 	}
 	// It is found by the message that it answers.
-	if running, err := f.store.RunningReplies(t.Context(), id); err != nil || len(running) != 1 || running[0].MessageID != r.MessageID() || running[0].ParentID != head {
+	if running, err := f.store.Replies().Of(t.Context(), id); err != nil || len(running) != 1 || running[0].MessageID != r.MessageID() || running[0].ParentID != head {
 		t.Errorf("running are %+v, %v", running, err)
 	}
 	close(g.pieces)

@@ -106,10 +106,10 @@ func (s *Service) recoverOnce(ctx context.Context, w watch, now time.Time) (fail
 func (s *Service) list(ctx context.Context, now time.Time) ([]tree.Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	if err := s.store.ForgetReplies(ctx, now.Add(-s.cfg.Keep), now.Add(-keepEnded)); err != nil {
+	if err := s.store.Replies().Forget(ctx, now.Add(-s.cfg.Keep), now.Add(-keepEnded)); err != nil {
 		return nil, err
 	}
-	return s.store.Replies(ctx)
+	return s.store.Replies().All(ctx)
 }
 
 // take takes a reply from its server and stores what is left of it: the answer as far
@@ -117,14 +117,14 @@ func (s *Service) list(ctx context.Context, now time.Time) ([]tree.Reply, error)
 func (s *Service) take(ctx context.Context, listed tree.Reply) error {
 	ctx, cancel := context.WithTimeout(ctx, takeTimeout)
 	defer cancel()
-	row, err := s.store.TakeReply(ctx, listed, s.cfg.ServerID)
+	row, err := s.store.Replies().Take(ctx, listed, s.cfg.ServerID)
 	if errors.Is(err, tree.ErrReplyLost) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	_, saves, err := s.store.ReplyLog(ctx, row.ConversationID, row.MessageID, 0)
+	_, saves, err := s.store.Replies().Log(ctx, row.ConversationID, row.MessageID, 0)
 	if err != nil {
 		return ignoreNotFound(err)
 	}
@@ -144,7 +144,7 @@ func (s *Service) take(ctx context.Context, listed tree.Reply) error {
 		stored = err == nil
 	}
 	if m.Message == nil || fault.Refused(err) {
-		err = s.store.EndReply(ctx, row, row.ParentID, lastWord(row.Model, addedIn(row.Metadata), end), tree.ReplyEvents{})
+		err = s.store.Replies().End(ctx, row, row.ParentID, lastWord(row.Model, addedIn(row.Metadata), end), tree.ReplyEvents{})
 	}
 	if err != nil && !errors.Is(err, tree.ErrReplyLost) {
 		return err

@@ -20,7 +20,7 @@ func byHand(server string) func(*Config) {
 // rows are those of the replies that run.
 func (f *fixture) rows(t testing.TB) []tree.Reply {
 	t.Helper()
-	list, err := f.store.Replies(t.Context())
+	list, err := f.store.Replies().All(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

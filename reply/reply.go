@@ -250,7 +250,7 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 	case r.events != nil:
 		r.cancel(errStopped)
 	case r.found == nil:
-		if _, err := s.store.StopReply(ctx, conversationID, messageID); err != nil {
+		if _, err := s.store.Replies().Stop(ctx, conversationID, messageID); err != nil {
 			return End{}, err
 		}
 	}
@@ -260,7 +260,7 @@ func (s *Service) Stop(ctx context.Context, conversationID, messageID uuid.UUID)
 // Running returns the replies that run in a conversation, on any server.
 func (s *Service) Running(ctx context.Context, conversationID uuid.UUID) (_ []tree.RunningReply, err error) {
 	defer fault.Wrap(&err, "reply.Running(%s)", conversationID)
-	return s.store.RunningReplies(ctx, conversationID)
+	return s.store.Replies().Of(ctx, conversationID)
 }
 
 // Close refuses new replies, lets the running ones go on until ctx ends, and

@@ -104,7 +104,7 @@ func TestIdempotency(t *testing.T) {
 		t.Errorf("%d messages are stored, want 3", n)
 	}
 	// Of a stored one there is only the end after a while, and after it nothing.
-	if err := f.store.ForgetReplies(t.Context(), time.Now().Add(time.Hour), time.Time{}); err != nil {
+	if err := f.store.Replies().Forget(t.Context(), time.Now().Add(time.Hour), time.Time{}); err != nil {
 		t.Fatal(err)
 	}
 	stored, err := elsewhere.Find(t.Context(), id, req.ID)

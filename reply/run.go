@@ -340,7 +340,7 @@ func (s *Service) save(r *Reply) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), saveTimeout)
 	defer cancel()
 	events := r.unsaved(false)
-	stopping, err := s.store.SaveReply(ctx, s.row(r), events, !r.noted)
+	stopping, err := s.store.Replies().Save(ctx, s.row(r), events, !r.noted)
 	switch {
 	case errors.Is(err, tree.ErrReplyLost):
 		r.cancel(errLost)
@@ -377,7 +377,7 @@ func (s *Service) tellEnd(ctx context.Context, r *Reply, a *assignment, end End)
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTimeout)
 	defer cancel()
-	switch err := s.store.EndReply(bounded, s.row(r), head, lastWord(r.model, r.metadata, end), r.unsaved(true)); {
+	switch err := s.store.Replies().End(bounded, s.row(r), head, lastWord(r.model, r.metadata, end), r.unsaved(true)); {
 	case errors.Is(err, tree.ErrReplyLost):
 		return s.told(ctx, r)
 	case err != nil:

@@ -110,7 +110,7 @@ func (s *Service) whole(ctx context.Context, r tree.Reply, saved []savedEvent) (
 // look gives the events of a reply after one that are in the database and, where
 // there is no other, its End.
 func (s *Service) look(ctx context.Context, k key, after int) (events []Event, end *Event, err error) {
-	row, saves, err := s.store.ReplyLog(ctx, k.conversation, k.messageID, after)
+	row, saves, err := s.store.Replies().Log(ctx, k.conversation, k.messageID, after)
 	if ignoreNotFound(err) != nil {
 		return nil, nil, err
 	}
@@ -186,7 +186,7 @@ func (s *Service) follow(ctx context.Context, k key, after int) ([]Event, *Event
 // another message has it.
 func (s *Service) known(ctx context.Context, conversationID, messageID uuid.UUID) (*Reply, error) {
 	k := s.key(conversationID, messageID)
-	row, err := s.store.Reply(ctx, conversationID, messageID)
+	row, err := s.store.Replies().One(ctx, conversationID, messageID)
 	if err == nil && row.State != tree.StateDeleted {
 		r := &Reply{key: k, head: row.ParentID, model: row.Model, metadata: addedIn(row.Metadata), service: s, endID: endID(row)}
 		r.found, err = s.endOf(ctx, k, row)

@@ -115,7 +115,7 @@ func TestIndexLikeItsMessages(t *testing.T) {
 			case step == "prune" || step == "fork":
 				id := rapid.SampledFrom(conversations).Draw(t, "in")
 				var ids []uuid.UUID
-				ok(store.Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }))
+				ok(store.Index().Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }))
 				if len(ids) == 0 {
 					continue
 				}
@@ -134,7 +134,7 @@ func TestIndexLikeItsMessages(t *testing.T) {
 			case step == "delete":
 				i := rapid.IntRange(0, len(conversations)-1).Draw(t, "which")
 				var ids []uuid.UUID
-				ok(store.Versions(ctx, conversations[i], func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }))
+				ok(store.Index().Versions(ctx, conversations[i], func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }))
 				ok(store.DeleteConversation(ctx, conversations[i]))
 				for _, id := range ids {
 					gone[words[id]] = true
@@ -157,7 +157,7 @@ func TestIndexLikeItsMessages(t *testing.T) {
 func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversations []uuid.UUID, gone map[string]bool, whole bool) {
 	m, standing := newMaker(), map[string]bool{} // words that some conversation still has: forks copy them
 	for _, id := range conversations {
-		rows, err := store.ConversationChunks(ctx, id, 0, 1000)
+		rows, err := store.Index().ConversationChunks(ctx, id, 0, 1000)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 			}
 		}
 		messages := 0
-		if err := store.Versions(ctx, id, func(id uuid.UUID, _ tree.Version) {
+		if err := store.Index().Versions(ctx, id, func(id uuid.UUID, _ tree.Version) {
 			if messages++; in[id] > 1 || whole && in[id] == 0 {
 				t.Fatalf("message %s is in %d chunks", id, in[id])
 			}
@@ -187,10 +187,10 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 			t.Fatalf("%d messages of chunks are gone, %v", len(in), err)
 		}
 		var ids []uuid.UUID
-		if err := store.Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }); err != nil {
+		if err := store.Index().Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.Texts(ctx, id, ids, func(text tree.MessageText) error {
+		if err := store.Index().Texts(ctx, id, ids, func(text tree.MessageText) error {
 			standing[strings.TrimPrefix(chat.Read(text.Body).Text(), "every ")] = true
 			return nil
 		}); err != nil {
@@ -201,7 +201,7 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 	for i := range all {
 		all[i] = i
 	}
-	segments, err := store.Segments(ctx, all)
+	segments, err := store.Index().Segments(ctx, all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uui
 	}
 	answer.ConversationID, answer.HeadID, answer.Scope = c.key.id, state.HeadID, q.Scope
 	// What was read between two looks at the same version of the head is of its path.
-	again, err := store.BranchState(ctx, c.key.id, state.HeadID)
+	again, err := store.Index().BranchState(ctx, c.key.id, state.HeadID)
 	if err == nil && again.Version != state.Version {
 		err = errChanged
 	}
@@ -87,7 +87,7 @@ var errUnread = errors.New("not read yet")
 // head. If there is a vector to compare, the index then has the stored vectors.
 // All that f takes from the index it has to copy.
 func (c *conversation) search(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question, f func(*index, []int32, tree.BranchState)) (tree.BranchState, error) {
-	state, err := store.BranchState(ctx, c.key.id, headID)
+	state, err := store.Index().BranchState(ctx, c.key.id, headID)
 	if err != nil {
 		return state, err
 	}
@@ -160,7 +160,7 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.B
 		}
 	}
 	// Between two looks at the same version of the head, its path was the same.
-	again, err := store.BranchState(ctx, c.key.id, state.HeadID)
+	again, err := store.Index().BranchState(ctx, c.key.id, state.HeadID)
 	if err != nil || again.Version != state.Version {
 		c.reset()
 		if err == nil {
@@ -185,11 +185,11 @@ func (c *conversation) forgetWords() {
 
 // loadFiles reads the files of the conversation.
 func (c *conversation) loadFiles(ctx context.Context, store *tree.Store) error {
-	hashes, err := store.ConversationAttachments(ctx, c.key.id)
+	hashes, err := store.Index().ConversationAttachments(ctx, c.key.id)
 	if err != nil || len(hashes) == 0 {
 		return err
 	}
-	files, err := store.FileTexts(ctx, hashes[:min(len(hashes), mostFiles)], fileChars)
+	files, err := store.Index().FileTexts(ctx, hashes[:min(len(hashes), mostFiles)], fileChars)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.files = files
@@ -204,7 +204,7 @@ const page = 500
 func (c *conversation) loadPath(ctx context.Context, store *tree.Store, id uuid.UUID) error {
 	for limit := 50; id != uuid.Nil; limit = page {
 		met, last := false, uuid.Nil
-		err := store.Ancestors(ctx, c.key.id, id, limit, func(t tree.MessageText) error {
+		err := store.Index().Ancestors(ctx, c.key.id, id, limit, func(t tree.MessageText) error {
 			if met {
 				return nil
 			}
@@ -277,7 +277,7 @@ func (c *conversation) linkUp(t tree.MessageText) {
 func (c *conversation) loadRest(ctx context.Context, store *tree.Store) error {
 	var unknown []uuid.UUID
 	known, differs := 0, false
-	err := store.Versions(ctx, c.key.id, func(id uuid.UUID, version tree.Version) {
+	err := store.Index().Versions(ctx, c.key.id, func(id uuid.UUID, version tree.Version) {
 		c.mu.RLock()
 		defer c.mu.RUnlock()
 		switch n, ok := c.index.byID[id]; {
@@ -302,7 +302,7 @@ func (c *conversation) loadRest(ctx context.Context, store *tree.Store) error {
 	for len(unknown) > 0 {
 		chunk := unknown[:min(page, len(unknown))]
 		unknown = unknown[len(chunk):]
-		if err := store.Texts(ctx, c.key.id, chunk, func(t tree.MessageText) error {
+		if err := store.Index().Texts(ctx, c.key.id, chunk, func(t tree.MessageText) error {
 			_, err := c.add(t)
 			c.linkUp(t) // its parent's version was just compared, or came before it
 			return err

@@ -103,7 +103,7 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	n := said(tree.RoleUser, "The violin.")
 	n.ID = uuid.Must(uuid.NewV7())
 	chain(t, store, id, uuid.Nil, n)
-	lacking, err := store.Unembedded(t.Context(), id, "fake", 0, 10)
+	lacking, err := store.Index().Unembedded(t.Context(), id, "fake", 0, 10)
 	if err != nil || len(lacking) != 1 {
 		t.Fatal(lacking, err)
 	}
@@ -112,11 +112,11 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	}
 	n.Message = said(tree.RoleUser, "Coffee.").Message
 	chain(t, store, id, uuid.Nil, n)
-	saved, err := store.SaveEmbeddings(t.Context(), id, "fake", []tree.Embedding{{MessageID: n.ID, Version: lacking[0].Version, Vector: []byte{255}}})
+	saved, err := store.Index().SaveEmbeddings(t.Context(), id, "fake", []tree.Embedding{{MessageID: n.ID, Version: lacking[0].Version, Vector: []byte{255}}})
 	if err != nil || saved != 0 {
 		t.Errorf("%d stored, %v", saved, err)
 	}
-	if lacking, err := store.Unembedded(t.Context(), id, "fake", 0, 10); err != nil || len(lacking) != 1 {
+	if lacking, err := store.Index().Unembedded(t.Context(), id, "fake", 0, 10); err != nil || len(lacking) != 1 {
 		t.Errorf("%d lack a vector, %v", len(lacking), err)
 	}
 }

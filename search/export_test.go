@@ -14,7 +14,7 @@ func WithTimeout(d time.Duration) Option { return func(s *Service) { s.timeout =
 // more are left.
 func AddSegments(ctx context.Context, store *tree.Store, size int) (segments int, err error) {
 	for {
-		added, err := store.AddSegment(ctx, size, makeSegment)
+		added, err := store.Index().AddSegment(ctx, size, makeSegment)
 		if err != nil || !added {
 			return segments, err
 		}

@@ -31,7 +31,7 @@ func filesOf(ctx context.Context, store *tree.Store, messages ...*chat.Message) 
 	if len(hashes) == 0 {
 		return nil, nil
 	}
-	return store.FileTexts(ctx, hashes, fileChars)
+	return store.Index().FileTexts(ctx, hashes, fileChars)
 }
 
 // recalled is what of a message questions search: its text, what it refuses, the

@@ -36,7 +36,7 @@ func (s *Service) Follow(ctx context.Context, store *tree.Store, behind []tree.P
 	}
 	for tenant := range tenants {
 		for added := true; added; {
-			if added, err = store.ForTenant(tenant).AddSegment(ctx, segmentChunks, makeSegment); err != nil {
+			if added, err = store.ForTenant(tenant).Index().AddSegment(ctx, segmentChunks, makeSegment); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func (s *Service) indexed(ctx context.Context, messages int) {
 // behind. It serves programs that run without a server.
 func (s *Service) CatchUp(ctx context.Context, store *tree.Store) error {
 	for {
-		behind, err := store.Unfollowed(ctx, tree.SearchFollower, nil, time.Time{}, 200)
+		behind, err := store.Feed().Unfollowed(ctx, tree.SearchFollower, nil, time.Time{}, 200)
 		if err != nil || len(behind) == 0 {
 			return err
 		}
@@ -88,11 +88,11 @@ func newMaker() *maker { return &maker{newStemmer()} }
 // follow indexes what came to a conversation, and returns how many messages it read.
 func (m *maker) follow(ctx context.Context, store *tree.Store, p tree.Pending) (messages int, err error) {
 	for {
-		ids, err := store.Unchunked(ctx, p)
+		ids, err := store.Index().Unchunked(ctx, p)
 		if err != nil {
 			return messages, err
 		}
-		open, next, err := store.OpenChunks(ctx, p.ConversationID, chunkMessages)
+		open, next, err := store.Index().OpenChunks(ctx, p.ConversationID, chunkMessages)
 		if err != nil {
 			return messages, err
 		}
@@ -135,7 +135,7 @@ func (m *maker) follow(ctx context.Context, store *tree.Store, p tree.Pending) (
 			put(next, c)
 			next += len(c.ids)
 		}
-		done, err := store.SaveChunks(ctx, p, to, replaced, saved)
+		done, err := store.Index().SaveChunks(ctx, p, to, replaced, saved)
 		if err != nil || !done || to == p.Sequence {
 			return messages, err // what wasn't done comes again
 		}
@@ -177,7 +177,7 @@ func (m *maker) make(ctx context.Context, store *tree.Store, conversationID uuid
 		var texts []tree.MessageText
 		var messages []*chat.Message
 		bytes := 0
-		err := store.Texts(ctx, conversationID, ids[:min(makeTogether, len(ids))], func(t tree.MessageText) error {
+		err := store.Index().Texts(ctx, conversationID, ids[:min(makeTogether, len(ids))], func(t tree.MessageText) error {
 			if bytes += len(t.Body); bytes <= makeBytes || len(texts) == 0 {
 				texts, messages = append(texts, t), append(messages, chat.Read(t.Body))
 			}

@@ -23,7 +23,7 @@ func TestFollowJoinsChunks(t *testing.T) {
 	sizes := func(id uuid.UUID) string {
 		noError(t, find.CatchUp(t.Context(), s))
 		var sizes []string
-		for _, c := range must(s.ConversationChunks(t.Context(), id, 0, 1000))(t) {
+		for _, c := range must(s.Index().ConversationChunks(t.Context(), id, 0, 1000))(t) {
 			sizes = append([]string{fmt.Sprint(len(c.Messages))}, sizes...)
 		}
 		return strings.Join(sizes, " ")
@@ -65,9 +65,9 @@ func TestPruneBesideFollow(t *testing.T) {
 		}
 	})
 	find := search.New(0)
-	behind := must(s.Unfollowed(t.Context(), tree.SearchFollower, nil, kept.CreatedAt.Add(-1e9), 10))(t)
+	behind := must(s.Feed().Unfollowed(t.Context(), tree.SearchFollower, nil, kept.CreatedAt.Add(-1e9), 10))(t)
 	noError(t, find.Follow(t.Context(), tree.New(racing), behind))
-	if chunks := must(s.ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) > 0 || !done {
+	if chunks := must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) > 0 || !done {
 		t.Errorf("%d chunks beside a prune", len(chunks))
 	}
 	noError(t, find.CatchUp(t.Context(), s))
@@ -76,7 +76,7 @@ func TestPruneBesideFollow(t *testing.T) {
 			t.Errorf("%d hits of %s", len(page.Data), query)
 		}
 	}
-	if chunks := must(s.ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
+	if chunks := must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
 		t.Errorf("%+v", chunks)
 	}
 }

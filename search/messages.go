@@ -273,7 +273,7 @@ func (x *extent) texts(ctx context.Context, some []candidate, f func(tree.Place,
 	}
 	var naming []tree.Place // files
 	var messages []*chat.Message
-	if err := x.store.TextsAt(ctx, places, func(conversation uuid.UUID, t tree.MessageText) error {
+	if err := x.store.Index().TextsAt(ctx, places, func(conversation uuid.UUID, t tree.MessageText) error {
 		m, at := chat.Read(t.Body), tree.Place{ConversationID: conversation, MessageID: t.ID}
 		if len(m.Attachments()) > 0 {
 			naming, messages = append(naming, at), append(messages, m)
@@ -297,7 +297,7 @@ func (x *extent) describe(ctx context.Context, some []candidate, q query) (hits 
 	for i, c := range some {
 		places[i] = c.Place
 	}
-	all, err := x.store.Hits(ctx, places)
+	all, err := x.store.Index().Hits(ctx, places)
 	if err != nil {
 		return nil, err
 	}

@@ -146,7 +146,7 @@ func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID,
 	}
 	q.meaning = s.meaningOf(ctx, q.Query)
 	if q.Scope == ScopeTenant {
-		state, err := store.BranchState(ctx, conversationID, headID)
+		state, err := store.Index().BranchState(ctx, conversationID, headID)
 		if err != nil {
 			return Answer{}, err
 		}

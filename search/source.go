@@ -106,7 +106,7 @@ func (s *Service) open(ctx context.Context, store *tree.Store, conversation uuid
 	}
 	left := mostBehindMessages
 	for i, p := range behind {
-		ids, err := store.Unchunked(ctx, p)
+		ids, err := store.Index().Unchunked(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -129,7 +129,7 @@ func (s *Service) open(ctx context.Context, store *tree.Store, conversation uuid
 	if conversation != uuid.Nil {
 		return x, x.more(ctx, firstChunks)
 	}
-	rows, err := store.LooseChunks(ctx, mostLoose)
+	rows, err := store.Index().LooseChunks(ctx, mostLoose)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (x *extent) parts(ctx context.Context, rows []tree.Chunk) ([]*part, error) 
 
 // more reads the next chunks of the conversation.
 func (x *extent) more(ctx context.Context, limit int) error {
-	rows, err := x.store.ConversationChunks(ctx, x.conversation, x.read, limit)
+	rows, err := x.store.Index().ConversationChunks(ctx, x.conversation, x.read, limit)
 	if err != nil {
 		return err
 	}
@@ -179,7 +179,7 @@ func (x *extent) look(ctx context.Context, q query) error {
 		return nil
 	}
 	newest, sets := map[uuid.UUID]int64{}, map[*wanted]map[uuid.UUID]placeSet{}
-	rows, err := x.store.Segments(ctx, q.buckets())
+	rows, err := x.store.Index().Segments(ctx, q.buckets())
 	if err != nil {
 		return err
 	}
@@ -240,7 +240,7 @@ func (x *extent) plan(ctx context.Context, q query) error {
 	if x.conversation != uuid.Nil {
 		return nil
 	}
-	newest, err := x.store.NewestInSegments(ctx, q.buckets())
+	newest, err := x.store.Index().NewestInSegments(ctx, q.buckets())
 	if err == nil && !newest.IsZero() {
 		x.planned, x.newestNamed = &q, newest.UnixMicro()
 	}
@@ -271,7 +271,7 @@ func (x *extent) next(ctx context.Context) (parts []*part, bound int64, ok bool,
 	if len(at) == 0 {
 		return nil, 0, false, nil
 	}
-	rows, err := x.store.PlacedChunks(ctx, at)
+	rows, err := x.store.Index().PlacedChunks(ctx, at)
 	if err != nil {
 		return nil, 0, false, err
 	}
@@ -310,7 +310,7 @@ const mostTenants = 10_000
 // that changed since.
 func (s *Service) unfollowed(ctx context.Context, store *tree.Store, conversation uuid.UUID) ([]tree.Pending, error) {
 	if conversation != uuid.Nil {
-		behind, err := store.Pending(ctx, tree.SearchFollower, []uuid.UUID{conversation})
+		behind, err := store.Feed().Pending(ctx, tree.SearchFollower, []uuid.UUID{conversation})
 		return behind, err
 	}
 	s.mu.Lock()
@@ -320,7 +320,7 @@ func (s *Service) unfollowed(ctx context.Context, store *tree.Store, conversatio
 	if time.Since(known.since) > time.Minute {
 		known = unfollowed{}
 	}
-	behind, err := store.Unfollowed(ctx, tree.SearchFollower, known.among, known.since, mostBehind+1)
+	behind, err := store.Feed().Unfollowed(ctx, tree.SearchFollower, known.among, known.since, mostBehind+1)
 	if err != nil {
 		return nil, err
 	}

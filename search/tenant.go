@@ -108,7 +108,7 @@ func join(ctx context.Context, store *tree.Store, asked []uuid.UUID, near []tree
 			ids = append(ids, p.ConversationID)
 		}
 	}
-	own, err := store.Own(ctx, ids)
+	own, err := store.Index().Own(ctx, ids)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,7 +219,7 @@ func (s *Service) candidates(ctx context.Context, store *tree.Store, question st
 			return cmp.Or(cmp.Compare(scores[b], scores[a]), compareIDs(b, a))
 		})
 	}
-	own, err := store.Own(ctx, ids[:min(len(ids), maxCandidates)])
+	own, err := store.Index().Own(ctx, ids[:min(len(ids), maxCandidates)])
 	return within(own), err
 }
 

@@ -23,7 +23,7 @@ const (
 func (s *Service) Titles(ctx context.Context, store *tree.Store, text string) (out []tree.Conversation, err error) {
 	defer fault.Wrap(&err, "search.Titles")
 	err = s.searching(ctx, store, text, allWords, uuid.Nil, func(ctx context.Context, store *tree.Store, q query) error {
-		return store.Titled(ctx, q.longest(), func(c tree.Conversation) bool {
+		return store.Index().Titled(ctx, q.longest(), func(c tree.Conversation) bool {
 			if q.matches(sayingOf(c.Title)) {
 				out = append(out, c)
 			}
@@ -134,7 +134,7 @@ func (s *Service) among(ctx context.Context, store *tree.Store, q query, all []t
 		ids[i] = c.ID
 	}
 	matching, open := map[uuid.UUID]bool{}, map[uuid.UUID]bool{}
-	behind, err := store.Pending(ctx, tree.SearchFollower, ids)
+	behind, err := store.Feed().Pending(ctx, tree.SearchFollower, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -142,7 +142,7 @@ func (s *Service) among(ctx context.Context, store *tree.Store, q query, all []t
 		open[p.ConversationID] = true
 	}
 	x := &extent{store: store, make: newMaker()}
-	rows, err := store.NewestChunks(ctx, ids, firstChunks)
+	rows, err := store.Index().NewestChunks(ctx, ids, firstChunks)
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func (c *conversation) loadVectors(ctx context.Context, store *tree.Store, q Que
 	x := c.index
 	last := x.stamp
 	c.mu.RUnlock()
-	err := store.Embeddings(ctx, c.key.id, m.model, last, func(e tree.Embedding, stamp int64) {
+	err := store.Index().Embeddings(ctx, c.key.id, m.model, last, func(e tree.Embedding, stamp int64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if old, known := x.vectors[e.MessageID]; known {
@@ -166,7 +166,7 @@ func (s *Service) near(ctx context.Context, store *tree.Store, q Question) ([]tr
 	if !ok {
 		return nil, nil
 	}
-	places, indexed, err := store.NearestEmbeddings(ctx, m.model, m.vector.Stored(), fusionDepth)
+	places, indexed, err := store.Index().NearestEmbeddings(ctx, m.model, m.vector.Stored(), fusionDepth)
 	if err != nil || indexed {
 		return places, err
 	}
@@ -175,7 +175,7 @@ func (s *Service) near(ctx context.Context, store *tree.Store, q Question) ([]tr
 		cosine float64
 	}
 	var all []near
-	if err := store.NewestEmbeddings(ctx, m.model, func(p tree.Place, vector []byte) {
+	if err := store.Index().NewestEmbeddings(ctx, m.model, func(p tree.Place, vector []byte) {
 		if cosine := m.vector.Cosine(vector, embed.Norm(vector)); cosine > 0 {
 			all = append(all, near{p, cosine})
 		}

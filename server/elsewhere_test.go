@@ -32,7 +32,7 @@ func (a *testAPI) untilSaved(events string) {
 	parts := strings.Split(events, "/") // /v1/conversations/{id}/replies/{id}/events
 	conversation, message := uuid.MustParse(parts[3]), uuid.MustParse(parts[5])
 	eventually(a.t, "saved events", func() bool {
-		_, saves, err := a.store.ReplyLog(a.t.Context(), conversation, message, 0)
+		_, saves, err := a.store.Replies().Log(a.t.Context(), conversation, message, 0)
 		if err != nil {
 			a.t.Fatal(err)
 		}

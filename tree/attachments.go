@@ -180,8 +180,8 @@ func (s *Store) AttachmentText(ctx context.Context, hash [sha256.Size]byte) (_ s
 
 // FileTexts returns the first characters of what files say, so many of each. Files
 // that aren't there, and pictures, are left out.
-func (s *Store) FileTexts(ctx context.Context, hashes [][sha256.Size]byte, most int) (_ map[[sha256.Size]byte]string, err error) {
-	defer db.Wrap(&err, "tree.FileTexts(%d)", len(hashes))
+func (s *Index) FileTexts(ctx context.Context, hashes [][sha256.Size]byte, most int) (_ map[[sha256.Size]byte]string, err error) {
+	defer db.Wrap(&err, "tree.Index.FileTexts(%d)", len(hashes))
 	p := db.ListFileTextsParams{TenantID: s.tenant, Most: int32(most)}
 	for _, h := range hashes {
 		p.Hashes = append(p.Hashes, h[:])
@@ -196,9 +196,9 @@ func (s *Store) FileTexts(ctx context.Context, hashes [][sha256.Size]byte, most 
 
 // ConversationAttachments reads which attachments the messages of a conversation
 // name, in the order of their hashes. Some may be missing in the store.
-func (s *Store) ConversationAttachments(ctx context.Context, conversationID uuid.UUID) (_ [][sha256.Size]byte, err error) {
-	defer db.Wrap(&err, "tree.ConversationAttachments(%s)", conversationID)
-	if _, err := s.Conversation(ctx, conversationID); err != nil {
+func (s *Index) ConversationAttachments(ctx context.Context, conversationID uuid.UUID) (_ [][sha256.Size]byte, err error) {
+	defer db.Wrap(&err, "tree.Index.ConversationAttachments(%s)", conversationID)
+	if _, err := s.store().Conversation(ctx, conversationID); err != nil {
 		return nil, err
 	}
 	raw, err := s.q.ListConversationAttachments(ctx, db.ListConversationAttachmentsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})

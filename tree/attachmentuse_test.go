@@ -70,7 +70,7 @@ func TestUploadCountsAgain(t *testing.T) {
 	if slices.Equal(costs(after, conversation), costs(before, conversation)) {
 		t.Error("a missing file costs as much as one that is there")
 	}
-	if named, err := after.ConversationAttachments(t.Context(), conversation); err != nil || len(named) != 2 {
+	if named, err := after.Index().ConversationAttachments(t.Context(), conversation); err != nil || len(named) != 2 {
 		t.Errorf("the conversation names %x, %v", named, err)
 	}
 	upload(t, after, "hazel.txt", text)

@@ -272,32 +272,32 @@ func TestVersions(t *testing.T) {
 		AnchorID: head.ID, Body: said(tree.RoleUser, "What was said."),
 		Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "a test"},
 	}))(t)
-	state, err := s.BranchState(t.Context(), c.ID, head.ID)
+	state, err := s.Index().BranchState(t.Context(), c.ID, head.ID)
 	if err != nil || state.Messages != 2 || state.PrefixID != root.ID || len(state.Folds) != 1 ||
 		state.Folds[0] != (tree.Fold{SummaryID: summary.ID, AnchorID: head.ID, CutoffID: root.ID}) {
 		t.Errorf("%+v, %v", state, err)
 	}
 	var texts []tree.MessageText
 	collect := func(text tree.MessageText) error { texts = append(texts, text); return nil }
-	if err := s.Ancestors(t.Context(), c.ID, head.ID, 10, collect); err != nil || len(texts) != 2 ||
+	if err := s.Index().Ancestors(t.Context(), c.ID, head.ID, 10, collect); err != nil || len(texts) != 2 ||
 		texts[0].ID != head.ID || texts[0].Version != state.Version || texts[0].ParentID != root.ID || texts[1].Depth != 0 || string(texts[1].Body) != string(root.Body) {
 		t.Errorf("%+v, %v", texts, err)
 	}
 	enough := errors.New("enough")
-	if err := s.Ancestors(t.Context(), c.ID, head.ID, 10, func(tree.MessageText) error { return enough }); !errors.Is(err, enough) {
+	if err := s.Index().Ancestors(t.Context(), c.ID, head.ID, 10, func(tree.MessageText) error { return enough }); !errors.Is(err, enough) {
 		t.Errorf("the walk ended with %v", err)
 	}
 	versions := map[uuid.UUID]tree.Version{}
-	if err := s.Versions(t.Context(), c.ID, func(id uuid.UUID, v tree.Version) { versions[id] = v }); err != nil || len(versions) != 2 || versions[head.ID] != state.Version {
+	if err := s.Index().Versions(t.Context(), c.ID, func(id uuid.UUID, v tree.Version) { versions[id] = v }); err != nil || len(versions) != 2 || versions[head.ID] != state.Version {
 		t.Errorf("%v, %v", versions, err)
 	}
 
 	texts = nil
 	other := s.ForTenant("other")
-	refused(t, "another tenant's state", second(other.BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
+	refused(t, "another tenant's state", second(other.Index().BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
 	for _, err := range []error{
-		other.Ancestors(t.Context(), c.ID, head.ID, 10, collect), other.Texts(t.Context(), c.ID, []uuid.UUID{head.ID}, collect),
-		other.Versions(t.Context(), c.ID, func(uuid.UUID, tree.Version) { texts = append(texts, tree.MessageText{}) }),
+		other.Index().Ancestors(t.Context(), c.ID, head.ID, 10, collect), other.Index().Texts(t.Context(), c.ID, []uuid.UUID{head.ID}, collect),
+		other.Index().Versions(t.Context(), c.ID, func(uuid.UUID, tree.Version) { texts = append(texts, tree.MessageText{}) }),
 	} {
 		if err != nil || len(texts) != 0 {
 			t.Errorf("another tenant read %v, %v", texts, err)
@@ -305,10 +305,10 @@ func TestVersions(t *testing.T) {
 	}
 
 	must(s.Prune(t.Context(), c.ID, head.ID))(t)
-	refused(t, "the state of what was pruned", second(s.BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
+	refused(t, "the state of what was pruned", second(s.Index().BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
 	again := tree.NewMessage{ID: head.ID, Message: chat.Read(said(tree.RoleUser, "Two."))}
 	mustAppend(t, s, c.ID, root.ID, again)
-	now, err := s.BranchState(t.Context(), c.ID, head.ID)
+	now, err := s.Index().BranchState(t.Context(), c.ID, head.ID)
 	if err != nil || now.Version == state.Version || len(now.Folds) != 0 {
 		t.Errorf("after the id was used again: %+v, before it %+v, %v", now, state, err)
 	}
@@ -322,12 +322,12 @@ func TestRecallsDatabaseIsAway(t *testing.T) {
 	s := tree.New(pool)
 	pool.Close()
 	id := uuid.New()
-	_, state := s.BranchState(t.Context(), id, id)
+	_, state := s.Index().BranchState(t.Context(), id, id)
 	for name, err := range map[string]error{
 		"BranchState": state,
-		"Ancestors":   s.Ancestors(t.Context(), id, id, 1, func(tree.MessageText) error { return nil }),
-		"Texts":       s.Texts(t.Context(), id, []uuid.UUID{id}, func(tree.MessageText) error { return nil }),
-		"Versions":    s.Versions(t.Context(), id, func(uuid.UUID, tree.Version) {}),
+		"Ancestors":   s.Index().Ancestors(t.Context(), id, id, 1, func(tree.MessageText) error { return nil }),
+		"Texts":       s.Index().Texts(t.Context(), id, []uuid.UUID{id}, func(tree.MessageText) error { return nil }),
+		"Versions":    s.Index().Versions(t.Context(), id, func(uuid.UUID, tree.Version) {}),
 	} {
 		if !errors.Is(err, fault.Unavailable) {
 			t.Errorf("%s: %v", name, err)

@@ -110,16 +110,16 @@ func (s *Store) Changes(ctx context.Context, conversationID uuid.UUID, after int
 
 // TenantChanges returns the tenant's changes since a time, oldest first. A change
 // that is committed late may have an earlier time than one that was returned.
-func (s *Store) TenantChanges(ctx context.Context, since time.Time, limit int) (_ []Change, err error) {
-	defer db.Wrap(&err, "tree.TenantChanges(since %s)", since)
+func (s *Feed) TenantChanges(ctx context.Context, since time.Time, limit int) (_ []Change, err error) {
+	defer db.Wrap(&err, "tree.Feed.TenantChanges(since %s)", since)
 	rows, err := s.q.ListTenantChanges(ctx, db.ListTenantChangesParams{TenantID: s.tenant, Since: since, RowLimit: int32(limit)})
 	return fromChanges(rows), err
 }
 
 // Changed returns the newest sequences of conversations that changed since a
 // time, of these tenants' and of these conversations. It is for no request.
-func (s *Store) Changed(ctx context.Context, since time.Time, tenants []string, conversations []uuid.UUID) (_ map[uuid.UUID]int64, err error) {
-	defer db.Wrap(&err, "tree.Changed(since %s)", since)
+func (s *Feed) Changed(ctx context.Context, since time.Time, tenants []string, conversations []uuid.UUID) (_ map[uuid.UUID]int64, err error) {
+	defer db.Wrap(&err, "tree.Feed.Changed(since %s)", since)
 	rows, err := s.q.ListChanged(ctx, db.ListChangedParams{Since: since, TenantIds: tenants, ConversationIds: toUUIDs(conversations)})
 	out := make(map[uuid.UUID]int64, len(rows))
 	for _, row := range rows {
@@ -130,8 +130,8 @@ func (s *Store) Changed(ctx context.Context, since time.Time, tenants []string, 
 
 // TenantChanged returns the newest sequences of the tenant's conversations that
 // changed since a time.
-func (s *Store) TenantChanged(ctx context.Context, since time.Time) (_ map[uuid.UUID]int64, err error) {
-	defer db.Wrap(&err, "tree.TenantChanged(since %s)", since)
+func (s *Feed) TenantChanged(ctx context.Context, since time.Time) (_ map[uuid.UUID]int64, err error) {
+	defer db.Wrap(&err, "tree.Feed.TenantChanged(since %s)", since)
 	rows, err := s.q.ListTenantChanged(ctx, db.ListTenantChangedParams{TenantID: s.tenant, Since: since})
 	out := make(map[uuid.UUID]int64, len(rows))
 	for _, row := range rows {
@@ -140,11 +140,11 @@ func (s *Store) TenantChanged(ctx context.Context, since time.Time) (_ map[uuid.
 	return out, err
 }
 
-// ForgetChanges deletes the changes of every tenant that are older than
+// Forget deletes the changes of every tenant that are older than
 // KeepChanges.
-func (s *Store) ForgetChanges(ctx context.Context) (err error) {
-	defer db.Wrap(&err, "tree.ForgetChanges")
-	return s.inTx(ctx, func(s *Store) error {
+func (s *Feed) Forget(ctx context.Context) (err error) {
+	defer db.Wrap(&err, "tree.Feed.Forget")
+	return s.store().inTx(ctx, func(s *Store) error {
 		return s.allowLongStatements(ctx, func() error { return s.q.ForgetChanges(ctx, now().Add(-KeepChanges)) })
 	})
 }

@@ -46,8 +46,8 @@ const SegmentBuckets = 256
 // order in which they came, as far as that is known: those that came between the
 // place and the sequence of p, or all, where the feed has lost the changes in
 // between. It may return more messages than there are: some were pruned since.
-func (s *Store) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.Unchunked(%s)", p.ConversationID)
+func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Index.Unchunked(%s)", p.ConversationID)
 	const most = 1000
 	changes, err := s.q.ListChanges(ctx, db.ListChangesParams{ConversationID: toUUID(p.ConversationID), After: p.Place, RowLimit: most})
 	if err != nil {
@@ -89,8 +89,8 @@ func (s *Store) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err 
 // OpenChunks returns the chunks of a conversation that may change: those of fewer
 // than full messages, and those that have lost a message, in their order. next is
 // the number of a new chunk.
-func (s *Store) OpenChunks(ctx context.Context, conversationID uuid.UUID, full int) (open []Chunk, next int, err error) {
-	defer db.Wrap(&err, "tree.OpenChunks(%s)", conversationID)
+func (s *Index) OpenChunks(ctx context.Context, conversationID uuid.UUID, full int) (open []Chunk, next int, err error) {
+	defer db.Wrap(&err, "tree.Index.OpenChunks(%s)", conversationID)
 	rows, err := s.q.ListOpenChunks(ctx, db.ListOpenChunksParams{TenantID: s.tenant, ConversationID: toUUID(conversationID), FullSize: int32(full)})
 	if err != nil {
 		return nil, 0, err
@@ -106,9 +106,9 @@ func (s *Store) OpenChunks(ctx context.Context, conversationID uuid.UUID, full i
 // numbers, and moves the follower's place to the sequence to. It saves nothing and
 // reports false where the place has moved, an open chunk has changed, or a message
 // was pruned, since p was read.
-func (s *Store) SaveChunks(ctx context.Context, p Pending, to int64, open []int, chunks []Chunk) (saved bool, err error) {
-	defer db.Wrap(&err, "tree.SaveChunks(%s, %d)", p.ConversationID, len(chunks))
-	err = s.inTx(ctx, func(s *Store) error {
+func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int, chunks []Chunk) (saved bool, err error) {
+	defer db.Wrap(&err, "tree.Index.SaveChunks(%s, %d)", p.ConversationID, len(chunks))
+	err = s.store().inTx(ctx, func(s *Store) error {
 		if err := s.q.CommitLater(ctx); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (s *Store) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		}
 		moves := p
 		moves.Sequence = to
-		moved, err := s.MovePlaces(ctx, SearchFollower, moves)
+		moved, err := s.Feed().Move(ctx, SearchFollower, moves)
 		if err != nil || !moved[0] {
 			return orStale(err)
 		}
@@ -150,16 +150,16 @@ func (s *Store) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 // AddSegment names size of the tenant's oldest chunks together, if a quarter more are named
 // by no segment. make gives the data of each bucket, of chunks in their places. It
 // reports false where there are fewer.
-func (s *Store) AddSegment(ctx context.Context, size int, make func([]Chunk) map[int][]byte) (added bool, err error) {
-	defer db.Wrap(&err, "tree.AddSegment")
+func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map[int][]byte) (added bool, err error) {
+	defer db.Wrap(&err, "tree.Index.AddSegment")
 	enough := func(s *Store) (bool, error) {
 		loose, err := s.q.CountLooseChunks(ctx, db.CountLooseChunksParams{TenantID: s.tenant, AtMost: int32(size + size/4)})
 		return err == nil && int(loose) == size+size/4, err
 	}
-	if is, err := enough(s); !is || err != nil {
+	if is, err := enough(s.store()); !is || err != nil {
 		return false, err
 	}
-	err = s.inTx(ctx, func(s *Store) error {
+	err = s.store().inTx(ctx, func(s *Store) error {
 		if err := s.q.CommitLater(ctx); err != nil {
 			return err
 		}
@@ -250,16 +250,16 @@ func (s *Store) dropSegments(ctx context.Context, segments []pgtype.UUID) error 
 }
 
 // LooseChunks returns the tenant's chunks that no segment names, the newest first.
-func (s *Store) LooseChunks(ctx context.Context, limit int) (_ []Chunk, err error) {
-	defer db.Wrap(&err, "tree.LooseChunks")
+func (s *Index) LooseChunks(ctx context.Context, limit int) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.Index.LooseChunks")
 	rows, err := s.q.ListLooseChunks(ctx, db.ListLooseChunksParams{TenantID: s.tenant, RowLimit: int32(limit)})
 	return fromChunks(rows), err
 }
 
 // ConversationChunks returns chunks of a conversation, the newest first, beyond so
 // many.
-func (s *Store) ConversationChunks(ctx context.Context, conversationID uuid.UUID, beyond, limit int) (_ []Chunk, err error) {
-	defer db.Wrap(&err, "tree.ConversationChunks(%s)", conversationID)
+func (s *Index) ConversationChunks(ctx context.Context, conversationID uuid.UUID, beyond, limit int) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.Index.ConversationChunks(%s)", conversationID)
 	rows, err := s.q.ListConversationChunks(ctx, db.ListConversationChunksParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, RowLimit: int32(limit), Beyond: int32(beyond),
 	})
@@ -268,8 +268,8 @@ func (s *Store) ConversationChunks(ctx context.Context, conversationID uuid.UUID
 
 // NewestChunks returns the newest chunks of each of the conversations, so many at
 // most, in one round trip.
-func (s *Store) NewestChunks(ctx context.Context, conversations []uuid.UUID, limit int) (_ []Chunk, err error) {
-	defer db.Wrap(&err, "tree.NewestChunks(%d conversations)", len(conversations))
+func (s *Index) NewestChunks(ctx context.Context, conversations []uuid.UUID, limit int) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.Index.NewestChunks(%d conversations)", len(conversations))
 	params := make([]db.ListConversationChunksParams, len(conversations))
 	for i, id := range conversations {
 		params[i] = db.ListConversationChunksParams{ConversationID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}
@@ -279,8 +279,8 @@ func (s *Store) NewestChunks(ctx context.Context, conversations []uuid.UUID, lim
 }
 
 // Segments returns some buckets of all of the tenant's segments.
-func (s *Store) Segments(ctx context.Context, buckets []int) (_ []Segment, err error) {
-	defer db.Wrap(&err, "tree.Segments(%d)", buckets)
+func (s *Index) Segments(ctx context.Context, buckets []int) (_ []Segment, err error) {
+	defer db.Wrap(&err, "tree.Index.Segments(%d)", buckets)
 	p := db.ListSegmentsParams{TenantID: s.tenant}
 	for _, b := range buckets {
 		p.Buckets = append(p.Buckets, int16(b))
@@ -295,8 +295,8 @@ func (s *Store) Segments(ctx context.Context, buckets []int) (_ []Segment, err e
 
 // NewestInSegments returns the time of the newest message in the tenant's segments that
 // have some buckets; the zero time where none has.
-func (s *Store) NewestInSegments(ctx context.Context, buckets []int) (_ time.Time, err error) {
-	defer db.Wrap(&err, "tree.NewestInSegments(%d)", buckets)
+func (s *Index) NewestInSegments(ctx context.Context, buckets []int) (_ time.Time, err error) {
+	defer db.Wrap(&err, "tree.Index.NewestInSegments(%d)", buckets)
 	p := db.GetNewestSegmentParams{TenantID: s.tenant}
 	for _, b := range buckets {
 		p.Buckets = append(p.Buckets, int16(b))
@@ -309,8 +309,8 @@ func (s *Store) NewestInSegments(ctx context.Context, buckets []int) (_ time.Tim
 }
 
 // PlacedChunks returns chunks by their places. Those that are gone are left out.
-func (s *Store) PlacedChunks(ctx context.Context, at []PlacedChunk) (_ []Chunk, err error) {
-	defer db.Wrap(&err, "tree.PlacedChunks(%d)", len(at))
+func (s *Index) PlacedChunks(ctx context.Context, at []PlacedChunk) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.Index.PlacedChunks(%d)", len(at))
 	var params []db.ListPlacedChunksParams
 	index := map[uuid.UUID]int{}
 	for _, c := range at {
@@ -328,8 +328,8 @@ func (s *Store) PlacedChunks(ctx context.Context, at []PlacedChunk) (_ []Chunk, 
 // Unfollowed returns the tenant's conversations in which a follower is behind, the
 // one that changed last first: among some and those that changed since a time, or
 // among all where since is zero.
-func (s *Store) Unfollowed(ctx context.Context, follower string, among []uuid.UUID, since time.Time, limit int) (out []Pending, err error) {
-	defer db.Wrap(&err, "tree.Unfollowed(%s)", follower)
+func (s *Feed) Unfollowed(ctx context.Context, follower string, among []uuid.UUID, since time.Time, limit int) (out []Pending, err error) {
+	defer db.Wrap(&err, "tree.Feed.Unfollowed(%s)", follower)
 	if since.IsZero() {
 		rows, err := s.q.ListAllBehind(ctx, db.ListAllBehindParams{Follower: follower, TenantID: s.tenant, RowLimit: int32(limit)})
 		for _, row := range rows {
@@ -347,8 +347,8 @@ func (s *Store) Unfollowed(ctx context.Context, follower string, among []uuid.UU
 // Titled calls fn with the tenant's conversations whose titles, in lower case, have one
 // of these words, or a letter beyond ASCII, the one touched last first, until fn returns
 // false.
-func (s *Store) Titled(ctx context.Context, words []string, fn func(Conversation) bool) (err error) {
-	defer db.Wrap(&err, "tree.Titled")
+func (s *Index) Titled(ctx context.Context, words []string, fn func(Conversation) bool) (err error) {
+	defer db.Wrap(&err, "tree.Index.Titled")
 	patterns := make([]string, len(words))
 	for i, word := range words {
 		patterns[i] = "%" + word + "%"
@@ -364,8 +364,8 @@ func (s *Store) Titled(ctx context.Context, words []string, fn func(Conversation
 // Hits describes messages that a search found, in their order. Those that are gone
 // are left out. Each hit names the newest leaf below it. To find it, the messages
 // below are walked, at about 200,000 a second.
-func (s *Store) Hits(ctx context.Context, places []Place) (out []Hit, err error) {
-	defer db.Wrap(&err, "tree.Hits(%d)", len(places))
+func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error) {
+	defer db.Wrap(&err, "tree.Index.Hits(%d)", len(places))
 	if len(places) == 0 {
 		return nil, nil
 	}

@@ -39,12 +39,12 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	}{
 		{"a message", 1, func(ctx context.Context, s *tree.Store) error { return second(s.Message(ctx, id, mid)) }},
 		{"messages", 100, func(ctx context.Context, s *tree.Store) error { return second(s.Messages(ctx, id, ids[:100])) }},
-		{"a branch's state", 2, func(ctx context.Context, s *tree.Store) error { return second(s.BranchState(ctx, id, head)) }},
+		{"a branch's state", 2, func(ctx context.Context, s *tree.Store) error { return second(s.Index().BranchState(ctx, id, head)) }},
 		{"messages to remember", 50, func(ctx context.Context, s *tree.Store) error {
-			return s.Ancestors(ctx, id, head, 50, func(tree.MessageText) error { return nil })
+			return s.Index().Ancestors(ctx, id, head, 50, func(tree.MessageText) error { return nil })
 		}},
 		{"some of them", 100, func(ctx context.Context, s *tree.Store) error {
-			return s.Texts(ctx, id, ids[:100], func(tree.MessageText) error { return nil })
+			return s.Index().Texts(ctx, id, ids[:100], func(tree.MessageText) error { return nil })
 		}},
 		{"children", 1, func(ctx context.Context, s *tree.Store) error {
 			return second(s.Children(ctx, id, mid, tree.Paging{Limit: 10}))
@@ -76,12 +76,12 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			return second(s.Append(ctx, id, mid, user("And then?")))
 		}},
 		{"what a follower reads of an append", 2, func(ctx context.Context, s *tree.Store) error {
-			behind := must(s.Pending(ctx, "test", []uuid.UUID{id}))(t)[0]
+			behind := must(s.Feed().Pending(ctx, "test", []uuid.UUID{id}))(t)[0]
 			behind.Place = behind.Sequence - 1
-			return second(s.Growths(ctx, behind))
+			return second(s.Feed().Growths(ctx, behind))
 		}},
 		{"a new message without a vector", 2, func(ctx context.Context, s *tree.Store) error {
-			return second(s.Unembedded(ctx, id, "test", must(s.ChangeCount(ctx, id))(t)-1, 10))
+			return second(s.Index().Unembedded(ctx, id, "test", must(s.ChangeCount(ctx, id))(t)-1, 10))
 		}},
 		{"a fork", 2 * below, func(ctx context.Context, s *tree.Store) error {
 			return third(s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{}))

@@ -27,8 +27,8 @@ func WithEmbeddings() Option {
 // alone that were appended after that change; the feed has to reach back to it (see
 // Growth.Forgot). With 0 it reads the conversation's messages. Of an absent
 // conversation there are none.
-func (s *Store) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, place int64, limit int) (texts []MessageText, err error) {
-	defer db.Wrap(&err, "tree.Unembedded(%s, after %d)", conversationID, place)
+func (s *Index) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, place int64, limit int) (texts []MessageText, err error) {
+	defer db.Wrap(&err, "tree.Index.Unembedded(%s, after %d)", conversationID, place)
 	add := func(t MessageText) error { texts = append(texts, t); return nil }
 	if place > 0 {
 		rows, err := s.q.ListNewUnembedded(ctx, db.ListNewUnembeddedParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Place: place, Model: model, RowLimit: int32(limit)})
@@ -51,13 +51,13 @@ func (s *Store) Unembedded(ctx context.Context, conversationID uuid.UUID, model 
 // SaveEmbeddings stores vectors of a model, in place of the messages' vectors of
 // another model, and returns how many it stored. A message that was pruned since,
 // or has another Version, gets none.
-func (s *Store) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, model string, all []Embedding) (saved int, err error) {
-	defer db.Wrap(&err, "tree.SaveEmbeddings(%s, %d)", conversationID, len(all))
+func (s *Index) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, model string, all []Embedding) (saved int, err error) {
+	defer db.Wrap(&err, "tree.Index.SaveEmbeddings(%s, %d)", conversationID, len(all))
 	p := db.SaveEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, TenantKey: db.TenantKey(s.tenant)}
 	for _, e := range all {
 		p.Ids, p.Versions, p.Vectors = append(p.Ids, toUUID(e.MessageID)), append(p.Versions, e.Version.String()), append(p.Vectors, e.Vector)
 	}
-	err = s.inTurn(ctx, conversationID, func(s *Store) error {
+	err = s.store().inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}
@@ -72,8 +72,8 @@ func (s *Store) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, mo
 // Embeddings calls fn with a conversation's vectors of a model that were stored
 // after a stamp, oldest first, each with its stamp. 0 is before all stamps. Of an
 // absent conversation there are none.
-func (s *Store) Embeddings(ctx context.Context, conversationID uuid.UUID, model string, after int64, fn func(Embedding, int64)) (err error) {
-	defer db.Wrap(&err, "tree.Embeddings(%s)", conversationID)
+func (s *Index) Embeddings(ctx context.Context, conversationID uuid.UUID, model string, after int64, fn func(Embedding, int64)) (err error) {
+	defer db.Wrap(&err, "tree.Index.Embeddings(%s)", conversationID)
 	for row, err := range db.StreamEmbeddings(ctx, s.h, db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant}) {
 		if err != nil {
 			return err

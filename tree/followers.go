@@ -24,8 +24,8 @@ type Pending struct {
 
 // Pending returns those of these conversations, of all tenants, in which a follower
 // is behind the newest change. It costs two look-ups for each. It is for no request.
-func (s *Store) Pending(ctx context.Context, follower string, conversations []uuid.UUID) (_ []Pending, err error) {
-	defer db.Wrap(&err, "tree.Pending(%s, %d conversations)", follower, len(conversations))
+func (s *Feed) Pending(ctx context.Context, follower string, conversations []uuid.UUID) (_ []Pending, err error) {
+	defer db.Wrap(&err, "tree.Feed.Pending(%s, %d conversations)", follower, len(conversations))
 	rows, err := s.q.ListBehind(ctx, db.ListBehindParams{Follower: follower, Ids: toUUIDs(conversations)})
 	var out []Pending
 	for _, row := range rows {
@@ -36,13 +36,13 @@ func (s *Store) Pending(ctx context.Context, follower string, conversations []uu
 	return out, err
 }
 
-// MovePlaces moves a follower's places from Place to Sequence, in one round trip and
+// Move moves a follower's places from Place to Sequence, in one round trip and
 // one commit, and reports which of them moved. A place that stands elsewhere by now
 // doesn't: another server handled the conversation. Nor does that of a conversation
 // that is gone. A Store over a transaction commits places with what the follower
 // wrote.
-func (s *Store) MovePlaces(ctx context.Context, follower string, all ...Pending) (moved []bool, err error) {
-	defer db.Wrap(&err, "tree.MovePlaces(%s, %d conversations)", follower, len(all))
+func (s *Feed) Move(ctx context.Context, follower string, all ...Pending) (moved []bool, err error) {
+	defer db.Wrap(&err, "tree.Feed.Move(%s, %d conversations)", follower, len(all))
 	if len(all) == 0 {
 		return nil, nil
 	}
@@ -70,16 +70,16 @@ func (s *Store) MovePlaces(ctx context.Context, follower string, all ...Pending)
 
 // ChangedConversations returns conversations of all tenants of which the feed has
 // changes, in the order of their ids, those after an id. It is for no request.
-func (s *Store) ChangedConversations(ctx context.Context, after uuid.UUID, limit int) (_ []uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.ChangedConversations(after %s)", after)
+func (s *Feed) ChangedConversations(ctx context.Context, after uuid.UUID, limit int) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Feed.ChangedConversations(after %s)", after)
 	ids, err := s.q.ListChangedConversations(ctx, db.ListChangedConversationsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
 	return fromUUIDs(ids), err
 }
 
 // AllConversations returns conversations of all tenants in the order of their ids,
 // those after an id. It is for no request.
-func (s *Store) AllConversations(ctx context.Context, after uuid.UUID, limit int) (_ []uuid.UUID, err error) {
-	defer db.Wrap(&err, "tree.AllConversations(after %s)", after)
+func (s *Feed) AllConversations(ctx context.Context, after uuid.UUID, limit int) (_ []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Feed.AllConversations(after %s)", after)
 	ids, err := s.q.ListOfAllTenants(ctx, db.ListOfAllTenantsParams{AfterID: pgtype.UUID{Bytes: after, Valid: true}, RowLimit: int32(limit)})
 	return fromUUIDs(ids), err
 }
@@ -108,8 +108,8 @@ const mostGrown = 1000
 
 // Growths returns what changed in each of the conversations since the follower's
 // place, in one round trip. It costs look-ups for each change.
-func (s *Store) Growths(ctx context.Context, all ...Pending) (_ []Growth, err error) {
-	defer db.Wrap(&err, "tree.Growths(%d conversations)", len(all))
+func (s *Feed) Growths(ctx context.Context, all ...Pending) (_ []Growth, err error) {
+	defer db.Wrap(&err, "tree.Feed.Growths(%d conversations)", len(all))
 	params := make([]db.ListGrownParams, len(all))
 	for i, p := range all {
 		params[i] = db.ListGrownParams{ConversationID: toUUID(p.ConversationID), TenantID: p.TenantID, Place: p.Place, RowLimit: mostGrown}

@@ -20,16 +20,16 @@ func TestGrowth(t *testing.T) {
 	id := newConversation(t, s).ID
 	pending := func() tree.Pending {
 		t.Helper()
-		behind := must(s.Pending(t.Context(), "test", []uuid.UUID{id, uuid.New()}))(t)
+		behind := must(s.Feed().Pending(t.Context(), "test", []uuid.UUID{id, uuid.New()}))(t)
 		if len(behind) != 1 || behind[0].ConversationID != id || behind[0].TenantID != tree.DefaultTenant {
 			t.Fatalf("%+v", behind)
 		}
 		return behind[0]
 	}
-	growth := func() tree.Growth { t.Helper(); return must(s.Growths(t.Context(), pending()))(t)[0] }
+	growth := func() tree.Growth { t.Helper(); return must(s.Feed().Growths(t.Context(), pending()))(t)[0] }
 	move := func(p tree.Pending) bool {
 		t.Helper()
-		return must(s.MovePlaces(t.Context(), "test", p))(t)[0]
+		return must(s.Feed().Move(t.Context(), "test", p))(t)[0]
 	}
 	system := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleSystem, "Be brief."))})
 	first := mustAppend(t, s, id, system.ID, user("What grows in half shade?"))

@@ -19,8 +19,8 @@ const ManyEmbeddings = 10_000
 
 // NewestEmbeddings calls fn with the tenant's newest vectors of a model, up to
 // ManyEmbeddings. fn may keep the vectors.
-func (s *Store) NewestEmbeddings(ctx context.Context, model string, fn func(Place, []byte)) (err error) {
-	defer db.Wrap(&err, "tree.NewestEmbeddings")
+func (s *Index) NewestEmbeddings(ctx context.Context, model string, fn func(Place, []byte)) (err error) {
+	defer db.Wrap(&err, "tree.Index.NewestEmbeddings")
 	for row, err := range db.StreamTenantEmbeddings(ctx, s.h, db.ListTenantEmbeddingsParams{TenantKey: db.TenantKey(s.tenant), Model: model, RowLimit: ManyEmbeddings}) {
 		if err != nil {
 			return err
@@ -33,8 +33,8 @@ func (s *Store) NewestEmbeddings(ctx context.Context, model string, fn func(Plac
 // NearestEmbeddings returns the messages of the tenant whose vectors point most
 // nearly as the given one does, nearest first, by the index that a
 // background job makes with pgvector. ok is false where there is none.
-func (s *Store) NearestEmbeddings(ctx context.Context, model string, vector []byte, limit int) (places []Place, ok bool, err error) {
-	defer db.Wrap(&err, "tree.NearestEmbeddings")
+func (s *Index) NearestEmbeddings(ctx context.Context, model string, vector []byte, limit int) (places []Place, ok bool, err error) {
+	defer db.Wrap(&err, "tree.Index.NearestEmbeddings")
 	ids, ok, err := db.VectorIndex{TenantKey: db.TenantKey(s.tenant), Model: model, Dimensions: len(vector)}.Nearest(ctx, s.h, vector, limit)
 	for _, id := range ids {
 		places = append(places, Place{uuid.UUID(id.ConversationID.Bytes), uuid.UUID(id.MessageID.Bytes)})
@@ -44,8 +44,8 @@ func (s *Store) NearestEmbeddings(ctx context.Context, model string, vector []by
 
 // Own returns those of the conversations that are the tenant's and have a
 // message, in the order of ids.
-func (s *Store) Own(ctx context.Context, ids []uuid.UUID) (own []Candidate, err error) {
-	defer db.Wrap(&err, "tree.Own(%d)", len(ids))
+func (s *Index) Own(ctx context.Context, ids []uuid.UUID) (own []Candidate, err error) {
+	defer db.Wrap(&err, "tree.Index.Own(%d)", len(ids))
 	rows, err := s.q.ListTenantsOwn(ctx, db.ListTenantsOwnParams{Ids: toUUIDs(ids), TenantID: s.tenant})
 	for _, row := range rows {
 		own = append(own, Candidate{uuid.UUID(row.ID.Bytes), int(row.MessageCount)})

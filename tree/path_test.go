@@ -240,7 +240,7 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 	c := uuid.New()
 	first := appendPath(t, s, c, path("s", "u1"))
 	running := tree.Reply{ConversationID: c, MessageID: uuid.New(), ParentID: first.HeadID, ServerID: "a", Model: "m"}
-	noError(t, s.BeginReply(t.Context(), running, false))
+	noError(t, s.Replies().Begin(t.Context(), running, false))
 	answer := tree.NewMessage{ID: running.MessageID, Message: path("a1")[0]}
 	must(s.Append(t.Context(), c, first.HeadID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	imported := uuid.New()

@@ -53,11 +53,11 @@ type MessageText struct {
 // BranchState reads the state of the branch that ends in headID, in two short
 // queries. A headID of uuid.Nil is the active head. The cost grows with the
 // number of the conversation's summaries, and not with the branch.
-func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
-	defer db.Wrap(&err, "tree.BranchState(%s, head %s)", conversationID, headID)
+func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
+	defer db.Wrap(&err, "tree.Index.BranchState(%s, head %s)", conversationID, headID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
 	if isNoRows(err) {
-		return BranchState{}, s.noBranch(ctx, conversationID, headID, Paging{})
+		return BranchState{}, s.store().noBranch(ctx, conversationID, headID, Paging{})
 	}
 	if err != nil {
 		return BranchState{}, err
@@ -77,8 +77,8 @@ func (s *Store) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 // Ancestors calls fn with a message and then with those above it, up to limit of
 // them, towards the root. An absent message gives none. An error of fn ends the
 // walk.
-func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(MessageText) error) (err error) {
-	defer db.Wrap(&err, "tree.Ancestors(%s, %s)", conversationID, id)
+func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(MessageText) error) (err error) {
+	defer db.Wrap(&err, "tree.Index.Ancestors(%s, %s)", conversationID, id)
 	for row, err := range db.StreamUp(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}) {
 		if err != nil {
 			return err
@@ -92,8 +92,8 @@ func (s *Store) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 
 // Texts calls fn with messages in the order of their ids, and leaves out absent
 // ones. An error of fn ends it.
-func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(MessageText) error) (err error) {
-	defer db.Wrap(&err, "tree.Texts(%s, %d ids)", conversationID, len(ids))
+func (s *Index) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(MessageText) error) (err error) {
+	defer db.Wrap(&err, "tree.Index.Texts(%s, %d ids)", conversationID, len(ids))
 	for row, err := range db.StreamTexts(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant}) {
 		if err != nil {
 			return err
@@ -107,8 +107,8 @@ func (s *Store) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.
 
 // TextsAt calls fn with messages of several conversations, in one round trip. The
 // messages of a conversation come together; absent ones are left out.
-func (s *Store) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, MessageText) error) (err error) {
-	defer db.Wrap(&err, "tree.TextsAt(%d)", len(places))
+func (s *Index) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, MessageText) error) (err error) {
+	defer db.Wrap(&err, "tree.Index.TextsAt(%d)", len(places))
 	var params []db.ListTextsParams
 	index := map[uuid.UUID]int{}
 	for _, p := range places {
@@ -161,8 +161,8 @@ func giveText(row db.WalkUpRow, fn func(MessageText) error) error {
 // Versions calls fn with the version of every message of a conversation, a parent
 // before its children. It reads the whole conversation without its bodies: about
 // 100 ms for 100,000 messages.
-func (s *Store) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
-	defer db.Wrap(&err, "tree.Versions(%s)", conversationID)
+func (s *Index) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
+	defer db.Wrap(&err, "tree.Index.Versions(%s)", conversationID)
 	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	if err != nil {
 		return err

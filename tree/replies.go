@@ -14,7 +14,7 @@ import (
 )
 
 // A Reply is an answer that is being written, or that ended lately. Its text is in
-// its log: see ReplyLog. It isn't a node: no read shows it, and it is deleted with
+// its log: see Replies.Log. It isn't a node: no read shows it, and it is deleted with
 // its conversation, or with the message that is answered.
 type Reply struct {
 	TenantID       string
@@ -54,24 +54,24 @@ var ErrReplyLost = errors.New("the reply is another server's, or is over")
 
 var errNoReply = fault.New(fault.NotFound, "reply_not_found", "", "Nothing is known of a reply of this id.")
 
-// BeginReply stores that a server runs a reply, before the model is called. It
+// Begin stores that a server runs a reply, before the model is called. It
 // returns an ErrReplyLost where the answer's id is a message's, or a reply of that
 // id runs or ended lately. again says that an earlier reply of the id may have ended
 // with nothing to store: this one is another try. Where the message that is answered
 // isn't there, it is a fault.NotFound.
-func (s *Store) BeginReply(ctx context.Context, r Reply, again bool) (err error) {
-	defer db.Wrap(&err, "tree.BeginReply(%s, %s)", r.ConversationID, r.MessageID)
+func (s *Replies) Begin(ctx context.Context, r Reply, again bool) (err error) {
+	defer db.Wrap(&err, "tree.Replies.Begin(%s, %s)", r.ConversationID, r.MessageID)
 	distributed, err := s.engine.isDistributed(ctx, s.h)
 	if err != nil {
 		return err
 	}
-	leave, err := s.turn(ctx, r.ConversationID)
+	leave, err := s.store().turn(ctx, r.ConversationID)
 	if err != nil {
 		return err
 	}
 	defer leave()
 	if distributed || again {
-		err = s.inTx(ctx, func(s *Store) error {
+		err = s.store().inTx(ctx, func(s *Store) error {
 			if _, err := s.lock(ctx, r.ConversationID); err != nil {
 				return err
 			}
@@ -81,14 +81,14 @@ func (s *Store) BeginReply(ctx context.Context, r Reply, again bool) (err error)
 		err = orLost(db.BeginReplyInTurn(ctx, s.h, beginReplyParams(r, s.tenant, toUUID(r.ParentID))))
 	}
 	if errors.Is(err, ErrReplyLost) {
-		if _, missing := s.checkParent(ctx, r.ConversationID, r.ParentID); missing != nil {
+		if _, missing := s.store().checkParent(ctx, r.ConversationID, r.ParentID); missing != nil {
 			return missing
 		}
 	}
 	return err
 }
 
-// BeginsReply makes Append or AppendChain also do what BeginReply does, in one
+// BeginsReply makes Append or AppendChain also do what Replies.Begin does, in one
 // transaction with the messages. The last of them is what the reply answers. Messages
 // that are stored already are no obstacle.
 func BeginsReply(r Reply, again bool) AppendOption {
@@ -133,12 +133,12 @@ func beginReplyParams(r Reply, tenant string, parentID pgtype.UUID) db.BeginRepl
 	}
 }
 
-// SaveReply adds events to the log of a reply, and is a sign of life. first notes
+// Save adds events to the log of a reply, and is a sign of life. first notes
 // that the reply runs. stopping reports whether another server asked for its end. If
-// the server that r names doesn't run the reply any more, SaveReply changes nothing
+// the server that r names doesn't run the reply any more, Save changes nothing
 // and returns an ErrReplyLost.
-func (s *Store) SaveReply(ctx context.Context, r Reply, events ReplyEvents, first bool) (stopping bool, err error) {
-	defer db.Wrap(&err, "tree.SaveReply(%s, %s)", r.ConversationID, r.MessageID)
+func (s *Replies) Save(ctx context.Context, r Reply, events ReplyEvents, first bool) (stopping bool, err error) {
+	defer db.Wrap(&err, "tree.Replies.Save(%s, %s)", r.ConversationID, r.MessageID)
 	save := func(s *Store) error {
 		state, err := s.q.SaveReply(ctx, db.SaveReplyParams{ConversationID: toUUID(r.ConversationID), MessageID: toUUID(r.MessageID), ServerID: r.ServerID, AliveAt: now()})
 		if isNoRows(err) {
@@ -151,7 +151,7 @@ func (s *Store) SaveReply(ctx context.Context, r Reply, events ReplyEvents, firs
 	}
 	switch {
 	case first:
-		err = s.inTurn(ctx, r.ConversationID, func(s *Store) error {
+		err = s.store().inTurn(ctx, r.ConversationID, func(s *Store) error {
 			if _, err := s.lock(ctx, r.ConversationID); err != nil {
 				return lostIfMissing(err)
 			}
@@ -161,9 +161,9 @@ func (s *Store) SaveReply(ctx context.Context, r Reply, events ReplyEvents, firs
 			return s.note(ctx, Change{ConversationID: r.ConversationID, Kind: ReplyRunning, MessageID: r.MessageID, ParentID: r.ParentID})
 		})
 	case events.Payload == nil:
-		err = save(s)
+		err = save(s.store())
 	default:
-		err = s.inTx(ctx, save)
+		err = s.store().inTx(ctx, save)
 	}
 	return stopping, err
 }
@@ -210,13 +210,13 @@ func (s *Store) endReply(ctx context.Context, conversationID, messageID uuid.UUI
 	return s.addEvents(ctx, conversationID, messageID, by.events)
 }
 
-// EndReply ends a reply of which nothing is stored. metadata tell how it ended,
+// End ends a reply of which nothing is stored. metadata tell how it ended,
 // events are as with EndsReply. If the conversation has no active head and no other
-// reply under way, headID becomes the active head, unless it is uuid.Nil. EndReply
-// returns an ErrReplyLost like SaveReply.
-func (s *Store) EndReply(ctx context.Context, r Reply, headID uuid.UUID, metadata json.RawMessage, events ReplyEvents) (err error) {
-	defer db.Wrap(&err, "tree.EndReply(%s, %s)", r.ConversationID, r.MessageID)
-	return s.inTurn(ctx, r.ConversationID, func(s *Store) error {
+// reply under way, headID becomes the active head, unless it is uuid.Nil. End
+// returns an ErrReplyLost like Save.
+func (s *Replies) End(ctx context.Context, r Reply, headID uuid.UUID, metadata json.RawMessage, events ReplyEvents) (err error) {
+	defer db.Wrap(&err, "tree.Replies.End(%s, %s)", r.ConversationID, r.MessageID)
+	return s.store().inTurn(ctx, r.ConversationID, func(s *Store) error {
 		c, err := s.lock(ctx, r.ConversationID)
 		if err != nil {
 			return lostIfMissing(err)
@@ -249,10 +249,10 @@ func (s *Store) giveHead(ctx context.Context, c db.Conversation, headID uuid.UUI
 	return s.note(ctx, Change{ConversationID: uuid.UUID(c.ID.Bytes), Kind: HeadMoved, MessageID: headID})
 }
 
-// Replies lists the replies that run, of all tenants: tenants, ids, servers and
+// All lists the replies that run, of all tenants: tenants, ids, servers and
 // times.
-func (s *Store) Replies(ctx context.Context) (_ []Reply, err error) {
-	defer db.Wrap(&err, "tree.Replies")
+func (s *Replies) All(ctx context.Context) (_ []Reply, err error) {
+	defer db.Wrap(&err, "tree.Replies.All")
 	rows, err := s.q.ListReplies(ctx)
 	list := make([]Reply, len(rows))
 	for i, r := range rows {
@@ -264,11 +264,11 @@ func (s *Store) Replies(ctx context.Context) (_ []Reply, err error) {
 	return list, err
 }
 
-// TakeReply gives a server a reply that Replies listed and whose server gives no sign
+// Take gives a server a reply that All listed and whose server gives no sign
 // of life. It returns an ErrReplyLost if the reply is over, if its server gave one
 // since, or if another server took it.
-func (s *Store) TakeReply(ctx context.Context, listed Reply, serverID string) (_ Reply, err error) {
-	defer db.Wrap(&err, "tree.TakeReply(%s, %s)", listed.ConversationID, listed.MessageID)
+func (s *Replies) Take(ctx context.Context, listed Reply, serverID string) (_ Reply, err error) {
+	defer db.Wrap(&err, "tree.Replies.Take(%s, %s)", listed.ConversationID, listed.MessageID)
 	row, err := s.q.TakeReply(ctx, db.TakeReplyParams{
 		ConversationID: toUUID(listed.ConversationID), MessageID: toUUID(listed.MessageID), OldServerID: listed.ServerID, OldAliveAt: listed.AliveAt,
 		ServerID: serverID, AliveAt: now(),
@@ -279,20 +279,20 @@ func (s *Store) TakeReply(ctx context.Context, listed Reply, serverID string) (_
 	return fromReply(row, listed.TenantID), err
 }
 
-// Reply reads a reply of this tenant's. One that ended is known for a while. Any
+// One reads a reply of this tenant's. One that ended is known for a while. Any
 // other id is a fault.NotFound.
-func (s *Store) Reply(ctx context.Context, conversationID, messageID uuid.UUID) (_ Reply, err error) {
-	defer db.Wrap(&err, "tree.Reply(%s, %s)", conversationID, messageID)
+func (s *Replies) One(ctx context.Context, conversationID, messageID uuid.UUID) (_ Reply, err error) {
+	defer db.Wrap(&err, "tree.Replies.One(%s, %s)", conversationID, messageID)
 	row, err := s.q.GetReply(ctx, db.GetReplyParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), TenantID: s.tenant})
 	return fromReply(row, s.tenant), orMissing(err, errNoReply)
 }
 
-// ReplyLog reads a reply and then the events that were saved of it in saves whose
+// Log reads a reply and then the events that were saved of it in saves whose
 // last event has an id after the one given. So the events of a reply that is over are
 // all there.
-func (s *Store) ReplyLog(ctx context.Context, conversationID, messageID uuid.UUID, after int) (r Reply, events []ReplyEvents, err error) {
-	defer db.Wrap(&err, "tree.ReplyLog(%s, %s)", conversationID, messageID)
-	if r, err = s.Reply(ctx, conversationID, messageID); err != nil {
+func (s *Replies) Log(ctx context.Context, conversationID, messageID uuid.UUID, after int) (r Reply, events []ReplyEvents, err error) {
+	defer db.Wrap(&err, "tree.Replies.Log(%s, %s)", conversationID, messageID)
+	if r, err = s.One(ctx, conversationID, messageID); err != nil {
 		return r, nil, err
 	}
 	rows, err := s.q.ListReplyEvents(ctx, db.ListReplyEventsParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), After: int32(after)})
@@ -310,32 +310,32 @@ type RunningReply struct {
 	Metadata  json.RawMessage `json:"-"` // that the request adds to the answer's
 }
 
-// RunningReplies returns the replies that run in a conversation on any server.
-func (s *Store) RunningReplies(ctx context.Context, conversationID uuid.UUID) (_ []RunningReply, err error) {
-	defer db.Wrap(&err, "tree.RunningReplies(%s)", conversationID)
+// Of returns the replies that run in a conversation on any server.
+func (s *Replies) Of(ctx context.Context, conversationID uuid.UUID) (_ []RunningReply, err error) {
+	defer db.Wrap(&err, "tree.Replies.Of(%s)", conversationID)
 	rows, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	out := make([]RunningReply, len(rows))
 	for i, row := range rows {
 		out[i] = RunningReply{MessageID: uuid.UUID(row.MessageID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Model: row.Model, Metadata: row.Metadata}
 	}
 	if err == nil && len(rows) == 0 {
-		_, err = s.Conversation(ctx, conversationID)
+		_, err = s.store().Conversation(ctx, conversationID)
 	}
 	return out, err
 }
 
-// StopReply asks the server that runs a reply to end it, and reports whether
+// Stop asks the server that runs a reply to end it, and reports whether
 // the reply runs.
-func (s *Store) StopReply(ctx context.Context, conversationID, messageID uuid.UUID) (_ bool, err error) {
-	defer db.Wrap(&err, "tree.StopReply(%s, %s)", conversationID, messageID)
+func (s *Replies) Stop(ctx context.Context, conversationID, messageID uuid.UUID) (_ bool, err error) {
+	defer db.Wrap(&err, "tree.Replies.Stop(%s, %s)", conversationID, messageID)
 	n, err := s.q.StopReply(ctx, db.StopReplyParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID)})
 	return n > 0, err
 }
 
-// ForgetReplies deletes the replies of every tenant that ended: those whose answer
+// Forget deletes the replies of every tenant that ended: those whose answer
 // was stored before a time, and those that ended with nothing to store before another.
-func (s *Store) ForgetReplies(ctx context.Context, stored, ended time.Time) (err error) {
-	defer db.Wrap(&err, "tree.ForgetReplies")
+func (s *Replies) Forget(ctx context.Context, stored, ended time.Time) (err error) {
+	defer db.Wrap(&err, "tree.Replies.Forget")
 	return s.q.ForgetReplies(ctx, db.ForgetRepliesParams{StoredBefore: stored, EndedBefore: ended})
 }
 

@@ -21,7 +21,7 @@ import (
 func begun(t testing.TB, s *tree.Store, conversationID, parentID uuid.UUID) tree.Reply {
 	t.Helper()
 	r := tree.Reply{ConversationID: conversationID, MessageID: uuid.New(), ParentID: parentID, ServerID: "a", Model: "m"}
-	noError(t, s.BeginReply(t.Context(), r, false))
+	noError(t, s.Replies().Begin(t.Context(), r, false))
 	return r
 }
 
@@ -49,7 +49,7 @@ func TestBeginsReply(t *testing.T) {
 	for name, ms := range map[string][]tree.NewMessage{"one": {said("one")}, "two": {said("two"), said("and")}, "a fresh one": fresh} {
 		reply := uuid.New()
 		created, err := begin(reply, name == "two", ms...)
-		running, missing := s.Reply(t.Context(), c.ID, reply)
+		running, missing := s.Replies().One(t.Context(), c.ID, reply)
 		if !created || err != nil || missing != nil || running.ServerID != "a" || running.State != tree.StateRunning || running.ParentID != ms[len(ms)-1].ID || string(running.Metadata) != `{"a":1}` {
 			t.Errorf("%s: %v %v; %+v %v", name, created, err, running, missing)
 		}
@@ -68,18 +68,18 @@ func TestBeginsReply(t *testing.T) {
 		if _, err := s.Message(t.Context(), c.ID, lost.ID); err == nil {
 			t.Error("a message is stored whose reply another request has")
 		}
-		noError(t, s.EndReply(t.Context(), running, uuid.Nil, nil, tree.ReplyEvents{Sequence: 1, Payload: []byte("[]")}))
+		noError(t, s.Replies().End(t.Context(), running, uuid.Nil, nil, tree.ReplyEvents{Sequence: 1, Payload: []byte("[]")}))
 		if created, err := begin(reply, true, lost); !created || err != nil {
 			t.Errorf("another try: %v, %v", created, err)
 		}
-		if running, events, err := s.ReplyLog(t.Context(), c.ID, reply, 0); err != nil || len(events) > 0 || running.State != tree.StateRunning {
+		if running, events, err := s.Replies().Log(t.Context(), c.ID, reply, 0); err != nil || len(events) > 0 || running.State != tree.StateRunning {
 			t.Errorf("the other try begins as %+v with %v, %v", running, events, err)
 		}
 	}
 	for _, again := range []bool{true, false} {
-		err := s.BeginReply(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: uuid.New(), ParentID: uuid.New(), ServerID: "a"}, again)
+		err := s.Replies().Begin(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: uuid.New(), ParentID: uuid.New(), ServerID: "a"}, again)
 		refused(t, "a message that isn't there", err, fault.NotFound)
-		err = s.BeginReply(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: fresh[0].ID, ParentID: fresh[0].ID, ServerID: "a"}, again)
+		err = s.Replies().Begin(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: fresh[0].ID, ParentID: fresh[0].ID, ServerID: "a"}, again)
 		if !errors.Is(err, tree.ErrReplyLost) {
 			t.Errorf("the id of a message: %v", err)
 		}
@@ -99,34 +99,34 @@ func TestOneServerHasAReply(t *testing.T) {
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
 	for name, loses := range map[string]func(r tree.Reply) error{
 		"another server takes it": func(r tree.Reply) error {
-			listed := must(s.Replies(t.Context()))(t)
+			listed := must(s.Replies().All(t.Context()))(t)
 			if len(listed) != 1 || listed[0].TenantID != tree.DefaultTenant || listed[0].ServerID != "a" {
 				t.Errorf("%+v", listed)
 			}
-			_, err := s.TakeReply(t.Context(), listed[0], "b")
-			if _, err := s.TakeReply(t.Context(), listed[0], "c"); !errors.Is(err, tree.ErrReplyLost) {
+			_, err := s.Replies().Take(t.Context(), listed[0], "b")
+			if _, err := s.Replies().Take(t.Context(), listed[0], "c"); !errors.Is(err, tree.ErrReplyLost) {
 				t.Errorf("two servers take it: %v", err)
 			}
 			return err
 		},
-		"it is deleted": func(r tree.Reply) error { return second(s.DropReply(t.Context(), c.ID, r.MessageID)) },
-		"it is over":    func(r tree.Reply) error { return s.EndReply(t.Context(), r, uuid.Nil, nil, tree.ReplyEvents{}) },
+		"it is deleted": func(r tree.Reply) error { return second(s.Replies().Drop(t.Context(), c.ID, r.MessageID)) },
+		"it is over":    func(r tree.Reply) error { return s.Replies().End(t.Context(), r, uuid.Nil, nil, tree.ReplyEvents{}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := begun(t, s, c.ID, asked.ID)
-			listed := must(s.Replies(t.Context()))(t)
-			must(s.SaveReply(t.Context(), r, tree.ReplyEvents{Sequence: 2, Payload: []byte(`["one"]`)}, false))(t)
-			if _, err := s.TakeReply(t.Context(), listed[0], "b"); !errors.Is(err, tree.ErrReplyLost) {
+			listed := must(s.Replies().All(t.Context()))(t)
+			must(s.Replies().Save(t.Context(), r, tree.ReplyEvents{Sequence: 2, Payload: []byte(`["one"]`)}, false))(t)
+			if _, err := s.Replies().Take(t.Context(), listed[0], "b"); !errors.Is(err, tree.ErrReplyLost) {
 				t.Errorf("after a sign of life: %v", err)
 			}
 			noError(t, loses(r))
-			before, events, _ := s.ReplyLog(t.Context(), c.ID, r.MessageID, 0)
+			before, events, _ := s.Replies().Log(t.Context(), c.ID, r.MessageID, 0)
 			more := tree.ReplyEvents{Sequence: 3, Payload: []byte(`["two"]`)}
 			answer := raw(`{"role":"assistant","content":"late"}`)
 			answer.ID = r.MessageID
 			for does, err := range map[string]error{
-				"saves":   second(s.SaveReply(t.Context(), r, more, true)),
-				"ends it": s.EndReply(t.Context(), r, asked.ID, nil, more),
+				"saves":   second(s.Replies().Save(t.Context(), r, more, true)),
+				"ends it": s.Replies().End(t.Context(), r, asked.ID, nil, more),
 				"stores": func() error {
 					_, err := s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))
 					return err
@@ -136,7 +136,7 @@ func TestOneServerHasAReply(t *testing.T) {
 					t.Errorf("a server that lost it %s: %v", does, err)
 				}
 			}
-			after, left, _ := s.ReplyLog(t.Context(), c.ID, r.MessageID, 0)
+			after, left, _ := s.Replies().Log(t.Context(), c.ID, r.MessageID, 0)
 			if !reflect.DeepEqual(before, after) || !reflect.DeepEqual(events, left) {
 				t.Errorf("%+v %v became %+v %v", before, events, after, left)
 			}
@@ -158,12 +158,12 @@ func TestReplyLog(t *testing.T) {
 	asked := mustAppend(t, s, c.ID, question.ID, user("more"))
 	r := begun(t, s, c.ID, asked.ID)
 	for _, at := range []int{3, 5, 5} {
-		if stopping, err := s.SaveReply(t.Context(), r, tree.ReplyEvents{Sequence: at, Payload: fmt.Appendf(nil, "[%d]", at)}, false); stopping || err != nil {
+		if stopping, err := s.Replies().Save(t.Context(), r, tree.ReplyEvents{Sequence: at, Payload: fmt.Appendf(nil, "[%d]", at)}, false); stopping || err != nil {
 			t.Error(stopping, err)
 		}
 	}
 	for after, want := range map[int]string{0: "[3][5]", 3: "[5]", 4: "[5]", 5: ""} {
-		_, saves, err := s.ReplyLog(t.Context(), c.ID, r.MessageID, after)
+		_, saves, err := s.Replies().Log(t.Context(), c.ID, r.MessageID, after)
 		got := ""
 		for _, save := range saves {
 			got += string(save.Payload)
@@ -172,15 +172,18 @@ func TestReplyLog(t *testing.T) {
 			t.Errorf("after %d: %s, %v", after, got, err)
 		}
 	}
-	refused(t, "another tenant", func() error { _, _, err := s.ForTenant("else").ReplyLog(t.Context(), c.ID, r.MessageID, 0); return err }(), fault.NotFound)
+	refused(t, "another tenant", func() error {
+		_, _, err := s.ForTenant("else").Replies().Log(t.Context(), c.ID, r.MessageID, 0)
+		return err
+	}(), fault.NotFound)
 	answer := raw(`{"role":"assistant","content":"answer"}`)
 	answer.ID = r.MessageID
 	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{Sequence: 6, Payload: []byte("[6]")})))(t)
-	if got, events, err := s.ReplyLog(t.Context(), c.ID, r.MessageID, 5); err != nil || got.State != tree.StateStored || len(events) != 1 || len(must(s.Replies(t.Context()))(t)) > 0 {
+	if got, events, err := s.Replies().Log(t.Context(), c.ID, r.MessageID, 5); err != nil || got.State != tree.StateStored || len(events) != 1 || len(must(s.Replies().All(t.Context()))(t)) > 0 {
 		t.Errorf("%+v, %v, %v", got, events, err)
 	}
 	running := begun(t, s, c.ID, asked.ID)
-	must(s.SaveReply(t.Context(), running, tree.ReplyEvents{Sequence: 1, Payload: []byte("[1]")}, false))(t)
+	must(s.Replies().Save(t.Context(), running, tree.ReplyEvents{Sequence: 1, Payload: []byte("[1]")}, false))(t)
 	for _, prune := range []struct {
 		id   uuid.UUID
 		left int
@@ -226,7 +229,7 @@ func TestEndReplyGivesAHead(t *testing.T) {
 		if test.leave {
 			head = uuid.Nil
 		}
-		if err := s.ForTenant("another").EndReply(t.Context(), r, head, nil, tree.ReplyEvents{}); !errors.Is(err, tree.ErrReplyLost) {
+		if err := s.ForTenant("another").Replies().End(t.Context(), r, head, nil, tree.ReplyEvents{}); !errors.Is(err, tree.ErrReplyLost) {
 			t.Errorf("another tenant: %v", err)
 		}
 		state := tree.StateEnded
@@ -234,12 +237,12 @@ func TestEndReplyGivesAHead(t *testing.T) {
 			must(s.Prune(t.Context(), c.ID, asked))(t)
 			state = ""
 		} else {
-			noError(t, s.EndReply(t.Context(), r, head, []byte(`{}`), tree.ReplyEvents{}))
+			noError(t, s.Replies().End(t.Context(), r, head, []byte(`{}`), tree.ReplyEvents{}))
 		}
 		if got, want := activeHead(t, s, c.ID), test.want(before, asked, other); got != want {
 			t.Errorf("where there is %s: the head is %s, want %s", name, got, want)
 		}
-		if got, _ := s.Reply(t.Context(), c.ID, r.MessageID); got.State != state {
+		if got, _ := s.Replies().One(t.Context(), c.ID, r.MessageID); got.State != state {
 			t.Errorf("where there is %s: its state is %q", name, got.State)
 		}
 	}
@@ -253,12 +256,12 @@ func TestDropReplyTakesTurns(t *testing.T) {
 	s := tree.New(pool)
 	c := newConversation(t, s)
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
-	refused(t, "another tenant", second(s.ForTenant("other").DropReply(t.Context(), c.ID, uuid.New())), fault.NotFound)
+	refused(t, "another tenant", second(s.ForTenant("other").Replies().Drop(t.Context(), c.ID, uuid.New())), fault.NotFound)
 	for _, dropFirst := range []bool{true, false} {
 		r := begun(t, s, c.ID, asked.ID)
 		var answer *tree.Message
 		drop := func(s *tree.Store) (err error) {
-			answer, err = s.DropReply(t.Context(), c.ID, r.MessageID)
+			answer, err = s.Replies().Drop(t.Context(), c.ID, r.MessageID)
 			return err
 		}
 		lost := false
@@ -389,22 +392,22 @@ func TestForgetReplies(t *testing.T) {
 	c := newConversation(t, s)
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
 	running, ended, done := begun(t, s, c.ID, asked.ID), begun(t, s, c.ID, asked.ID), begun(t, s, c.ID, asked.ID)
-	noError(t, s.EndReply(t.Context(), ended, uuid.Nil, nil, tree.ReplyEvents{}))
+	noError(t, s.Replies().End(t.Context(), ended, uuid.Nil, nil, tree.ReplyEvents{}))
 	answer := raw(`{"role":"assistant","content":"said"}`)
 	answer.ID = done.MessageID
 	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	for r, want := range map[uuid.UUID]bool{running.MessageID: true, ended.MessageID: false, done.MessageID: false, uuid.New(): false} {
-		if asked, err := s.StopReply(t.Context(), c.ID, r); asked != want || err != nil {
+		if asked, err := s.Replies().Stop(t.Context(), c.ID, r); asked != want || err != nil {
 			t.Errorf("%t, %v", asked, err)
 		}
 	}
-	if stopping, err := s.SaveReply(t.Context(), running, tree.ReplyEvents{}, false); !stopping || err != nil {
+	if stopping, err := s.Replies().Save(t.Context(), running, tree.ReplyEvents{}, false); !stopping || err != nil {
 		t.Error(stopping, err)
 	}
 	known := func(want ...tree.Reply) {
 		t.Helper()
 		for _, r := range []tree.Reply{running, ended, done} {
-			_, err := s.Reply(t.Context(), c.ID, r.MessageID)
+			_, err := s.Replies().One(t.Context(), c.ID, r.MessageID)
 			is := slices.ContainsFunc(want, func(w tree.Reply) bool { return w.MessageID == r.MessageID })
 			if is != (err == nil) {
 				t.Errorf("%s: %v", r.MessageID, err)
@@ -412,16 +415,16 @@ func TestForgetReplies(t *testing.T) {
 		}
 	}
 	hour := time.Now().Add(time.Hour)
-	noError(t, s.ForgetReplies(t.Context(), time.Time{}, time.Time{}))
+	noError(t, s.Replies().Forget(t.Context(), time.Time{}, time.Time{}))
 	known(running, ended, done)
-	noError(t, s.ForgetReplies(t.Context(), hour, time.Time{}))
+	noError(t, s.Replies().Forget(t.Context(), hour, time.Time{}))
 	known(running, ended)
-	noError(t, s.ForgetReplies(t.Context(), hour, hour))
+	noError(t, s.Replies().Forget(t.Context(), hour, hour))
 	known(running)
 
 	below := mustAppend(t, s, c.ID, done.MessageID, user("and?"))
 	must(s.Retract(t.Context(), c.ID, done.MessageID, func(tree.Message) int { return 0 }))(t)
-	noError(t, s.ForgetReplies(t.Context(), hour, hour))
+	noError(t, s.Replies().Forget(t.Context(), hour, hour))
 	if deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID); !deleted || err != nil {
 		t.Error(deleted, err)
 	}

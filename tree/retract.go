@@ -77,12 +77,12 @@ func (s *Store) markDeleted(ctx context.Context, m Message) error {
 	return s.forgetEvents(ctx, m.ConversationID, m.ID)
 }
 
-// DropReply deletes a reply that has no answer in the tree: none is stored after
+// Drop deletes a reply that has no answer in the tree: none is stored after
 // that. Where an answer came to be stored meanwhile, it changes nothing and returns
 // that answer, which Retract deletes.
-func (s *Store) DropReply(ctx context.Context, conversationID, id uuid.UUID) (answer *Message, err error) {
-	defer db.Wrap(&err, "tree.DropReply(%s, %s)", conversationID, id)
-	err = s.inTurn(ctx, conversationID, func(s *Store) error {
+func (s *Replies) Drop(ctx context.Context, conversationID, id uuid.UUID) (answer *Message, err error) {
+	defer db.Wrap(&err, "tree.Replies.Drop(%s, %s)", conversationID, id)
+	err = s.store().inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (s *Store) DropReply(ctx context.Context, conversationID, id uuid.UUID) (an
 
 // Retracted reports whether an answer is marked as deleted.
 func (s *Store) Retracted(ctx context.Context, conversationID, id uuid.UUID) (bool, error) {
-	r, err := s.Reply(ctx, conversationID, id)
+	r, err := s.Replies().One(ctx, conversationID, id)
 	return r.State == StateDeleted, ignoreNotFound(err)
 }
 

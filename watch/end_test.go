@@ -51,7 +51,7 @@ func TestForget(t *testing.T) {
 		must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	}
 	must(pool.Exec(t.Context(), "update changes set at = $1 where conversation_id = (select min(conversation_id::text)::uuid from changes)", time.Now().Add(-61*time.Minute)))(t)
-	noError(t, a.store.ForgetChanges(t.Context()))
+	noError(t, a.store.Feed().Forget(t.Context()))
 	var left int
 	noError(t, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
 	if left != 1 {

@@ -18,7 +18,7 @@ type Follower struct {
 	Look  time.Duration // between two looks for what nobody told of; 0 is DefaultLook
 
 	// Follow handles conversations that changed since the follower's places, of any
-	// tenants, some hundreds at most. It moves the places itself (tree.Store.MovePlaces),
+	// tenants, some hundreds at most. It moves the places itself (tree.Feed.Move),
 	// of those that it is done with. The others come again: after their next change, and
 	// with each look. There is one call at a time on a server. Two servers may have the
 	// same conversation, so what Follow writes must be bound to the move of the place,
@@ -143,7 +143,7 @@ func (l *following) look(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if !l.fed {
-		page, err := l.store.ChangedConversations(ctx, l.after, followTogether)
+		page, err := l.store.Feed().ChangedConversations(ctx, l.after, followTogether)
 		if err != nil || len(page) == 0 && !scans {
 			return false, err
 		}
@@ -155,7 +155,7 @@ func (l *following) look(ctx context.Context) (more bool, err error) {
 		}
 		return !l.fed || scans, nil
 	}
-	page, err := l.store.AllConversations(ctx, scanned, followTogether)
+	page, err := l.store.Feed().AllConversations(ctx, scanned, followTogether)
 	if err != nil {
 		return false, err
 	}
@@ -171,7 +171,7 @@ func (l *following) look(ctx context.Context) (more bool, err error) {
 // handle handles the conversations among these that the follower is behind in. Its
 // error is the database's: what speaks against single conversations is logged.
 func (l *following) handle(ctx context.Context, ids []uuid.UUID) error {
-	behind, err := l.store.Pending(ctx, l.Name, ids)
+	behind, err := l.store.Feed().Pending(ctx, l.Name, ids)
 	if err != nil || len(behind) == 0 {
 		return err
 	}

@@ -37,7 +37,7 @@ func (r *recorder) follow(ctx context.Context, all []tree.Pending) error {
 			return err
 		}
 	}
-	moved, err := r.store.MovePlaces(ctx, r.name, all...)
+	moved, err := r.store.Feed().Move(ctx, r.name, all...)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
 	if got := r.takes(t, 1); got[0] != missed {
 		t.Errorf("given %v", got)
 	}
-	if left := must(plain.Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t); len(left) > 0 {
+	if left := must(plain.Feed().Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -226,7 +226,7 @@ func (h *Hub) Forget(ctx context.Context) {
 	ticker := time.NewTicker(forgetting)
 	defer ticker.Stop()
 	for {
-		if err := h.cfg.Store.ForgetChanges(ctx); err != nil && ctx.Err() == nil {
+		if err := h.cfg.Store.Feed().Forget(ctx); err != nil && ctx.Err() == nil {
 			h.cfg.Logger.WarnContext(ctx, "old changes could not be deleted", "error", err)
 		}
 		select {

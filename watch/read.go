@@ -118,7 +118,7 @@ func (h *Hub) poll(ctx context.Context, since, now time.Time) time.Time {
 		}
 	}
 	h.mu.Unlock()
-	changed, err := h.cfg.Store.Changed(ctx, since.Add(-overlap), slices.Compact(slices.Sorted(slices.Values(tenants))), conversations)
+	changed, err := h.cfg.Store.Feed().Changed(ctx, since.Add(-overlap), slices.Compact(slices.Sorted(slices.Values(tenants))), conversations)
 	if err != nil {
 		if ctx.Err() == nil {
 			h.cfg.Logger.DebugContext(ctx, "what changed could not be looked for", "error", err)

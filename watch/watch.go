@@ -97,14 +97,14 @@ func (w *Watch) catchUp(ctx context.Context, store *tree.Store, last *int64) ([]
 	if last != nil {
 		at := time.UnixMicro(*last)
 		if w.began.Sub(at) < tree.KeepChanges && at.Sub(w.began) < overlap {
-			missed, err := store.TenantChanges(ctx, at.Add(-overlap), maxQueue)
+			missed, err := store.Feed().TenantChanges(ctx, at.Add(-overlap), maxQueue)
 			if err != nil || len(missed) < maxQueue {
 				w.id, w.resumed = *last, true
 				return missed, err
 			}
 		}
 	}
-	seen, err := store.TenantChanged(ctx, w.began.Add(-overlap))
+	seen, err := store.Feed().TenantChanged(ctx, w.began.Add(-overlap))
 	w.seen = seen
 	return nil, err
 }

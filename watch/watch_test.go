@@ -117,12 +117,12 @@ func everything(t *testing.T, s *tree.Store) (told []string) {
 	tell(tree.SummaryDeleted, summary.ID, chain[1].ID, aside.ID, 0)
 	reply := uuid.Must(uuid.NewV7())
 	running := tree.Reply{ConversationID: c.ID, MessageID: reply, ParentID: chain[1].ID, ServerID: "a", Model: "m"}
-	noError(t, s.BeginReply(ctx, running, false))
+	noError(t, s.Replies().Begin(ctx, running, false))
 	for _, first := range []bool{true, false} {
-		must(s.SaveReply(ctx, running, tree.ReplyEvents{}, first))(t)
+		must(s.Replies().Save(ctx, running, tree.ReplyEvents{}, first))(t)
 	}
 	tell(tree.ReplyRunning, reply, chain[1].ID, aside.ID, 0)
-	noError(t, s.EndReply(ctx, running, uuid.Nil, nil, tree.ReplyEvents{}))
+	noError(t, s.Replies().End(ctx, running, uuid.Nil, nil, tree.ReplyEvents{}))
 	tell(tree.ReplyEnded, reply, none, aside.ID, 0)
 	must(s.Prune(ctx, c.ID, chain[0].ID))(t)
 	tell(tree.MessagesPruned, chain[0].ID, first.ID, aside.ID, 2)

@@ -313,7 +313,7 @@ func reads(t *testing.T, pool *pgxpool.Pool) {
 	if fork, err := store.Conversation(ctx, id(4)); err != nil || !fork.Source.Valid() || fork.Source.MessageID != id(102) {
 		t.Errorf("a fork: %+v, %v", fork, err)
 	}
-	if r, events, err := store.ReplyLog(ctx, id(1), id(110), 0); err != nil || r.State != tree.StateRunning || r.ServerID != "a host 127.0.0.1:8080" || string(r.Metadata) != `{"openai":{}}` ||
+	if r, events, err := store.Replies().Log(ctx, id(1), id(110), 0); err != nil || r.State != tree.StateRunning || r.ServerID != "a host 127.0.0.1:8080" || string(r.Metadata) != `{"openai":{}}` ||
 		len(events) != 1 || !strings.Contains(string(events[0].Payload), "Hazel, ash and") {
 		t.Errorf("an answer that was streaming: %+v, %v, %v", r, events, err)
 	}

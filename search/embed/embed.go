@@ -78,7 +78,7 @@ func (s *Service) Question(ctx context.Context, question string) Vector {
 // *llm.Error or a *SparedError.
 func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uuid.UUID, place int64) (saved, found int, err error) {
 	defer fault.Wrap(&err, "embed.Step(%s)", conversationID)
-	lacking, err := store.Unembedded(ctx, conversationID, s.Model(), place, maxTexts)
+	lacking, err := store.Index().Unembedded(ctx, conversationID, s.Model(), place, maxTexts)
 	if err != nil || len(lacking) == 0 {
 		return 0, 0, err
 	}
@@ -105,7 +105,7 @@ func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uu
 			all[of[i]].Vector = Encode(v)
 		}
 	}
-	saved, err = store.SaveEmbeddings(ctx, conversationID, s.Model(), all)
+	saved, err = store.Index().SaveEmbeddings(ctx, conversationID, s.Model(), all)
 	return saved, len(lacking), err
 }
 

@@ -44,7 +44,7 @@ func (t *attempt) answerTo(r *server.Request, asked NodeID) (id uuid.UUID, err e
 		}
 		return id, err
 	}
-	running, err := r.Store().RunningReplies(r.Context(), asked.Conversation)
+	running, err := r.Store().Replies().Of(r.Context(), asked.Conversation)
 	for _, s := range running {
 		if s.ParentID == asked.Node && t.named(storedMetadataOf(s.Metadata)) {
 			id = s.MessageID

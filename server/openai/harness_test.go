@@ -309,14 +309,14 @@ func (a *api) begunToSpeak(id string) {
 	a.t.Helper()
 	n := nodeOf(a.t, id)
 	eventually(a.t, "a piece of "+id, func() bool {
-		_, saves, err := a.store.ForTenant("acme").ReplyLog(a.t.Context(), n.Conversation, n.Node, 0)
+		_, saves, err := a.store.ForTenant("acme").Replies().Log(a.t.Context(), n.Conversation, n.Node, 0)
 		return err == nil && slices.ContainsFunc(saves, func(save tree.ReplyEvents) bool { return bytes.Contains(save.Payload, []byte(`"content":`)) })
 	})
 }
 
 // saved counts the replies that run.
 func (a *api) saved() int {
-	list, err := a.store.Replies(a.t.Context())
+	list, err := a.store.Replies().All(a.t.Context())
 	if err != nil {
 		return 0
 	}

@@ -71,7 +71,7 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 	}
 	stored := end.Message
 	if stored == nil { // nothing of it is in the tree but its input, unless it came meanwhile
-		if stored, err = r.Store().DropReply(r.Context(), n.Conversation, n.Node); err != nil {
+		if stored, err = r.Store().Replies().Drop(r.Context(), n.Conversation, n.Node); err != nil {
 			return nil, err
 		}
 	}

@@ -20,7 +20,7 @@ const Compactions = "compactions"
 func (w *Worker) FollowCompactions(ctx context.Context, behind []tree.Pending) (err error) {
 	defer db.Wrap(&err, "jobs.Worker.FollowCompactions(%d conversations)", len(behind))
 	store := tree.New(w.pool)
-	grown, err := store.Growths(ctx, behind...)
+	grown, err := store.Feed().Growths(ctx, behind...)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (w *Worker) FollowCompactions(ctx context.Context, behind []tree.Pending) (
 			}
 		}
 	}
-	_, err = store.MovePlaces(ctx, Compactions, quiet...)
+	_, err = store.Feed().Move(ctx, Compactions, quiet...)
 	return err
 }
 

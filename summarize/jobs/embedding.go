@@ -50,7 +50,7 @@ func (w *Worker) Embeddings() string {
 func (w *Worker) FollowEmbeddings(ctx context.Context, behind []tree.Pending) (err error) {
 	defer db.Wrap(&err, "jobs.Worker.FollowEmbeddings(%d conversations)", len(behind))
 	store := tree.New(w.pool)
-	grown, err := store.Growths(ctx, behind...)
+	grown, err := store.Feed().Growths(ctx, behind...)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (w *Worker) FollowEmbeddings(ctx context.Context, behind []tree.Pending) (e
 			return err
 		}
 	}
-	_, err = store.MovePlaces(ctx, w.Embeddings(), quiet...)
+	_, err = store.Feed().Move(ctx, w.Embeddings(), quiet...)
 	return err
 }
 

@@ -162,12 +162,12 @@ func TestEmbeddingReadsWhatIsNew(t *testing.T) {
 	store := tree.New(pool)
 	id := conversation(t, store)
 	old := talk(t, store, id, uuid.Nil, 3)
-	behind, err := store.Pending(t.Context(), "test", []uuid.UUID{id})
+	behind, err := store.Feed().Pending(t.Context(), "test", []uuid.UUID{id})
 	if err != nil {
 		t.Fatal(err)
 	}
 	chain, one := talk(t, store, id, old.ParentID, 2), add(t, store, id, uuid.Nil, `{"role":"user","content":"A new root."}`)
-	texts, err := store.Unembedded(t.Context(), id, "fake", behind[0].Sequence, 10)
+	texts, err := store.Index().Unembedded(t.Context(), id, "fake", behind[0].Sequence, 10)
 	if err != nil || len(texts) != 5 || texts[0].ID != one.ID || texts[1].ID != chain.ID {
 		t.Errorf("%d messages, %v", len(texts), err)
 	}
@@ -189,7 +189,7 @@ func TestEmbeddingReadsWhatIsNew(t *testing.T) {
 	if done, err := complete(ctx, w, j, "test", id, behind...); done || err != nil || unfinishedJobs(t, pool) != 1 {
 		t.Errorf("done: %t, %v", done, err)
 	}
-	if behind, err = store.Pending(t.Context(), "test", []uuid.UUID{id}); err != nil {
+	if behind, err = store.Feed().Pending(t.Context(), "test", []uuid.UUID{id}); err != nil {
 		t.Fatal(err)
 	}
 	if done, err := complete(ctx, w, j, "test", id, behind...); !done || err != nil || unfinishedJobs(t, pool) != 0 {

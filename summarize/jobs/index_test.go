@@ -81,7 +81,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 	})
 
 	question := e.Question(t.Context(), "Where is my fiddle?")
-	places, indexed, err := store.NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5)
+	places, indexed, err := store.Index().NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5)
 	if err != nil || indexed != extension {
 		t.Fatalf("an index was asked: %t, %v", indexed, err)
 	}
@@ -103,7 +103,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 	if places[0].MessageID != first {
 		t.Errorf("the nearest is %v, want %s", places[0], first)
 	}
-	if _, indexed, err := small.NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5); indexed || err != nil {
+	if _, indexed, err := small.Index().NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5); indexed || err != nil {
 		t.Errorf("a small tenant has an index: %t, %v", indexed, err)
 	}
 	talk(t, store, id, parent, 1) // stored into the index, too

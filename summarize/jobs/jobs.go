@@ -115,11 +115,11 @@ func complete[T river.JobArgs](ctx context.Context, w *Worker, j *river.Job[T], 
 		}
 		store := tree.New(tx)
 		if len(handled) > 0 {
-			if _, err := store.MovePlaces(ctx, follower, handled...); err != nil {
+			if _, err := store.Feed().Move(ctx, follower, handled...); err != nil {
 				return err
 			}
 		}
-		behind, err := store.Pending(ctx, follower, []uuid.UUID{conversationID})
+		behind, err := store.Feed().Pending(ctx, follower, []uuid.UUID{conversationID})
 		if err == nil && len(behind) > 0 {
 			err = errBehind
 		}

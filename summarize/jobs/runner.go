@@ -87,11 +87,11 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 // growthOf returns how far a follower is behind in a conversation, and what changed
 // since its place; nothing if it isn't behind.
 func growthOf(ctx context.Context, store *tree.Store, follower string, conversationID uuid.UUID) (behind []tree.Pending, g tree.Growth, err error) {
-	behind, err = store.Pending(ctx, follower, []uuid.UUID{conversationID})
+	behind, err = store.Feed().Pending(ctx, follower, []uuid.UUID{conversationID})
 	if err != nil || len(behind) == 0 {
 		return nil, g, err
 	}
-	grown, err := store.Growths(ctx, behind...)
+	grown, err := store.Feed().Growths(ctx, behind...)
 	if err != nil {
 		return nil, g, err
 	}
@@ -108,7 +108,7 @@ func (r *runner) fails(ctx context.Context, store *tree.Store, j *rivertype.JobR
 		}
 	}
 	if away == 0 && j.Attempt >= j.MaxAttempts {
-		_, err := store.MovePlaces(ctx, Compactions, behind...)
+		_, err := store.Feed().Move(ctx, Compactions, behind...)
 		return err
 	}
 	return nil

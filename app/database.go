@@ -210,7 +210,7 @@ func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) 
 
 // migrate brings the schema up to date.
 func (d *Database) migrate(ctx context.Context) (err error) {
-	d.before, d.after, err = migrate.UpTelling(ctx, d.url, d.log)
+	d.before, d.after, err = migrate.Up(ctx, db.Config{URL: d.url, Logger: d.log})
 	var notParsed *pgconn.ParseConfigError
 	var notConnected *pgconn.ConnectError
 	if errors.As(err, &notParsed) || errors.As(err, &notConnected) {

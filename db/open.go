@@ -20,6 +20,7 @@ import (
 // Config says how to reach Postgres.
 type Config struct {
 	URL              string        // connection string, postgres://… or key=value
+	Schema           string        // that has Coppice's tables, beside those of another program; "": the first of the URL's search_path
 	MaxConns         int32         // connections of the pool; 0 leaves it to the URL or pgx (the greater of 4 and the number of CPUs)
 	StatementTimeout time.Duration // Postgres ends a statement that takes longer; 0 never
 	IdleTimeout      time.Duration // Postgres ends a transaction that does nothing for longer, and its connection; 0 never
@@ -43,13 +44,33 @@ const DefaultConnectTimeout = 10 * time.Second
 // silenceAfter is how long a database may take to answer before the log says so.
 const silenceAfter = 2 * time.Second
 
-// ParseURL reads a connection string. Its attempts to connect are bounded.
-func ParseURL(url string) (*pgxpool.Config, error) {
-	conf, err := pgxpool.ParseConfig(url)
-	if err == nil && conf.ConnConfig.ConnectTimeout == 0 {
+// Parse reads the connection string. Attempts to connect are bounded, and see the
+// schema alone.
+func (cfg Config) Parse() (*pgxpool.Config, error) {
+	conf, err := pgxpool.ParseConfig(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	if conf.ConnConfig.ConnectTimeout == 0 {
 		conf.ConnConfig.ConnectTimeout = DefaultConnectTimeout
 	}
-	return conf, err
+	if cfg.Schema != "" {
+		conf.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{cfg.Schema}.Sanitize()
+	}
+	return conf, nil
+}
+
+// checkPath returns an error where connections don't see the schema.
+func (cfg Config) checkPath(ctx context.Context, pool *pgxpool.Pool) error {
+	if cfg.Schema == "" {
+		return nil
+	}
+	var is bool
+	err := pool.QueryRow(ctx, "select coalesce(current_schema() = $1, false)", cfg.Schema).Scan(&is)
+	if err == nil && !is {
+		err = fmt.Errorf("connections don't see the schema %q: call migrate.Up, which makes it, or, behind a pooler, set search_path for the role", cfg.Schema)
+	}
+	return err
 }
 
 // TellOfSilence logs what the program waits for, and how long, unless stop is called
@@ -113,7 +134,7 @@ func (cfg Config) parameters(url map[string]string, distributed bool) map[string
 // statements: see [Pooled] and [MissingParameters].
 func Open(ctx context.Context, cfg Config) (_ *pgxpool.Pool, err error) {
 	defer Wrap(&err, "db.Open")
-	conf, err := ParseURL(cfg.URL)
+	conf, err := cfg.Parse()
 	if err != nil {
 		return nil, fmt.Errorf("the database URL can't be read: %w", err)
 	}
@@ -155,6 +176,10 @@ func Open(ctx context.Context, cfg Config) (_ *pgxpool.Pool, err error) {
 		pool, err = open(ctx, pooled)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := cfg.checkPath(ctx, pool); err != nil {
+		pool.Close()
 		return nil, err
 	}
 	return pool, nil

@@ -151,7 +151,7 @@ func TestOpenGivesUpOnSilence(t *testing.T) {
 	silent := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close()
 	url := "postgres://ada:secret@" + silent.Addr().String() + "/x"
-	if conf := must(db.ParseURL(url))(t); conf.ConnConfig.ConnectTimeout != db.DefaultConnectTimeout {
+	if conf := must(db.Config{URL: url}.Parse())(t); conf.ConnConfig.ConnectTimeout != db.DefaultConnectTimeout {
 		t.Errorf("without connect_timeout an attempt takes %v", conf.ConnConfig.ConnectTimeout)
 	}
 	told, log := io.Pipe()

@@ -139,7 +139,7 @@ func derive(t *testing.T, s *tree.Store, kind, name string) uuid.UUID {
 func TestDerivedIDs(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	must3(migrate.Up(t.Context(), url))(t)
+	must3(migrate.Up(t.Context(), db.Config{URL: url}))(t)
 	open := func(url string) *pgxpool.Pool {
 		pool := must(db.Open(t.Context(), db.Config{URL: url, MaxConns: 2}))(t)
 		t.Cleanup(pool.Close)
@@ -159,7 +159,7 @@ func TestDerivedIDs(t *testing.T) {
 		t.Errorf("%s is of version %d", id, id.Version())
 	}
 	elsewhere := dbtest.Empty(t)
-	must3(migrate.Up(t.Context(), elsewhere))(t)
+	must3(migrate.Up(t.Context(), db.Config{URL: elsewhere}))(t)
 	all := []uuid.UUID{id, derive(t, one.ForTenant("other"), "kind", "name"), derive(t, one, "kin", "dname"), derive(t, one, "kind", "names"),
 		derive(t, tree.New(open(elsewhere)), "kind", "name")}
 	slices.SortFunc(all, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })

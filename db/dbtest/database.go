@@ -18,6 +18,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivermigrate"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/migrate"
 )
 
@@ -112,7 +113,7 @@ func (s *server) makeTemplate(ctx context.Context, name string) (err error) {
 	if err := s.clone(ctx, draft, emptyTemplate); err != nil {
 		return err
 	}
-	if _, _, err := migrate.Up(ctx, withDatabase(s.url, draft)); err != nil {
+	if _, _, err := migrate.Up(ctx, db.Config{URL: withDatabase(s.url, draft)}); err != nil {
 		return err
 	}
 	if s.citus {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/db/migrate"
 )
@@ -44,7 +45,7 @@ func Replicate(t testing.TB) *Replicated {
 		t.Fatalf("dbtest.Replicate: %v", err)
 	}
 	r.Primary = r.primary.URL()
-	if _, _, err := migrate.Up(ctx, r.Primary); err != nil {
+	if _, _, err := migrate.Up(ctx, db.Config{URL: r.Primary}); err != nil {
 		t.Fatalf("dbtest.Replicate: %v", err)
 	}
 	// The copy of a server that isn't running needs no program that the packages

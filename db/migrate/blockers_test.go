@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
 )
@@ -31,7 +32,7 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 	told, log := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := migrate.UpTelling(t.Context(), url, slog.New(slog.NewTextHandler(log, nil)))
+		_, _, err := migrate.Up(t.Context(), db.Config{URL: url, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		log.Close()
 		done <- err
 	}()

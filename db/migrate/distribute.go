@@ -67,7 +67,7 @@ var (
 // waits for other programs.
 func Distribute(ctx context.Context, url string, shards int, log *slog.Logger) (d Distribution, err error) {
 	defer db.Wrap(&err, "migrate.Distribute")
-	parsed, err := db.ParseURL(url)
+	parsed, err := db.Config{URL: url}.Parse()
 	if err != nil {
 		return d, err
 	}

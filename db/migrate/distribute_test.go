@@ -82,7 +82,7 @@ func TestDistributeRefusesWhileInUse(t *testing.T) {
 func TestDistributeNeedsCitus(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	if _, _, err := migrate.Up(t.Context(), url); err != nil {
+	if _, _, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil {
 		t.Fatal(err)
 	}
 	var preloaded bool
@@ -123,7 +123,7 @@ func TestUpgradeDistributed(t *testing.T) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	if before, after, err := migrate.Up(t.Context(), url); err != nil || before != 23 || after != latest(t) {
+	if before, after, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil || before != 23 || after != latest(t) {
 		t.Fatalf("from %d to %d, %v; want from 23 to %d", before, after, err, latest(t))
 	}
 	unchanged(t, was, rows(t, url, columns))

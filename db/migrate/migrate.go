@@ -53,25 +53,26 @@ const first = 23
 var ErrTooOld = fmt.Errorf("the database's schema is older than version %d, the oldest that this program migrates: "+
 	"run coppice migrate of commit 282e00d on it first, and then this program again", first)
 
-// Up brings the schema of the database at url up to date, and returns its version
-// before and after. Several programs may call it at once: one of them works, and
+// Up brings the schema of a database up to date, and returns its version before and
+// after. It uses the URL, the Schema and the Logger of cfg. It makes the Schema where
+// there is none, and touches no table beside it. The log tells where Up waits for
+// another program: for one that migrates, or for one whose transaction uses a table.
+// Several programs may call it at once: one of them works, and
 // the others wait. A schema that is newer than the program stays as it is: Up
 // returns a [db.ErrSchemaNewer] where the program can't work with it. Where the
 // database's encoding isn't UTF8, it returns an ErrEncoding, and where its schema
 // is too old, an ErrTooOld. It changes nothing then.
-func Up(ctx context.Context, url string) (before, after int64, err error) {
-	return UpTelling(ctx, url, slog.New(slog.DiscardHandler))
-}
-
-// UpTelling is Up with a log, which tells where it waits for another program: for
-// one that migrates, or for one whose transaction uses a table.
-func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after int64, err error) {
+func Up(ctx context.Context, cfg db.Config) (before, after int64, err error) {
 	defer db.Wrap(&err, "migrate.Up")
-	conf, err := db.ParseURL(url)
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	conf, err := cfg.Parse()
 	if err != nil {
 		return 0, 0, err
 	}
-	if !db.ChoosesExecMode(url) {
+	if !db.ChoosesExecMode(cfg.URL) {
 		// What is prepared on one connection of a pooler isn't on the next, and
 		// doesn't outlive a change of its tables either.
 		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -85,6 +86,9 @@ func UpTelling(ctx context.Context, url string, log *slog.Logger) (before, after
 	}
 	defer unlock()
 	if err := checkEncoding(ctx, conn); err != nil {
+		return 0, 0, err
+	}
+	if err := makeSchema(ctx, conn, cfg.Schema); err != nil {
 		return 0, 0, err
 	}
 	provider, err := goose.NewProvider(goose.DialectPostgres, conn, Files())
@@ -202,6 +206,20 @@ func checkNewer(ctx context.Context, conf *pgx.ConnConfig) error {
 	}
 	defer conn.Close(ctx)
 	return db.CheckSchema(ctx, conn)
+}
+
+// makeSchema makes the schema, unless it is there or none is named. The role needs no
+// right to make one that is there.
+func makeSchema(ctx context.Context, conn *sql.DB, name string) error {
+	if name == "" {
+		return nil
+	}
+	var there bool
+	if err := conn.QueryRowContext(ctx, "select exists (select from pg_namespace where nspname = $1)", name).Scan(&there); err != nil || there {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, "create schema "+pgx.Identifier{name}.Sanitize())
+	return err
 }
 
 func checkEncoding(ctx context.Context, conn *sql.DB) error {

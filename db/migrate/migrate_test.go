@@ -52,12 +52,12 @@ func TestMigrationsMakeTheSchema(t *testing.T) {
 func TestMigrateTwice(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	before, after, err := migrate.Up(t.Context(), url)
+	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
 	if err != nil || before != 0 || after != latest(t) {
 		t.Fatalf("from %d to %d, %v; want from 0 to %d", before, after, err, latest(t))
 	}
 	once := describe(t, url)
-	before, after, err = migrate.Up(t.Context(), url)
+	before, after, err = migrate.Up(t.Context(), db.Config{URL: url})
 	if err != nil || before != latest(t) || after != latest(t) {
 		t.Fatalf("again: from %d to %d, %v; want %d", before, after, err, latest(t))
 	}
@@ -72,7 +72,7 @@ func TestMigrateConcurrently(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if _, after, err := migrate.Up(t.Context(), url); err != nil || after != latest(t) {
+			if _, after, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil || after != latest(t) {
 				t.Errorf("to %d, %v", after, err)
 			}
 		})
@@ -95,7 +95,7 @@ func TestMigrateWaitsForAnother(t *testing.T) {
 	told, log := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, _, err := migrate.UpTelling(t.Context(), url, slog.New(slog.NewTextHandler(log, nil)))
+		_, _, err := migrate.Up(t.Context(), db.Config{URL: url, Logger: slog.New(slog.NewTextHandler(log, nil))})
 		log.Close()
 		done <- err
 	}()
@@ -124,14 +124,14 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, after, err := migrate.Up(t.Context(), url)
+	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
 	if err != nil || before != newer || after != newer {
 		t.Fatalf("from %d to %d, %v; want %d: an older program works beside a newer one", before, after, err, newer)
 	}
 	if _, err := connect(t, url).Exec(t.Context(), "update installation set oldest_program = $1", newer); err != nil {
 		t.Fatal(err)
 	}
-	before, after, err = migrate.Up(t.Context(), url)
+	before, after, err = migrate.Up(t.Context(), db.Config{URL: url})
 	if !errors.Is(err, db.ErrSchemaNewer) || before != newer || after != newer {
 		t.Fatalf("from %d to %d, %v; want %d, ErrSchemaNewer", before, after, err, newer)
 	}
@@ -140,7 +140,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 func TestMigrateReportsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"postgres://[", "postgres://localhost:1/nowhere?connect_timeout=5"} {
-		if _, _, err := migrate.Up(t.Context(), url); err == nil || !strings.HasPrefix(err.Error(), "migrate.Up: ") {
+		if _, _, err := migrate.Up(t.Context(), db.Config{URL: url}); err == nil || !strings.HasPrefix(err.Error(), "migrate.Up: ") {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -190,7 +190,7 @@ func TestMigrateRefusesOtherEncodings(t *testing.T) {
 	})
 	config := admin.Config().Copy()
 	url := fmt.Sprintf("host=%s port=%d user=%s password='%s' dbname=%s", config.Host, config.Port, config.User, config.Password, name)
-	if _, _, err := migrate.Up(t.Context(), url); !errors.Is(err, migrate.ErrEncoding) {
+	if _, _, err := migrate.Up(t.Context(), db.Config{URL: url}); !errors.Is(err, migrate.ErrEncoding) {
 		t.Errorf("migrating SQL_ASCII: %v", err)
 	}
 }

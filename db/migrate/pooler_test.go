@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
 )
@@ -22,7 +23,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	befores := make([]int64, programs)
 	for i := range programs {
 		wg.Go(func() {
-			before, after, err := migrate.Up(t.Context(), url)
+			before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
 			if befores[i] = before; err != nil || after == 0 {
 				t.Errorf("migrating to %d: %v", after, err)
 			}
@@ -46,7 +47,7 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 	// Again, without anything to do, and beside a program that holds the lock.
 	for range 2 * programs {
-		if before, after, err := migrate.Up(t.Context(), url); err != nil || before != after {
+		if before, after, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil || before != after {
 			t.Fatalf("again, from %d to %d: %v", before, after, err)
 		}
 	}

@@ -38,7 +38,7 @@ func TestUpgrade(t *testing.T) {
 	makeOld(t, url)
 	columns := kept(columnsOf(t, url))
 	was := rows(t, url, columns)
-	if before, after, err := migrate.Up(t.Context(), url); err != nil || before != 23 || after != latest(t) {
+	if before, after, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil || before != 23 || after != latest(t) {
 		t.Fatalf("from %d to %d, %v; want from 23 to %d", before, after, err, latest(t))
 	}
 	unchanged(t, was, rows(t, url, columns))
@@ -59,7 +59,7 @@ func TestUpgradeTurnsJobs(t *testing.T) {
 		insert into river_job (kind, queue, args, state, max_attempts) values ('due_sweep', 'due_sweep', '{}', 'scheduled', 1)`); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := migrate.Up(t.Context(), url); err != nil {
+	if _, _, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil {
 		t.Fatal(err)
 	}
 	var kinds string
@@ -79,7 +79,7 @@ func TestUpgradeRefusesOlder(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := rows(t, url, nil)
-	before, after, err := migrate.Up(t.Context(), url)
+	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
 	if !errors.Is(err, migrate.ErrTooOld) || before != 22 || after != 22 {
 		t.Fatalf("from %d to %d, %v; want 22, ErrTooOld", before, after, err)
 	}

@@ -66,11 +66,11 @@ func Run(ctx context.Context, cfg embedded.Config, tell func(text string)) (r Re
 func (r *Result) move(ctx context.Context, from, to *embedded.Server, tell func(text string)) (err error) {
 	defer db.Wrap(&err, "upgrade.move(%s, %s)", from.Version(), to.Version())
 	tell(fmt.Sprintf("moving from PostgreSQL %s to %s", from.Version(), to.Version()))
-	_, have, err := migrate.Up(ctx, from.URL())
+	_, have, err := migrate.Up(ctx, db.Config{URL: from.URL()})
 	if err != nil {
 		return err
 	}
-	_, want, err := migrate.Up(ctx, to.URL())
+	_, want, err := migrate.Up(ctx, db.Config{URL: to.URL()})
 	if err != nil {
 		return err
 	}

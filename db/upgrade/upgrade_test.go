@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/db/upgrade"
@@ -100,7 +101,7 @@ func contents(t *testing.T, url string) string {
 // fill migrates a database and stores something in most kinds of columns.
 func fill(t *testing.T, url string) {
 	t.Helper()
-	_, _, err := migrate.Up(t.Context(), url)
+	_, _, err := migrate.Up(t.Context(), db.Config{URL: url})
 	noError(t, err)
 	execute(t, url, `
 		insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
@@ -144,7 +145,7 @@ func TestRun(t *testing.T) {
 			}
 			execute(t, s.URL(), "drop index by_an_operator",
 				"insert into river_job (kind, args, metadata, queue, state, max_attempts, priority, scheduled_at, created_at) select kind, args, metadata, queue, state, max_attempts, priority, scheduled_at, created_at from river_job")
-			if before, after, err := migrate.Up(t.Context(), s.URL()); err != nil || before != after {
+			if before, after, err := migrate.Up(t.Context(), db.Config{URL: s.URL()}); err != nil || before != after {
 				t.Errorf("the schema: %d, %d, %v", before, after, err)
 			}
 			if _, err := os.Stat(filepath.Join(r.Kept, "PG_VERSION")); err != nil {

@@ -1,0 +1,61 @@
+package migrate_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestBesideAHost keeps Coppice's tables in a schema of their own, beside those of a
+// host program that have the same names.
+func TestBesideAHost(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	config := db.Config{URL: dbtest.Empty(t), Schema: "coppice"}
+	host, err := pgx.Connect(ctx, config.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer host.Close(ctx)
+	if _, err := host.Exec(ctx, `create table conversations (id int primary key); insert into conversations values (1);
+		create table goose_db_version (id serial primary key, version_id bigint not null, is_applied bool not null, tstamp timestamp default now());
+		insert into goose_db_version (version_id, is_applied) values (900, true)`); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int64{0, latest(t)} { // made, and then left alone
+		if before, after, err := migrate.Up(ctx, config); err != nil || before != want || after != latest(t) {
+			t.Fatalf("from %d to %d, %v", before, after, err)
+		}
+	}
+	pool, err := db.Open(ctx, config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	store := tree.New(pool)
+	c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Append(ctx, c.ID, uuid.Nil, tree.Text(tree.RoleUser, "What grows fastest?")); err != nil {
+		t.Fatal(err)
+	}
+	contexts, err := summarize.New(store, summarize.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read, err := contexts.Context(ctx, c.ID, uuid.Nil, summarize.Window{}); err != nil || len(read.Messages) != 1 {
+		t.Errorf("%s, %v", read.Messages, err)
+	}
+	var rows, tables int
+	if err := host.QueryRow(ctx, "select (select sum(id) from conversations), (select count(*) from pg_tables where schemaname = 'public')").Scan(&rows, &tables); err != nil || rows != 1 || tables != 2 {
+		t.Errorf("the host has rows of the sum %d and %d tables, %v", rows, tables, err)
+	}
+}

@@ -16,12 +16,20 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
+// An Input is the task of a Summarizer, a Result its output, and an Attempt one call
+// of a model for it.
+type (
+	Input   = prompt.Input
+	Result  = prompt.Result
+	Attempt = prompt.Attempt
+)
+
 // A Summarizer writes summaries.
 type Summarizer interface {
 	// Summarize returns a summary of the messages to fold, or of as many of the
 	// oldest as one call takes. With an error there is no summary, but the
 	// result still has the attempts. Summarize returns soon after ctx is done.
-	Summarize(ctx context.Context, in prompt.Input) (prompt.Result, error)
+	Summarize(ctx context.Context, in Input) (Result, error)
 }
 
 // A Bounded Summarizer says beforehand how much one call of it can take. Any

@@ -68,3 +68,41 @@ func Example() {
 	// saved by offline-digest
 	// 6 messages for the model: prefix 1, folded 8, tail 4, summary: true
 }
+
+// headlines takes the first line of a transcript for its summary.
+type headlines struct{}
+
+func (headlines) Summarize(_ context.Context, in summarize.Input) (summarize.Result, error) {
+	role, rest, _ := strings.Cut(in.Transcript(), "\n")
+	line, _, _ := strings.Cut(rest, "\n")
+	return summarize.Result{Text: fmt.Sprintf("The %s began: %s", strings.Trim(role, ":"), strings.Trim(line, "| ")), Model: "headlines", Taken: len(in.Fold)}, nil
+}
+
+// A summarizer of the program's own.
+func ExampleSummarizer() {
+	ctx := context.Background()
+	pool, done := dbtest.Example()
+	defer done()
+	store := tree.New(pool)
+	contexts, err := summarize.New(store, summarize.Config{Summarizer: headlines{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var talk []tree.NewMessage
+	for range 6 {
+		talk = append(talk, tree.Text(tree.RoleUser, "Which trees can be coppiced, and how often?"), tree.Text(tree.RoleAssistant, strings.Repeat("Hazel, every seven years. ", 40)))
+	}
+	if _, err := store.AppendChain(ctx, c.ID, uuid.Nil, talk); err != nil {
+		log.Fatal(err)
+	}
+	record, err := contexts.Compact(ctx, c.ID, uuid.Nil, summarize.TriggerRequest, &summarize.Demand{KeepRecentMessages: 4})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(record.Outcome, "by", record.Model)
+	// Output: saved by headlines
+}

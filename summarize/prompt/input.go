@@ -25,6 +25,10 @@ type Input struct {
 	perToken float64 // characters of this conversation's text for each token; 0 stands for usualPerToken
 }
 
+// Transcript returns the messages to fold as text, each line of what was said behind a
+// mark.
+func (in Input) Transcript() string { return transcribe(in.Fold, fullLimits, in.Nonce) }
+
 const (
 	acceptSlack   = 2    // times the target that a summary may have
 	shortenedTo   = 0.9  // of the most that is accepted, for one that had more

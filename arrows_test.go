@@ -48,7 +48,7 @@ var arrows = map[string][]string{
 	"transfer/format/*":   {"chat", "fault", "transfer/format", "transfer/format/messages", "tree"},
 	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/normalize", "tree"},
 	"transfer/normalize":  {"chat", "fault", "transfer/format", "tree"},
-	"tree":                {"attach", "chat", "db", "fault", "tokens"},
+	"tree":                {"attach", "chat", "db", "db/citus", "fault", "tokens"},
 	"watch":               {"fault", "tree"},
 	"attach":              {"attach/pdf", "fault"},
 	"attach/pdf":          {},
@@ -59,7 +59,8 @@ var arrows = map[string][]string{
 	"internal/terminal":   {"tree"},
 	"db":                  {"fault"},
 	"db/embedded":         {"fault"},
-	"db/migrate":          {"db"},
+	"db/citus":            {"db"},
+	"db/migrate":          {"db", "db/citus"},
 	"db/upgrade":          {"db", "db/embedded", "db/migrate"},
 	"db/dbtest":           {"db", "db/embedded", "db/migrate"},
 }
@@ -84,7 +85,7 @@ const lab = "lab"
 var owners = map[string][]string{
 	"flag":                            {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":      {},
-	"github.com/jackc/pgx":            {"app", "db", "db/embedded", "db/migrate", "db/upgrade", "internal/telemetry", "keys", "replica", "summarize/jobs", "tree"},
+	"github.com/jackc/pgx":            {"app", "db", "db/citus", "db/embedded", "db/migrate", "db/upgrade", "internal/telemetry", "keys", "replica", "summarize/jobs", "tree"},
 	"github.com/labstack/echo":        {"server"},
 	"github.com/openai/openai-go":     {"llm"},
 	"github.com/coder/websocket":      {"server/openai"},

@@ -23,7 +23,7 @@ import (
 
 // onlyPlain names the queries that a distributed database isn't asked.
 var onlyPlain = map[string]string{
-	"AppendMessage":      "LockParentState and InsertInTurn stand for it",
+	"AppendMessage":      "citus.LockParentState and citus.Insert stand for it",
 	"InsertConversation": "AddConversation and InsertChange stand for it",
 	"NoteChange":         "CountChange and InsertChange stand for it",
 	"SearchTenant":       "SearchTenantInShards stands for it",

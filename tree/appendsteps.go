@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/citus"
 )
 
 // An engine remembers whether the database is distributed. All tenants' stores
@@ -42,7 +43,7 @@ func (s *Store) whereDistributed(ctx context.Context, f func() error) error {
 // has no row.
 func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMessageParams, then ...db.Statement) (node db.Node, err error) {
 	err = pgx.BeginFunc(ctx, h, func(tx pgx.Tx) error {
-		c, rows, last, err := db.LockParentState(ctx, tx, arg)
+		c, rows, last, err := citus.LockParentState(ctx, tx, arg)
 		if err != nil {
 			return err
 		}
@@ -74,7 +75,7 @@ func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMes
 			touch.HeadID, change.HeadID = arg.ID, arg.ID
 		}
 		node = db.Node(insert)
-		if err := db.InsertInTurn(ctx, tx, insert, touch, change); err != nil {
+		if err := citus.Insert(ctx, tx, insert, touch, change); err != nil {
 			return err
 		}
 		for _, s := range then {

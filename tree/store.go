@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/citus"
 	"github.com/coppice-chat/coppice/tokens"
 )
 
@@ -179,7 +180,7 @@ func (s *Store) lock(ctx context.Context, conversationID uuid.UUID) (db.Conversa
 	}
 	arg := db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant}
 	if distributed {
-		c, err := db.LockInTurn(ctx, s.h, arg)
+		c, err := citus.Lock(ctx, s.h, arg)
 		return c, orMissing(err, errConversationNotFound)
 	}
 	c, err := s.q.LockConversation(ctx, arg)

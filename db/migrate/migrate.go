@@ -22,6 +22,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/db/citus"
 )
 
 //go:embed migrations/*.sql
@@ -78,7 +79,7 @@ func Up(ctx context.Context, cfg db.Config) (before, after int64, err error) {
 		conf.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 	conf.ConnConfig.RuntimeParams["application_name"] = programName
-	conn := stdlib.OpenDB(*conf.ConnConfig, stdlib.OptionAfterConnect(onCitus))
+	conn := stdlib.OpenDB(*conf.ConnConfig, stdlib.OptionAfterConnect(citus.InSequence))
 	defer conn.Close()
 	unlock, err := lockMigrations(ctx, conf.ConnConfig, log)
 	if err != nil {
@@ -114,7 +115,7 @@ func Up(ctx context.Context, cfg db.Config) (before, after int64, err error) {
 	if err != nil {
 		return before, after, err
 	}
-	if err := distributeNew(ctx, conf.ConnConfig, locks); err != nil {
+	if err := citus.DistributeNew(ctx, conf.ConnConfig, locks.run); err != nil {
 		return before, after, err
 	}
 	return before, after, migrateJobs(ctx, conf, locks)

@@ -45,3 +45,11 @@ select k.summary_id, k.prior_summary_id, k.model
 from compactions k
 join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
 where k.conversation_id = @conversation_id and k.summary_id is not null;
+
+-- name: ListAttempts :many
+-- Of the compactions whose summaries are there: their calls of models, with the audits.
+select k.summary_id, k.attempts
+from compactions k
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+where k.conversation_id = @conversation_id and k.summary_id is not null
+  and exists (select from nodes n where n.conversation_id = @conversation_id and n.id = k.summary_id);

@@ -129,6 +129,9 @@ func serviceOf(t testing.TB, answer func(context.Context, llm.Request) (llm.Resp
 	}
 }
 
+// plots is what a summary of plantLong tells.
+const plots = ": plot 0 was cut in 1900, plot 1 in 1901, plot 2 in 1902, plot 3 in 1903 and plot 4 in 1904. The poles are thin, and the deer got in by the gate."
+
 // What summarizers do shows in the answer, the log and the metrics.
 func TestCompactionsAreCounted(t *testing.T) {
 	t.Parallel()
@@ -146,7 +149,7 @@ func TestCompactionsAreCounted(t *testing.T) {
 	if k.Outcome != "failed" || !strings.Contains(k.Reason, "scribe") || len(k.Attempts) != 1 || k.Attempts[0].Error == "" || k.SummaryID != nil {
 		t.Errorf("a failed compaction: %+v", k)
 	}
-	answers <- "Twenty plots were looked at; each was cut some hundred years ago."
+	answers <- "Twenty plots were looked at" + plots
 	k = compactionAnswer{}
 	a.must(201, &k, request{method: "POST", path: fill(compactPath)})
 	if k.Model != "scribe" || k.Attempts[0].Error != "" {
@@ -178,7 +181,7 @@ func TestCompactionTimeout(t *testing.T) {
 			<-ctx.Done()
 			return llm.Response{}, ctx.Err()
 		}
-		return llmtest.Response("Twenty plots were looked at, one after the other."), nil
+		return llmtest.Response("Twenty plots were looked at" + plots), nil
 	}
 	for timeout, want := range map[time.Duration]int{time.Hour: 201, 50 * time.Millisecond: 503} {
 		a := newAPI(t, serviceOf(t, patient, prometheus.NewRegistry()), func(c *Config) { c.RequestTimeout, c.CompactionTimeout = 9*time.Second, timeout })

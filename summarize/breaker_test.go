@@ -235,14 +235,14 @@ func TestAnswerTooLongIsShortened(t *testing.T) {
 func TestOnlyFinishedAnswersCount(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
-	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", ""} {
+	for _, reason := range []string{"stop", "length", "content_filter", "tool_calls", "", "eos_token"} {
 		model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
 			return llm.Response{Text: written, FinishReason: reason}, nil
 		}}
 		s := service(t, store, Config{Settings: withoutDigest(smallSettings()), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
 		id := conversation(t, store)
 		k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
-		if err != nil || (k.Outcome == tree.OutcomeSaved) != (reason == "stop") {
+		if err != nil || (k.Outcome == tree.OutcomeSaved) != (reason == "stop" || reason == "" || reason == "eos_token") {
 			t.Errorf("an answer with the finish reason %q: %s: %s, %v", reason, k.Outcome, k.Reason, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize/audit"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -66,10 +67,13 @@ const (
 	temperature    = 0.1
 	outputSlack    = 3 // times the target that an answer may have before it is cut off: providers count otherwise than we do
 	leastOutput    = 512
-	windowShare    = 80 // percent of a model's window that a prompt may fill
-	finishComplete = "stop"
+	windowShare    = 80              // percent of a model's window that a prompt may fill
 	telling        = 5 * time.Second // a call that lasts so long hangs, though it was the caller's time that was over
 )
+
+// finishComplete are the finish reasons of whole answers, as servers say them; many
+// local ones say none.
+var finishComplete = []string{"stop", "", "eos", "eos_token", "end_turn", "stop_sequence"}
 
 // A Cascade is a Summarizer that asks one model after the other until one gives
 // a summary. Only the cascade tries again: the client of a model doesn't.
@@ -228,28 +232,76 @@ func (c Cascade) ask(ctx context.Context, m Model, in prompt.Input, r *prompt.Re
 	if a.PromptTokens == 0 {
 		a.PromptTokens = step.Tokens
 	}
+	taken := in
+	taken.Fold = in.Fold[:len(in.Fold)-len(rest)]
 	if err == nil {
-		text, err = c.accept(call, m, step, text, in.TargetTokens, &a)
+		text, err = c.accept(call, m, step, text, taken, &a)
 	}
 	a.DurationMS = time.Since(start).Milliseconds()
 	if err == nil {
-		r.Text, r.Model, r.Taken = text, m.Model.Name(), len(in.Fold)-len(rest)
+		r.Text, r.Model, r.Taken = text, m.Model.Name(), len(taken.Fold)
 	}
 	return err
 }
 
-// accept checks an answer. One that is only too long the model may shorten, once
-// and in the time that is left.
-func (c Cascade) accept(ctx context.Context, m Model, step prompt.Step, answer string, target int, a *prompt.Attempt) (string, error) {
+// accept makes the summary of an answer, or says why it is none. A model may mend an
+// answer that fails the audit, once and in the time that is left. What the summary lacks
+// fills the room that it leaves.
+func (c Cascade) accept(ctx context.Context, m Model, step prompt.Step, answer string, in prompt.Input, a *prompt.Attempt) (string, error) {
+	text, err := c.shortened(ctx, m, step, answer, a)
+	if err != nil {
+		return "", err
+	}
+	found := audit.Of(in, text)
+	if found.Problem != nil {
+		again := step.Again(answer, found.Problem, found.Missing, c.counter())
+		second, err := c.second(ctx, m, again, found.Problem, a)
+		var mended audit.Finding
+		if err == nil {
+			mended = audit.Of(in, second)
+			err = mended.Problem
+		}
+		switch {
+		case err == nil || second != "" && errors.Is(err, audit.ErrLanguage):
+			text, found = second, mended
+		case !errors.Is(found.Problem, audit.ErrLanguage): // which is no reason to have no summary
+			a.Audit = &found.Audit
+			return "", err
+		}
+	}
+	filled := audit.Fill(in, text, c.counter())
+	found.Filled = c.counter().Count(filled) - c.counter().Count(text)
+	a.Audit = &found.Audit
+	return filled, nil
+}
+
+// second asks for another answer, of which the first had a problem.
+func (c Cascade) second(ctx context.Context, m Model, again prompt.Step, problem error, a *prompt.Attempt) (string, error) {
+	if again.Tokens > m.Window*windowShare/100 {
+		return "", problem
+	}
+	answer, err := c.call(ctx, m, again.Messages(), again.TargetTokens(), a)
+	if err == nil {
+		answer, err = c.shortened(ctx, m, again, answer, a)
+	}
+	if err != nil {
+		return "", fmt.Errorf("%w; asked again: %w", problem, err)
+	}
+	return answer, nil
+}
+
+// shortened is the text of an answer. One that is only too long the model may shorten,
+// once and in the time that is left.
+func (c Cascade) shortened(ctx context.Context, m Model, step prompt.Step, answer string, a *prompt.Attempt) (string, error) {
 	text, err := step.Accept(answer, c.counter())
 	if !errors.Is(err, prompt.ErrTooLong) {
 		return text, err
 	}
 	shorten := step.Shorten(answer, c.counter())
-	if shorten.Tokens > promptBudget(m.Window, target) {
+	if shorten.Tokens > promptBudget(m.Window, step.TargetTokens()) {
 		return "", err
 	}
-	shorter, failed := c.call(ctx, m, shorten.Messages(), target, a)
+	shorter, failed := c.call(ctx, m, shorten.Messages(), step.TargetTokens(), a)
 	if failed != nil {
 		return "", fmt.Errorf("%w; to have it shortened: %w", err, failed)
 	}
@@ -275,7 +327,7 @@ func (c Cascade) call(ctx context.Context, m Model, messages []json.RawMessage, 
 		return "", err
 	case answer.Refusal != "":
 		return "", answerError{prompt.ErrRefused}
-	case answer.FinishReason != finishComplete:
+	case !slices.Contains(finishComplete, strings.ToLower(answer.FinishReason)):
 		return "", answerError{fmt.Errorf("%w after %d tokens: its finish reason is %q", errUnfinished, answer.CompletionTokens, answer.FinishReason)}
 	}
 	return answer.Text, nil

@@ -67,7 +67,16 @@ func service(t testing.TB, s *tree.Store, cfg Config) *Service {
 	return out
 }
 
-const written = "The user and the assistant spoke about what there is to say, turn by turn."
+const written = "The user and the assistant said at some length what there is to say about this talk, in the turns 0, 1, 2, 3, 4, 5, 6, 7, 8 and 9."
+
+// turnsFrom names turns of talk, for a summary of many.
+func turnsFrom(first, after int) string {
+	text := " And in the turns"
+	for i := first; i < after; i++ {
+		text += fmt.Sprint(" ", i)
+	}
+	return text + "."
+}
 
 // Whatever a provider does, the branch is compacted by the next model or by
 // the digest, within the timeouts, and the record says what happened.
@@ -93,6 +102,7 @@ func TestCascade(t *testing.T) {
 		{name: "1 MB", fault: llmtest.Answer(strings.Repeat("Much was said. ", 70_000))},
 		{name: "an endless answer", fault: llmtest.Endless()},
 		{name: "a prompt too long", fault: llmtest.TooLong(), error: "prompt too long"},
+		{name: "no summary", fault: llmtest.Answer(llmtest.NoSummaries["a reply"]), error: "says nothing of the messages"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -220,6 +230,72 @@ func TestModelsTimeIsBounded(t *testing.T) {
 	}
 }
 
+// An answer that the audit refuses is asked for once more, with what it lacks; then the
+// next model has its turn. Another language than the conversation's is no reason to have
+// no summary. What an honest answer lacks is added to it, and the record has the figures.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	question := llmtest.NoSummaries["a question"]
+	german := "Der Nutzer und der Assistent haben gesagt, was es zu dem Talk zu sagen gibt, und das ist nicht wenig, auch wenn es in den Zügen 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 das ist, was man schon weiß."
+	for _, test := range []struct {
+		name    string
+		answers []string // of the first model, the last one again and again
+		by      string
+		asked   int
+		lacks   string // in the second request
+	}{
+		{"a good one", []string{written}, "first", 1, ""},
+		{"the second is good", []string{question, written}, "first", 2, "says nothing of the messages"},
+		{"neither is", []string{question}, "second", 2, "says nothing of the messages"},
+		{"in another language, twice", []string{german}, "first", 2, "in another language"},
+		{"in another language, and then nothing", []string{german, "No."}, "first", 2, "in another language"},
+	} {
+		n := 0
+		first := &llmtest.Model{ModelName: "first", Answer: func(context.Context, llm.Request) (llm.Response, error) {
+			n++
+			return llmtest.Response(test.answers[min(n, len(test.answers))-1]), nil
+		}}
+		second := &llmtest.Model{ModelName: "second", Answer: func(context.Context, llm.Request) (llm.Response, error) { return llmtest.Response(written), nil }}
+		s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: first, Window: 100_000}, {Model: second, Window: 100_000}}}})
+		id := conversation(t, store)
+		k := compact(t, s, id, talk(t, store, id, uuid.Nil, 40).ID, Demand{})
+		if k.Outcome != tree.OutcomeSaved || k.Model != test.by || len(first.Requests()) != test.asked {
+			t.Errorf("%s: %s by %q after %d calls of the first: %s", test.name, k.Outcome, k.Model, len(first.Requests()), k.Attempts)
+			continue
+		}
+		if test.lacks != "" {
+			again := first.Requests()[1].Messages
+			if last := string(again[len(again)-1]); !strings.Contains(last, test.lacks) || !strings.Contains(string(again[len(again)-2]), `"role":"assistant"`) {
+				t.Errorf("%s: the second request ends with %s", test.name, again[len(again)-2:])
+			}
+		}
+		e, err := s.Explain(t.Context(), id, uuid.Nil)
+		if err != nil || len(e.Summaries) != 1 || e.Summaries[0].Audit == nil || e.Summaries[0].Audit.Fold < 0.1 {
+			t.Errorf("%s: explained as %+v, %v", test.name, e.Summaries, err)
+		}
+		_, text, err := s.Summary(t.Context(), id, k.SummaryID)
+		if filled := e.Summaries[0].Audit.Filled; err != nil || filled == 0 || !strings.Contains(text, "\n## ") {
+			t.Errorf("%s: %d tokens are added: %q, %v", test.name, filled, text, err)
+		}
+	}
+}
+
+// A summary in any form that models give it is taken for what it is.
+func TestAwkwardSummaries(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	for name, answer := range llmtest.AwkwardSummaries(written) {
+		model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { return llmtest.Response(answer), nil }}
+		s := service(t, store, Config{Settings: withoutDigest(smallSettings()), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+		id := conversation(t, store)
+		k := compact(t, s, id, talk(t, store, id, uuid.Nil, 40).ID, Demand{})
+		if _, text, err := s.Summary(t.Context(), id, k.SummaryID); err != nil || !strings.HasPrefix(text, written+"\n\n## ") || len(model.Requests()) != 1 {
+			t.Errorf("%s: %s, %q, %v", name, k.Attempts, text, err)
+		}
+	}
+}
+
 // Without a digest, failure leaves history as it was, and a record.
 func TestEveryModelFails(t *testing.T) {
 	t.Parallel()
@@ -322,7 +398,7 @@ func TestWhileTheSummarizerWrites(t *testing.T) {
 				if test.during != nil {
 					test.during(t, s, id, head, prior)
 				}
-				return llmtest.Response(written), nil
+				return llmtest.Response(written + turnsFrom(10, 40)), nil
 			}}}}}})
 			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
 			if err != nil || k.Outcome != test.outcome {

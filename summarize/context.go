@@ -29,6 +29,7 @@ type Context struct {
 
 	parts []part // of Messages
 	whole int    // tokens of the branch with nothing left out
+	folds bool   // a compaction on demand would fold something
 }
 
 // ContextSummary is the applicable summary, without its text.
@@ -120,6 +121,8 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		ReservedTokens: s.ReservedTokens, TriggerTokens: s.due(tree.Tokens(v.Prefix)), Percent: percent(used, b.Available),
 	}
 	c.Complete = c.Omitted == 0 && used <= b.Available
+	plan, _ := MakePlan(v, s, &Demand{})
+	c.folds = plan != nil || v.Above > 0
 	c.Status = c.status()
 	return c
 }
@@ -276,7 +279,8 @@ func percent(part, whole int) int {
 	return part * 100 / whole
 }
 
-// advisedPercent is where the status line begins to advise a compaction.
+// advisedPercent is where the status line begins to advise a compaction, if one would
+// fold anything.
 const advisedPercent = 70
 
 func (c Context) status() string {
@@ -287,7 +291,7 @@ func (c Context) status() string {
 		line += ". 1 older message didn't fit and is not shown. Compact the conversation now."
 	case c.Omitted > 1:
 		line += fmt.Sprintf(". %d older messages didn't fit and are not shown. Compact the conversation now.", c.Omitted)
-	case u.Percent > advisedPercent:
+	case u.Percent > advisedPercent && c.folds:
 		line += ". Compact the conversation soon, while you still know what matters."
 	}
 	return line

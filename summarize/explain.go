@@ -33,6 +33,8 @@ type ExplainedSummary struct {
 	Applies bool   `json:"applies"`
 	Reason  string `json:"reason"`
 	Waits   bool   `json:"waits"` // to be made again from the messages: the offline digest made it, or went into it
+
+	Audit *prompt.Audit `json:"audit"` // of the text that was saved; null for one of the digest, an import or a fork
 }
 
 // ExplainedPlan is a plan without its messages.
@@ -91,17 +93,30 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if err != nil {
 		return Explanation{}, err
 	}
+	attempts, err := s.store.Attempts(ctx, conversationID)
+	if err != nil {
+		return Explanation{}, err
+	}
 	newest := map[uuid.UUID]bool{} // by anchor
 	for _, summary := range summaries {
 		applies, why := whether(summary, v.Summary, slices.Contains(onBranch, summary.ID))
 		waits := s.resummarizes(settings) && made[summary.ID] && !newest[summary.AnchorID]
 		newest[summary.AnchorID] = true
-		e.Summaries = append(e.Summaries, ExplainedSummary{*contextSummary(&summary), applies, why, waits})
+		e.Summaries = append(e.Summaries, ExplainedSummary{*contextSummary(&summary), applies, why, waits, auditIn(attempts[summary.ID])})
 	}
 	if v.Summary != nil {
 		e.DroppedPinIDs, err = s.store.DroppedPins(ctx, conversationID, v.Summary.Range)
 	}
 	return e, err
+}
+
+// auditIn is the audit of the answer that became a summary: that of the last attempt.
+func auditIn(raw json.RawMessage) *prompt.Audit {
+	var attempts []prompt.Attempt
+	if json.Unmarshal(raw, &attempts) != nil || len(attempts) == 0 {
+		return nil
+	}
+	return attempts[len(attempts)-1].Audit
 }
 
 // whether says why a summary applies to a branch, or doesn't.

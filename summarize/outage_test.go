@@ -3,11 +3,13 @@ package summarize
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -40,6 +42,32 @@ var moods = map[string]func(llm.Request) (llm.Response, error){
 	"echo": func(req llm.Request) (llm.Response, error) {
 		return llmtest.Response(string(req.Messages[len(req.Messages)-1])), nil
 	},
+}
+
+func init() {
+	for name, text := range llmtest.NoSummaries {
+		moods[name] = func(llm.Request) (llm.Response, error) { return llmtest.Response(text), nil }
+	}
+	moods["the summary before"] = func(req llm.Request) (llm.Response, error) { return llmtest.Response(priorIn(req)), nil }
+}
+
+// priorIn is the summary to be merged that a request shows, or a text of no meaning.
+func priorIn(req llm.Request) string {
+	for _, raw := range req.Messages {
+		text := chat.Read(raw).Text()
+		_, quoted, found := strings.Cut(text, "<coppice-prior-")
+		if !found {
+			continue
+		}
+		var lines []string
+		for line := range strings.SplitSeq(quoted, "\n") {
+			if line, quoted := strings.CutPrefix(line, "|"); quoted {
+				lines = append(lines, strings.TrimPrefix(line, " "))
+			}
+		}
+		return strings.Join(lines, "\n")
+	}
+	return "There was no summary before."
 }
 
 // The machine of TestPromises, with a model that fails in every way, and

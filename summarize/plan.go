@@ -126,7 +126,7 @@ func planTo(v tree.View, s Settings, start, anchor int) *Plan {
 	}
 	p.Target = b.TargetFor(p.Replaced)
 	folded := withFirstPinned(v, s, fold)
-	p.Kept = chooseKept(folded, min(b.KeepUser, p.Replaced/keptShare), b.Pinned)
+	p.Kept = chooseKept(folded, min(b.KeepUser, max(leastShare, p.Replaced/keptShare)), b.Pinned)
 	for _, m := range folded {
 		if m.Pinned && !slices.ContainsFunc(p.Kept, func(k Kept) bool { return k.ID == m.ID }) {
 			p.DroppedPins = append(p.DroppedPins, m.ID)

@@ -134,7 +134,7 @@ var allPlanCases = []planCase{
 	{name: "stagewise: too few messages", line: "u700 u100 a100", want: nothing(ReasonTooFew)},
 	{name: "stagewise: too few tokens", line: "u10 a10 | u10 a20 u100 a100", summary: 700, want: nothing(ReasonTooSmall)},
 
-	{name: "Pilo: every n messages", line: "u10 a10 u10 a10 u10 a10 u10 a10 u10 a10 u10 a10", want: "fold 0-5, anchor 7, keep 4",
+	{name: "Pilo: every n messages", line: "u10 a10 u10 a10 u10 a10 u10 a10 u10 a10 u10 a10", want: "fold 0-5, anchor 7, keep 0 2 4",
 		change: func(s *Settings) { s.EveryNMessages, s.MinFoldTokens, s.KeepUserCapTokens = 12, 0, 64 }},
 	{name: "Pilo: below n messages", line: "u10 a10 u10 a10", want: nothing(ReasonBelowTrigger),
 		change: func(s *Settings) { s.EveryNMessages = 12 }},
@@ -150,7 +150,7 @@ var allPlanCases = []planCase{
 		change: func(s *Settings) { s.Compaction = ModeManual }},
 
 	{name: "NimbleBrain: one turn larger than the tail is cut between calls", line: "u40 c100:1 t200 c100:1 t200 c100:1 t100 c20:1 t20", want: "fold 0-4, anchor 4, keep 0"},
-	{name: "NimbleBrain: no cut between a call and its results", line: "u40 a10 c100:3 t300 t300 t10 a10", want: "fold 0-1, anchor 1, keep"},
+	{name: "NimbleBrain: no cut between a call and its results", line: "u40 a10 c100:3 t300 t300 t10 a10", want: "fold 0-1, anchor 1, keep 0"},
 	{name: "NimbleBrain: calls that are open leave no point to cut", line: "c400:3 t300 t100", want: nothing(ReasonNoCut),
 		change: func(s *Settings) { s.MinRecentMessages = 1 }},
 	{name: "NimbleBrain: calls that nobody answered don't stop a cut", line: "u40 c400:2 t100 u100 a100 u50 a100", want: "fold 0-4, anchor 4, keep"},

@@ -173,12 +173,12 @@ func (s Settings) Budget() Budget {
 }
 
 // Bounds of what a summary's message may have, so that a small fold gains: the
-// summary is asked for in a third of what it replaces, but not in less than
-// leastTarget, and the words of the user that stay have a quarter of it.
+// summary is asked for in a third of what it replaces, and the words of the user that
+// stay have a quarter of it, each at least leastShare.
 const (
 	targetShare = 3
 	keptShare   = 4
-	leastTarget = 200 // tokens
+	leastShare  = 200 // tokens
 	usualRatio  = 10  // tokens for one of the summary, from where on the target grows
 )
 
@@ -187,7 +187,7 @@ const (
 // as far as that leaves half of the room for pinned messages.
 func (b Budget) TargetFor(replaced int) int {
 	grown := max(b.Target, min(replaced/usualRatio, 2*b.Target, b.Target+b.Pinned/2))
-	return min(grown, max(leastTarget, replaced/targetShare))
+	return min(grown, max(leastShare, replaced/targetShare))
 }
 
 // beside is the budget of a branch whose prefix has so many tokens. A prefix is

@@ -59,7 +59,7 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 		"a context": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
 			return service.Context(ctx, conversation, head, summarize.Window{})
 		}},
-		"an explanation": {4, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
+		"an explanation": {5, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {
 			return service.Explain(ctx, conversation, head)
 		}},
 		"a compaction that does nothing": {1, func(ctx context.Context, conversation, head uuid.UUID) (any, error) {

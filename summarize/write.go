@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/audit"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
@@ -171,6 +172,13 @@ func summarizeWith(ctx context.Context, with Summarizer, in prompt.Input) prompt
 		err = fmt.Errorf("a summary of %d bytes, which takes %d of %d messages, is none", len(r.Text), n, len(in.Fold))
 		r.Attempts = append(r.Attempts, prompt.Attempt{Model: r.Model, Error: err.Error()})
 	}
+	if err == nil && !audits(with) {
+		in.Fold = in.Fold[:r.Taken]
+		found := audit.Of(in, r.Text)
+		if err = found.Problem; err != nil {
+			r.Attempts = append(r.Attempts, prompt.Attempt{Model: r.Model, Error: err.Error(), Audit: &found.Audit})
+		}
+	}
 	switch {
 	case err == nil:
 		return r
@@ -178,6 +186,16 @@ func summarizeWith(ctx context.Context, with Summarizer, in prompt.Input) prompt
 		r.Attempts = []prompt.Attempt{{Model: fmt.Sprintf("%T", with), Error: err.Error()}}
 	}
 	return prompt.Result{Attempts: r.Attempts}
+}
+
+// audits tells whether a Summarizer holds its summaries against the messages by itself.
+// The digest takes its sentences out of them.
+func audits(with Summarizer) bool {
+	switch with.(type) {
+	case Cascade, digest.Summarizer:
+		return true
+	}
+	return false
 }
 
 // input reads the text that the summarizer needs.

@@ -333,3 +333,15 @@ func (s *Store) Writers(ctx context.Context, conversationID uuid.UUID) (_ []Summ
 	}
 	return out, err
 }
+
+// Attempts returns by summary the calls of models that its compaction made, as JSON. A
+// summary from an import or a fork has none.
+func (s *Store) Attempts(ctx context.Context, conversationID uuid.UUID) (_ map[uuid.UUID]json.RawMessage, err error) {
+	defer db.Wrap(&err, "tree.Attempts(%s)", conversationID)
+	rows, err := s.q.ListAttempts(ctx, db.ListAttemptsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	out := make(map[uuid.UUID]json.RawMessage, len(rows))
+	for _, row := range rows {
+		out[uuid.UUID(row.SummaryID.Bytes)] = row.Attempts
+	}
+	return out, err
+}

@@ -184,7 +184,7 @@ func TestUnknownModel(t *testing.T) {
 // Models are asked in the order of the flags, with the key.
 func TestSummaryModels(t *testing.T) {
 	t.Parallel()
-	fake := llmtest.NewServer(t, llmtest.Fail(500), llmtest.Answer("They plant 24 trees on mounds, without Bramley, and count in euros."))
+	fake := llmtest.NewServer(t, llmtest.Fail(500), llmtest.Answer("They plant 24 trees on MM106 on mounds of 30 centimetres, near Dunmore on heavy clay, without Bramley, and count in euros: 672 for the trees and 138 for the hedge of hawthorn and hazel. Discovery, James Grieve, Egremont Russet and Winston are the varieties."))
 	fake.RequireKey("sk-test")
 	env := []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=sk-test", "OPENAI_BASE_URL=" + fake.URL()}
 	mustRun(t, env, "import", "testdata/cli/orchard.jsonl")

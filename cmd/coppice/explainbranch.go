@@ -69,6 +69,10 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 		out.Line("%s", mark+out.Bold("summary "+short(s.ID))+" at "+short(s.ParentID)+" folds up to "+short(s.LastSummarizedID)+
 			", "+terminal.Writer(s.Model, s.Origin)+", "+terminal.Count(s.Tokens, "token"))
 		out.Line("  %s", s.Reason)
+		if a := s.Audit; a != nil {
+			out.Line("  The model's text holds %.0f %% of what the messages say anew and %.0f %% of the summary before; %s of sentences were added.",
+				100*a.Fold, 100*a.Prior, terminal.Count(a.Filled, "token"))
+		}
 		if s.Waits {
 			out.Line("  It waits to be made again from the messages: the offline digest had a part in it.")
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/summarize/audit"
+	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -168,4 +170,58 @@ func (c Chat) fold(counter tokens.Counter) (messages []tree.Message, total int, 
 		messages = append(messages, tree.Message{Role: tree.Role(m.Role), Body: raw, Tokens: n, CreatedAt: m.At})
 	}
 	return messages, total, nil
+}
+
+// chainFolds is how many folds a chain has.
+const chainFolds = 4
+
+// Chains folds each chat in four folds to a tenth, by a stand-in for a model that
+// uses half of the room and forgets a third of each summary before, and says how much
+// of the evidence is still there: without the audit's fill, and with it.
+func Chains(ctx context.Context, chats []Chat) ([]Held, error) {
+	counter := tokens.O200k()
+	all := []Held{{Name: "forgets a third, four folds"}, {Name: "the same, filled"}}
+	for _, c := range chats {
+		messages, _, err := c.fold(counter)
+		if err != nil {
+			return nil, err
+		}
+		evidence := newEvidence(c)
+		for i := range all {
+			text, err := folded(ctx, forgetful{fill: i == 1}, messages, counter, chainFolds)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", c.Name, err)
+			}
+			held := evidence.heldBy(text)
+			held.Tokens = counter.Count(text)
+			all[i].add(held)
+		}
+	}
+	return all, nil
+}
+
+// forgetful is a Summarizer that drops every third line of the prior summary, and
+// adds a digest of the messages up to half of the target: an able model used 43 to 81 % of it.
+type forgetful struct{ fill bool }
+
+func (f forgetful) Summarize(ctx context.Context, in prompt.Input) (prompt.Result, error) {
+	counter := tokens.O200k()
+	var kept []string
+	for i, line := range strings.Split(in.Prior, "\n") {
+		if i%3 != 0 && line != "" {
+			kept = append(kept, line)
+		}
+	}
+	prior := strings.Join(kept, "\n")
+	alone := in
+	alone.Prior, alone.PriorTokens, alone.TargetTokens = "", 0, in.TargetTokens/2-counter.Count(prior)
+	r, err := digest.Summarizer{}.Summarize(ctx, alone)
+	if err != nil {
+		return r, err
+	}
+	_, added, _ := strings.Cut(r.Text, "\n") // without the line that says what a digest is
+	if r.Text = strings.TrimSpace(prior + "\n" + added); f.fill {
+		r.Text = audit.Fill(in, r.Text, counter)
+	}
+	return r, nil
 }

@@ -27,7 +27,7 @@ func TestOf(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	model := &llmtest.Model{ModelName: "scribe", Answer: func(context.Context, llm.Request) (llm.Response, error) {
-		return llmtest.Response("They plant apple trees, and it rained."), nil
+		return llmtest.Response("Trees 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 of the rows 0 and 1. " + llmtest.Text(100)), nil
 	}}
 	service, err := summarize.New(store, summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}})
 	if err != nil {

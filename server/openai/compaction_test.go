@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -19,8 +20,14 @@ type writer struct{}
 
 func (writer) Summarize(_ context.Context, in prompt.Input) (prompt.Result, error) {
 	first := chat.Read(in.Fold[0].Body).Text()
-	return prompt.Result{Text: fmt.Sprintf("SUMMARY of %d messages from %.12q on. %s", len(in.Fold), first, in.Prior), Model: "writer", Taken: len(in.Fold)}, nil
+	numbers := ""
+	for _, m := range in.Fold {
+		numbers += " " + strings.Join(digits.FindAllString(chat.Read(m.Body).Text(), 1), "")
+	}
+	return prompt.Result{Text: fmt.Sprintf("SUMMARY of %d messages from %.12q on:%s. %s", len(in.Fold), first, numbers, in.Prior), Model: "writer", Taken: len(in.Fold)}, nil
 }
+
+var digits = regexp.MustCompile(`\d+`)
 
 func compacting() summarize.Config { return summarize.Config{Summarizer: writer{}} }
 

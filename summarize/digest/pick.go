@@ -19,6 +19,7 @@ type picker struct {
 	limit   int
 
 	left    int       // tokens
+	fresh   float64   // the least share of what an item says that nothing chosen says yet
 	weights []float64 // of terms
 	covered []bool    // terms that something chosen has
 	chosen  []int
@@ -155,44 +156,50 @@ func (p *picker) density(i int) float64 {
 			fresh += w
 		}
 	}
-	if fresh == 0 && !it.prior && len(p.chosen) > 0 {
+	if fresh == 0 && !it.prior && len(p.chosen) > 0 || fresh < p.fresh*all {
 		return 0
 	}
 	return it.worth * (fresh + repeated*(all-fresh) + 0.01) / (float64(len(it.text)+len(it.context))/bytesPerToken + line)
 }
 
-// text is the digest without its index: the chosen items under their headings,
-// in the conversation's order. A line has what was chosen of one message. It names
-// its speaker, unless that is the one of the line before.
+// text is the digest without its index: the chosen items under their headings.
 func (p *picker) text() string {
 	var lines []string
 	for _, heading := range []string{headingDecisions, headingFacts} {
-		last := -1
-		for _, i := range slices.Sorted(slices.Values(p.chosen)) {
-			it := &p.items[i]
-			if it.decides != (heading == headingDecisions) {
-				continue
-			}
-			line := "- " + it.piece()
-			if it.speaker != "" {
-				line = "- " + it.speaker + ": " + it.piece()
-			}
-			if last < 0 {
-				lines = append(lines, "", heading)
-			} else if before := &p.items[last]; before.speaker == it.speaker && it.speaker != "" {
-				line = "  " + it.piece()
-				gap := " "
-				if last < i-1 {
-					gap = ellipsis
-				}
-				if end := len(lines) - 1; before.message == it.message && utf8.RuneCountInString(lines[end]+gap+it.piece()) <= p.length {
-					line = lines[end] + gap + it.piece()
-					lines = lines[:end]
-				}
-			}
-			lines = append(lines, strings.TrimRight(prompt.Line(line), " "))
-			last = i
+		if under := p.lines(func(it *item) bool { return it.decides == (heading == headingDecisions) }); len(under) > 0 {
+			lines = append(append(lines, "", heading), under...)
 		}
 	}
 	return strings.TrimSuffix(p.intro()+strings.Join(lines, "\n"), "\n")
+}
+
+// lines are those of the chosen items that may be in it, in the conversation's order. A
+// line has what was chosen of one message. It names its speaker, unless that is the one
+// of the line before.
+func (p *picker) lines(may func(*item) bool) (lines []string) {
+	last := -1
+	for _, i := range slices.Sorted(slices.Values(p.chosen)) {
+		it := &p.items[i]
+		if !may(it) {
+			continue
+		}
+		line := "- " + it.piece()
+		if it.speaker != "" {
+			line = "- " + it.speaker + ": " + it.piece()
+		}
+		if last >= 0 && p.items[last].speaker == it.speaker && it.speaker != "" {
+			line = "  " + it.piece()
+			gap := " "
+			if last < i-1 {
+				gap = ellipsis
+			}
+			if end := len(lines) - 1; p.items[last].message == it.message && utf8.RuneCountInString(lines[end]+gap+it.piece()) <= p.length {
+				line = lines[end] + gap + it.piece()
+				lines = lines[:end]
+			}
+		}
+		lines = append(lines, strings.TrimRight(prompt.Line(line), " "))
+		last = i
+	}
+	return lines
 }

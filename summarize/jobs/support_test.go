@@ -21,7 +21,7 @@ import (
 	"github.com/coppice-chat/coppice/watch"
 )
 
-const written = "The user and the assistant spoke about what there is to say, turn by turn."
+const written = "The user and the assistant said at some length what there is to say about this talk, in the turns 0, 1, 2, 3, 4, 5, 6, 7, 8 and 9."
 
 // messageBody is a message that says text.
 func messageBody(role, text string) json.RawMessage {

@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 )
 
 // Why an answer is no summary. The next model is asked, then.
@@ -19,27 +18,39 @@ var (
 	errLeak         = errors.New("the answer repeats its prompt")
 )
 
-// minSummary is the least that a summary has, in characters.
+// minSummary is the least that a summary has, in characters of which those of
+// Chinese, Japanese and Korean count twice.
 const minSummary = 30
 
-// Clean returns the summary in a model's answer. It removes spaces, finished
-// reasoning, a code fence or tags around the whole answer, and quote marks
-// before every line. If the answer is no summary, the error is one of the
-// errors above.
-func Clean(text string) (string, error) {
-	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", "")
-	text, err := dropReasoning(trimBlank(text))
-	if err != nil {
-		return "", err
+// lengthOf counts characters as minSummary does.
+func lengthOf(text string) (n int) {
+	for _, r := range text {
+		n++
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul) {
+			n++
+		}
 	}
+	return n
+}
+
+// Clean returns the summary in a model's answer. It removes spaces, finished
+// reasoning, a sentence that says that a summary follows, a code fence or tags
+// around the whole answer, the cutoff marker at the end, and quote marks before
+// every line. If the answer is no summary, the error is one of the errors above.
+func Clean(text string) (string, error) {
+	text = trimBlank(strings.ReplaceAll(strings.ToValidUTF8(text, "\ufffd"), "\x00", ""))
 	for {
-		inner := trimBlank(unquoteLines(unwrapTags(unwrapCode(text))))
+		inner, err := dropReasoning(text)
+		if err != nil {
+			return "", err
+		}
+		inner = trimBlank(unquoteLines(unwrapTags(unwrapCode(dropMarker(dropPreamble(inner))))))
 		if inner == text {
 			break
 		}
 		text = inner
 	}
-	switch n := utf8.RuneCountInString(text); {
+	switch n := lengthOf(text); {
 	case n == 0:
 		return "", errEmptySummary
 	case n < minSummary:
@@ -59,21 +70,54 @@ func trimBlank(text string) string {
 }
 
 var (
-	reasoningStart = regexp.MustCompile(`(?i)^<(think|thinking|reasoning)>`)
-	reasoningEnd   = regexp.MustCompile(`(?i)</(think|thinking|reasoning)>`)
+	reasoningStart = regexp.MustCompile(`(?i)^(?:<(?:think|thinking|reasoning|analysis|scratchpad)>|\[THINK\])`)
+	reasoningEnd   = regexp.MustCompile(`(?i)(?:</(?:think|thinking|reasoning|analysis|scratchpad)>|\[/THINK\])`)
+	// bareEnd matches the end of reasoning whose beginning the provider has cut off.
+	bareEnd = regexp.MustCompile(`(?im)(?:</think(?:ing)?>|\[/THINK\])\s*$`)
+	// Harmony's channels, which some servers leave in the text.
+	channelStart = regexp.MustCompile(`^(?:<\|start\|>\w*)?<\|channel\|>`)
+	channelFinal = regexp.MustCompile(`<\|channel\|>final[^<]*<\|message\|>`)
+	channelEnd   = regexp.MustCompile(`(?:<\|(?:end|return|eot_id|im_end)\|>\s*)+$`)
 )
 
-// dropReasoning leaves out what some open models put before their answer.
-// Reasoning that has no end was cut off, and no answer came.
+// dropReasoning leaves out what some models put before their answer, and the marks
+// of their template. Reasoning that has no end was cut off, and no answer came.
 func dropReasoning(text string) (string, error) {
-	if !reasoningStart.MatchString(text) {
+	text = trimBlank(channelEnd.ReplaceAllString(text, ""))
+	if channelStart.MatchString(text) {
+		final := channelFinal.FindAllStringIndex(text, -1)
+		if final == nil {
+			return "", errReasoning
+		}
+		return trimBlank(text[final[len(final)-1][1]:]), nil
+	}
+	end := bareEnd.FindStringIndex(text)
+	if reasoningStart.MatchString(text) {
+		if end = reasoningEnd.FindStringIndex(text); end == nil {
+			return "", errReasoning
+		}
+	}
+	if end == nil {
 		return text, nil
 	}
-	end := reasoningEnd.FindStringIndex(text)
-	if end == nil {
-		return "", errReasoning
-	}
 	return trimBlank(text[end[1]:]), nil
+}
+
+// preamble matches a first line that only says that a summary follows.
+var preamble = regexp.MustCompile(`(?i)^(?:(?:sure|certainly|of course|okay|ok|gerne|natürlich|klar|bien sûr|claro|certo|好的|当然|はい)[,.!，。！、]*\s*)?` +
+	`(?:here(?:'s| is)|below is|this is|hier (?:ist|kommt)|voici|aquí (?:está|tienes)|ecco|aqui está|hier is|以下是|这是|以下は|以下が)[^\n]{0,60}` +
+	`(?:summary|zusammenfassung|résumé|resumen|riassunto|resumo|samenvatting|摘要|总结|總結|概要|要約)[^\n]{0,60}\n(?:\s*-{3,}\s*\n)?`)
+
+func dropPreamble(text string) string { return text[len(preamble.FindString(text)):] }
+
+// marker matches the cutoff marker with which an answer ends that goes on copying.
+var marker = regexp.MustCompile(`\n\s*</?` + tagWord + `-` + string(partCutoff) + `(?:-[0-9a-f]+)?/?>[^\n]{0,200}(?:\nCUTOFF\.[^\n]{0,200})?\s*$`)
+
+func dropMarker(text string) string {
+	if at := marker.FindStringIndex(text); at != nil {
+		return text[:at[0]]
+	}
+	return text
 }
 
 // unwrapCode takes off a code fence that begins with the first line and ends
@@ -92,9 +136,9 @@ func unwrapCode(text string) string {
 	return text
 }
 
-var summaryTag = regexp.MustCompile(`(?i)^<((?:conversation[-_])?summary|output|answer|result|response)>`)
+var summaryTag = regexp.MustCompile(`(?i)^<((?:conversation[-_])?summary|output|answer|result|response|` + tagWord + `-[a-z]+(?:-[0-9a-f]+)?)>`)
 
-// unwrapTags takes off tags around the whole that models like to add.
+// unwrapTags takes off tags around the whole that models like to add, ours too.
 func unwrapTags(text string) string {
 	start := summaryTag.FindStringSubmatch(text)
 	if start == nil {

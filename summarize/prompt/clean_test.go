@@ -35,7 +35,21 @@ func TestCleanSummary(t *testing.T) {
 		{"table", "| what | when    |\n|------|---------|\n| cut  | Friday  |", "| what | when    |\n|------|---------|\n| cut  | Friday  |", nil},
 		{"reasoning", "<think>The user wants…</think>\n" + good, good, nil},
 		{"reasoning that was cut off", "<think>The user wants a hedge to be cut on Friday", "", errReasoning},
-		{"own tags", "<coppice-summary>\n" + good + "\n</coppice-summary>", "", errLeak},
+		{"own tags", "<coppice-summary>\n" + good + "\n</coppice-summary>", good, nil},
+		{"own tags with a nonce", "<coppice-fold-0123456789abcdef>\n" + good + "\n</coppice-fold-0123456789abcdef>", good, nil},
+		{"own tags inside", good + "\n<coppice-fold>\nIt rained.", "", errLeak},
+		{"the marker at the end", good + "\n\n<coppice-cutoff-0123456789abcdef/>\nCUTOFF. What is to be summarized ends here.", good, nil},
+		{"reasoning without a beginning", "The user wants a hedge.\nI write that.\n</think>\n\n" + good, good, nil},
+		{"a tag that is talked about", "The user asks what </think> in an answer means: " + good, "The user asks what </think> in an answer means: " + good, nil},
+		{"reasoning in brackets", "[THINK]The user wants…[/THINK]" + good, good, nil},
+		{"analysis and summary", "<analysis>\nFirst the hedge.\n</analysis>\n\n<summary>\n" + good + "\n</summary>", good, nil},
+		{"harmony's channels", "<|channel|>analysis<|message|>The user wants a hedge.<|end|><|start|>assistant<|channel|>final<|message|>" + good + "<|return|>", good, nil},
+		{"harmony's analysis alone", "<|channel|>analysis<|message|>The user wants a hedge to be cut.", "", errReasoning},
+		{"a preamble", "Here is the summary of the conversation:\n\n---\n" + good, good, nil},
+		{"a preamble before a code fence", "Sure! Here's a summary:\n```\n" + good + "\n```", good, nil},
+		{"a preamble in Chinese", "好的，以下是对话的摘要：\n王芳住在杭州，对花生过敏，周五去看牙医。", "王芳住在杭州，对花生过敏，周五去看牙医。", nil},
+		{"20 Chinese characters", "王芳住在杭州，对花生过敏，周五去看牙医。", "王芳住在杭州，对花生过敏，周五去看牙医。", nil},
+		{"a heading is no preamble", "# Summary of the talk\n" + good, "# Summary of the talk\n" + good, nil},
 		{"transcript", "user:\n| " + good + "\nassistant:\n| Yes.", "", errLeak},
 		{"refusal", "I'm sorry, but I can't help with summarizing this.", "", ErrRefused},
 		{"refusal in German", "Es tut mir leid, aber dabei kann ich nicht helfen.", "", ErrRefused},
@@ -58,7 +72,7 @@ func TestCleanSummaryProperties(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if utf8.RuneCountInString(text) < minSummary || !utf8.ValidString(text) || len(Leaks(text, "")) > 0 {
+		if lengthOf(text) < minSummary || !utf8.ValidString(text) || len(Leaks(text, "")) > 0 {
 			t.Fatalf("%q was taken", text)
 		}
 		if again, err := Clean(text); err != nil || again != text {

@@ -87,6 +87,16 @@ type Attempt struct {
 	CompletionTokens int    `json:"completion_tokens"`
 	ReasoningTokens  int    `json:"reasoning_tokens,omitempty"` // the part of CompletionTokens that was reasoning
 	DurationMS       int64  `json:"duration_ms"`
-	Away             bool   `json:"-"` // its provider failed, or it was spared: nothing is known of what it would say
-	Spared           bool   `json:"-"` // it was not asked, as its provider has failed again and again
+	Audit            *Audit `json:"audit,omitempty"` // of its answer, or of the second where it was asked twice; nil where there was none to audit
+	Away             bool   `json:"-"`               // its provider failed, or it was spared: nothing is known of what it would say
+	Spared           bool   `json:"-"`               // it was not asked, as its provider has failed again and again
+}
+
+// An Audit has the figures by which an answer was held against what it takes the place
+// of: shares of facts and informative words, where a fact counts three times.
+type Audit struct {
+	Fold    float64 `json:"fold"`                    // of what the messages say and the prior summary doesn't, what the answer holds; 1 where that is nothing
+	Prior   float64 `json:"prior"`                   // of what the prior summary says and the messages don't; 1 where that is nothing
+	Foreign float64 `json:"foreign"`                 // of the answer's facts, those that stand in neither
+	Filled  int     `json:"filled_tokens,omitempty"` // of sentences that were added to the answer for what it lacked
 }

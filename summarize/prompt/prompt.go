@@ -41,6 +41,8 @@ const (
 	partLookAhead part = "lookahead" // only if there is any
 	partClosing   part = "closing"   // what to do, with the caller's instructions
 	partShorten   part = "shorten"   // an answer that is too long, in a prompt of its own
+	partAnswer    part = "answer"    // of the model, which is asked again
+	partAgain     part = "again"     // why
 
 	partTitle        part = "title"        // the beginning of a conversation, in a prompt of its own
 	partInstructions part = "instructions" // a tag within the closing message
@@ -55,8 +57,11 @@ type message struct {
 // role: a system message first and never another, because some providers take
 // only the first.
 func (m message) role() string {
-	if m.part == partSystem {
+	switch m.part {
+	case partSystem:
 		return "system"
+	case partAnswer:
+		return "assistant"
 	}
 	return "user"
 }

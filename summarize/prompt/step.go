@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/tokens"
@@ -26,6 +28,9 @@ type Step struct {
 
 // Messages returns the prompt as chat-completions message objects.
 func (s Step) Messages() []json.RawMessage { return s.prompt.messages() }
+
+// TargetTokens returns the size that is asked for.
+func (s Step) TargetTokens() int { return s.input.TargetTokens }
 
 // Accept returns the summary in a model's answer. It returns an error if Clean
 // refuses the answer, if the summary has more than twice the target, or if it
@@ -56,6 +61,22 @@ func (s Step) Shorten(answer string, counter tokens.Counter) Step {
 		"Text": fence(partShorten, s.input.Nonce, quoteWhole(answer, s.input.Nonce)),
 	})}}
 	return Step{Tokens: promptTokens(p, counter), prompt: p, input: s.input}
+}
+
+// Again returns the prompt once more, with an answer that is no summary of what it
+// stands for, and asks for another: why says what is wrong, and missing names facts
+// that are to be in it. The new answer is to be accepted like the first.
+func (s Step) Again(answer string, why error, missing []string, counter tokens.Counter) Step {
+	about := map[string]any{"Why": why.Error()}
+	if len(missing) > 0 {
+		about["Missing"] = fence(partAgain, s.input.Nonce, quoteWhole(strings.Join(missing, "\n"), s.input.Nonce))
+	}
+	p := slices.Concat(s.prompt, prompt{
+		{partAnswer, cutTokens(answer, max(s.input.TargetTokens, leastSample), counter)}, {partAgain, fill(partAgain, about)},
+	})
+	s.Tokens += promptTokens(p[len(s.prompt):], counter)
+	s.prompt = p
+	return s
 }
 
 // Next returns a step with as many of the oldest messages to fold as a prompt

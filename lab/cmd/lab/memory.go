@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/coppice-chat/coppice/app"
@@ -21,6 +22,8 @@ type memoryCommand struct {
 	Dataset        string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
 	Roles          bool   `help:"Store LoCoMo's people as user and assistant, without names."`
 	Summaries      bool   `help:"Score summaries only. Needs no database."`
+	Chains         bool   `help:"Score only chains of four folds by a stand-in that forgets, without and with what the audit adds."`
+	ModelByFiles   string `type:"path" placeholder:"DIR" help:"Write each request for a summary into a file of this folder, request-001.txt, and wait for its answer in answer-001.txt, by whoever writes it. Scores summaries only."`
 	EmbeddingModel string `placeholder:"NAME" help:"Model for embeddings. Recall with it is scored beside recall by words."`
 	JSON           bool   `name:"json" help:"Print JSON."`
 }
@@ -44,6 +47,9 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 		return err
 	}
 	name, summarizer, err := cmd.summarizer()
+	if cmd.ModelByFiles != "" {
+		name, summarizer, err = cmd.byFiles(out)
+	}
 	if err != nil {
 		return err
 	}
@@ -51,12 +57,17 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 		Recall    *memory.RecallReport `json:"recall,omitempty"`
 		Summaries []memory.Held        `json:"summaries"`
 	}
-	if !cmd.Summaries {
+	if !cmd.Summaries && !cmd.Chains && cmd.ModelByFiles == "" {
 		if report.Recall, err = cmd.recall(ctx, out, chats); err != nil {
 			return err
 		}
 	}
-	if report.Summaries, err = memory.Summaries(ctx, name, summarizer, chats); err != nil {
+	if cmd.Chains {
+		report.Summaries, err = memory.Chains(ctx, chats)
+	} else {
+		report.Summaries, err = memory.Summaries(ctx, name, summarizer, chats)
+	}
+	if err != nil {
 		return err
 	}
 	if cmd.JSON {
@@ -72,6 +83,16 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	}
 	out.Table(rows)
 	return nil
+}
+
+// byFiles is the summarizer whose answers stand in files, each within a day. Its window
+// and its audit are those of a model.
+func (cmd *memoryCommand) byFiles(out *printer) (string, summarize.Summarizer, error) {
+	const window, day = 128_000, 24 * time.Hour
+	model := &memory.FileModel{Dir: cmd.ModelByFiles, Told: func(request, answer string) {
+		out.Line("%s waits for its answer in %s", request, answer)
+	}}
+	return model.Name(), summarize.Cascade{Models: []summarize.Model{{Model: model, Window: window, Timeout: day}}}, os.MkdirAll(cmd.ModelByFiles, 0o755)
 }
 
 // summarizer is the one that the flags name, or the digest.

@@ -161,7 +161,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	}
 	cfg.Contexts.Titles = cmp.Or(cfg.Contexts.Titles, summarize.TitlesModel)
 	keep := cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
-	asked := slices.Clone(cfg.Models.Summaries)
+	asked := slices.Clone(cfg.Models.writers())
 	if !keep {
 		asked = append(asked, cfg.Models.Replies...)
 	}
@@ -195,6 +195,9 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	}
 	if m.summaries, err = cfg.Models.SummaryModels(); err != nil {
 		return m, err
+	}
+	if warning := cfg.Contexts.Settings.Warning(); warning != "" {
+		cfg.Logger.Warn(warning)
 	}
 	cfg.Server.Models = cfg.list(m)
 	return m, server.CheckPresets(cfg.Server.Presets, cfg.Server.Models, cfg.Contexts.Settings)

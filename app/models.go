@@ -23,8 +23,10 @@ type Models struct {
 	APIKey       string // "" for a server that wants none
 	LegacyFields bool   // send max_tokens instead of max_completion_tokens, which some servers don't know
 
-	Summaries []string // write summaries: the second is asked when the first fails, and so on
+	Summaries []string // write summaries: the second is asked when the first fails, and so on, and in the end the first of Replies
 	Replies   []string // answer: the first where a request names none
+
+	NoSummaryFallback bool // no model of Replies is asked for a summary
 
 	Embedding Embedding // puts messages and questions into vectors, for recall
 
@@ -166,7 +168,16 @@ func namesOf(families llm.Families) []string {
 	return names
 }
 
-// SummaryModels makes a client for each model of Summaries, in their order. It
+// writers names the models that are asked for summaries, in their order. Where Summaries
+// names none, none is: whoever pays for answers has not asked for more.
+func (m Models) writers() []string {
+	if len(m.Summaries) == 0 || len(m.Replies) == 0 || m.NoSummaryFallback || slices.Contains(m.Summaries, m.Replies[0]) {
+		return m.Summaries
+	}
+	return append(slices.Clip(m.Summaries), m.Replies[0])
+}
+
+// SummaryModels makes a client for each model that writes summaries, in their order. It
 // makes none where no model can be reached. See WithWindows for models that
 // aren't known.
 func (m Models) SummaryModels() (all []summarize.Model, err error) {
@@ -177,7 +188,7 @@ func (m Models) SummaryModels() (all []summarize.Model, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range m.Summaries {
+	for _, name := range m.writers() {
 		family, _ := families.Find(name)
 		model, err := m.client(name)
 		if err != nil {

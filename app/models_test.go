@@ -37,7 +37,7 @@ func TestFitWindow(t *testing.T) {
 		{Config{Contexts: summarize.Config{Settings: with(60_000)}}, []string{"gpt-4"}, 60_000, 16_000},
 	} {
 		cfg := test.config
-		cfg.Models = Models{APIKey: "sk-none", Replies: test.models}
+		cfg.Models, cfg.Logger = Models{APIKey: "sk-none", Replies: test.models}, slog.New(slog.DiscardHandler)
 		models, err := cfg.fill(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestListModels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `[{"name":"gpt-4o","aliases":["gpt-5"],"max_context_tokens":128000,"replies":true,"summaries":false,"default":true,"price":null},` +
+	want := `[{"name":"gpt-4o","aliases":["gpt-5"],"max_context_tokens":128000,"replies":true,"summaries":true,"default":true,"price":null},` +
 		`{"name":"acme","aliases":["a","z"],"max_context_tokens":9000,"replies":true,"summaries":true,"default":false,"price":{"prompt":1,"completion":2.5}},` +
 		`{"name":"gpt-4o-mini","aliases":[],"max_context_tokens":128000,"replies":false,"summaries":true,"default":false,"price":null}]`
 	if string(got) != want {
@@ -187,5 +187,31 @@ func TestWorkerID(t *testing.T) {
 	}
 	if id, err := workerID(DatabaseConfig{URL: "postgres://db.example/x"}, ""); id != "" || err != nil {
 		t.Errorf("a program without an address is named %q, %v", id, err)
+	}
+}
+
+// Where each model for summaries fails, the one that answers is asked, unless the
+// program doesn't want that, or names no model for summaries at all.
+func TestSummaryFallback(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		models Models
+		want   string
+	}{
+		{Models{Summaries: []string{"mini"}, Replies: []string{"big", "huge"}}, "mini big"},
+		{Models{Summaries: []string{"mini", "big"}, Replies: []string{"big"}}, "mini big"},
+		{Models{Summaries: []string{"mini"}, Replies: []string{"big"}, NoSummaryFallback: true}, "mini"},
+		{Models{Replies: []string{"big"}}, ""},
+		{Models{Summaries: []string{"mini"}}, "mini"},
+	} {
+		test.models.APIKey = "sk-none"
+		made, err := test.models.SummaryModels()
+		names := make([]string, len(made))
+		for i, m := range made {
+			names[i] = m.Model.Name()
+		}
+		if got := strings.Join(names, " "); err != nil || got != test.want {
+			t.Errorf("%+v: %q, %v, want %q", test.models, got, err, test.want)
+		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -293,6 +294,49 @@ func TestAwkwardSummaries(t *testing.T) {
 		if _, text, err := s.Summary(t.Context(), id, k.SummaryID); err != nil || !strings.HasPrefix(text, written+"\n\n## ") || len(model.Requests()) != 1 {
 			t.Errorf("%s: %s, %q, %v", name, k.Attempts, text, err)
 		}
+	}
+}
+
+// Requests for the same compaction at the same time are one paid call, and another
+// tenant's is not among them.
+func TestCompactionsAtOnce(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	asked, answer := make(chan bool, 9), make(chan bool)
+	model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		asked <- true
+		<-answer
+		return llmtest.Response(written), nil
+	}}
+	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 40).ID
+	records := make(chan uuid.UUID, 3)
+	for range 3 {
+		go func() {
+			k, err := s.Compact(t.Context(), id, head, TriggerRequest, &Demand{KeepRecentMessages: 2})
+			if err != nil || k.Outcome != tree.OutcomeSaved && k.Outcome != tree.OutcomeNothingToDo { // for one that comes late
+				t.Errorf("%s: %s, %v", k.Outcome, k.Reason, err)
+			}
+			records <- k.SummaryID
+		}()
+	}
+	<-asked
+	if _, err := s.ForTenant("other").Compact(t.Context(), id, head, TriggerRequest, &Demand{KeepRecentMessages: 2}); !errors.Is(err, fault.NotFound) {
+		t.Errorf("another tenant gets %v", err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := s.Compact(gone, id, head, TriggerRequest, &Demand{KeepRecentMessages: 2}); !errors.Is(err, context.Canceled) {
+		t.Errorf("who went away gets %v", err)
+	}
+	close(answer)
+	saved := map[uuid.UUID]bool{}
+	for range 3 {
+		saved[<-records] = true
+	}
+	if delete(saved, uuid.Nil); len(saved) != 1 || len(model.Requests()) != 1 {
+		t.Errorf("%d calls for the summaries %v", len(model.Requests()), saved)
 	}
 }
 

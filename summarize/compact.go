@@ -54,12 +54,21 @@ func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 // finished steps stay. The returned record is that of the last summary. If ctx
 // ended before the last step, the record's reason says so.
 //
+// Callers of one Service that ask for the same at the same time get one compaction
+// and its record.
+//
 // No connection to the database is held while a model is called. Compact takes
 // as long as the summarizers, each bounded by its timeout, and ends before a
 // deadline of ctx.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
 	defer fault.Wrap(&err, "summarize.Compact(%s, head %s)", conversationID, headID)
-	r, err := s.compact(ctx, conversationID, headID, compactionRequest{trigger: t, demand: d})
+	key := flightKey{tenant: s.store.TenantID(), conversation: conversationID, head: headID, trigger: t, demanded: d != nil}
+	if d != nil {
+		key.demand = *d
+	}
+	r, err := s.flights.do(ctx, key, func() (result, error) {
+		return s.compact(ctx, conversationID, headID, compactionRequest{trigger: t, demand: d})
+	})
 	if err != nil {
 		return tree.Compaction{}, err
 	}

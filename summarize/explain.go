@@ -25,6 +25,7 @@ type Explanation struct {
 	Automatic       bool               `json:"automatic"`         // the settings by themselves ask for one now
 	Reason          string             `json:"reason"`            // why they don't, or why there is no plan
 	Settings        Settings           `json:"settings"`          // that hold for this conversation
+	Warning         string             `json:"warning,omitempty"` // what is odd about them
 }
 
 // ExplainedSummary is a summary, and why it does or doesn't apply.
@@ -71,7 +72,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
-		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, DroppedPinIDs: []uuid.UUID{}, Settings: settings,
+		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, DroppedPinIDs: []uuid.UUID{}, Settings: settings, Warning: settings.Warning(),
 		TokensToTrigger: b.Trigger - used, Plan: explainPlan(a.plan), Automatic: automatic == "", Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,

@@ -41,6 +41,7 @@ type Service struct {
 	log        *slog.Logger
 	observe    func(tree.Compaction)
 	tracer     trace.Tracer
+	flights    *flights
 }
 
 // New returns a Service over a store. Invalid settings are a fault.Invalid.
@@ -86,6 +87,7 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	return &Service{
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
 		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter},
+		flights: &flights{running: map[flightKey]*flight{}},
 	}, nil
 }
 

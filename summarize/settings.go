@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 
@@ -142,6 +143,15 @@ func (s Settings) Validate() error {
 			b.Keep, b.KeepUser, b.Target, b.Trigger)
 	}
 	return nil
+}
+
+// Warning says what is odd about settings that are valid; "" for nothing. The reserve is
+// for one answer, and what it takes is folded away.
+func (s Settings) Warning() string {
+	if 2*s.ReservedTokens <= s.MaxContextTokens {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d tokens of the window are reserved, so branches are compacted at %d: lower reserved_tokens if answers aren't that long.", s.ReservedTokens, s.MaxContextTokens, s.Budget().Trigger)
 }
 
 // A Budget has the shares of the settings in tokens.

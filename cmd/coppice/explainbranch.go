@@ -84,6 +84,9 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 		out.Line("There is no summary.")
 	}
 	out.Line("")
+	if e.Warning != "" {
+		out.Line("%s", e.Warning)
+	}
 	switch {
 	case e.Automatic:
 		out.Line("The settings ask for a compaction now.")

@@ -62,8 +62,9 @@ type providerFlags struct {
 // modelFlags say which models write summaries.
 type modelFlags struct {
 	windowFlags
-	SummaryModel   []string      `placeholder:"NAME" help:"Model that writes summaries; repeat it for those to ask when one fails, in order. Without it, and where all fail, summaries are extracts made offline."`
-	SummaryTimeout time.Duration `default:"30s" placeholder:"DURATION" help:"Time that one call of such a model may take (${default})."`
+	SummaryModel      []string      `placeholder:"NAME" help:"Model that writes summaries; repeat it for those to ask when one fails, in order. Without it, and where all fail, summaries are extracts made offline."`
+	NoSummaryFallback bool          `help:"Don't ask the first --reply-model for a summary where each --summary-model fails."`
+	SummaryTimeout    time.Duration `default:"30s" placeholder:"DURATION" help:"Time that one call of such a model may take (${default})."`
 	providerFlags
 	ModelParam         []string `sep:"none" placeholder:"NAME=MEMBER=JSON" help:"Member of requests to models whose names begin so, such as qwen3=top_k=20, unless a request sets it."`
 	OpenAILegacyFields bool     `name:"openai-legacy-fields" help:"Send max_tokens instead of max_completion_tokens, which some servers don't know."`
@@ -79,7 +80,7 @@ func (f *modelFlags) models() app.Models {
 	return app.Models{
 		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, LegacyFields: f.OpenAILegacyFields,
 		Params:    f.params(),
-		Summaries: f.SummaryModel, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow,
+		Summaries: f.SummaryModel, NoSummaryFallback: f.NoSummaryFallback, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow,
 	}
 }
 

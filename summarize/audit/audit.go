@@ -55,10 +55,15 @@ const (
 
 // Of audits a summary of the input, after prompt.Clean.
 func Of(in prompt.Input, summary string) (a Finding) {
-	fold, prior, own := read(textOf(in.Fold)), read(in.Prior), read(summary)
+	said, shown := textOf(in.Fold)
+	fold, prior, own := read(said+shown), read(in.Prior), read(summary)
 	var news, old share
 	foreign, facts := 0, 0
-	for text, t := range fold.terms {
+	weighed := read(said)
+	if len(weighed.terms) < telling {
+		weighed = fold
+	}
+	for text, t := range weighed.terms {
 		if !prior.holds(text, t) {
 			news.add(t, own.holds(text, t))
 		}
@@ -178,19 +183,21 @@ func missing(summary reading, sources ...reading) (texts []string) {
 	return texts
 }
 
-// textOf is what a summarizer reads of messages.
-func textOf(messages []tree.Message) string {
+// textOf is what a summarizer reads of messages: what people and models say, and what
+// tools are given and show. Of the latter a summary needs the least part.
+func textOf(messages []tree.Message) (said, shown string) {
 	const result, arguments = 2_000, 500 // characters
-	var b strings.Builder
+	var say, show strings.Builder
 	for _, m := range messages {
-		said := prompt.Read(m)
+		read := prompt.Read(m)
 		if m.Role == tree.RoleTool {
-			said.Text = prompt.CutResult(said.Text, result)
+			show.WriteString(prompt.CutResult(read.Text, result) + "\n")
+			continue
 		}
-		b.WriteString(said.Name + "\n" + said.Text + "\n" + said.Refusal + "\n")
-		for _, call := range said.Calls {
-			b.WriteString(call.Name + " " + prompt.CutMiddle(call.Arguments, arguments) + "\n")
+		say.WriteString(read.Name + "\n" + read.Text + "\n" + read.Refusal + "\n")
+		for _, call := range read.Calls {
+			show.WriteString(call.Name + " " + prompt.CutMiddle(call.Arguments, arguments) + "\n")
 		}
 	}
-	return b.String()
+	return say.String(), show.String()
 }

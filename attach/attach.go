@@ -33,9 +33,6 @@ type Content struct {
 	Text          string // of a file, what a model reads; "" of a picture
 }
 
-// Image reports whether the content is a picture that models take.
-func (c Content) Image() bool { return Shown(c.MediaType) }
-
 // Shown reports whether a media type is one of the pictures that Read knows. Only
 // those may stand in a page: the bytes of other types could be read as a page of
 // their own.

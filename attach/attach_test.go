@@ -43,7 +43,7 @@ func TestRead(t *testing.T) {
 		{"image/webp", webp("VP8X", "\x0a\x00\x00\x00\x00\x00\x00\x00\x7a\x00\x00\x2c\x00\x00")},
 	} {
 		c, err := Read(t.Context(), test.data)
-		if err != nil || c.MediaType != test.kind || c.Width != 123 || c.Height != 45 || !c.Image() || c.Text != "" {
+		if err != nil || c.MediaType != test.kind || c.Width != 123 || c.Height != 45 || !Shown(c.MediaType) || c.Text != "" {
 			t.Errorf("%s (%.16q): %+v, %v", test.kind, test.data, c, err)
 		}
 	}
@@ -86,7 +86,7 @@ func FuzzRead(f *testing.F) {
 			}
 			return
 		}
-		if c.Image() != (c.Width > 0 && c.Height > 0) || !utf8.ValidString(c.Text) || strings.Contains(c.Text, "\x00") || len(c.Text) > MaxText {
+		if Shown(c.MediaType) != (c.Width > 0 && c.Height > 0) || !utf8.ValidString(c.Text) || strings.Contains(c.Text, "\x00") || len(c.Text) > MaxText {
 			t.Fatalf("%q: %+v", data, c)
 		}
 	})

@@ -85,9 +85,6 @@ func (f Families) Find(model string) (Family, bool) {
 	return best, best.Prefix != ""
 }
 
-// Window returns the window of a model by KnownFamilies.
-func Window(model string) (int, error) { return known.Window(model) }
-
 // beginsWith tells whether a name begins with a prefix that ends where a word
 // does.
 func beginsWith(name, prefix string) bool {

@@ -45,12 +45,12 @@ func TestWindow(t *testing.T) {
 		"deepseek-coder":                    65_536,
 		"offline":                           128_000,
 	} {
-		if got, err := llm.Window(model); err != nil || got != want {
+		if got, err := llm.KnownFamilies().Window(model); err != nil || got != want {
 			t.Errorf("Window(%q) = %d, %v; want %d", model, got, err, want)
 		}
 	}
 	for _, model := range []string{"", "gpt", "gpt-4x", "gpt-50", "o33", "acme-7b", "not-gpt-4o", "gemini", "ft:"} {
-		got, err := llm.Window(model)
+		got, err := llm.KnownFamilies().Window(model)
 		if err == nil {
 			t.Errorf("Window(%q) = %d, want an error", model, got)
 		} else if !strings.Contains(err.Error(), "claude-, claude-2, ") || !strings.Contains(err.Error(), "max_context_tokens") {
@@ -77,7 +77,7 @@ func TestFamiliesWith(t *testing.T) {
 			t.Errorf("Window(%q) = %d, %v; want %d", model, got, err, want)
 		}
 	}
-	if got, err := llm.Window("gpt-4o"); err != nil || got != 128_000 {
+	if got, err := llm.KnownFamilies().Window("gpt-4o"); err != nil || got != 128_000 {
 		t.Errorf("the known families have changed: %d, %v", got, err)
 	}
 	for _, family := range []llm.Family{{Window: 1}, {Prefix: "  ", Window: 1}, {Prefix: "x"}, {Prefix: "x", Window: -1}} {

@@ -57,9 +57,9 @@ func Example() {
 	//
 	// ## User · 2026-01-05 08:00:00 UTC
 	//
-	// > How long does paste keep?
+	// How long does paste keep?
 	//
 	// ## Assistant · 2026-01-05 08:00:00 UTC
 	//
-	// > A week in the cold.
+	// A week in the cold.
 }

@@ -14,13 +14,13 @@ import (
 )
 
 // FuzzMarkdown writes a branch that says anything, and reads the file as
-// CommonMark does, line by line. What stands outside of block quotes and fences
-// must be Coppice's own: nothing that was said can look like a heading, another
-// message or the end of the fence it stands in.
+// CommonMark does, line by line. The headings of the first two levels must be Coppice's
+// own: nothing that was said can look like another message, hide one, or reach beyond
+// the fence it stands in.
 func FuzzMarkdown(f *testing.F) {
 	for _, seed := range []string{
 		"", "plain", "# heading", "a\n## User · 2026-01-01 00:00:00 UTC\n\n> forged", "```\ncode\n```\n# out", "````\n```", "~~~\n", "a\rb\r\nc", "> quote", "\t# tab", "<script>alert(1)</script>", "<!--", "- a\n- b", "[x]: http://evil.example", "`", "``", "` `` `",
-		"\u2028# x", "\u0085# x", "\x0b# x", "\x0c# x", "a  \n# b", "---", "===", "![x](javascript:alert(1))", "\\", "&#35; x", "~~~~\n```\n~~~~", strings.Repeat("`", 300),
+		"\u2028# x", "\u0085# x", "\x0b# x", "\x0c# x", "a  \n# b", "---", "===", "![x](javascript:alert(1))", "\\", "&#35; x", "a\n---", "  ```\n# x\n  ```", "1. x\n\n   ```go\n   # y\n   ```\n# z", "- ```\n# x", "\t```\n# x", "```\n  ```\n# x", "~~~\n```\n# x", "~~~~\n```\n~~~~", strings.Repeat("`", 300),
 	} {
 		for _, other := range []string{"x", "```", "\n# y\n"} {
 			f.Add(seed, other)
@@ -65,40 +65,43 @@ func FuzzMarkdown(f *testing.F) {
 	})
 }
 
-// ownLines are those that Coppice writes outside of quotes and fences. A code
-// span in one of them holds what was said.
-var ownLines = regexp.MustCompile("^(|Conversation `[0-9a-f-]{36}`, begun 1970-01-01 00:00:00 UTC|" +
-	"## (User|Assistant|Tool)( (`.*`|\\(empty\\)))? · 0001-01-01 00:00:00 UTC · \\(1 of 2\\) · pinned|" +
-	"Result of call (`.*`|\\(empty\\))|Calls (`.*`|\\(empty\\)) as (`.*`|\\(empty\\)))$")
+// ownLines are the headings of the first two levels that Coppice writes. A code span in
+// one of them holds what was said.
+var ownLines = regexp.MustCompile("^## ((User|Assistant|Tool)( (`.*`|\\(empty\\)))? · 0001-01-01 00:00:00 UTC · \\(1 of 2\\) · pinned|Calls (`.*`|\\(empty\\)) as (`.*`|\\(empty\\)))$")
+
+var (
+	anyFence   = regexp.MustCompile("^ {0,3}(```+|~~~+)(.*)$")
+	anyHeading = regexp.MustCompile("^ {0,3}##?([ \t]|$)")
+	anyHTML    = regexp.MustCompile("^ {0,3}<[a-zA-Z/!?]")
+	anySetext  = regexp.MustCompile("^ {0,3}(=+|-+)[ \t]*$")
+)
 
 func checkMarkdown(t *testing.T, text string, messages int) {
 	t.Helper()
-	fence, headings := 0, 0
+	fence, headings, before := "", 0, ""
 	for i, line := range strings.Split(text, "\n") {
 		if strings.Contains(line, "\r") {
 			t.Fatalf("line %d has a carriage return: %q", i+1, line)
 		}
-		ticks := len(line) - len(strings.TrimLeft(line, "`"))
+		at := anyFence.FindStringSubmatch(line)
 		switch {
-		case fence > 0:
-			indented := strings.TrimLeft(line, " ")
-			closing := len(indented) - len(strings.TrimLeft(indented, "`"))
-			if len(line)-len(indented) <= 3 && closing >= fence && strings.TrimRight(indented[closing:], " \t") == "" {
-				fence = 0
+		case fence != "":
+			if at != nil && strings.HasPrefix(at[1], fence) && strings.Trim(at[2], " \t") == "" {
+				fence = ""
 			}
-		case ticks >= 3 && !strings.Contains(line[ticks:], "`"):
-			if info := line[ticks:]; info != "" && info != "json" {
-				t.Fatalf("line %d begins a fence with what was said: %q", i+1, line)
+		case at != nil && (at[1][0] == '~' || !strings.Contains(at[2], "`")):
+			fence = at[1]
+		case strings.HasPrefix(line, "## ") && ownLines.MatchString(line):
+			if !strings.HasPrefix(line, "## Calls") {
+				headings++
 			}
-			fence = ticks
-		case strings.HasPrefix(line, ">"), i == 0 && strings.HasPrefix(line, "# "):
-		case !ownLines.MatchString(line):
+		case i == 0 && strings.HasPrefix(line, "# "):
+		case anyHeading.MatchString(line), anyHTML.MatchString(line), anySetext.MatchString(line) && strings.TrimSpace(before) != "" && !strings.HasPrefix(before, ">"):
 			t.Fatalf("line %d is not Coppice's own: %q\n%s", i+1, line, text)
-		case strings.HasPrefix(line, "## "):
-			headings++
 		}
+		before = line
 	}
-	if fence > 0 || headings != messages {
-		t.Fatalf("%d headings for %d messages, a fence of %d is open at the end:\n%s", headings, messages, fence, text)
+	if fence != "" || headings != messages {
+		t.Fatalf("%d headings for %d messages, a fence %s is open at the end:\n%s", headings, messages, fence, text)
 	}
 }

@@ -25,10 +25,11 @@ const module = "github.com/coppice-chat/coppice"
 var arrows = map[string][]string{
 	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
 	"internal/telemetry": {"llm", "search", "replica", "reply", "tree"},
+	"recognize":          {"chat", "fault", "reply", "summarize", "tree"},
 	"replica":            {"db", "fault", "tree"},
 	"server":             {"chat", "fault", "internal/telemetry", "keys", "search", "replica", "reply", "summarize", "transfer", "tree", "watch", "web"},
 	"server/mcp":         {"chat", "fault", "search", "server", "summarize", "tree"},
-	"server/openai":      {"chat", "fault", "reply", "server", "summarize", "tree"},
+	"server/openai":      {"chat", "fault", "recognize", "reply", "server", "summarize", "tree"},
 	"web":                {},
 	"chat":               {"fault"},
 	"search":             {"chat", "fault", "search/embed", "tree"},

@@ -26,6 +26,7 @@ create table conversations (
     archived boolean not null default false, -- left out of lists unless they are asked for
     pinned   boolean not null default false, -- stands first in lists
     tags     text[]  not null default '{}',  -- words by which it is found again, in the order they were given
+    path_form smallint default 2,            -- canonical form of messages that its path hashes are made of; null: that of versions before 27, until a client's history is looked for
 
     constraint conversations_source check (num_nulls(source_conversation_id, source_message_id, source_request) in (0, 3))
 );

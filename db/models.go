@@ -91,6 +91,7 @@ type Conversation struct {
 	Archived             bool
 	Pinned               bool
 	Tags                 []string
+	PathForm             pgtype.Int2
 }
 
 type Node struct {

@@ -12,7 +12,8 @@ import (
 )
 
 const findPath = `-- name: FindPath :one
-select coalesce(found.position, 0)::integer as position, found.id, coalesce(found.path_tokens, 0)::bigint as path_tokens
+select coalesce(found.position, 0)::integer as position, found.id, coalesce(found.path_tokens, 0)::bigint as path_tokens,
+       coalesce(c.path_form = 2, false)::boolean as current
 from conversations c
 left join lateral (
     select wanted.position, n.id, n.path_tokens
@@ -21,7 +22,7 @@ left join lateral (
         select m.id, m.path_tokens from nodes m
         where m.conversation_id = $2 and m.path_hash = wanted.hash
           and substring(m.path_hash for 7) = substring(wanted.hash for 7) -- as nodes_paths has it
-        order by m.created_at, m.id limit 1) n on true
+        order by m.created_at desc, m.id desc limit 1) n on true
     order by wanted.position desc
     limit 1
 ) found on true
@@ -38,17 +39,86 @@ type FindPathRow struct {
 	Position   int32
 	ID         pgtype.UUID
 	PathTokens int64
+	Current    bool
 }
 
 // The deepest message that a chain of path hashes leads to, and how many of the
 // hashes lead there; 0 where there is none. It looks the deepest hash up first,
 // because nearly all of a client's history is known, and reads one message. Of
-// several with one hash it takes the oldest.
+// several with one hash it takes the newest. current is false where the hashes are
+// those of an older canonical form.
 func (q *Queries) FindPath(ctx context.Context, arg FindPathParams) (FindPathRow, error) {
 	row := q.db.QueryRow(ctx, findPath, arg.Hashes, arg.ConversationID, arg.TenantID)
 	var i FindPathRow
-	err := row.Scan(&i.Position, &i.ID, &i.PathTokens)
+	err := row.Scan(
+		&i.Position,
+		&i.ID,
+		&i.PathTokens,
+		&i.Current,
+	)
 	return i, err
+}
+
+const listPathHashes = `-- name: ListPathHashes :many
+with recursive path as (
+    select n.id, n.parent_id, n.path_hash, n.path_tokens, 1 as position
+    from conversations c
+    join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
+    where c.id = $1 and c.tenant_id = $3
+    union all
+    select p.id, p.parent_id, p.path_hash, p.path_tokens, path.position + 1
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    where path.position < $4::integer
+)
+select path.id, path.parent_id, path.path_hash, path.path_tokens
+from path
+order by path.position
+`
+
+type ListPathHashesParams struct {
+	ConversationID pgtype.UUID
+	HeadID         pgtype.UUID
+	TenantID       string
+	RowLimit       int32
+}
+
+type ListPathHashesRow struct {
+	ID         pgtype.UUID
+	ParentID   pgtype.UUID
+	PathHash   []byte
+	PathTokens int64
+}
+
+// From @head_id towards the root, @row_limit messages at most, without bodies.
+func (q *Queries) ListPathHashes(ctx context.Context, arg ListPathHashesParams) ([]ListPathHashesRow, error) {
+	rows, err := q.db.Query(ctx, listPathHashes,
+		arg.ConversationID,
+		arg.HeadID,
+		arg.TenantID,
+		arg.RowLimit,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListPathHashesRow
+	for rows.Next() {
+		var i ListPathHashesRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.ParentID,
+			&i.PathHash,
+			&i.PathTokens,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const setMetadata = `-- name: SetMetadata :exec
@@ -66,5 +136,36 @@ type SetMetadataParams struct {
 // Of a message: the one thing about it that may change. After LockConversation.
 func (q *Queries) SetMetadata(ctx context.Context, arg SetMetadataParams) error {
 	_, err := q.db.Exec(ctx, setMetadata, arg.Metadata, arg.ConversationID, arg.ID)
+	return err
+}
+
+const setPathForm = `-- name: SetPathForm :exec
+update conversations
+set path_form = 2
+where id = $1
+`
+
+// After LockConversation: the path hashes are those of the present canonical form.
+func (q *Queries) SetPathForm(ctx context.Context, conversationID pgtype.UUID) error {
+	_, err := q.db.Exec(ctx, setPathForm, conversationID)
+	return err
+}
+
+const setPathHashes = `-- name: SetPathHashes :exec
+update nodes n
+set path_hash = made.path_hash
+from (select unnest($2::uuid[]) as id, unnest($3::bytea[]) as path_hash) made
+where n.conversation_id = $1 and n.id = made.id
+`
+
+type SetPathHashesParams struct {
+	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
+	Hashes         [][]byte
+}
+
+// After LockConversation.
+func (q *Queries) SetPathHashes(ctx context.Context, arg SetPathHashesParams) error {
+	_, err := q.db.Exec(ctx, setPathHashes, arg.ConversationID, arg.Ids, arg.Hashes)
 	return err
 }

@@ -203,11 +203,11 @@ const findConversations = `-- name: FindConversations :many
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
        page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
 from (
-    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, row_number() over earlier as position,
+    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, listed.path_form, row_number() over earlier as position,
            coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
            lead(listed.id) over earlier is not null as more
     from (
-        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
+        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.path_form from conversations c
         where c.tenant_id = $1 and c.archived = $2
           and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
           and ($6::text = '' or $6 = any (c.tags))
@@ -892,7 +892,7 @@ func (q *Queries) ListTenantBehind(ctx context.Context, arg ListTenantBehindPara
 }
 
 const listTitled = `-- name: ListTitled :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.path_form from conversations c
 where c.tenant_id = $1 and (lower(c.title) like any ($2::text[]) or octet_length(c.title) > char_length(c.title))
 order by c.updated_at desc, c.id desc
 `
@@ -930,6 +930,7 @@ func (q *Queries) ListTitled(ctx context.Context, arg ListTitledParams) ([]Conve
 			&i.Archived,
 			&i.Pinned,
 			&i.Tags,
+			&i.PathForm,
 		); err != nil {
 			return nil, err
 		}

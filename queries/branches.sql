@@ -280,6 +280,27 @@ select branch.id, branch.is_summary
 from branch
 order by branch.depth, branch.is_summary, branch.created_at, branch.id;
 
+-- name: ListNewestChildren :many
+-- The newest first.
+select sqlc.embed(n)
+from conversations c
+join lateral (
+    select n.* from nodes n
+    where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.kind = 'message' and n.sibling_index is not null
+    order by n.sibling_index desc limit @row_limit::integer) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by n.sibling_index desc;
+
+-- name: ListNewestRoots :many
+select sqlc.embed(n)
+from conversations c
+join lateral (
+    select n.* from nodes n
+    where n.conversation_id = @conversation_id and n.parent_id is null
+    order by n.sibling_index desc limit @row_limit::integer) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by n.sibling_index desc;
+
 -- name: ListNodes :many
 -- Nodes of both kinds, in the order of @ids.
 select sqlc.embed(nodes)

@@ -134,7 +134,7 @@ func TestAside(t *testing.T) {
 	}
 	history := []*chat.Message{say("user", "Which tree?")}
 	in := tree.NewConversation{ID: uuid.New()}
-	path := must(s.AppendPath(t.Context(), in, history))(t)
+	path := must(s.AppendPath(t.Context(), in, tree.History{Messages: history}))(t)
 	steps := must(s.AppendChain(t.Context(), in.ID, path.HeadID, []tree.NewMessage{
 		{Message: chat.Read([]byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"recall","arguments":"{}"}}]}`))},
 		{Message: chat.Read([]byte(`{"role":"tool","tool_call_id":"a","content":"A hazel."}`))},
@@ -150,14 +150,14 @@ func TestAside(t *testing.T) {
 	if again, err := s.Append(t.Context(), in.ID, steps[1].ID, tree.NewMessage{ID: stored.ID, Message: answer}, tree.Behind(path.HeadID)); err != nil || again.Created || again.ID != stored.ID {
 		t.Errorf("%v, %v", again.Created, err)
 	}
-	if found, err := s.FindPath(t.Context(), in.ID, tree.HashPath(history)); err != nil || found.HeadID != path.HeadID {
+	if found, err := s.Recognize(t.Context(), in.ID, tree.History{Messages: history}); err != nil || found.HeadID != path.HeadID {
 		t.Errorf("the question is %+v, %v", found, err)
 	}
 	history = append(history, answer)
-	if found, err := s.FindPath(t.Context(), in.ID, tree.HashPath(history)); err != nil || found.HeadID != stored.ID || found.Known != 2 || found.Tokens != stored.PathTokens {
+	if found, err := s.Recognize(t.Context(), in.ID, tree.History{Messages: history}); err != nil || found.HeadID != stored.ID || found.Known != 2 || found.Tokens != stored.PathTokens {
 		t.Errorf("the answer is %+v, %v", found, err)
 	}
-	more, err := s.AppendPath(t.Context(), in, append(history, say("user", "Why?")))
+	more, err := s.AppendPath(t.Context(), in, tree.History{Messages: append(history, say("user", "Why?"))})
 	if err != nil || more.Known != 2 {
 		t.Fatalf("%+v, %v", more, err)
 	}

@@ -81,6 +81,26 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 	return paged(out, more, after, func(m Message) cursor { return cursor{key: int64(m.Siblings.Index), id: m.ID} }), nil
 }
 
+// NewestChildren returns the newest messages below a message, or the newest roots
+// where id is uuid.Nil, the newest first and limit of them at most. They have no
+// Siblings.Count. An absent message has none, as has an absent conversation. It is
+// one query.
+func (s *Store) NewestChildren(ctx context.Context, conversationID, id uuid.UUID, limit int) (out []Message, err error) {
+	defer db.Wrap(&err, "tree.NewestChildren(%s, %s)", conversationID, id)
+	if id == uuid.Nil {
+		rows, err := s.q.ListNewestRoots(ctx, db.ListNewestRootsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, RowLimit: int32(limit)})
+		for _, row := range rows {
+			out = append(out, fromMessage(row.Node, 0))
+		}
+		return out, err
+	}
+	rows, err := s.q.ListNewestChildren(ctx, db.ListNewestChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
+	for _, row := range rows {
+		out = append(out, fromMessage(row.Node, 0))
+	}
+	return out, err
+}
+
 // children reads a page of them from a sibling index on.
 func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, first, limit int32) (nodes []db.Node, err error) {
 	if id == uuid.Nil {

@@ -109,10 +109,6 @@ func (m NewMessage) Tokens() int {
 	return m.draft.tokenCount
 }
 
-// Derived reports whether FindRest made the message: another request may bring the
-// same one at the same time.
-func (m NewMessage) Derived() bool { return m.derived }
-
 // same tells whether the stored node of the draft's id says what the draft says.
 // Times are left out: a retry is made later. A node whose id derives from the path
 // means the same, perhaps in other words.

@@ -29,7 +29,7 @@ func path(texts ...string) (all []*chat.Message) {
 
 func appendPath(t testing.TB, s *tree.Store, conversation uuid.UUID, all []*chat.Message) tree.Path {
 	t.Helper()
-	return must(s.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, all))(t)
+	return must(s.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, tree.History{Messages: all}))(t)
 }
 
 // count is how many messages a conversation has, over all branches.
@@ -79,11 +79,11 @@ func TestAppendPath(t *testing.T) {
 	}
 	if fork, _, err := s.Fork(t.Context(), c, next.HeadID, tree.NewConversation{}); err != nil {
 		t.Fatal(err)
-	} else if p, err := s.FindPath(t.Context(), fork.ID, tree.HashPath(path("s"))); err != nil || p.Known != 0 {
+	} else if p, err := s.Recognize(t.Context(), fork.ID, tree.History{Messages: path("s")}); err != nil || p.Known != 0 {
 		t.Errorf("in a fork: %+v, %v", p, err)
 	}
-	refused(t, "another tenant finds it", second(s.ForTenant("other").FindPath(t.Context(), c, tree.HashPath(path("s")))), fault.NotFound)
-	if p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, path("s", "u1")); !errors.Is(err, fault.Conflict) {
+	refused(t, "another tenant finds it", second(s.ForTenant("other").Recognize(t.Context(), c, tree.History{Messages: path("s")})), fault.NotFound)
+	if p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: path("s", "u1")}); !errors.Is(err, fault.Conflict) {
 		t.Errorf("another tenant appends to it: %+v, %v", p, err)
 	}
 }
@@ -108,7 +108,7 @@ func TestAppendPathRefuses(t *testing.T) {
 		{nil, "messages"},
 	} {
 		for _, c := range []uuid.UUID{c, absent} {
-			if _, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, test.path); fault.Of(err) == nil || fault.Of(err).Field != test.field {
+			if _, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.path}); fault.Of(err) == nil || fault.Of(err).Field != test.field {
 				t.Errorf("%d messages: %v, want field %s", len(test.path), err, test.field)
 			}
 		}
@@ -135,9 +135,9 @@ func TestAppendPathConcurrently(t *testing.T) {
 			if i%2 == 1 {
 				all[1] = chat.Read([]byte(`{"content":[{"type":"text","text":"u1"}],"role":"user"}`))
 			}
-			p, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, all[:len(all)-i%2])
+			p, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: all[:len(all)-i%2]})
 			if err == nil {
-				p, err = s.AppendPath(t.Context(), tree.NewConversation{ID: c}, all)
+				p, err = s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: all})
 			}
 			if err != nil {
 				t.Error(err)
@@ -165,27 +165,28 @@ func TestLongPath(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	for _, known := range []int{0, 1, tree.MaxChain, len(all)} {
-		hashes := tree.HashPath(slices.Concat(all[:known], path("u of another path", "a")))
-		if p, err := s.FindPath(t.Context(), c, hashes); err != nil || p.Known != known {
+		history := slices.Concat(all[:known], path("u of another path", "a"))
+		if p, err := s.Recognize(t.Context(), c, tree.History{Messages: history}); err != nil || p.Known != known {
 			t.Errorf("%d known ones: %+v, %v", known, p, err)
 		}
 	}
 }
 
-// TestFindPathReadsOneMessage holds that a known path costs its conversation's row
+// TestRecognizeReadsOneMessage holds that a known path costs its conversation's row
 // and that of its deepest message, whatever else the conversation has. Messages
 // whose hashes begin alike are told apart.
-func TestFindPathReadsOneMessage(t *testing.T) {
+func TestRecognizeReadsOneMessage(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	c := uuid.New()
 	all := long(1000)
 	head := appendPath(t, s, c, all).HeadID
-	hashes := tree.HashPath(slices.Concat(all, path("u new")))
+	history := tree.History{Messages: slices.Concat(all, path("u new")), Session: true}
+	hashes := tree.HashPath(history.Messages)
 	must(pool.Exec(t.Context(), "analyze nodes"))(t)
 	find := func(s *tree.Store) error {
-		p, err := s.FindPath(t.Context(), c, hashes)
+		p, err := s.Recognize(t.Context(), c, history)
 		if p.Known != len(all) || p.HeadID != head {
 			t.Errorf("found %+v, %v", p, err)
 		}
@@ -197,7 +198,7 @@ func TestFindPathReadsOneMessage(t *testing.T) {
 	_, err := pool.Exec(t.Context(), `
 		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, hashes[len(hashes)-1][:], uuid.UUID(head))
 	noError(t, err)
-	if p, err := s.FindPath(t.Context(), c, hashes); err != nil || p.Known != len(all)-1 {
+	if p, err := s.Recognize(t.Context(), c, history); err != nil || p.Known != len(all)-1 {
 		t.Errorf("a hash that only begins alike is found: %+v, %v", p, err)
 	}
 }
@@ -248,7 +249,7 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 		Conversation: tree.NewConversation{ID: c},
 		Nodes:        []tree.BundleNode{{ID: imported, ParentID: running.MessageID, Body: path("u2")[0].Raw}},
 	}))(t)
-	if p, err := s.FindPath(t.Context(), c, tree.HashPath(path("s", "u1", "a1", "u2", "a2"))); err != nil || p.Known != 4 || p.HeadID != imported {
+	if p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("s", "u1", "a1", "u2", "a2")}); err != nil || p.Known != 4 || p.HeadID != imported {
 		t.Errorf("%+v, %v, want the imported message %s", p, err, imported)
 	}
 }

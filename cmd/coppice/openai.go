@@ -10,7 +10,7 @@ import (
 // whose clients keep no ids.
 type openAIFlags struct {
 	ModelAlias       map[string]string `placeholder:"ALIAS=MODEL" help:"Further name of a --reply-model, for clients that insist on names such as gpt-5; repeat it for others."`
-	OpenAIRecord     bool              `name:"openai-record" env:"COPPICE_OPENAI_RECORD" help:"Record chat completions as branches, also where the client doesn't say store."`
+	OpenAIRecord     bool              `name:"openai-record" env:"COPPICE_OPENAI_RECORD" help:"Record requests as branches, also where the client doesn't say store."`
 	OpenAIContext    string            `name:"openai-context" env:"COPPICE_OPENAI_CONTEXT" enum:"client, managed" default:"client" placeholder:"client|managed" help:"What the model reads in a recorded chat completion: the messages that the client sent, as long as they fit, or the branch's context with its summaries (${default})."`
 	OpenAISideModel  []string          `name:"openai-side-model" placeholder:"NAME" help:"Name of a model, best an alias, by which clients ask for titles and tags: such chat completions are never recorded. Repeat it for others."`
 	OpenAINoSocket   bool              `name:"openai-no-websocket" help:"Serve responses over HTTP alone."`

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -25,7 +26,7 @@ type addition struct {
 // Where it isn't, what went on from it may be another attempt of the request: an SDK's
 // client doesn't say the same twice at one moment.
 func (a addition) atHead() (c tree.Conversation, all []tree.Message, err error) {
-	for repeated := retryCount(a.r.Header) > 0; ; repeated = repeated || a.r.Header.Get(retryHeader) != "" {
+	for repeated := recognize.AttemptOf(a.r.Header, "", nil).Retried; ; repeated = repeated || a.r.Header.Get("X-Stainless-Retry-Count") != "" {
 		if c, err = namedConversation(a.r); err != nil {
 			return c, nil, err
 		}
@@ -84,7 +85,7 @@ func (a addition) stored(c tree.Conversation, last uuid.UUID) ([]tree.Message, e
 
 // add stores the messages behind those that are there, with these ids if any.
 func (a addition) add(c *tree.Conversation, there []tree.Message, ids []uuid.UUID, at tree.AppendOption) ([]tree.Message, error) {
-	rest := drafts(a.messages[len(there):], "")
+	rest := drafts(a.messages[len(there):])
 	if len(rest) == 0 {
 		return there, nil
 	}

@@ -20,24 +20,21 @@ const Prefix = "/openai/v1/"
 // sets another limit. An input may have 10 million characters.
 const MaxBody = 32 << 20
 
-// Surface returns OpenAI's API, which stands beside the native API of a
-// server.Server.
+// API returns OpenAI's API, which stands beside the native API of a server.Server.
 func API() server.API { return Recognition{}.API() }
 
-// Surface returns OpenAI's API with this Recognition.
-func (c Recognition) API() server.API { return c.api(new(attempts)) }
-
-func (c Recognition) api(all *attempts) server.API {
+// API returns OpenAI's API with this Recognition.
+func (c Recognition) API() server.API {
 	started := time.Now()
 	return server.API{
 		Prefix: Prefix, MaxBody: cmp.Or(c.MaxBody, MaxBody), AnyQuery: true, Refuse: refuse,
 		Routes: slices.Concat([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
 			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},
-			{Method: "POST", Pattern: Prefix + "chat/completions", May: server.Streams | server.Follows, Handle: all.retried(c.createCompletion)},
+			{Method: "POST", Pattern: Prefix + "chat/completions", May: server.Streams | server.Follows, Handle: c.createCompletion},
 			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}", Handle: getCompletion},
-			{Method: "GET", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: c.openSocket(all)},
-			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: all.retried(createResponse)},
+			{Method: "GET", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: c.openSocket},
+			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: c.createResponse},
 		}, responseRoutes, conversationRoutes),
 	}
 }

@@ -119,10 +119,10 @@ func (f files) store(r *server.Request, messages ...*chat.Message) error {
 	return nil
 }
 
-// keep makes the input one that can be stored, with links where messages are too
+// kept gives an input as one that can be stored, with links where messages are too
 // large. It is the member of the request with this name.
-func (in *Input) keep(name string) error {
-	in.files = files{}
+func (in Input) kept(name string) (Input, error) {
+	in.files, in.Entries = files{}, slices.Clone(in.Entries)
 	for i, e := range in.Entries {
 		if e.Message == nil || !tooLarge(e.Message) {
 			continue
@@ -133,11 +133,11 @@ func (in *Input) keep(name string) error {
 		}
 		linked, err := in.files.link(e.Message, (*fieldPath)(nil).element(name, e.At), content)
 		if err != nil {
-			return err
+			return in, err
 		}
 		in.Entries[i].Message = linked
 	}
-	return nil
+	return in, nil
 }
 
 // kept gives a request for a chat completion as one that can be stored.

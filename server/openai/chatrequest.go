@@ -13,7 +13,7 @@ import (
 // the model as they came.
 var chatMembers = []string{
 	"model", "messages", "stream", "stream_options", "max_completion_tokens", "max_tokens", "temperature", "n", "logprobs", "top_logprobs",
-	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "store", "metadata", "moderation", "recall",
+	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "store", "metadata", "moderation", "recall", "litellm_session_id",
 }
 
 // chatChecked are members that are passed on, and are read as well.

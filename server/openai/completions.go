@@ -4,23 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
-	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // createCompletion answers a history. One that is recorded becomes a branch; any
 // other goes to the model and leaves nothing.
-func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt) (server.Answer, error) {
+func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
 	req, err := ParseChat(body)
 	if err != nil {
 		return nil, err
@@ -28,7 +32,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt
 	if !req.Echo.fit() {
 		return nil, fault.New(fault.Invalid, codeValue, "metadata", "The metadata have more than %d bytes.", maxEcho)
 	}
-	rep, err := c.answer(r, req, t)
+	rep, unrecorded, err := c.answer(r, req, recognize.AttemptOf(r.Header, r.URL.Path, body))
 	if err != nil {
 		return nil, inMessages(err)
 	}
@@ -37,7 +41,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt
 		if err := begun(r, rep); err != nil {
 			return nil, err
 		}
-		return followChunks(r, rep, req.Usage), nil
+		return answered(followChunks(r, rep, req.Usage), unrecorded), nil
 	}
 	end, err := rep.Wait(r.Context())
 	if err == nil && end.Status == reply.StatusFailed && !saidNothing(end) {
@@ -47,7 +51,7 @@ func (c Recognition) createCompletion(r *server.Request, body []byte, t *attempt
 		return nil, err
 	}
 	turn := turnOf(rep, end.Message)
-	return answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, nil
+	return answered(answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, unrecorded), nil
 }
 
 // beginning is how long a stream may have nothing to say before its client is told
@@ -83,99 +87,60 @@ func begun(r *server.Request, rep *reply.Reply) error {
 }
 
 // answer begins the reply, or finds the one that an earlier attempt of the request
-// began.
-func (c Recognition) answer(r *server.Request, req *Request, t *attempt) (*reply.Reply, error) {
+// began. unrecorded says why a reply that was to be recorded isn't; nil if it is.
+func (c Recognition) answer(r *server.Request, req *Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
 	if err := req.checkModel(r); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ask := reply.Request{
 		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
 		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, AnyEnd: true, Recall: req.Recall,
-		Metadata: map[string]json.RawMessage{"openai": marshal(storedMetadata{Echo: &req.Echo, Completion: t.key})},
+		Metadata: map[string]json.RawMessage{"openai": marshal(storedMetadata{Echo: &req.Echo, Completion: true})},
 	}
 	if c.records(r, req) {
-		rep, err := t.answer(r, func() (*reply.Reply, error) { return c.record(r, req, t, ask) })
+		rep, err = c.record(r, req, t, ask)
 		if err == nil || req.Store || !fault.Refused(err) {
-			return rep, err
+			return rep, nil, err
 		}
-		// The client didn't ask for it to be stored, and is answered all the same.
+		unrecorded = err // the client didn't ask for it to be stored, and is answered all the same
 	}
-	t.begins(nil)
-	return r.Replies().Ask(r.Context(), ask)
+	rep, err = r.Replies().Ask(r.Context(), ask)
+	return rep, unrecorded, err
 }
 
 // record stores what is new in the history, and begins the reply to it.
-func (c Recognition) record(r *server.Request, req *Request, t *attempt, ask reply.Request) (*reply.Reply, error) {
+func (c Recognition) record(r *server.Request, req *Request, t recognize.Attempt, ask reply.Request) (*reply.Reply, error) {
 	req, files, err := req.kept()
 	if err != nil {
 		return nil, err
 	}
-	conversation, err := conversationOf(r, req)
-	if err != nil {
-		return nil, err
-	}
-	prompt := ask.Prompt
-	start := func(path tree.Path, rest []tree.NewMessage) (*reply.Reply, error) {
-		if t.retry && path.Known == len(req.Messages) {
-			if rep, err := t.earlier(r, NodeID{conversation, path.HeadID}); rep != nil || err != nil {
-				return rep, err
-			}
-		}
-		ask.ConversationID, ask.HeadID, ask.Messages, ask.PathHash = conversation, path.HeadID, rest, true
-		if root := uuid.Nil; path.Known == 0 && len(rest) > 0 {
-			ask.ParentID = &root
-		}
-		if ask.Prompt = nil; !c.Managed {
-			ask.Prompt = &reply.Prompt{Messages: prompt.Messages, Tokens: path.Tokens, Exact: prompt.Exact}
-		}
-		rep, _, err := r.Replies().Start(r.Context(), ask)
-		return rep, inHistory(err, path.Known)
-	}
-	path, rest, err := r.Store().FindRest(r.Context(), conversation, req.Messages)
-	if err == nil || errors.Is(err, fault.NotFound) {
-		if err := files.store(r, req.Messages[path.Known:]...); err != nil {
-			return nil, err
-		}
-	}
-	if err == nil && len(rest) <= tree.MaxChain {
-		if rep, err := start(path, rest); !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.NotFound) {
-			return rep, err
-		}
-	} else if err != nil && !errors.Is(err, fault.NotFound) {
-		return nil, err
-	}
-	// The conversation is new, or changes meanwhile, or there is more to store than one
-	// commit takes: that much is an import, which holds a connection for a while.
-	leave := func() {}
-	if len(req.Messages)-path.Known > tree.MaxChain {
-		if leave, err = r.Import(r.Context()); err != nil {
-			return nil, err
-		}
-	}
-	path, err = r.Store().AppendPath(r.Context(), tree.NewConversation{ID: conversation, Title: summarize.TitleOf(req.Messages...)}, req.Messages)
-	leave()
-	if err != nil {
-		return nil, err
-	}
-	ask.ParentID = nil
-	return start(path, nil)
+	return service(r).Record(r.Context(), req.turn(r, tree.History{Messages: req.Messages}), recognize.Recording{
+		Ask:     func(p recognize.Place) reply.Request { return c.read(ask, p, req.Messages) },
+		Attempt: t,
+		Keep:    func(messages []*chat.Message) error { return files.store(r, messages...) },
+		Import:  r.Import,
+	})
 }
 
-// inHistory moves the field of a refusal to where the history has it, of which so
-// many messages are known.
-func inHistory(err error, known int) error {
-	if !fault.Refused(err) {
-		return err
+// read says what the model reads for a history: the messages that the client sent,
+// as long as they fit, or the branch's context. Then a prompt of the client that isn't
+// on the branch comes as instructions.
+func (c Recognition) read(ask reply.Request, p recognize.Place, messages []*chat.Message) reply.Request {
+	if !c.Managed {
+		ask.Prompt = &reply.Prompt{Messages: ask.Prompt.Messages, Tokens: p.Tokens, Exact: ask.Prompt.Exact}
+		return ask
 	}
-	e, i := *fault.Of(err), 0
-	member := strings.TrimPrefix(e.Field, "message")
-	if n, _ := fmt.Sscanf(e.Field, "messages[%d]", &i); n == 1 {
-		_, member, _ = strings.Cut(e.Field, "]")
-	} else if member == e.Field || member != "" && member[0] != '.' {
-		return err
+	ask.Prompt = nil
+	var prompt []string
+	for _, m := range messages[:p.Prompt] {
+		if m.Role == chat.System || m.Role == chat.Developer {
+			prompt = append(prompt, m.Text())
+		}
 	}
-	e.Field = fmt.Sprintf("messages[%d]%s", known+i, member)
-	return &e
+	if len(prompt) > 0 {
+		ask.Instructions = strings.Join(append(prompt, ask.Instructions), "\n\n")
+	}
+	return ask
 }
 
 // inMessages names the parameter of this API that a refusal of the tree's or of

@@ -42,7 +42,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 	add := addition{r, messages, req.Input.files}
 	var c tree.Conversation
 	var all []tree.Message
-	if key := r.Header.Get(idempotencyKey); key != "" && len(messages) > 0 {
+	if key := r.Header.Get("Idempotency-Key"); key != "" && len(messages) > 0 {
 		c, all, err = add.once(key, body)
 	} else {
 		c, all, err = add.atHead()
@@ -74,9 +74,11 @@ func itemsSaid(r *server.Request, in *Input) ([]inputMessage, error) {
 				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
 		}
 	}
-	if err := in.keep("items"); err != nil {
+	kept, err := in.kept("items")
+	if err != nil {
 		return nil, err
 	}
+	*in = kept
 	messages, err := stored(r, in.Entries)
 	if e := fault.Of(err); err != nil && fault.Refused(err) {
 		return nil, fault.New(e.Kind, e.Code, "items", "%s", e.Detail)

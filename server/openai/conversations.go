@@ -68,7 +68,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	if len(messages) > 0 {
-		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages, ""))
+		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages))
 		if err != nil {
 			dropEmpty(r, c.ID)
 			return nil, inItems(err)

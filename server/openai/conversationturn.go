@@ -1,12 +1,12 @@
 package openai
 
 import (
-	"bytes"
 	"slices"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
@@ -32,7 +32,7 @@ func saidBefore(r *server.Request, c tree.Conversation, messages []inputMessage,
 	}
 	for end := stored; len(end) > 0; end = end[1:] {
 		known := retried && len(end) == len(messages) || slices.ContainsFunc(end, answersAlone)
-		if known && slices.EqualFunc(end, messages[:len(end)], means) {
+		if known && slices.EqualFunc(end, messages[:len(end)], func(m tree.Message, said inputMessage) bool { return recognize.Means(m, said.Message) }) {
 			return end, nil
 		}
 	}
@@ -63,10 +63,4 @@ func lastShown(r *server.Request, c tree.Conversation, n int) (shown []tree.Mess
 func answersAlone(m tree.Message) bool {
 	echo := storedMetadataOf(m.Metadata).Echo
 	return echo != nil && echo.Conversation == nil
-}
-
-// means tells whether a stored message means what the client says, however it
-// writes that.
-func means(m tree.Message, s inputMessage) bool {
-	return bytes.Equal(chat.Read(m.Body).AppendCanonical(nil), s.AppendCanonical(nil))
 }

@@ -4,19 +4,25 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, error) {
+func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
 	req, err := ParseCreate(body)
 	if err == nil && req.Store && !req.Echo.fit() {
 		err = fault.New(fault.Invalid, codeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", maxEcho)
@@ -27,13 +33,11 @@ func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, 
 	if req.Input.Compact {
 		return triggered(r, req)
 	}
-	if err := t.checkPlace(r, req); err != nil {
-		return nil, err
-	}
-	rep, err := t.answer(r, func() (*reply.Reply, error) { return begin(r, req, t) })
+	rep, unrecorded, err := c.begin(r, req, recognize.AttemptOf(r.Header, r.URL.Path, body))
 	if err != nil {
 		return nil, inInput(err)
 	}
+	recorded := rep.ConversationID() != uuid.Nil
 	r.Release()
 	if req.Stream {
 		if !req.Background {
@@ -41,7 +45,7 @@ func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, 
 				return nil, err
 			}
 		}
-		return follow(r, rep, -1, req.Store), nil
+		return answered(follow(r, rep, -1, recorded), unrecorded), nil
 	}
 	turn := turnOf(rep, nil)
 	if req.Background {
@@ -54,40 +58,91 @@ func createResponse(r *server.Request, body []byte, t *attempt) (server.Answer, 
 	if err != nil {
 		return nil, err
 	}
-	return ended(r, rep, end, req.Store)
+	a, err := ended(r, rep, end, recorded)
+	return answered(a, unrecorded), err
 }
 
 // begin begins the reply to a request, or finds the one that an earlier attempt began.
-func begin(r *server.Request, req *Request, t *attempt) (*reply.Reply, error) {
-	if !req.Store {
-		ask := req.ask()
-		prompt, missing, err := unstored(r, req, req.Compact != nil)
-		switch {
-		case err != nil:
-			return nil, err
-		case len(prompt) == 0:
-			return nil, noItem()
-		case missing > 0 && !req.Truncate:
-			return nil, reply.TooLong(missing)
+// unrecorded says why a reply that was to be recorded isn't; nil if it is.
+func (c Recognition) begin(r *server.Request, req *Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
+	if c.records(r, req) {
+		rep, err = c.recordResponse(r, req, t)
+		if err == nil || req.Store || !fault.Refused(err) {
+			return rep, nil, err
 		}
-		ask.Prompt = &reply.Prompt{Messages: prompt}
-		return r.Replies().Ask(r.Context(), ask)
+		unrecorded = err // the client didn't ask for it to be stored, and is answered all the same
 	}
-	if err := req.Input.keep("input"); err != nil {
-		return nil, err
+	prompt, missing, err := unstored(r, req, req.Compact != nil)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case len(prompt) == 0:
+		return nil, nil, noItem()
+	case missing > 0 && !req.Truncate:
+		return nil, nil, reply.TooLong(missing)
 	}
-	to, err := locate(r, req)
+	ask := req.ask()
+	ask.Prompt = &reply.Prompt{Messages: prompt}
+	rep, err = r.Replies().Ask(r.Context(), ask)
+	return rep, unrecorded, err
+}
+
+// recordResponse stores what the request adds to a branch, and begins the reply to
+// it. A history that names no branch goes on where it is recognized.
+func (c Recognition) recordResponse(r *server.Request, req *Request, t recognize.Attempt) (*reply.Reply, error) {
+	in, err := req.Input.kept("input")
 	if err != nil {
 		return nil, err
 	}
-	brought := len(to.messages)
-	if t.retry {
-		rep, err := t.resume(r, req, &to)
-		if rep != nil || err != nil {
-			return rep, err
-		}
+	to, err := locate(r, req, in.Entries)
+	if err != nil {
+		return nil, err
 	}
-	return start(r, req, t, to, brought)
+	if err := req.checkModel(r); err != nil {
+		return nil, err
+	}
+	keep := func(messages []*chat.Message) error { return in.files.store(r, messages...) }
+	if to.conversation == uuid.Nil {
+		prompt, err := opened(r, req.Input.Entries)
+		if err != nil {
+			return nil, err
+		}
+		return service(r).Record(r.Context(), req.turn(r, tree.History{Messages: plain(to.messages), Metadata: phases(to.messages)}), recognize.Recording{
+			Ask: func(p recognize.Place) reply.Request {
+				ask := req.ask()
+				ask.HeadAtEnd = false // no other turn begins there at the same time
+				ask.Metadata["openai"] = marshal(storedMetadata{Echo: &req.Echo, Brought: max(len(to.messages)-p.Known, said(to.messages))})
+				if ask.CompactOver != 0 {
+					return ask // the branch is what is compacted
+				}
+				ask.Prompt = &reply.Prompt{Messages: raw(plain(prompt))}
+				return c.read(ask, p, plain(to.messages))
+			},
+			Attempt: t, Keep: keep, Import: r.Import,
+		})
+	}
+	ask := req.ask()
+	ask.Metadata["openai"] = marshal(storedMetadata{Echo: &req.Echo, Brought: len(to.messages)})
+	if err := to.follow(r, req, t); err != nil {
+		return nil, err
+	}
+	if err := keep(plain(to.messages)); err != nil {
+		return nil, err
+	}
+	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.messages)
+	ask.Title = summarize.TitleOf(plain(to.messages)...)
+	return service(r).Start(r.Context(), ask, t)
+}
+
+// said is how many messages of a history come after its last answer.
+func said(all []inputMessage) (n int) {
+	for _, m := range slices.Backward(all) {
+		if m.Role == chat.Assistant {
+			break
+		}
+		n++
+	}
+	return n
 }
 
 // An inputMessage is a message of the input, as it comes or as it is stored.
@@ -96,21 +151,25 @@ type inputMessage struct {
 	phase string
 }
 
-// drafts are messages to be stored. The first one and the last name the attempts of
-// their request.
-func drafts(all []inputMessage, attempt string) []tree.NewMessage {
+// drafts are messages to be stored.
+func drafts(all []inputMessage) []tree.NewMessage {
 	out := make([]tree.NewMessage, len(all))
-	for i, m := range all {
-		out[i] = tree.NewMessage{Message: m.Message}
+	for i, metadata := range phases(all) {
+		m := all[i]
+		out[i] = tree.NewMessage{Message: m.Message, Metadata: metadata}
 		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which bodies of chat completions have
 			out[i].Reasoning = m.Reasoning
 		}
-		note := storedMetadata{Phase: m.phase}
-		if i == 0 || i == len(all)-1 {
-			note.Attempt = attempt
-		}
-		if note != (storedMetadata{}) {
-			out[i].Metadata = marshal(map[string]storedMetadata{"openai": note})
+	}
+	return out
+}
+
+// phases are the metadata of messages to be stored; nil for none.
+func phases(all []inputMessage) []json.RawMessage {
+	out := make([]json.RawMessage, len(all))
+	for i, m := range all {
+		if m.phase != "" {
+			out[i] = marshal(map[string]storedMetadata{"openai": {Phase: m.phase}})
 		}
 	}
 	return out
@@ -193,63 +252,6 @@ func (req *Request) ask() reply.Request {
 	return ask
 }
 
-// start begins the reply to messages, of which the request brought so many. A
-// request that continues nothing gets a conversation of its own, which goes again
-// where the request is refused and nobody else has said something there.
-func start(r *server.Request, req *Request, t *attempt, to target, brought int) (*reply.Reply, error) {
-	if err := req.checkModel(r); err != nil {
-		return nil, err
-	}
-	if err := req.Input.files.store(r, plain(to.messages)...); err != nil {
-		return nil, err
-	}
-	ask := req.ask()
-	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.messages, t.key)
-	ask.Title = summarize.TitleOf(plain(to.messages)...)
-	ask.Metadata["openai"] = marshal(storedMetadata{Echo: &req.Echo, Brought: brought, Attempt: t.key})
-	if to.conversation == uuid.Nil {
-		c, err := ownConversation(r, req, t, to, ask.Title)
-		if err != nil {
-			return nil, err
-		}
-		ask.ConversationID, ask.PathHash, ask.HeadAtEnd = c.ID, true, false // no other turn begins there at the same time
-	}
-	rep, _, err := r.Replies().Start(r.Context(), ask)
-	if to.conversation == uuid.Nil && err != nil {
-		dropEmpty(r, ask.ConversationID)
-	}
-	return rep, err
-}
-
-// ownConversation makes the conversation of a request that continues nothing.
-func ownConversation(r *server.Request, req *Request, t *attempt, to target, title string) (c tree.Conversation, err error) {
-	ids, err := ownIDs(r, req, t, to)
-	if err != nil {
-		return c, err
-	}
-	for _, id := range append(ids, uuid.Nil) {
-		var made bool
-		c, made, err = r.Store().CreateConversation(r.Context(), tree.NewConversation{ID: id, Title: title})
-		if made || err != nil && !errors.Is(err, fault.Conflict) {
-			break
-		}
-	}
-	return c, err
-}
-
-// ownIDs are the ids that a conversation of a request's own has, the first that is
-// free. The first conversation of an opening has an id that derives from it, by
-// which recognized finds it. The next ones have ids that derive from the request,
-// by which a retry finds it.
-func ownIDs(r *server.Request, req *Request, t *attempt, to target) ([]uuid.UUID, error) {
-	first, err := openingID(r, openingOf(plain(to.messages)), &req.Echo)
-	if err != nil {
-		return nil, err
-	}
-	next, err := r.Store().DeriveID(r.Context(), "response try", t.key)
-	return []uuid.UUID{first, next}, err
-}
-
 // dropEmpty deletes a conversation that was made for a request which is refused,
 // unless it has a message. A client that has left gets nothing else.
 func dropEmpty(r *server.Request, id uuid.UUID) {
@@ -284,9 +286,17 @@ type storedMetadata struct {
 	Echo  *Echo  `json:"echo,omitempty"`  // of an answer
 	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
 
-	Completion string `json:"completion,omitempty"` // of an answer by chat completions: the key of its request's attempts
-	Attempt    string `json:"attempt,omitempty"`    // of a response, and of messages that its request brought: the same
+	Completion marked `json:"completion,omitempty"` // of an answer by chat completions
 	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought
+}
+
+// marked is true, or any text that versions before 27 wrote there.
+type marked bool
+
+// UnmarshalJSON reads it.
+func (m *marked) UnmarshalJSON(raw []byte) error {
+	*m = string(raw) == "true" || len(raw) > 2 && raw[0] == '"'
+	return nil
 }
 
 // storedMetadataOf reads the metadata of a stored message, where a client of the native

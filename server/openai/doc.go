@@ -18,6 +18,5 @@
 // are in create.go, retrieve.go and manage.go, those of conversations in
 // conversations.go and conversationitems.go, and those of chat completions in
 // completions.go and storedcompletion.go. Some clients keep their history
-// themselves: recognise.go finds the conversation of such a client. retries.go
-// finds the answers of retries.
+// themselves: package recognize finds where they go on, and the answers of retries.
 package openai

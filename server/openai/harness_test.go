@@ -66,9 +66,6 @@ type api struct {
 	upstream *llmtest.Server
 	store    *tree.Store
 	secrets  map[string]string // by tenant
-	tried    func() int        // all attempts
-	begun    func() int        // attempts that have a reply
-	deserted func() int        // attempts whose clients left
 }
 
 func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
@@ -130,10 +127,9 @@ func (a *api) start() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	routes, count := a.recognition.WatchedAPI()
 	s, err := server.New(server.Config{
 		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: cmp.Or(a.timeout, unhurried),
-		Contexts: contexts, Replies: replies, APIs: []server.API{routes},
+		Contexts: contexts, Replies: replies, APIs: []server.API{a.recognition.API()},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -151,9 +147,6 @@ func (a *api) start() {
 		web.Close()
 	})
 	a.url = web.URL
-	a.tried = func() int { n, _, _ := count(); return n }
-	a.begun = func() int { _, n, _ := count(); return n }
-	a.deserted = func() int { _, _, n := count(); return n }
 }
 
 // eventually waits until something is so.
@@ -312,15 +305,6 @@ func (a *api) begunToSpeak(id string) {
 		_, saves, err := a.store.ForTenant("acme").Replies().Log(a.t.Context(), n.Conversation, n.Node, 0)
 		return err == nil && slices.ContainsFunc(saves, func(save tree.ReplyEvents) bool { return bytes.Contains(save.Payload, []byte(`"content":`)) })
 	})
-}
-
-// saved counts the replies that run.
-func (a *api) saved() int {
-	list, err := a.store.Replies().All(a.t.Context())
-	if err != nil {
-		return 0
-	}
-	return len(list)
 }
 
 // prompt is what the model was given last.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
@@ -22,10 +23,10 @@ type target struct {
 	messages     []inputMessage
 }
 
-// locate finds the branch that a request continues, and checks that what it adds
-// fits behind it.
-func locate(r *server.Request, req *Request) (t target, err error) {
-	entries := req.Input.Entries
+// locate finds the branch that a request names, by a conversation, a response or the
+// ids of items, and checks that what it adds fits behind it. The target of a history
+// that names none has no conversation.
+func locate(r *server.Request, req *Request, entries []Entry) (t target, err error) {
 	var at *tree.Message
 	switch {
 	case req.Conversation != nil:
@@ -35,14 +36,11 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 		}
 		return t, err // the tree knows the head, and checks the calls
 	case req.Previous != nil:
-		if at, err = previous(r, *req.Previous); err != nil {
-			return t, err
+		if at, err = previous(r, *req.Previous); err == nil {
+			t.messages, err = opened(r, entries)
 		}
-		t.messages, err = opened(r, entries)
 	default:
-		if at, t.messages, err = resume(r, entries); err == nil && at == nil {
-			at, t.messages, err = recognized(r, req, t.messages)
-		}
+		at, t.messages, err = resume(r, entries)
 	}
 	if err != nil {
 		return t, err
@@ -57,40 +55,30 @@ func locate(r *server.Request, req *Request) (t target, err error) {
 	return t, CheckCalls(pending, plain(t.messages))
 }
 
-// openingID is the id of the first conversation of an opening that begins with a
-// response, in the client's session if it names one. Such conversations are kept
-// apart from those of chat completions, which all chats of one opening share.
-func openingID(r *server.Request, opening []*chat.Message, e *Echo) (uuid.UUID, error) {
-	name := openingName(opening, e)
-	if h := hintOf(r, e); h != nil {
-		name += "\x00" + h.kind + "\x00" + h.value
+// follow takes what the request says for said where it stands there already, below
+// the target. A request that its client sent before may have made another branch of
+// the conversation active since, by its own answer.
+func (t *target) follow(r *server.Request, req *Request, a recognize.Attempt) error {
+	from := t.head
+	if from == uuid.Nil {
+		c, err := r.Store().Conversation(r.Context(), t.conversation)
+		if err != nil {
+			return err
+		}
+		from = c.HeadID
 	}
-	return r.Store().DeriveID(r.Context(), "response opening", name)
-}
-
-// recognized finds the branch that a history continues of which no item has an
-// id, as a client sends it that answers a call at once. The first conversation of
-// its opening is looked at, and only more than the opening is recognized: two chats
-// that begin alike stay two conversations. at is nil where nothing is known.
-func recognized(r *server.Request, req *Request, all []inputMessage) (at *tree.Message, rest []inputMessage, err error) {
-	path := plain(all)
-	opening := openingOf(path)
-	if len(opening) == len(path) {
-		return nil, all, nil
+	messages := plain(t.messages)
+	end, known, err := service(r).Follow(r.Context(), t.conversation, from, messages)
+	if err == nil && known < len(messages) && a.Retried && req.Conversation != nil {
+		var asked uuid.UUID
+		if asked, err = service(r).Asked(r.Context(), t.conversation, messages); asked != uuid.Nil {
+			end, known = asked, len(messages)
+		}
 	}
-	id, err := openingID(r, opening, &req.Echo)
-	if err != nil {
-		return nil, nil, err
+	if err == nil && known > 0 {
+		t.head, t.messages = end, t.messages[known:]
 	}
-	known, err := r.Store().FindPath(r.Context(), id, tree.HashPath(path))
-	if errors.Is(err, fault.NotFound) || err == nil && known.Known <= len(opening) {
-		return nil, all, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	m, err := r.Store().Message(r.Context(), id, known.HeadID)
-	return &m, all[known.Known:], err
+	return err
 }
 
 // previous reads the answer that a request names as the one to go on from.
@@ -136,11 +124,8 @@ func pendingAt(r *server.Request, at tree.Message, added []inputMessage) ([]stri
 	return open, nil
 }
 
-const (
-	maxLooks    = 16  // ids of items that are looked up to find the deepest one known
-	maxChildren = 100 // messages that an item may be among
-	maxAlike    = 16  // messages that say the same at one place, and are followed
-)
+// maxLooks is how many ids of items are looked up to find the deepest one known.
+const maxLooks = 16
 
 // resume finds the branch that a request continues which names none. The deepest
 // item that this tenant's tree knows, by its id, says where it goes on: all that
@@ -191,55 +176,18 @@ func (e Entry) nodes() (all []NodeID) {
 }
 
 // descend follows the branches from a message as long as one of them says what the
-// entries say. Where the same was said twice, the one that is followed furthest
-// counts.
+// entries say.
 func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Message, []inputMessage, error) {
 	rest, err := opened(r, entries)
-	alike := []tree.Message{*at}
-	for err == nil && len(rest) > 0 {
-		var below []tree.Message
-		for i := 0; i < len(alike) && len(below) < maxAlike; i++ {
-			said, err := shownBelow(r, &alike[i], maxAlike-len(below), func(m tree.Message) bool { return means(m, rest[0]) })
-			if err != nil {
-				return nil, nil, err
-			}
-			below = append(below, said...)
-		}
-		if len(below) == 0 {
-			break
-		}
-		alike, rest = below, rest[1:]
+	if err != nil {
+		return nil, nil, err
 	}
-	return &alike[0], rest, err
-}
-
-// shownBelow gives the first of the wanted messages that clients see below a message,
-// most of them. Calls that the server answered are passed over.
-func shownBelow(r *server.Request, at *tree.Message, most int, wanted func(tree.Message) bool) (shown []tree.Message, err error) {
-	below := []uuid.UUID{at.ID}
-	for looks := 0; looks < len(below) && looks < maxChildren; looks++ {
-		for p := (tree.Paging{Limit: maxChildren}); p.Limit > 0; {
-			children, err := r.Store().Children(r.Context(), at.ConversationID, below[looks], p)
-			if err != nil {
-				return nil, err
-			}
-			for _, m := range children.Data {
-				switch {
-				case reply.IsStep(m):
-					below = append(below, m.ID)
-				case !wanted(m):
-				case len(shown) == most-1:
-					return append(shown, m), nil
-				default:
-					shown = append(shown, m)
-				}
-			}
-			if p.Cursor, p.Limit = children.Next, p.Limit-len(children.Data); p.Cursor == "" {
-				break
-			}
-		}
+	end, known, err := service(r).Follow(r.Context(), at.ConversationID, at.ID, plain(rest))
+	if err != nil || known == 0 {
+		return at, rest, err
 	}
-	return shown, nil
+	m, err := r.Store().Message(r.Context(), at.ConversationID, end)
+	return &m, rest[known:], err
 }
 
 // opened gives the messages of entries. The last compaction item among them stands,

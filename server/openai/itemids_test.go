@@ -76,9 +76,10 @@ func TestEchoedIDs(t *testing.T) {
 	if nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation || a.treeSize(n.Conversation) != 15 {
 		t.Error("another tenant goes on here")
 	}
-	// Without ids a conversation begins.
-	if r := a.create(`{"model":"wood","input":[` + history + `{"role":"assistant","content":"x"},{"role":"user","content":"Four?"}]}`); nodeOf(t, r.ID).Conversation == n.Conversation {
-		t.Error("it goes on without an id")
+	// Without ids it is known by what it says, and another answer begins a branch.
+	edited := a.create(`{"model":"wood","input":[` + history + `{"role":"assistant","content":"x"},{"role":"user","content":"Four?"}]}`)
+	if branch, nodes := a.said(edited); nodeOf(t, edited.ID).Conversation != n.Conversation || nodes != 18 || branch[2] != "x" {
+		t.Errorf("%d messages, and the branch is %q", nodes, branch)
 	}
 }
 

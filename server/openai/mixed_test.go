@@ -246,6 +246,7 @@ func (w *forest) settle(rides []*ride) {
 			w.trees[id] = &copse{begun: true}
 		}
 		w.trees[id].compacted = w.trees[id].compacted || r.compact
+		w.trees[id].emptied = false // a session that goes on makes its conversation again
 	}
 	made := map[*bole]bool{}
 	for left := slices.Clone(rides); len(left) > 0; {

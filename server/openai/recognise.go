@@ -1,25 +1,23 @@
 package openai
 
 import (
-	"encoding/hex"
 	"encoding/json"
+	"net/http"
 	"strings"
 	"unicode"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A client of chat completions keeps its history itself and sends all of it each
-// time. Where it goes on in the tree is recognized by what its messages mean, not
-// by ids. This file says which conversation is looked at, and which requests are
-// kept out. tree.AppendPath finds the branch within the conversation.
+// A client may keep its history itself and send all of it each time. Package recognize
+// finds where it goes on in the tree. This file says which requests are recorded.
 
-// A Recognition says what an API does with chat completions of clients that
-// keep their history themselves, and how large a request may be.
+// A Recognition says what an API does with the requests of clients that keep their
+// history themselves, and how large a request may be.
 type Recognition struct {
 	MaxBody int64 // bytes of a request's body; 0 is the constant MaxBody
 
@@ -49,18 +47,18 @@ func (c Recognition) records(r *server.Request, req *Request) bool {
 	case "true", "1", "yes":
 		return true
 	}
-	return !c.auxiliary(req) && (req.Store || c.Record)
+	return req.Background || !c.auxiliary(req) && (req.Store || c.Record)
 }
 
-// aside tells whether a request is an auxiliary one, as for a title.
+// auxiliary tells whether a request is an auxiliary one, as for a title.
 func (c Recognition) auxiliary(req *Request) bool {
 	for _, name := range c.SideModels {
 		if req.Model == name {
 			return true
 		}
 	}
-	last := req.Messages[len(req.Messages)-1]
-	if last.Role != chat.User {
+	last := req.lastMessage()
+	if last == nil || last.Role != chat.User {
 		return false
 	}
 	text := last.Text()
@@ -70,6 +68,17 @@ func (c Recognition) auxiliary(req *Request) bool {
 		}
 	}
 	return false
+}
+
+// lastMessage is the last message that a request brings; nil for none.
+func (req *Request) lastMessage() *chat.Message {
+	if n := len(req.Messages); n > 0 {
+		return req.Messages[n-1]
+	}
+	if n := len(req.Input.Entries); n > 0 {
+		return req.Input.Entries[n-1].Message
+	}
+	return nil
 }
 
 // begins tells whether a text begins with another one, where all white space is
@@ -93,74 +102,49 @@ func begins(text, beginning string) bool {
 	return true
 }
 
-// A hint is what a client says of its session.
-type hint struct{ kind, value string }
-
-// sessionHeaders name a session, the surest first: our own, Codex's, Open WebUI's,
-// and what proxies have for sticky sessions.
-var sessionHeaders = []string{"X-Coppice-Session", "Thread-Id", "Session-Id", "X-OpenWebUI-Chat-Id", "X-Session-Id", "X-Session-Affinity"}
-
-// sessionMembers are members of metadata that name a session.
-var sessionMembers = []string{"session_id", "thread_id", "conversation_id", "chat_id"}
-
-// hintOf finds the surest hint of a request's session; nil for none.
-func hintOf(r *server.Request, e *Echo) *hint {
-	for i, name := range sessionHeaders {
-		if value := r.Header.Get(name); value != "" {
-			return &hint{name, value}
-		}
-		if key := e.PromptCacheKey; i == 2 && key != nil && *key != "" { // Codex's thread
-			return &hint{"prompt_cache_key", *key}
-		}
-	}
-	for _, name := range sessionMembers {
-		if value := e.Metadata[name]; value != "" {
-			return &hint{"metadata." + name, value}
-		}
-	}
-	return nil
+// service recognizes the histories of the request's tenant.
+func service(r *server.Request) recognize.Service {
+	return recognize.Service{Store: r.Store(), Replies: r.Replies()}
 }
 
-// user is who uses the client, as it says; "" for nobody. A user has many
-// sessions, so this names none of them.
-func (e *Echo) user() string {
-	for _, name := range []*string{e.SafetyIdentifier, e.User} {
+// turn is a history that the request brings, with what it says of its session.
+func (req *Request) turn(r *server.Request, h tree.History) recognize.Turn {
+	t := recognize.Turn{Session: req.Session, History: h}
+	if t.Session == "" {
+		t.Session = recognize.Session(r.Header, req.Echo.Metadata)
+	}
+	for _, name := range []*string{req.Echo.SafetyIdentifier, req.Echo.User} {
 		if name != nil && *name != "" {
-			return *name
+			t.User = *name
+			break
 		}
 	}
-	return ""
+	return t
 }
 
-// conversationOf is the conversation that a request belongs to: that of its
-// session, or else that of its opening, which are all messages up to the user's
-// first. So two chats of a tenant that begin alike share a conversation until
-// they part, unless they are of two users. Ids derive under the installation's
-// secret, and nothing of two tenants ever meets.
-func conversationOf(r *server.Request, req *Request) (uuid.UUID, error) {
-	if h := hintOf(r, &req.Echo); h != nil {
-		return r.Store().DeriveID(r.Context(), "session", h.kind+"\x00"+h.value)
-	}
-	return r.Store().DeriveID(r.Context(), "opening", openingName(openingOf(req.Messages), &req.Echo))
+// recordedHeader is false on an answer that was to be recorded and couldn't be. It
+// has the code of the reason.
+const recordedHeader = "X-Coppice-Recorded"
+
+// An unrecorded answer tells why it isn't recorded.
+type unrecorded struct {
+	server.Answer
+	why error
 }
 
-// openingOf is the opening of a chat: all messages up to the user's first.
-func openingOf(messages []*chat.Message) []*chat.Message {
-	for i, m := range messages {
-		if m.Role == chat.User {
-			return messages[:i+1]
-		}
-	}
-	return messages
+// Write writes the answer.
+func (u unrecorded) Write(w http.ResponseWriter) error {
+	w.Header().Set(recordedHeader, "false; code="+fault.Of(u.why).Code)
+	return u.Answer.Write(w)
 }
 
-// openingName names an opening of a user, for ids that derive.
-func openingName(opening []*chat.Message, e *Echo) string {
-	var hash chat.PathHash
-	if hashes := tree.HashPath(opening); len(hashes) > 0 {
-		hash = hashes[len(hashes)-1]
+// answered is an answer to a request that was to be recorded; why says why it wasn't,
+// nil if it was.
+func answered(a server.Answer, why error) server.Answer {
+	if why == nil || a == nil {
+		return a
 	}
-	return hex.EncodeToString(hash[:]) + e.user()
+	return unrecorded{a, why}
 }
 
 // raw are the messages as they came.

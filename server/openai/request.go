@@ -25,6 +25,7 @@ type Request struct {
 	Background    bool
 	Truncate      bool     // fold or leave out messages that don't fit, in place of refusing the request
 	Compact       *Compact // when to compact the branch; nil for never
+	Session       string   // that the client names in the body, beside the metadata; "" for none
 	Recall        *bool    // whether the model may search what is folded; nil: as the settings say
 
 	// Temperature, MaxOutputTokens and Extra are for the model. Extra are
@@ -45,7 +46,7 @@ var createMembers = []string{
 	"model", "input", "instructions", "previous_response_id", "conversation", "store", "stream", "stream_options", "background",
 	"truncation", "context_management", "include", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens",
 	"max_tool_calls", "temperature", "top_p", "top_logprobs", "text", "reasoning", "metadata", "user", "safety_identifier",
-	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "service_tier", "prompt", "moderation", "recall",
+	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "service_tier", "prompt", "moderation", "recall", "litellm_session_id",
 }
 
 // notYours are members that are OpenAI's or this server's business, and those that the
@@ -123,6 +124,9 @@ func (req *Request) readModel(o object) {
 	e.PromptCacheRetention, e.PromptCacheOptions = o.small("prompt_cache_retention"), o.small("prompt_cache_options")
 	if tier := o.text("service_tier", 64); tier != nil && *tier != "auto" {
 		e.ServiceTier = *tier
+	}
+	if id := o.text("litellm_session_id", 512); id != nil && *id != "" {
+		req.Session = "litellm_session_id\x00" + *id
 	}
 	req.Stream = o.boolean("stream", false)
 	if o.get("recall") != nil { // of this server alone

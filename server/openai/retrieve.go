@@ -147,10 +147,13 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 // and from the stored message later.
 func turnOf(rep *reply.Reply, stored *tree.Message) Turn {
 	t := Turn{Node: NodeID{rep.ConversationID(), rep.MessageID()}}
-	if id := t.Node.Node; id.Version() == 7 || stored == nil {
+	switch id := t.Node.Node; {
+	case id.Version() == 7:
 		t.CreatedAt = time.Unix(id.Time().UnixTime()) // which is in the id
-	} else {
+	case stored != nil:
 		t.CreatedAt = stored.CreatedAt
+	default: // a reply that runs, with an id of its Idempotency-Key
+		t.CreatedAt = time.Now()
 	}
 	note := storedMetadataIn(rep.Metadata())
 	if note.Echo == nil && stored != nil {

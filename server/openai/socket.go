@@ -30,14 +30,11 @@ const (
 // openSocket serves responses over a WebSocket. Each message asks for a response, whose
 // events come back as messages. Requests of one stream_id are answered one after the
 // other, those of several at once.
-func (c Recognition) openSocket(all *attempts) server.Handler {
-	create := all.retried(createResponse)
-	return func(r *server.Request) (server.Answer, error) {
-		if c.NoSockets || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-			return upgradeRequired{!c.NoSockets}, nil
-		}
-		return &socket{request: r, create: create, lanes: map[string]chan []byte{}}, nil
+func (c Recognition) openSocket(r *server.Request) (server.Answer, error) {
+	if c.NoSockets || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return upgradeRequired{!c.NoSockets}, nil
 	}
+	return &socket{request: r, create: c.createResponse, lanes: map[string]chan []byte{}}, nil
 }
 
 // upgradeRequired is the answer to a request that opens no WebSocket, or where they are

@@ -30,7 +30,7 @@ func completionNode(r *server.Request) (NodeID, tree.Message, error) {
 
 // isCompletion tells whether an answer is a completion. One that failed is none.
 func isCompletion(m tree.Message) bool {
-	return storedMetadataOf(m.Metadata).Completion != "" && reply.EndOf(m).Status != reply.StatusFailed
+	return bool(storedMetadataOf(m.Metadata).Completion) && reply.EndOf(m).Status != reply.StatusFailed
 }
 
 // completionOf is the completion that a stored answer is.

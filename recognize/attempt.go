@@ -1,0 +1,92 @@
+package recognize
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
+)
+
+// An Attempt says what request a request repeats. With a Key, the id of the answer
+// derives from it. Without one, a request that its client sent before gets the newest
+// answer to what it says.
+type Attempt struct {
+	Key     string // names the request and its bytes; "" for none
+	Retried bool   // the client says that it sent the request before
+}
+
+// AttemptOf reads an attempt from the headers Idempotency-Key and, by which SDKs say
+// how often they sent a request before, X-Stainless-Retry-Count. The same key with
+// another path or body is another request.
+func AttemptOf(h http.Header, path string, body []byte) (a Attempt) {
+	if key := h.Get("Idempotency-Key"); key != "" {
+		a.Key = fmt.Sprintf("%s\x00%s\x00%x", key, path, sha256.Sum256(body))
+	}
+	n, _ := strconv.Atoi(h.Get("X-Stainless-Retry-Count"))
+	a.Retried = n > 0
+	return a
+}
+
+// Start begins a reply, or finds the one that the attempt repeats. All that the
+// request says must be in the tree before an attempt without a key is known for a
+// repetition; Follow and Asked find it.
+func (s Service) Start(ctx context.Context, ask reply.Request, a Attempt) (_ *reply.Reply, err error) {
+	defer fault.Wrap(&err, "recognize.Start(%s)", ask.ConversationID)
+	if a.Key != "" {
+		id, err := s.Store.DeriveID(ctx, "attempt", a.Key)
+		if err != nil {
+			return nil, err
+		}
+		id = uuid.NewSHA1(id, []byte("answer")) // not of broughtVersion
+		rep, again, err := s.named(ctx, ask.ConversationID, id)
+		if rep != nil || err != nil {
+			return rep, err
+		}
+		if a.Retried = a.Retried || again; !again {
+			ask.ID = id
+		}
+	}
+	if a.Retried && len(ask.Messages) == 0 && ask.HeadID != uuid.Nil {
+		if rep, err := s.Answer(ctx, ask.ConversationID, ask.HeadID); rep != nil || err != nil {
+			return rep, err
+		}
+	}
+	rep, _, err := s.Replies.Start(ctx, ask)
+	return rep, err
+}
+
+// named finds the reply of an id. again says that it failed: then another one takes
+// its place, under an id of its own.
+func (s Service) named(ctx context.Context, conversationID, id uuid.UUID) (_ *reply.Reply, again bool, err error) {
+	m, err := s.Store.Message(ctx, conversationID, id)
+	switch {
+	case err == nil && reply.EndOf(m).Status == reply.StatusFailed:
+		return nil, true, nil
+	case err != nil && !errors.Is(err, fault.NotFound):
+		return nil, false, err
+	case err != nil:
+		running, err := s.Replies.Running(ctx, conversationID)
+		if err != nil {
+			return nil, false, err
+		}
+		there := false
+		for _, r := range running {
+			there = there || r.MessageID == id
+		}
+		if !there {
+			return nil, false, nil
+		}
+	}
+	rep, err := s.Replies.Find(ctx, conversationID, id)
+	if errors.Is(err, fault.NotFound) { // it ended meanwhile, with nothing to store
+		return nil, false, nil
+	}
+	return rep, false, err
+}

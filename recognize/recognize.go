@@ -1,0 +1,169 @@
+// Package recognize finds where requests go on that name no place in a tree, and
+// answers them there. A client of chat completions, of Anthropic's Messages or of
+// Responses may keep its history itself and send all of it, or its last messages,
+// each time. Where such a history goes on is told by what its messages mean.
+//
+//	turn := recognize.Turn{Session: recognize.Session(header, metadata), History: tree.History{Messages: messages}}
+//	place, err := s.Find(ctx, turn)       // conversation, head, how much is known, what is new
+//	rep, err := s.Record(ctx, turn, ask)  // stores what is new, and begins the reply
+//
+// The conversation is that of the client's session, or else that of the chat's
+// opening. Within it, package tree finds the place. Follow goes on from a place that
+// is known, as long as messages stand there that say the same.
+//
+// The package knows no form of a wire but messages and headers.
+package recognize
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A Service recognizes the histories of one tenant's clients.
+type Service struct {
+	Store   *tree.Store
+	Replies *reply.Service
+}
+
+// A Turn is what a client sends that keeps its history itself.
+type Turn struct {
+	Session string // from Session; "" for none
+	User    string // who uses the client, as it says; "" for nobody. It tells two chats apart that begin alike and have no session
+	tree.History
+}
+
+// A Place is where a turn's history goes on.
+type Place struct {
+	ConversationID uuid.UUID
+	New            bool // there is no such conversation yet
+	tree.Path
+}
+
+// conversation is the conversation that a turn belongs to: that of its session, or
+// else that of its opening, which are all messages up to the user's first. So two
+// chats of a tenant that begin alike share a conversation until they part, unless
+// they are of two users. Ids derive under the installation's secret, and nothing of
+// two tenants ever meets.
+func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
+	if t.Session != "" {
+		return s.Store.DeriveID(ctx, "session", t.Session)
+	}
+	var opening chat.PathHash
+	for _, m := range t.Messages {
+		if opening = opening.Child(m); m.Role == chat.User {
+			break
+		}
+	}
+	return s.Store.DeriveID(ctx, "opening", hex.EncodeToString(opening[:])+t.User)
+}
+
+// Find finds where a turn's history goes on.
+func (s Service) Find(ctx context.Context, t Turn) (p Place, err error) {
+	defer fault.Wrap(&err, "recognize.Find(%d messages)", len(t.Messages))
+	t.History.Session = t.Session != ""
+	if p.ConversationID, err = s.conversation(ctx, t); err != nil {
+		return p, err
+	}
+	p.Path, err = s.Store.Recognize(ctx, p.ConversationID, t.History)
+	if errors.Is(err, fault.NotFound) {
+		p.New, err = true, nil
+	}
+	return p, err
+}
+
+// A Recording is how a turn is stored and answered.
+type Recording struct {
+	// Ask gives the request for the reply, without a place and messages: these are
+	// those of the place, or of what stands there after the turn was stored.
+	Ask     func(Place) reply.Request
+	Attempt Attempt
+	// Keep stores what messages have links to, before they are stored; nil for nothing.
+	Keep func(messages []*chat.Message) error
+	// Import waits for a turn among the tenant's imports. A history of more messages
+	// than one commit takes is one.
+	Import func(ctx context.Context) (leave func(), err error)
+}
+
+// Record stores what is new in a turn's history and begins the reply to it, or finds
+// the reply that the request repeats. A refusal's field names the message in the
+// history, as messages[i].
+func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Reply, err error) {
+	defer fault.Wrap(&err, "recognize.Record(%d messages)", len(t.Messages))
+	p, err := s.Find(ctx, t)
+	if err == nil && rec.Keep != nil {
+		err = rec.Keep(t.Messages[p.Known:])
+	}
+	if err != nil {
+		return nil, err
+	}
+	in := tree.NewConversation{ID: p.ConversationID, Title: summarize.TitleOf(t.Messages...)}
+	if len(p.Rest) <= tree.MaxChain {
+		if p.New {
+			_, p.New, err = s.Store.CreateConversation(ctx, in)
+		}
+		var rep *reply.Reply
+		if err == nil {
+			rep, err = s.answer(ctx, p, rec)
+		}
+		if p.New && err != nil { // with what was refused, the conversation goes again, unless another request has said something there
+			_, _ = s.Store.DeleteEmpty(context.WithoutCancel(ctx), p.ConversationID)
+		}
+		if !errors.Is(err, fault.Conflict) && !errors.Is(err, fault.NotFound) {
+			return rep, err
+		}
+	}
+	// The conversation changes meanwhile, or there is more to store than one commit
+	// takes: that much holds a connection for a while.
+	leave := func() {}
+	if len(p.Rest) > tree.MaxChain {
+		if leave, err = rec.Import(ctx); err != nil {
+			return nil, err
+		}
+	}
+	t.History.Session = t.Session != ""
+	p.Path, err = s.Store.AppendPath(ctx, in, t.History)
+	leave()
+	if err != nil {
+		return nil, err
+	}
+	return s.answer(ctx, p, rec)
+}
+
+// answer begins the reply below a place.
+func (s Service) answer(ctx context.Context, p Place, rec Recording) (*reply.Reply, error) {
+	ask := rec.Ask(p)
+	ask.ConversationID, ask.HeadID, ask.Messages, ask.PathHash = p.ConversationID, p.HeadID, p.Rest, true
+	if root := uuid.Nil; p.Known == 0 && len(p.Rest) > 0 {
+		ask.ParentID = &root
+	}
+	rep, err := s.Start(ctx, ask, rec.Attempt)
+	return rep, inHistory(err, p.Known)
+}
+
+// inHistory moves the field of a refusal to where the history has it, of which so
+// many messages are known.
+func inHistory(err error, known int) error {
+	if !fault.Refused(err) {
+		return err
+	}
+	e, i := *fault.Of(err), 0
+	member := strings.TrimPrefix(e.Field, "message")
+	if n, _ := fmt.Sscanf(e.Field, "messages[%d]", &i); n == 1 {
+		_, member, _ = strings.Cut(e.Field, "]")
+	} else if member == e.Field || member != "" && member[0] != '.' {
+		return err
+	}
+	e.Field = fmt.Sprintf("messages[%d]%s", known+i, member)
+	return &e
+}

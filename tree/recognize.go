@@ -1,0 +1,295 @@
+package tree
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// A History is what a client sends that keeps no ids: all of its messages, or the
+// last ones, each time.
+type History struct {
+	Messages []*chat.Message   // oldest first
+	Metadata []json.RawMessage // of each message, where it is stored; nil for none
+	// Session says that the conversation is that of a session which the client
+	// names, and of nothing else. Then Recognize also finds a history whose
+	// beginning changed or is missing.
+	Session bool
+}
+
+// A Path is where a history stands in a conversation.
+type Path struct {
+	HeadID uuid.UUID    // the last message that is known; uuid.Nil for none
+	Known  int          // of the history: the last of so many is the head, and none of them needs to be stored
+	Prompt int          // of those, the first so many aren't on the path: the client's prompt, which changed, or what its window begins with. 0 where the first one is
+	Tokens int64        // of the known messages of the history
+	Rest   []NewMessage // the others, to be stored below the head; their ids derive from the path
+
+	hash       chat.PathHash // of the head
+	pathTokens int64         // of the head
+}
+
+// Recognize finds where a history goes on in a conversation, by what its messages
+// mean (chat.PathHash): below the longest beginning of it that is stored. It finds
+// only paths whose root has a path hash, together with everything that was appended
+// below their messages. Of several that say the same, it takes the newest.
+//
+// In a session, the history may go on further down: below the last of its answers
+// that is known on the same branch, or on another branch that says more of it than
+// the beginning. What stands before that answer in the history and isn't known is
+// the client's prompt, and not to be stored. It is one query where the beginning is
+// known up to the last answer. An absent conversation is a fault.NotFound, and all of the history
+// is the Rest.
+func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h History) (p Path, err error) {
+	defer db.Wrap(&err, "tree.Recognize(%s, %d messages)", conversationID, len(h.Messages))
+	forms := make([][sha256.Size]byte, len(h.Messages))
+	lastAnswer := -1
+	for i, m := range h.Messages {
+		if forms[i] = m.Form(); m.Role == chat.Assistant {
+			lastAnswer = i
+		}
+	}
+	if p, err = s.followPath(ctx, conversationID, forms, Path{}); err != nil {
+		if errors.Is(err, fault.NotFound) {
+			var failed error
+			if p.Rest, failed = s.onPath(ctx, conversationID, h, p); failed != nil {
+				err = failed
+			}
+		}
+		return p, err
+	}
+	if h.Session && lastAnswer >= p.Known {
+		run, err := s.findRun(ctx, conversationID, h, forms, p)
+		if err == nil && run.Known > 0 {
+			p, err = s.followPath(ctx, conversationID, forms, run)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	p.Rest, err = s.onPath(ctx, conversationID, h, p)
+	return p, err
+}
+
+// HashPath returns the path hash of each message of a path, root first.
+func HashPath(path []*chat.Message) []chat.PathHash {
+	hashes := make([]chat.PathHash, len(path))
+	var above chat.PathHash
+	for i, m := range path {
+		above = above.Child(m)
+		hashes[i] = above
+	}
+	return hashes
+}
+
+// followPath follows a path as far as the messages below it have the forms of a
+// history.
+func (s *Store) followPath(ctx context.Context, conversationID uuid.UUID, forms [][sha256.Size]byte, from Path) (Path, error) {
+	params := db.FindPathParams{ConversationID: toUUID(conversationID), TenantID: s.tenant}
+	above := from.hash
+	for _, form := range forms[from.Known:] {
+		above = above.ChildOf(form)
+		params.Hashes = append(params.Hashes, slices.Clone(above[:]))
+	}
+	row, err := s.q.FindPath(ctx, params)
+	if err == nil && !row.Current {
+		if err = s.rehash(ctx, conversationID); err == nil {
+			row, err = s.q.FindPath(ctx, params)
+		}
+	}
+	if err != nil || row.Position == 0 {
+		return from, orMissing(err, errConversationNotFound)
+	}
+	from.Known += int(row.Position)
+	from.HeadID, from.hash = uuid.UUID(row.ID.Bytes), chat.PathHash(params.Hashes[row.Position-1])
+	from.Tokens, from.pathTokens = from.Tokens+row.PathTokens-from.pathTokens, row.PathTokens
+	return from, nil
+}
+
+// Bounds of the look for a run.
+const (
+	maxRunBranches = 16   // besides the active one, the newest
+	maxRunMessages = 2000 // of a branch, from its head
+	maxRunAnswers  = 16   // of the history, the last ones
+)
+
+// findRun finds the last answer of a history that stands on the active branch, or
+// else on one of the newest ones, behind the beginning that is known. Known is 0
+// where there is none.
+func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History, forms [][sha256.Size]byte, begins Path) (Path, error) {
+	l := runSearch{begins: begins, h: h, forms: forms}
+	for i, m := range slices.Backward(h.Messages) {
+		if i >= begins.Known && m.Role == chat.Assistant && len(l.answers) < maxRunAnswers {
+			l.answers = append(l.answers, i)
+		}
+	}
+	for _, m := range h.Messages[:begins.Known] {
+		if m.Role != chat.System && m.Role != chat.Developer {
+			l.said++
+		}
+	}
+	c, err := s.Conversation(ctx, conversationID)
+	if err != nil || c.HeadID == uuid.Nil {
+		return Path{}, err
+	}
+	best, err := s.runOn(ctx, conversationID, c.HeadID, l)
+	if err != nil || best.Known == l.answers[0]+1 {
+		return best, err
+	}
+	leaves, err := s.Branches(ctx, conversationID, Paging{Limit: maxRunBranches})
+	if err != nil {
+		return Path{}, err
+	}
+	for _, leaf := range leaves.Data {
+		if leaf.ID == c.HeadID {
+			continue
+		}
+		run, err := s.runOn(ctx, conversationID, leaf.ID, l)
+		if err != nil {
+			return Path{}, err
+		}
+		if run.Known > best.Known || run.Known == best.Known && run.Prompt < best.Prompt {
+			best = run
+		}
+	}
+	return best, nil
+}
+
+// A runSearch is what is looked for on the branches of a conversation.
+type runSearch struct {
+	h       History
+	forms   [][sha256.Size]byte
+	answers []int // of the history, that are looked for, the last first
+	begins  Path  // the beginning that is known
+	said    int   // messages of it, without instructions
+}
+
+// runOn finds the last of the answers on a branch: below the beginning where that is
+// on the branch, and else with more messages before it than the beginning has. Of
+// several places of an answer, the one counts before which most messages of the
+// history stand, and then the newest.
+func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l runSearch) (Path, error) {
+	for _, limit := range []int{min(2*len(l.forms)+32, maxRunMessages), maxRunMessages} {
+		rows, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, RowLimit: int32(limit)})
+		if err != nil {
+			return Path{}, err
+		}
+		whole := len(rows) < limit
+		rows = slices.DeleteFunc(rows, func(row db.ListPathHashesRow) bool { return row.PathHash == nil })
+		candidates, least, shared := len(rows), l.said+1, false
+		if i := slices.IndexFunc(rows, func(row db.ListPathHashesRow) bool { return row.ID == toUUID(l.begins.HeadID) }); i >= 0 {
+			candidates, least, shared = i, 1, true
+		}
+		says := func(row, message int) bool { // a path hash is made of the one above and of the form
+			var above chat.PathHash
+			switch {
+			case row >= candidates || message < 0:
+				return false
+			case row+1 < len(rows):
+				above = chat.PathHash(rows[row+1].PathHash)
+			case rows[row].ParentID.Valid:
+				return false
+			}
+			return above.ChildOf(l.forms[message]) == chat.PathHash(rows[row].PathHash)
+		}
+		for _, last := range l.answers {
+			at, length := -1, least-1
+			for row := range candidates {
+				n := 0
+				for says(row+n, last-n) {
+					n++
+				}
+				if n > length {
+					at, length = row, n
+				}
+			}
+			if at < 0 {
+				continue
+			}
+			first := last + 1 - length
+			p := Path{HeadID: uuid.UUID(rows[at].ID.Bytes), Known: last + 1, Prompt: first, hash: chat.PathHash(rows[at].PathHash), pathTokens: rows[at].PathTokens}
+			if p.Tokens = p.pathTokens; at+length < len(rows) {
+				p.Tokens -= rows[at+length].PathTokens
+			}
+			unknown := l.h.Messages[:first]
+			if shared {
+				unknown, p.Prompt = unknown[l.begins.Known:], 0
+				p.Tokens += l.begins.Tokens
+			}
+			for _, m := range unknown {
+				cost, err := s.cost(ctx, m, nil)
+				if err != nil {
+					return Path{}, err
+				}
+				p.Tokens += int64(cost)
+			}
+			return p, nil
+		}
+		if whole {
+			break
+		}
+	}
+	return Path{}, nil
+}
+
+// pathForm is the canonical form of messages that path hashes are made of. It grows
+// when chat.Message.AppendCanonical changes.
+const pathForm = 2
+
+// rehash makes the path hashes of a conversation anew, which are those of an older
+// canonical form.
+func (s *Store) rehash(ctx context.Context, conversationID uuid.UUID) error {
+	return s.inTurn(ctx, conversationID, func(s *Store) error {
+		c, err := s.lock(ctx, conversationID)
+		if err != nil || c.PathForm.Int16 == pathForm {
+			return err
+		}
+		return s.allowLongStatements(ctx, func() error { return s.rehashLocked(ctx, c.ID) })
+	})
+}
+
+func (s *Store) rehashLocked(ctx context.Context, conversationID pgtype.UUID) error {
+	const atOnce = 20 // bodies in memory
+	rows, err := s.q.ListParentStates(ctx, conversationID)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(rows, func(a, b db.ListParentStatesRow) int { return cmp.Compare(a.Depth, b.Depth) })
+	hashes := map[pgtype.UUID]chat.PathHash{} // of a message without one, that above it, as Behind has it
+	made := db.SetPathHashesParams{ConversationID: conversationID}
+	for some := range slices.Chunk(rows, atOnce) {
+		var ids []pgtype.UUID
+		for _, row := range some {
+			if row.PathHash != nil {
+				ids = append(ids, row.ID)
+			}
+		}
+		nodes, err := s.q.ListNodes(ctx, db.ListNodesParams{ConversationID: conversationID, Ids: ids})
+		if err != nil {
+			return err
+		}
+		for _, row := range some {
+			hash := hashes[row.ParentID]
+			if row.PathHash != nil {
+				hash = hash.Child(chat.Read(nodes[0].Node.Body))
+				nodes = nodes[1:]
+				made.Ids, made.Hashes = append(made.Ids, row.ID), append(made.Hashes, slices.Clone(hash[:]))
+			}
+			hashes[row.ID] = hash
+		}
+	}
+	if err := s.q.SetPathHashes(ctx, made); err != nil {
+		return err
+	}
+	return s.q.SetPathForm(ctx, conversationID)
+}

@@ -1,0 +1,101 @@
+package tree_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// TestSession holds that a session's history goes on below the last of its answers
+// that is known, also where its beginning changed or is missing, and that a history
+// of no session begins a path of its own there.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	whole := path("s", "u1", "a1", "u2", "a2", "u3", "a3")
+	long := appendPath(t, s, c, whole)
+	other := appendPath(t, s, c, path("s", "u1", "a1", "u2 edited", "a2 of the edit"))
+	pruned := appendPath(t, s, c, path("s", "u other", "a2", "u4"))
+	for name, test := range map[string]struct {
+		history       []*chat.Message
+		head          uuid.UUID
+		known, prompt int
+		alone         int // known without a session
+	}{
+		"a changed system prompt":             {path("s2", "u1", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 7, 1, 0},
+		"no system prompt":                    {path("u1", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 6, 0, 0},
+		"a clock in the first message":        {path("s", "u1 at noon", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 7, 0, 1},
+		"a question that lost its documents":  {path("s", "u1", "a1", "u2", "a2", "u3 alone", "a3", "u4"), long.HeadID, 7, 0, 5},
+		"a window":                            {path("s", "a2", "u3", "a3", "u4"), long.HeadID, 4, 0, 1},
+		"a window of an answer":               {path("a3", "u4"), long.HeadID, 1, 0, 0},
+		"a window of a branch":                {path("s", "u2 edited", "a2 of the edit", "u4"), other.HeadID, 3, 0, 1},
+		"the branch that says more of it":     {path("u other", "a2", "u4", "u5"), pruned.HeadID, 3, 0, 0},
+		"what was asked below it already":     {path("s2", "u1", "a1", "u2 edited"), uuid.Nil, 4, 1, 0},
+		"an answer that nobody gave":          {path("s", "u1", "a of nobody", "u2"), uuid.Nil, 2, 0, 2},
+		"an answer given twice":               {path("s", "u1", "a1", "a1", "u2"), uuid.Nil, 3, 0, 3},
+		"less of another branch":              {path("s", "u1", "a1", "u5", "a2 of the edit", "u6"), other.HeadID, 5, 0, 3},
+		"an unknown answer after a known one": {path("s2", "u2", "a2", "u3", "a3 that was cut", "u4"), uuid.Nil, 4, 1, 0},
+		"nothing that is known":               {path("u of another chat", "a of another chat", "u4"), uuid.Nil, 0, 0, 0},
+	} {
+		p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history, Session: true})
+		if err != nil || p.Known != test.known || p.Prompt != test.prompt || test.head != uuid.Nil && p.HeadID != test.head || len(p.Rest) != len(test.history)-p.Known {
+			t.Errorf("%s: %+v, %v", name, p, err)
+		}
+		var tokens int64
+		for _, m := range test.history[:p.Known] {
+			cost, err := s.Cost(t.Context(), m)
+			noError(t, err)
+			tokens += int64(cost)
+		}
+		if p.Tokens != tokens {
+			t.Errorf("%s: %d tokens, want %d", name, p.Tokens, tokens)
+		}
+		if p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history}); err != nil || p.Known != test.alone || p.Prompt != 0 {
+			t.Errorf("%s, without a session: %+v, %v", name, p, err)
+		}
+	}
+	before := count(t, s, c)
+	history := path("s2", "u1", "a1", "u2", "a2", "u3", "a3")
+	for i := range 3 { // each turn with another prompt
+		history[0] = path(fmt.Sprint("s at ", i))[0]
+		history = append(history, path(fmt.Sprint("u more ", i), fmt.Sprint("a more ", i))...)
+		must(s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: history, Session: true}))(t)
+	}
+	if n := count(t, s, c) - before; n != 6 {
+		t.Errorf("three turns stored %d messages", n)
+	}
+}
+
+// TestOlderForm holds that the path hashes of an older canonical form are made anew
+// when a history is looked for.
+func TestOlderForm(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := uuid.New()
+	question := appendPath(t, s, c, path("s", "u1"))
+	steps := must(s.AppendChain(t.Context(), c, question.HeadID, []tree.NewMessage{
+		{Message: chat.Read([]byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"recall","arguments":"{}"}}]}`))},
+		{Message: chat.Read([]byte(`{"role":"tool","tool_call_id":"a","content":"x"}`))},
+	}, tree.Auxiliary()))(t).Messages
+	must(s.Append(t.Context(), c, steps[1].ID, tree.NewMessage{Message: path("a1")[0]}, tree.Behind(question.HeadID)))(t)
+	long := path("s", "u1", "a1", "u2")
+	for i := range 40 {
+		long = slices.Concat(long, path(fmt.Sprint("a", i), fmt.Sprint("u", i)))
+	}
+	head := appendPath(t, s, c, long).HeadID
+	_, err := pool.Exec(t.Context(), `update nodes set path_hash = substring(sha256(path_hash) for 16)`)
+	noError(t, err)
+	_, err = pool.Exec(t.Context(), `update conversations set path_form = null`)
+	noError(t, err)
+	if p, err := s.Recognize(t.Context(), c, tree.History{Messages: long}); err != nil || p.HeadID != head || p.Known != len(long) {
+		t.Errorf("%+v, %v", p, err)
+	}
+}

@@ -108,3 +108,15 @@ func (m *Message) Attachments() (all []Attachment) {
 	}
 	return all
 }
+
+// Address returns the name of the member in which a part of a type has the address of
+// a picture, or the bytes of a file, as a data URL; "" of other types.
+func Address(kind string) string {
+	switch kind {
+	case "image_url":
+		return "url"
+	case "file":
+		return "file_data"
+	}
+	return ""
+}

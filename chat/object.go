@@ -81,3 +81,29 @@ func appendName(dst []byte, name string) []byte {
 	_ = encoder.Encode(name) // which fails for no string
 	return append(dst, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 }
+
+// MemberOf returns the value of a member of a JSON object; nil for none, and of anything
+// else than an object.
+func MemberOf(object json.RawMessage, name string) (value json.RawMessage) {
+	if len(object) == 0 || object[0] != '{' {
+		return nil
+	}
+	for n, v := range EachMember(object) {
+		if string(n) == name {
+			value = v
+		}
+	}
+	return value
+}
+
+// WithMember returns an object with one member of this name and value; nil takes it
+// out.
+func WithMember(object json.RawMessage, name string, value json.RawMessage) json.RawMessage {
+	members := Members(object)
+	for i := range members {
+		if members[i].Name == name {
+			members[i].Value, value = value, nil
+		}
+	}
+	return AppendObject(nil, append(members, Member{Name: name, Value: value}))
+}

@@ -18,7 +18,7 @@ import (
 type addition struct {
 	r        *server.Request
 	messages []inputMessage
-	files    files
+	files    recognize.Files
 }
 
 // atHead adds the messages but those that saidBefore finds. It gives all of them, and
@@ -89,7 +89,7 @@ func (a addition) add(c *tree.Conversation, there []tree.Message, ids []uuid.UUI
 	if len(rest) == 0 {
 		return there, nil
 	}
-	if err := a.files.store(a.r, plain(a.messages[len(there):])...); err != nil {
+	if err := a.files.Store(a.r.Context(), a.r.Store(), plain(a.messages[len(there):])...); err != nil {
 		return nil, err
 	}
 	if ids != nil {

@@ -1,12 +1,9 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -38,13 +35,13 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	}
 	r.Release()
 	if req.Stream {
-		if err := begun(r, rep); err != nil {
+		if err := rep.Begun(r.Context()); err != nil {
 			return nil, err
 		}
 		return answered(followChunks(r, rep, req.Usage), unrecorded), nil
 	}
 	end, err := rep.Wait(r.Context())
-	if err == nil && end.Status == reply.StatusFailed && !saidNothing(end) {
+	if err == nil && end.Status == reply.StatusFailed && !end.SaidNothing() {
 		err = end.Err
 	}
 	if err != nil {
@@ -52,38 +49,6 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	}
 	turn := turnOf(rep, end.Message)
 	return answered(answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, unrecorded), nil
-}
-
-// beginning is how long a stream may have nothing to say before its client is told
-// that it has begun.
-const beginning = 3 * time.Second
-
-// begun waits for the first piece of an answer. Where it fails before, that is the
-// request's error, and the SDKs try again as they do with OpenAI.
-func begun(r *server.Request, rep *reply.Reply) error {
-	ctx, cancel := context.WithTimeout(r.Context(), beginning)
-	defer cancel()
-	for after := 0; ; {
-		events, err := rep.Next(ctx, after)
-		switch {
-		case r.Context().Err() != nil:
-			return r.Context().Err()
-		case ctx.Err() != nil || errors.Is(err, reply.ErrEnded):
-			return nil
-		case err != nil:
-			return err
-		}
-		for _, e := range events {
-			switch {
-			case e.Started != nil || e.Message != nil: // nothing of the answer yet
-				after = e.ID
-			case e.End != nil && e.End.Status == reply.StatusFailed && e.End.Message == nil && !saidNothing(*e.End):
-				return e.End.Err
-			default:
-				return nil
-			}
-		}
-	}
 }
 
 // answer begins the reply, or finds the one that an earlier attempt of the request
@@ -117,7 +82,7 @@ func (c Recognition) record(r *server.Request, req *Request, t recognize.Attempt
 	return service(r).Record(r.Context(), req.turn(r, tree.History{Messages: req.Messages}), recognize.Recording{
 		Ask:     func(p recognize.Place) reply.Request { return c.read(ask, p, req.Messages) },
 		Attempt: t,
-		Keep:    func(messages []*chat.Message) error { return files.store(r, messages...) },
+		Keep:    func(messages []*chat.Message) error { return files.Store(r.Context(), r.Store(), messages...) },
 		Import:  r.Import,
 	})
 }
@@ -178,7 +143,7 @@ func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer
 				return dst, nil // the server answered its own call
 			case e.Delta != nil:
 				return c.Add(begin(dst, nil), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
-			case e.End.Message == nil && e.End.Err != nil && c == nil && !saidNothing(*e.End):
+			case e.End.Message == nil && e.End.Err != nil && c == nil && !e.End.SaidNothing():
 				return appendEvent(dst, "", Refuse(e.End.Err).JSON()), nil
 			}
 			dst = begin(dst, e.End.Message)

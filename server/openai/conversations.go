@@ -60,7 +60,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := req.Input.files.store(r, plain(messages)...); err != nil {
+	if err := req.Input.files.Store(r.Context(), r.Store(), plain(messages)...); err != nil {
 		return nil, err
 	}
 	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: summarize.TitleOf(plain(messages)...), Metadata: withPairs(nil, req.Metadata)})

@@ -41,7 +41,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	r.Release()
 	if req.Stream {
 		if !req.Background {
-			if err := begun(r, rep); err != nil {
+			if err := rep.Begun(r.Context()); err != nil {
 				return nil, err
 			}
 		}
@@ -52,7 +52,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 		return answer{marshal(turn.Begun(Queued)), &turn.Node}, nil
 	}
 	end, err := rep.Wait(r.Context())
-	if err == nil && end.Message == nil && end.Err != nil && !saidNothing(end) {
+	if err == nil && end.Message == nil && end.Err != nil && !end.SaidNothing() {
 		err = end.Err
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (c Recognition) recordResponse(r *server.Request, req *Request, t recognize
 	if err := req.checkModel(r); err != nil {
 		return nil, err
 	}
-	keep := func(messages []*chat.Message) error { return in.files.store(r, messages...) }
+	keep := func(messages []*chat.Message) error { return in.files.Store(r.Context(), r.Store(), messages...) }
 	if to.conversation == uuid.Nil {
 		prompt, err := opened(r, req.Input.Entries)
 		if err != nil {

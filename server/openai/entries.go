@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 )
 
 // Limits of a request's input.
@@ -20,9 +21,9 @@ const (
 // An Input is what a request adds to a branch, in the order of the request.
 type Input struct {
 	Entries []Entry
-	Compact bool   // a compaction_trigger ends it
-	tools   []tool // that items offer
-	files   files  // that messages have links to since keep
+	Compact bool            // a compaction_trigger ends it
+	tools   []tool          // that items offer
+	files   recognize.Files // that messages have links to since keep
 }
 
 // An Entry is one step of an Input: a new message, a reference to a stored

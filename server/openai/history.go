@@ -275,7 +275,7 @@ func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMess
 	for _, m := range added {
 		raw := m.Raw
 		if wants && len(m.Calls) > 0 && m.Other("reasoning_content") == nil { // some providers refuse a call without the member
-			raw = withMember(raw, "reasoning_content", marshal(m.Reasoning))
+			raw = chat.WithMember(raw, "reasoning_content", marshal(m.Reasoning))
 		}
 		all = append(all, raw)
 	}

@@ -183,7 +183,7 @@ func endOf(e reply.End) End {
 	end := End{Status: Completed, FinishReason: e.FinishReason, Err: e.Err}
 	switch e.Status {
 	case reply.StatusFailed:
-		if end.Status = Failed; saidNothing(e) {
+		if end.Status = Failed; e.SaidNothing() {
 			end.Status, end.Err = Completed, nil // and incomplete, by its finish reason
 		}
 	case reply.StatusStopped:
@@ -200,13 +200,6 @@ func endOf(e reply.End) End {
 		end.Message, end.At = messageOf(*m), m.CreatedAt
 	}
 	return end
-}
-
-// saidNothing tells whether a model came to its limit of tokens, or to its filter,
-// before it said anything that can be stored. OpenAI has that for an incomplete
-// answer, and not for a failed one: the same request would end so again.
-func saidNothing(e reply.End) bool {
-	return e.Message == nil && e.Status == reply.StatusFailed && (e.FinishReason == "length" || e.FinishReason == "content_filter") && fault.Of(e.Err).Code == "model_bad_response"
 }
 
 // messageOf is a stored message with what the model thought before it, which stands

@@ -56,7 +56,7 @@ func (s *showing) message(m tree.Message) (_ tree.Message, ok bool, err error) {
 			return m, false, err
 		}
 	}
-	m.Body = withMember(m.Body, "content", marshal(content))
+	m.Body = chat.WithMember(m.Body, "content", marshal(content))
 	return m, true, nil
 }
 
@@ -76,9 +76,9 @@ func (s *showing) part(p chat.Part, there map[[32]byte]tree.Attachment) (json.Ra
 	s.taken += stored.Size
 	url := append([]byte(`"data:`), strings.ReplaceAll(stored.MediaType, " ", "")...)
 	url = append(base64.StdEncoding.AppendEncode(append(url, ";base64,"...), data), '"')
-	inner := member(p.Raw, p.Type)
+	inner := chat.MemberOf(p.Raw, p.Type)
 	if p.Type == "file" {
-		inner = withMember(inner, "file_id", nil)
+		inner = chat.WithMember(inner, "file_id", nil)
 	}
-	return withMember(p.Raw, p.Type, withMember(inner, addresses[p.Type], url)), nil
+	return chat.WithMember(p.Raw, p.Type, chat.WithMember(inner, chat.Address(p.Type), url)), nil
 }

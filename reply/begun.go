@@ -1,0 +1,49 @@
+package reply
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// firstPiece is how long a stream may have nothing to say before its client is told
+// that it has begun.
+const firstPiece = 3 * time.Second
+
+// Begun waits for the first piece of the answer, three seconds at most. If the reply
+// fails before, and not because it said nothing, Begun returns why. So a request for
+// a stream can still be refused, and its client tries again.
+func (r *Reply) Begun(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, firstPiece)
+	defer cancel()
+	for after := 0; ; {
+		events, err := r.Next(bounded, after)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case bounded.Err() != nil || errors.Is(err, ErrEnded):
+			return nil
+		case err != nil:
+			return err
+		}
+		for _, e := range events {
+			switch {
+			case e.Started != nil || e.Message != nil: // nothing of the answer yet
+				after = e.ID
+			case e.End != nil && e.End.Status == StatusFailed && e.End.Message == nil && !e.End.SaidNothing():
+				return e.End.Err
+			default:
+				return nil
+			}
+		}
+	}
+}
+
+// SaidNothing reports whether a model came to its limit of tokens, or to its filter,
+// before it said anything that can be stored. The same request would end so again, so
+// clients are told of an incomplete answer, and not of a failed one.
+func (e End) SaidNothing() bool {
+	return e.Message == nil && e.Status == StatusFailed && (e.FinishReason == "length" || e.FinishReason == "content_filter") && fault.Of(e.Err).Code == "model_bad_response"
+}

@@ -86,6 +86,10 @@ type Response struct {
 	Reasoning string // the model's reasoning before the answer; "" for none. It is not in the message, because most models don't want it back: see Family
 	Refusal   string // the text by which the model refused to answer; "" for none
 
+	// Metadata are members of the stored answer's metadata: what a provider said that
+	// a chat-completions message has no place for. They are bounded by the model.
+	Metadata map[string]json.RawMessage
+
 	// FinishReason is the provider's word: "stop", "tool_calls", "length" if
 	// the answer is cut off, or "content_filter". It is "" if the provider gave
 	// none.

@@ -197,7 +197,7 @@ func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
 	for _, m := range a.request.Messages {
 		used += int64(m.Tokens())
 	}
-	if used > int64(available) {
+	if used > int64(available) && a.request.Upstream == nil {
 		return false, nil
 	}
 	head := a.head

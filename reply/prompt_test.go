@@ -85,3 +85,30 @@ func TestAliases(t *testing.T) {
 		}
 	}
 }
+
+// An upstream is a model of one request, whose provider says more than a message.
+type upstream struct {
+	llm.Model
+	messages int // that it read
+}
+
+func (u *upstream) Stream(ctx context.Context, req llm.Request, each func(llm.Delta) error) (llm.Response, error) {
+	u.messages = len(req.Messages)
+	res, err := u.Model.Stream(ctx, req, each)
+	res.Metadata = map[string]json.RawMessage{"provider": json.RawMessage(`{"signature":"c2ln"}`)}
+	return res, err
+}
+
+// TestUpstream holds that the request's own model reads the whole prompt, whatever the
+// window, and that what its provider says more stands in the answer's metadata.
+func TestUpstream(t *testing.T) {
+	t.Parallel()
+	f := serve(t, nil)
+	id, user := f.conversation(t)
+	u := &upstream{Model: asked(new(llm.Request))}
+	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"One."}`), json.RawMessage(`{"role":"user","content":"Two."}`)}, Tokens: 1 << 40}
+	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt, Upstream: u, Metadata: map[string]json.RawMessage{"own": json.RawMessage(`1`)}}))
+	if u.messages != 2 || h.end.Message == nil || !strings.Contains(string(h.end.Message.Metadata), `"own":1,"provider":{"signature":"c2ln"}`) {
+		t.Errorf("%d messages, %+v", u.messages, h.end)
+	}
+}

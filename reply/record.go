@@ -2,6 +2,7 @@ package reply
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
@@ -33,6 +34,13 @@ type note struct {
 func record(model string, added map[string]json.RawMessage, res llm.Response, thought time.Duration, end End) json.RawMessage {
 	if name := plainWord(res.Model); name != "" {
 		model = name
+	}
+	if len(res.Metadata) > 0 {
+		added = maps.Clone(added)
+		if added == nil {
+			added = map[string]json.RawMessage{}
+		}
+		maps.Copy(added, res.Metadata)
 	}
 	n := newNote(model, end)
 	n.ReasoningMS = thought.Milliseconds()

@@ -33,7 +33,7 @@ type Prompt struct {
 func (s *Service) Ask(ctx context.Context, req Request) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Ask")
 	history := req.Prompt.Messages
-	model, err := s.model(req.Model)
+	model, err := s.modelFor(req)
 	if err != nil {
 		return nil, err
 	}

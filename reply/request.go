@@ -14,8 +14,14 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Options are llm.Options, for callers that don't import package llm.
-type Options = llm.Options
+// Types of package llm, for callers that don't import it.
+type (
+	Options       = llm.Options
+	Model         = llm.Model
+	ModelRequest  = llm.Request
+	ModelResponse = llm.Response
+	ModelDelta    = llm.Delta
+)
 
 // A Request asks for an answer.
 type Request struct {
@@ -80,6 +86,7 @@ type Request struct {
 	Metadata map[string]json.RawMessage
 
 	Model           string                     // one of Models; "" for the first
+	Upstream        Model                      // answers this request in place of one of Models; nil for none. It gets the whole Prompt, whatever the window
 	Temperature     *float64                   // nil for the model's default
 	MaxOutputTokens int                        // 0 leaves it to the model. What is more than the settings reserve is taken from the context
 	Options         Options                    // further settings of the answer; Start checks them
@@ -103,7 +110,7 @@ const prepareTimeout = 30 * time.Second
 // fault.Invalid of this package, nothing was changed.
 func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started bool, err error) {
 	defer fault.Wrap(&err, "reply.Start(%s, head %s)", req.ConversationID, req.HeadID)
-	model, err := s.model(req.Model)
+	model, err := s.modelFor(req)
 	if err != nil {
 		return nil, false, err
 	}
@@ -172,6 +179,14 @@ func (s *Service) begin(ctx context.Context, req Request, model llm.Model, again
 func (s *Service) CheckModel(name string) error {
 	_, err := s.model(name)
 	return err
+}
+
+// modelFor is the model that answers a request.
+func (s *Service) modelFor(req Request) (llm.Model, error) {
+	if req.Upstream != nil {
+		return req.Upstream, nil
+	}
+	return s.model(req.Model)
 }
 
 // model finds a model by its name.

@@ -23,12 +23,13 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
+	"app":                {"db", "db/embedded", "db/migrate", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
 	"internal/telemetry": {"llm", "search", "replica", "reply", "tree"},
 	"recognize":          {"chat", "fault", "reply", "summarize", "tree"},
 	"replica":            {"db", "fault", "tree"},
 	"server":             {"chat", "fault", "internal/telemetry", "keys", "search", "replica", "reply", "summarize", "transfer", "tree", "watch", "web"},
 	"server/mcp":         {"chat", "fault", "search", "server", "summarize", "tree"},
+	"server/anthropic":   {"chat", "fault", "recognize", "reply", "server", "server/anthropic/wire", "summarize", "tree"},
 	"server/openai":      {"chat", "fault", "recognize", "reply", "server", "summarize", "tree"},
 	"web":                {},
 	"chat":               {"fault"},
@@ -43,6 +44,7 @@ var arrows = map[string][]string{
 	"llm":                {"chat"},
 	"llm/llmtest":        {"llm"},
 
+	"server/anthropic/wire":       {"chat", "fault"},
 	"summarize/prompt/prompttest": {"transfer", "tree"},
 
 	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/normalize", "tree"},

@@ -23,6 +23,7 @@ var documents = []struct {
 	{14, []string{"docs/concepts.md"}},
 	{12, []string{"docs/rest.md"}},
 	{12, []string{"docs/openai.md"}},
+	{5, []string{"docs/anthropic.md"}},
 	{6, []string{"docs/go.md"}},
 	{8, []string{"docs/mcp.md", "docs/page.md"}},
 	{11, []string{"docs/summaries.md"}},

@@ -44,6 +44,7 @@ import (
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/anthropic"
 	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/summarize"
@@ -79,9 +80,10 @@ type Config struct {
 	// program some minutes later, and its answers some seconds later.
 	Address string
 
-	Replies reply.Config
-	Server  server.Config
-	OpenAI  openai.Recognition // what becomes of the requests of clients that keep their history themselves
+	Replies   reply.Config
+	Server    server.Config
+	OpenAI    openai.Recognition // what becomes of the requests of clients that keep their history themselves
+	Anthropic anthropic.Config   // what answers the clients of Anthropic's API
 
 	RecallBytes int64 // of memory for the indexes of recall; 0 is search.DefaultMaxBytes
 
@@ -309,7 +311,11 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	s.Store, s.Keys, s.Contexts, s.Replies, s.Search, s.Changes = c.store, c.keys, c.contexts, c.replies, c.search, c.changes
 	s.Replica = c.replica
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
-	s.APIs = append([]server.API{cfg.OpenAI.API(), mcp.API(cfg.Version)}, s.APIs...)
+	messages, err := cfg.Anthropic.API()
+	if err != nil {
+		return err
+	}
+	s.APIs = append([]server.API{cfg.OpenAI.API(), messages, mcp.API(cfg.Version)}, s.APIs...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {

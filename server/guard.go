@@ -46,9 +46,9 @@ func (s *Server) guard(r *Request) (done bool, err error) {
 	return false, nil
 }
 
-// clientHeader matches the headers by which OpenAI's SDKs describe themselves, and this
-// server's own.
-var clientHeader = regexp.MustCompile(`^x-(stainless|coppice)-[a-z-]+$`)
+// clientHeader matches the headers by which OpenAI's and Anthropic's SDKs describe
+// themselves, and this server's own.
+var clientHeader = regexp.MustCompile(`^(x-stainless|x-coppice|anthropic)-[a-z-]+$`)
 
 // fromOrigin lets a page of an allowed origin read the answer, and answers its
 // browser's question beforehand.

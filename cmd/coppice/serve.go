@@ -30,6 +30,7 @@ type serveCommand struct {
 	workerFlags       `group:"Contexts and compactions"`
 	replyFlags        `group:"Replies"`
 	openAIFlags       `group:"OpenAI"`
+	anthropicFlags    `group:"Models"`
 	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
 	ReadDatabaseURL   string        `name:"read-database-url" env:"COPPICE_READ_DATABASE_URL" placeholder:"URL" group:"Database" help:"Streaming replica of the database, for reads. Without it, all reads go to the database."`
 	MaxReadLag        time.Duration `default:"10s" placeholder:"DURATION" group:"Database" help:"How far behind the replica may be before all reads go to the database (${default})."`
@@ -51,7 +52,7 @@ type serveCommand struct {
 	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it, any number."`
 	FailureLimit      float64       `default:"10" placeholder:"N" group:"Limits" help:"Requests without a good key that one address may send in a second, in the long run, and ten times as many at once (${default}); 0 is any number."`
 	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests that one key may send at once after a pause. Without it, what --rate-limit allows in 10 s."`
-	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default}), files and /openai/v1 aside."`
+	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default}), files and other APIs aside."`
 	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of an imported file may have (${default}). Its import takes up to eight times as much memory."`
 	ImportSummaries   string        `enum:"keep, drop" default:"keep" placeholder:"keep|drop" group:"Limits" help:"Summaries of files imported over REST, which nobody has checked: keep them, marked as imported, or drop them (${default})."`
 	MaxRecallBytes    int64         `default:"268435456" placeholder:"BYTES" group:"Limits" help:"Memory for the words of conversations that recall was asked about (${default})."`
@@ -150,6 +151,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if config.Replies.Aliases, err = cmd.aliases(cmd.ReplyModel, config.Models.Reachable()); err != nil {
 		return config, err
 	}
+	config.Anthropic = cmd.anthropic()
 	if config.OpenAI = cmd.recognition(); config.OpenAI.MaxBody < 1 {
 		return config, usagef("--openai-max-body-bytes must be 1 or more")
 	}

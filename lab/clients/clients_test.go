@@ -34,6 +34,7 @@ func TestAgents(t *testing.T)     { script(t, "agents.mjs") }
 func TestAISDK(t *testing.T)      { script(t, "ai-sdk.mjs") }
 func TestLangChain(t *testing.T)  { script(t, "langchain.mjs") }
 func TestCodex(t *testing.T)      { script(t, "codex.mjs") }
+func TestAnthropic(t *testing.T)  { script(t, "anthropic.mjs") }
 
 // script runs a script's tests by node's own runner.
 func script(t *testing.T, name string) {

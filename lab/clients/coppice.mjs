@@ -29,6 +29,7 @@ export function tenant() {
   const t = {
     key,
     baseURL: `${url}/openai/v1`,
+    anthropicURL: `${url}/anthropic`,
     get,
     conversations: () => all('/v1/conversations'),
     // branches of a conversation, or of the only one: each as its messages from

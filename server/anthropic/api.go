@@ -1,0 +1,109 @@
+// Package anthropic serves Anthropic's Messages API, so that clients such as Claude
+// Code run on Coppice and their sessions become trees.
+//
+// Two things can answer. A server that speaks the same API, such as Anthropic's own,
+// gets the client's request as it came, and its answer goes back as it came: upstream.go
+// has this. One of the server's own models gets the request as chat completions:
+// messages.go has that. Either way, package recognize finds the place in the tree, and
+// package reply stores the answer there.
+//
+// Package wire has all forms of the API. A message is stored as a chat-completions
+// message. Blocks that have no such form, such as signed thinking, stand in the
+// message's metadata.
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/anthropic/wire"
+)
+
+// Prefix is the beginning of the API's paths. Without its last slash it is the path of
+// the clients' base URL.
+const Prefix = "/anthropic/"
+
+// maxBody is how many bytes a request of the API may have. It is Anthropic's limit.
+const maxBody = 32 << 20
+
+// A Config says what answers the requests. The zero Config has the server's own models
+// answer.
+type Config struct {
+	// BaseURL is a server that speaks Anthropic's Messages API, to which /v1/messages
+	// is added, such as https://api.anthropic.com. It answers requests for models that
+	// the server itself doesn't have. "" is none.
+	BaseURL string
+	APIKey  string // for BaseURL; "" passes on the key that the client sent, unless it is one of Coppice's
+
+	HTTPClient *http.Client // makes the connections to BaseURL; nil is a new one
+}
+
+// API returns Anthropic's API. It fails if BaseURL is no address.
+func (c Config) API() (server.API, error) {
+	s := surface{started: time.Now().UTC().Format(time.RFC3339)}
+	if c.BaseURL != "" {
+		base, err := url.Parse(c.BaseURL)
+		if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+			return server.API{}, errors.New("the base URL of Anthropic's API must look like https://host, without user name, query and fragment") // which may hold a password
+		}
+		s.upstream = newUpstream(base, c.APIKey, c.HTTPClient)
+	}
+	const v1 = Prefix + "v1/"
+	return server.API{
+		Prefix: Prefix, MaxBody: maxBody, AnyQuery: true, Refuse: refuse,
+		Routes: []server.Route{
+			{Method: "POST", Pattern: v1 + "messages", May: server.Streams | server.Follows, Handle: s.createMessage},
+			{Method: "POST", Pattern: v1 + "messages/count_tokens", May: server.Waits, Handle: s.countTokens},
+			{Method: "GET", Pattern: v1 + "models", May: server.Waits, Handle: s.listModels},
+			{Method: "GET", Pattern: v1 + "models/{model}", May: server.Waits, Handle: s.getModel},
+		},
+	}, nil
+}
+
+// A surface is the API on a server.
+type surface struct {
+	upstream *upstream // nil for none
+	started  string    // when, by RFC 3339
+}
+
+// refusal is a problem in the form of Anthropic's clients.
+func refusal(p server.Problem) wire.Refusal {
+	field := ""
+	if p.Field != nil {
+		field = *p.Field
+	}
+	return wire.Refuse(p.Status, string(p.Code), field, p.Detail)
+}
+
+// refuse is the API's envelope of errors.
+func refuse(p server.Problem, h http.Header) (status int, body []byte) {
+	r := refusal(p)
+	h.Set("Content-Type", "application/json")
+	if !r.Retry {
+		h.Set("X-Should-Retry", "false")
+	}
+	return r.Status, r.Encode()
+}
+
+// An answer is one that is whole.
+type answer struct {
+	kind string // media type
+	body []byte
+}
+
+// Size returns how many bytes of memory the answer takes.
+func (a answer) Size() int { return len(a.body) }
+
+// Write writes the answer.
+func (a answer) Write(w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", a.kind)
+	_, err := w.Write(a.body)
+	return err
+}
+
+// asJSON is an answer of JSON.
+func asJSON(body json.RawMessage) answer { return answer{"application/json", body} }

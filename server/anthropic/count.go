@@ -1,0 +1,67 @@
+package anthropic
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/anthropic/wire"
+)
+
+// countTokens counts what a request's system prompt, messages and tools have.
+func (s surface) countTokens(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
+	req, err := wire.Parse(body)
+	if s.upstream != nil && (err != nil || !has(r, req.Model)) {
+		return s.upstream.relay(r, body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	entries, err := req.History(true)
+	if err != nil {
+		return nil, err
+	}
+	extra, err := req.Extra()
+	if err != nil {
+		return nil, err
+	}
+	if tools := extra["tools"]; tools != nil {
+		entries = append(entries, wire.Entry{Message: chat.Text(chat.System, string(tools))})
+	}
+	total := 0
+	for _, e := range entries {
+		n, err := r.Store().Cost(r.Context(), e.Message)
+		if err != nil {
+			return nil, err
+		}
+		total += n
+	}
+	return asJSON(wire.EncodeCount(total)), nil
+}
+
+// listModels lists the models that a request can name: those of the upstream, or else
+// the server's own and their aliases.
+func (s surface) listModels(r *server.Request) (server.Answer, error) {
+	if s.upstream != nil {
+		return s.upstream.relay(r, nil)
+	}
+	own := r.Replies()
+	return asJSON(wire.EncodeModels(slices.Concat(own.Models(), slices.Sorted(maps.Keys(own.Aliases()))), s.started)), nil
+}
+
+func (s surface) getModel(r *server.Request) (server.Answer, error) {
+	name := r.Value("model")
+	switch {
+	case has(r, name):
+		return asJSON(wire.EncodeModel(name, s.started)), nil
+	case s.upstream != nil:
+		return s.upstream.relay(r, nil)
+	}
+	return nil, fault.New(fault.NotFound, "unknown_model", "", "This server has no model of the name %q.", fault.Clip(name))
+}

@@ -1,0 +1,310 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/anthropic/wire"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// createMessage answers a history.
+func (s surface) createMessage(r *server.Request) (server.Answer, error) {
+	body, err := r.ReadJSON()
+	if err != nil {
+		return nil, err
+	}
+	req, err := wire.Parse(body)
+	if s.upstream != nil && (err != nil || !has(r, req.Model)) { // what can't be read, the upstream refuses in its words
+		return s.pass(r, req, body)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return convert(r, req, body)
+}
+
+// has tells whether a model of the server's own has this name, or this alias.
+func has(r *server.Request, model string) bool {
+	_, alias := r.Replies().Aliases()[model]
+	return alias || slices.Contains(r.Replies().Models(), model)
+}
+
+// convert has one of the server's own models answer.
+func convert(r *server.Request, req *wire.Request, body []byte) (server.Answer, error) {
+	if err := r.Replies().CheckModel(req.Model); err != nil {
+		return nil, err
+	}
+	if req.Continues {
+		return nil, errThread
+	}
+	entries, err := req.History(true)
+	if err != nil {
+		return nil, err
+	}
+	extra, err := req.Extra()
+	if err != nil {
+		return nil, err
+	}
+	t := turn{r, req, entries, recognize.AttemptOf(r.Header, r.URL.Path, body), nil}
+	rep, unrecorded, err := t.begin(reply.Request{
+		Prompt: t.prompt(), MustFit: true, AnyEnd: true,
+		Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: t.outputTokens(),
+		Options: reply.Options{TopP: req.TopP, Stop: req.StopSequences}, Extra: extra,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.Release()
+	made := made{rep, unrecorded, nil}
+	if req.Stream {
+		if err := rep.Begun(r.Context()); err != nil {
+			return nil, err
+		}
+		made.Answer = follow(r, rep, t.answerOf(rep, reply.End{}))
+		return made, nil
+	}
+	end, err := rep.Wait(r.Context())
+	if err == nil && end.Message == nil && end.Err != nil && !end.SaidNothing() {
+		err = end.Err
+	}
+	if err != nil {
+		return nil, err
+	}
+	made.Answer = asJSON(t.answerOf(rep, end).Encode())
+	return made, nil
+}
+
+// errThread is the error of a request without its history. The SDKs then send it.
+var errThread = fault.New(fault.NotFound, wire.ThreadNotFound, "thread", "This server keeps no threads of Anthropic's. Send the whole conversation.")
+
+// A turn is a request that is answered.
+type turn struct {
+	*server.Request
+	request *wire.Request
+	entries []wire.Entry
+	attempt recognize.Attempt
+	hidden  error // why the history can't be recorded; nil if it can
+}
+
+// outputTokens is what the answer may have, if the settings reserve as much for
+// answers. Clients ask for all that Anthropic's models can give, which is more than the
+// window of many others.
+func (t turn) outputTokens() int {
+	settings, err := t.Contexts().SettingsOf(tree.Conversation{}, summarize.Window{})
+	if err != nil || t.request.MaxTokens > settings.ReservedTokens {
+		return 0
+	}
+	return t.request.MaxTokens
+}
+
+// Headers of a request that say what becomes of it.
+const (
+	recordHeader  = "X-Coppice-Record"  // true or false
+	contextHeader = "X-Coppice-Context" // managed: the model reads the branch's context, with its summaries
+	claudeCode    = "X-Claude-Code-Session-Id"
+)
+
+// records tells whether a request is recorded. Claude Code asks for titles and the like
+// by requests of the same session: these have no tools.
+func (t turn) records() bool {
+	switch strings.ToLower(t.Header.Get(recordHeader)) {
+	case "false", "0", "no":
+		return false
+	case "true", "1", "yes":
+		return true
+	}
+	return t.Header.Get(claudeCode) == "" || len(t.request.Tools) > 0
+}
+
+func (t turn) managed() bool { return t.Header.Get(contextHeader) == "managed" }
+
+// begin begins the reply, or finds the one that an earlier attempt of the request
+// began. unrecorded says why a reply that was to be recorded isn't; nil if it is.
+func (t turn) begin(ask reply.Request) (rep *reply.Reply, unrecorded, err error) {
+	if t.records() {
+		if err = t.hidden; err == nil {
+			rep, err = t.record(ask)
+		}
+		if err == nil || !fault.Refused(err) || fault.Of(err).Code == "prompt_too_long" {
+			return rep, nil, err
+		}
+		unrecorded = err // the client didn't ask for it to be stored, and is answered all the same
+	}
+	rep, err = t.Replies().Ask(t.Context(), ask)
+	return rep, unrecorded, err
+}
+
+// record stores what is new in the history, and begins the reply to it.
+func (t turn) record(ask reply.Request) (*reply.Reply, error) {
+	turn := recognize.Turn{Session: recognize.Session(t.Header, nil), User: t.request.UserID}
+	if id := sessionOf(t.request.UserID); id != "" && turn.Session == "" {
+		turn.Session = claudeCode + "\x00" + id
+	}
+	files := recognize.Files{}
+	for _, e := range t.entries {
+		m := e.Message
+		if recognize.TooLarge(m) {
+			var err error
+			if m, err = files.Link(m, e.Field, func(int) string { return e.Field }); err != nil {
+				return nil, err
+			}
+		}
+		turn.Messages = append(turn.Messages, m)
+		metadata, _ := json.Marshal(recordOf(e.Record)) // which is JSON
+		turn.Metadata = append(turn.Metadata, metadata)
+	}
+	return recognize.Service{Store: t.Store(), Replies: t.Replies()}.Record(t.Context(), turn, recognize.Recording{
+		Ask:     func(p recognize.Place) reply.Request { return t.read(ask, p) },
+		Attempt: t.attempt,
+		Keep:    func(messages []*chat.Message) error { return files.Store(t.Context(), t.Store(), messages...) },
+		Import:  t.Import,
+	})
+}
+
+// read says what the model reads for the history: the messages that the client sent, or
+// the branch's context. Then a system prompt of the client that isn't on the branch
+// comes as instructions; an upstream has it in the request's body.
+func (t turn) read(ask reply.Request, p recognize.Place) reply.Request {
+	if !t.managed() {
+		ask.Prompt.Tokens = p.Tokens
+		return ask
+	}
+	ask.Prompt, ask.MustFit = nil, false
+	var instructions []string
+	for _, e := range t.entries[:p.Prompt] {
+		if e.Message.Role == chat.System && ask.Upstream == nil {
+			instructions = append(instructions, e.Message.Text())
+		}
+	}
+	ask.Instructions = strings.Join(instructions, "\n\n")
+	return ask
+}
+
+// sessionOf is the session in what Claude Code sends as metadata.user_id; "" for none.
+func sessionOf(userID string) string {
+	var named struct {
+		SessionID string `json:"session_id"`
+	}
+	if json.Unmarshal([]byte(userID), &named) == nil {
+		return named.SessionID
+	}
+	_, id, _ := strings.Cut(userID, "_session_") // of versions before 2
+	return id
+}
+
+// recordName is the member of a message's metadata that has its blocks.
+const recordName = "anthropic"
+
+// recordOf makes metadata of a record: {"anthropic": {"content": [blocks]}}. One that is
+// too large, or that the database can't hold, is left out.
+func recordOf(record json.RawMessage) map[string]json.RawMessage {
+	const others = 8 << 10 // bytes of the other members
+	if len(record) == 0 || len(record) > tree.MaxMetadataBytes-others {
+		return nil
+	}
+	whole := chat.AppendObject(nil, []chat.Member{{Name: "content", Value: record}})
+	if chat.CheckObject(whole, "record") != nil {
+		return nil
+	}
+	return map[string]json.RawMessage{recordName: whole}
+}
+
+// blocksOf reads the record of a stored message; nil for none.
+func blocksOf(m *tree.Message) (blocks []json.RawMessage) {
+	var metadata struct {
+		Anthropic struct{ Content []json.RawMessage }
+	}
+	if m != nil && json.Unmarshal(m.Metadata, &metadata) == nil {
+		blocks = metadata.Anthropic.Content
+	}
+	return blocks
+}
+
+// prompt is the history as a model of chat completions reads it.
+func (t turn) prompt() *reply.Prompt {
+	wants := t.Replies().WantsReasoning(t.request.Model)
+	p := &reply.Prompt{Exact: true}
+	for _, e := range t.entries {
+		raw := e.Message.Raw
+		if wants && len(e.Message.Calls) > 0 { // some providers refuse a call without the member
+			raw = chat.WithMember(raw, "reasoning_content", chat.AppendString(nil, e.Message.Reasoning))
+		}
+		p.Messages = append(p.Messages, raw)
+	}
+	return p
+}
+
+// answerOf is a reply's answer on the wire, as far as end tells it.
+func (t turn) answerOf(rep *reply.Reply, end reply.End) wire.Answer {
+	a := wire.Answer{ID: "msg_" + strings.ReplaceAll(rep.MessageID().String(), "-", ""), Model: t.request.Model, FinishReason: end.FinishReason}
+	return whole(a, end)
+}
+
+// whole is an answer with what end tells of it.
+func whole(a wire.Answer, end reply.End) wire.Answer {
+	if m := end.Message; m != nil {
+		a.Message, a.Reasoning, a.Blocks = chat.Read(m.Body), m.Reasoning, blocksOf(m)
+	}
+	a.FinishReason = end.FinishReason
+	a.Usage = wire.Usage{Input: end.Usage.PromptTokens - end.Usage.CachedTokens, CacheRead: end.Usage.CachedTokens, Output: end.Usage.CompletionTokens}
+	return a
+}
+
+// errStopped is the error of an answer that somebody stopped, for a client that can't
+// be told so.
+var errStopped = fault.New(fault.Unavailable, "reply_stopped", "", "The answer was stopped before its end. Send the request again.")
+
+// follow answers with the events of a reply.
+func follow(r *server.Request, rep *reply.Reply, a wire.Answer) server.Answer {
+	events := wire.NewStream(a)
+	return r.Stream(rep, 0, server.StreamForm{
+		Begin: events.Begin,
+		Event: func(dst []byte, e reply.Event) ([]byte, error) {
+			switch {
+			case e.Delta != nil:
+				return events.Add(dst, wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content + e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+			case e.End == nil:
+				return dst, nil
+			case e.End.Status == reply.StatusFailed && !e.End.SaidNothing():
+				return refusal(server.ProblemOf(e.End.Err)).Event(dst), nil
+			case e.End.Status == reply.StatusStopped:
+				return refusal(server.ProblemOf(errStopped)).Event(dst), nil
+			}
+			return events.End(dst, whole(a, *e.End)), nil
+		},
+		Closed: func(dst []byte, p server.Problem) []byte { return refusal(p).Event(dst) },
+	})
+}
+
+// A made answer is a reply's. Its header names the conversation and the message, by
+// their native ids, or says why they are none.
+type made struct {
+	reply      *reply.Reply
+	unrecorded error // nil for none
+	server.Answer
+}
+
+// Write writes the answer.
+func (m made) Write(w http.ResponseWriter) error {
+	h := w.Header()
+	if c := m.reply.ConversationID(); c != uuid.Nil {
+		h.Set("X-Coppice-Conversation-Id", c.String())
+		h.Set("X-Coppice-Head-Id", m.reply.MessageID().String())
+	}
+	if m.unrecorded != nil {
+		h.Set("X-Coppice-Recorded", "false; code="+fault.Of(m.unrecorded).Code)
+	}
+	h.Set("Cache-Control", "no-cache")
+	return m.Answer.Write(w)
+}

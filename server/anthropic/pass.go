@@ -1,0 +1,287 @@
+package anthropic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"mime"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/anthropic/wire"
+)
+
+// pass has the upstream answer. req is nil if the body can't be read: then nothing is
+// recorded.
+func (s surface) pass(r *server.Request, req *wire.Request, body []byte) (server.Answer, error) {
+	if req == nil {
+		return s.upstream.relay(r, body)
+	}
+	prefill := req.TakePrefill()
+	entries, err := req.History(false)
+	if req.Continues {
+		err = errThread
+	}
+	t := turn{r, req, entries, recognize.AttemptOf(r.Header, r.URL.Path, body), err}
+	a, err := s.call(t, body, prefill)
+	if err == errStopped { // what an earlier attempt of the request got is no whole answer
+		t.attempt = recognize.Attempt{}
+		a, err = s.call(t, body, prefill)
+	}
+	return a, err
+}
+
+// call has the upstream answer a turn, or returns the answer that an earlier attempt of
+// the request got; errStopped if that was stopped.
+func (s surface) call(t turn, body []byte, prefill []json.RawMessage) (server.Answer, error) {
+	c := &call{upstream: s.upstream, request: t.Request, model: t.request.Model, body: body, prefill: prefill}
+	c.waiting, c.begin = context.WithCancel(t.Context())
+	defer c.begin()
+	c.reader, c.writer = io.Pipe()
+	if t.managed() {
+		c.entries = t.entries
+	}
+	rep, unrecorded, err := t.begin(reply.Request{
+		Prompt: t.prompt(), Model: c.model, Upstream: c, MaxOutputTokens: t.outputTokens(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Release()
+	// If the client goes, the reply ends: nobody reads the rest.
+	forget := context.AfterFunc(t.Context(), func() {
+		c.reader.CloseWithError(t.Context().Err())
+		if rep.ConversationID() != uuid.Nil {
+			_, _ = t.Replies().Stop(context.WithoutCancel(t.Context()), rep.ConversationID(), rep.MessageID())
+		}
+	})
+	end, err := rep.Wait(c.waiting)
+	switch {
+	case c.status.Load() != 0:
+		return made{rep, unrecorded, passed{c, rep, forget}}, nil
+	case !forget():
+		return nil, t.Context().Err()
+	case err != nil:
+		return nil, err
+	case end.Status == reply.StatusStopped:
+		return nil, errStopped
+	case end.Message == nil:
+		return nil, end.Err
+	}
+	a := t.answerOf(rep, end)
+	if !t.request.Stream {
+		return made{rep, unrecorded, asJSON(a.Encode())}, nil
+	}
+	events := wire.NewStream(a)
+	return made{rep, unrecorded, answer{"text/event-stream", events.End(events.Begin(nil), a)}}, nil
+}
+
+// A call is the upstream as a model that answers one request. What it sends goes to the
+// client through a pipe, as it comes. The end of the answer waits until the answer is
+// stored: otherwise the client's next request could come before.
+type call struct {
+	upstream *upstream
+	request  *server.Request
+	model    string
+	body     []byte
+	entries  []wire.Entry // of a request whose model reads the branch's context; nil otherwise
+	prefill  []json.RawMessage
+
+	waiting context.Context // of the client's request, until the upstream answers
+	begin   func()          // ends waiting
+	status  atomic.Int64    // of the upstream's answer; 0 until it answers
+	header  http.Header
+	reader  *io.PipeReader
+	writer  *io.PipeWriter
+	last    []byte // the end of the answer, which the client gets when the reply has ended
+}
+
+// Name implements reply.Model.
+func (c *call) Name() string { return c.model }
+
+// CallsTools says that the upstream gets the client's tools and no others.
+func (c *call) CallsTools() bool { return false }
+
+// Complete implements reply.Model.
+func (c *call) Complete(ctx context.Context, req reply.ModelRequest) (reply.ModelResponse, error) {
+	return c.Stream(ctx, req, func(reply.ModelDelta) error { return nil })
+}
+
+// Stream implements reply.Model. Of the request it takes the messages, where the model
+// reads the branch's context.
+func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(reply.ModelDelta) error) (reply.ModelResponse, error) {
+	defer c.writer.Close()
+	body := c.body
+	if c.entries != nil {
+		body = wire.Managed(body, c.entries, req.Messages)
+	}
+	res, err := c.upstream.send(ctx, c.request, body)
+	if err != nil {
+		return reply.ModelResponse{}, unreachable(err)
+	}
+	defer res.Body.Close()
+	c.header = res.Header
+	c.status.Store(int64(res.StatusCode))
+	c.begin()
+	limited := io.LimitReader(res.Body, maxAnswer)
+	var got wire.Received
+	if c.prefill != nil {
+		if err := each(delta(got.Prefill(c.prefill))); err != nil {
+			return reply.ModelResponse{}, err
+		}
+	}
+	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
+	switch {
+	case res.StatusCode != http.StatusOK:
+		c.last, _ = io.ReadAll(limited) // the status says enough
+		return reply.ModelResponse{}, refused(res.StatusCode)
+	case kind == "text/event-stream":
+		err = c.events(wire.NewEvents(limited), &got, each)
+	default:
+		if c.last, err = io.ReadAll(limited); err == nil {
+			var d wire.Delta
+			if d, err = got.Whole(c.last); err == nil {
+				err = each(delta(d))
+			}
+		}
+	}
+	return response(&got), ended(ctx, &got, err)
+}
+
+// events reads the events of a stream, and sends them on, also those behind one that
+// can't be read.
+func (c *call) events(events *wire.Events, got *wire.Received, each func(reply.ModelDelta) error) (failed error) {
+	for {
+		event, data, err := events.Next()
+		if data != nil && failed == nil {
+			var d wire.Delta
+			if d, failed = got.Add(data); failed == nil && (d.Text != "" || d.Reasoning != "" || d.Calls != nil) {
+				failed = each(delta(d))
+			}
+		}
+		if got.Done {
+			c.last = append(c.last, event...)
+		} else {
+			_, _ = c.writer.Write(event) // a client that is gone ends the reply, not the stream
+		}
+		if err != nil {
+			return cmp.Or(failed, notEOF(err))
+		}
+	}
+}
+
+func notEOF(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+func delta(d wire.Delta) reply.ModelDelta {
+	out := reply.ModelDelta{Reasoning: d.Reasoning, Content: d.Text}
+	if d.Calls != nil {
+		out.ToolCalls, _ = json.Marshal(d.Calls) // which are JSON
+	}
+	return out
+}
+
+// response is what came of the answer.
+func response(got *wire.Received) reply.ModelResponse {
+	body, reasoning := got.Message()
+	return reply.ModelResponse{
+		Message: body, Text: got.Text(), Reasoning: reasoning, Metadata: recordOf(got.Record()), FinishReason: got.FinishReason(), Model: got.Model,
+		PromptTokens: got.Usage.Input + got.Usage.CacheCreation + got.Usage.CacheRead, CachedTokens: got.Usage.CacheRead, CompletionTokens: got.Usage.Output,
+	}
+}
+
+// ended is the error of an answer that isn't whole; nil of one that is.
+func ended(ctx context.Context, got *wire.Received, err error) error {
+	switch {
+	case err == nil && got.Done:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case got.Failed == "rate_limit_error" || got.Failed == "overloaded_error":
+		return refused(http.StatusTooManyRequests)
+	case got.Failed != "":
+		return refused(http.StatusInternalServerError)
+	case err == nil:
+		err = io.ErrUnexpectedEOF
+	}
+	return unreachable(err)
+}
+
+// unreachable is the error of a connection to the upstream.
+func unreachable(err error) error {
+	return fault.New(fault.Model, "model_unavailable", "", "The server of the model gave no whole answer. Send the request again.").From(err)
+}
+
+// refused is the error of an upstream's answer of this status, for the log and the
+// record: the client gets the answer itself.
+func refused(status int) error {
+	kind, code := fault.Model, "model_refused"
+	switch {
+	case status == http.StatusTooManyRequests || status == 529:
+		kind, code = fault.ModelBusy, "model_rate_limited"
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		code = "model_not_authorized"
+	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
+		kind, code = fault.ModelTimeout, "model_timeout"
+	case status >= http.StatusInternalServerError:
+		code = "model_unavailable"
+	}
+	return fault.New(kind, code, "", "The server of the model answered with HTTP %d.", status)
+}
+
+// A passed answer is the upstream's, as it comes.
+type passed struct {
+	call   *call
+	reply  *reply.Reply
+	forget func() bool // the reply has ended, and isn't stopped if the client goes
+}
+
+// Write writes the answer.
+func (p passed) Write(w http.ResponseWriter) error {
+	c, r := p.call, p.call.request
+	copyHeader(w.Header(), c.header)
+	w.WriteHeader(int(c.status.Load()))
+	connection := http.NewResponseController(w)
+	piece := make([]byte, 32<<10)
+	for {
+		n, err := c.reader.Read(piece)
+		if n > 0 {
+			if err := write(w, connection, piece[:n]); err != nil {
+				return err
+			}
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	end, err := p.reply.Wait(r.Context())
+	if err != nil {
+		return err
+	}
+	p.forget()
+	if end.Err != nil {
+		r.Note(end.Err)
+	}
+	return write(w, connection, c.last)
+}
+
+func write(w io.Writer, connection *http.ResponseController, piece []byte) error {
+	if _, err := w.Write(piece); err != nil {
+		return err
+	}
+	return connection.Flush()
+}

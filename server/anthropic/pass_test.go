@@ -1,0 +1,239 @@
+package anthropic_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+const hello = `{"model":"claude-x","max_tokens": 9,"messages":[{"role":"user","content":"Hello"}],"new_member":[1 ]}`
+
+// TestPassedThrough holds that the upstream gets the client's bytes, query and headers
+// under its own key, and the client the upstream's bytes.
+func TestPassedThrough(t *testing.T) {
+	t.Parallel()
+	const stream = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"model\":\"claude-x\"}}\n\n: a comment\n\n" +
+		"event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Hi\"}}\r\n\r\n" +
+		"event: new_event\ndata: {\"type\":\"new_event\"}\n\n" +
+		"event: content_block_stop\ndata: {\"type\":\"content_block_stop\",\"index\":0}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
+	const message = `{"type":"message", "content":[{"type":"text","text":"Hi"}] }`
+	const refusal = `{"type":"error","error":{"type":"rate_limit_error","message":"Slowly."} }`
+	var query string
+	say := func(status int, kind, body string, header ...string) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			query = r.URL.RequestURI()
+			w.Header().Set("Content-Type", kind)
+			w.Header().Set("Request-Id", "req_1")
+			for i := 0; i < len(header); i += 2 {
+				w.Header().Set(header[i], header[i+1])
+			}
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	for name, test := range map[string]struct {
+		answer http.HandlerFunc
+		status int
+		want   string
+		header string
+		stored int
+	}{
+		"a stream":  {say(200, "text/event-stream", stream), 200, stream, "Request-Id", 2},
+		"a message": {say(200, "application/json", message), 200, message, "Request-Id", 2},
+		"an error":  {say(429, "application/json", refusal, "Retry-After", "7"), 429, refusal, "Retry-After", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			provider := newProvider(t, test.answer)
+			a := newAPI(t, provider)
+			status, got, header := a.send("POST", "messages?beta=true", hello, "Anthropic-Version", "2023-06-01", "Anthropic-Beta", "x", "Cookie", "c", "X-Coppice-Session", "s")
+			if status != test.status || got != test.want || header.Get(test.header) == "" {
+				t.Errorf("%d %q %v", status, got, header)
+			}
+			body, sent := provider.last()
+			if body != hello || query != "/v1/messages?beta=true" || sent.Get("X-Api-Key") != "sk-ant" || sent.Get("Authorization") != "" ||
+				sent.Get("Anthropic-Version") != "2023-06-01" || sent.Get("Anthropic-Beta") != "x" || sent.Get("Cookie") != "" || sent.Get("X-Coppice-Session") != "" {
+				t.Errorf("the upstream got %s %q %v", query, body, sent)
+			}
+			if _, branches := a.branches(); len(branches) != 1 || strings.Count(branches[0], "\n") != test.stored-1 {
+				t.Errorf("stored: %q", branches)
+			}
+		})
+	}
+}
+
+// TestKeys holds which key the upstream gets.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	provider := newProvider(t)
+	a := newAPI(t, provider)
+	a.config.APIKey = ""
+	a.start()
+	for _, test := range []struct{ header, value, want string }{
+		{"Authorization", "Bearer " + a.key, ""}, // beside x-api-key, which is the same
+		{"Authorization", "Bearer sk-ant-oat", "Bearer sk-ant-oat"},
+	} {
+		status, _, _ := a.send("POST", "messages", hello, test.header, test.value)
+		_, sent := provider.last()
+		if got := sent.Get("Authorization"); got != test.want && status == 200 || sent.Get("X-Api-Key") != "" {
+			t.Errorf("%s: %d, %v", test.value, status, sent)
+		}
+	}
+}
+
+// TestRecord holds that the blocks of an answer stand in its metadata byte for byte, and
+// that a retry of the request gets them again, whole or as a stream.
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	provider := newProvider(t)
+	a := newAPI(t, provider)
+	first, header := a.ask(hello)
+	m, err := a.store.Message(t.Context(), uuid.MustParse(header.Get("X-Coppice-Conversation-Id")), uuid.MustParse(header.Get("X-Coppice-Head-Id")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const blocks = `[{"type":"thinking","thinking":"Thought 1.","signature":"c2ln1"},{"type":"text","text":"Answer 1."}]`
+	var metadata struct {
+		Anthropic struct{ Content json.RawMessage }
+	}
+	if err := json.Unmarshal(m.Metadata, &metadata); err != nil || string(metadata.Anthropic.Content) != blocks || m.Reasoning != "Thought 1." || !strings.Contains(first, blocks) {
+		t.Errorf("%v: %s", err, m.Metadata)
+	}
+	for _, body := range []string{hello, strings.Replace(hello, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)} {
+		got, again := a.ask(body, "X-Stainless-Retry-Count", "1")
+		if again.Get("X-Coppice-Head-Id") != header.Get("X-Coppice-Head-Id") || len(provider.bodies) != 1 {
+			t.Errorf("a retry is answered anew: %v", again)
+		}
+		var back []string
+		for _, b := range blocksIn(t, got) {
+			back = append(back, string(b))
+		}
+		if "["+strings.Join(back, ",")+"]" != blocks {
+			t.Errorf("a retry gets %s", back)
+		}
+	}
+}
+
+// TestClientGoes holds that the upstream's answer ends with its client, and that what
+// came until then is stored.
+func TestClientGoes(t *testing.T) {
+	t.Parallel()
+	gone := make(chan struct{})
+	provider := newProvider(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Half\"}}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		close(gone)
+	})
+	a := newAPI(t, provider)
+	ctx, leave := context.WithCancel(t.Context())
+	req, _ := http.NewRequestWithContext(ctx, "POST", a.url+"/anthropic/v1/messages", strings.NewReader(hello))
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+a.key)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := res.Body.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	leave()
+	<-gone
+	conversation := uuid.MustParse(res.Header.Get("X-Coppice-Conversation-Id"))
+	for {
+		running, err := a.store.Replies().Of(t.Context(), conversation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(running) == 0 {
+			break
+		}
+	}
+	if _, branches := a.branches(); len(branches) != 1 || !strings.HasSuffix(branches[0], `{"role":"assistant","content":"Half"}`) {
+		t.Errorf("stored: %q", branches)
+	}
+}
+
+// TestUnrecorded holds which requests leave nothing in the tree.
+func TestUnrecorded(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, newProvider(t))
+	a.ask(hello, "X-Coppice-Record", "false")
+	a.ask(hello, "X-Claude-Code-Session-Id", "s") // has no tools: it asks for a title or the like
+	a.ask(`{"model":"claude-x","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result"}]}]}`)
+	a.ask(strings.Replace(hello, "Hello", strings.Repeat("long ", tree.MaxBodyBytes/5), 1))
+	if n, _ := a.branches(); n != 0 {
+		t.Errorf("%d conversations", n)
+	}
+}
+
+// TestManaged holds that with X-Coppice-Context: managed the upstream reads the branch's
+// context, in which a summary stands for the older part.
+func TestManaged(t *testing.T) {
+	t.Parallel()
+	provider := newProvider(t)
+	a := newAPI(t, provider)
+	a.contexts.Settings = summarize.Defaults()
+	a.contexts.Settings.MaxContextTokens, a.contexts.Settings.ReservedTokens = 4000, 500
+	a.start()
+	var messages []string
+	for i := range 20 {
+		messages = append(messages, fmt.Sprintf(`{"role":"user","content":"Question %d: %s"}`, i, strings.Repeat("shrubs and hedges ", 90)), fmt.Sprintf(`{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"sig%d"},{"type":"text","text":"Answer %d"}]}`, i, i))
+	}
+	body := `{"model":"beech","max_tokens":9,"system":"Be brief.","messages":[` + strings.Join(messages, ",") + `,{"role":"user","content":"And now?"}]}`
+	a.ask(body, "X-Coppice-Context", "managed")
+	got, _ := provider.last()
+	if len(got) > len(body)/2 || strings.Contains(got, "sig0") || !strings.Contains(got, `"signature":"sig19"`) || !strings.Contains(got, "summary") || !strings.HasPrefix(got, `{"model":"beech","max_tokens":9,"system":"Be brief.","messages":[{"role":"user",`) {
+		t.Errorf("the upstream got %s", got)
+	}
+	a.ask(body)
+	if got, _ := provider.last(); got != body {
+		t.Errorf("unasked, the upstream got %s", got)
+	}
+}
+
+// TestLargePicture holds that a picture that is too large for a message is stored beside
+// it, and that the same history is recognized.
+func TestLargePicture(t *testing.T) {
+	t.Parallel()
+	provider := newProvider(t)
+	a := newAPI(t, provider)
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
+		t.Fatal(err)
+	}
+	data := append(b.Bytes(), make([]byte, tree.MaxBodyBytes)...)
+	picture := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}`
+	messages := `{"role":"user","content":[` + picture + `,{"type":"text","text":"Which tree?"}]}`
+	first, header := a.ask(`{"model":"claude-x","max_tokens":9,"messages":[` + messages + `]}`)
+	if why := header.Get("X-Coppice-Recorded"); why != "" {
+		t.Fatal(why)
+	}
+	var answer struct{ Content json.RawMessage }
+	if err := json.Unmarshal([]byte(first), &answer); err != nil {
+		t.Fatal(err)
+	}
+	body := `{"model":"claude-x","max_tokens":9,"messages":[` + messages + `,{"role":"assistant","content":` + string(answer.Content) + `},{"role":"user","content":"Sure?"}]}`
+	a.ask(body)
+	if got, _ := provider.last(); got != body {
+		t.Error("the upstream did not get the client's bytes")
+	}
+	n, branches := a.branches()
+	if n != 1 || len(branches) != 1 || strings.Count(branches[0], "\n") != 3 || !strings.Contains(branches[0], fmt.Sprintf(`"coppice:attachment/%x"`, sha256.Sum256(data))) {
+		t.Errorf("%d conversations: %.600q", n, branches)
+	}
+}

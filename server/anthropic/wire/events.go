@@ -1,0 +1,174 @@
+package wire
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+// A Stream writes an answer of chat completions as events, while it comes. Only one
+// block is open at a time: text and reasoning go out as they come, and of several
+// calls the first one does. Chat completions may mix the pieces of calls, so the
+// other calls go out whole, at the end.
+type Stream struct {
+	answer Answer
+	open   string // type of the open block; "" for none
+	index  int    // of the open block, or of the next one
+	call   int    // index of the call that goes out as it comes; -1 for none
+	named  bool   // the call has begun
+	late   string // text that came after the call had begun
+	sent   bool   // a piece was sent
+}
+
+// NewStream returns a Stream of an answer with an ID and a Model.
+func NewStream(a Answer) *Stream { return &Stream{answer: a, call: -1} }
+
+// A Delta is a piece of an answer of chat completions.
+type Delta struct {
+	Reasoning string
+	Text      string            // or a refusal's
+	Calls     []json.RawMessage // pieces of calls, each with the index of its call
+}
+
+// Begin appends the beginning of the stream to dst.
+func (s *Stream) Begin(dst []byte) []byte {
+	dst = appendEvent(dst, "message_start", is("message", marshal(s.answer.begin())))
+	return appendEvent(dst, "ping")
+}
+
+// Add appends a piece of the answer to dst.
+func (s *Stream) Add(dst []byte, d Delta) []byte {
+	if d.Reasoning != "" && s.call < 0 {
+		if s.open != "thinking" {
+			dst = s.start(dst, "thinking", thinkingBlock(""))
+		}
+		dst = s.delta(dst, "thinking_delta", "thinking", d.Reasoning)
+	}
+	switch {
+	case d.Text == "":
+	case s.call >= 0:
+		s.late += d.Text
+	default:
+		if s.open != "text" {
+			dst = s.start(dst, "text", textBlock(quote("")))
+		}
+		dst = s.delta(dst, "text_delta", "text", d.Text)
+	}
+	for _, raw := range d.Calls {
+		dst = s.addCall(dst, raw)
+	}
+	return dst
+}
+
+// addCall appends a piece of the first call. Its first piece with a name has the id.
+func (s *Stream) addCall(dst []byte, raw json.RawMessage) []byte {
+	var piece struct {
+		Index    int
+		ID       string
+		Function struct{ Name, Arguments string }
+		Custom   struct{ Name, Input string }
+	}
+	if json.Unmarshal(raw, &piece) != nil || s.call >= 0 && piece.Index != s.call {
+		return dst
+	}
+	s.call = piece.Index
+	if name := piece.Function.Name + piece.Custom.Name; name != "" && !s.named {
+		s.named = true
+		dst = s.start(dst, "tool_use", callBlock(chat.Call{ID: piece.ID, Name: name}, json.RawMessage("{}")))
+	}
+	if arguments := piece.Function.Arguments; arguments != "" && s.named {
+		dst = s.delta(dst, "input_json_delta", "partial_json", arguments)
+	}
+	return dst
+}
+
+// End appends the end of the stream to dst, of which a is the whole answer.
+func (s *Stream) End(dst []byte, a Answer) []byte {
+	if !s.sent { // the answer is stored, and came in no pieces
+		return s.end(s.whole(dst, a.blocks()), a)
+	}
+	dst = s.stop(dst)
+	if s.late != "" {
+		dst = s.start(dst, "text", textBlock(quote("")))
+		dst = s.stop(s.delta(dst, "text_delta", "text", s.late))
+	}
+	if a.Message != nil {
+		for i, c := range a.Message.Calls {
+			if i == s.call && s.named {
+				continue
+			}
+			dst = s.whole(dst, []json.RawMessage{callBlock(c, inputOf(c))})
+		}
+	}
+	return s.end(dst, a)
+}
+
+// whole appends blocks that came in no pieces. As the SDKs have it, the texts of a block
+// come behind its beginning.
+func (s *Stream) whole(dst []byte, blocks []json.RawMessage) []byte {
+	for _, b := range blocks {
+		kind := typeOf(b)
+		members := chat.Members(b)
+		var later []chat.Member // kind of delta, and its text
+		for i, m := range members {
+			switch {
+			case m.Name == "input":
+				later = append(later, is("input_json_delta", quote(string(m.Value))))
+				members[i].Value = json.RawMessage("{}")
+			case m.Name == kind || m.Name == "signature":
+				later = append(later, is(m.Name+"_delta", m.Value))
+				members[i].Value = quote("")
+			}
+		}
+		dst = s.start(dst, kind, object(members...))
+		for _, l := range later {
+			name := strings.TrimSuffix(l.Name, "_delta")
+			if name == "input_json" {
+				name = "partial_json"
+			}
+			dst = s.delta(dst, l.Name, name, chat.String(l.Value))
+		}
+		dst = s.stop(dst)
+	}
+	return dst
+}
+
+// end appends the events behind the blocks.
+func (s *Stream) end(dst []byte, a Answer) []byte {
+	dst = appendEvent(dst, "message_delta",
+		is("delta", object(is("stop_reason", quote(a.stopReason())), is("stop_sequence", json.RawMessage("null")))),
+		is("usage", marshal(a.Usage)))
+	return appendEvent(dst, "message_stop")
+}
+
+// start closes the open block and begins another one.
+func (s *Stream) start(dst []byte, kind string, block json.RawMessage) []byte {
+	dst = s.stop(dst)
+	s.open, s.sent = kind, true
+	return appendEvent(dst, "content_block_start", s.at(), is("content_block", block))
+}
+
+func (s *Stream) delta(dst []byte, kind, name, text string) []byte {
+	return appendEvent(dst, "content_block_delta", s.at(), is("delta", object(is("type", quote(kind)), is(name, quote(text)))))
+}
+
+func (s *Stream) stop(dst []byte) []byte {
+	if s.open == "" {
+		return dst
+	}
+	dst = appendEvent(dst, "content_block_stop", s.at())
+	s.open = ""
+	s.index++
+	return dst
+}
+
+func (s *Stream) at() chat.Member { return is("index", strconv.AppendInt(nil, int64(s.index), 10)) }
+
+// appendEvent appends a server-sent event of a type.
+func appendEvent(dst []byte, kind string, members ...chat.Member) []byte {
+	dst = append(append(append(dst, "event: "...), kind...), "\ndata: "...)
+	dst = append(dst, object(append([]chat.Member{is("type", quote(kind))}, members...)...)...)
+	return append(dst, "\n\n"...)
+}

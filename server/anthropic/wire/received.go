@@ -1,0 +1,302 @@
+package wire
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+// Received is what came of an answer of Anthropic's, from a stream or whole.
+type Received struct {
+	Model  string
+	Stop   string // the stop reason; "" as long as none came
+	Usage  Usage
+	Failed string // the type of the error that ended the stream; "" for none
+	Done   bool   // the answer is whole
+
+	said   said
+	blocks []json.RawMessage
+	open   map[int]*openBlock
+	calls  int
+}
+
+// An openBlock is a block of which more may come.
+type openBlock struct {
+	start     json.RawMessage
+	kind      string
+	call      int // its number among the calls
+	texts     map[string][]byte
+	citations []json.RawMessage
+	begun     bool
+}
+
+// Prefill takes the blocks that the request put into the model's mouth: the answer goes
+// on behind them. It returns what they say.
+func (a *Received) Prefill(blocks []json.RawMessage) Delta {
+	for _, b := range blocks {
+		a.close(b)
+	}
+	return Delta{Reasoning: a.said.reasoning, Text: a.said.text}
+}
+
+// Whole takes an answer that came as one message.
+func (a *Received) Whole(body []byte) (d Delta, err error) {
+	var m struct {
+		Type, Model string
+		Content     []json.RawMessage
+		StopReason  string `json:"stop_reason"`
+		Usage       usage
+	}
+	if !isObject(body) || json.Unmarshal(body, &m) != nil || m.Type != "message" {
+		return d, errors.New("the answer is no message")
+	}
+	a.Model, a.Stop, a.Done = m.Model, m.StopReason, true
+	a.Usage.take(m.Usage)
+	before := a.said
+	for _, b := range m.Content {
+		a.close(b)
+	}
+	d.Reasoning, d.Text = a.said.reasoning[len(before.reasoning):], a.said.text[len(before.text):]
+	for i, c := range a.said.calls[len(before.calls):] {
+		d.Calls = append(d.Calls, piece(i, c.ID, c.Name, c.Arguments))
+	}
+	return d, nil
+}
+
+// Add takes the data of an event, and returns what is new of the answer.
+func (a *Received) Add(data []byte) (d Delta, err error) {
+	var e struct {
+		Type    string
+		Index   int
+		Message struct {
+			Model string
+			Usage usage
+		}
+		ContentBlock json.RawMessage `json:"content_block"`
+		Delta        json.RawMessage
+		Usage        usage
+		Error        struct{ Type string }
+	}
+	if !isObject(data) || json.Unmarshal(data, &e) != nil {
+		return d, errors.New("an event can't be read")
+	}
+	switch e.Type {
+	case "message_start":
+		a.Model = e.Message.Model
+		a.Usage.take(e.Message.Usage)
+	case "content_block_start":
+		if len(e.ContentBlock) == 0 || e.ContentBlock[0] != '{' {
+			return d, errors.New("a block is no object")
+		}
+		return a.start(e.Index, e.ContentBlock), nil
+	case "content_block_delta":
+		if b := a.open[e.Index]; b != nil && len(e.Delta) > 0 && e.Delta[0] == '{' {
+			return a.more(b, e.Delta), nil
+		}
+	case "content_block_stop":
+		if b := a.open[e.Index]; b != nil {
+			delete(a.open, e.Index)
+			a.close(b.whole())
+		}
+	case "message_delta":
+		if len(e.Delta) > 0 && e.Delta[0] == '{' {
+			a.Stop = stringOf(e.Delta, "stop_reason")
+		}
+		a.Usage.take(e.Usage)
+	case "message_stop":
+		a.Done = true
+	case "error":
+		a.Failed = e.Error.Type
+	}
+	return d, nil
+}
+
+// start takes the beginning of a block.
+func (a *Received) start(index int, block json.RawMessage) (d Delta) {
+	b := &openBlock{start: bytes.Clone(block), kind: typeOf(block), texts: map[string][]byte{}}
+	if a.open == nil {
+		a.open = map[int]*openBlock{}
+	}
+	a.open[index] = b
+	switch b.kind {
+	case "text", "thinking":
+		d = a.text(b, stringOf(block, b.kind))
+	case "tool_use":
+		b.call = a.calls
+		a.calls++
+		d.Calls = []json.RawMessage{piece(b.call, stringOf(block, "id"), stringOf(block, "name"), "")}
+	}
+	return d
+}
+
+// more takes a piece of a block: each text in it is one more piece of the block's
+// member of this name.
+func (a *Received) more(b *openBlock, delta json.RawMessage) (d Delta) {
+	for name, value := range chat.EachMember(delta) {
+		switch name := string(name); {
+		case name == "citation":
+			b.citations = append(b.citations, bytes.Clone(value))
+		case name == "type" || value[0] != '"':
+		default:
+			text := chat.String(value)
+			b.texts[name] = append(b.texts[name], text...)
+			switch {
+			case name == b.kind:
+				d = a.text(b, text)
+			case name == "partial_json" && b.kind == "tool_use":
+				d.Calls = []json.RawMessage{piece(b.call, "", "", text)}
+			}
+		}
+	}
+	return d
+}
+
+// text is a piece of a block of text or reasoning. The block's first one is set apart
+// from what was said before, as said.add does.
+func (a *Received) text(b *openBlock, text string) (d Delta) {
+	if text = storable(text); text == "" {
+		return d
+	}
+	if b.kind == "thinking" {
+		if !b.begun && a.said.reasoning != "" {
+			text = paragraph + text
+		}
+		d.Reasoning = text
+	} else {
+		if !b.begun {
+			text = a.said.gap(text) + text
+		}
+		d.Text = text
+	}
+	b.begun = true
+	return d
+}
+
+// whole is the block with all of its pieces.
+func (b *openBlock) whole() json.RawMessage {
+	members := chat.Members(b.start)
+	set := func(name string, value json.RawMessage) {
+		for i := range members {
+			if members[i].Name == name {
+				members[i].Value = value
+				return
+			}
+		}
+		members = append(members, is(name, value))
+	}
+	for name, text := range b.texts {
+		switch input := json.RawMessage(text); {
+		case name != "partial_json":
+			set(name, quote(stringOf(b.start, name)+string(text)))
+		case isObject(input):
+			set("input", input)
+		default: // cut off
+			set("input", object(is("partial_json", quote(string(text)))))
+		}
+	}
+	if b.citations != nil {
+		set("citations", array(b.citations))
+	}
+	return chat.AppendObject(nil, members)
+}
+
+// close takes a whole block.
+func (a *Received) close(block json.RawMessage) {
+	a.blocks = append(a.blocks, bytes.Clone(block))
+	a.said.add(block)
+}
+
+// Message returns the answer as a chat-completions message, and its reasoning; nil if
+// the answer says nothing.
+func (a *Received) Message() (m json.RawMessage, reasoning string) {
+	if said := a.said.message(); said != nil {
+		m = said.Encode()
+	}
+	return m, a.said.reasoning
+}
+
+// Text is the text of Message, without what stands for blocks that have no form.
+func (a *Received) Text() string { return a.said.text }
+
+// Blocks returns the blocks that are whole.
+func (a *Received) Blocks() []json.RawMessage { return a.blocks }
+
+// Record returns all blocks, if one of them has no form in chat completions; nil
+// otherwise.
+func (a *Received) Record() json.RawMessage { return a.said.record(a.blocks) }
+
+// FinishReason is the word of chat completions for the stop reason.
+func (a *Received) FinishReason() string {
+	switch a.Stop {
+	case "end_turn", "stop_sequence":
+		return "stop"
+	case "max_tokens", "model_context_window_exceeded":
+		return "length"
+	case "tool_use":
+		return "tool_calls"
+	case "refusal":
+		return "content_filter"
+	}
+	return a.Stop
+}
+
+// usage is a usage as it comes. In a stream, a later one counts all until then; what
+// it leaves out stays.
+type usage struct {
+	Input         *int `json:"input_tokens"`
+	CacheCreation *int `json:"cache_creation_input_tokens"`
+	CacheRead     *int `json:"cache_read_input_tokens"`
+	Output        *int `json:"output_tokens"`
+}
+
+func (u *Usage) take(more usage) {
+	for to, from := range map[*int]*int{&u.Input: more.Input, &u.CacheCreation: more.CacheCreation, &u.CacheRead: more.CacheRead, &u.Output: more.Output} {
+		if from != nil {
+			*to = *from
+		}
+	}
+}
+
+// piece is a piece of a call in chat completions.
+func piece(index int, id, name, arguments string) json.RawMessage {
+	function := []chat.Member{is("arguments", quote(arguments))}
+	members := []chat.Member{is("index", strconv.AppendInt(nil, int64(index), 10))}
+	if name != "" {
+		members = append(members, is("id", quote(id)), is("type", quote("function")))
+		function = append([]chat.Member{is("name", quote(name))}, function...)
+	}
+	return object(append(members, is("function", object(function...)))...)
+}
+
+// Events reads server-sent events.
+type Events struct{ lines *bufio.Reader }
+
+// NewEvents returns the events of a stream.
+func NewEvents(r io.Reader) *Events { return &Events{bufio.NewReader(r)} }
+
+// Next returns the bytes of the next event, up to the empty line behind it, and its
+// data. data is nil of a comment. After the last event it returns io.EOF.
+func (e *Events) Next() (event, data []byte, err error) {
+	for {
+		line, err := e.lines.ReadBytes('\n')
+		event = append(event, line...)
+		if err != nil {
+			return event, data, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			return event, data, nil
+		}
+		if rest, ok := bytes.CutPrefix(line, []byte("data:")); ok {
+			if data != nil {
+				data = append(data, '\n')
+			}
+			data = append(data, bytes.TrimPrefix(rest, []byte(" "))...)
+		}
+	}
+}

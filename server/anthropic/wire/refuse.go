@@ -1,0 +1,88 @@
+package wire
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/coppice-chat/coppice/chat"
+)
+
+// A Refusal is an error in the form of Anthropic's clients.
+type Refusal struct {
+	Status  int
+	Type    string
+	Message string
+	Code    string // that the SDKs act by; "" for none
+	Retry   bool   // the same request may go well later. Where it can't, the answer says x-should-retry: false
+}
+
+// types are Anthropic's types of errors, by status.
+var types = map[int]string{
+	http.StatusBadRequest:            "invalid_request_error",
+	http.StatusUnauthorized:          "authentication_error",
+	http.StatusForbidden:             "permission_error",
+	http.StatusNotFound:              "not_found_error",
+	http.StatusConflict:              "conflict_error",
+	http.StatusRequestEntityTooLarge: "request_too_large",
+	http.StatusTooManyRequests:       "rate_limit_error",
+	http.StatusServiceUnavailable:    "overloaded_error",
+	http.StatusGatewayTimeout:        "timeout_error",
+}
+
+// statuses are those of errors for which Anthropic has another status than REST. With
+// 500 and more, 429 and 409, every SDK tries again.
+var statuses = map[string]int{
+	"unknown_model":      http.StatusNotFound,
+	"prompt_too_long":    http.StatusBadRequest,
+	"model_refused":      http.StatusBadRequest,
+	"model_rate_limited": http.StatusTooManyRequests,
+}
+
+// ThreadNotFound is the code of the error by which the SDKs send the whole history of a
+// thread.
+const ThreadNotFound = "thread_not_found"
+
+// final are errors of a server that come again with the same request.
+var final = map[string]bool{"model_not_authorized": true, "answer_too_long": true}
+
+// Refuse returns an error of this status and code, in which field names the member of
+// the request that is wrong; "" for none.
+func Refuse(status int, code, field, detail string) Refusal {
+	if other, ok := statuses[code]; ok {
+		status = other
+	}
+	r := Refusal{Status: status, Type: types[status], Message: detail, Retry: !final[code] && (status == http.StatusTooManyRequests || status >= http.StatusInternalServerError)}
+	switch {
+	case r.Type != "":
+	case status < http.StatusInternalServerError:
+		r.Type = "invalid_request_error"
+	default:
+		r.Type = "api_error"
+	}
+	if code == ThreadNotFound {
+		r.Code = code
+	}
+	if field != "" {
+		r.Message = field + ": " + r.Message
+	}
+	if code == "prompt_too_long" { // by these words clients know that they should compact
+		r.Message = "prompt is too long: " + r.Message
+	}
+	return r
+}
+
+// Encode writes the body of the error's answer.
+func (r Refusal) Encode() json.RawMessage {
+	return object(is("type", quote("error")), r.error())
+}
+
+// Event writes the error as the last event of a stream.
+func (r Refusal) Event(dst []byte) []byte { return appendEvent(dst, "error", r.error()) }
+
+func (r Refusal) error() chat.Member {
+	var details json.RawMessage // nil leaves the member out
+	if r.Code != "" {
+		details = object(is("error_code", quote(r.Code)))
+	}
+	return is("error", object(is("type", quote(r.Type)), is("message", quote(r.Message)), is("details", details)))
+}

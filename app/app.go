@@ -183,6 +183,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	}
 	m.replies = append(m.replies, cfg.Replies.Models...)
 	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families, cfg.Replies.Aliases)
+	cfg.Server.AlternatesRoles = alternateOf(families, cfg.Replies.Aliases)
 	cfg.Replies.WantsReasoning = wantsReasoning(families)
 	if keep {
 		cfg.Replies.Families = llm.Families{} // the settings' window holds, whatever is known of the models

@@ -35,6 +35,7 @@ type Models struct {
 	Prices         llm.Prices     // what models cost; of others it isn't known
 	Params         []Param        // of requests to models, where a request doesn't set them itself
 	WantReasoning  []string       // beginnings of the names of models that want their reasoning back, besides those that package llm knows; see llm.Family
+	AlternateRoles []string       // beginnings of the names of models that take user and assistant by turns only; of others, a refusal tells it
 }
 
 // A Param is a member of the requests to all models whose names begin so.
@@ -77,7 +78,7 @@ func (m Models) cost(model string, promptTokens, completionTokens int) (float64,
 func (m Models) Reachable() bool { return m.APIKey != "" || m.BaseURL != "" }
 
 // Families returns the models that package llm knows, the models of Windows, and
-// those of WantReasoning.
+// those of WantReasoning and AlternateRoles.
 func (m Models) Families() (llm.Families, error) {
 	families := llm.KnownFamilies()
 	for _, name := range slices.Sorted(maps.Keys(m.Windows)) {
@@ -88,12 +89,16 @@ func (m Models) Families() (llm.Families, error) {
 			return nil, err
 		}
 	}
-	for _, name := range m.WantReasoning {
+	for i, name := range slices.Concat(m.WantReasoning, m.AlternateRoles) {
 		family, known := families.Find(name)
 		if !known {
 			family.Window = llm.DefaultWindow
 		}
-		family.Prefix, family.WantsReasoning = name, true
+		if family.Prefix = name; i < len(m.WantReasoning) {
+			family.WantsReasoning = true
+		} else {
+			family.AlternatesRoles = true
+		}
 		var err error
 		if families, err = families.With(family); err != nil {
 			return nil, err
@@ -109,7 +114,8 @@ const askTimeout = 5 * time.Second
 // neither Windows nor package llm knows takes what its provider's list of models
 // says, or else llm.DefaultWindow; the log tells which.
 func (m Models) WithWindows(ctx context.Context, names []string, log *slog.Logger) (Models, error) {
-	families, err := m.Families()
+	// What is said of a model besides its window doesn't make the window known.
+	families, err := Models{Windows: m.Windows}.Families()
 	if err != nil || !m.Reachable() {
 		return m, err
 	}
@@ -146,6 +152,15 @@ func (m Models) askWindow(ctx context.Context, name string) (tokens int, err err
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	return client.Window(ctx)
+}
+
+// alternateOf gives a function that tells whether a model takes user and assistant
+// by turns only.
+func alternateOf(families llm.Families, aliases map[string]string) func(model string) bool {
+	return func(model string) bool {
+		family, _ := families.Find(cmp.Or(aliases[model], model))
+		return family.AlternatesRoles
+	}
 }
 
 // windowOf gives a function that tells a model's window, or else how the names

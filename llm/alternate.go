@@ -1,43 +1,32 @@
 package llm
 
 import (
-	"encoding/json"
 	"regexp"
-	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
 )
 
-// wantsTurns finds the refusal of a chat template that takes user and assistant by
-// turns only. The templates of Mistral, Gemma and Llama 2 raise it, and vLLM,
-// llama.cpp and LM Studio pass it on.
-var wantsTurns = regexp.MustCompile(`(?i)\broles? (must|should) alternate`)
+// What chat templates and servers say that take no message of this role here:
+// vLLM, llama.cpp and LM Studio pass on what the templates of the Mistral, Gemma
+// and Llama 2 families raise. Mistral's own server speaks of an unexpected role.
+var (
+	wantsTurns  = regexp.MustCompile(`(?i)\broles? (?:must|should) alternate|unexpected role '\w+' after role|only user(?:, system)? and assistant roles are supported`)
+	takesNoneOf = regexp.MustCompile(`(?i)\bsystem role (?:is )?not supported`)
+)
 
-// byTurns joins neighbouring messages of one role, for a model that takes user and
-// assistant by turns only. Results of tools stay apart, and so do messages that
-// call tools, because a result answers one of them. A message that has no
-// neighbour of its role keeps its bytes.
-func byTurns(messages []json.RawMessage) []json.RawMessage {
-	out := make([]json.RawMessage, 0, len(messages))
-	var last *chat.Message
-	for _, raw := range messages {
-		m := chat.Read(raw)
-		if last == nil || m.Role != last.Role || m.Role == chat.Tool || len(m.Calls)+len(last.Calls) > 0 {
-			out, last = append(out, raw), m
-			continue
-		}
-		last = joined(last, m)
-		out[len(out)-1] = last.Encode()
-	}
-	return out
-}
+// form is how a model takes messages.
+type form int32
 
-// joined is a message that says what two say. Text becomes one part, with an empty
-// line between, because some templates take no list of parts.
-func joined(a, b *chat.Message) *chat.Message {
-	parts := slices.Concat(a.Parts, b.Parts)
-	if a.Plain && b.Plain {
-		parts = []chat.Part{chat.TextPart(a.Text() + "\n\n" + b.Text())}
+const (
+	formFree     form = iota // in any order of roles
+	formTurns                // user and assistant by turns only: see chat.ByTurns
+	formNoSystem             // so, and no system message
+)
+
+// of gives a request's messages as a model takes them.
+func (f form) of(req Request) Request {
+	if f != formFree {
+		req.Messages, _ = chat.ByTurns(req.Messages, f == formNoSystem)
 	}
-	return &chat.Message{Role: a.Role, Parts: parts, Plain: a.Plain && b.Plain, Name: a.Name}
+	return req
 }

@@ -2,10 +2,14 @@ package llm_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -49,4 +53,90 @@ func TestAlternatingRoles(t *testing.T) {
 	if _, err := c.Complete(t.Context(), req); err == nil || len(s.Requests()) != 4 {
 		t.Errorf("refused all the same: %v after %d requests", err, len(s.Requests()))
 	}
+}
+
+// TestNoSystemMessage has a chat template refuse the system message, as Gemma's
+// does. The user's first message then begins with it, from the next try on.
+func TestNoSystemMessage(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.FailWith(llmtest.Failure{Status: http.StatusBadRequest, Message: "System role not supported"}), llmtest.Answer("one"))
+	req := llm.Request{Messages: []json.RawMessage{json.RawMessage(`{"role":"system","content":"Be brief."}`), json.RawMessage(`{"role":"user","content":"Hello."}`)}}
+	if _, err := client(t, s).Complete(t.Context(), req); err != nil {
+		t.Fatal(err)
+	}
+	if sent := s.Requests()[1].Messages; len(sent) != 1 || string(sent[0]) != `{"role":"user","content":"Be brief.\n\nHello."}` {
+		t.Errorf("the model was sent %s", sent)
+	}
+}
+
+// TestKnownToAlternate asks a model that is configured so. It gets turns at once.
+func TestKnownToAlternate(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.TakesTurns(llmtest.Answer("one")))
+	families, err := llm.KnownFamilies().With(llm.Family{Prefix: "strict", Window: 1000, AlternatesRoles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "strict", HTTPClient: s.Client(), Families: families})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hello := json.RawMessage(`{"role":"user","content":"Hello."}`)
+	if _, err := c.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{hello, hello}}); err != nil || len(s.Requests()) != 1 {
+		t.Errorf("after %d requests: %v", len(s.Requests()), err)
+	}
+}
+
+// TestByTurns makes histories of any order of roles. Joined, a strict server takes
+// them; those that it takes unjoined are known, and keep their bytes.
+func TestByTurns(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var messages []json.RawMessage
+		var turns chat.Turns
+		open := false
+		add := func(kind string) {
+			text := fmt.Sprint("m", len(messages))
+			body := fmt.Sprintf(`{"role":%q,"content":%q}`, kind, text)
+			switch kind {
+			case "call":
+				body = fmt.Sprintf(`{"role":"assistant","content":%q,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`, text)
+			case "tool":
+				body = fmt.Sprintf(`{"role":"tool","tool_call_id":"c","content":%q}`, text)
+			}
+			messages = append(messages, json.RawMessage(body))
+			m := chat.Read(messages[len(messages)-1])
+			turns.Add(m.Role, len(m.Calls) > 0)
+			open = kind == "call"
+		}
+		for _, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"system", "developer", "user", "assistant", "call"}), 0, 12).Draw(t, "roles") {
+			if open { // a context has no open call before its end
+				add("tool")
+			}
+			add(kind)
+		}
+		if open {
+			add("tool")
+		} else {
+			add("user")
+		}
+		refused := llmtest.CheckTurns(messages)
+		if turns.Alternate() != (refused == nil) {
+			t.Fatalf("alternating: %t, and a server says %v of %s", turns.Alternate(), refused, messages)
+		}
+		for _, noSystem := range []bool{false, true} {
+			joined, at := chat.ByTurns(messages, noSystem)
+			if err := llmtest.CheckTurns(joined); err != nil {
+				t.Fatalf("%v: %s", err, joined)
+			}
+			for i, m := range messages {
+				if !strings.Contains(string(joined[at[i]]), chat.Read(m).Text()) {
+					t.Fatalf("message %d is not in %s", i, joined[at[i]])
+				}
+				if turns.Alternate() && !noSystem && string(joined[i]) != string(m) {
+					t.Fatalf("%s became %s", m, joined[i])
+				}
+			}
+		}
+	})
 }

@@ -35,8 +35,8 @@ type Error struct {
 	Err error // with ErrTimeout context.DeadlineExceeded, with ErrCanceled context.Canceled, else nil
 
 	said  string // the provider's message as it came; withReason makes it part of Detail
-	turns bool   // the model takes user and assistant by turns only
 	hint  string // the member of the request that the provider doesn't know; "" for none
+	wants form   // in which the model would take the messages; formFree where that isn't it
 }
 
 func (e *Error) Error() string {

@@ -100,9 +100,11 @@ func refusal(status int, header http.Header, f fault) *Error {
 			break
 		}
 	}
-	switch e.turns = wantsTurns.MatchString(f.Message); {
-	case e.turns:
-		e.Kind, e.Detail = ErrInvalid, "the model's chat template takes user and assistant by turns only"
+	switch {
+	case takesNoneOf.MatchString(f.Message):
+		e.Kind, e.Detail, e.wants = ErrInvalid, "the model's chat template takes no system message", formNoSystem
+	case wantsTurns.MatchString(f.Message):
+		e.Kind, e.Detail, e.wants = ErrInvalid, "the model's chat template takes user and assistant by turns only", formTurns
 	case overflows(status, f):
 		e.Kind, e.Detail = ErrPromptTooLong, "the messages don't fit the model's window"
 	case status == http.StatusUnauthorized:

@@ -82,8 +82,8 @@ type OpenAI struct {
 	url, key         string
 	http             http.Client
 	params           map[string]json.RawMessage
-	turns            atomic.Bool // its chat template takes user and assistant by turns only
-	unknown          sync.Map    // hints that its provider doesn't know
+	unknown          sync.Map     // hints that its provider doesn't know
+	form             atomic.Int32 // a form: how its chat template takes messages, as far as is known
 }
 
 // NewOpenAI returns a client. It doesn't connect.
@@ -111,6 +111,9 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 		legacyFields:     config.LegacyFields,
 		params:           config.Params,
 		fixedTemperature: family.FixedTemperature,
+	}
+	if family.AlternatesRoles {
+		c.form.Store(int32(formTurns))
 	}
 	if c.maxAnswer == 0 {
 		c.maxAnswer = defaultMaxAnswerBytes
@@ -216,21 +219,18 @@ func leave(body io.ReadCloser, stop func(), well bool) {
 
 // post sends a request, once: the caller counts the attempts. The response is
 // one of HTTP 200, its body unread; every other status is an error. A model whose
-// template refuses two messages of one role in a row gets them joined at once, and
-// from then on. A provider that doesn't know a hint gets the request without it.
+// template refuses the roles gets them by turns at once, and from then on. A
+// provider that doesn't know a hint gets the request without it.
 func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Response, error) {
-	joins := c.turns.Load()
-	if joins {
-		req.Messages = byTurns(req.Messages)
-	}
-	body, err := c.encode(req, stream)
+	f := form(c.form.Load())
+	body, err := c.encode(f.of(req), stream)
 	if err != nil {
 		return nil, err
 	}
 	res, err := c.send(ctx, c.url, body)
 	var e *Error
-	if errors.As(err, &e) && e.turns && !joins {
-		c.turns.Store(true)
+	if errors.As(err, &e) && e.wants > f {
+		c.form.Store(int32(e.wants))
 		return c.post(ctx, req, stream)
 	}
 	if e != nil && req.Extra[e.hint] != nil {

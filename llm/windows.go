@@ -26,6 +26,11 @@ type Family struct {
 	// reasoning_content of each assistant message that calls tools. Some of
 	// these models refuse a request without it, and others answer worse.
 	WantsReasoning bool
+
+	// AlternatesRoles reports whether the models' chat template takes user and
+	// assistant by turns only. A client that isn't told so learns it from the first
+	// refusal.
+	AlternatesRoles bool
 }
 
 // Families is what is known about models, by the beginnings of their names.

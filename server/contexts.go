@@ -34,6 +34,9 @@ func getContext(r *Request) (Answer, error) {
 		}
 	}
 	c, err := r.Contexts().Context(r.Context(), id, head, w)
+	if model := r.Query("model"); err == nil && model != nil && r.server.cfg.AlternatesRoles != nil && r.server.cfg.AlternatesRoles(*model) {
+		c = c.ByTurns()
+	}
 	if err == nil && !names && summarize.NamesAttachments(c.Messages) { // which may be many bytes
 		return r.contextWithAttachments(c)
 	}

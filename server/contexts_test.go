@@ -102,6 +102,32 @@ func TestContextHasTheBytes(t *testing.T) {
 	}
 }
 
+// A context for a model that takes user and assistant by turns only has them so.
+func TestContextByTurns(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) {
+		c.ModelWindow = func(string) (int, []string) { return 8000, nil }
+		c.AlternatesRoles = func(model string) bool { return model == "strict" }
+	})
+	var made struct{ ID string }
+	a.must(201, &made, request{method: "POST", path: "/v1/conversations", body: `{}`})
+	id := made.ID
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + id + "/messages", body: `{"parent_id":null,"messages":[{"role":"user","content":"One."},{"role":"user","content":"Two."}]}`})
+	for query, want := range map[string]string{
+		"?model=other":  `{"messages":[{"role":"user","content":"One."},{"role":"user","content":"Two."}],"roles":"mixed"}`,
+		"?model=strict": `{"messages":[{"role":"user","content":"One.\n\nTwo."}],"roles":"alternating"}`,
+	} {
+		var c struct {
+			Messages []json.RawMessage `json:"messages"`
+			Roles    string            `json:"roles"`
+		}
+		a.must(200, &c, request{method: "GET", path: "/v1/conversations/" + id + "/branches/active/context" + query})
+		if got, _ := json.Marshal(c); string(got) != want {
+			t.Errorf("%s gives %s", query, got)
+		}
+	}
+}
+
 // The window is the query's, else the conversation's, else the server's.
 func TestContextWindow(t *testing.T) {
 	t.Parallel()

@@ -92,6 +92,10 @@ type Config struct {
 	// Contexts makes contexts and compacts, over the same database as Store.
 	// nil is a service with the default settings and no model.
 	Contexts *summarize.Service
+	// AlternatesRoles reports whether a model takes user and assistant by turns only.
+	// A context for such a model has them so. nil: no model is known to.
+	AlternatesRoles func(model string) bool
+
 	// ModelWindow returns how many tokens of context a model takes, by its
 	// name. For an unknown name it returns 0 and the known beginnings of names.
 	// A nil func knows no model.

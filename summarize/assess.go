@@ -35,9 +35,12 @@ func (s *Service) assess(ctx context.Context, conversationID, headID uuid.UUID, 
 		return a, err
 	}
 	a.view.Tail = weigh(a.view.Tail, s.count)
-	if summary := a.view.Summary; summary != nil && a.settings.Recall {
+	if summary := a.view.Summary; summary != nil {
 		shown := *summary
-		shown.Tokens += prompt.RecallTokens(s.count)
+		shown.Tokens += acknowledged(a.view, 0, s.count)
+		if a.settings.Recall {
+			shown.Tokens += prompt.RecallTokens(s.count)
+		}
 		a.view.Summary = &shown
 	}
 	if a.view, err = s.withTask(ctx, a.view, a.settings); err != nil {

@@ -8,17 +8,21 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Context is the input of a model for a head: the branch's prefix, the
-// applicable summary with the kept text, and the tail.
+// applicable summary with the kept text, and the tail. Where the tail begins with
+// the user, a word of the assistant's stands before it, as the summary is a user's
+// message and some models take user and assistant by turns only.
 type Context struct {
 	ConversationID uuid.UUID         `json:"conversation_id"`
 	HeadID         uuid.UUID         `json:"head_id"`
 	Messages       []json.RawMessage `json:"messages"` // chat-completions messages, bodies byte for byte as they were given
+	Roles          Roles             `json:"roles"`
 	Summary        *ContextSummary   `json:"summary"`
 	Usage          Usage             `json:"usage"`
 	Counts         Counts            `json:"counts"`
@@ -31,6 +35,14 @@ type Context struct {
 	whole int    // tokens of the branch with nothing left out
 	folds bool   // a compaction on demand would fold something
 }
+
+// Roles says in which order the messages of a context have their roles.
+type Roles string
+
+const (
+	RolesAlternating Roles = "alternating" // as every chat template takes them: see chat.ByTurns
+	RolesMixed       Roles = "mixed"       // as the branch has them: two of one role in a row, say
+)
 
 // ContextSummary is the applicable summary, without its text.
 type ContextSummary struct {
@@ -106,6 +118,13 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 	}
 	costs, gaps := link(v.Tail, count)
 	start := fit(v.Tail, costs, b.Available-used)
+	if cost := acknowledged(v, start, count); cost > 0 {
+		start = fit(v.Tail, costs, b.Available-used-cost)
+	}
+	if cost := acknowledged(v, start, count); cost > 0 {
+		c.add(part{PartTurn, v.Summary.ID, cost}, chat.Acknowledgment())
+		used += cost
+	}
 	c.Omitted = v.Above + start
 	c.Counts.Tail = len(v.Tail) - start
 	for i := start; i < len(v.Tail); i++ {
@@ -124,6 +143,75 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 	plan, _ := MakePlan(v, s, &Demand{})
 	c.folds = plan != nil || v.Above > 0
 	c.Status = c.status()
+	c.Roles = rolesOf(v, start, gaps)
+	return c
+}
+
+// acknowledged is what the word of the assistant's costs between a summary and a
+// tail that is shown from start on; 0 where none stands there. It depends on nothing
+// that a child of the head adds, unless the tail is empty.
+func acknowledged(v tree.View, start int, count tokens.Counter) int {
+	if v.Summary == nil || start >= len(v.Tail) || v.Tail[start].Role != tree.RoleUser {
+		return 0
+	}
+	return acknowledgmentTokens(count)
+}
+
+func acknowledgmentTokens(count tokens.Counter) int {
+	return messageTokens + count.Count(chat.Read(chat.Acknowledgment()).Text())
+}
+
+// rolesOf tells the order of roles of a context that shows the tail from start on.
+func rolesOf(v tree.View, start int, gaps map[int]gap) Roles {
+	var turns chat.Turns
+	for _, m := range v.Prefix {
+		turns.Add(m.Role, false)
+	}
+	if v.Summary != nil {
+		turns.Add(tree.RoleUser, false)
+		if start < len(v.Tail) && v.Tail[start].Role == tree.RoleUser {
+			turns.Add(tree.RoleAssistant, false)
+		}
+	}
+	for i := start; i < len(v.Tail); i++ {
+		turns.Add(v.Tail[i].Role, len(v.Tail[i].Calls) > 0)
+		for range gaps[i].calls {
+			turns.Add(tree.RoleTool, false)
+		}
+	}
+	if turns.Alternate() {
+		return RolesAlternating
+	}
+	return RolesMixed
+}
+
+// ByTurns returns the context for a model that takes user and assistant by turns
+// only: with neighbours of one role joined. A context whose roles alternate comes
+// back as it is. The result's messages are no longer those of the branch, so Parts
+// tells of the first of each.
+func (c Context) ByTurns() Context {
+	if c.Roles == RolesAlternating {
+		return c
+	}
+	messages, at := chat.ByTurns(c.Messages, false)
+	parts := make([]part, len(messages))
+	for i, p := range c.parts {
+		if to := &parts[at[i]]; to.kind == "" {
+			*to = p
+		} else {
+			to.tokens += p.tokens
+		}
+	}
+	for i := range parts {
+		if parts[i].kind == "" {
+			parts[i].kind = PartTurn
+		}
+	}
+	c.Repairs = slices.Clone(c.Repairs)
+	for i := range c.Repairs {
+		c.Repairs[i].Index = at[c.Repairs[i].Index]
+	}
+	c.Messages, c.parts, c.Roles = messages, parts, RolesAlternating
 	return c
 }
 
@@ -138,6 +226,11 @@ func (c Context) WithHead(head tree.Message) Context {
 		return c
 	}
 	c.Messages, c.parts = slices.Clone(c.Messages), slices.Clone(c.parts)
+	if head.Role == tree.RoleUser {
+		cost := acknowledgmentTokens(tokens.O200k())
+		c.add(part{PartTurn, c.Summary.ID, cost}, chat.Acknowledgment())
+		c.Usage.ContextTokens += cost
+	}
 	c.add(part{PartTail, head.ID, head.Tokens}, head.Body)
 	c.Counts.Folded--
 	c.Counts.Tail++

@@ -30,6 +30,7 @@ func (c Context) AppendJSON(dst []byte) []byte {
 	dst = tree.AppendID(append(dst, `{"conversation_id":`...), c.ConversationID)
 	dst = tree.AppendID(append(dst, `,"head_id":`...), c.HeadID)
 	dst = c.AppendMessages(append(dst, `,"messages":`...))
+	dst = appendString(append(dst, `,"roles":`...), string(c.Roles))
 	dst = c.Summary.appendJSON(append(dst, `,"summary":`...))
 	dst = c.Usage.appendJSON(append(dst, `,"usage":`...))
 	dst = c.Counts.appendJSON(append(dst, `,"counts":`...))
@@ -157,6 +158,7 @@ const (
 	PartPrefix  PartKind = "prefix"
 	PartSummary PartKind = "summary" // with the kept text
 	PartTail    PartKind = "tail"
+	PartTurn    PartKind = "turn"   // a word of the assistant's, so that roles alternate
 	PartRepair  PartKind = "repair" // a result that the branch doesn't have; see Repair
 )
 

@@ -66,7 +66,7 @@ func Example() {
 	// Output:
 	// 13 messages for the model: prefix 1, folded 0, tail 12, summary: false
 	// saved by offline-digest
-	// 6 messages for the model: prefix 1, folded 8, tail 4, summary: true
+	// 7 messages for the model: prefix 1, folded 8, tail 4, summary: true
 }
 
 // headlines takes the first line of a transcript for its summary.

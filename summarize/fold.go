@@ -1,6 +1,7 @@
 package summarize
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"time"
@@ -69,7 +70,11 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	f.Summary, _ = prompt.Wrap(text, kept, s.count)
 	f.Messages = append(f.Messages, history[:len(v.Prefix)]...)
 	f.Messages = append(f.Messages, f.Summary)
-	f.Messages = append(f.Messages, history[len(history)-plan.Tail:]...)
+	tail := history[len(history)-plan.Tail:]
+	if len(tail) > 0 && chat.Read(tail[0]).Role == tree.RoleUser {
+		f.Messages = append(f.Messages, chat.Acknowledgment())
+	}
+	f.Messages = append(f.Messages, tail...)
 	return f, nil
 }
 
@@ -102,8 +107,11 @@ func (s *Service) foldText(ctx context.Context, a assessment, req compactionRequ
 	in := prompt.Input{Nonce: prompt.Nonce(uuid.Must(uuid.NewV7())), TargetTokens: a.plan.Target, Instructions: instructions(a.settings, req.demand.Instructions)}
 	var rest []tree.PathMessage
 	for _, m := range a.plan.Fold {
-		if prompt.Wrapped(m.Body) {
+		switch {
+		case prompt.Wrapped(m.Body):
 			in.Prior = prompt.Unwrap(m.Body)
+			continue
+		case in.Prior != "" && len(rest) == 0 && bytes.Equal(m.Body, chat.Acknowledgment()):
 			continue
 		}
 		rest = append(rest, m)

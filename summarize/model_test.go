@@ -25,6 +25,9 @@ type witness struct{ broken bool }
 func (w witness) Name() string { return "witness" }
 
 func (w witness) Complete(_ context.Context, req llm.Request) (llm.Response, error) {
+	if err := llmtest.CheckTurns(req.Messages); err != nil {
+		panic(fmt.Sprintf("a strict server refuses the summarizer's prompt: %v", err))
+	}
 	if w.broken {
 		return llmtest.Response("too short"), nil
 	}

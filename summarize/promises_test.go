@@ -9,6 +9,8 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -67,6 +69,7 @@ func (s *branchMachine) checkContext(t *rapid.T, r *reference, head uuid.UUID) {
 	}
 	s.checkCover(t, c, path, want)
 	checkValid(t, c)
+	checkTurns(t, c)
 	// Promise 4.
 	if c.Complete && c.Usage.ContextTokens > w.MaxContextTokens {
 		t.Fatalf("%d tokens are over %d, and the context calls itself complete", c.Usage.ContextTokens, w.MaxContextTokens)
@@ -162,6 +165,28 @@ func checkValid(t interface{ Fatalf(string, ...any) }, c Context) {
 		for _, call := range m.ToolCalls {
 			open[call.ID] = true
 		}
+	}
+}
+
+// checkTurns holds a context to what it says of its roles, and its joined form to
+// what a strict server takes.
+func checkTurns(t *rapid.T, c Context) {
+	refused := func(messages []json.RawMessage) error {
+		last := chat.Read(messages[len(messages)-1])
+		if next := `{"role":"user","content":"On."}`; last.Role != tree.RoleUser && last.Role != tree.RoleTool {
+			if len(last.Calls) > 0 {
+				next = `{"role":"tool","content":"done"}`
+			}
+			messages = append(slices.Clip(messages), json.RawMessage(next))
+		}
+		return llmtest.CheckTurns(messages)
+	}
+	if err := refused(c.Messages); (c.Roles == RolesAlternating) != (err == nil) {
+		t.Fatalf("the roles are %s, and a strict server says %v", c.Roles, err)
+	}
+	joined := c.ByTurns()
+	if err := refused(joined.Messages); err != nil || joined.Roles != RolesAlternating || len(joined.Parts()) != len(joined.Messages) {
+		t.Fatalf("the joined context of %d parts: %v: %s", len(joined.Parts()), err, joined.Messages)
 	}
 }
 

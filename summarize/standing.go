@@ -78,7 +78,7 @@ func (s *Service) standing(ctx context.Context, conversationID uuid.UUID, b tree
 	if err != nil {
 		return nil, err
 	}
-	whole := v.Whole()
+	whole := v.Whole() + acknowledged(v, 0, s.count)
 	if v.Summary != nil && settings.Recall {
 		whole += prompt.RecallTokens(s.count)
 	}

@@ -15,7 +15,7 @@ import (
 
 // windowFlags extend what the program knows of models.
 type windowFlags struct {
-	ModelWindow map[string]int `placeholder:"NAME=TOKENS" help:"Tokens of context that a model, or those whose names begin so, takes; repeat it for others. Adds to the models the program knows."`
+	ModelWindow map[string]int `placeholder:"NAME=TOKENS" help:"Tokens of context that a model, or those whose names begin so, takes. Adds to the models the program knows."`
 }
 
 // params reads --model-param.
@@ -55,8 +55,8 @@ func (f *windowFlags) check() error {
 
 // providerFlags say where models are.
 type providerFlags struct {
-	OpenAIAPIKey  string `name:"openai-api-key" env:"COPPICE_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"Key for the models. Better given by the variable: other users of the machine see command lines."`
-	OpenAIBaseURL string `name:"openai-base-url" env:"COPPICE_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server of the models, any that speaks OpenAI's chat completions, such as http://localhost:11434/v1; OpenAI's own without it."`
+	OpenAIAPIKey  string `name:"openai-api-key" env:"COPPICE_OPENAI_API_KEY,OPENAI_API_KEY" placeholder:"KEY" help:"Key for the models. Better given by the variable: other users see command lines."`
+	OpenAIBaseURL string `name:"openai-base-url" env:"COPPICE_OPENAI_BASE_URL,OPENAI_BASE_URL" placeholder:"URL" help:"Server of the models, any that speaks OpenAI's chat completions, such as http://localhost:11434/v1; else OpenAI's."`
 }
 
 // modelFlags say which models write summaries.
@@ -68,11 +68,12 @@ type modelFlags struct {
 	providerFlags
 	ModelParam         []string `sep:"none" placeholder:"NAME=MEMBER=JSON" help:"Member of requests to models whose names begin so, such as qwen3=top_k=20, unless a request sets it."`
 	OpenAILegacyFields bool     `name:"openai-legacy-fields" help:"Send max_tokens instead of max_completion_tokens, which some servers don't know."`
+	AlternateRoles     []string `placeholder:"NAME" help:"Model that takes user and assistant by turns only; others tell it by a refusal."`
 }
 
 // titleFlags say what gives conversations their titles.
 type titleFlags struct {
-	Titles string `enum:"model, digest, off" default:"model" placeholder:"WHAT" help:"What gives a conversation without a title one: model (a --summary-model, after the first answer), digest (the first 60 characters of the first question, which also stand until a model has answered, and where none does) or off (${default})."`
+	Titles string `enum:"model, digest, off" default:"model" placeholder:"WHAT" help:"What gives a conversation without a title one: model (a --summary-model, after the first answer), digest (the first 60 characters of the first question, which stand until a model answers) or off (${default})."`
 }
 
 // models are those of the command line.
@@ -80,13 +81,13 @@ func (f *modelFlags) models() app.Models {
 	return app.Models{
 		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, LegacyFields: f.OpenAILegacyFields,
 		Params:    f.params(),
-		Summaries: f.SummaryModel, NoSummaryFallback: f.NoSummaryFallback, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow,
+		Summaries: f.SummaryModel, NoSummaryFallback: f.NoSummaryFallback, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow, AlternateRoles: f.AlternateRoles,
 	}
 }
 
 // priceFlags say what models cost.
 type priceFlags struct {
-	ModelPrice []string `sep:"none" placeholder:"NAME=IN,OUT" help:"Price of a million tokens of a model, or of those whose names begin so: sent, and given. In any currency; repeat it for others. Usage and metrics then show costs."`
+	ModelPrice []string `sep:"none" placeholder:"NAME=IN,OUT" help:"Price of a million tokens of a model, or of those whose names begin so: sent, and given. Usage and metrics then show costs."`
 }
 
 // prices reads --model-price.

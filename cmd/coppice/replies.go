@@ -11,7 +11,7 @@ import (
 // answerFlags say which models answer.
 type answerFlags struct {
 	ReplyModel      []string      `placeholder:"NAME" help:"Model that answers; repeat it for others that requests may choose, the first being the default. Without it the offline model answers, which understands nothing."`
-	SendReasoning   []string      `placeholder:"NAME" help:"Model, or those whose names begin so, that is given what it thought before it called tools; repeat it for others. Adds to the models the program knows to want it."`
+	SendReasoning   []string      `placeholder:"NAME" help:"Model, or those whose names begin so, that is given what it thought before it called tools. Adds to the models the program knows to want it."`
 	ReplyTimeout    time.Duration `default:"5m" placeholder:"DURATION" help:"Time that an answer may take, whether or not its client is still there (${default})."`
 	ReplyCompaction time.Duration `name:"reply-compaction-timeout" default:"40s" placeholder:"DURATION" help:"Time that the compaction of a branch that doesn't fit may take before its answer (${default})."`
 }

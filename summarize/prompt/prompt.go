@@ -20,6 +20,8 @@ import (
 	"strings"
 	"text/template"
 	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 //go:embed texts/*.txt
@@ -44,6 +46,8 @@ const (
 	partAnswer    part = "answer"    // of the model, which is asked again
 	partAgain     part = "again"     // why
 
+	partTurn part = "turn" // a word of the assistant's between two of the user's, as some templates take no two in a row
+
 	partTitle        part = "title"        // the beginning of a conversation, in a prompt of its own
 	partInstructions part = "instructions" // a tag within the closing message
 )
@@ -60,7 +64,7 @@ func (m message) role() string {
 	switch m.part {
 	case partSystem:
 		return "system"
-	case partAnswer:
+	case partAnswer, partTurn:
 		return "assistant"
 	}
 	return "user"
@@ -68,6 +72,18 @@ func (m message) role() string {
 
 // A prompt is what a summarizer gets, in order.
 type prompt []message
+
+// turn is the message of the assistant that stands between two of the user.
+var turn = message{partTurn, chat.Read(chat.Acknowledgment()).Text()}
+
+// byTurns puts a turn between the user's messages, which follow the system message.
+func (p prompt) byTurns() prompt {
+	out := append(make(prompt, 0, 2*len(p)), p[:2]...)
+	for _, m := range p[2:] {
+		out = append(out, turn, m)
+	}
+	return out
+}
 
 // messages gives the prompt as chat-completions message objects.
 func (p prompt) messages() []json.RawMessage {
@@ -123,7 +139,7 @@ func buildPrompt(in Input, limits limits) prompt {
 	if len(lookAhead) > 0 {
 		p = append(p, transcript(partLookAhead, lookAhead...))
 	}
-	return append(p, message{partClosing, closing(in)})
+	return append(p, message{partClosing, closing(in)}).byTurns()
 }
 
 // closing asks for the summary, in characters of the conversation's own text: a

@@ -223,7 +223,7 @@ func (s stepper) shrink(messages []tree.Message, room int) (limits limits, cost 
 // lookAhead gives the newest of the messages that fit, without results whose
 // call is left out, and what they cost with the message around them.
 func (s stepper) lookAhead(messages []tree.Message, room int) (fitting []tree.Message, used int) {
-	used = framing + s.counter.Count(fill(partLookAhead, map[string]any{"Text": fence(partLookAhead, s.nonce, "")}))
+	used = 2*framing + s.counter.Count(turn.text) + s.counter.Count(fill(partLookAhead, map[string]any{"Text": fence(partLookAhead, s.nonce, "")}))
 	groups := callGroups(messages)
 	start := len(messages)
 	for i := len(groups) - 1; i >= 0; i-- {

@@ -25,8 +25,8 @@ var parsedLabel = regexp.MustCompile(`^((?:system|developer|user|assistant|tool)
 
 var parsedCall = regexp.MustCompile(`^((?:assistant|user)(?: "[^"]*")? calls (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)): ?(.*)$`)
 
-// Parse reads a prompt the way a strict reader would: every message is
-// one part, every part has its tags once, and every line between them has the
+// Parse reads a prompt the way a strict reader would: the roles of user and
+// assistant alternate, every message of the user is one part, every part has its tags once, and every line between them has the
 // mark or is a label. Anything else is an error.
 func Parse(messages []json.RawMessage, nonce string) (Parsed, error) {
 	var p Parsed
@@ -42,7 +42,10 @@ func Parse(messages []json.RawMessage, nonce string) (Parsed, error) {
 			p.Parts = append(p.Parts, "system")
 			continue
 		}
-		if m.Role != "user" {
+		if i > 1 && i%2 == 0 && m.Role == "assistant" && m.Content == "Understood." {
+			continue
+		}
+		if m.Role != "user" || i%2 == 0 {
 			return p, fmt.Errorf("message %d is of %s", i, m.Role)
 		}
 		if strings.Count(m.Content, "<"+tagName("cutoff", nonce)) > 0 {

@@ -327,18 +327,33 @@ func nearestClosed(tail []tree.PathMessage, closed []bool, raw, last int) int {
 
 // anchorIndex is the index of the anchor: whole user turns before the end, so
 // that regenerating or editing in them leaves the summary on the branch, but
-// never above the cutoff.
+// never above the cutoff. Where the cutoff lies within a turn (an agent's run of
+// tool calls), an edit of that turn's question loses the summary wherever it
+// hangs. So the anchor then is as deep as the next turn, or as some messages
+// before the end allow: that loses only what forks inside the run.
 func anchorIndex(tail []tree.PathMessage, start, slack int, l LookAhead) int {
 	cutoff := start - 1
 	if l == LookAheadNone {
 		return cutoff
 	}
+	turns, first := slack, -1
 	for i := len(tail) - 1; i >= start; i-- {
 		if tail[i].Role != tree.RoleUser {
 			continue
 		}
-		if slack--; slack == 0 {
+		first = i
+		if turns--; turns == 0 {
 			return i - 1
+		}
+	}
+	if first >= 0 {
+		return first - 1 // of a cutoff at a turn's end, the cutoff
+	}
+	const perTurn = 2 // messages that a turn has at least
+	closed := closedAfter(tail)
+	for i := len(tail) - 1 - perTurn*slack; i > cutoff; i-- {
+		if closed[i] {
+			return i
 		}
 	}
 	return cutoff

@@ -150,6 +150,8 @@ var allPlanCases = []planCase{
 		change: func(s *Settings) { s.Compaction = ModeManual }},
 
 	{name: "NimbleBrain: one turn larger than the tail is cut between calls", line: "u40 c100:1 t200 c100:1 t200 c100:1 t100 c20:1 t20", want: "fold 0-4, anchor 4, keep 0"},
+	{name: "NimbleBrain: inside a run the anchor is as deep as some messages before the end allow", line: "u40 c100:1 t200 c100:1 t200 c20:1 t20 c20:1 t20 c20:1 t20 c20:1 t20", want: "fold 0-4, anchor 8, keep 0"},
+	{name: "NimbleBrain: the anchor is as deep as the next turn", line: "u40 c100:1 t200 c100:1 t200 c40:1 t20 a20 u20 a20", want: "fold 0-4, anchor 7, keep 0"},
 	{name: "NimbleBrain: no cut between a call and its results", line: "u40 a10 c100:3 t300 t300 t10 a10", want: "fold 0-1, anchor 1, keep 0"},
 	{name: "NimbleBrain: calls that are open leave no point to cut", line: "c400:3 t300 t100", want: nothing(ReasonNoCut),
 		change: func(s *Settings) { s.MinRecentMessages = 1 }},

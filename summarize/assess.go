@@ -125,10 +125,11 @@ func (s *Service) waits(ctx context.Context, a assessment) (left room, why Reaso
 }
 
 // withTask pins the first user message where a summary keeps it and the settings
-// keep it because tools were called in its turn. Whether they were, the tree tells.
+// keep it because tools were called in its turn, and no other task was given since.
+// Whether they were, the tree tells.
 func (s *Service) withTask(ctx context.Context, v tree.View, settings Settings) (tree.View, error) {
 	i := firstUser(v, v.Kept)
-	if i < 0 || settings.KeepFirstUser != KeepFirstAuto || v.Kept[i].Pinned {
+	if i < 0 || settings.KeepFirstUser != KeepFirstAuto || v.Kept[i].Pinned || otherTask(v.Tail, v.Kept[i].ID) {
 		return v, nil
 	}
 	calls, err := s.store.CallsTools(ctx, v.ConversationID, v.Kept[i].ID)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -28,26 +29,32 @@ func (s *Service) WithAttachments(ctx context.Context, messages []json.RawMessag
 	return resolver{store: s.store, room: maxShownBytes}.messages(ctx, messages)
 }
 
-// maxFoldedBytes is how many bytes of files one call of a summarizer brings. What
+// maxFoldedBytes is how many bytes of files one call of a summarizer is given. What
 // its window doesn't take is cut there.
 const maxFoldedBytes = 4 << 20
 
-// withFiles returns messages to be folded with the text of the files that they
-// name, which leaves the context with them. Pictures stay names.
-func (s *Service) withFiles(ctx context.Context, messages []tree.Message) ([]tree.Message, error) {
-	bodies := make([]json.RawMessage, len(messages))
-	for i, m := range messages {
-		bodies[i] = m.Body
+// filesOf returns what the files say that messages to be folded name: their text
+// leaves the context with the messages. Pictures stay names, and so do the older
+// files where there is no room.
+func (s *Service) filesOf(ctx context.Context, messages []tree.Message) (prompt.Files, error) {
+	files, room := prompt.Files{}, maxFoldedBytes
+	for _, m := range slices.Backward(messages) {
+		if !chat.MayName(m.Body) {
+			continue
+		}
+		for _, a := range chat.Read(m.Body).Attachments() {
+			if _, known := files[a.Hash]; known || a.Image || room <= 0 {
+				continue
+			}
+			text, err := s.store.AttachmentText(ctx, a.Hash)
+			if err != nil && !errors.Is(err, fault.NotFound) {
+				return nil, err
+			}
+			files[a.Hash] = text
+			room -= len(text)
+		}
 	}
-	bodies, err := resolver{store: s.store, room: maxFoldedBytes, files: true}.messages(ctx, bodies)
-	if err != nil {
-		return nil, err
-	}
-	messages = slices.Clone(messages)
-	for i := range messages {
-		messages[i].Body = bodies[i]
-	}
-	return messages, nil
+	return files, nil
 }
 
 // messages puts attachments in the place of their names. Messages that name none
@@ -94,15 +101,14 @@ func NamesAttachments(messages []json.RawMessage) bool {
 type resolver struct {
 	store *tree.Store
 	there map[[sha256.Size]byte]tree.Attachment
-	room  int  // in bytes
-	files bool // and no pictures
+	room  int // in bytes
 }
 
 // message gives a message with what its parts name. All else keeps its bytes.
 func (r *resolver) message(ctx context.Context, m *chat.Message) (json.RawMessage, error) {
 	content := []byte{'['}
 	for i, p := range m.Parts {
-		if named, ok := p.Attachment(); ok && !(r.files && (named.Image || r.there[named.Hash].Image())) {
+		if named, ok := p.Attachment(); ok {
 			var err error
 			if p, err = r.part(ctx, named); err != nil {
 				return nil, err

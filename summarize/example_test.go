@@ -69,11 +69,12 @@ func Example() {
 	// 7 messages for the model: prefix 1, folded 8, tail 4, summary: true
 }
 
-// headlines takes the first line of a transcript for its summary.
+// headlines takes what was said first for its summary.
 type headlines struct{}
 
 func (headlines) Summarize(_ context.Context, in summarize.Input) (summarize.Result, error) {
-	role, rest, _ := strings.Cut(in.Transcript(), "\n")
+	_, said, _ := strings.Cut(in.Transcript(), "\n") // after the day
+	role, rest, _ := strings.Cut(said, "\n")
 	line, _, _ := strings.Cut(rest, "\n")
 	return summarize.Result{Text: fmt.Sprintf("The %s began: %s", strings.Trim(role, ":"), strings.Trim(line, "| ")), Model: "headlines", Taken: len(in.Fold)}, nil
 }

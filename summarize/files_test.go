@@ -26,7 +26,9 @@ func TestFilesAreFolded(t *testing.T) {
 	summarizers := map[string]Summarizer{
 		"own": own(func(in prompt.Input) (prompt.Result, error) {
 			for _, m := range in.Fold {
-				read.WriteString(chat.Read(m.Body).Text())
+				for _, f := range in.Read(m).Files {
+					read.WriteString(f.Name + f.Text)
+				}
 			}
 			return prompt.Result{Text: written, Model: "own", Taken: len(in.Fold)}, nil
 		}),

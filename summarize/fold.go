@@ -105,6 +105,10 @@ func (s *Service) foldText(ctx context.Context, a assessment, req compactionRequ
 	models, cancel := req.forModels(ctx)
 	defer cancel()
 	in := prompt.Input{Nonce: prompt.Nonce(uuid.Must(uuid.NewV7())), TargetTokens: a.plan.Target, Instructions: instructions(a.settings, req.demand.Instructions)}
+	in.Stays = prompt.Stays{}
+	for _, k := range a.plan.Kept {
+		in.Stays[k.ID] = k.Limit == 0
+	}
 	var rest []tree.PathMessage
 	for _, m := range a.plan.Fold {
 		switch {
@@ -122,7 +126,7 @@ func (s *Service) foldText(ctx context.Context, a assessment, req compactionRequ
 			in.Fold = append(in.Fold, m.Message)
 		}
 		var err error
-		if in.Fold, err = s.withFiles(ctx, in.Fold); err != nil {
+		if in.Files, err = s.filesOf(ctx, in.Fold); err != nil {
 			return "", err
 		}
 		r, err := s.ask(ctx, models, in, a, req)

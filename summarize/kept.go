@@ -49,7 +49,7 @@ func chooseKept(folded []tree.PathMessage, budget, pinned int) []Kept {
 // branch counts as pinned where the settings keep it.
 func withFirstPinned(v tree.View, s Settings, fold []tree.PathMessage) []tree.PathMessage {
 	all := slices.Concat(v.Kept, fold)
-	if i := firstUser(v, all); i >= 0 && (s.KeepFirstUser == KeepFirstAlways || s.KeepFirstUser == KeepFirstAuto && v.Summary == nil && turnCalls(v.Tail, all[i].ID)) {
+	if i := firstUser(v, all); i >= 0 && (s.KeepFirstUser == KeepFirstAlways || s.KeepFirstUser == KeepFirstAuto && v.Summary == nil && turnCalls(v.Tail, all[i].ID) && !otherTask(v.Tail, all[i].ID)) {
 		all[i].Pinned = true
 	}
 	return all
@@ -70,6 +70,18 @@ func firstUser(v tree.View, messages []tree.PathMessage) int {
 func turnCalls(tail []tree.PathMessage, id uuid.UUID) bool {
 	start := slices.IndexFunc(tail, func(m tree.PathMessage) bool { return m.ID == id })
 	return start >= 0 && slices.ContainsFunc(tail[start:turnEnd(tail, start)], func(m tree.PathMessage) bool { return len(m.Calls) > 0 })
+}
+
+// leastTask is how many tokens a task has at least: a shorter message goes on with
+// what was begun.
+const leastTask = 20
+
+// otherTask tells whether a user message after first gives another task: one of some
+// length in whose turn tools are called.
+func otherTask(tail []tree.PathMessage, first uuid.UUID) bool {
+	return slices.ContainsFunc(tail, func(m tree.PathMessage) bool {
+		return m.Role == tree.RoleUser && m.ID != first && m.Tokens >= leastTask && turnCalls(tail, m.ID)
+	})
 }
 
 // longestPin is how many tokens a pinned message may have for all of them to fit

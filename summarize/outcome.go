@@ -79,7 +79,7 @@ func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
 		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-a.over.Tokens+pending.summary.Tokens
 		k.Reason = fmt.Sprintf("Made again from %d messages, %d → %d tokens.", len(pending.plan.Fold), a.over.Tokens, pending.summary.Tokens)
 	default:
-		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-pending.plan.Replaced+pending.summary.Tokens
+		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-pending.plan.Replaced+pending.summary.Tokens+pending.turn
 		k.MessagesAfter = len(a.view.Prefix) + 1 + pending.plan.Tail
 		k.Reason = fmt.Sprintf("%d messages folded, %d → %d tokens.", len(pending.plan.Fold), k.TokensBefore, k.TokensAfter)
 		if cut := cutKept(pending.plan.Kept); cut > 0 {

@@ -179,6 +179,8 @@ var allPlanCases = []planCase{
 		change: func(s *Settings) { s.KeepUserCapTokens = 64; s.KeepUserRatio = 0.064 }},
 	{name: "kept: the task of an agent stays, where tools are called in its turn", line: "u40 c100:1 t200 a10 u100 a100 u100 a250 u60 a60", want: "fold 0-7, anchor 7, keep 0",
 		change: func(s *Settings) { s.KeepFirstUser, s.KeepUserRatio = KeepFirstAuto, 0 }},
+	{name: "kept: the first task goes when another one is given", line: "u40 c100:1 t200 a10 u100 c50:1 t50 a10 u100 a250 u60 a60", want: "fold 0-9, anchor 9, keep",
+		change: func(s *Settings) { s.KeepFirstUser, s.KeepUserRatio = KeepFirstAuto, 0 }},
 	{name: "kept: a first message without calls doesn't stay by itself", line: "u40 a310 u100 a100 u100 a250 u60 a60", want: "fold 0-5, anchor 5, keep",
 		change: func(s *Settings) { s.KeepFirstUser, s.KeepUserRatio = KeepFirstAuto, 0 }},
 	{name: "kept: calls of a later turn don't matter", line: "u40 a10 u100 c100:1 t200 a100 u100 a250 u60 a60", want: "fold 0-7, anchor 7, keep",

@@ -27,6 +27,7 @@ type pendingSummary struct {
 	attempts []prompt.Attempt
 	gone     bool // messages were deleted meanwhile
 	all      bool // what was asked for is a summary of all, whatever it gains
+	turn     int  // tokens of the assistant's word that follows the summary in a context
 }
 
 // away tells whether there is no summary because no provider answered.
@@ -44,7 +45,7 @@ func all(attempts []prompt.Attempt, is func(prompt.Attempt) bool) bool {
 }
 
 // gains tells whether the context is smaller with the summary.
-func (p *pendingSummary) gains() bool { return p.summary.Tokens < p.plan.Replaced }
+func (p *pendingSummary) gains() bool { return p.summary.Tokens+p.turn < p.plan.Replaced }
 
 // take makes the first n messages of the assessment's plan the plan of the
 // pending summary.
@@ -200,22 +201,37 @@ func audits(with Summarizer) bool {
 
 // input reads the text that the summarizer needs.
 func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID uuid.UUID) (prompt.Input, error) {
-	ids := make([]uuid.UUID, 0, len(p.Fold)+len(p.LookAhead))
-	for _, m := range p.Fold {
-		ids = append(ids, m.ID)
+	stays := prompt.Stays{}
+	for _, k := range p.Kept {
+		stays[k.ID] = k.Limit == 0
 	}
-	for _, m := range p.LookAhead {
-		ids = append(ids, m.ID)
+	ids := make([]uuid.UUID, 0, len(p.Fold)+len(p.LookAhead)+len(v.Kept))
+	for _, messages := range [][]tree.PathMessage{p.Fold, p.LookAhead, v.Kept} {
+		for _, m := range messages {
+			ids = append(ids, m.ID)
+		}
 	}
 	read, err := s.store.Messages(ctx, v.ConversationID, ids)
 	if err != nil {
 		return prompt.Input{}, err
 	}
-	fold, err := s.withFiles(ctx, read[:len(p.Fold)])
-	if err != nil {
+	in := prompt.Input{Nonce: prompt.Nonce(compactionID), TargetTokens: p.Target, Fold: read[:len(p.Fold)], Stays: stays}
+	for _, m := range in.Fold {
+		if !m.Pinned && prompt.Idle(m) {
+			delete(stays, m.ID) // see compose
+		}
+	}
+	in.LookAhead = read[len(p.Fold):][:len(p.LookAhead)]
+	for _, m := range read[len(p.Fold)+len(p.LookAhead):] {
+		if stays[m.ID] {
+			in.Kept = append(in.Kept, m)
+		} else {
+			in.Leaving = append(in.Leaving, m)
+		}
+	}
+	if in.Files, err = s.filesOf(ctx, in.Fold); err != nil {
 		return prompt.Input{}, err
 	}
-	in := prompt.Input{Nonce: prompt.Nonce(compactionID), TargetTokens: p.Target, Fold: fold, LookAhead: read[len(p.Fold):]}
 	if v.Summary != nil {
 		in.Prior = prompt.Unwrap(v.Summary.Body)
 		in.PriorTokens = s.count.Count(in.Prior)
@@ -242,6 +258,9 @@ func (s *Service) compose(ctx context.Context, a assessment, r prompt.Result, pe
 		return err
 	}
 	pending.summary = compose(r, pending.plan, kept, s.count)
+	after := a.view
+	after.Summary = &tree.Summary{}
+	pending.turn = acknowledged(after, len(pending.plan.Fold), s.count)
 	return nil
 }
 
@@ -249,9 +268,12 @@ func (s *Service) compose(ctx context.Context, a assessment, r prompt.Result, pe
 // context shows, kept text and all: an export carries it whole, and whoever
 // counts it counts what it costs.
 func compose(r prompt.Result, p *Plan, messages []tree.Message, count tokens.Counter) *tree.NewSummary {
-	kept, ids := make([]prompt.Kept, len(messages)), make([]uuid.UUID, len(messages))
+	var kept []prompt.Kept
+	ids := []uuid.UUID{}
 	for i, m := range messages {
-		kept[i], ids[i] = prompt.Kept{Message: m, Limit: p.Kept[i].Limit}, m.ID
+		if m.Pinned || !prompt.Idle(m) {
+			kept, ids = append(kept, prompt.Kept{Message: m, Limit: p.Kept[i].Limit}), append(ids, m.ID)
+		}
 	}
 	body, dropped := prompt.Wrap(r.Text, kept, count)
 	return &tree.NewSummary{

@@ -55,13 +55,14 @@ const (
 
 // Of audits a summary of the input, after prompt.Clean.
 func Of(in prompt.Input, summary string) (a Finding) {
-	said, shown := textOf(in.Fold)
-	fold, prior, own := read(said+shown), read(in.Prior), read(summary)
+	said, shown := textOf(in, in.Summarized())
+	stay, shownToo := textOf(in, in.Fold)
+	summarized, fold, prior, own := read(said+shown), read(said+shown+stay+shownToo), read(in.Prior), read(summary)
 	var news, old share
 	foreign, facts := 0, 0
 	weighed := read(said)
 	if len(weighed.terms) < telling {
-		weighed = fold
+		weighed = summarized
 	}
 	for text, t := range weighed.terms {
 		if !prior.holds(text, t) {
@@ -81,7 +82,7 @@ func Of(in prompt.Input, summary string) (a Finding) {
 		}
 	}
 	a.Fold, a.Prior, a.Foreign = news.ratio(), old.ratio(), float64(foreign)/float64(max(facts, 1))
-	a.Missing = missing(own, prior, fold)
+	a.Missing = missing(own, prior, summarized)
 	all, scale := share{news.held + old.held, news.of + old.of}, scaleOf(in)
 	switch form := formOf(summary); {
 	case form != nil:
@@ -184,12 +185,15 @@ func missing(summary reading, sources ...reading) (texts []string) {
 }
 
 // textOf is what a summarizer reads of messages: what people and models say, and what
-// tools are given and show. Of the latter a summary needs the least part.
-func textOf(messages []tree.Message) (said, shown string) {
-	const result, arguments = 2_000, 500 // characters
+// tools are given and show, and files. Of the latter a summary needs the least part.
+func textOf(in prompt.Input, messages []tree.Message) (said, shown string) {
+	const result, arguments, file = 2_000, 500, 8_000 // characters
 	var say, show strings.Builder
 	for _, m := range messages {
-		read := prompt.Read(m)
+		read := in.Read(m)
+		for _, f := range read.Files {
+			show.WriteString(f.Name + "\n" + prompt.CutMiddle(f.Text, file) + "\n")
+		}
 		if m.Role == tree.RoleTool {
 			show.WriteString(prompt.CutResult(read.Text, result) + "\n")
 			continue

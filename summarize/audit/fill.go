@@ -35,6 +35,7 @@ func Fill(in prompt.Input, summary string, counter tokens.Counter) string {
 	if room < leastRoom || in.Instructions != "" {
 		return summary
 	}
+	in.Fold, in.Leaving = in.Summarized(), nil
 	lines := digest.Fill(in, summary, room, counter)
 	if lines == "" {
 		return summary

@@ -13,6 +13,7 @@ package digest
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -58,7 +59,7 @@ func extract(in prompt.Input, counter tokens.Counter) string {
 	limit := mostTokens(in)
 	r := newReader(in, limit)
 	r.readPrior(in.Prior)
-	r.readFold(in.Fold)
+	r.readFold(slices.Concat(in.Leaving, in.Fold))
 	if !r.text {
 		return ""
 	}

@@ -15,6 +15,9 @@ import (
 // end tell the most.
 const mostResult = 2_000
 
+// mostFile is the same of an attached file.
+const mostFile = 64_000
+
 // A reader makes items of what a digest is to be made from.
 type reader struct {
 	in         prompt.Input
@@ -73,7 +76,10 @@ type source struct {
 func (r *reader) readFold(messages []tree.Message) {
 	said := make([]prompt.Said, len(messages))
 	for i, m := range messages {
-		said[i] = prompt.Read(m)
+		said[i] = r.in.Read(m)
+		for _, f := range said[i].Files {
+			said[i].Text += "\n" + prompt.CutMiddle(f.Text, mostFile)
+		}
 		r.text = r.text || oneLine(said[i].Text) != ""
 	}
 	r.assisted = assists(messages, said, r.assisted)

@@ -85,11 +85,11 @@ func TestCutResult(t *testing.T) {
 // What a model reads of an agent's calls.
 func TestTranscriptOfCallsGolden(t *testing.T) {
 	t.Parallel()
-	prompttest.Golden(t, "calls.golden", transcribe([]tree.Message{
+	prompttest.Golden(t, "calls.golden", newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages([]tree.Message{
 		prompttest.UserSays("Mend the test of the hedge."),
 		prompttest.AssistantCalls("run_tests", `{"package": "./hedge", "count": 1}`), prompttest.ToolSays("run_tests", testRun(120)),
 		prompttest.AssistantCalls("edit", `{"file": "hedge.go", "line": 40}`), prompttest.ToolSays("edit", "The file hedge.go has been updated."),
 		prompttest.AssistantCalls("shell", `{"command":["go","vet","./..."]}`), prompttest.ToolSays("shell", `{"output":"","metadata":{"exit_code":0}}`),
 		prompttest.AssistantCalls("fetch", `{"url":"https://example.org/posts"}`), prompttest.ToolSays("fetch", "Error: timed out after 30 s"),
-	}, fullLimits, prompttest.Nonce))
+	}))
 }

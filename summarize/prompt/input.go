@@ -4,10 +4,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -19,15 +21,22 @@ type Input struct {
 	PriorTokens  int            // of Prior
 	Fold         []tree.Message // to be summarized, oldest first
 	LookAhead    []tree.Message // after the cutoff, oldest first: only to judge what matters
+	Kept         []tree.Message // folded before, and still shown word for word beside the summary
+	Leaving      []tree.Message // folded before, shown word for word beside the prior summary, and not beside the new one: to be summarized with Fold
+	Stays        Stays          // messages of Fold that are shown word for word beside the summary
+	Files        Files          // what attached files say
 	Instructions string         // standing ones and the caller's; "" for none
 	TargetTokens int            // size asked for
 
-	perToken float64 // characters of this conversation's text for each token; 0 stands for usualPerToken
+	newest   map[string]bool // ids of calls: the newest of each tool, of which more is shown
+	perToken float64         // characters of this conversation's text for each token; 0 stands for usualPerToken
 }
 
-// Transcript returns the messages to fold as text, each line of what was said behind a
-// mark.
-func (in Input) Transcript() string { return transcribe(in.Fold, fullLimits, in.Nonce) }
+// Transcript returns the messages to summarize as text, each line of what was said
+// behind a mark. Other lines tell the day and the speaker.
+func (in Input) Transcript() string {
+	return newTranscriber(fullLimits, in).messages(slices.Concat(in.Leaving, in.Fold))
+}
 
 const (
 	acceptSlack   = 2    // times the target that a summary may have
@@ -36,6 +45,38 @@ const (
 	leastSample   = 100  // tokens of a text that tells how long tokens are
 	mostSample    = 8000 // characters that are looked at for that
 )
+
+// Stays are messages that stay word for word, by their ids.
+type Stays map[uuid.UUID]bool
+
+// Summarized returns the messages whose text the summary takes the place of: those of
+// Leaving, and those of Fold that don't stay word for word.
+func (in Input) Summarized() []tree.Message {
+	all := slices.Clone(in.Leaving)
+	for _, m := range in.Fold {
+		if !in.Stays[m.ID] {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Files are the texts of attached files, by their hashes.
+type Files map[[sha256.Size]byte]string
+
+// Read is Read of a message, with the text of the files that it names.
+func (in Input) Read(m tree.Message) Said {
+	said := Read(m)
+	if len(in.Files) == 0 || !chat.MayName(m.Body) {
+		return said
+	}
+	for _, a := range chat.Read(m.Body).Attachments() {
+		if text := in.Files[a.Hash]; text != "" && !a.Image {
+			said.Files = append(said.Files, File{a.Name, text})
+		}
+	}
+	return said
+}
 
 // characters returns how many characters so many tokens have in this conversation.
 func (in Input) characters(tokens int) int {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/tokens"
@@ -31,6 +32,45 @@ func Wrap(text string, kept []Kept, count tokens.Counter) (body json.RawMessage,
 		shown[i] = cutTo(k.Message, keptCharacters(k.Message, k.Limit, count))
 	}
 	return wrapWithin(text, shown, mostSummaryBytes)
+}
+
+// Idle reports whether a message says nothing that needs to be kept: thanks, a
+// farewell, or the mark of an interruption.
+func Idle(m tree.Message) bool {
+	const most = 60 // characters
+	text := strings.ToLower(strings.TrimSpace(Read(m).Text))
+	if strings.HasPrefix(text, "[request interrupted by user") && strings.HasSuffix(text, "]") {
+		return true
+	}
+	if utf8.RuneCountInString(text) > most {
+		return false
+	}
+	idle := false
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.Is(unicode.M, r) && r != '\'' }) {
+		switch {
+		case idleWords[word]:
+			idle = true
+		case !politeWords[word]:
+			return false
+		}
+	}
+	return idle && !strings.ContainsAny(text, "0123456789?？")
+}
+
+// idleWords are thanks and farewells, and politeWords what stands beside them.
+var (
+	idleWords = words("thanks thank thx bye goodbye danke dank tschüss tschüß merci gracias adiós obrigado obrigada grazie ciao спасибо пока " +
+		"谢谢 谢谢你 谢谢您 多谢 再见 拜拜 ありがとう ありがとうございます さようなら 감사합니다 고마워요 dziękuję teşekkürler")
+	politeWords = words("you so very much a lot again for now and that's all good night great perfect ok okay nice cool have day see take care " +
+		"dir ihnen euch vielen sehr schön bis bald gut super beaucoup muchas bien à tout bientôt большое 好的 非常")
+)
+
+func words(list string) map[string]bool {
+	set := map[string]bool{}
+	for _, word := range strings.Fields(list) {
+		set[word] = true
+	}
+	return set
 }
 
 // cutTo shortens a message's text to limit characters, its calls included; 0

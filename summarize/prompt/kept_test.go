@@ -65,7 +65,7 @@ func TestSummaryWithinItsBytes(t *testing.T) {
 		if len(body) > limit || !test.dropped(dropped) || strings.Contains(text, "characters cut out") != test.cut {
 			t.Errorf("%s: %d bytes, %d of %d don't stay", test.name, len(body), dropped, len(test.kept))
 		}
-		if n := strings.Count(text, "<"+messageTagName+" "); n != len(test.kept)-dropped {
+		if n := strings.Count(text, "user:\n|") + strings.Count(text, "assistant:\n|"); n != len(test.kept)-dropped {
 			t.Errorf("%s: it shows %d messages of %d", test.name, n, len(test.kept)-dropped)
 		}
 	}
@@ -78,5 +78,17 @@ func TestSummaryWithinItsBytes(t *testing.T) {
 	}
 	if body, _ := Wrap(written, kept, prompttest.Quarters{}); len(body) > mostSummaryBytes {
 		t.Errorf("the summary that is to be stored has %d bytes, and %d are the most", len(body), mostSummaryBytes)
+	}
+}
+
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		"Thanks!": true, "Ok, thank you so much, bye 👋": true, "Vielen Dank dir!": true, "谢谢！": true, "[Request interrupted by user for tool use]": true,
+		"Thanks, but make it 5.": false, "Thanks to Ada it works.": false, "ok": false, "Goodbye at 5?": false, "Perfect": false, "": false,
+	} {
+		if got := Idle(prompttest.UserSays(text)); got != want {
+			t.Errorf("%q: %t", text, got)
+		}
 	}
 }

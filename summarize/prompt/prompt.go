@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 //go:embed texts/*.txt
@@ -38,6 +39,8 @@ type part string
 const (
 	partSystem    part = "system"
 	partPrior     part = "prior"     // only if there is one
+	partKept      part = "kept"      // what stays word for word beside the summary, from before the fold; only if there is any
+	partLeaving   part = "leaving"   // what stood so, and is summarized now; only if there is any
 	partFold      part = "fold"      // the messages to summarize
 	partCutoff    part = "cutoff"    // the marker: always a message of its own
 	partLookAhead part = "lookahead" // only if there is any
@@ -117,7 +120,7 @@ const MaxInstructions = 8002
 // the same prompt. With a prior summary it asks for one that takes both its
 // place and the messages'.
 func buildPrompt(in Input, limits limits) prompt {
-	t := newTranscriber(limits, in.Nonce)
+	t := newTranscriber(limits, in)
 	transcript := func(part part, texts ...string) message {
 		return message{part, fill(part, map[string]any{"Text": fence(part, in.Nonce, strings.Join(texts, ""))})}
 	}
@@ -126,6 +129,14 @@ func buildPrompt(in Input, limits limits) prompt {
 	})}}
 	if in.Prior != "" {
 		p = append(p, transcript(partPrior, quoteWhole(in.Prior, in.Nonce)))
+	}
+	for _, earlier := range []struct {
+		part
+		messages []tree.Message
+	}{{partKept, in.Kept}, {partLeaving, in.Leaving}} {
+		if len(earlier.messages) > 0 {
+			p = append(p, transcript(earlier.part, newTranscriber(earlierLimits, in).messages(earlier.messages)))
+		}
 	}
 	var fold, lookAhead []string
 	for _, m := range in.Fold {
@@ -154,6 +165,9 @@ func closing(in Input) string {
 	}
 	return fill(partClosing, about)
 }
+
+// earlierLimits bound what is shown of messages that were folded before.
+var earlierLimits = limits{text: 2_000, arguments: 200, result: 400, file: 400}
 
 func quoteWhole(text, nonce string) string {
 	var b strings.Builder

@@ -173,15 +173,17 @@ func injected(text string) (in Input, want prompttest.Parsed) {
 	if saysError(string([]rune(text))) {
 		failed = " (error)"
 	}
-	arguments := strings.TrimSpace(strings.ReplaceAll(plainBreaks(CutMiddle(compactJSON(text), fullLimits.arguments)), "\n", " "))
+	arguments := strings.TrimSpace(strings.ReplaceAll(plainBreaks(cutArguments(text, fullLimits.arguments)), "\n", " "))
 	entries := []prompttest.Entry{
 		{Label: "user", Text: plain}, {Label: "assistant", Text: "Safe."}, {Label: by, Text: plain}, {Label: by + " refuses", Text: plain},
 		{Label: by + " calls " + tool, Text: arguments}, {Label: by + " calls shell", Text: arguments},
 		{Label: "result of " + tool + failed, Text: plain}, {Label: "result of shell" + failed, Text: plain}, {Label: "user", Text: plainBreaks(text + "\nend")}, {Label: "user", Text: "Done."},
 	}
+	in.Kept, in.Leaving = []tree.Message{prompttest.UserSays(text)}, []tree.Message{prompttest.UserSays(text)}
+	earlier := []prompttest.Entry{{Label: "user", Text: plainBreaks(CutMiddle(text, earlierLimits.text))}}
 	return in, prompttest.Parsed{
-		Parts: []string{"system", "prior", "fold", "cutoff", "lookahead", "closing"},
-		Prior: plain, Fold: entries, LookAhead: entries, Instructions: "x" + plain + "x",
+		Parts: []string{"system", "prior", "kept", "leaving", "fold", "cutoff", "lookahead", "closing"},
+		Prior: plain, Kept: earlier, Leaving: earlier, Fold: entries, LookAhead: entries, Instructions: "x" + plain + "x",
 	}
 }
 
@@ -206,7 +208,7 @@ func checkInjected(t interface {
 			t.Errorf("%s\n got %q\nwant %q", c.what, c.got, c.want)
 		}
 	}
-	for what, pair := range map[string][2][]prompttest.Entry{"fold": {got.Fold, want.Fold}, "look-ahead": {got.LookAhead, want.LookAhead}} {
+	for what, pair := range map[string][2][]prompttest.Entry{"kept": {got.Kept, want.Kept}, "leaving": {got.Leaving, want.Leaving}, "fold": {got.Fold, want.Fold}, "look-ahead": {got.LookAhead, want.LookAhead}} {
 		if len(pair[0]) != len(pair[1]) {
 			t.Errorf("%s has %d entries, want %d: %q", what, len(pair[0]), len(pair[1]), pair[0])
 			continue

@@ -19,7 +19,11 @@ type Said struct {
 	CallID  string // of the call that a tool message answers
 	Failed  bool   // a tool message says that the call failed
 	Status  string // the exit status that a tool message tells; "" for none
+	Files   []File // that the message names and whose text is known; see Input.Read
 }
+
+// A File is an attached file with its text.
+type File struct{ Name, Text string }
 
 // Read reads a message's body. It never fails: a body that can't be read is
 // shown as it stands, so that the summarizer misses no text.

@@ -3,6 +3,7 @@ package prompt
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -11,7 +12,8 @@ import (
 // as it is escaped. unwrap looks whether it is.
 var (
 	wrapped     = regexp.MustCompile(`(?s)^(.*?)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd) + `(.*)$`)
-	keptPart    = regexp.MustCompile(`(?s)^` + regexp.QuoteMeta(keptIntro) + `<` + keptTagName + `>\n(.*)</` + keptTagName + `>$`)
+	keptPart    = regexp.MustCompile(`(?s)^(?:` + regexp.QuoteMeta(keptIntro) + `|` + regexp.QuoteMeta(keptIntroBefore) + `)<` + keptTagName + `>\n(.*)</` + keptTagName + `>$`)
+	keptLabel   = regexp.MustCompile(`^\w+(?: "([^"\n]*)")?:(?: \(empty\))?$`)
 	keptMessage = regexp.MustCompile(`(?s)^<` + messageTagName + ` role="\w+"(?: name="([^"<>\n]*)")?>\n(.*?)\n</` + messageTagName + ">\n")
 )
 
@@ -30,6 +32,15 @@ func soundKept(text string) bool {
 	parts := keptPart.FindStringSubmatch(text)
 	if parts == nil {
 		return false
+	}
+	if !strings.HasPrefix(parts[1], "<") {
+		for line := range strings.SplitSeq(strings.TrimSuffix(parts[1], "\n"), "\n") {
+			text, quoted := strings.CutPrefix(line, quoteMark)
+			if label := keptLabel.FindStringSubmatch(line); !quoted && (label == nil || !harmless(label[1])) || quoted && !escaped(text) {
+				return false
+			}
+		}
+		return true
 	}
 	for rest := parts[1]; rest != ""; {
 		m := keptMessage.FindStringSubmatch(rest)

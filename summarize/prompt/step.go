@@ -103,10 +103,13 @@ func Next(in Input, budget int, counter tokens.Counter) (step Step, rest []tree.
 	}
 	in.Instructions = cutTokens(in.Instructions, budget/8, counter)
 	in = in.measure(counter)
+	in.newest = newestCalls(in.Fold)
+	in.Kept = newest(in, in.Kept, budget/8, counter)
+	in.Leaving = newest(in, in.Leaving, budget/4, counter)
 	bare := in
 	bare.Fold, bare.LookAhead = nil, nil
 	room := budget - promptTokens(buildPrompt(bare, fullLimits), counter)
-	s := stepper{nonce: in.Nonce, counter: counter}
+	s := stepper{in: in, counter: counter}
 	lookAhead, lookAheadTokens := s.lookAhead(in.LookAhead, room/4)
 	taken, used, limits := s.fold(in.Fold, room, lookAheadTokens)
 	if taken == 0 && len(in.Fold) > 0 {
@@ -159,13 +162,13 @@ func callGroups(messages []tree.Message) []int {
 
 // A stepper measures messages as a prompt shows them.
 type stepper struct {
-	nonce   string
+	in      Input
 	counter tokens.Counter
 }
 
 // tokens counts a run of messages.
 func (s stepper) tokens(messages []tree.Message, limits limits) int {
-	t := newTranscriber(limits, s.nonce)
+	t := newTranscriber(limits, s.in)
 	n := 0
 	for _, m := range messages {
 		n += s.counter.Count(t.message(m)) + stepSlack
@@ -202,7 +205,34 @@ func (s stepper) fold(messages []tree.Message, room, lookAhead int) (taken, used
 		taken += length
 		used += cost
 	}
+	if len(s.in.Files) > 0 {
+		limits, used = s.grow(messages, room-lookAhead, limits, used)
+	}
 	return taken, used, limits
+}
+
+// grow lets files bring more than usual, as far as there is room.
+func (s stepper) grow(messages []tree.Message, room int, limits limits, used int) (limits, int) {
+	for more := limits; more.file < mostFile; {
+		more.file *= 2
+		cost := s.tokens(messages, more)
+		if cost > room {
+			break
+		}
+		limits, used = more, cost
+	}
+	return limits, used
+}
+
+// newest gives the newest of messages that were folded before which have no more
+// tokens than room.
+func newest(in Input, messages []tree.Message, room int, counter tokens.Counter) []tree.Message {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if room -= counter.Count(newTranscriber(earlierLimits, in).message(messages[i])) + stepSlack; room < 0 {
+			return messages[i+1:]
+		}
+	}
+	return messages
 }
 
 // shrink finds limits by which the messages fit, or the least there are.
@@ -217,13 +247,14 @@ func (s stepper) shrink(messages []tree.Message, room int) (limits limits, cost 
 		limits.text = max(limits.text/2, least)
 		limits.result = max(min(limits.result, limits.text), least)
 		limits.arguments = max(min(limits.arguments, limits.text), least)
+		limits.file = max(min(limits.file, limits.text), least)
 	}
 }
 
 // lookAhead gives the newest of the messages that fit, without results whose
 // call is left out, and what they cost with the message around them.
 func (s stepper) lookAhead(messages []tree.Message, room int) (fitting []tree.Message, used int) {
-	used = 2*framing + s.counter.Count(turn.text) + s.counter.Count(fill(partLookAhead, map[string]any{"Text": fence(partLookAhead, s.nonce, "")}))
+	used = 2*framing + s.counter.Count(turn.text) + s.counter.Count(fill(partLookAhead, map[string]any{"Text": fence(partLookAhead, s.in.Nonce, "")}))
 	groups := callGroups(messages)
 	start := len(messages)
 	for i := len(groups) - 1; i >= 0; i-- {

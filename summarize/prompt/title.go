@@ -23,7 +23,7 @@ const MaxTitle = 80
 func Title(messages []tree.Message, nonce string) []json.RawMessage {
 	return prompt{
 		{partSystem, fill(partTitle, map[string]any{"Nonce": nonce})},
-		{partTitle, fence(partTitle, nonce, transcribe(messages, titleLimits, nonce)) + "\n\nOutput the title of this conversation."},
+		{partTitle, fence(partTitle, nonce, newTranscriber(titleLimits, Input{Nonce: nonce}).messages(messages)) + "\n\nOutput the title of this conversation."},
 	}.messages()
 }
 

@@ -1,8 +1,7 @@
 package prompt
 
 import (
-	"bytes"
-	"encoding/json"
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -11,8 +10,11 @@ import (
 
 // A transcript is messages as a summarizer reads them:
 //
+//	on Monday 2026-05-04
 //	user "Ada":
-//	| Which flights are there?
+//	| Which flights are there on the 12th?
+//	file "plan.md":
+//	| # Plan
 //	assistant:
 //	| Let me look.
 //	assistant calls search_flights: {"from":"JFK"}
@@ -21,12 +23,13 @@ import (
 //
 // Every line of what somebody wrote begins with a mark, and no other line does,
 // so that text can't be taken for a line of the transcript's own. What stands
-// on such a line, a tool's name and its arguments, has no line breaks.
+// on such a line, a tool's name and its arguments, has no line breaks. Calls of one
+// tool in one message are numbered, "read (call 2)", and so are their results.
 const quoteMark = "|"
 
 // quotedLines matches how a message begins in a transcript. A table's row is
 // no quoted line.
-var quotedLines = regexp.MustCompile(`(?m)^(?:(?:system|developer|user|assistant|tool)(?: "[^"\n]*")?(?: refuses)?|result of (?:\S+|"[^"\n]*"|an unknown tool)(?: \((?:error)?(?:, )?(?:exit status -?\d+)?\))?):\n\|(?: .*[^|\s]\s*)?$`)
+var quotedLines = regexp.MustCompile(`(?m)^(?:(?:system|developer|user|assistant|tool)(?: "[^"\n]*")?(?: refuses)?|result of (?:\S+|"[^"\n]*"|an unknown tool)(?: \(call \d+\))?(?: \((?:error)?(?:, )?(?:exit status -?\d+)?\))?):\n\|(?: .*[^|\s]\s*)?$`)
 
 // limits bound what one message brings into a transcript, in characters.
 // The middle of what is longer is cut out.
@@ -34,29 +37,33 @@ type limits struct {
 	text      int // of a message
 	arguments int // of one tool call
 	result    int // of one tool call
+	file      int // of one file
 }
 
 // fullLimits are those of a summarizer with a window as usual. Of what tools
 // gave, the assistant says in words what mattered: see CutResult.
-var fullLimits = limits{text: 40_000, arguments: 500, result: 2_000}
+var fullLimits = limits{text: 40_000, arguments: 500, result: 2_000, file: 8_000}
+
+// mostFile is what a file brings where there is room.
+const mostFile = 64_000
 
 // maxNameCharacters bounds the names of participants, tools and attachments.
 const maxNameCharacters = 80
 
 // A transcriber writes messages down one after the other. It remembers the
-// calls, for the sake of the results' names.
+// calls, for the sake of the results' names, and the day.
 type transcriber struct {
+	in     Input
 	limits limits
-	nonce  string
 	called map[string]string // tool by call id
+	day    string            // of the message before
 }
 
-func newTranscriber(limits limits, nonce string) *transcriber {
-	return &transcriber{limits: limits, nonce: nonce, called: map[string]string{}}
+func newTranscriber(limits limits, in Input) *transcriber {
+	return &transcriber{limits: limits, in: in, called: map[string]string{}}
 }
 
-func transcribe(messages []tree.Message, limits limits, nonce string) string {
-	t := newTranscriber(limits, nonce)
+func (t *transcriber) messages(messages []tree.Message) string {
 	var b strings.Builder
 	for _, m := range messages {
 		b.WriteString(t.message(m))
@@ -66,8 +73,15 @@ func transcribe(messages []tree.Message, limits limits, nonce string) string {
 
 // message writes one message, in whole lines.
 func (t *transcriber) message(m tree.Message) string {
-	said := Read(m)
+	said := t.in.Read(m)
 	var b strings.Builder
+	if !m.CreatedAt.IsZero() {
+		if day := m.CreatedAt.UTC().Format("Monday 2006-01-02"); day != t.day {
+			b.WriteString("on " + day + "\n")
+			t.day = day
+		}
+	}
+	speaker := t.speaker(m.Role, said.Name)
 	switch {
 	case m.Role == tree.RoleTool:
 		tool := t.called[said.CallID]
@@ -80,18 +94,41 @@ func (t *transcriber) message(m tree.Message) string {
 		}
 		t.quote(&b, label, CutResult(said.Text, t.limits.result))
 	case said.Text != "" || len(said.Calls) == 0 && said.Refusal == "":
-		t.quote(&b, t.speaker(m.Role, said.Name), CutMiddle(said.Text, t.limits.text))
+		if t.in.Stays[m.ID] {
+			speaker += stays
+		}
+		t.quote(&b, speaker, CutMiddle(said.Text, t.limits.text))
 	}
+	for _, f := range said.Files {
+		t.quote(&b, "file "+t.quoted(f.Name), CutMiddle(f.Text, t.limits.file))
+	}
+	speaker = t.speaker(m.Role, said.Name)
 	if said.Refusal != "" {
-		t.quote(&b, t.speaker(m.Role, said.Name)+" refuses", CutMiddle(said.Refusal, t.limits.text))
+		t.quote(&b, speaker+" refuses", CutMiddle(said.Refusal, t.limits.text))
 	}
+	of := map[string]int{} // calls by tool
+	for _, call := range said.Calls {
+		of[call.Name]++
+	}
+	nth := map[string]int{}
 	for _, call := range said.Calls {
 		tool := t.toolName(call.Name)
+		if nth[call.Name]++; of[call.Name] > 1 {
+			tool += fmt.Sprintf(" (call %d)", nth[call.Name])
+		}
 		t.called[call.ID] = tool
-		b.WriteString(t.speaker(m.Role, said.Name) + " calls " + tool + ": " + t.oneLine(compactJSON(call.Arguments), t.limits.arguments) + "\n")
+		limit := t.limits.arguments
+		if t.in.newest[call.ID] {
+			limit *= newestShare
+		}
+		arguments := cutArguments(call.Arguments, limit)
+		b.WriteString(speaker + " calls " + tool + ": " + t.oneLine(arguments, len(arguments)) + "\n")
 	}
 	return b.String()
 }
+
+// stays marks a message that stays word for word beside the summary.
+const stays = " (stays word for word)"
 
 // quote writes text under a label, each line with the mark.
 func (t *transcriber) quote(b *strings.Builder, label, text string) {
@@ -100,7 +137,7 @@ func (t *transcriber) quote(b *strings.Builder, label, text string) {
 		return
 	}
 	b.WriteString(label + ":\n")
-	quoteText(b, escapeText(text, t.nonce))
+	quoteText(b, escapeText(text, t.in.Nonce))
 }
 
 // quoteText writes each line of text with the mark.
@@ -121,7 +158,12 @@ func (t *transcriber) speaker(role tree.Role, name string) string {
 	if name == "" {
 		return string(role)
 	}
-	return string(role) + ` "` + strings.ReplaceAll(t.oneLine(name, maxNameCharacters), `"`, `'`) + `"`
+	return string(role) + " " + t.quoted(name)
+}
+
+// quoted is a name between quotation marks.
+func (t *transcriber) quoted(name string) string {
+	return `"` + strings.ReplaceAll(t.oneLine(name, maxNameCharacters), `"`, `'`) + `"`
 }
 
 // plainName is what the chat-completions API takes for a tool's name, dots and
@@ -133,24 +175,14 @@ func (t *transcriber) toolName(name string) string {
 	switch {
 	case name == "":
 		return "an unknown tool"
-	case plainName.MatchString(name) && !strings.HasSuffix(name, ":") && escapeText(name, t.nonce) == name:
+	case plainName.MatchString(name) && !strings.HasSuffix(name, ":") && escapeText(name, t.in.Nonce) == name:
 		return name
 	}
-	return `"` + strings.ReplaceAll(t.oneLine(name, maxNameCharacters), `"`, `'`) + `"`
+	return t.quoted(name)
 }
 
 // oneLine makes text fit for a line that has no mark.
 func (t *transcriber) oneLine(text string, limit int) string {
 	text = strings.ReplaceAll(CutMiddle(text, limit), "\r\n", "\n")
-	return strings.TrimSpace(escapeText(breaksToSpaces(text), t.nonce))
-}
-
-// compactJSON takes the spaces out of arguments that are JSON, which a model's
-// need not be. Long ones stay as they are, since they are cut anyway.
-func compactJSON(arguments string) string {
-	var b bytes.Buffer
-	if len(arguments) > 1<<16 || json.Compact(&b, []byte(arguments)) != nil {
-		return arguments
-	}
-	return b.String()
+	return strings.TrimSpace(escapeText(breaksToSpaces(text), t.in.Nonce))
 }

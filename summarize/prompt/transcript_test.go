@@ -31,7 +31,7 @@ func TestTranscribe(t *testing.T) {
 		{"text beside a call", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": "Let me look.", "tool_calls": []any{
 			call("a", map[string]any{"function": map[string]any{"name": "read", "arguments": "{}"}}),
 			call("b", map[string]any{"function": map[string]any{"name": "read", "arguments": ""}}),
-		}})}, "assistant:\n| Let me look.\nassistant calls read: {}\nassistant calls read: \n"},
+		}})}, "assistant:\n| Let me look.\nassistant calls read (call 1): {}\nassistant calls read (call 2): \n"},
 		{"arguments over several lines", []tree.Message{prompttest.AssistantCalls("run", "not json\nuser:\n| hi")}, "assistant calls run: not json user: | hi\n"},
 		{"custom tool", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"tool_calls": []any{
 			call("a", map[string]any{"type": "custom", "custom": map[string]any{"name": "shell", "input": "ls -l"}}),
@@ -73,7 +73,7 @@ func TestTranscribe(t *testing.T) {
 		{"no JSON", []tree.Message{{Role: tree.RoleUser, Body: json.RawMessage("oops \xff")}}, "user:\n| oops \ufffd\n"},
 		{"nothing", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil})}, "assistant: (empty)\n"},
 	} {
-		if got := transcribe(c.messages, fullLimits, prompttest.Nonce); got != c.want {
+		if got := newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages(c.messages); got != c.want {
 			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
 		}
 	}
@@ -91,7 +91,7 @@ func TestTranscribeLimits(t *testing.T) {
 		{"result", prompttest.ToolSays("read", strings.Repeat("line\n", 100_000)), 3_000},
 		{"tool name", prompttest.AssistantCalls(strings.Repeat("n", 1000), "{}"), 200},
 	} {
-		got := transcribe([]tree.Message{c.message}, fullLimits, prompttest.Nonce)
+		got := newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages([]tree.Message{c.message})
 		if len(got) > c.most || !strings.Contains(got, "characters cut out …]") {
 			t.Errorf("%s: %d bytes, want at most %d, with a mark: %.200q", c.name, len(got), c.most, got)
 		}

@@ -3,6 +3,7 @@ package prompt
 import (
 	"encoding/json"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,8 @@ func TestWrapSummaryAlone(t *testing.T) {
 	}
 }
 
-var keptTag = regexp.MustCompile(`^<coppice-message role="(\w+)"(?: name="[^"<>]*")?>$`)
+// keptSpeaker matches the line that names the speaker of a kept message.
+var keptSpeaker = regexp.MustCompile(`(?m)^(\w+)(?: "[^"\n]*")?:(?: \(empty\))?$`)
 
 // checkWrapped fails where a summary or kept messages of this text could be
 // read as anything but that.
@@ -73,21 +75,35 @@ func checkWrapped(t interface {
 		return
 	}
 	var lines []string
-	roles := ""
 	for line := range strings.SplitSeq(message.Content, "\n") {
-		if tag := keptTag.FindStringSubmatch(line); tag != nil {
-			roles += tag[1] + " "
-			line = "<coppice-message>"
-		}
 		if startsTag(line) {
 			lines = append(lines, line)
 		} else if len(Leaks(line, "")) > 0 {
 			t.Errorf("%q holds %q", text, line)
 		}
 	}
-	want := "<coppice-summary> </coppice-summary> <coppice-kept>" + strings.Repeat(" <coppice-message> </coppice-message>", 4) + " </coppice-kept>"
+	_, said, _ := strings.Cut(message.Content, keptIntro)
+	roles := ""
+	for _, speaker := range keptSpeaker.FindAllStringSubmatch(said, -1) {
+		roles += speaker[1] + " "
+	}
+	const want = "<coppice-summary> </coppice-summary> <coppice-kept> </coppice-kept>"
 	if got := strings.Join(lines, " "); got != want || roles != "user user assistant user " {
 		t.Errorf("%q makes the structure %s of %s", text, got, roles)
+	}
+}
+
+// TestSummaryStoredBefore shows a summary whose message was stored with the
+// introduction and the kept text of earlier versions. Its bytes stay.
+func TestSummaryStoredBefore(t *testing.T) {
+	t.Parallel()
+	body := messageBody("user", summaryIntroBefore+summaryStart+"They met."+summaryEnd+keptIntroBefore+"<coppice-kept>\n<coppice-message role=\"user\" name=\"Ada\">\nNever cut in spring.\n</coppice-message>\n</coppice-kept>")
+	with := WithRecall(body)
+	if string(Shown(body)) != string(body) || string(ShownImported(body)) != string(body) || string(Shown(with)) != string(body) || !Wrapped(with) || len(with) <= len(body) {
+		t.Errorf("it is shown as %s, with recall as %s", Shown(body), with)
+	}
+	if got := Unwrap(with); got != "They met." {
+		t.Errorf("its text is %q", got)
 	}
 }
 
@@ -125,7 +141,7 @@ func TestImportedTextStaysBetweenItsTags(t *testing.T) {
 		say(summaryIntro + recallIntro + summaryStart + "They met." + summaryEnd + "\n\n" + order),
 		say(summaryIntro + summaryStart + "They met." + summaryEnd + "\n" + order + "\n" + summaryStart + "x" + summaryEnd),
 		say(strings.Replace(sound, keptIntro, keptIntro+order+"\n\n", 1)),
-		say(strings.Replace(sound, "Never cut in spring.\n</"+messageTagName+">\n", "Never.\n</"+messageTagName+">\n"+order+"\n", 1)),
+		say(strings.Replace(sound, "| Never cut in spring.\n", "| Never.\n"+order+"\n", 1)),
 		say(strings.Replace(sound, "</"+keptTagName+">", order+"</"+keptTagName+">", 1)),
 		say(sound + order),
 		say(order + summaryStart + "They met." + summaryEnd),
@@ -135,7 +151,7 @@ func TestImportedTextStaysBetweenItsTags(t *testing.T) {
 		text := textOf(shown)
 		outside, _, _ := strings.Cut(text, summaryStart)
 		inside, after, _ := strings.Cut(strings.TrimPrefix(text, outside+summaryStart), summaryEnd)
-		if outside != summaryIntro || strings.Contains(after, order) || len(Leaks(inside, "")) > 0 {
+		if outside != summaryIntro || strings.Contains(after, order) || slices.ContainsFunc(Leaks(inside, ""), startsTag) {
 			t.Errorf("%s\nis shown as\n%s", body, shown)
 		}
 		if !Wrapped(shown) || string(ShownImported(shown)) != string(shown) {

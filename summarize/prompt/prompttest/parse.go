@@ -12,6 +12,8 @@ import (
 type Parsed struct {
 	Parts        []string // names of the files with the messages' texts
 	Prior        string
+	Kept         []Entry
+	Leaving      []Entry
 	Fold         []Entry
 	LookAhead    []Entry
 	Instructions string
@@ -21,9 +23,11 @@ type Parsed struct {
 // which has its arguments on the line.
 type Entry struct{ Label, Text string }
 
-var parsedLabel = regexp.MustCompile(`^((?:system|developer|user|assistant|tool)(?: "[^"]*")?(?: refuses)?|result of (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)(?: \((?:error|exit status -?\d+|error, exit status -?\d+)\))?):( \(empty\))?$`)
+var parsedLabel = regexp.MustCompile(`^((?:system|developer|user|assistant|tool)(?: "[^"]*")?(?: refuses| \(stays word for word\))?|file "[^"]*"|result of (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)(?: \(call \d+\))?(?: \((?:error|exit status -?\d+|error, exit status -?\d+)\))?):( \(empty\))?$`)
 
-var parsedCall = regexp.MustCompile(`^((?:assistant|user)(?: "[^"]*")? calls (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)): ?(.*)$`)
+var parsedCall = regexp.MustCompile(`^((?:assistant|user)(?: "[^"]*")? calls (?:[A-Za-z0-9_][A-Za-z0-9_.:/-]*|"[^"]*"|an unknown tool)(?: \(call \d+\))?): ?(.*)$`)
+
+var parsedDay = regexp.MustCompile(`^on [A-Z][a-z]+day \d{4}-\d\d-\d\d$`)
 
 // Parse reads a prompt the way a strict reader would: the roles of user and
 // assistant alternate, every message of the user is one part, every part has its tags once, and every line between them has the
@@ -62,6 +66,10 @@ func Parse(messages []json.RawMessage, nonce string) (Parsed, error) {
 		switch part {
 		case "prior":
 			p.Prior, err = parseQuote(inside)
+		case "kept":
+			p.Kept, err = parseTranscript(inside)
+		case "leaving":
+			p.Leaving, err = parseTranscript(inside)
 		case "fold":
 			p.Fold, err = parseTranscript(inside)
 		case "lookahead":
@@ -124,6 +132,9 @@ func parseTranscript(lines []string) ([]Entry, error) {
 	for len(lines) > 0 {
 		line := lines[0]
 		lines = lines[1:]
+		if parsedDay.MatchString(line) {
+			continue
+		}
 		if call := parsedCall.FindStringSubmatch(line); call != nil {
 			entries = append(entries, Entry{unescape(call[1]), unescape(call[2])})
 			continue

@@ -137,7 +137,7 @@ func TestImportAndExport(t *testing.T) {
 	}
 	eval[any](b, dropped, base64.StdEncoding.EncodeToString(export), "conversations.json")
 	b.until(`document.querySelector('dialog')?.innerText.includes('conversations.json')`)
-	b.shows("(chatgpt)")
+	b.shows("from chatgpt.")
 	b.shows("repaired or left out")
 	b.click("dialog button", "Done")
 	b.until(`document.querySelectorAll('.entry').length > 0`)

@@ -17,7 +17,7 @@ func TestComplete(t *testing.T) {
 	hedge := id[len(id)-1]
 	for line, want := range map[string]string{
 		"ch":                   "chat",
-		"co":                   "context compact compactions completion",
+		"co":                   "context compact compactions config completion",
 		"keys ":                "create list revoke",
 		"show --li":            "--limit",
 		"list --w":             "--watch",

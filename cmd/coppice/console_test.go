@@ -68,7 +68,7 @@ func TestExplain(t *testing.T) {
 		{failed("transfer.Import", fault.New(fault.Invalid, transfer.CodeFormat, "", "the content is of no format that is read here")), "the content is of no format that is read here"},
 		{&fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}, "/x: there is no such file"},
 		{failed("tree.Import", &pgconn.PgError{Code: "57P01"}), "the database was shut down under this command. What it had finished is kept; run it again"},
-		{importError(t, `[{"uuid":"a","name":"A","chat_messages":[`), "claude: the file is cut off: it ends in the middle of element 1, at byte 41; export or copy it again"},
+		{importError(t, `[{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"Hello."}`), "claude: the file is cut off: it ends in the middle of element 1, at byte 86; export or copy it again"},
 		{failed("migrate.Up", io.ErrUnexpectedEOF), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{failed("tree.Import", unsentError{syscall.EPIPE}), "the connection to the database broke under this command. What it had finished is kept; run it again"},
 		{failed("tree.Import", notConnected), "the connection to the database broke under this command. What it had finished is kept; run it again"},

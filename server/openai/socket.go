@@ -189,6 +189,11 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 	if warm {
 		return s.warm(out, body, input)
 	}
+	out.ended = func() { // before the client hears of it, which may go on from it at once
+		if out.last.Status == string(Completed) && !stored {
+			s.remember(history{response: out.last.ID, items: slices.Concat(input, out.last.Output)})
+		}
+	}
 	r, err := s.request.Within(ctx, body, out)
 	if err != nil {
 		return err
@@ -197,9 +202,7 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 	if err == nil {
 		err = a.Write(out)
 	}
-	if done := out.last; err == nil && done.Status == string(Completed) && !stored {
-		s.remember(history{response: done.ID, items: slices.Concat(input, done.Output)})
-	} else if known && done.Status != string(Completed) {
+	if known && out.last.Status != string(Completed) {
 		s.forget(id)
 	}
 	return err
@@ -292,6 +295,7 @@ type frames struct {
 	lane   string
 	send   func([]byte) error
 	rest   []byte // of an event that isn't whole yet
+	ended  func() // called before the last event is sent; nil for none
 	last   struct {
 		ID, Status string
 		Output     []json.RawMessage
@@ -325,6 +329,9 @@ func (f *frames) Write(p []byte) (int, error) {
 				var e struct{ Response json.RawMessage }
 				if json.Unmarshal(data, &e) == nil {
 					_ = json.Unmarshal(e.Response, &f.last) // which this server wrote
+				}
+				if f.ended != nil {
+					f.ended()
 				}
 			}
 		}

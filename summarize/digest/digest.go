@@ -14,6 +14,7 @@ package digest
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -99,7 +100,8 @@ const (
 // digest's index.
 type item struct {
 	speaker string // who said it; "" where a prior summary doesn't say
-	context string // what the sentence needs to be understood: the question that it answers, the heading above it, the call, its day
+	context string // what the sentence needs to be understood: the question that it answers, the heading above it, the call
+	day     string // when it was said, where it tells a time; a line has it where it differs from the day before
 	text    string // one line
 	terms   []term // of the piece
 	worth   float64
@@ -111,9 +113,16 @@ type item struct {
 }
 
 // piece is the item's text with its context.
-func (it *item) piece() string {
-	if it.context == "" {
+func (it *item) piece() string { return it.pieceOn("") }
+
+// pieceOn is the item's text with its context and a day.
+func (it *item) pieceOn(day string) string {
+	context := it.context
+	if day != "" {
+		context = strings.TrimPrefix(context+", "+day, ", ")
+	}
+	if context == "" {
 		return it.text
 	}
-	return "[" + it.context + "] " + it.text
+	return "[" + context + "] " + it.text
 }

@@ -24,13 +24,20 @@ type picker struct {
 	covered []bool    // terms that something chosen has
 	chosen  []int
 	taken   []bool
+	days    map[dayUnder]bool // that lines have
+}
+
+// A dayUnder is a day that stands once below one of the headings.
+type dayUnder struct {
+	day     string
+	decides bool
 }
 
 // newPicker gives every term its weight: the more, the fewer items have it. Short
 // words mostly say little. What was asked for says more, if not many items have it.
 func newPicker(r *reader, counter tokens.Counter, limit int) *picker {
 	terms := len(r.vocabulary)
-	p := &picker{reader: r, counter: counter, limit: limit, taken: make([]bool, len(r.items)), covered: make([]bool, terms), weights: make([]float64, terms)}
+	p := &picker{reader: r, counter: counter, limit: limit, taken: make([]bool, len(r.items)), days: map[dayUnder]bool{}, covered: make([]bool, terms), weights: make([]float64, terms)}
 	items, last := make([]int, terms), make([]int, terms) // items that have a term, and the last of them
 	for i, it := range p.items {
 		for _, t := range it.terms {
@@ -105,7 +112,8 @@ func (p *picker) priorShare() int {
 func (p *picker) take(budget int, may func(*item) bool) {
 	const step, last = 0.97, 1e-3 // of the highest level
 	const misses = 8              // items in a row that may be too large before a choice ends
-	const label = 1               // about how many tokens of a line tell who speaks: most lines don't
+	const dayTokens = 8
+	const label = 1 // about how many tokens of a line tell who speaks: most lines don't
 	densities := make([]float64, len(p.items))
 	for i := range p.items {
 		if it := &p.items[i]; !p.taken[i] && !it.entry && may(it) {
@@ -123,7 +131,12 @@ func (p *picker) take(budget int, may func(*item) bool) {
 				continue
 			}
 			densities[i] = 0
-			cost := p.counter.Count("\n  "+p.items[i].piece()) + label
+			it := &p.items[i]
+			cost := p.counter.Count("\n  "+it.piece()) + label
+			day := dayUnder{it.day, it.decides}
+			if it.day != "" && !p.days[day] {
+				cost += dayTokens
+			}
 			if cost > min(p.left, budget) {
 				if missed++; missed == misses {
 					return
@@ -133,7 +146,7 @@ func (p *picker) take(budget int, may func(*item) bool) {
 			missed = 0
 			budget -= cost
 			p.left -= cost
-			p.taken[i] = true
+			p.taken[i], p.days[day] = true, true
 			p.chosen = append(p.chosen, i)
 			for _, t := range p.items[i].terms {
 				p.covered[t.id] = true
@@ -174,27 +187,32 @@ func (p *picker) text() string {
 }
 
 // lines are those of the chosen items that may be in it, in the conversation's order. A
-// line has what was chosen of one message. It names its speaker, unless that is the one
-// of the line before.
+// line has what was chosen of one message. It names its speaker and its day, unless they
+// are those of the line before.
 func (p *picker) lines(may func(*item) bool) (lines []string) {
-	last := -1
+	last, day := -1, ""
 	for _, i := range slices.Sorted(slices.Values(p.chosen)) {
 		it := &p.items[i]
 		if !may(it) {
 			continue
 		}
-		line := "- " + it.piece()
+		piece := it.piece()
+		if it.day != "" && it.day != day {
+			day = it.day
+			piece = it.pieceOn(day)
+		}
+		line := "- " + piece
 		if it.speaker != "" {
-			line = "- " + it.speaker + ": " + it.piece()
+			line = "- " + it.speaker + ": " + piece
 		}
 		if last >= 0 && p.items[last].speaker == it.speaker && it.speaker != "" {
-			line = "  " + it.piece()
+			line = "  " + piece
 			gap := " "
 			if last < i-1 {
 				gap = ellipsis
 			}
-			if end := len(lines) - 1; p.items[last].message == it.message && utf8.RuneCountInString(lines[end]+gap+it.piece()) <= p.length {
-				line = lines[end] + gap + it.piece()
+			if end := len(lines) - 1; p.items[last].message == it.message && utf8.RuneCountInString(lines[end]+gap+piece) <= p.length {
+				line = lines[end] + gap + piece
 				lines = lines[:end]
 			}
 		}

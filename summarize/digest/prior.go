@@ -12,6 +12,8 @@ var (
 	introLine = regexp.MustCompile(`^Extract of (an earlier summary and )?(\d{1,9}) (?:earlier )?messages, made without a language model\.$`)
 	// priorSpeaker matches who said a line of a digest.
 	priorSpeaker = regexp.MustCompile(`^((system|developer|user|assistant|tool)(?: [\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39})?): `)
+	// priorDay matches the day of a line, which holds for those below it, too.
+	priorDay = regexp.MustCompile(`^(?:(\[[^\]]*), (\d{4}-\d\d-\d\d)(\] )|\[(\d{4}-\d\d-\d\d)\] )`)
 	// aboutDecisions matches headings of summaries that a model wrote.
 	aboutDecisions = regexp.MustCompile(`(?i)decision|preference|goal|constraint|requirement|rule|correction|entscheidung|ziel|décision|préférence|objectif|decisión|preferencia|objetivo|решени|предпочтени|цел|决定|偏好|目标|決定|好み|目標|결정|선호|목표`)
 )
@@ -57,9 +59,12 @@ func (r *reader) readPrior(prior string) {
 		case isWords:
 			r.readIndex(words, kindWord)
 		case line == headingDecisions, line == headingFacts:
-			from.decides = line == headingDecisions
+			from.decides, from.day = line == headingDecisions, ""
 		case begins || goesOn:
 			r.message++
+			if at := priorDay.FindStringSubmatch(said); at != nil {
+				from.day, said = at[2]+at[4], at[1]+at[3]+said[len(at[0]):]
+			}
 			r.add(sentence{text: said}, from)
 		}
 	}

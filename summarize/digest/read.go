@@ -227,7 +227,7 @@ func (r *reader) add(s sentence, from source) {
 		it.context = shorten(oneLine(from.context), r.length/4)
 	}
 	if cue&cueTime != 0 && from.day != "" && !s.code && !strings.Contains(text, from.day[:4]) {
-		it.context = strings.TrimPrefix(it.context+", "+from.day, ", ")
+		it.day = from.day
 	}
 	it.text = shorten(it.text, r.length-utf8.RuneCountInString(it.context))
 	r.judge(&it, lower, cue, s.code, from)

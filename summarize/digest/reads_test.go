@@ -121,6 +121,29 @@ func TestDigestTellsTheDay(t *testing.T) {
 	}
 }
 
+// A day stands once, on the first of its lines, and the next digest knows for which
+// lines: after a merge a line has its day, also where the one that showed it is gone.
+func TestDigestTellsADayOnce(t *testing.T) {
+	t.Parallel()
+	on := func(day int, text string) tree.Message {
+		m := prompttest.UserSays(text)
+		m.CreatedAt = time.Date(2026, 5, day, 9, 0, 0, 0, time.UTC)
+		return m
+	}
+	got := tenth(t, 400, on(14, "The boiler was repaired yesterday by Okafor."), on(14, "The ferry to Bergen was late today."), on(15, "The violin was sold yesterday in Lisbon."))
+	again := extract(prompt.Input{Prior: got, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
+	less := extract(prompt.Input{Prior: strings.Replace(got, "The boiler was repaired yesterday by Okafor.", "…", 1), TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
+	for text, want := range map[string]string{
+		got:   "[2026-05-14] The boiler was repaired yesterday by Okafor.\n  The ferry to Bergen was late today.\n  [2026-05-15] The violin",
+		again: "[2026-05-14] The boiler was repaired yesterday by Okafor.\n  The ferry to Bergen was late today.\n  [2026-05-15] The violin",
+		less:  "[2026-05-14] The ferry to Bergen was late today.\n  [2026-05-15] The violin",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s", want, text)
+		}
+	}
+}
+
 // A name with blanks is found again by the next digest.
 func TestDigestNamesWithBlanks(t *testing.T) {
 	t.Parallel()

@@ -156,7 +156,7 @@ func (x *extent) newest(ctx context.Context, q query, before candidate, want int
 		return nil, err
 	}
 	var waiting []candidate
-	known := map[uuid.UUID]bool{} // conversations that are found, where one match of each is enough
+	known := map[uuid.UUID]bool{} // conversations that are found, of which no other match is needed
 	take := func(parts []*part) {
 		for _, p := range parts {
 			for _, c := range p.candidates(q.mask(p)) {
@@ -183,12 +183,16 @@ func (x *extent) newest(ctx context.Context, q query, before candidate, want int
 			n++
 		}
 		for n > 0 && len(found) < want && !x.full() {
-			some := waiting[:min(n, verified)]
-			if x.hits != nil {
-				some = some[:min(len(some), want-len(found), x.together())]
+			var some []candidate
+			if x.once {
+				some, waiting, n = oneOfEach(waiting, n, known)
+			} else {
+				some = waiting[:min(n, verified)]
+				if x.hits != nil {
+					some = some[:min(len(some), want-len(found), x.together())]
+				}
+				waiting, n = waiting[len(some):], n-len(some)
 			}
-			waiting, n = waiting[len(some):], n-len(some)
-			some = slices.DeleteFunc(slices.Clone(some), func(c candidate) bool { return known[c.ConversationID] })
 			matching, err := x.verify(ctx, q, some)
 			if err != nil {
 				return nil, err
@@ -214,6 +218,23 @@ func (x *extent) newest(ctx context.Context, q query, before candidate, want int
 		}
 		take(parts)
 	}
+}
+
+// oneOfEach takes of the first n candidates one of each conversation that isn't known,
+// to be read together, and leaves out those of known ones. It returns what is left, and
+// how many of the n.
+func oneOfEach(waiting []candidate, n int, known map[uuid.UUID]bool) (some, left []candidate, leftOfN int) {
+	taken := map[uuid.UUID]bool{}
+	for _, c := range waiting[:n] {
+		switch {
+		case known[c.ConversationID]:
+		case taken[c.ConversationID] || len(some) == verified:
+			left = append(left, c)
+		default:
+			some, taken[c.ConversationID] = append(some, c), true
+		}
+	}
+	return some, append(left, waiting[n:]...), len(left)
 }
 
 // beginnings returns the newest messages before one, in which beginnings of words

@@ -14,7 +14,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/coppice-chat/coppice/server"
-	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // TestGeneratedDocuments compares the tables in docs/ that follow from the
@@ -188,7 +188,7 @@ func codeTables(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 		byStatus[status] = append(byStatus[status], fmt.Sprintf("- `%s`: %s\n", code, meaning))
-		if r := openai.RefuseStatus(status, code, "", ""); *r.Body.Code != code || r.Status != status {
+		if r := wire.RefuseStatus(status, code, "", ""); *r.Body.Code != code || r.Status != status {
 			as := fmt.Sprintf("%d `%s`", r.Status, *r.Body.Code)
 			others[as] = append(others[as], code)
 		}

@@ -14,7 +14,8 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -66,7 +67,7 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 const twoItems = `{"items":[{"role":"user","content":"hi"},{"role":"user","content":"there"}]}`
 
 func itemsPath(conversation uuid.UUID) string {
-	return "/conversations/" + openai.ConversationID(conversation) + "/items"
+	return "/conversations/" + wire.ConversationID(conversation) + "/items"
 }
 
 // TestItemsAddedAgain adds the same items several times. They are stored once for
@@ -80,7 +81,7 @@ func TestItemsAddedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := user(t, store, c.ID, "first")
-	id, retry, key := openai.ConversationID(c.ID), []string{retryHeader, "1"}, func(k string) []string { return []string{keyHeader, k} }
+	id, retry, key := wire.ConversationID(c.ID), []string{retryHeader, "1"}, func(k string) []string { return []string{keyHeader, k} }
 	back := func() { a.setHead(c.ID, first) }
 	deletes := func(at int) func() {
 		return func() {

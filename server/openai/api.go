@@ -9,7 +9,10 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // Prefix is the beginning of the API's paths. It is the path of the
@@ -45,7 +48,7 @@ func refuse(p server.Problem, h http.Header) (status int, body []byte) {
 	if p.Field != nil {
 		field = *p.Field
 	}
-	r := RefuseStatus(p.Status, string(p.Code), field, p.Detail)
+	r := wire.RefuseStatus(p.Status, string(p.Code), field, p.Detail)
 	h.Set("Content-Type", "application/json")
 	if !r.Retry {
 		h.Set("X-Should-Retry", "false")
@@ -56,7 +59,7 @@ func refuse(p server.Problem, h http.Header) (status int, body []byte) {
 // An answer is JSON, with the native ids of what it tells of.
 type answer struct {
 	body json.RawMessage
-	node *NodeID // nil for none
+	node *wire.NodeID // nil for none
 }
 
 // Size returns how many bytes of memory the answer's body takes.
@@ -64,7 +67,7 @@ func (a answer) Size() int { return len(a.body) }
 
 // Write writes the answer.
 func (a answer) Write(w http.ResponseWriter) error {
-	a.node.lead(w.Header())
+	lead(w.Header(), a.node)
 	w.Header().Set("Content-Type", "application/json")
 	_, err := w.Write(a.body)
 	return err
@@ -72,7 +75,7 @@ func (a answer) Write(w http.ResponseWriter) error {
 
 // lead names the conversation and the message, where there is one, in the
 // header, by their native ids.
-func (n *NodeID) lead(h http.Header) {
+func lead(h http.Header, n *wire.NodeID) {
 	if n == nil {
 		return
 	}
@@ -82,15 +85,42 @@ func (n *NodeID) lead(h http.Header) {
 	}
 }
 
+// deleted answers that a thing was deleted.
+func deleted(id, object string, of *wire.NodeID) (server.Answer, error) {
+	return answer{wire.Marshal(struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}{id, object, true}), of}, nil
+}
+
+// nodeOf is the node of a stored message.
+func nodeOf(m tree.Message) wire.NodeID {
+	return wire.NodeID{Conversation: m.ConversationID, Node: m.ID}
+}
+
+// answerOf is the node that a reply's answer has, or will have.
+func answerOf(rep *reply.Reply) wire.NodeID {
+	return wire.NodeID{Conversation: rep.ConversationID(), Node: rep.MessageID()}
+}
+
+// recorded is the node of an answer that is recorded; nil of any other.
+func recorded(n wire.NodeID) *wire.NodeID {
+	if n.Conversation == uuid.Nil {
+		return nil
+	}
+	return &n
+}
+
 // A stream is an answer of events, with the native ids of what it tells of.
 type stream struct {
 	server.Answer
-	node *NodeID // nil for none
+	node *wire.NodeID // nil for none
 }
 
 // Write writes the events.
 func (s stream) Write(w http.ResponseWriter) error {
-	s.node.lead(w.Header())
+	lead(w.Header(), s.node)
 	w.Header().Set("Cache-Control", "no-cache")
 	return s.Answer.Write(w)
 }

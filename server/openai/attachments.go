@@ -1,54 +1,54 @@
 package openai
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/recognize"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // The pictures and files of messages that are too large to be stored as they came become
 // attachments (recognize.Files). shown.go gives clients data URLs back.
 
-// kept gives an input as one that can be stored, with links where messages are too
-// large. It is the member of the request with this name.
-func (in Input) kept(name string) (Input, error) {
-	in.files, in.Entries = recognize.Files{}, slices.Clone(in.Entries)
-	for i, e := range in.Entries {
-		if e.Message == nil || !recognize.TooLarge(e.Message) {
-			continue
-		}
+// keptEntries gives the entries of an input as they can be stored, with links where
+// messages are too large. The input is the member of the request with this name.
+func keptEntries(entries []wire.Entry, name string) ([]wire.Entry, recognize.Files, error) {
+	files := recognize.Files{}
+	entries = slices.Clone(entries)
+	for i, e := range entries {
 		content := "content"
-		if e.Message.Role == chat.Tool {
+		if e.Message != nil && e.Message.Role == chat.Tool {
 			content = "output"
 		}
-		linked, err := linked(in.files, e.Message, (*fieldPath)(nil).element(name, e.At), content)
-		if err != nil {
-			return in, err
-		}
-		in.Entries[i].Message = linked
-	}
-	return in, nil
-}
-
-// kept gives a request for a chat completion as one that can be stored.
-func (req *Request) kept() (*Request, recognize.Files, error) {
-	out, f := *req, recognize.Files{}
-	out.Messages = slices.Clone(req.Messages)
-	for i, m := range req.Messages {
-		if !recognize.TooLarge(m) {
-			continue
-		}
 		var err error
-		if out.Messages[i], err = linked(f, m, (*fieldPath)(nil).element("messages", i), "content"); err != nil {
+		if entries[i].Message, err = linked(files, e.Message, fmt.Sprintf("%s[%d]", name, e.At), content); err != nil {
 			return nil, nil, err
 		}
 	}
-	return &out, f, nil
+	return entries, files, nil
 }
 
-// linked gives a message that is too large with links. The content is the member of the
-// request that has its parts.
-func linked(f recognize.Files, m *chat.Message, at *fieldPath, content string) (*chat.Message, error) {
-	return f.Link(m, at.String(), func(part int) string { return at.element(content, part).String() })
+// keptMessages gives the messages of a request for a chat completion as they can be
+// stored.
+func keptMessages(messages []*chat.Message) ([]*chat.Message, recognize.Files, error) {
+	files := recognize.Files{}
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		var err error
+		if messages[i], err = linked(files, m, fmt.Sprintf("messages[%d]", i), "content"); err != nil {
+			return nil, nil, err
+		}
+	}
+	return messages, files, nil
+}
+
+// linked gives a message with links where it is too large. It stands in the request at
+// the path given, and its parts are in the member content.
+func linked(files recognize.Files, m *chat.Message, at, content string) (*chat.Message, error) {
+	if m == nil || !recognize.TooLarge(m) {
+		return m, nil
+	}
+	return files.Link(m, at, func(part int) string { return fmt.Sprintf("%s.%s[%d]", at, content, part) })
 }

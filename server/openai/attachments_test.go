@@ -14,7 +14,8 @@ import (
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -61,7 +62,7 @@ func TestLargePicture(t *testing.T) {
 	first := a.create(`{"model":"wood","input":[` + item + `]}`)
 	given()
 	n := nodeOf(t, first.ID)
-	in := openai.ConversationID(n.Conversation)
+	in := wire.ConversationID(n.Conversation)
 	question := a.message(n.Conversation.String(), a.message(n.Conversation.String(), n.Node.String()).ParentID.String())
 	if link := fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Which tree?"},{"type":"image_url","image_url":{"url":"coppice:attachment/%x","detail":"high"}}]}`, sha256.Sum256(picture)); string(question.Body) != link {
 		t.Errorf("stored is %.500q", question.Body)

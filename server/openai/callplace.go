@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // calledIn finds the message of a conversation after which an input goes on that
@@ -16,7 +17,7 @@ import (
 // made the call. The active head comes first, and then the newest message that
 // makes the call: of turns at a time, another one may have become the active branch
 // since. A call that has its result already gets another one beside it.
-func calledIn(r *server.Request, conversation uuid.UUID, entries []Entry) (uuid.UUID, error) {
+func calledIn(r *server.Request, conversation uuid.UUID, entries []wire.Entry) (uuid.UUID, error) {
 	if len(entries) == 0 || entries[0].Message == nil || entries[0].Message.Role != chat.Tool {
 		return uuid.Nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -29,7 +30,7 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := ParseCompact(body)
+	req, err := wire.ParseCompact(body)
 	if err != nil {
 		return nil, err
 	}
@@ -41,76 +42,76 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer{marshal(NewCompacted(c.Summary, time.Now(), c.kept, *item, c.usage)), c.node()}, nil
+	usage := c.usage
+	if usage == nil {
+		usage = &wire.Usage{}
+	}
+	return answer{wire.Marshal(map[string]any{
+		"id": c.Summary.ResponseID(), "object": "response.compaction", "created_at": time.Now().Unix(), "output": append(slices.Clip(c.kept), *item), "usage": usage,
+	}), c.node()}, nil
 }
 
 // triggered answers a request for a response whose input ends with a compaction_trigger:
 // the response has the compaction item, and no answer of a model's.
-func triggered(r *server.Request, req *Request) (server.Answer, error) {
+func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), fitTimeout)
 	defer cancel()
 	r.Request = r.WithContext(ctx)
-	ask := &CompactRequest{Model: req.Model, Input: req.Input, Instructions: req.Instructions, Previous: req.Previous}
+	ask := &wire.CompactRequest{Model: req.Model, Input: req.Input, Instructions: req.Instructions, Previous: req.Previous}
 	if req.Conversation != nil {
 		c, err := r.Store().Conversation(ctx, *req.Conversation)
 		if err != nil {
 			return nil, inInput(err)
 		}
 		if c.HeadID != uuid.Nil {
-			ask.Previous = &NodeID{c.ID, c.HeadID}
+			ask.Previous = &wire.NodeID{Conversation: c.ID, Node: c.HeadID}
 		}
 	}
 	c, err := compactAll(r, ask)
 	if err != nil {
 		return nil, inInput(err)
 	}
-	turn := Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo}
+	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo}
 	if turn.Compaction, err = signedItem(r, c.SignedCompaction); err != nil {
 		return nil, err
 	}
-	end := End{Status: Completed, At: time.Now(), Usage: c.usage}
+	end := wire.End{Status: wire.Completed, At: time.Now(), Usage: c.usage}
 	if req.Stream {
-		s := NewStream(turn, -1)
-		return writtenEvents{s.End(s.Begin(nil), end), c.node()}, nil
+		s := wire.NewStream(turn, -1)
+		return written{answer{s.End(s.Begin(nil), end), c.node()}}, nil
 	}
-	return answer{marshal(turn.Ended(end)), c.node()}, nil
+	return answer{wire.Marshal(turn.Ended(end)), c.node()}, nil
 }
 
-// writtenEvents are an answer of events that are all known.
-type writtenEvents struct {
-	all  []byte
-	node *NodeID // nil for none
-}
-
-// Size returns how many bytes of memory the events take.
-func (e writtenEvents) Size() int { return len(e.all) }
+// A written stream is an answer of events that are all known.
+type written struct{ answer }
 
 // Write writes the events.
-func (e writtenEvents) Write(w http.ResponseWriter) error {
-	e.node.lead(w.Header())
+func (e written) Write(w http.ResponseWriter) error {
+	lead(w.Header(), e.node)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
-	_, err := w.Write(e.all)
+	_, err := w.Write(e.body)
 	return err
 }
 
 // A compaction is what takes the place of a branch or of a history.
 type compaction struct {
-	SignedCompaction
-	kept  []Item // that stay verbatim
-	usage *Usage
+	wire.SignedCompaction
+	kept  []wire.Item // that stay verbatim
+	usage *wire.Usage
 }
 
 // node is the branch whose summary was saved; nil for none.
-func (c compaction) node() *NodeID {
+func (c compaction) node() *wire.NodeID {
 	if c.Head == uuid.Nil {
 		return nil
 	}
-	return &NodeID{c.Summary.Conversation, c.Head}
+	return &wire.NodeID{Conversation: c.Summary.Conversation, Node: c.Head}
 }
 
 // compactAll makes what takes the place of the branch and the input that a request names.
-func compactAll(r *server.Request, req *CompactRequest) (c compaction, err error) {
+func compactAll(r *server.Request, req *wire.CompactRequest) (c compaction, err error) {
 	demand := summarize.Demand{All: true}
 	if len(req.Instructions) <= maxCompactInstructions {
 		demand.Instructions = req.Instructions
@@ -157,23 +158,23 @@ func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand
 	if err != nil {
 		return compaction{}, err
 	}
-	var items []Item
+	var items []wire.Item
 	show := showing{r: r, most: maxShown}
 	for _, m := range kept {
 		if m.Role == tree.RoleUser {
 			if m, _, err = show.message(m); err != nil {
 				return compaction{}, err
 			}
-			items = append(items, ItemsOf(NodeID{m.ConversationID, m.ID}, chat.Read(m.Body), "")...)
+			items = append(items, wire.ItemsOf(nodeOf(m), chat.Read(m.Body), "")...)
 		}
 	}
-	return compaction{SignedCompaction{
-		Summary: NodeID{head.ConversationID, c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
-	}, items, NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
+	return compaction{wire.SignedCompaction{
+		Summary: wire.NodeID{Conversation: head.ConversationID, Node: c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
+	}, items, wire.NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
 }
 
 func openCall(id string) error {
-	return fault.New(fault.Invalid, codeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
+	return fault.New(fault.Invalid, wire.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
 }
 
 // compactHistory summarizes a history, of which a branch may be the beginning, and
@@ -181,7 +182,7 @@ func openCall(id string) error {
 func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, demand summarize.Demand) (compaction, error) {
 	var history []json.RawMessage
 	if at != nil {
-		c, err := contextOf(r, NodeID{at.ConversationID, at.ID}, true)
+		c, err := contextOf(r, wire.NodeID{Conversation: at.ConversationID, Node: at.ID}, true)
 		if err == nil && !c.Complete {
 			err = inInput(reply.TooLong(c.Whole() - c.Usage.ContextTokens))
 		}
@@ -197,7 +198,7 @@ func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, d
 	for i, raw := range history {
 		messages[i] = chat.Read(raw)
 	}
-	if err := CheckCalls(nil, messages); err != nil {
+	if err := wire.CheckCalls(nil, messages); err != nil {
 		return compaction{}, err
 	}
 	if last := messages[len(messages)-1]; len(last.Calls) > 0 {
@@ -205,17 +206,17 @@ func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, d
 	}
 	f, err := r.Contexts().Fold(r.Context(), history, summarize.Window{}, demand)
 	if err == nil && f.Summary == nil {
-		err = fault.New(fault.Invalid, codeValue, "input", "There is nothing to compact: the input has instructions alone.")
+		err = fault.New(fault.Invalid, wire.CodeValue, "input", "There is nothing to compact: the input has instructions alone.")
 	}
 	if err != nil {
 		return compaction{}, err
 	}
-	var items []Item
+	var items []wire.Item
 	for _, m := range added {
 		if m.Role == chat.User {
-			items = append(items, ItemsOf(NodeID{Node: uuid.Must(uuid.NewV7())}, m.Message, "")...)
+			items = append(items, wire.ItemsOf(wire.NodeID{Node: uuid.Must(uuid.NewV7())}, m.Message, "")...)
 		}
 	}
-	summary := SignedCompaction{Summary: NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
-	return compaction{summary, items, NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
+	summary := wire.SignedCompaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
+	return compaction{summary, items, wire.NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
 }

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -9,76 +10,66 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // signerOf returns the installation's signer.
-func signerOf(r *server.Request) (*Signer, error) {
+func signerOf(r *server.Request) (*wire.Signer, error) {
 	key, err := r.Store().DeriveKey(r.Context(), "compaction items")
 	if err != nil {
 		return nil, err
 	}
-	return NewSigner(key)
+	return wire.NewSigner(key)
 }
 
-// compacted adds the item of a summary that was made for the answer to head. There
-// is none where the summary was deleted since: its text is gone, too.
-func (t *Turn) compacted(r *server.Request, c *reply.Compacted, head uuid.UUID) error {
+// compactedFor gives the item of a summary that was made for the answer to head in a
+// conversation; nil for none, and where the summary was deleted since: its text is
+// gone, too.
+func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted, head uuid.UUID) (*wire.CompactionItem, error) {
 	if c == nil {
-		return nil
+		return nil, nil
 	}
 	body := c.Message
-	if t.Node.Conversation != uuid.Nil { // what is kept of an answer mustn't outlast the summary
-		_, message, err := r.Contexts().SummaryMessage(r.Context(), t.Node.Conversation, c.SummaryID)
+	if conversation != uuid.Nil { // what is kept of an answer mustn't outlast the summary
+		_, message, err := r.Contexts().SummaryMessage(r.Context(), conversation, c.SummaryID)
 		if errors.Is(err, fault.NotFound) {
-			return nil
+			return nil, nil
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		body = message
 	}
-	item, err := signedItem(r, SignedCompaction{NodeID{t.Node.Conversation, c.SummaryID}, head, chat.Read(body).Text()})
-	t.Compaction = item
-	return err
+	return signedItem(r, wire.SignedCompaction{Summary: wire.NodeID{Conversation: conversation, Node: c.SummaryID}, Head: head, Text: chat.Read(body).Text()})
 }
 
-func signedItem(r *server.Request, c SignedCompaction) (*CompactionItem, error) {
+func signedItem(r *server.Request, c wire.SignedCompaction) (*wire.CompactionItem, error) {
 	signer, err := signerOf(r)
 	if err != nil {
 		return nil, err
 	}
-	item := NewCompactionItem(c.Summary, signer.Sign(c))
+	item := wire.NewCompactionItem(c.Summary, signer.Sign(c))
 	return &item, nil
 }
 
-// compacts tells whether an entry is a compaction item, in full or by its id.
-func (e Entry) compacts() bool {
-	return e.Content != "" || e.Reference != nil && e.Reference.Kind == KindCompaction
-}
-
-// open reads an entry that is a compaction item.
-func (e Entry) open(r *server.Request) (SignedCompaction, error) {
+// opens reads an entry that is a compaction item.
+func opens(r *server.Request, e wire.Entry) (wire.SignedCompaction, error) {
 	if e.Content == "" {
-		return SignedCompaction{Summary: e.Reference.NodeID}, nil
+		return wire.SignedCompaction{Summary: e.Reference.NodeID}, nil
 	}
 	signer, err := signerOf(r)
 	if err != nil {
-		return SignedCompaction{}, err
+		return wire.SignedCompaction{}, err
 	}
 	c, err := signer.Verify(e.Content)
-	if known := fault.Of(err); known != nil {
-		err = fault.New(known.Kind, known.Code, e.path().member(known.Field).String(), "%s", known.Detail)
-	}
-	return c, err
+	return c, inContent(e, err)
 }
-
-func (e Entry) path() *fieldPath { return (*fieldPath)(nil).element("input", e.At) }
 
 // compactedAt gives the message at which a branch goes on after a compaction item:
 // nil where the summary is gone, or was never on a branch of this tenant's.
-func compactedAt(r *server.Request, e Entry) (*tree.Message, error) {
-	c, err := e.open(r)
+func compactedAt(r *server.Request, e wire.Entry) (*tree.Message, error) {
+	c, err := opens(r, e)
 	if err != nil || c.Summary.Conversation == uuid.Nil {
 		return nil, err
 	}
@@ -100,25 +91,30 @@ func compactedAt(r *server.Request, e Entry) (*tree.Message, error) {
 
 // compactedText is the message by which a model reads what a compaction item
 // stands for.
-func compactedText(r *server.Request, e Entry) (*chat.Message, error) {
-	c, err := e.open(r)
+func compactedText(r *server.Request, e wire.Entry) (*chat.Message, error) {
+	c, err := opens(r, e)
 	if err != nil {
 		return nil, err
 	}
 	if e.Content == "" {
 		_, message, err := r.Contexts().SummaryMessage(r.Context(), c.Summary.Conversation, c.Summary.Node)
 		if errors.Is(err, fault.NotFound) {
-			absent := NoItem(e.Reference.String())
-			return nil, fault.New(fault.Invalid, absent.Code, e.path().member("id").String(), "%s", absent.Detail)
+			absent := wire.NoItem(e.Reference.String())
+			return nil, fault.New(fault.Invalid, absent.Code, fmt.Sprintf("input[%d].id", e.At), "%s", absent.Detail)
 		}
 		if err != nil {
 			return nil, err
 		}
 		return chat.Read(message), nil
 	}
-	m, err := chat.Parse(marshal(wireMessage{Role: chat.User, Content: marshal(c.Text)}))
+	m, err := chat.Parse(chat.Text(chat.User, c.Text).Raw)
+	return m, inContent(e, err)
+}
+
+// inContent names the content of a compaction item as what is wrong.
+func inContent(e wire.Entry, err error) error {
 	if known := fault.Of(err); known != nil {
-		err = fault.New(known.Kind, known.Code, e.path().member("encrypted_content").String(), "%s", known.Detail)
+		return fault.New(known.Kind, known.Code, fmt.Sprintf("input[%d].encrypted_content", e.At), "%s", known.Detail)
 	}
-	return m, err
+	return err
 }

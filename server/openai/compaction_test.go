@@ -10,7 +10,8 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 )
@@ -152,7 +153,7 @@ func TestContextManagement(t *testing.T) {
 		t.Error("it is another tenant's conversation")
 	}
 	// Where the summary is undone, its text stands, and what was said is gone from the item.
-	found, err := openai.ParseItemID(items[0].ID)
+	found, err := wire.ParseItemID(items[0].ID)
 	if err != nil {
 		t.Fatal(err)
 	}

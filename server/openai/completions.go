@@ -2,16 +2,14 @@ package openai
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -22,12 +20,12 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	if err != nil {
 		return nil, err
 	}
-	req, err := ParseChat(body)
+	req, err := wire.ParseChat(body)
 	if err != nil {
 		return nil, err
 	}
-	if !req.Echo.fit() {
-		return nil, fault.New(fault.Invalid, codeValue, "metadata", "The metadata have more than %d bytes.", maxEcho)
+	if !req.Echo.Fit() {
+		return nil, fault.New(fault.Invalid, wire.CodeValue, "metadata", "The metadata have more than %d bytes.", wire.MaxEcho)
 	}
 	rep, unrecorded, err := c.answer(r, req, recognize.AttemptOf(r.Header, r.URL.Path, body))
 	if err != nil {
@@ -48,19 +46,19 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 		return nil, err
 	}
 	turn := turnOf(rep, end.Message)
-	return answered(answer{marshal(turn.Completion(endOf(end))), turn.Node.stored()}, unrecorded), nil
+	return answered(answer{wire.Marshal(turn.Completion(endOf(end))), recorded(turn.Node)}, unrecorded), nil
 }
 
 // answer begins the reply, or finds the one that an earlier attempt of the request
 // began. unrecorded says why a reply that was to be recorded isn't; nil if it is.
-func (c Recognition) answer(r *server.Request, req *Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
-	if err := req.checkModel(r); err != nil {
+func (c Recognition) answer(r *server.Request, req *wire.Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
+	if err := checkModel(r, req); err != nil {
 		return nil, nil, err
 	}
 	ask := reply.Request{
 		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
 		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, AnyEnd: true, Recall: req.Recall,
-		Metadata: map[string]json.RawMessage{"openai": marshal(storedMetadata{Echo: &req.Echo, Completion: true})},
+		Metadata: map[string]json.RawMessage{"openai": wire.Marshal(storedMetadata{Echo: &req.Echo, Completion: true})},
 	}
 	if c.records(r, req) {
 		rep, err = c.record(r, req, t, ask)
@@ -74,13 +72,13 @@ func (c Recognition) answer(r *server.Request, req *Request, t recognize.Attempt
 }
 
 // record stores what is new in the history, and begins the reply to it.
-func (c Recognition) record(r *server.Request, req *Request, t recognize.Attempt, ask reply.Request) (*reply.Reply, error) {
-	req, files, err := req.kept()
+func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.Attempt, ask reply.Request) (*reply.Reply, error) {
+	messages, files, err := keptMessages(req.Messages)
 	if err != nil {
 		return nil, err
 	}
-	return service(r).Record(r.Context(), req.turn(r, tree.History{Messages: req.Messages}), recognize.Recording{
-		Ask:     func(p recognize.Place) reply.Request { return c.read(ask, p, req.Messages) },
+	return service(r).Record(r.Context(), turnTo(r, req, tree.History{Messages: messages}), recognize.Recording{
+		Ask:     func(p recognize.Place) reply.Request { return c.read(ask, p, messages) },
 		Attempt: t,
 		Keep:    func(messages []*chat.Message) error { return files.Store(r.Context(), r.Store(), messages...) },
 		Import:  r.Import,
@@ -126,12 +124,12 @@ func inMessages(err error) error {
 
 // followChunks answers with the chunks of a reply.
 func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer {
-	var c *Chunks
+	var c *wire.Chunks
 	begin := func(dst []byte, stored *tree.Message) []byte {
 		if c != nil {
 			return dst
 		}
-		c = NewChunks(turnOf(rep, stored), usage)
+		c = wire.NewChunks(turnOf(rep, stored), usage)
 		return c.Begin(dst)
 	}
 	form := server.StreamForm{
@@ -142,38 +140,16 @@ func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer
 			case e.Message != nil:
 				return dst, nil // the server answered its own call
 			case e.Delta != nil:
-				return c.Add(begin(dst, nil), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				return c.Add(begin(dst, nil), wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			case e.End.Message == nil && e.End.Err != nil && c == nil && !e.End.SaidNothing():
-				return appendEvent(dst, "", Refuse(e.End.Err).JSON()), nil
+				return wire.AppendEvent(dst, "", wire.Refuse(e.End.Err).JSON()), nil
 			}
 			dst = begin(dst, e.End.Message)
 			return c.End(dst, endOf(*e.End)), nil
 		},
 		Closed: func(dst []byte, p server.Problem) []byte {
-			return appendEvent(dst, "", RefuseStatus(p.Status, string(p.Code), "", p.Detail).JSON())
+			return wire.AppendEvent(dst, "", wire.RefuseStatus(p.Status, string(p.Code), "", p.Detail).JSON())
 		},
 	}
-	return completionStream{r.Stream(rep, 0, form), NodeID{rep.ConversationID(), rep.MessageID()}.stored()}
-}
-
-// A completionStream is a stream of chunks, with the native ids of the answer if
-// it is recorded.
-type completionStream struct {
-	server.Answer
-	node *NodeID
-}
-
-// Write writes the chunks.
-func (s completionStream) Write(w http.ResponseWriter) error {
-	s.node.lead(w.Header())
-	w.Header().Set("Cache-Control", "no-cache")
-	return s.Answer.Write(w)
-}
-
-// stored is the node of an answer that is recorded; nil of any other.
-func (n NodeID) stored() *NodeID {
-	if n.Conversation == uuid.Nil {
-		return nil
-	}
-	return &n
+	return stream{r.Stream(rep, 0, form), recorded(answerOf(rep))}
 }

@@ -12,7 +12,8 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -62,7 +63,7 @@ func TestCompletionsAreBranches(t *testing.T) {
 	if first.Object != "chat.completion" || first.Choices[0].Finish != "stop" || first.Usage.Total == 0 || first.Model != "wood" || first.Metadata["a"] != "b" || !strings.HasPrefix(first.ID, "chatcmpl-") {
 		t.Errorf("%+v", first)
 	}
-	if n, err := openai.ParseCompletionID(first.ID); err != nil || n.Conversation.String() != first.conversation || n.Node.String() != first.head {
+	if n, err := wire.ParseCompletionID(first.ID); err != nil || n.Conversation.String() != first.conversation || n.Node.String() != first.head {
 		t.Errorf("%s, %+v: %v", first.ID, first, err)
 	}
 	// The client sends the answer back as it came, or in another writing, and is

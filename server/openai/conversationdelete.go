@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -56,13 +57,13 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 // request can bring are refused.
 func branchToEnd(r *server.Request, c tree.Conversation, from tree.Message) (branch []tree.Message, err error) {
 	taken := 0
-	for m, err := range branchMessages(r, c, Page{Limit: tree.MaxChain, Ascending: true}, from.ID) {
+	for m, err := range branchMessages(r, c, wire.Page{Limit: tree.MaxChain, Ascending: true}, from.ID) {
 		if err != nil {
 			return nil, err
 		}
 		branch = append(branch, m)
 		if taken += len(m.Body) + len(m.Metadata) + len(m.Reasoning); len(branch) > tree.MaxChain || taken > MaxBody {
-			return nil, fault.New(fault.Invalid, codeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, MaxBody>>20)
+			return nil, fault.New(fault.Invalid, wire.CodeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, MaxBody>>20)
 		}
 	}
 	return branch, nil
@@ -127,14 +128,14 @@ func moveAbove(r *server.Request, c tree.Conversation, top tree.Message, stays u
 // isFirst refuses to end a branch above its first message where others are: one of
 // these would become the active one, with items that were deleted from it.
 func isFirst() error {
-	return fault.New(fault.Invalid, codeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
+	return fault.New(fault.Invalid, wire.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
 }
 
 // replace makes the active branch anew from the parent of its first message on.
 func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew []tree.NewMessage) error {
 	made, err := r.Store().AppendChain(r.Context(), c.ID, branch[0].ParentID, anew, tree.MoveHeadFrom(c.HeadID))
 	if fault.Refused(err) && fault.Of(err).Code == "tool_call_not_found" {
-		return fault.New(fault.Invalid, codeValue, "item_id", "The output of this call follows it. Delete the output first.")
+		return fault.New(fault.Invalid, wire.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
 	}
 	if err != nil {
 		return inItems(err)
@@ -172,7 +173,7 @@ func without(m tree.Message, at int) *tree.NewMessage {
 	}
 	call := 0 // index among the calls
 	for _, item := range items[:at] {
-		if _, ok := item.(CallItem); ok {
+		if _, ok := item.(wire.CallItem); ok {
 			call++
 		}
 	}
@@ -180,19 +181,19 @@ func without(m tree.Message, at int) *tree.NewMessage {
 	members := chat.Members(m.Body)
 	for i := range members {
 		switch member := &members[i]; items[at].(type) {
-		case ReasoningItem:
+		case wire.ReasoningItem:
 			left.Reasoning = ""
 			if member.Name == "reasoning_content" || member.Name == "reasoning" {
 				member.Value = nil
 			}
-		case MessageItem:
+		case wire.MessageItem:
 			switch member.Name {
 			case "content":
 				member.Value = json.RawMessage("null")
 			case "refusal":
 				member.Value = nil
 			}
-		case CallItem:
+		case wire.CallItem:
 			if member.Name == "tool_calls" {
 				member.Value = withoutElement(member.Value, call)
 			}
@@ -218,5 +219,5 @@ func withoutElement(array json.RawMessage, at int) json.RawMessage {
 	if rest == nil {
 		return nil
 	}
-	return marshal(rest)
+	return wire.Marshal(rest)
 }

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -47,24 +48,24 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 		}
 		var want []string
 		for _, m := range branch.Data {
-			at := openai.ItemID{NodeID: openai.NodeID{Conversation: c.ID, Node: m.ID}, Kind: openai.KindMessage, Ordinal: 1}
+			at := wire.ItemID{NodeID: wire.NodeID{Conversation: c.ID, Node: m.ID}, Kind: wire.KindMessage, Ordinal: 1}
 			many := strings.Contains(string(m.Body), "tool_calls")
 			if many {
-				want = append(want, openai.ItemID{NodeID: at.NodeID, Kind: openai.KindReasoning}.String())
+				want = append(want, wire.ItemID{NodeID: at.NodeID, Kind: wire.KindReasoning}.String())
 			}
 			want = append(want, at.String())
 			if many {
 				for i := range 2 {
-					want = append(want, openai.ItemID{NodeID: at.NodeID, Kind: openai.KindCall, Ordinal: 2 + i}.String())
+					want = append(want, wire.ItemID{NodeID: at.NodeID, Kind: wire.KindCall, Ordinal: 2 + i}.String())
 				}
 			}
 		}
 		limit := rapid.IntRange(1, 4).Draw(rt, "limit")
-		if got := a.itemIDs(openai.ConversationID(c.ID), "asc", limit); !slices.Equal(got, want) {
+		if got := a.itemIDs(wire.ConversationID(c.ID), "asc", limit); !slices.Equal(got, want) {
 			rt.Fatalf("forwards they are %v, want %v", got, want)
 		}
 		slices.Reverse(want)
-		if got := a.itemIDs(openai.ConversationID(c.ID), "desc", limit); !slices.Equal(got, want) {
+		if got := a.itemIDs(wire.ConversationID(c.ID), "desc", limit); !slices.Equal(got, want) {
 			rt.Fatalf("backwards they are %v, want %v", got, want)
 		}
 	})
@@ -85,7 +86,7 @@ func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 	a.ask(400, "acme", "GET", "/conversations/"+id+"/items?after="+page.Data[0].ID, "")
 	first, begun := a.items(id, "?limit=1"), a.items(id, "?limit=2&order=asc")
 	root := begun.Data[0].ID
-	item, err := openai.ParseItemID(root)
+	item, err := wire.ParseItemID(root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -27,12 +28,12 @@ var conversationRoutes = []server.Route{
 // namedConversation reads the conversation that the path names.
 func namedConversation(r *server.Request) (c tree.Conversation, err error) {
 	name := r.Value("conversation_id")
-	id, err := ParseConversationID(name)
+	id, err := wire.ParseConversationID(name)
 	if err != nil {
 		return c, err
 	}
 	if c, err = r.Store().Conversation(r.Context(), id); errors.Is(err, fault.NotFound) {
-		err = NoConversation(name)
+		err = wire.NoConversation(name)
 	}
 	return c, err
 }
@@ -40,11 +41,16 @@ func namedConversation(r *server.Request) (c tree.Conversation, err error) {
 // answerIn answers with something of a conversation, whose active head the
 // header names.
 func answerIn(c tree.Conversation, body any) (server.Answer, error) {
-	return answer{marshal(body), &NodeID{c.ID, c.HeadID}}, nil
+	return answer{wire.Marshal(body), &wire.NodeID{Conversation: c.ID, Node: c.HeadID}}, nil
 }
 
 func answerConversation(c tree.Conversation) (server.Answer, error) {
-	return answerIn(c, NewConversation(c.ID, c.CreatedAt, pairsOf(c.Metadata)))
+	return answerIn(c, struct {
+		ID        string            `json:"id"`
+		Object    string            `json:"object"`
+		CreatedAt int64             `json:"created_at"`
+		Metadata  map[string]string `json:"metadata"`
+	}{wire.ConversationID(c.ID), "conversation", c.CreatedAt.Unix(), pairsOf(c.Metadata)})
 }
 
 func createConversation(r *server.Request) (server.Answer, error) {
@@ -52,15 +58,15 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := ParseNewConversation(body)
+	req, err := wire.ParseNewConversation(body)
 	if err != nil {
 		return nil, err
 	}
-	messages, err := itemsSaid(r, &req.Input)
+	messages, files, err := itemsSaid(r, req.Input.Entries)
 	if err != nil {
 		return nil, err
 	}
-	if err := req.Input.files.Store(r.Context(), r.Store(), plain(messages)...); err != nil {
+	if err := files.Store(r.Context(), r.Store(), plain(messages)...); err != nil {
 		return nil, err
 	}
 	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: summarize.TitleOf(plain(messages)...), Metadata: withPairs(nil, req.Metadata)})
@@ -91,7 +97,7 @@ func updateConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := ParseConversationUpdate(body)
+	req, err := wire.ParseConversationUpdate(body)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +122,7 @@ func deleteConversation(r *server.Request) (server.Answer, error) {
 	if err := r.Store().DeleteConversation(r.Context(), c.ID); err != nil {
 		return nil, err
 	}
-	return answer{marshal(DeletedConversation(c.ID)), &NodeID{Conversation: c.ID}}, nil
+	return deleted(wire.ConversationID(c.ID), "conversation.deleted", &wire.NodeID{Conversation: c.ID})
 }
 
 // pairsOf are the pairs of strings in a conversation's metadata, where a native
@@ -144,5 +150,5 @@ func withPairs(metadata json.RawMessage, pairs map[string]string) json.RawMessag
 	for name, value := range pairs {
 		members[name] = value
 	}
-	return marshal(members)
+	return wire.Marshal(members)
 }

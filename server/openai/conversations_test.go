@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -84,7 +85,7 @@ func (a *api) conversation(body string) (id string, native uuid.UUID) {
 	var c struct{ ID string }
 	err := json.Unmarshal([]byte(got), &c)
 	if err == nil {
-		native, err = openai.ParseConversationID(c.ID)
+		native, err = wire.ParseConversationID(c.ID)
 	}
 	if err != nil {
 		a.t.Fatalf("%s: %v", got, err)
@@ -198,7 +199,7 @@ func TestConversationsRefuse(t *testing.T) {
 	other, _ := a.conversation(`{"items":[` + says("user", "Elsewhere.") + `]}`)
 	item, elsewhere := a.items(id, "").Data[0].ID, a.items(other, "").Data[0].ID
 	at := "/conversations/" + id
-	gone := openai.ItemID{NodeID: openai.NodeID{Conversation: native, Node: uuid.New()}, Kind: openai.KindMessage, Ordinal: 1}.String()
+	gone := wire.ItemID{NodeID: wire.NodeID{Conversation: native, Node: uuid.New()}, Kind: wire.KindMessage, Ordinal: 1}.String()
 	a.refuses([]refusal{
 		{400, "POST", "/conversations", `{"items":[{"role":"user","content":""}]}`, `"param":"items[0].content"`},
 		{400, "POST", "/conversations", `{"items":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `"param":"items"`},
@@ -313,7 +314,7 @@ func TestNativeChangeMeanwhile(t *testing.T) {
 					}
 				})
 			})}.serve(t)
-			a.ask(200, "acme", "POST", "/conversations/"+openai.ConversationID(c.ID)+test.path, test.body)
+			a.ask(200, "acme", "POST", "/conversations/"+wire.ConversationID(c.ID)+test.path, test.body)
 			if c, err = store.Conversation(t.Context(), c.ID); err != nil || c.Title != test.title || string(c.Metadata) != test.metadata {
 				t.Errorf("the title is %q, and the metadata %s, %v; want %q and %s", c.Title, c.Metadata, err, test.title, test.metadata)
 			}

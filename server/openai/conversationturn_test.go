@@ -9,7 +9,8 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -72,7 +73,7 @@ func TestDeleteItem(t *testing.T) {
 	id, native = a.conversation(`{"items":[` + says("user", "q") + "," + says("assistant", "a") + `]}`)
 	last := a.items(id, "?limit=1").Data[0].ID
 	a.add(id, says("user", "more"))
-	node, err := openai.ParseItemID(last)
+	node, err := wire.ParseItemID(last)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
 	a := newAPI(t)
 	id, native := a.conversation(`{"items":[` + says("user", "q") + `,` + says("assistant", "a") + `]}`)
 	last := a.items(id, "?limit=1").Data[0].ID
-	item, err := openai.ParseItemID(last)
+	item, err := wire.ParseItemID(last)
 	if err != nil {
 		t.Fatal(err)
 	}

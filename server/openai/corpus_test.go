@@ -14,7 +14,8 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/server"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // oddValues are of every type, of no size and of a large one, and what is no
@@ -178,7 +179,7 @@ func (got result) wrong() string {
 	case got.status == 200:
 		return ""
 	}
-	var envelope struct{ Error *openai.ErrorBody }
+	var envelope struct{ Error *wire.ErrorBody }
 	_ = json.Unmarshal([]byte(got.body), &envelope) // it is JSON
 	e := envelope.Error
 	switch {

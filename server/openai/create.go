@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -23,9 +25,9 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := ParseCreate(body)
-	if err == nil && req.Store && !req.Echo.fit() {
-		err = fault.New(fault.Invalid, codeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", maxEcho)
+	req, err := wire.ParseCreate(body)
+	if err == nil && req.Store && !req.Echo.Fit() {
+		err = fault.New(fault.Invalid, wire.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
 	}
 	if err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	}
 	turn := turnOf(rep, nil)
 	if req.Background {
-		return answer{marshal(turn.Begun(Queued)), &turn.Node}, nil
+		return answer{wire.Marshal(turn.Begun(wire.Queued)), &turn.Node}, nil
 	}
 	end, err := rep.Wait(r.Context())
 	if err == nil && end.Message == nil && end.Err != nil && !end.SaidNothing() {
@@ -64,7 +66,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 
 // begin begins the reply to a request, or finds the one that an earlier attempt began.
 // unrecorded says why a reply that was to be recorded isn't; nil if it is.
-func (c Recognition) begin(r *server.Request, req *Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
+func (c Recognition) begin(r *server.Request, req *wire.Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
 	if c.records(r, req) {
 		rep, err = c.recordResponse(r, req, t)
 		if err == nil || req.Store || !fault.Refused(err) {
@@ -81,7 +83,7 @@ func (c Recognition) begin(r *server.Request, req *Request, t recognize.Attempt)
 	case missing > 0 && !req.Truncate:
 		return nil, nil, reply.TooLong(missing)
 	}
-	ask := req.ask()
+	ask := askOf(req)
 	ask.Prompt = &reply.Prompt{Messages: prompt}
 	rep, err = r.Replies().Ask(r.Context(), ask)
 	return rep, unrecorded, err
@@ -89,29 +91,29 @@ func (c Recognition) begin(r *server.Request, req *Request, t recognize.Attempt)
 
 // recordResponse stores what the request adds to a branch, and begins the reply to
 // it. A history that names no branch goes on where it is recognized.
-func (c Recognition) recordResponse(r *server.Request, req *Request, t recognize.Attempt) (*reply.Reply, error) {
-	in, err := req.Input.kept("input")
+func (c Recognition) recordResponse(r *server.Request, req *wire.Request, t recognize.Attempt) (*reply.Reply, error) {
+	entries, files, err := keptEntries(req.Input.Entries, "input")
 	if err != nil {
 		return nil, err
 	}
-	to, err := locate(r, req, in.Entries)
+	to, err := locate(r, req, entries)
 	if err != nil {
 		return nil, err
 	}
-	if err := req.checkModel(r); err != nil {
+	if err := checkModel(r, req); err != nil {
 		return nil, err
 	}
-	keep := func(messages []*chat.Message) error { return in.files.Store(r.Context(), r.Store(), messages...) }
+	keep := func(messages []*chat.Message) error { return files.Store(r.Context(), r.Store(), messages...) }
 	if to.conversation == uuid.Nil {
 		prompt, err := opened(r, req.Input.Entries)
 		if err != nil {
 			return nil, err
 		}
-		return service(r).Record(r.Context(), req.turn(r, tree.History{Messages: plain(to.messages), Metadata: phases(to.messages)}), recognize.Recording{
+		return service(r).Record(r.Context(), turnTo(r, req, tree.History{Messages: plain(to.messages), Metadata: phases(to.messages)}), recognize.Recording{
 			Ask: func(p recognize.Place) reply.Request {
-				ask := req.ask()
+				ask := askOf(req)
 				ask.HeadAtEnd = false // no other turn begins there at the same time
-				ask.Metadata["openai"] = marshal(storedMetadata{Echo: &req.Echo, Brought: max(len(to.messages)-p.Known, said(to.messages))})
+				ask.Metadata["openai"] = wire.Marshal(storedMetadata{Echo: &req.Echo, Brought: max(len(to.messages)-p.Known, said(to.messages))})
 				if ask.CompactOver != 0 {
 					return ask // the branch is what is compacted
 				}
@@ -121,8 +123,8 @@ func (c Recognition) recordResponse(r *server.Request, req *Request, t recognize
 			Attempt: t, Keep: keep, Import: r.Import,
 		})
 	}
-	ask := req.ask()
-	ask.Metadata["openai"] = marshal(storedMetadata{Echo: &req.Echo, Brought: len(to.messages)})
+	ask := askOf(req)
+	ask.Metadata["openai"] = wire.Marshal(storedMetadata{Echo: &req.Echo, Brought: len(to.messages)})
 	if err := to.follow(r, req, t); err != nil {
 		return nil, err
 	}
@@ -169,7 +171,7 @@ func phases(all []inputMessage) []json.RawMessage {
 	out := make([]json.RawMessage, len(all))
 	for i, m := range all {
 		if m.phase != "" {
-			out[i] = marshal(map[string]storedMetadata{"openai": {Phase: m.phase}})
+			out[i] = wire.Marshal(map[string]storedMetadata{"openai": {Phase: m.phase}})
 		}
 	}
 	return out
@@ -180,7 +182,7 @@ func phases(all []inputMessage) []json.RawMessage {
 const maxReferences = 1000
 
 // stored gives the messages of the entries, with those that they refer to.
-func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) {
+func stored(r *server.Request, entries []wire.Entry) (all []inputMessage, err error) {
 	wanted := map[uuid.UUID][]uuid.UUID{}
 	count := 0
 	for _, e := range entries {
@@ -190,9 +192,9 @@ func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) 
 		}
 	}
 	if count > maxReferences {
-		return nil, fault.New(fault.Invalid, codeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
+		return nil, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
 	}
-	found := map[NodeID]tree.Message{}
+	found := map[wire.NodeID]tree.Message{}
 	taken := 0
 	for conversation, ids := range wanted {
 		sizes, err := r.Store().Sizes(r.Context(), conversation, ids)
@@ -203,24 +205,24 @@ func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) 
 			taken += sizes[id]
 		}
 		if taken > MaxBody {
-			return nil, fault.New(fault.Invalid, codeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
+			return nil, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
 		}
 		messages, err := r.Store().Messages(r.Context(), conversation, ids)
 		if err != nil && !errors.Is(err, fault.NotFound) {
 			return nil, err
 		}
 		for _, m := range messages {
-			found[NodeID{conversation, m.ID}] = m
+			found[wire.NodeID{Conversation: conversation, Node: m.ID}] = m
 		}
 	}
-	given := map[NodeID]bool{}
+	given := map[wire.NodeID]bool{}
 	for _, e := range entries {
 		m := e.Message
 		if e.Reference != nil {
 			known, ok := found[e.Reference.NodeID]
 			if !ok {
-				absent := NoItem(e.Reference.String())
-				return nil, fault.New(fault.Invalid, absent.Code, (*fieldPath)(nil).element("input", e.At).member("id").String(), "%s", absent.Detail)
+				absent := wire.NoItem(e.Reference.String())
+				return nil, fault.New(fault.Invalid, absent.Code, fmt.Sprintf("input[%d].id", e.At), "%s", absent.Detail)
 			}
 			original := messageOf(known)
 			if node := e.Reference.NodeID; !given[node] { // of which the items may stand in several entries
@@ -235,8 +237,8 @@ func stored(r *server.Request, entries []Entry) (all []inputMessage, err error) 
 	return all, nil
 }
 
-// ask is how a request wants to be answered.
-func (req *Request) ask() reply.Request {
+// askOf is how a request wants to be answered.
+func askOf(req *wire.Request) reply.Request {
 	ask := reply.Request{
 		Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
 		HeadAtEnd: true, AnyEnd: true, Recall: req.Recall,
@@ -248,7 +250,7 @@ func (req *Request) ask() reply.Request {
 		ask.CompactOver = -1
 	}
 	ask.MustFit = !req.Truncate && req.Compact == nil
-	ask.Metadata = map[string]json.RawMessage{"openai": marshal(storedMetadata{Echo: &req.Echo})}
+	ask.Metadata = map[string]json.RawMessage{"openai": wire.Marshal(storedMetadata{Echo: &req.Echo})}
 	return ask
 }
 
@@ -260,7 +262,7 @@ func dropEmpty(r *server.Request, id uuid.UUID) {
 
 // noItem refuses a request that says nothing in a conversation without a message.
 func noItem() error {
-	return fault.New(fault.Invalid, codeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
+	return fault.New(fault.Invalid, wire.CodeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
 }
 
 // inInput names the parameter of this API that a refusal of the tree's or of the
@@ -283,8 +285,8 @@ func inInput(err error) error {
 
 // storedMetadata is what the metadata of a message holds under "openai".
 type storedMetadata struct {
-	Echo  *Echo  `json:"echo,omitempty"`  // of an answer
-	Phase string `json:"phase,omitempty"` // of an assistant's message that a client brought
+	Echo  *wire.Echo `json:"echo,omitempty"`  // of an answer
+	Phase string     `json:"phase,omitempty"` // of an assistant's message that a client brought
 
 	Completion marked `json:"completion,omitempty"` // of an answer by chat completions
 	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -100,10 +101,10 @@ func (p plot) hidden(s string) string {
 
 // absentPlot has ids of which there is nothing.
 func absentPlot() plot {
-	node := func() openai.NodeID { return openai.NodeID{Conversation: uuid.New(), Node: uuid.New()} }
+	node := func() wire.NodeID { return wire.NodeID{Conversation: uuid.New(), Node: uuid.New()} }
 	item := node()
 	return plot{
-		conversation: openai.ConversationID(item.Conversation), item: openai.ItemID{NodeID: item, Kind: openai.KindMessage, Ordinal: 1}.String(),
+		conversation: wire.ConversationID(item.Conversation), item: wire.ItemID{NodeID: item, Kind: wire.KindMessage, Ordinal: 1}.String(),
 		response: node().ResponseID(), completion: node().CompletionID(),
 	}
 }

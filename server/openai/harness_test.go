@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -275,16 +276,16 @@ func (a *api) stream(body string) (id string, whole func() string) {
 }
 
 // named is the message that an answer's header names.
-func named(header http.Header) (n openai.NodeID, err error) {
+func named(header http.Header) (n wire.NodeID, err error) {
 	if n.Conversation, err = uuid.Parse(header.Get("X-Coppice-Conversation-Id")); err == nil {
 		n.Node, err = uuid.Parse(header.Get("X-Coppice-Head-Id"))
 	}
 	return n, err
 }
 
-func nodeOf(t testing.TB, id string) openai.NodeID {
+func nodeOf(t testing.TB, id string) wire.NodeID {
 	t.Helper()
-	n, err := openai.ParseResponseID(id)
+	n, err := wire.ParseResponseID(id)
 	if err != nil {
 		t.Fatal(err)
 	}

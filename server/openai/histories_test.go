@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -92,7 +93,7 @@ func TestSameQuestionTwice(t *testing.T) {
 	a := newAPI(t, llmtest.Answer("It is a wood."), llmtest.Answer("Every ten years."), llmtest.Answer("Every seven years."))
 	a.upstream.Otherwise(llmtest.Answer("Indeed."))
 	first := a.create(`{"model":"wood","input":"What is a coppice?"}`)
-	var heads []openai.NodeID
+	var heads []wire.NodeID
 	for range 2 {
 		heads = append(heads, nodeOf(t, a.create(`{"model":"wood","previous_response_id":"`+first.ID+`","input":"How often?"}`).ID))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -26,7 +27,7 @@ type target struct {
 // locate finds the branch that a request names, by a conversation, a response or the
 // ids of items, and checks that what it adds fits behind it. The target of a history
 // that names none has no conversation.
-func locate(r *server.Request, req *Request, entries []Entry) (t target, err error) {
+func locate(r *server.Request, req *wire.Request, entries []wire.Entry) (t target, err error) {
 	var at *tree.Message
 	switch {
 	case req.Conversation != nil:
@@ -52,13 +53,13 @@ func locate(r *server.Request, req *Request, entries []Entry) (t target, err err
 			return t, err
 		}
 	}
-	return t, CheckCalls(pending, plain(t.messages))
+	return t, wire.CheckCalls(pending, plain(t.messages))
 }
 
 // follow takes what the request says for said where it stands there already, below
 // the target. A request that its client sent before may have made another branch of
 // the conversation active since, by its own answer.
-func (t *target) follow(r *server.Request, req *Request, a recognize.Attempt) error {
+func (t *target) follow(r *server.Request, req *wire.Request, a recognize.Attempt) error {
 	from := t.head
 	if from == uuid.Nil {
 		c, err := r.Store().Conversation(r.Context(), t.conversation)
@@ -82,10 +83,10 @@ func (t *target) follow(r *server.Request, req *Request, a recognize.Attempt) er
 }
 
 // previous reads the answer that a request names as the one to go on from.
-func previous(r *server.Request, n NodeID) (*tree.Message, error) {
+func previous(r *server.Request, n wire.NodeID) (*tree.Message, error) {
 	m, err := r.Store().Answer(r.Context(), n.Conversation, n.Node)
 	if errors.Is(err, fault.NotFound) {
-		err = NoPrevious(n.ResponseID())
+		err = wire.NoPrevious(n.ResponseID())
 	}
 	return &m, err
 }
@@ -135,10 +136,10 @@ const maxLooks = 16
 //
 // The message of an item counts for what is stored, whatever the client sent beside
 // the id.
-func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []inputMessage, err error) {
+func resume(r *server.Request, entries []wire.Entry) (at *tree.Message, rest []inputMessage, err error) {
 	looks := 0
 	for i, e := range slices.Backward(entries) {
-		if e.compacts() {
+		if e.Compacts() {
 			if at, err = compactedAt(r, e); err != nil {
 				return nil, nil, err
 			}
@@ -147,7 +148,7 @@ func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []inputM
 			}
 			return descend(r, at, entries[i+1:])
 		}
-		for _, n := range e.nodes() {
+		for _, n := range e.Nodes() {
 			if looks++; looks > maxLooks {
 				break
 			}
@@ -158,26 +159,16 @@ func resume(r *server.Request, entries []Entry) (at *tree.Message, rest []inputM
 			if err != nil {
 				return nil, nil, err
 			}
-			return descend(r, &m, behind(entries, i, n, chat.Read(m.Body)))
+			return descend(r, &m, wire.Behind(entries, i, n, chat.Read(m.Body)))
 		}
 	}
 	rest, err = opened(r, entries)
 	return nil, rest, err
 }
 
-// nodes are the messages that the ids of an entry's items name, the last first.
-func (e Entry) nodes() (all []NodeID) {
-	for _, id := range slices.Backward(e.ItemIDs) {
-		if item, err := ParseItemID(id); err == nil && (len(all) == 0 || all[len(all)-1] != item.NodeID) {
-			all = append(all, item.NodeID)
-		}
-	}
-	return all
-}
-
 // descend follows the branches from a message as long as one of them says what the
 // entries say.
-func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Message, []inputMessage, error) {
+func descend(r *server.Request, at *tree.Message, entries []wire.Entry) (*tree.Message, []inputMessage, error) {
 	rest, err := opened(r, entries)
 	if err != nil {
 		return nil, nil, err
@@ -193,9 +184,9 @@ func descend(r *server.Request, at *tree.Message, entries []Entry) (*tree.Messag
 // opened gives the messages of entries. The last compaction item among them stands,
 // as the message that its text is, for all that comes before it but leading
 // instructions.
-func opened(r *server.Request, entries []Entry) ([]inputMessage, error) {
+func opened(r *server.Request, entries []wire.Entry) ([]inputMessage, error) {
 	for i, e := range slices.Backward(entries) {
-		if !e.compacts() {
+		if !e.Compacts() {
 			continue
 		}
 		m, err := compactedText(r, e)
@@ -206,7 +197,7 @@ func opened(r *server.Request, entries []Entry) ([]inputMessage, error) {
 		for lead < i && entries[lead].Message != nil && (entries[lead].Message.Role == chat.System || entries[lead].Message.Role == chat.Developer) {
 			lead++
 		}
-		entries = slices.Concat(entries[:lead], []Entry{{At: e.At, Message: m}}, entries[i+1:])
+		entries = slices.Concat(entries[:lead], []wire.Entry{{At: e.At, Message: m}}, entries[i+1:])
 		break
 	}
 	return stored(r, entries)
@@ -215,9 +206,9 @@ func opened(r *server.Request, entries []Entry) ([]inputMessage, error) {
 // unstored gives the history that a request brings of which nothing is kept. The
 // branch that it continues may not fit its window whole: missing is how many
 // tokens of it are left out then.
-func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMessage, missing int, err error) {
+func unstored(r *server.Request, req *wire.Request, compact bool) (all []json.RawMessage, missing int, err error) {
 	entries := req.Input.Entries
-	var at *NodeID
+	var at *wire.NodeID
 	switch {
 	case req.Conversation != nil:
 		c, err := r.Store().Conversation(r.Context(), *req.Conversation)
@@ -225,7 +216,7 @@ func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMess
 			return nil, 0, err
 		}
 		if c.HeadID != uuid.Nil {
-			at = &NodeID{c.ID, c.HeadID}
+			at = &wire.NodeID{Conversation: c.ID, Node: c.HeadID}
 			head, err := calledIn(r, c.ID, entries)
 			if err != nil {
 				return nil, 0, err
@@ -241,7 +232,7 @@ func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMess
 		at = req.Previous
 	default:
 		for i, e := range slices.Backward(entries) {
-			if !e.compacts() {
+			if !e.Compacts() {
 				continue
 			}
 			m, err := compactedAt(r, e)
@@ -249,7 +240,7 @@ func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMess
 				return nil, 0, err
 			}
 			if m != nil {
-				at, entries = &NodeID{m.ConversationID, m.ID}, entries[i+1:]
+				at, entries = &wire.NodeID{Conversation: m.ConversationID, Node: m.ID}, entries[i+1:]
 			}
 			break
 		}
@@ -275,11 +266,11 @@ func unstored(r *server.Request, req *Request, compact bool) (all []json.RawMess
 	for _, m := range added {
 		raw := m.Raw
 		if wants && len(m.Calls) > 0 && m.Other("reasoning_content") == nil { // some providers refuse a call without the member
-			raw = chat.WithMember(raw, "reasoning_content", marshal(m.Reasoning))
+			raw = chat.WithMember(raw, "reasoning_content", wire.Marshal(m.Reasoning))
 		}
 		all = append(all, raw)
 	}
-	return all, missing, CheckCalls(nil, append(before, plain(added)...))
+	return all, missing, wire.CheckCalls(nil, append(before, plain(added)...))
 }
 
 // fitTimeout is how long a compaction may take of a branch that doesn't fit.
@@ -287,7 +278,7 @@ const fitTimeout = reply.DefaultCompactionTimeout
 
 // contextOf gives the context of a branch. Where the branch doesn't fit its window
 // and compact is set, it is compacted first.
-func contextOf(r *server.Request, at NodeID, compact bool) (summarize.Context, error) {
+func contextOf(r *server.Request, at wire.NodeID, compact bool) (summarize.Context, error) {
 	c, err := r.Contexts().Context(r.Context(), at.Conversation, at.Node, summarize.Window{})
 	if err != nil || c.Complete || !compact {
 		return c, err

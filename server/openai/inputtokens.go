@@ -3,6 +3,7 @@ package openai
 import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // countInput counts the tokens that a model would read for a request: the context
@@ -12,7 +13,7 @@ func countInput(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := ParseInputTokens(body)
+	req, err := wire.ParseInputTokens(body)
 	if err != nil {
 		return nil, err
 	}
@@ -21,11 +22,11 @@ func countInput(r *server.Request) (server.Answer, error) {
 		return nil, inInput(err)
 	}
 	if req.Instructions != "" {
-		messages = append(messages, marshal(wireMessage{Role: chat.System, Content: marshal(req.Instructions)}))
+		messages = append(messages, chat.Text(chat.System, req.Instructions).Raw)
 	}
 	for _, member := range []string{"tools", "response_format"} { // which models read as text
 		if raw := req.Extra[member]; raw != nil {
-			messages = append(messages, marshal(wireMessage{Role: chat.System, Content: marshal(string(raw))}))
+			messages = append(messages, chat.Text(chat.System, string(raw)).Raw)
 		}
 	}
 	for _, m := range messages {
@@ -35,5 +36,5 @@ func countInput(r *server.Request) (server.Answer, error) {
 		}
 		count += cost
 	}
-	return answer{body: marshal(NewInputTokens(count))}, nil
+	return answer{body: wire.Marshal(map[string]any{"object": "response.input_tokens", "input_tokens": count})}, nil
 }

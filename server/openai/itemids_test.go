@@ -9,7 +9,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // said lists the texts of a branch, and tells how many messages the conversation has.
@@ -54,7 +55,7 @@ func TestEchoedIDs(t *testing.T) {
 	// A session that is kept as items of a conversation has ids of what a user said,
 	// and an answer without: it is the one that stands there.
 	asked := a.message(n.Conversation.String(), n.Node.String()).ParentID
-	question := openai.ItemID{NodeID: openai.NodeID{Conversation: n.Conversation, Node: asked}, Kind: openai.KindMessage, Ordinal: 1}
+	question := wire.ItemID{NodeID: wire.NodeID{Conversation: n.Conversation, Node: asked}, Kind: wire.KindMessage, Ordinal: 1}
 	said, _ := json.Marshal(answer.Content[0].Text)
 	session := `{"role":"user","id":"` + question.String() + `","content":"One?"},{"role":"assistant","content":` + string(said) + `},`
 	r := a.create(`{"model":"wood","input":[` + session + `{"role":"user","content":"Two?"}]}`)
@@ -193,8 +194,8 @@ func TestMessageBesideAnID(t *testing.T) {
 	if got := a.prompt(); strings.Count(got, "It is a wood.") != 1 || !strings.Contains(got, "By the way") {
 		t.Errorf("the model was given %s", got)
 	}
-	n, _ := openai.ParseResponseID(first.ID)
-	m, _ := openai.ParseResponseID(r.ID)
+	n, _ := wire.ParseResponseID(first.ID)
+	m, _ := wire.ParseResponseID(r.ID)
 	if n.Conversation != m.Conversation {
 		t.Error("it is another conversation")
 	}

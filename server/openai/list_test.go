@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -35,7 +36,7 @@ func TestPagesAreTheList(t *testing.T) {
 		for i := range rapid.IntRange(0, 30).Draw(t, "items") {
 			all = append(all, listed(fmt.Sprint("msg_", i)))
 		}
-		p := Page{Limit: rapid.IntRange(1, 12).Draw(t, "limit")}
+		p := wire.Page{Limit: rapid.IntRange(1, 12).Draw(t, "limit")}
 		bytes := rapid.SampledFrom([]int{0, tree.MaxPageBytes/3 + 1}).Draw(t, "bytes") // of each item
 		most := p.Limit
 		if bytes > 0 {
@@ -66,14 +67,37 @@ func TestPagesAreTheList(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	if _, err := cut(Page{Limit: 2, After: "msg_9"}, inOrder([]listed{"msg_1"}), func(listed) int { return 0 }); !errors.Is(err, fault.Invalid) || fault.Of(err).Field != "after" {
+	if _, err := cut(wire.Page{Limit: 2, After: "msg_9"}, inOrder([]listed{"msg_1"}), func(listed) int { return 0 }); !errors.Is(err, fault.Invalid) || fault.Of(err).Field != "after" {
 		t.Errorf("after an unknown item: %v", err)
 	}
 	broken := errors.New("broken")
-	if _, err := cut(Page{Limit: 2}, func(yield func(listed, error) bool) { yield("", broken) }, func(listed) int { return 0 }); err != broken {
+	if _, err := cut(wire.Page{Limit: 2}, func(yield func(listed, error) bool) { yield("", broken) }, func(listed) int { return 0 }); err != broken {
 		t.Errorf("%v", err)
 	}
-	if got := string(marshal(NewList[Item](nil, false))); got != `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}` {
+	if got := string(wire.Marshal(wire.NewList[wire.Item](nil, false))); got != `{"object":"list","data":[],"first_id":null,"last_id":null,"has_more":false}` {
 		t.Error(got)
+	}
+}
+
+// Texts of side requests begin as the operator says, however their lines are broken.
+func TestBegins(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		text, beginning string
+		want            bool
+	}{
+		{"### Task:\nGenerate a title", "### Task: Generate", true},
+		{"### Task:\r\n\n  Generate", "### Task: Generate", true},
+		{"### Task: Generate", "### Task:\n\tGen", true},
+		{"### Task:\nRespond to the user query", "### Task: Generate", false},
+		{" ### Task: Generate", "### Task: Generate", false},
+		{"### Task:", "### Task: Generate", false},
+		{"Título: é", "Título:\u00a0é", true},
+		{"", "x", false},
+		{"x", "", true},
+	} {
+		if got := begins(test.text, test.beginning); got != test.want {
+			t.Errorf("%q begins with %q: %t, want %t", test.text, test.beginning, got, test.want)
+		}
 	}
 }

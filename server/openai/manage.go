@@ -6,6 +6,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -22,7 +23,7 @@ var responseRoutes = []server.Route{
 
 // named finds the response that the path names, and how it ended if it did.
 func named(r *server.Request) (rep *reply.Reply, end *reply.End, err error) {
-	n, err := ParseResponseID(r.Value("response_id"))
+	n, err := wire.ParseResponseID(r.Value("response_id"))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -45,7 +46,7 @@ func cancelResponse(r *server.Request) (server.Answer, error) {
 		stored = end.Message
 	}
 	if !turnOf(rep, stored).Echo.Background {
-		return nil, fault.New(fault.Invalid, codeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
+		return nil, fault.New(fault.Invalid, wire.CodeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
 	}
 	stopped, err := r.Replies().Stop(r.Context(), rep.ConversationID(), rep.MessageID())
 	if err != nil {
@@ -61,7 +62,7 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := NodeID{rep.ConversationID(), rep.MessageID()}
+	n := answerOf(rep)
 	if end == nil {
 		stopped, err := r.Replies().Stop(r.Context(), n.Conversation, n.Node)
 		if err != nil {
@@ -80,12 +81,12 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 			return nil, err
 		}
 	}
-	return answer{body: marshal(DeletedResponse(n))}, nil
+	return deleted(n.ResponseID(), "response", nil)
 }
 
 // retract deletes what is stored of a response, and with its last message the
 // conversation that was made for it.
-func retract(r *server.Request, n NodeID, m tree.Message) error {
+func retract(r *server.Request, n wire.NodeID, m tree.Message) error {
 	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int {
 		return storedMetadataOf(m.Metadata).Brought + reply.EndOf(m).Recalled
 	})
@@ -109,14 +110,14 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 	if end != nil && end.Message != nil {
 		head = end.Message.ParentID // whose items are those of the head
 	}
-	p, err := ParsePage(r.URL.Query())
+	p, err := wire.ParsePage(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	n := NodeID{rep.ConversationID(), rep.MessageID()}
+	n := answerOf(rep)
 	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p, storedItems)
 	if err != nil {
 		return nil, err
 	}
-	return answer{marshal(list), &n}, nil
+	return answer{wire.Marshal(list), &n}, nil
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -24,7 +25,7 @@ func (w *forest) remove(c *rider) {
 	if r.path != "/responses" {
 		return // OpenAI's API deletes no chat completion here
 	}
-	path := "/responses/" + openai.NodeID{Conversation: r.at, Node: b.id}.ResponseID()
+	path := "/responses/" + wire.NodeID{Conversation: r.at, Node: b.id}.ResponseID()
 	if status, got, _ := w.servers[0].send("acme", "DELETE", path, ""); status != 200 {
 		w.t.Fatalf("%s: %d %s", path, status, got)
 	}

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/server/openai"
+
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // A rider is a client of TestMixedClients.
@@ -116,7 +117,7 @@ func (c *rider) nextByResponse(w *forest) *ride {
 	members, under, at := "", (*bole)(nil), uuid.Nil
 	if n := len(c.rides); n > 0 {
 		if under, at = c.last(), c.rides[n-1].at; compacted == "" {
-			members = `"previous_response_id":"` + openai.NodeID{Conversation: at, Node: under.id}.ResponseID() + `",`
+			members = `"previous_response_id":"` + wire.NodeID{Conversation: at, Node: under.id}.ResponseID() + `",`
 		}
 	}
 	mark, item := w.input(c)
@@ -128,7 +129,7 @@ func (c *rider) nextByResponse(w *forest) *ride {
 // compact compacts a branch, and gives the items that take its place; none where
 // there was nothing to be folded.
 func (w *forest) compact(r *ride) (items string) {
-	status, got, header := w.servers[0].send("acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+openai.NodeID{Conversation: r.at, Node: r.answer.id}.ResponseID()+`"}`)
+	status, got, header := w.servers[0].send("acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+wire.NodeID{Conversation: r.at, Node: r.answer.id}.ResponseID()+`"}`)
 	if status != 200 {
 		w.t.Fatalf("%d %s", status, got)
 	}
@@ -149,7 +150,7 @@ func (w *forest) compact(r *ride) (items string) {
 }
 
 func (c *rider) nextByConversation(w *forest) *ride {
-	native, err := openai.ParseConversationID(c.id)
+	native, err := wire.ParseConversationID(c.id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func (c *rider) learn(w *forest, r *ride) {
 	switch {
 	case c.kind == byChat:
 	case c.kind == byIDs:
-		raw, err := json.Marshal(openai.ItemsOf(openai.NodeID{Conversation: r.at, Node: m.ID}, said, ""))
+		raw, err := json.Marshal(wire.ItemsOf(wire.NodeID{Conversation: r.at, Node: m.ID}, said, ""))
 		if err != nil {
 			w.t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // served lists the models that a request can name: the configured ones, the
@@ -15,12 +16,23 @@ func served(r *server.Request) []string {
 	return slices.Concat(r.Replies().Models(), slices.Sorted(maps.Keys(r.Replies().Aliases())))
 }
 
+// modelObject is a model as clients list it. Its time is that of the server's start,
+// because the time of the model isn't known.
+func modelObject(name string, at time.Time) any {
+	return struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Created int64  `json:"created"`
+		OwnedBy string `json:"owned_by"`
+	}{name, "model", at.Unix(), "coppice"}
+}
+
 func listModels(r *server.Request, at time.Time) (server.Answer, error) {
-	var models []Model
+	models := []any{}
 	for _, name := range served(r) {
-		models = append(models, NewModel(name, at))
+		models = append(models, modelObject(name, at))
 	}
-	return answer{body: marshal(NewModels(models))}, nil
+	return answer{body: wire.Marshal(map[string]any{"object": "list", "data": models})}, nil
 }
 
 func getModel(r *server.Request, at time.Time) (server.Answer, error) {
@@ -28,13 +40,13 @@ func getModel(r *server.Request, at time.Time) (server.Answer, error) {
 	if !slices.Contains(served(r), name) {
 		return nil, fault.New(fault.NotFound, "unknown_model", "model", "The model '%s' does not exist.", fault.Clip(name))
 	}
-	return answer{body: marshal(NewModel(name, at))}, nil
+	return answer{body: wire.Marshal(modelObject(name, at))}, nil
 }
 
 // checkModel refuses a model that this server doesn't have, before anything is
 // stored. Where the offline model answers to any name, the response names the
 // offline model.
-func (req *Request) checkModel(r *server.Request) error {
+func checkModel(r *server.Request, req *wire.Request) error {
 	if err := r.Replies().CheckModel(req.Model); err != nil {
 		return err
 	}

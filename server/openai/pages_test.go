@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -39,15 +40,15 @@ func TestPagesAreBounded(t *testing.T) {
 		}
 		last = stored.ID
 	}
-	answer := openai.NodeID{Conversation: c.ID, Node: last}
+	answer := wire.NodeID{Conversation: c.ID, Node: last}
 	for path, items := range map[string]int{
-		"/conversations/" + openai.ConversationID(c.ID) + "/items": 1 + large + 1,
-		"/responses/" + answer.ResponseID() + "/input_items":       1 + large,
+		"/conversations/" + wire.ConversationID(c.ID) + "/items": 1 + large + 1,
+		"/responses/" + answer.ResponseID() + "/input_items":     1 + large,
 	} {
 		for _, order := range []string{"asc", "desc"} {
 			seen, given, pages := map[string]bool{}, 0, 0
 			for after, more := "", true; more; pages++ {
-				var page openai.List[openai.CallItem] // of which the ids are read
+				var page wire.List[wire.CallItem] // of which the ids are read
 				got, _ := a.ask(200, "acme", "GET", path+"?limit=100&order="+order+after, "")
 				if err := json.Unmarshal([]byte(got), &page); err != nil {
 					t.Fatal(err)
@@ -85,10 +86,10 @@ func TestReferencesAreBounded(t *testing.T) {
 	}
 	var input strings.Builder
 	for _, m := range there.Messages {
-		item := openai.ItemID{NodeID: openai.NodeID{Conversation: c.ID, Node: m.ID}, Kind: openai.KindMessage, Ordinal: 1}
+		item := wire.ItemID{NodeID: wire.NodeID{Conversation: c.ID, Node: m.ID}, Kind: wire.KindMessage, Ordinal: 1}
 		input.WriteString(`{"type":"item_reference","id":"` + item.String() + `"},`)
 	}
-	got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","conversation":"`+openai.ConversationID(c.ID)+`","input":[`+input.String()+says("user", "q")+`]}`)
+	got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","conversation":"`+wire.ConversationID(c.ID)+`","input":[`+input.String()+says("user", "q")+`]}`)
 	if !strings.Contains(got, "messages of over 32 MiB together") {
 		t.Error(got)
 	}

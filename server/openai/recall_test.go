@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -101,9 +102,9 @@ func TestRecallInResponses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := `"conversation":"` + openai.ConversationID(c.ID) + `",`
+	named := `"conversation":"` + wire.ConversationID(c.ID) + `",`
 	first := a.create(`{"model":"wood",` + named + `"input":"` + gatePassword + `"}`)
-	n, _ := openai.ParseResponseID(first.ID)
+	n, _ := wire.ParseResponseID(first.ID)
 	a.foldUpTo(n.Conversation, n.Node)
 	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood",`+named+`"input":"What was it?","stream":true}`)
 	if strings.Contains(streamed, "function_call") || strings.Contains(streamed, "recall") || !strings.Contains(final(streamed), `"text":"Let me look.\n\nIt is wombat-42."`) {
@@ -113,7 +114,7 @@ func TestRecallInResponses(t *testing.T) {
 	if whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, ""); !strings.Contains(final(streamed), whole) {
 		t.Errorf("read later it is %s, streamed %s", whole, final(streamed))
 	}
-	for _, path := range []string{"/conversations/" + openai.ConversationID(c.ID) + "/items?order=asc", "/conversations/" + openai.ConversationID(c.ID) + "/items", "/responses/" + id + "/input_items"} {
+	for _, path := range []string{"/conversations/" + wire.ConversationID(c.ID) + "/items?order=asc", "/conversations/" + wire.ConversationID(c.ID) + "/items", "/responses/" + id + "/input_items"} {
 		if items, _ := a.ask(200, "acme", "GET", path, ""); strings.Contains(items, "function_call") || !strings.Contains(items, "What was it?") {
 			t.Errorf("%s: %s", path, items)
 		}
@@ -121,7 +122,7 @@ func TestRecallInResponses(t *testing.T) {
 	// Without its last item the conversation ends in the question.
 	popped := a.create(`{"model":"wood",` + named + `"input":"Once more?"}`)
 	before := a.treeSize(n.Conversation)
-	a.ask(200, "acme", "DELETE", "/conversations/"+openai.ConversationID(c.ID)+"/items/"+popped.Output[0].ID, "")
+	a.ask(200, "acme", "DELETE", "/conversations/"+wire.ConversationID(c.ID)+"/items/"+popped.Output[0].ID, "")
 	after, err := store.Conversation(t.Context(), c.ID)
 	if err != nil {
 		t.Fatal(err)
@@ -170,7 +171,7 @@ func TestRecallKnowsItsTurnAgain(t *testing.T) {
 		t.Errorf("the retry got %s, want %s; %d messages, want %d", got, second, a.treeSize(n.Conversation), before)
 	}
 	turn := said("user", "What was it?") + `,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It is wombat-42.","annotations":[]}]}`
-	a.add(openai.ConversationID(n.Conversation), turn)
+	a.add(wire.ConversationID(n.Conversation), turn)
 	if after := a.treeSize(n.Conversation); after != before {
 		t.Errorf("%d messages more", after-before)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -40,7 +41,7 @@ const recordHeader = "X-Coppice-Record"
 
 // records tells whether a request is recorded. The header has the last word, then
 // the rules for side requests, then the request's store, then the operator.
-func (c Recognition) records(r *server.Request, req *Request) bool {
+func (c Recognition) records(r *server.Request, req *wire.Request) bool {
 	switch strings.ToLower(r.Header.Get(recordHeader)) {
 	case "false", "0", "no":
 		return false
@@ -51,13 +52,13 @@ func (c Recognition) records(r *server.Request, req *Request) bool {
 }
 
 // auxiliary tells whether a request is an auxiliary one, as for a title.
-func (c Recognition) auxiliary(req *Request) bool {
+func (c Recognition) auxiliary(req *wire.Request) bool {
 	for _, name := range c.SideModels {
 		if req.Model == name {
 			return true
 		}
 	}
-	last := req.lastMessage()
+	last := req.LastMessage()
 	if last == nil || last.Role != chat.User {
 		return false
 	}
@@ -68,17 +69,6 @@ func (c Recognition) auxiliary(req *Request) bool {
 		}
 	}
 	return false
-}
-
-// lastMessage is the last message that a request brings; nil for none.
-func (req *Request) lastMessage() *chat.Message {
-	if n := len(req.Messages); n > 0 {
-		return req.Messages[n-1]
-	}
-	if n := len(req.Input.Entries); n > 0 {
-		return req.Input.Entries[n-1].Message
-	}
-	return nil
 }
 
 // begins tells whether a text begins with another one, where all white space is
@@ -107,8 +97,8 @@ func service(r *server.Request) recognize.Service {
 	return recognize.Service{Store: r.Store(), Replies: r.Replies()}
 }
 
-// turn is a history that the request brings, with what it says of its session.
-func (req *Request) turn(r *server.Request, h tree.History) recognize.Turn {
+// turnTo is a history that a request brings, with what the request says of its session.
+func turnTo(r *server.Request, req *wire.Request, h tree.History) recognize.Turn {
 	t := recognize.Turn{Session: req.Session, History: h}
 	if t.Session == "" {
 		t.Session = recognize.Session(r.Header, req.Echo.Metadata)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // A refusal is a request that is refused, and what the answer has.
@@ -34,7 +35,7 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	hi := said("user", "hi")
-	node := openai.NodeID{Conversation: uuid.New(), Node: uuid.New()}
+	node := wire.NodeID{Conversation: uuid.New(), Node: uuid.New()}
 	unknown, completion := node.ResponseID(), "/chat/completions/"+node.CompletionID()
 	create := func(members string) string { return `{"model":"wood",` + members + `}` }
 	a.refuses([]refusal{
@@ -53,7 +54,7 @@ func TestRefusals(t *testing.T) {
 		{404, "POST", "/responses/" + unknown + "/cancel", ``, `not found.","type":"invalid_request_error","param":null`},
 		{404, "GET", "/responses/" + unknown + "/input_items", ``, `not found.","type":"invalid_request_error","param":null`},
 		{400, "POST", "/responses", create(`"input":"hi","previous_response_id":"` + unknown + `"`), `"code":"previous_response_not_found"`},
-		{404, "POST", "/responses", create(`"input":"hi","conversation":"` + openai.ConversationID(uuid.New()) + `"`), `"param":"conversation"`},
+		{404, "POST", "/responses", create(`"input":"hi","conversation":"` + wire.ConversationID(uuid.New()) + `"`), `"param":"conversation"`},
 		{400, "POST", "/responses", create(`"input":[{"id":"` + strings.Replace(unknown, "resp", "msg", 1) + `_1"}]`), `"param":"input[0].id","code":"item_not_found"`},
 		{404, "GET", "/responses/" + unknown, ``, `not found.","type":"invalid_request_error","param":null`},
 		{404, "GET", "/responses/resp_x?stream=true", ``, `Response with id 'resp_x' not found.`},

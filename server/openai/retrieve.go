@@ -12,16 +12,17 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 func getResponse(r *server.Request) (server.Answer, error) {
 	id := r.Value("response_id")
-	n, err := ParseResponseID(id)
+	n, err := wire.ParseResponseID(id)
 	if err != nil {
 		return nil, err
 	}
-	after, err := ParseStartingAfter(r.URL.Query())
+	after, err := wire.ParseStartingAfter(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func getResponse(r *server.Request) (server.Answer, error) {
 		return follow(r, rep, after, true), nil
 	}
 	if !rep.Over(math.MaxInt) {
-		return answer{marshal(turnOf(rep, nil).Begun(InProgress)), &n}, nil
+		return answer{wire.Marshal(turnOf(rep, nil).Begun(wire.InProgress)), &n}, nil
 	}
 	end, err := rep.Wait(r.Context())
 	if err != nil {
@@ -43,7 +44,7 @@ func getResponse(r *server.Request) (server.Answer, error) {
 }
 
 // find gives the reply that a response is. One that was deleted is none.
-func find(r *server.Request, n NodeID) (*reply.Reply, error) {
+func find(r *server.Request, n wire.NodeID) (*reply.Reply, error) {
 	rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
 	if err == nil {
 		var deleted bool
@@ -52,7 +53,7 @@ func find(r *server.Request, n NodeID) (*reply.Reply, error) {
 		}
 	}
 	if err == nil || errors.Is(err, fault.NotFound) {
-		err = NoResponse(n.ResponseID())
+		err = wire.NoResponse(n.ResponseID())
 	}
 	return nil, err
 }
@@ -61,10 +62,11 @@ func find(r *server.Request, n NodeID) (*reply.Reply, error) {
 // ids.
 func ended(r *server.Request, rep *reply.Reply, end reply.End, stored bool) (server.Answer, error) {
 	turn := turnOf(rep, end.Message)
-	if err := turn.compacted(r, end.Compacted, headOf(end)); err != nil {
+	var err error
+	if turn.Compaction, err = compactedFor(r, turn.Node.Conversation, end.Compacted, headOf(end)); err != nil {
 		return nil, err
 	}
-	a := answer{body: marshal(turn.Ended(endOf(end)))}
+	a := answer{body: wire.Marshal(turn.Ended(endOf(end)))}
 	if stored {
 		a.node = &turn.Node
 	}
@@ -83,12 +85,12 @@ func headOf(end reply.End) uuid.UUID {
 // reply that runs, the first ones are sent at once: what comes before the answer
 // may take long.
 func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.Answer {
-	var s *Stream
-	begin := func(dst []byte, turn Turn) []byte {
+	var s *wire.Stream
+	begin := func(dst []byte, turn wire.Turn) []byte {
 		if s != nil {
 			return dst
 		}
-		s = NewStream(turn, after)
+		s = wire.NewStream(turn, after)
 		return s.Begin(dst)
 	}
 	compacted := false
@@ -96,13 +98,12 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 		if compacted || c == nil {
 			return dst, nil
 		}
-		var t Turn
-		t.Node = s.turn.Node
-		if err := t.compacted(r, c, head); err != nil || t.Compaction == nil {
+		item, err := compactedFor(r, rep.ConversationID(), c, head)
+		if err != nil || item == nil {
 			return dst, err
 		}
 		compacted = true
-		return s.Compact(dst, *t.Compaction), nil
+		return s.Compact(dst, *item), nil
 	}
 	form := server.StreamForm{
 		Begin: func(dst []byte) []byte {
@@ -118,10 +119,10 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 			case e.Message != nil:
 				return dst, nil // the server answered its own call
 			case e.Delta != nil:
-				return s.Add(begin(dst, turnOf(rep, nil)), Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				return s.Add(begin(dst, turnOf(rep, nil)), wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			}
 			dst = begin(dst, turnOf(rep, e.End.Message))
-			if s.at == nothingYet {
+			if !s.Said() {
 				var err error
 				if dst, err = compact(dst, e.End.Compacted, headOf(*e.End)); err != nil {
 					return dst, err
@@ -131,22 +132,23 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 		},
 		Closed: func(dst []byte, p server.Problem) []byte {
 			if s == nil {
-				s = NewStream(turnOf(rep, nil), after)
+				s = wire.NewStream(turnOf(rep, nil), after)
 			}
-			return s.Break(dst, RefuseStatus(p.Status, string(p.Code), "", p.Detail).Body)
+			return s.Break(dst, wire.RefuseStatus(p.Status, string(p.Code), "", p.Detail).Body)
 		},
 	}
 	out := stream{Answer: r.Stream(rep, 0, form)}
 	if stored {
-		out.node = &NodeID{rep.ConversationID(), rep.MessageID()}
+		n := answerOf(rep)
+		out.node = &n
 	}
 	return out
 }
 
 // turnOf is what is known of a reply's answer: from the request while it runs,
 // and from the stored message later.
-func turnOf(rep *reply.Reply, stored *tree.Message) Turn {
-	t := Turn{Node: NodeID{rep.ConversationID(), rep.MessageID()}}
+func turnOf(rep *reply.Reply, stored *tree.Message) wire.Turn {
+	t := wire.Turn{Node: answerOf(rep)}
 	switch id := t.Node.Node; {
 	case id.Version() == 7:
 		t.CreatedAt = time.Unix(id.Time().UnixTime()) // which is in the id
@@ -160,7 +162,7 @@ func turnOf(rep *reply.Reply, stored *tree.Message) Turn {
 		note = storedMetadataOf(stored.Metadata)
 	}
 	if note.Echo == nil { // it was asked for by the native API
-		e := newEcho(modelOf(stored))
+		e := wire.NewEcho(modelOf(stored))
 		note.Echo = &e
 	}
 	t.Echo = *note.Echo
@@ -179,21 +181,21 @@ func modelOf(m *tree.Message) string {
 var errInterrupted = fault.New(fault.Internal, "server_error", "", "The server was stopped before the answer was whole. What came until then is stored.")
 
 // endOf is how a reply ended.
-func endOf(e reply.End) End {
-	end := End{Status: Completed, FinishReason: e.FinishReason, Err: e.Err}
+func endOf(e reply.End) wire.End {
+	end := wire.End{Status: wire.Completed, FinishReason: e.FinishReason, Err: e.Err}
 	switch e.Status {
 	case reply.StatusFailed:
-		if end.Status = Failed; e.SaidNothing() {
-			end.Status, end.Err = Completed, nil // and incomplete, by its finish reason
+		if end.Status = wire.Failed; e.SaidNothing() {
+			end.Status, end.Err = wire.Completed, nil // and incomplete, by its finish reason
 		}
 	case reply.StatusStopped:
-		end.Status = Cancelled
+		end.Status = wire.Cancelled
 		if e.FinishReason == reply.FinishInterrupted {
-			end.Status, end.Err = Failed, errInterrupted
+			end.Status, end.Err = wire.Failed, errInterrupted
 		}
 	}
 	if e.Usage != (reply.Usage{}) {
-		end.Usage = NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens, e.Usage.ReasoningTokens)
+		end.Usage = wire.NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens, e.Usage.ReasoningTokens)
 		end.Usage.InputDetail.Cached = e.Usage.CachedTokens
 	}
 	if m := e.Message; m != nil {

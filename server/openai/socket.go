@@ -18,13 +18,13 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // Limits of a WebSocket.
 const (
 	maxLanes  = 16 // streams of responses at a time
 	maxQueued = 16 // requests that wait in a lane
-	maxLane   = 64 // characters of a stream_id
 )
 
 // openSocket serves responses over a WebSocket. Each message asks for a response, whose
@@ -50,7 +50,7 @@ func (u upgradeRequired) Write(w http.ResponseWriter) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUpgradeRequired)
-	_, err := w.Write(RefuseStatus(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
+	_, err := w.Write(wire.RefuseStatus(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
 	return err
 }
 
@@ -89,7 +89,7 @@ func (s *socket) Write(w http.ResponseWriter) (err error) {
 		if err != nil {
 			return nil //nolint:nilerr // the client left, or may not stay
 		}
-		lane, err := laneOf(message)
+		lane, err := wire.ParseLane(message)
 		if err == nil && s.lanes[lane] == nil {
 			if len(s.lanes) == maxLanes {
 				err = fault.New(fault.TooMany, "too_many_streams", "stream_id", "The connection has %d values of stream_id, which is the most. Use one of them again.", maxLanes)
@@ -110,23 +110,6 @@ func (s *socket) Write(w http.ResponseWriter) (err error) {
 			s.refuse(ctx, lane, err)
 		}
 	}
-}
-
-// laneOf checks what a message is, and gives its stream_id.
-func laneOf(message []byte) (string, error) {
-	var r reader
-	o := r.open(message, "type", "stream_id", "background")
-	if kind := o.required("type", maxLane); kind != "response.create" {
-		o.wrong("type", codeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
-	}
-	if o.boolean("background", false) {
-		o.wrong("background", codeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
-	}
-	lane := o.text("stream_id", maxLane)
-	if err := r.failed(); err != nil || lane == nil {
-		return "", err
-	}
-	return *lane, nil
 }
 
 // serve answers the requests of a lane.
@@ -157,7 +140,7 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 	members := chat.Members(message)
 	take := func(name string) json.RawMessage {
 		i := slices.IndexFunc(members, func(m chat.Member) bool { return m.Name == name })
-		if i < 0 || isNull(members[i].Value) {
+		if i < 0 || string(members[i].Value) == "null" {
 			return nil
 		}
 		value := members[i].Value
@@ -183,14 +166,14 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 		stored = string(store) != "false"
 		members = append(members, chat.Member{Name: "store", Value: store})
 	}
-	members = append(members, chat.Member{Name: "input", Value: marshal(input)}, chat.Member{Name: "stream", Value: json.RawMessage("true")})
+	members = append(members, chat.Member{Name: "input", Value: wire.Marshal(input)}, chat.Member{Name: "stream", Value: json.RawMessage("true")})
 	body := chat.AppendObject(nil, members)
 	out := &frames{header: http.Header{}, lane: lane, send: func(event []byte) error { return s.conn.Write(ctx, websocket.MessageText, event) }}
 	if warm {
 		return s.warm(out, body, input)
 	}
 	out.ended = func() { // before the client hears of it, which may go on from it at once
-		if out.last.Status == string(Completed) && !stored {
+		if out.last.Status == string(wire.Completed) && !stored {
 			s.remember(history{response: out.last.ID, items: slices.Concat(input, out.last.Output)})
 		}
 	}
@@ -202,7 +185,7 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 	if err == nil {
 		err = a.Write(out)
 	}
-	if known && out.last.Status != string(Completed) {
+	if known && out.last.Status != string(wire.Completed) {
 		s.forget(id)
 	}
 	return err
@@ -210,21 +193,21 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 
 // warm takes a request that is to be continued, without an answer.
 func (s *socket) warm(out *frames, body []byte, input []json.RawMessage) error {
-	req, err := ParseCreate(body)
+	req, err := wire.ParseCreate(body)
 	if err != nil {
 		return err
 	}
-	turn := Turn{Node: NodeID{Node: uuid.Must(uuid.NewV7())}, CreatedAt: time.Now(), Echo: req.Echo}
+	turn := wire.Turn{Node: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, CreatedAt: time.Now(), Echo: req.Echo}
 	s.remember(history{response: turn.Node.ResponseID(), items: input})
-	stream := NewStream(turn, -1)
-	_, err = out.Write(stream.End(stream.Begin(nil), End{Status: Completed, At: time.Now()}))
+	stream := wire.NewStream(turn, -1)
+	_, err = out.Write(stream.End(stream.Begin(nil), wire.End{Status: wire.Completed, At: time.Now()}))
 	return err
 }
 
 // itemsOfInput are the items of an input, which may be a string.
 func itemsOfInput(input json.RawMessage) (items []json.RawMessage) {
 	if len(input) > 0 && input[0] == '"' {
-		return []json.RawMessage{marshal(map[string]json.RawMessage{"role": json.RawMessage(`"user"`), "content": input})}
+		return []json.RawMessage{wire.Marshal(map[string]json.RawMessage{"role": json.RawMessage(`"user"`), "content": input})}
 	}
 	if len(input) > 0 && input[0] == '[' {
 		for item := range chat.Elements(input) {
@@ -272,11 +255,11 @@ func (s *socket) forget(response string) {
 
 // refuse tells why a request is refused.
 func (s *socket) refuse(ctx context.Context, lane string, err error) {
-	r := Refuse(err)
-	event := marshal(struct {
-		Type   string    `json:"type"`
-		Status int       `json:"status"`
-		Error  ErrorBody `json:"error"`
+	r := wire.Refuse(err)
+	event := wire.Marshal(struct {
+		Type   string         `json:"type"`
+		Status int            `json:"status"`
+		Error  wire.ErrorBody `json:"error"`
 	}{"error", r.Status, r.Body})
 	_ = s.conn.Write(ctx, websocket.MessageText, inLane(event, lane)) // a client that left is told nothing
 }
@@ -286,7 +269,7 @@ func inLane(event []byte, lane string) []byte {
 	if lane == "" {
 		return event
 	}
-	return append(append(append(bytes.TrimSuffix(event, []byte("}")), `,"stream_id":`...), marshal(lane)...), '}')
+	return append(append(append(bytes.TrimSuffix(event, []byte("}")), `,"stream_id":`...), wire.Marshal(lane)...), '}')
 }
 
 // frames send server-sent events as messages of a WebSocket, and read the last one.
@@ -321,7 +304,7 @@ func (f *frames) Write(p []byte) (int, error) {
 		}
 		f.rest = rest
 		_, data, found := bytes.Cut(text, []byte("data: "))
-		if !found || bytes.Equal(data, done) {
+		if !found || string(data) == "[DONE]" {
 			continue
 		}
 		for _, kind := range []string{"completed", "incomplete", "failed"} {

@@ -12,8 +12,8 @@ import (
 	"github.com/coppice-chat/coppice/server/openai"
 )
 
-// A wire is a client's WebSocket.
-type wire struct {
+// A dialed is a client's WebSocket.
+type dialed struct {
 	*api
 	conn *websocket.Conn
 }
@@ -28,18 +28,18 @@ type socketEvent struct {
 	Error       struct{ Code, Param string }
 }
 
-func (a *api) dial() *wire {
+func (a *api) dial() *dialed {
 	a.t.Helper()
 	conn, _, err := websocket.Dial(a.t.Context(), a.url+"/openai/v1/responses", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + a.secrets["acme"]}}})
 	if err != nil {
 		a.t.Fatal(err)
 	}
 	a.t.Cleanup(func() { _ = conn.CloseNow() })
-	return &wire{a, conn}
+	return &dialed{a, conn}
 }
 
 // send sends a response.create with these members more.
-func (w *wire) send(members string) {
+func (w *dialed) send(members string) {
 	w.t.Helper()
 	if err := w.conn.Write(w.t.Context(), websocket.MessageText, []byte(`{"type":"response.create","model":"wood",`+members+`}`)); err != nil {
 		w.t.Fatal(err)
@@ -47,7 +47,7 @@ func (w *wire) send(members string) {
 }
 
 // last reads events up to the last one of a response, or an error.
-func (w *wire) last() (e socketEvent) {
+func (w *dialed) last() (e socketEvent) {
 	w.t.Helper()
 	for {
 		_, message, err := w.conn.Read(w.t.Context())
@@ -98,7 +98,7 @@ func TestSocket(t *testing.T) {
 	if e := w.last(); e.Type != "error" || e.Status != 400 {
 		t.Errorf("%+v", e)
 	}
-	for _, w := range []*wire{w, a.dial()} {
+	for _, w := range []*dialed{w, a.dial()} {
 		w.send(again)
 		if e := w.last(); e.Type != "error" || e.Error.Code != "previous_response_not_found" || e.Error.Param != "previous_response_id" {
 			t.Errorf("%+v", e)

@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -15,15 +16,15 @@ import (
 
 // completionNode reads the answer that a completion is. Any other message is no
 // completion.
-func completionNode(r *server.Request) (NodeID, tree.Message, error) {
+func completionNode(r *server.Request) (wire.NodeID, tree.Message, error) {
 	id := r.Value("completion_id")
-	n, err := ParseCompletionID(id)
+	n, err := wire.ParseCompletionID(id)
 	if err != nil {
 		return n, tree.Message{}, err
 	}
 	m, err := r.Store().Message(r.Context(), n.Conversation, n.Node)
 	if errors.Is(err, fault.NotFound) || err == nil && !isCompletion(m) {
-		err = NoCompletion(id)
+		err = wire.NoCompletion(id)
 	}
 	return n, m, err
 }
@@ -34,8 +35,8 @@ func isCompletion(m tree.Message) bool {
 }
 
 // completionOf is the completion that a stored answer is.
-func completionOf(m tree.Message) Completion {
-	t := Turn{Node: NodeID{m.ConversationID, m.ID}, CreatedAt: m.CreatedAt, Echo: newEcho(modelOf(&m))}
+func completionOf(m tree.Message) wire.Completion {
+	t := wire.Turn{Node: nodeOf(m), CreatedAt: m.CreatedAt, Echo: wire.NewEcho(modelOf(&m))}
 	if id := m.ID; id.Version() == 7 {
 		t.CreatedAt = time.Unix(id.Time().UnixTime())
 	}
@@ -50,5 +51,5 @@ func getCompletion(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer{marshal(completionOf(m)), &n}, nil
+	return answer{wire.Marshal(completionOf(m)), &n}, nil
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -66,7 +66,7 @@ func (t Turn) Completion(end End) Completion {
 		}
 		message.Reasoning = d.Reasoning
 		if len(d.Calls) > 0 {
-			message.Calls = marshal(d.Calls) // with all members, which some providers want back
+			message.Calls = Marshal(d.Calls) // with all members, which some providers want back
 		}
 	}
 	return Completion{
@@ -130,7 +130,7 @@ func (c *Chunks) send(dst []byte, usage any, choices ...chunkChoice) []byte {
 	if usage == nil && c.usage {
 		usage = null
 	}
-	return appendEvent(dst, "", marshal(chunk{
+	return AppendEvent(dst, "", Marshal(chunk{
 		ID: c.turn.Node.CompletionID(), Object: "chat.completion.chunk", Created: c.turn.CreatedAt.Unix(), Model: c.turn.Echo.Model,
 		ServiceTier: c.turn.Echo.ServiceTier, Choices: append([]chunkChoice{}, choices...), Usage: usage,
 	}))
@@ -168,7 +168,7 @@ func (c *Chunks) Add(dst []byte, d Delta) []byte {
 // chunk is a piece of a call as a client can add it up: the call's number, and
 // id, type and name once. Members that are not known go as they came.
 func (p *partCall) chunk(at int, raw json.RawMessage) json.RawMessage {
-	members := []chat.Member{{Name: "index", Value: marshal(at)}}
+	members := []chat.Member{{Name: "index", Value: Marshal(at)}}
 	for key, value := range chat.EachMember(raw) {
 		switch name := string(key); name {
 		case "index":
@@ -212,7 +212,7 @@ func (p *partCall) called(raw json.RawMessage) json.RawMessage {
 // it appends the stored answer first.
 func (c *Chunks) End(dst []byte, end End) []byte {
 	if end.Status == Failed {
-		return appendEvent(dst, "", Refuse(end.Err).JSON())
+		return AppendEvent(dst, "", Refuse(end.Err).JSON())
 	}
 	if !c.sent && end.Message != nil {
 		dst = c.Add(dst, deltaOf(end.Message))
@@ -222,5 +222,5 @@ func (c *Chunks) End(dst []byte, end End) []byte {
 	if c.usage {
 		dst = c.send(dst, completionUsage(end.Usage))
 	}
-	return appendEvent(dst, "", done)
+	return AppendEvent(dst, "", done)
 }

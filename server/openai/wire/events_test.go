@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -34,10 +34,10 @@ func TestGoldenStreams(t *testing.T) {
 	t.Parallel()
 	for name, a := range answers(t) {
 		golden(t, "responses/"+name+".sse", live(a.turn, a.deltas, a.end, -1))
-		golden(t, "responses/"+name+".json", string(marshal(a.turn.Ended(a.end)))+"\n")
+		golden(t, "responses/"+name+".json", string(Marshal(a.turn.Ended(a.end)))+"\n")
 		golden(t, "chunks/"+name+".sse", chunks(a.turn, a.deltas, a.end, name != "refusal"))
 		if a.end.Status != Failed {
-			golden(t, "chunks/"+name+".json", string(marshal(a.turn.Completion(a.end)))+"\n")
+			golden(t, "chunks/"+name+".json", string(Marshal(a.turn.Completion(a.end)))+"\n")
 		}
 	}
 }
@@ -146,21 +146,21 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 	cut(refusal, func(s string) { deltas = append(deltas, Delta{Refusal: s}) })
 	w := wireMessage{Role: chat.Assistant, Content: null, Refusal: refusal}
 	if text != "" {
-		w.Content = marshal(text)
+		w.Content = Marshal(text)
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
 		call := wireCall{ID: fmt.Sprint("call_", i), Type: "function"}
 		call.Function.Name, call.Function.Arguments = fmt.Sprint("f", i), words.Draw(t, "arguments")
 		w.Calls = append(w.Calls, call)
-		deltas = append(deltas, Delta{Calls: []json.RawMessage{marshal(map[string]any{"index": i, "id": call.ID, "type": "function", "function": map[string]string{"name": call.Function.Name}})}})
+		deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, "id": call.ID, "type": "function", "function": map[string]string{"name": call.Function.Name}})}})
 		cut(call.Function.Arguments, func(s string) {
-			deltas = append(deltas, Delta{Calls: []json.RawMessage{marshal(map[string]any{"index": i, "function": map[string]string{"arguments": s}})}})
+			deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, "function": map[string]string{"arguments": s}})}})
 		})
 	}
 	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4, 1)}
 	end.FinishReason = rapid.SampledFrom([]string{"stop", "length", "content_filter", "tool_calls"}).Draw(t, "reason")
 	if text+refusal != "" || len(w.Calls) > 0 {
-		end.Message = chat.Read(marshal(w))
+		end.Message = chat.Read(Marshal(w))
 		end.Message.Reasoning = reasoning
 	}
 	return deltas, end
@@ -173,23 +173,23 @@ func TestReplayIsTheSame(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		deltas, end := anAnswer(t)
-		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 		if rapid.Bool().Draw(t, "compacted") {
 			item := NewCompactionItem(someSummary, "x")
 			turn.Compaction = &item
 		}
 		ran, again := events(t, live(turn, deltas, end, -1)), events(t, live(turn, nil, end, -1))
 		last, lastAgain := ran[len(ran)-1].Response, again[len(again)-1].Response
-		if last.raw != lastAgain.raw || !strings.Contains(last.raw, string(marshal(turn.Ended(end)))) {
-			t.Fatalf("the final response is\n%s\nthen\n%s\nand later\n%s", last.raw, lastAgain.raw, marshal(turn.Ended(end)))
+		if last.raw != lastAgain.raw || !strings.Contains(last.raw, string(Marshal(turn.Ended(end)))) {
+			t.Fatalf("the final response is\n%s\nthen\n%s\nand later\n%s", last.raw, lastAgain.raw, Marshal(turn.Ended(end)))
 		}
 		if end.Message == nil {
 			return // of what was not stored, nothing is there later
 		}
-		if a, b := marshal(doneItems(ran)), marshal(doneItems(again)); string(a) != string(b) {
+		if a, b := Marshal(doneItems(ran)), Marshal(doneItems(again)); string(a) != string(b) {
 			t.Fatalf("the items were\n%s\nand are\n%s", a, b)
 		}
-		if a, b := marshal(doneItems(ran)), marshal(last.Output); string(a) != string(b) {
+		if a, b := Marshal(doneItems(ran)), Marshal(last.Output); string(a) != string(b) {
 			t.Fatalf("the items are\n%s\nin the response\n%s", a, b)
 		}
 		texts := map[string]string{}
@@ -237,9 +237,9 @@ func TestLate(t *testing.T) {
 	t.Parallel()
 	call := json.RawMessage(`{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`)
 	end := End{Status: Completed, At: someTime, Message: message(t, `{"role":"assistant","content":"ab","reasoning_content":"xy","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)}
-	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 	all := events(t, live(turn, []Delta{{Reasoning: "x"}, {Text: "a"}, {Reasoning: "y"}, {Calls: []json.RawMessage{call}}, {Text: "b"}}, end, -1))
-	items := string(marshal(doneItems(all)))
+	items := string(Marshal(doneItems(all)))
 	last := all[len(all)-1].Response
 	if !strings.Contains(items, `"text":"x"`) || !strings.Contains(items, `"text":"a"`) || !strings.Contains(last.raw, `"text":"ab"`) || !strings.Contains(last.raw, `"text":"xy"`) {
 		t.Errorf("items %s, response %s", items, last.raw)

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -74,7 +74,7 @@ type echoReasoning struct {
 }
 
 // newEcho is that of a request with nothing but a model.
-func newEcho(model string) Echo {
+func NewEcho(model string) Echo {
 	return Echo{
 		Model: model, Tools: []json.RawMessage{}, ToolChoice: json.RawMessage(`"auto"`), ParallelToolCalls: true, Temperature: 1, TopP: 1,
 		Text: echoText{Format: json.RawMessage(`{"type":"text"}`)}, Truncation: "disabled", Store: true, ServiceTier: "default", Metadata: map[string]string{},
@@ -83,12 +83,12 @@ func newEcho(model string) Echo {
 
 // maxEcho is how many bytes of an echo are stored beside an answer, whose
 // metadata also says how it ended.
-const maxEcho = 60 << 10
+const MaxEcho = 60 << 10
 
 // fit cuts what an echo repeats, where that is too much to be stored: first what
 // the tools say of themselves, then the instructions and the schema of the text.
 // The names of the tools stay. It tells whether what is left can be stored.
-func (e *Echo) fit() bool {
+func (e *Echo) Fit() bool {
 	for _, cut := range []func(){
 		func() {},
 		func() {
@@ -105,11 +105,11 @@ func (e *Echo) fit() bool {
 			var format map[string]json.RawMessage
 			if json.Unmarshal(e.Text.Format, &format) == nil && format["schema"] != nil {
 				format["schema"], format["description"] = json.RawMessage("{}"), null
-				e.Text.Format = marshal(format)
+				e.Text.Format = Marshal(format)
 			}
 		},
 	} {
-		if cut(); len(marshal(e)) <= maxEcho {
+		if cut(); len(Marshal(e)) <= MaxEcho {
 			return true
 		}
 	}
@@ -219,28 +219,10 @@ func (t Turn) Ended(end End) Response {
 		r.Output = append(r.Output, *t.Compaction)
 	}
 	if end.Message != nil {
-		r.Output = append(r.Output, itemsOf(t.Node, end.Message, "", end.lastItem(), t.Echo.names())...)
+		r.Output = append(r.Output, t.Items(end, "")...)
 	}
 	if r.Usage == nil && r.Error == nil && status != Cancelled {
 		r.Usage = &Usage{} // clients read it without asking whether it is there
 	}
 	return r
-}
-
-// A Compacted is the answer to a request to compact.
-type Compacted struct {
-	ID        string `json:"id"`
-	Object    string `json:"object"`
-	CreatedAt int64  `json:"created_at"`
-	Output    []Item `json:"output"`
-	Usage     *Usage `json:"usage"`
-}
-
-// NewCompacted returns the answer to a request to compact: the items that stay
-// verbatim, and the compaction item after them.
-func NewCompacted(summary NodeID, at time.Time, kept []Item, item CompactionItem, usage *Usage) Compacted {
-	if usage == nil {
-		usage = &Usage{}
-	}
-	return Compacted{summary.ResponseID(), "response.compaction", at.Unix(), append(kept[:len(kept):len(kept)], item), usage}
 }

@@ -1,12 +1,10 @@
-package openai
+package wire
 
 import (
-	"iter"
 	"net/url"
 	"strconv"
 
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // A List is a page of a list.
@@ -43,7 +41,7 @@ func ParsePage(query url.Values) (Page, error) {
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 100 {
-			return p, fault.New(fault.Invalid, codeValue, "limit", "This must be a whole number between 1 and 100.")
+			return p, fault.New(fault.Invalid, CodeValue, "limit", "This must be a whole number between 1 and 100.")
 		}
 		p.Limit = n
 	}
@@ -52,33 +50,7 @@ func ParsePage(query url.Values) (Page, error) {
 		p.Ascending = true
 	case "", "desc":
 	default:
-		return p, fault.New(fault.Invalid, codeValue, "order", "This must be asc or desc.")
+		return p, fault.New(fault.Invalid, CodeValue, "order", "This must be asc or desc.")
 	}
 	return p, nil
-}
-
-// cut gives the page that is asked for, of items that come in its order. It ends at
-// its limit of items, or where their bytes come to tree.MaxPageBytes. It passes over
-// all up to the item that is named After, and reads no further than it has to: the
-// items may begin at any one before that.
-func cut[T Item](p Page, items iter.Seq2[T, error], bytes func(T) int) (List[T], error) {
-	var data []T
-	found, taken := p.After == "", 0
-	for item, err := range items {
-		switch {
-		case err != nil:
-			return List[T]{}, err
-		case !found:
-			found = item.ItemID() == p.After
-		case len(data) == p.Limit || taken >= tree.MaxPageBytes:
-			return NewList(data, true), nil
-		default:
-			data = append(data, item)
-			taken += bytes(item)
-		}
-	}
-	if !found {
-		return List[T]{}, fault.New(fault.Invalid, codeValue, "after", "The list has no item with id '%s'.", clipID(p.After))
-	}
-	return NewList(data, false), nil
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"crypto/hmac"
@@ -68,10 +68,10 @@ func (s *Signer) Sign(c SignedCompaction) string {
 func (s *Signer) Verify(content string) (SignedCompaction, error) {
 	rest, ours := strings.CutPrefix(content, tokenPrefix)
 	if !ours {
-		return SignedCompaction{}, fault.New(fault.Invalid, codeValue, "encrypted_content",
+		return SignedCompaction{}, fault.New(fault.Invalid, CodeValue, "encrypted_content",
 			"This compaction item was made by another server, which alone can read it. Send the messages that it stands for, or compact them here.")
 	}
-	forged := fault.New(fault.Invalid, codeValue, "encrypted_content",
+	forged := fault.New(fault.Invalid, CodeValue, "encrypted_content",
 		"This compaction item was changed on its way, or was signed with a key that this server no longer has. Send it as it came, or the messages that it stands for.")
 	raw, err := base64url.DecodeString(rest)
 	if err != nil || len(raw) < sha256.Size+signedIDs || strings.ContainsAny(rest, "\r\n") {

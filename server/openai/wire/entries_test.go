@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"fmt"
@@ -95,49 +95,49 @@ func TestEntriesRefuse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ input, code, param string }{
 		{`7`, codeType, "input"},
-		{`[]`, codeMissing, "input"},
-		{`[{"type":"reasoning","summary":[]}]`, codeMissing, "input"},
+		{`[]`, CodeMissing, "input"},
+		{`[{"type":"reasoning","summary":[]}]`, CodeMissing, "input"},
 		{`{"role":"user"}`, codeType, "input"},
 		{`""`, "empty_content", "input[0].content"},
 		{`["hi"]`, codeType, "input[0]"},
 		{`[{"role":"user","content":"a"},null]`, codeType, "input[1]"},
-		{`[{}]`, codeMissing, "input[0].type"},
+		{`[{}]`, CodeMissing, "input[0].type"},
 		{`[{"type":7}]`, codeType, "input[0].type"},
-		{`[{"content":"x"}]`, codeMissing, "input[0].type"},
-		{`[{"type":"message","content":"x"}]`, codeMissing, "input[0].role"},
-		{`[{"role":"tool","content":"x"}]`, codeValue, "input[0].role"},
-		{`[{"role":"user"}]`, codeMissing, "input[0].content"},
+		{`[{"content":"x"}]`, CodeMissing, "input[0].type"},
+		{`[{"type":"message","content":"x"}]`, CodeMissing, "input[0].role"},
+		{`[{"role":"tool","content":"x"}]`, CodeValue, "input[0].role"},
+		{`[{"role":"user"}]`, CodeMissing, "input[0].content"},
 		{`[{"role":"user","content":7}]`, codeType, "input[0].content"},
 		{`[{"role":"user","content":" "}]`, "empty_content", "input[0].content"},
 		{`[{"role":"user","content":[]}]`, "empty_content", "input[0].content"},
 		{`[{"role":"user","content":["x"]}]`, codeType, "input[0].content[0]"},
-		{`[{"role":"user","content":[{"type":"input_text"}]}]`, codeMissing, "input[0].content[0].text"},
-		{`[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_audio"}]}]`, codeUnsupported, "input[0].content[1].type"},
-		{`[{"role":"system","content":[{"type":"input_image","image_url":"data:,x"}]}]`, codeUnsupported, "input[0].content[0].type"},
-		{`[{"role":"user","content":[{"type":"refusal","refusal":"x"}]}]`, codeUnsupported, "input[0].content[0].type"},
-		{`[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, codeUnsupported, "input[0].content[0].file_id"},
-		{`[{"role":"user","content":[{"type":"input_image","image_url":"file:///etc/passwd"}]}]`, codeValue, "input[0].content[0].image_url"},
-		{`[{"role":"user","content":[{"type":"input_image","image_url":"data:,x","detail":"huge"}]}]`, codeValue, "input[0].content[0].detail"},
-		{`[{"role":"user","content":[{"type":"input_file","file_url":"https://example.org/a"}]}]`, codeUnsupported, "input[0].content[0].file_url"},
-		{`[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`, codeUnsupported, "input[0].content[0].file_id"},
-		{`[{"role":"user","content":[{"type":"input_file"}]}]`, codeMissing, "input[0].content[0].file_data"},
-		{`[{"role":"assistant","content":"a","phase":"loud"}]`, codeValue, "input[0].phase"},
-		{`[{"type":"function_call","name":"f","arguments":"{}"}]`, codeMissing, "input[0].call_id"},
-		{`[{"type":"function_call","call_id":"a","arguments":"{}"}]`, codeMissing, "input[0].name"},
-		{`[{"type":"function_call","call_id":"a","name":"f"}]`, codeMissing, "input[0].arguments"},
+		{`[{"role":"user","content":[{"type":"input_text"}]}]`, CodeMissing, "input[0].content[0].text"},
+		{`[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_audio"}]}]`, CodeUnsupported, "input[0].content[1].type"},
+		{`[{"role":"system","content":[{"type":"input_image","image_url":"data:,x"}]}]`, CodeUnsupported, "input[0].content[0].type"},
+		{`[{"role":"user","content":[{"type":"refusal","refusal":"x"}]}]`, CodeUnsupported, "input[0].content[0].type"},
+		{`[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, CodeUnsupported, "input[0].content[0].file_id"},
+		{`[{"role":"user","content":[{"type":"input_image","image_url":"file:///etc/passwd"}]}]`, CodeValue, "input[0].content[0].image_url"},
+		{`[{"role":"user","content":[{"type":"input_image","image_url":"data:,x","detail":"huge"}]}]`, CodeValue, "input[0].content[0].detail"},
+		{`[{"role":"user","content":[{"type":"input_file","file_url":"https://example.org/a"}]}]`, CodeUnsupported, "input[0].content[0].file_url"},
+		{`[{"role":"user","content":[{"type":"input_file","file_id":"file_1"}]}]`, CodeUnsupported, "input[0].content[0].file_id"},
+		{`[{"role":"user","content":[{"type":"input_file"}]}]`, CodeMissing, "input[0].content[0].file_data"},
+		{`[{"role":"assistant","content":"a","phase":"loud"}]`, CodeValue, "input[0].phase"},
+		{`[{"type":"function_call","name":"f","arguments":"{}"}]`, CodeMissing, "input[0].call_id"},
+		{`[{"type":"function_call","call_id":"a","arguments":"{}"}]`, CodeMissing, "input[0].name"},
+		{`[{"type":"function_call","call_id":"a","name":"f"}]`, CodeMissing, "input[0].arguments"},
 		{`[{"type":"function_call","call_id":"a","name":"f","arguments":{}}]`, codeType, "input[0].arguments"},
 		{`[{"type":"function_call","call_id":"a","name":"f","arguments":""},{"type":"function_call","call_id":"a","name":"f","arguments":""}]`, "invalid_tool_calls", "input[0]"},
-		{`[{"type":"function_call_output","output":""}]`, codeMissing, "input[0].call_id"},
-		{`[{"type":"function_call_output","call_id":"a"}]`, codeMissing, "input[0].output"},
-		{`[{"type":"item_reference"}]`, codeMissing, "input[0].id"},
+		{`[{"type":"function_call_output","output":""}]`, CodeMissing, "input[0].call_id"},
+		{`[{"type":"function_call_output","call_id":"a"}]`, CodeMissing, "input[0].output"},
+		{`[{"type":"item_reference"}]`, CodeMissing, "input[0].id"},
 		{`[{"type":"item_reference","id":"msg_123"}]`, "item_not_found", "input[0].id"},
-		{`[{"type":"compaction","id":"cmp_1"}]`, codeMissing, "input[0].encrypted_content"},
-		{`[{"type":"compaction_trigger"},{"role":"user","content":"a"}]`, codeValue, "input[1]"},
+		{`[{"type":"compaction","id":"cmp_1"}]`, CodeMissing, "input[0].encrypted_content"},
+		{`[{"type":"compaction_trigger"},{"role":"user","content":"a"}]`, CodeValue, "input[1]"},
 		{`[{"type":"reasoning","summary":"x"}]`, codeType, "input[0].summary"},
-		{`[{"type":"web_search_call","id":"ws_1"}]`, codeUnsupported, "input[0].type"},
-		{`[{"type":"custom_tool_call","call_id":"a","name":"f"}]`, codeMissing, "input[0].input"},
-		{`[` + strings.Repeat(`{"role":"user","content":"a"},`, maxItems) + `{"role":"user","content":"a"}]`, codeValue, "input"},
-		{`"` + strings.Repeat("é", maxInputText+1) + `"`, codeValue, "input"},
+		{`[{"type":"web_search_call","id":"ws_1"}]`, CodeUnsupported, "input[0].type"},
+		{`[{"type":"custom_tool_call","call_id":"a","name":"f"}]`, CodeMissing, "input[0].input"},
+		{`[` + strings.Repeat(`{"role":"user","content":"a"},`, maxItems) + `{"role":"user","content":"a"}]`, CodeValue, "input"},
+		{`"` + strings.Repeat("é", maxInputText+1) + `"`, CodeValue, "input"},
 	} {
 		in, err := parseInput(test.input)
 		e := fault.Of(err)
@@ -165,20 +165,20 @@ func aMessage(t *rapid.T) *chat.Message {
 			w.Calls = append(w.Calls, call)
 		}
 		if string(w.Content) == "null" && w.Refusal == "" && len(w.Calls) == 0 {
-			w.Content = marshal("x")
+			w.Content = Marshal("x")
 		}
 		if rapid.Bool().Draw(t, "reasons") {
 			reasoning = "r" + strings.TrimSpace(word.Draw(t, "reasoning"))
 		}
 	case chat.Tool:
-		w.CallID, w.Content = "call_0", marshal(word.Draw(t, "result"))
+		w.CallID, w.Content = "call_0", Marshal(word.Draw(t, "result"))
 	default:
-		w.Content = marshal(text.Draw(t, "text"))
+		w.Content = Marshal(text.Draw(t, "text"))
 		if w.Role == chat.User && rapid.Bool().Draw(t, "parts") {
-			w.Content = marshal([]any{textPart{"text", text.Draw(t, "first")}, imagePart{"image_url", imageURL{"data:,x", "auto"}}, filePart{"file", fileData{Name: "a", Data: "data:,y"}}})
+			w.Content = Marshal([]any{textPart{"text", text.Draw(t, "first")}, imagePart{"image_url", imageURL{"data:,x", "auto"}}, filePart{"file", fileData{Name: "a", Data: "data:,y"}}})
 		}
 	}
-	m := message(t, string(marshal(w)))
+	m := message(t, string(Marshal(w)))
 	m.Reasoning = reasoning
 	return m
 }
@@ -199,16 +199,16 @@ func TestItemsRoundTrip(t *testing.T) {
 			all = append(all, ItemsOf(someNode, m, "")...)
 		}
 		ids := map[string]bool{}
-		in, err := parseInput(string(marshal(all)))
+		in, err := parseInput(string(Marshal(all)))
 		if err != nil {
-			t.Fatalf("%s: %v", marshal(all), err)
+			t.Fatalf("%s: %v", Marshal(all), err)
 		}
 		if len(in.Entries) != len(messages) {
-			t.Fatalf("%d messages became %d: %s", len(messages), len(in.Entries), marshal(all))
+			t.Fatalf("%d messages became %d: %s", len(messages), len(in.Entries), Marshal(all))
 		}
 		for i, e := range in.Entries {
 			if string(e.Message.Raw) != string(messages[i].Raw) || e.Message.Reasoning != messages[i].Reasoning {
-				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, marshal(all))
+				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, Marshal(all))
 			}
 			clear(ids)
 			for _, item := range ItemsOf(someNode, messages[i], "") {

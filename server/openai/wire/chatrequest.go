@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -47,7 +47,7 @@ func ParseChat(body []byte) (*Request, error) {
 		req.Messages = append(req.Messages, m)
 	}
 	if len(req.Messages) == 0 {
-		o.wrong("messages", codeMissing, "Missing required parameter: messages. There must be one at least.")
+		o.wrong("messages", CodeMissing, "Missing required parameter: messages. There must be one at least.")
 	}
 	req.Store = o.boolean("store", false)
 	req.Echo.Store = req.Store
@@ -57,7 +57,7 @@ func ParseChat(body []byte) (*Request, error) {
 		"functions", "use tools.", "function_call", "use tool_choice.", "moderation", "leave it out.")
 	for i, raw := range o.list("modalities", 8) {
 		if string(raw) != `"text"` {
-			r.wrongAt((*fieldPath)(nil).element("modalities", i), codeUnsupported, "Models answer with text here.")
+			r.wrongAt((*fieldPath)(nil).element("modalities", i), CodeUnsupported, "Models answer with text here.")
 		}
 	}
 	if err := r.failed(); err != nil {
@@ -91,10 +91,10 @@ func (req *Request) readChatSampling(o object) {
 		}
 	}
 	if n := o.integer("n", 1, 128); n != nil && *n > 1 {
-		o.wrong("n", codeUnsupported, "One answer is given at a time. Ask again for another one, which is kept beside the first.")
+		o.wrong("n", CodeUnsupported, "One answer is given at a time. Ask again for another one, which is kept beside the first.")
 	}
 	if o.boolean("logprobs", false) {
-		o.wrong("logprobs", codeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
+		o.wrong("logprobs", CodeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
 	}
 	for name, kinds := range map[string]string{"response_format": "{", "logit_bias": "{", "stop": `"[`, "tool_choice": `"{`} {
 		value := o.get(name)
@@ -124,9 +124,9 @@ func (req *Request) chatTools(o object) {
 		delete(req.Extra, "tool_choice")
 		delete(req.Extra, "parallel_tool_calls")
 		if value := o.get("tool_choice"); value != nil && (value[0] == '{' || chat.String(value) == "required") {
-			o.wrong("tool_choice", codeUnsupported, "No function is among the tools, so none can be called.")
+			o.wrong("tool_choice", CodeUnsupported, "No function is among the tools, so none can be called.")
 		}
 		return
 	}
-	req.Extra["tools"] = marshal(offered)
+	req.Extra["tools"] = Marshal(offered)
 }

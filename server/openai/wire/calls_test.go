@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -58,9 +58,9 @@ func TestCallsAreThoseOfTheStoredMessage(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+			turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 			all := events(t, live(turn, deltas, End{Status: Completed, At: someTime, Message: chat.Read(res.Message), FinishReason: res.FinishReason}, -1))
-			streamed, stored := string(marshal(doneItems(all))), string(marshal(all[len(all)-1].Response.Output))
+			streamed, stored := string(Marshal(doneItems(all))), string(Marshal(all[len(all)-1].Response.Output))
 			if streamed != stored || !strings.Contains(stored, `"function_call"`) {
 				t.Errorf("the items were\n%s\nand the response has\n%s", streamed, stored)
 			}
@@ -72,7 +72,7 @@ func TestCallsAreThoseOfTheStoredMessage(t *testing.T) {
 // only the provider knows, and id, type and name once.
 func TestChunksOfCalls(t *testing.T) {
 	t.Parallel()
-	c := NewChunks(Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}, false)
+	c := NewChunks(Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}, false)
 	out := string(c.Add(nil, Delta{Calls: []json.RawMessage{
 		json.RawMessage(`{"index":0,"id":"a","type":"function","extra_content":{"s":1},"function":{"name":"f","arguments":"{"}}`),
 		json.RawMessage(`{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"}"}}`),
@@ -146,29 +146,6 @@ func TestCheckCalls(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("%v, %v: %q, want %q", test.pending, test.messages, got, test.want)
-		}
-	}
-}
-
-// Texts of side requests begin as the operator says, however their lines are broken.
-func TestBegins(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		text, beginning string
-		want            bool
-	}{
-		{"### Task:\nGenerate a title", "### Task: Generate", true},
-		{"### Task:\r\n\n  Generate", "### Task: Generate", true},
-		{"### Task: Generate", "### Task:\n\tGen", true},
-		{"### Task:\nRespond to the user query", "### Task: Generate", false},
-		{" ### Task: Generate", "### Task: Generate", false},
-		{"### Task:", "### Task: Generate", false},
-		{"Título: é", "Título:\u00a0é", true},
-		{"", "x", false},
-		{"x", "", true},
-	} {
-		if got := begins(test.text, test.beginning); got != test.want {
-			t.Errorf("%q begins with %q: %t, want %t", test.text, test.beginning, got, test.want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -35,6 +35,17 @@ type Request struct {
 	Extra           map[string]json.RawMessage
 
 	Echo Echo // the part of the request that a Response repeats, with hints of the client's session
+}
+
+// LastMessage is the last message that a request brings; nil for none.
+func (req *Request) LastMessage() *chat.Message {
+	if n := len(req.Messages); n > 0 {
+		return req.Messages[n-1]
+	}
+	if n := len(req.Input.Entries); n > 0 {
+		return req.Input.Entries[n-1].Message
+	}
+	return nil
 }
 
 // A Compact asks for a compaction of the branch before the answer.
@@ -76,7 +87,7 @@ func (o object) create(extra map[string]json.RawMessage) (*Request, error) {
 	o.continued(req)
 	req.Input = o.input("input", maxItems)
 	if len(req.Input.Entries) == 0 && req.Previous == nil && req.Conversation == nil {
-		o.wrong("input", codeMissing, "Missing required parameter: input. It must say something, where nothing is continued.")
+		o.wrong("input", CodeMissing, "Missing required parameter: input. It must say something, where nothing is continued.")
 	}
 	if text := o.text("instructions", math.MaxInt); text != nil {
 		req.Instructions, req.Echo.Instructions = *text, text
@@ -116,7 +127,7 @@ func ParseInputTokens(body []byte) (*Request, error) {
 func (req *Request) readModel(o object) {
 	req.Model = o.required("model", 512)
 	e := &req.Echo
-	*e = newEcho(req.Model)
+	*e = NewEcho(req.Model)
 	if metadata := o.metadata("metadata"); metadata != nil {
 		e.Metadata = metadata
 	}
@@ -173,7 +184,7 @@ func (req *Request) readRun(o object) {
 	e := &req.Echo
 	req.Store, req.Background = o.boolean("store", true), o.boolean("background", false)
 	if req.Background && !req.Store {
-		o.wrong("background", codeUnsupported, "An answer in the background has to be stored. Leave store out, or background.")
+		o.wrong("background", CodeUnsupported, "An answer in the background has to be stored. Leave store out, or background.")
 	}
 	if mode := o.oneOf("truncation", "auto", "disabled"); mode != "" {
 		req.Truncate, e.Truncation = mode == "auto", mode
@@ -206,7 +217,7 @@ func (req *Request) readTools(o object, tools []tool) {
 	if len(offered) == 0 {
 		return // servers refuse the other two without tools
 	}
-	req.Extra["tools"] = marshal(offered)
+	req.Extra["tools"] = Marshal(offered)
 	if choice.chat != nil {
 		req.Extra["tool_choice"] = choice.chat
 	}
@@ -229,7 +240,7 @@ func (req *Request) readSampling(o object) {
 		req.MaxOutputTokens, e.MaxOutputTokens = *most, most
 	}
 	if most := o.integer("top_logprobs", 0, 20); most != nil && *most > 0 {
-		o.wrong("top_logprobs", codeUnsupported, "Logarithmic probabilities are not given here. Leave top_logprobs out.")
+		o.wrong("top_logprobs", CodeUnsupported, "Logarithmic probabilities are not given here. Leave top_logprobs out.")
 	}
 }
 
@@ -250,7 +261,7 @@ func (o object) format(req *Request) {
 	}
 	text := o.object(value, o.at.member("text"), "format", "verbosity")
 	if verbosity := text.oneOf("verbosity", "low", "medium", "high"); verbosity != "" {
-		req.Echo.Text.Verbosity, req.Extra["verbosity"] = verbosity, marshal(verbosity)
+		req.Echo.Text.Verbosity, req.Extra["verbosity"] = verbosity, Marshal(verbosity)
 	}
 	value = text.get("format")
 	if value == nil {
@@ -277,15 +288,15 @@ func (req *Request) jsonSchema(format object) {
 	}
 	s := schema{"json_schema", format.required("name", 64), format.text("description", math.MaxInt), format.get("schema"), format.boolean("strict", false)}
 	if s.Schema == nil || s.Schema[0] != '{' {
-		format.wrong("schema", codeMissing, "A JSON schema, which is an object, must stand here.")
+		format.wrong("schema", CodeMissing, "A JSON schema, which is an object, must stand here.")
 		return
 	}
-	req.Echo.Text.Format = marshal(s)
+	req.Echo.Text.Format = Marshal(s)
 	wire := map[string]any{"name": s.Name, "schema": s.Schema, "strict": s.Strict}
 	if s.Description != nil {
 		wire["description"] = *s.Description
 	}
-	req.Extra["response_format"] = marshal(map[string]any{"type": "json_schema", "json_schema": wire})
+	req.Extra["response_format"] = Marshal(map[string]any{"type": "json_schema", "json_schema": wire})
 }
 
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
@@ -299,7 +310,7 @@ func (o object) reasoning(req *Request) {
 	r := o.object(value, o.at.member("reasoning"), "effort", "summary")
 	if effort := r.oneOf("effort", efforts...); effort != "" {
 		req.Echo.Reasoning.Effort = &effort
-		req.Extra["reasoning_effort"] = marshal(effort)
+		req.Extra["reasoning_effort"] = Marshal(effort)
 	}
 	if summary := r.oneOf("summary", "auto", "concise", "detailed"); summary != "" {
 		req.Echo.Reasoning.Summary = &summary

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recognize"
 )
 
 // Limits of a request's input.
@@ -21,9 +20,8 @@ const (
 // An Input is what a request adds to a branch, in the order of the request.
 type Input struct {
 	Entries []Entry
-	Compact bool            // a compaction_trigger ends it
-	tools   []tool          // that items offer
-	files   recognize.Files // that messages have links to since keep
+	Compact bool   // a compaction_trigger ends it
+	tools   []tool // that items offer
 }
 
 // An Entry is one step of an Input: a new message, a reference to a stored
@@ -61,6 +59,11 @@ func (e Entry) Rest(stored *chat.Message) *chat.Message {
 	return nil
 }
 
+// Compacts tells whether an entry is a compaction item, in full or by its id.
+func (e Entry) Compacts() bool {
+	return e.Content != "" || e.Reference != nil && e.Reference.Kind == KindCompaction
+}
+
 // CheckCalls refuses results of calls that nobody made, and calls that have no
 // result before the input goes on. The messages continue a branch on which the
 // calls named in pending have no result yet. Calls of the last message may stay
@@ -79,14 +82,14 @@ func CheckCalls(pending []string, messages []*chat.Message) error {
 	for _, m := range messages {
 		if m.Role == chat.Tool {
 			if !open[m.Answers()] {
-				return fault.New(fault.Invalid, codeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
+				return fault.New(fault.Invalid, CodeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
 			}
 			delete(open, m.Answers())
 			continue
 		}
 		for _, id := range order {
 			if open[id] {
-				return fault.New(fault.Invalid, codeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
+				return fault.New(fault.Invalid, CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
 			}
 		}
 		var calls []string
@@ -124,7 +127,7 @@ func (o object) input(name string, most int) Input {
 	}
 	for i, raw := range o.list(name, most) {
 		if in.out.Compact {
-			in.wrongAt(in.path(i), codeValue, "Nothing may follow a compaction_trigger.")
+			in.wrongAt(in.path(i), CodeValue, "Nothing may follow a compaction_trigger.")
 			break
 		}
 		in.item(i, raw)
@@ -156,7 +159,7 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 		in.reference(i, ids[0])
 		return
 	case kind == nil:
-		o.wrong("type", codeMissing, "Missing required parameter: %s.", o.at.member("type"))
+		o.wrong("type", CodeMissing, "Missing required parameter: %s.", o.at.member("type"))
 		return
 	}
 	switch *kind {
@@ -170,7 +173,7 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 	case "function_call":
 		arguments := o.text("arguments", math.MaxInt)
 		if arguments == nil {
-			o.wrong("arguments", codeMissing, "Missing required parameter: %s.", o.at.member("arguments"))
+			o.wrong("arguments", CodeMissing, "Missing required parameter: %s.", o.at.member("arguments"))
 			return
 		}
 		in.call(i, o, ids, o.required("name", math.MaxInt), *arguments)
@@ -186,7 +189,7 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 		in.out.Compact = true
 	default:
 		if !in.toolItem(i, *kind, o, ids) {
-			o.wrong("type", codeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(*kind))
+			o.wrong("type", CodeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(*kind))
 		}
 	}
 }
@@ -195,7 +198,7 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 func (in *inputReader) readMessage(i int, o object, ids []string) {
 	role := chat.Role(o.oneOf("role", "user", "system", "developer", "assistant"))
 	if role == "" {
-		o.wrong("role", codeMissing, "Missing required parameter: %s.", o.at.member("role"))
+		o.wrong("role", CodeMissing, "Missing required parameter: %s.", o.at.member("role"))
 		return
 	}
 	content, parts := in.content(o, "content", role)
@@ -314,7 +317,7 @@ func (in *inputReader) message(i int, w wireMessage) *chat.Message {
 	if in.err != nil {
 		return nil
 	}
-	m, err := chat.Parse(marshal(w))
+	m, err := chat.Parse(Marshal(w))
 	if err != nil {
 		e := fault.Of(err)
 		at := in.path(i)
@@ -332,13 +335,13 @@ func texts(all []string) json.RawMessage {
 	case 0:
 		return json.RawMessage("null")
 	case 1:
-		return marshal(all[0])
+		return Marshal(all[0])
 	}
 	parts := make([]json.RawMessage, len(all))
 	for i, text := range all {
-		parts[i] = marshal(textPart{"text", text})
+		parts[i] = Marshal(textPart{"text", text})
 	}
-	return marshal(parts)
+	return Marshal(parts)
 }
 
 // parts are what a content is made of, as far as an assistant says it.
@@ -350,7 +353,7 @@ func (in *inputReader) content(o object, name string, role chat.Role) (content j
 	value := o.get(name)
 	switch {
 	case value == nil:
-		o.wrong(name, codeMissing, "Missing required parameter: %s.", o.at.member(name))
+		o.wrong(name, CodeMissing, "Missing required parameter: %s.", o.at.member(name))
 		return nil, p
 	case value[0] == '"':
 		if text := chat.String(value); text != "" {
@@ -366,10 +369,10 @@ func (in *inputReader) content(o object, name string, role chat.Role) (content j
 		all = append(all, in.part(raw, o.at.element(name, i), role, &p))
 	}
 	if len(all) == 1 && len(p.texts) == 1 {
-		return marshal(p.texts[0]), p // every server takes a string
+		return Marshal(p.texts[0]), p // every server takes a string
 	}
 	if all == nil && role == chat.Tool {
 		return json.RawMessage(`""`), p
 	}
-	return marshal(all), p
+	return Marshal(all), p
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -45,11 +45,11 @@ func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role, 
 	case kind == "input_text" || kind == "output_text" || kind == "text":
 		text := o.text("text", math.MaxInt)
 		if text == nil {
-			o.wrong("text", codeMissing, "Missing required parameter: %s.", at.member("text"))
+			o.wrong("text", CodeMissing, "Missing required parameter: %s.", at.member("text"))
 			return nil
 		}
 		p.texts = append(p.texts, *text)
-		return marshal(textPart{"text", *text})
+		return Marshal(textPart{"text", *text})
 	case kind == "refusal" && role == chat.Assistant:
 		p.refusals = append(p.refusals, o.required("refusal", math.MaxInt))
 	case kind == "input_image" && asks:
@@ -57,21 +57,21 @@ func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role, 
 	case kind == "input_file" && asks:
 		return in.file(o)
 	default:
-		o.wrong("type", codeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
+		o.wrong("type", CodeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
 	}
 	return nil
 }
 
 func (in *inputReader) image(o object) json.RawMessage {
 	if o.get("image_url") == nil && o.get("file_id") != nil {
-		o.wrong("file_id", codeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
+		o.wrong("file_id", CodeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
 		return nil
 	}
 	url := o.required("image_url", math.MaxInt)
 	if url != "" && !hasPrefix(url, "https://", "http://", "data:", chat.AttachmentScheme) {
-		o.wrong("image_url", codeValue, "This must be an https: or a data: URL.")
+		o.wrong("image_url", CodeValue, "This must be an https: or a data: URL.")
 	}
-	return marshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}})
+	return Marshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}})
 }
 
 func (in *inputReader) file(o object) json.RawMessage {
@@ -81,7 +81,7 @@ func (in *inputReader) file(o object) json.RawMessage {
 	} else {
 		for _, name := range []string{"file_id", "file_url"} {
 			if o.get("file_data") == nil && o.get(name) != nil {
-				o.wrong(name, codeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
+				o.wrong(name, CodeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
 				return nil
 			}
 		}
@@ -90,7 +90,7 @@ func (in *inputReader) file(o object) json.RawMessage {
 	if name := o.text("filename", math.MaxInt); name != nil {
 		f.Name = *name
 	}
-	return marshal(filePart{"file", f})
+	return Marshal(filePart{"file", f})
 }
 
 func hasPrefix(s string, prefixes ...string) bool {

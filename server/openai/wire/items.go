@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -95,7 +95,7 @@ func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status st
 			item.Arguments = json.RawMessage(call.Arguments)
 		}
 	default:
-		item.Arguments = marshal(call.Arguments)
+		item.Arguments = Marshal(call.Arguments)
 	}
 	return item
 }
@@ -106,11 +106,17 @@ func NewCompactionItem(summary NodeID, content string) CompactionItem {
 	return CompactionItem{"compaction", summary.item(KindCompaction, ordinalSaid), content}
 }
 
-// ItemsOf returns the items of a stored message. An assistant's message has
-// items for its reasoning, text and calls; any other message is one item. The
-// phase is that of the Entry from which the message was stored.
+// ItemsOf returns the items of a message. An assistant's message has items for its
+// reasoning, text and calls; any other message is one item. The phase is that of the
+// Entry from which the message was stored.
 func ItemsOf(n NodeID, m *chat.Message, phase string) []Item {
 	return itemsOf(n, m, phase, statusCompleted, nil)
+}
+
+// Items returns the items of a stored message, as its response has them where it is the
+// answer of one.
+func (t Turn) Items(end End, phase string) []Item {
+	return itemsOf(t.Node, end.Message, phase, end.lastItem(), t.Echo.names())
 }
 
 // itemsOf is ItemsOf for a response, whose last item has the status that is
@@ -160,11 +166,11 @@ func itemsOf(n NodeID, m *chat.Message, phase, status string, names toolNames) (
 // callOutput is the result of a call as its item has it.
 func callOutput(m *chat.Message) json.RawMessage {
 	if m.Plain || len(m.Parts) == 0 {
-		return marshal(m.Text())
+		return Marshal(m.Text())
 	}
 	var parts []any
 	for _, p := range m.Parts {
 		parts = append(parts, itemPart(p, m.Role))
 	}
-	return marshal(parts)
+	return Marshal(parts)
 }

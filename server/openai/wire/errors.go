@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -24,7 +24,7 @@ type ErrorBody struct {
 
 // JSON returns the body of the error answer.
 func (r Refusal) JSON() json.RawMessage {
-	return marshal(map[string]ErrorBody{"error": r.Body})
+	return Marshal(map[string]ErrorBody{"error": r.Body})
 }
 
 // Types of error.
@@ -67,7 +67,7 @@ var codes = map[string]struct {
 	kind fault.Kind // "" leaves it
 }{
 	"prompt_too_long":      {"context_length_exceeded", fault.Invalid},
-	"model_refused":        {codeValue, fault.Invalid}, // the provider says that the request is wrong
+	"model_refused":        {CodeValue, fault.Invalid}, // the provider says that the request is wrong
 	"model_not_authorized": {"model_not_authorized", fault.Permanent},
 	"answer_too_long":      {"answer_too_long", fault.Permanent},
 	"model_rate_limited":   {"rate_limit_exceeded", fault.ModelBusy},
@@ -77,16 +77,16 @@ var codes = map[string]struct {
 	"unknown_model":        {"model_not_found", fault.NotFound},
 	"invalid_key":          {"invalid_api_key", ""},
 	"missing_key":          {"invalid_api_key", ""},
-	"missing_field":        {codeMissing, ""},
-	"missing_body":         {codeMissing, ""},
-	"missing_tool_call_id": {codeMissing, ""},
+	"missing_field":        {CodeMissing, ""},
+	"missing_body":         {CodeMissing, ""},
+	"missing_tool_call_id": {CodeMissing, ""},
 	"wrong_type":           {codeType, ""},
-	"invalid_role":         {codeValue, ""},
-	"invalid_content":      {codeValue, ""},
-	"empty_content":        {codeValue, ""},
-	"invalid_tool_calls":   {codeValue, ""},
-	"invalid_parameter":    {codeValue, ""},
-	"invalid_limit":        {codeValue, ""},
+	"invalid_role":         {CodeValue, ""},
+	"invalid_content":      {CodeValue, ""},
+	"empty_content":        {CodeValue, ""},
+	"invalid_tool_calls":   {CodeValue, ""},
+	"invalid_parameter":    {CodeValue, ""},
+	"invalid_limit":        {CodeValue, ""},
 }
 
 // Refuse returns the answer to an error. The error's cause is for the log only.

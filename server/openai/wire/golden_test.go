@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -66,7 +66,7 @@ func answers(t testing.TB) map[string]struct {
 	end    End
 } {
 	t.Helper()
-	plain := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("gpt-alias")}
+	plain := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("gpt-alias")}
 	tools, err := ParseCreate([]byte(`{"model":"gpt-alias","input":"Weather?","tools":[
 		{"type":"function","name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}},
 		{"type":"namespace","name":"mcp__clock","tools":[{"type":"function","name":"now"}]},{"type":"web_search"}]}`))

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -43,12 +43,12 @@ func (t tool) flat() string {
 // echo is the tool as a Response has it. Clients demand all members of a function.
 func (t tool) echo() json.RawMessage {
 	if t.Type != toolFunction {
-		return marshal(t)
+		return Marshal(t)
 	}
 	if t.Parameters == nil {
 		t.Parameters = null
 	}
-	return marshal(struct {
+	return Marshal(struct {
 		Type        string          `json:"type"`
 		Name        string          `json:"name"`
 		Description *string         `json:"description"`
@@ -70,7 +70,7 @@ func (t tool) chat() json.RawMessage {
 	if t.Type == toolCustom {
 		t.Parameters = t.inputSchema()
 	}
-	return marshal(struct {
+	return Marshal(struct {
 		Type     string   `json:"type"`
 		Function function `json:"function"`
 	}{"function", function{t.flat(), t.Description, t.Parameters, t.Strict}})
@@ -83,13 +83,13 @@ func (t tool) inputSchema() json.RawMessage {
 	if json.Unmarshal(t.Format, &format) == nil && format.Definition != "" {
 		text += " It must match this " + format.Syntax + " grammar:\n" + format.Definition
 	}
-	return json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":` + string(marshal(text)) +
+	return json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":` + string(Marshal(text)) +
 		`}},"required":["input"],"additionalProperties":false}`)
 }
 
 // customArguments are the arguments of a call of a custom tool, as of a function.
 func customArguments(input string) string {
-	return string(marshal(map[string]string{"input": input}))
+	return string(Marshal(map[string]string{"input": input}))
 }
 
 // customInput is the text that a call hands over to a custom tool; all of its arguments
@@ -146,7 +146,7 @@ func (o object) tools(name string) (tools []tool) {
 	seen := map[string]bool{}
 	add := func(t tool, f object) {
 		if seen[t.flat()] {
-			f.wrong("name", codeValue, "Two tools have the name %q.", fault.Clip(t.flat()))
+			f.wrong("name", CodeValue, "Two tools have the name %q.", fault.Clip(t.flat()))
 		}
 		seen[t.flat()] = true
 		tools = append(tools, t)
@@ -227,7 +227,7 @@ func (o object) toolChoice(name string, tools []tool) choice {
 	switch kind := wish.required("type", math.MaxInt); kind {
 	case toolFunction, toolCustom:
 		called := wish.named(tools)
-		c.chat = marshal(map[string]any{"type": "function", "function": map[string]string{"name": called}})
+		c.chat = Marshal(map[string]any{"type": "function", "function": map[string]string{"name": called}})
 	case "allowed_tools":
 		c.allowed = []string{}
 		for i, raw := range wish.list("tools", maxTools) {
@@ -238,7 +238,7 @@ func (o object) toolChoice(name string, tools []tool) choice {
 		}
 		c.chat = wish.mode("mode", wish.oneOf("mode", "auto", "required"), tools)
 	default:
-		wish.wrong("type", codeUnsupported, "A choice of type %q is not supported. Only functions and custom tools can be called here.", fault.Clip(kind))
+		wish.wrong("type", CodeUnsupported, "A choice of type %q is not supported. Only functions and custom tools can be called here.", fault.Clip(kind))
 	}
 	return c
 }
@@ -246,12 +246,12 @@ func (o object) toolChoice(name string, tools []tool) choice {
 // mode gives a mode as chat completions have it, where it isn't their default.
 func (o object) mode(name, mode string, tools []tool) json.RawMessage {
 	if mode == "required" && len(tools) == 0 {
-		o.wrong(name, codeUnsupported, "No function is among the tools, so none can be called.")
+		o.wrong(name, CodeUnsupported, "No function is among the tools, so none can be called.")
 	}
 	if mode == "" || mode == "auto" {
 		return nil
 	}
-	return marshal(mode)
+	return Marshal(mode)
 }
 
 // named reads the name of a function that is among the tools.
@@ -261,7 +261,7 @@ func (o object) named(tools []tool) string {
 		name = flatName(*space, name)
 	}
 	if !slices.ContainsFunc(tools, func(t tool) bool { return t.flat() == name }) {
-		o.wrong("name", codeValue, "No function of the name %q is among the tools.", fault.Clip(name))
+		o.wrong("name", CodeValue, "No function of the name %q is among the tools.", fault.Clip(name))
 	}
 	return name
 }
@@ -273,7 +273,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok 
 	case "custom_tool_call":
 		input := o.text("input", math.MaxInt)
 		if input == nil {
-			o.wrong("input", codeMissing, "Missing required parameter: %s.", o.at.member("input"))
+			o.wrong("input", CodeMissing, "Missing required parameter: %s.", o.at.member("input"))
 			return true
 		}
 		in.call(i, o, ids, o.required("name", math.MaxInt), customArguments(*input))
@@ -300,7 +300,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok 
 				text = "These tools can be called now: " + strings.Join(names, ", ") + "."
 			}
 			in.flush()
-			in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: marshal(text)})})
+			in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: Marshal(text)})})
 		}
 	case "additional_tools":
 		in.out.tools = withMore(in.out.tools, o.tools("tools"))

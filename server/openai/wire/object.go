@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"bytes"
@@ -15,10 +15,10 @@ import (
 
 // Codes of what is wrong with a request, as OpenAI has them.
 const (
-	codeMissing     = "missing_required_parameter"
+	CodeMissing     = "missing_required_parameter"
 	codeType        = "invalid_type"
-	codeValue       = "invalid_value"
-	codeUnsupported = "unsupported_value"     // of a member that is served otherwise
+	CodeValue       = "invalid_value"
+	CodeUnsupported = "unsupported_value"     // of a member that is served otherwise
 	codeParameter   = "unsupported_parameter" // of a member that is never served
 )
 
@@ -157,7 +157,7 @@ func (o object) text(name string, most int) *string {
 	}
 	text := chat.String(value)
 	if len(text) > most && utf8.RuneCountInString(text) > most {
-		o.wrong(name, codeValue, "This has %d characters, and %d is the most.", utf8.RuneCountInString(text), most)
+		o.wrong(name, CodeValue, "This has %d characters, and %d is the most.", utf8.RuneCountInString(text), most)
 	}
 	return &text
 }
@@ -166,7 +166,7 @@ func (o object) text(name string, most int) *string {
 func (o object) required(name string, most int) string {
 	text := o.text(name, most)
 	if text == nil || *text == "" {
-		o.wrong(name, codeMissing, "Missing required parameter: %s.", o.at.member(name))
+		o.wrong(name, CodeMissing, "Missing required parameter: %s.", o.at.member(name))
 		return ""
 	}
 	return *text
@@ -179,7 +179,7 @@ func (o object) oneOf(name string, values ...string) string {
 		return ""
 	}
 	if !slices.Contains(values, *text) {
-		o.wrong(name, codeValue, "%q is not supported here. Use one of %v.", fault.Clip(*text), values)
+		o.wrong(name, CodeValue, "%q is not supported here. Use one of %v.", fault.Clip(*text), values)
 	}
 	return *text
 }
@@ -206,7 +206,7 @@ func (o object) integer(name string, least, most int) *int {
 	case err != nil:
 		o.wrong(name, codeType, "This must be a whole number between %d and %d.", least, most)
 	case n < least || n > most:
-		o.wrong(name, codeValue, "%d is not between %d and %d.", n, least, most)
+		o.wrong(name, CodeValue, "%d is not between %d and %d.", n, least, most)
 	}
 	return &n
 }
@@ -222,7 +222,7 @@ func (o object) number(name string, least, most float64) *float64 {
 	case err != nil:
 		o.wrong(name, codeType, "This must be a number between %g and %g.", least, most)
 	case n < least || n > most:
-		o.wrong(name, codeValue, "%g is not between %g and %g.", n, least, most)
+		o.wrong(name, CodeValue, "%g is not between %g and %g.", n, least, most)
 	}
 	return &n
 }
@@ -242,7 +242,7 @@ func (o object) list(name string, most int) iter.Seq2[int, json.RawMessage] {
 		i := 0
 		for element := range chat.Elements(value) {
 			if i == most {
-				o.wrong(name, codeValue, "This has more than %d elements, which is the most.", most)
+				o.wrong(name, CodeValue, "This has more than %d elements, which is the most.", most)
 				return
 			}
 			if !yield(i, element) || o.err != nil {
@@ -254,7 +254,7 @@ func (o object) list(name string, most int) iter.Seq2[int, json.RawMessage] {
 }
 
 // marshal is json.Marshal that leaves <, > and & as they are.
-func marshal(v any) json.RawMessage {
+func Marshal(v any) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/json"
@@ -33,13 +33,13 @@ func FuzzParse(f *testing.F) {
 		var inputs []Input
 		if req, err := ParseCreate(body); !refused(err) {
 			inputs = append(inputs, req.Input)
-			marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: req.Echo}.Begun(InProgress))
+			Marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: req.Echo}.Begun(InProgress))
 		}
 		if req, err := ParseInputTokens(body); !refused(err) {
 			inputs = append(inputs, req.Input)
 		}
 		if req, err := ParseChat(body); !refused(err) {
-			marshal(req.Extra)
+			Marshal(req.Extra)
 		}
 		if req, err := ParseCompact(body); !refused(err) {
 			inputs = append(inputs, req.Input)
@@ -53,7 +53,7 @@ func FuzzParse(f *testing.F) {
 					t.Fatalf("%q has an empty entry", body)
 				}
 				if e.Message != nil {
-					marshal(ItemsOf(someNode, e.Message, e.Phase))
+					Marshal(ItemsOf(someNode, e.Message, e.Phase))
 				}
 			}
 		}
@@ -71,10 +71,10 @@ func FuzzItems(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body, piece []byte) {
 		m := chat.Read(body)
-		marshal(ItemsOf(someNode, m, ""))
-		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: newEcho("m")}
+		Marshal(ItemsOf(someNode, m, ""))
+		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 		end := End{Status: Completed, At: someTime, Message: m}
-		marshal(turn.Completion(end))
+		Marshal(turn.Completion(end))
 		var deltas []Delta
 		if json.Valid(piece) { // as package llm has read it
 			deltas = []Delta{{Text: "x", Calls: []json.RawMessage{piece, piece}}}

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"encoding/base64"
@@ -150,6 +150,12 @@ func NoConversation(id string) *fault.Error { return absent("conversation", "Con
 
 // NoItem returns the error that there is no such item.
 func NoItem(id string) *fault.Error { return absent("item", "Item", id) }
+
+// NoAfter returns the error that a page is to begin behind an item that the list doesn't
+// have.
+func NoAfter(id string) *fault.Error {
+	return fault.New(fault.Invalid, CodeValue, "after", "The list has no item with id '%s'.", clipID(id))
+}
 
 // NoPrevious returns the error that a request continues a response that doesn't
 // exist.

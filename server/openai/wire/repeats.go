@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ import (
 func (in *inputReader) checkRepeats() {
 	entries := in.out.Entries
 	for i, e := range slices.Backward(entries) {
-		if e.compacts() {
+		if e.Compacts() {
 			entries = entries[i+1:]
 			break
 		}
@@ -39,7 +39,7 @@ func (in *inputReader) checkRepeats() {
 				apart = i - was.entry - 1
 			}
 			if again && apart > 0 {
-				in.wrongAt((*fieldPath)(nil).member(in.name), codeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", id)
+				in.wrongAt((*fieldPath)(nil).member(in.name), CodeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", id)
 				return
 			}
 			seen[item.NodeID] = named{i, turns}
@@ -52,11 +52,21 @@ func (e Entry) isOutput() bool {
 	return e.Message != nil && e.Message.Role == chat.Tool || e.Reference != nil && e.Reference.Kind == KindCallOutput
 }
 
-func (e Entry) names(n NodeID) bool { return slices.Contains(e.nodes(), n) }
+// Nodes are the messages that the ids of an entry's items name, the last first.
+func (e Entry) Nodes() (all []NodeID) {
+	for _, id := range slices.Backward(e.ItemIDs) {
+		if item, err := ParseItemID(id); err == nil && (len(all) == 0 || all[len(all)-1] != item.NodeID) {
+			all = append(all, item.NodeID)
+		}
+	}
+	return all
+}
 
-// behind gives what comes after a stored message that the entry at last is the last
+func (e Entry) names(n NodeID) bool { return slices.Contains(e.Nodes(), n) }
+
+// Behind gives what comes after a stored message that the entry at last is the last
 // one to name: the outputs that stand between its items, and all that follows.
-func behind(entries []Entry, last int, n NodeID, stored *chat.Message) (after []Entry) {
+func Behind(entries []Entry, last int, n NodeID, stored *chat.Message) (after []Entry) {
 	first := last
 	for i := last - 1; i >= 0 && (entries[i].isOutput() || entries[i].names(n)); i-- {
 		if entries[i].names(n) {

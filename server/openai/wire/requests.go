@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"math"
@@ -37,9 +37,9 @@ func (o object) metadata(name string) map[string]string {
 		pairs[key] = chat.String(value)
 		switch {
 		case len(pairs) > maxPairs:
-			o.wrong(name, codeValue, "There are more than %d pairs, which is the most.", maxPairs)
+			o.wrong(name, CodeValue, "There are more than %d pairs, which is the most.", maxPairs)
 		case utf8.RuneCountInString(key) > maxPairName, utf8.RuneCountInString(pairs[key]) > maxPairLength:
-			o.wrong(name, codeValue, "A name has at most %d characters and a value %d; those of %q have more.", maxPairName, maxPairLength, fault.Clip(key))
+			o.wrong(name, CodeValue, "A name has at most %d characters and a value %d; those of %q have more.", maxPairName, maxPairLength, fault.Clip(key))
 		}
 		if o.err != nil {
 			break
@@ -72,7 +72,7 @@ func ParseCompact(body []byte) (*CompactRequest, error) {
 		c.Instructions = *text
 	}
 	if len(c.Input.Entries) == 0 && c.Previous == nil {
-		o.wrong("input", codeMissing, "Missing required parameter: input.")
+		o.wrong("input", CodeMissing, "Missing required parameter: input.")
 	}
 	if err := r.failed(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
 	o := r.open(body, "metadata")
 	c := &ConversationRequest{Metadata: o.metadata("metadata")}
 	if o.index("metadata") < 0 {
-		o.wrong("metadata", codeMissing, "Missing required parameter: metadata.")
+		o.wrong("metadata", CodeMissing, "Missing required parameter: metadata.")
 	}
 	if err := r.failed(); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
 func ParseNewItems(body []byte) (*ConversationRequest, error) {
 	c, err := parseConversation(body, "items")
 	if err == nil && len(c.Input.Entries) == 0 {
-		return nil, fault.New(fault.Invalid, codeMissing, "items", "Missing required parameter: items. At least one of them must say something.")
+		return nil, fault.New(fault.Invalid, CodeMissing, "items", "Missing required parameter: items. At least one of them must say something.")
 	}
 	return c, err
 }
@@ -130,7 +130,7 @@ func parseConversation(body []byte, names ...string) (*ConversationRequest, erro
 	}
 	c := &ConversationRequest{Input: o.input("items", maxNewItems), Metadata: o.metadata("metadata")}
 	if c.Input.Compact {
-		o.wrong("items", codeUnsupported, "A compaction_trigger is no item of a conversation.")
+		o.wrong("items", CodeUnsupported, "A compaction_trigger is no item of a conversation.")
 	}
 	if err := r.failed(); err != nil {
 		return nil, err
@@ -147,7 +147,27 @@ func ParseStartingAfter(query url.Values) (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		return 0, fault.New(fault.Invalid, codeValue, "starting_after", "This must be the sequence_number of an event.")
+		return 0, fault.New(fault.Invalid, CodeValue, "starting_after", "This must be the sequence_number of an event.")
 	}
 	return int(n), nil
+}
+
+// maxLane is how many characters a stream_id has.
+const maxLane = 64
+
+// ParseLane checks what a message of a WebSocket is, and gives its stream_id.
+func ParseLane(message []byte) (string, error) {
+	var r reader
+	o := r.open(message, "type", "stream_id", "background")
+	if kind := o.required("type", maxLane); kind != "response.create" {
+		o.wrong("type", CodeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
+	}
+	if o.boolean("background", false) {
+		o.wrong("background", CodeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
+	}
+	lane := o.text("stream_id", maxLane)
+	if err := r.failed(); err != nil || lane == nil {
+		return "", err
+	}
+	return *lane, nil
 }

@@ -1,4 +1,4 @@
-package openai
+package wire
 
 import (
 	"strings"
@@ -81,11 +81,11 @@ func (s *Stream) send(dst []byte, e event) []byte {
 	if e.Seq <= s.after {
 		return dst
 	}
-	return appendEvent(dst, e.Type, marshal(e))
+	return AppendEvent(dst, e.Type, Marshal(e))
 }
 
 // appendEvent appends a server-sent event; one without a name where name is "".
-func appendEvent(dst []byte, name string, data []byte) []byte {
+func AppendEvent(dst []byte, name string, data []byte) []byte {
 	if name != "" {
 		dst = append(append(append(dst, "event: "...), name...), '\n')
 	}
@@ -267,10 +267,13 @@ func (s *Stream) close(dst []byte, status string) []byte {
 	return dst
 }
 
+// Said tells whether a piece of the answer was sent.
+func (s *Stream) Said() bool { return s.at != nothingYet }
+
 // End appends the end of the stream to dst. If no piece of the answer was sent,
 // it appends the stored answer first.
 func (s *Stream) End(dst []byte, end End) []byte {
-	if s.at == nothingYet && end.Message != nil {
+	if !s.Said() && end.Message != nil {
 		dst = s.Add(dst, deltaOf(end.Message))
 	}
 	dst = s.close(dst, end.lastItem())
@@ -284,14 +287,14 @@ func (s *Stream) End(dst []byte, end End) []byte {
 	// It gets the end all the same.
 	s.seq = max(s.seq, s.after+1)
 	dst = s.send(dst, event{Type: kind, Response: &last})
-	return appendEvent(dst, "", done)
+	return AppendEvent(dst, "", done)
 }
 
 // Break ends the stream before the end of the answer. It writes the error
 // twice, because some clients read the members of the event, and others those
 // of its error.
 func (s *Stream) Break(dst []byte, why ErrorBody) []byte {
-	return appendEvent(dst, "error", marshal(struct {
+	return AppendEvent(dst, "error", Marshal(struct {
 		Type    string    `json:"type"`
 		Seq     int       `json:"sequence_number"`
 		Code    *string   `json:"code"`

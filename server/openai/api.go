@@ -42,6 +42,14 @@ func (c Recognition) API() server.API {
 	}
 }
 
+// read reads a request's body by one of package wire's parsers.
+func read[T any](r *server.Request, parse func([]byte) (T, error)) (req T, body []byte, err error) {
+	if body, err = r.ReadJSON(); err == nil {
+		req, err = parse(body)
+	}
+	return req, body, err
+}
+
 // refuse is the API's envelope of errors.
 func refuse(p server.Problem, h http.Header) (status int, body []byte) {
 	field := ""

@@ -26,11 +26,7 @@ const maxCompactInstructions = 4000
 // Of a branch that is stored, a summary is saved that folds all of it. A history
 // that is not stored stays so: the item has its text.
 func compactResponse(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
-	req, err := wire.ParseCompact(body)
+	req, _, err := read(r, wire.ParseCompact)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +178,7 @@ func openCall(id string) error {
 func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, demand summarize.Demand) (compaction, error) {
 	var history []json.RawMessage
 	if at != nil {
-		c, err := contextOf(r, wire.NodeID{Conversation: at.ConversationID, Node: at.ID}, true)
+		c, err := contextOf(r, nodeOf(*at), true)
 		if err == nil && !c.Complete {
 			err = inInput(reply.TooLong(c.Whole() - c.Usage.ContextTokens))
 		}

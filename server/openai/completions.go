@@ -16,11 +16,7 @@ import (
 // createCompletion answers a history. One that is recorded becomes a branch; any
 // other goes to the model and leaves nothing.
 func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
-	req, err := wire.ParseChat(body)
+	req, body, err := read(r, wire.ParseChat)
 	if err != nil {
 		return nil, err
 	}

@@ -29,11 +29,7 @@ func storedItems(m tree.Message) []wire.Item {
 }
 
 func createItems(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
-	req, err := wire.ParseNewItems(body)
+	req, body, err := read(r, wire.ParseNewItems)
 	if err != nil {
 		return nil, err
 	}

@@ -54,11 +54,7 @@ func answerConversation(c tree.Conversation) (server.Answer, error) {
 }
 
 func createConversation(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
-	req, err := wire.ParseNewConversation(body)
+	req, _, err := read(r, wire.ParseNewConversation)
 	if err != nil {
 		return nil, err
 	}
@@ -93,11 +89,7 @@ func getConversation(r *server.Request) (server.Answer, error) {
 }
 
 func updateConversation(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
-	req, err := wire.ParseConversationUpdate(body)
+	req, _, err := read(r, wire.ParseConversationUpdate)
 	if err != nil {
 		return nil, err
 	}

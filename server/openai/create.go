@@ -21,11 +21,7 @@ import (
 )
 
 func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
-	req, err := wire.ParseCreate(body)
+	req, body, err := read(r, wire.ParseCreate)
 	if err == nil && req.Store && !req.Echo.Fit() {
 		err = fault.New(fault.Invalid, wire.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
 	}

@@ -240,7 +240,8 @@ func unstored(r *server.Request, req *wire.Request, compact bool) (all []json.Ra
 				return nil, 0, err
 			}
 			if m != nil {
-				at, entries = &wire.NodeID{Conversation: m.ConversationID, Node: m.ID}, entries[i+1:]
+				n := nodeOf(*m)
+				at, entries = &n, entries[i+1:]
 			}
 			break
 		}

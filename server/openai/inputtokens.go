@@ -9,11 +9,7 @@ import (
 // countInput counts the tokens that a model would read for a request: the context
 // of the branch that it continues, what it adds, its instructions and its tools.
 func countInput(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
-		return nil, err
-	}
-	req, err := wire.ParseInputTokens(body)
+	req, _, err := read(r, wire.ParseInputTokens)
 	if err != nil {
 		return nil, err
 	}

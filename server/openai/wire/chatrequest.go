@@ -25,10 +25,9 @@ var chatChecked = []string{
 // ParseChat reads a request for a chat completion. Its messages keep their
 // bytes. Its errors are of kind fault.Invalid, and name the parameter.
 func ParseChat(body []byte) (*Request, error) {
-	var r reader
-	o := r.open(body, slices.Concat(chatMembers, chatChecked)...)
-	if r.err != nil {
-		return nil, r.failed()
+	o := open(body, slices.Concat(chatMembers, chatChecked)...)
+	if o.err != nil {
+		return nil, o.failed()
 	}
 	req := &Request{Extra: passedOn(body, chatMembers)}
 	req.readModel(o)
@@ -41,7 +40,7 @@ func ParseChat(body []byte) (*Request, error) {
 			if e.Field != "" {
 				at = at.member(e.Field)
 			}
-			r.wrongAt(at, e.Code, "%s", e.Detail)
+			o.wrongAt(at, e.Code, "%s", e.Detail)
 			break
 		}
 		req.Messages = append(req.Messages, m)
@@ -57,10 +56,10 @@ func ParseChat(body []byte) (*Request, error) {
 		"functions", "use tools.", "function_call", "use tool_choice.", "moderation", "leave it out.")
 	for i, raw := range o.list("modalities", 8) {
 		if string(raw) != `"text"` {
-			r.wrongAt((*fieldPath)(nil).element("modalities", i), CodeUnsupported, "Models answer with text here.")
+			o.wrongAt((*fieldPath)(nil).element("modalities", i), CodeUnsupported, "Models answer with text here.")
 		}
 	}
-	if err := r.failed(); err != nil {
+	if err := o.failed(); err != nil {
 		return nil, err
 	}
 	return req, nil

@@ -72,12 +72,11 @@ func (p *fieldPath) String() string {
 	return path
 }
 
-// open reads the body of a request.
-func (r *reader) open(body []byte, names ...string) object {
+// open reads the body of a request. One that is no object has no members.
+func open(body []byte, names ...string) object {
+	r := &reader{}
 	if err := chat.CheckObject(body, "request's body"); err != nil {
-		if r.err == nil {
-			r.err = fault.Of(err)
-		}
+		r.err = fault.Of(err)
 		return object{reader: r}
 	}
 	return r.object(body, nil, names...)

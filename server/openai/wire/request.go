@@ -70,10 +70,9 @@ var notYours = slices.Concat(createMembers, []string{
 // ParseCreate reads a request for a response. Its errors are of kind
 // fault.Invalid, and name the parameter.
 func ParseCreate(body []byte) (*Request, error) {
-	var r reader
-	o := r.open(body, createMembers...)
-	if r.err != nil {
-		return nil, r.failed()
+	o := open(body, createMembers...)
+	if o.err != nil {
+		return nil, o.failed()
 	}
 	return o.create(passedOn(body, notYours))
 }
@@ -111,10 +110,9 @@ func (o object) create(extra map[string]json.RawMessage) (*Request, error) {
 // ParseInputTokens reads a request that counts the tokens of an input. It has
 // the members of a request for a response, and may lack the model.
 func ParseInputTokens(body []byte) (*Request, error) {
-	var r reader
-	o := r.open(body, createMembers...)
-	if r.err != nil {
-		return nil, r.failed()
+	o := open(body, createMembers...)
+	if o.err != nil {
+		return nil, o.failed()
 	}
 	if o.get("model") == nil {
 		o.members = slices.DeleteFunc(o.members, func(m chat.Member) bool { return m.Name == "model" })

@@ -58,11 +58,7 @@ type CompactRequest struct {
 
 // ParseCompact reads a request to compact.
 func ParseCompact(body []byte) (*CompactRequest, error) {
-	var r reader
-	o := r.open(body, "model", "input", "instructions", "previous_response_id", "prompt_cache_key")
-	if r.err != nil {
-		return nil, r.failed()
-	}
+	o := open(body, "model", "input", "instructions", "previous_response_id", "prompt_cache_key")
 	var full Request
 	full.Model = o.required("model", 512)
 	o.continued(&full)
@@ -74,7 +70,7 @@ func ParseCompact(body []byte) (*CompactRequest, error) {
 	if len(c.Input.Entries) == 0 && c.Previous == nil {
 		o.wrong("input", CodeMissing, "Missing required parameter: input.")
 	}
-	if err := r.failed(); err != nil {
+	if err := o.failed(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -98,13 +94,12 @@ func ParseNewConversation(body []byte) (*ConversationRequest, error) {
 // ParseConversationUpdate reads a request to change a conversation's metadata. null
 // takes all pairs away.
 func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
-	var r reader
-	o := r.open(body, "metadata")
+	o := open(body, "metadata")
 	c := &ConversationRequest{Metadata: o.metadata("metadata")}
 	if o.index("metadata") < 0 {
 		o.wrong("metadata", CodeMissing, "Missing required parameter: metadata.")
 	}
-	if err := r.failed(); err != nil {
+	if err := o.failed(); err != nil {
 		return nil, err
 	}
 	if c.Metadata == nil {
@@ -123,16 +118,12 @@ func ParseNewItems(body []byte) (*ConversationRequest, error) {
 }
 
 func parseConversation(body []byte, names ...string) (*ConversationRequest, error) {
-	var r reader
-	o := r.open(body, names...)
-	if r.err != nil {
-		return nil, r.failed()
-	}
+	o := open(body, names...)
 	c := &ConversationRequest{Input: o.input("items", maxNewItems), Metadata: o.metadata("metadata")}
 	if c.Input.Compact {
 		o.wrong("items", CodeUnsupported, "A compaction_trigger is no item of a conversation.")
 	}
-	if err := r.failed(); err != nil {
+	if err := o.failed(); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -157,8 +148,7 @@ const maxLane = 64
 
 // ParseLane checks what a message of a WebSocket is, and gives its stream_id.
 func ParseLane(message []byte) (string, error) {
-	var r reader
-	o := r.open(message, "type", "stream_id", "background")
+	o := open(message, "type", "stream_id", "background")
 	if kind := o.required("type", maxLane); kind != "response.create" {
 		o.wrong("type", CodeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
 	}
@@ -166,7 +156,7 @@ func ParseLane(message []byte) (string, error) {
 		o.wrong("background", CodeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
 	}
 	lane := o.text("stream_id", maxLane)
-	if err := r.failed(); err != nil || lane == nil {
+	if err := o.failed(); err != nil || lane == nil {
 		return "", err
 	}
 	return *lane, nil

@@ -405,6 +405,23 @@ func TestWhileTheSummarizerWrites(t *testing.T) {
 				t.Error(err)
 			}
 		}},
+		{name: "messages are pruned, and imported again with another text", outcome: tree.OutcomeStale, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
+			page, err := s.store.Transcript(t.Context(), id, head.ID, tree.Paging{Limit: 1000})
+			if err == nil {
+				_, err = s.store.Prune(t.Context(), id, page.Data[3].ID)
+			}
+			var again []tree.NewMessage
+			for _, m := range page.Data[3:] {
+				again = append(again, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body), CreatedAt: m.CreatedAt})
+			}
+			again[0].Message = chat.Text(chat.Assistant, "I said something else.")
+			if err == nil {
+				_, err = s.store.AppendChain(t.Context(), id, page.Data[2].ID, again)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		}},
 		{name: "the tip is pruned", outcome: tree.OutcomeSaved, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
 			if _, err := s.store.Prune(t.Context(), id, head.ID); err != nil {
 				t.Error(err)

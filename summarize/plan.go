@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -14,7 +13,6 @@ import (
 type Plan struct {
 	CutoffID    uuid.UUID          // last message to be folded
 	AnchorID    uuid.UUID          // deepest message that the summarizer sees; the summary hangs there
-	AnchorAt    time.Time          // when that message was made
 	PriorID     uuid.UUID          // summary to be merged, uuid.Nil for none
 	Fold        []tree.PathMessage // newly folded, oldest first
 	LookAhead   []tree.PathMessage // after the cutoff up to the anchor
@@ -114,7 +112,7 @@ func planTo(v tree.View, s Settings, start, anchor int) *Plan {
 	tokens := tree.Tokens(fold)
 	anchor = max(anchor, priorAnchor(v))
 	p := &Plan{
-		CutoffID: v.Tail[start-1].ID, AnchorID: v.Tail[anchor].ID, AnchorAt: v.Tail[anchor].CreatedAt,
+		CutoffID: v.Tail[start-1].ID, AnchorID: v.Tail[anchor].ID,
 		Fold: fold, LookAhead: v.Tail[start : anchor+1], Tail: len(v.Tail) - start,
 		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v),
 		FoldTokens: tokens, Replaced: tokens,

@@ -25,9 +25,11 @@ type pendingSummary struct {
 	summary  *tree.NewSummary
 	model    string
 	attempts []prompt.Attempt
-	gone     bool // messages were deleted meanwhile
-	all      bool // what was asked for is a summary of all, whatever it gains
-	turn     int  // tokens of the assistant's word that follows the summary in a context
+	gone     bool      // messages were deleted meanwhile
+	readID   uuid.UUID // deepest message that the summarizer read
+	version  string    // of that message, from before it was read
+	all      bool      // what was asked for is a summary of all, whatever it gains
+	turn     int       // tokens of the assistant's word that follows the summary in a context
 }
 
 // away tells whether there is no summary because no provider answered.
@@ -68,6 +70,10 @@ func (s *Service) write(ctx context.Context, a assessment, req compactionRequest
 	models, cancel := req.forModels(ctx)
 	defer cancel()
 	pending.take(a, s.portion(models, a.plan, req))
+	pending.readID = pending.plan.AnchorID
+	if pending.version, err = s.store.Version(ctx, a.view.ConversationID, pending.readID); err != nil {
+		return pending, err
+	}
 	in, err := s.input(ctx, a.view, pending.plan, id)
 	if err != nil {
 		return pending, err
@@ -258,6 +264,7 @@ func (s *Service) compose(ctx context.Context, a assessment, r prompt.Result, pe
 		return err
 	}
 	pending.summary = compose(r, pending.plan, kept, s.count)
+	pending.summary.ReadID, pending.summary.ReadVersion = pending.readID, pending.version
 	after := a.view
 	after.Summary = &tree.Summary{}
 	pending.turn = acknowledged(after, len(pending.plan.Fold), s.count)
@@ -277,7 +284,7 @@ func compose(r prompt.Result, p *Plan, messages []tree.Message, count tokens.Cou
 	}
 	body, dropped := prompt.Wrap(r.Text, kept, count)
 	return &tree.NewSummary{
-		AnchorID: p.AnchorID, AnchorAt: p.AnchorAt, Body: body, Tokens: messageTokens + count.Count(chat.Read(body).Text()),
+		AnchorID: p.AnchorID, Body: body, Tokens: messageTokens + count.Count(chat.Read(body).Text()),
 		Range: tree.SummaryRange{LastSummarizedID: p.CutoffID, PriorSummaryID: p.PriorID, KeptIDs: ids[dropped:], Model: r.Model},
 	}
 }

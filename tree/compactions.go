@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,8 +70,8 @@ func (k Compaction) ReasoningTokens() (sum int) {
 // with its summary if n is not nil.
 //
 // The summary lands by compare-and-swap. Its anchor and cutoff must still be
-// there, the anchor as the message of n.AnchorAt. The summary that applies at the
-// anchor must still be n.Over. Without n.Over it must be the one that it merged,
+// there, and the message n.ReadID in the version n.ReadVersion: the same messages
+// imported again are others. The summary that applies at the anchor must still be n.Over. Without n.Over it must be the one that it merged,
 // k.PriorSummaryID. Otherwise the outcome becomes OutcomeStale or
 // OutcomeSuperseded, and no node is made. So a late result never hides a newer
 // one. RecordCompaction returns the record as it was stored.
@@ -118,14 +119,13 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 		k.Outcome, k.Reason = OutcomeSuperseded, "Another summary was saved or undone on this branch meanwhile."
 	}
 	n.Range.PriorSummaryID = k.PriorSummaryID
-	anchor, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(k.ConversationID), ID: toUUID(n.AnchorID), TenantID: s.tenant})
-	if err != nil && !isNoRows(err) {
+	// A message can't be pruned without those below it, so the deepest tells of all.
+	version, err := s.Version(ctx, k.ConversationID, cmp.Or(n.ReadID, n.AnchorID))
+	if err != nil && !errors.Is(err, errMessageNotFound) {
 		return err
 	}
-	// A message can't be pruned without those below it, and the anchor is the deepest
-	// that was read.
-	if err != nil || !n.AnchorAt.IsZero() && !anchor.Node.CreatedAt.Equal(n.AnchorAt) {
-		k.Outcome, k.Reason = OutcomeStale, "The messages that it summarizes were deleted meanwhile."
+	if err != nil || n.ReadID != uuid.Nil && version != n.ReadVersion {
+		k.Outcome, k.Reason = OutcomeStale, "The messages that it summarizes were deleted or changed meanwhile."
 	}
 	if k.Outcome != OutcomeSaved {
 		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
@@ -141,6 +141,15 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 	saved, err := s.AddSummary(ctx, k.ConversationID, n)
 	k.SummaryID = saved.ID
 	return err
+}
+
+// Version returns a word for the row of a message. It changes with the row, and another
+// message that takes the id after a prune has another one. A message that isn't there
+// is a fault.NotFound.
+func (s *Store) Version(ctx context.Context, conversationID, messageID uuid.UUID) (_ string, err error) {
+	defer db.Wrap(&err, "tree.Version(%s, %s)", conversationID, messageID)
+	version, err := s.q.GetVersion(ctx, db.GetVersionParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID), TenantID: s.tenant})
+	return version, orMissing(err, errMessageNotFound)
 }
 
 // ApplicableSummary returns the id of the summary that applies at a message, or

@@ -242,7 +242,11 @@ type NewSummary struct {
 	Tokens    int // what its message costs in a context, kept text and all; 0: what Body costs
 	CreatedAt time.Time
 	Over      uuid.UUID // for RecordCompaction: the summary that has to apply at the anchor still; uuid.Nil: the one that was merged
-	AnchorAt  time.Time // for RecordCompaction: the CreatedAt of the anchor that was read. Another message under its id is none; zero for any
+
+	// For RecordCompaction: the deepest message that was read, the anchor or one below
+	// it, and its Version from before that. uuid.Nil: the anchor, of any version.
+	ReadID      uuid.UUID
+	ReadVersion string
 }
 
 // A Page is one page of a list. Next is the cursor of the next page, or "" on the

@@ -19,7 +19,7 @@ func (c *Coppice) Start(ctx context.Context) error {
 	if c.started.Swap(true) {
 		return nil
 	}
-	if err := storeSettings(ctx, c.store, c.settings); err != nil {
+	if err := storeSettings(ctx, c.store, c.settings, c.contexts.AsksModels()); err != nil {
 		return err
 	}
 	// It doesn't end with ctx: requests that are still running may queue jobs.

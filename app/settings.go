@@ -23,8 +23,12 @@ func ServedSettings(ctx context.Context, store *tree.Store) (summarize.Settings,
 	return settings, nil
 }
 
-// storeSettings lets commands on the same database know the settings.
-func storeSettings(ctx context.Context, store *tree.Store, settings summarize.Settings) error {
+// storeSettings lets commands on the same database know the settings. A command that
+// has no models then knows by the digest's use whether this Coppice has some.
+func storeSettings(ctx context.Context, store *tree.Store, settings summarize.Settings, asksModels bool) error {
+	if settings.Digest == "" && asksModels {
+		settings.Digest = summarize.DigestWhenNeeded
+	}
 	object, err := json.Marshal(settings)
 	if err != nil {
 		return err

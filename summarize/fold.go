@@ -52,7 +52,7 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 		return Folded{Messages: history}, nil
 	}
 	a, req := assessment{view: v, settings: settings, plan: plan}, compactionRequest{demand: &d}
-	if deadline, ok := ctx.Deadline(); ok && a.mayDigest() {
+	if deadline, ok := ctx.Deadline(); ok && s.mayDigest(a, req) {
 		req.models = deadline.Add(-min(reserve, time.Until(deadline)/4))
 	}
 	text, err := s.foldText(ctx, a, req, &f)

@@ -115,6 +115,28 @@ func waits(t *testing.T, s *Service, id, head uuid.UUID) (ids []uuid.UUID) {
 	return ids
 }
 
+// Where another Service asks models, a request to one that asks none leaves their
+// summary as it is, also where the branch doesn't fit. In the background, the branch
+// must fit.
+func TestNoDigestOverAModelsSummary(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	with := resummarizing(t, store, 100_000, &moody{})
+	without := *with
+	without.summarizer = nil
+	id := conversation(t, store)
+	head := marked(t, store, id, uuid.Nil, 0, 20)
+	written := compact(t, with, id, head.ID, Demand{})
+	head = marked(t, store, id, head.ID, 40, 40)
+	k, err := without.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
+	if err != nil || k.Outcome != tree.OutcomeFailed || k.PriorSummaryID != written.SummaryID || k.TokensBefore <= 5000 {
+		t.Errorf("asked for: %s of %d tokens: %s, %v", k.Outcome, k.TokensBefore, k.Reason, err)
+	}
+	if k, err = without.Compact(t.Context(), id, head.ID, TriggerReply, nil); err != nil || k.Model != digest.Name {
+		t.Errorf("before a reply: %s by %q: %s, %v", k.Outcome, k.Model, k.Reason, err)
+	}
+}
+
 // What the digest made while the model was away is made again from the messages
 // once it answers: at the same anchor, with the same cutoff, and to be undone. So
 // is what a model made of the digest's.

@@ -91,7 +91,7 @@ func (s *Service) write(ctx context.Context, a assessment, req compactionRequest
 		return pending, err
 	}
 	// A branch that doesn't fit needs a summary that gains something, by whom ever.
-	if pending.summary != nil && !pending.gains() && pending.model != digest.Name && !a.fits() && a.mayDigest() {
+	if pending.summary != nil && !pending.gains() && pending.model != digest.Name && !a.fits() && s.mayDigest(a, req) {
 		err = s.compose(ctx, a, summarizeWith(ctx, s.digest, in), &pending)
 	}
 	return pending, err
@@ -101,12 +101,18 @@ func (s *Service) write(ctx context.Context, a assessment, req compactionRequest
 func (a assessment) fits() bool { return contextTokens(a.view) <= a.settings.Budget().Available }
 
 // mayDigest tells whether the offline digest may stand in where no model gives a
-// summary. What is to be made again has one already.
-func (a assessment) mayDigest() bool {
+// summary. What is to be made again has one already. Where this Service asks no models
+// but the settings are those of one that does, a request lays no digest over a summary
+// of a model: that is left to the other.
+func (s *Service) mayDigest(a assessment, req compactionRequest) bool {
 	switch a.settings.Digest {
 	case DigestAlways:
 		return true
 	case DigestWhenNeeded:
+		prior := a.view.Summary
+		if s.summarizer == nil && req.trigger == TriggerRequest && prior != nil && prior.Range.Model != digest.Name {
+			return false
+		}
 		return a.over == nil && !a.fits()
 	}
 	return false
@@ -162,7 +168,7 @@ func (s *Service) ask(ctx, models context.Context, in prompt.Input, a assessment
 		return r, nil
 	case ctx.Err() != nil:
 		return r, ctx.Err()
-	case !a.mayDigest():
+	case !s.mayDigest(a, req):
 		return r, nil
 	}
 	attempts := r.Attempts

@@ -206,6 +206,26 @@ func askScribe(fake *llmtest.Server) []string {
 	return []string{"--summary-model", "scribe", "--model-window", "scribe=32000", "--summary-timeout", "2m", "--openai-base-url", fake.URL()}
 }
 
+// A command without models, beside a server that has some, lays no digest over a
+// summary of theirs.
+func TestCompactBesideModels(t *testing.T) {
+	t.Parallel()
+	fake := llmtest.NewServer(t)
+	fake.Otherwise(llmtest.Answer(scribed))
+	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
+	s := serve(t, env, append(askScribe(fake), "--compaction", "manual")...)
+	path := newTalk(t, s.url)
+	mustTalk(t, s.url, path, 10)
+	call(t, http.MethodPost, s.url+path+"/branches/active/compactions", map[string]any{"keep_recent_messages": 10}, http.StatusCreated, nil)
+	r := runProgram(t, env, nil, "compact", strings.TrimPrefix(path, "/v1/conversations/"))
+	if r.code != exitFailed || !strings.Contains(r.stderr, "There was no model to ask") || !strings.Contains(r.stderr, "--digest=always") {
+		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	if c := look(t, s.url, path); len(c.saved) != 1 || c.saved[0].Model != "scribe" {
+		t.Errorf("%+v", c.saved)
+	}
+}
+
 // TestKillDuringCompaction kills the program between its model's answer and the
 // commit. Nothing is left of the compaction, and the next start does it at once, once.
 func TestKillDuringCompaction(t *testing.T) {

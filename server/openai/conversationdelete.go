@@ -20,11 +20,7 @@ import (
 // follow are appended once more, and the branch as it was stays beside it,
 // because responses and other branches lead there.
 func deleteItem(r *server.Request) (server.Answer, error) {
-	c, err := namedConversation(r)
-	if err != nil {
-		return nil, err
-	}
-	m, at, err := itemOf(r, c)
+	c, m, at, err := namedItem(r)
 	if err != nil {
 		return nil, err
 	}

@@ -112,37 +112,36 @@ func listItems(r *server.Request) (server.Answer, error) {
 	return answerIn(c, list)
 }
 
-// itemOf finds the item that the path names on the active branch: its message, and
-// which one of the message's items it is.
-func itemOf(r *server.Request, c tree.Conversation) (m tree.Message, at int, err error) {
+// namedItem finds the item that the path names on the active branch of the conversation
+// that it names: the item's message, and which one of the message's items it is.
+func namedItem(r *server.Request) (c tree.Conversation, m tree.Message, at int, err error) {
+	if c, err = namedConversation(r); err != nil {
+		return c, m, 0, err
+	}
 	name := r.Value("item_id")
 	id, err := wire.ParseItemID(name)
 	if err != nil {
-		return m, 0, err
+		return c, m, 0, err
 	}
 	if id.Conversation != c.ID || c.HeadID == uuid.Nil {
-		return m, 0, wire.NoItem(name)
+		return c, m, 0, wire.NoItem(name)
 	}
 	branch, _, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, 1)
 	if errors.Is(err, fault.NotFound) {
-		return m, 0, wire.NoItem(name)
+		return c, m, 0, wire.NoItem(name)
 	}
 	if err != nil {
-		return m, 0, err
+		return c, m, 0, err
 	}
 	at = slices.IndexFunc(storedItems(branch[0]), func(item wire.Item) bool { return item.ItemID() == name })
 	if at < 0 {
-		return m, 0, wire.NoItem(name)
+		return c, m, 0, wire.NoItem(name)
 	}
-	return branch[0], at, nil
+	return c, branch[0], at, nil
 }
 
 func getItem(r *server.Request) (server.Answer, error) {
-	c, err := namedConversation(r)
-	if err != nil {
-		return nil, err
-	}
-	m, at, err := itemOf(r, c)
+	c, m, at, err := namedItem(r)
 	if err != nil {
 		return nil, err
 	}

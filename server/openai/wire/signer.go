@@ -26,11 +26,11 @@ const tokenPrefix = "coppice.v1."
 // that a key can be replaced. A key has 32 random bytes.
 func NewSigner(keys ...[]byte) (*Signer, error) {
 	if len(keys) == 0 {
-		return nil, fault.New(fault.Internal, "no_key", "", "openai.NewSigner: there is no key.")
+		return nil, fault.New(fault.Internal, "no_key", "", "wire.NewSigner: there is no key.")
 	}
 	for _, key := range keys {
 		if len(key) < 32 {
-			return nil, fault.New(fault.Internal, "short_key", "", "openai.NewSigner: a key has %d bytes, and 32 is the least.", len(key))
+			return nil, fault.New(fault.Internal, "short_key", "", "wire.NewSigner: a key has %d bytes, and 32 is the least.", len(key))
 		}
 	}
 	return &Signer{keys}, nil

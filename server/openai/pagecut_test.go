@@ -78,26 +78,3 @@ func TestPage(t *testing.T) {
 		t.Error(got)
 	}
 }
-
-// Texts of side requests begin as the operator says, however their lines are broken.
-func TestBegins(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		text, beginning string
-		want            bool
-	}{
-		{"### Task:\nGenerate a title", "### Task: Generate", true},
-		{"### Task:\r\n\n  Generate", "### Task: Generate", true},
-		{"### Task: Generate", "### Task:\n\tGen", true},
-		{"### Task:\nRespond to the user query", "### Task: Generate", false},
-		{" ### Task: Generate", "### Task: Generate", false},
-		{"### Task:", "### Task: Generate", false},
-		{"Título: é", "Título:\u00a0é", true},
-		{"", "x", false},
-		{"x", "", true},
-	} {
-		if got := begins(test.text, test.beginning); got != test.want {
-			t.Errorf("%q begins with %q: %t, want %t", test.text, test.beginning, got, test.want)
-		}
-	}
-}

@@ -2,14 +2,13 @@ package server
 
 import (
 	"bufio"
-	"fmt"
 	"io"
+	"mime"
 	"net/http"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 func exportConversation(r *Request) (Answer, error) {
@@ -17,52 +16,34 @@ func exportConversation(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, head := "jsonl", r.Query("head_id")
+	name, head := "jsonl", uuid.Nil
 	if given := r.Query("format"); given != nil {
-		format = *given
+		name = *given
 	}
-	switch {
-	case format != "jsonl" && format != "markdown":
-		return nil, problemf(CodeInvalidParameter, "format", "%q is no format. Ask for jsonl or markdown.", clip(format))
-	case format == "markdown":
-		return exportMarkdown(r, id, head)
-	case head != nil:
-		return nil, problemf(CodeInvalidParameter, "head_id", "It goes with format=markdown: jsonl has every branch.")
+	form, ok := transfer.FormNamed(name)
+	if !ok {
+		return nil, problemf(CodeInvalidParameter, "format", "%q is no format. Ask for %s.", clip(name), transfer.FormNames(func(transfer.Form) bool { return true }))
 	}
-	return exportAnswer{
-		contentType: "application/jsonl", file: id.String() + ".jsonl",
-		write: func(w io.Writer) error { return transfer.Export(r.Context(), r.Store(), id, w) },
-	}, nil
-}
-
-func exportMarkdown(r *Request, id uuid.UUID, headID *string) (Answer, error) {
+	if given := r.Query("head_id"); given != nil {
+		if !form.Branch {
+			return nil, problemf(CodeInvalidParameter, "head_id", "It goes with format %s: %s has every branch.", transfer.FormNames(ofBranch), form.Name)
+		}
+		if head, err = parseHead(*given); err != nil {
+			return nil, err
+		}
+	}
 	ctx, store := r.Context(), r.Store()
 	c, err := store.Conversation(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	head := c.HeadID
-	if headID != nil {
-		given, err := parseHead(*headID)
-		switch {
-		case err != nil:
-			return nil, err
-		case given != uuid.Nil:
-			head = given
-		case head == uuid.Nil:
-			_, err := store.Head(ctx, id) // says what is missing
-			return nil, err
-		}
-	}
-	branch := store.Branch(ctx, id, head, 0)
-	if head == uuid.Nil { // a conversation without messages
-		branch = func(func(tree.Message, error) bool) {}
-	}
 	return exportAnswer{
-		contentType: "text/markdown; charset=utf-8", file: id.String() + ".md",
-		write: func(w io.Writer) error { return transfer.Markdown(w, c, branch) },
+		contentType: form.ContentType, file: form.FileName(c),
+		write: func(w io.Writer) error { return form.Write(ctx, store, c, head, w) },
 	}, nil
 }
+
+func ofBranch(f transfer.Form) bool { return f.Branch }
 
 // exportAnswer is a file that is written as it is read.
 type exportAnswer struct {
@@ -74,7 +55,7 @@ type exportAnswer struct {
 // problem, as with a tree.
 func (a exportAnswer) Write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Type", a.contentType)
-	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", a.file))
+	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": a.file}))
 	out := bufio.NewWriterSize(w, streamBuffer)
 	if err := a.write(out); err != nil {
 		return err

@@ -101,7 +101,7 @@ var reads = []scenario{
 	{name: "find nothing", method: "GET", path: "/v1/search?query=%22hazel%20wood%22", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 
 	{name: "export", method: "GET", path: conversationPathOf + "/export", status: 200,
-		want: []string{`"type":"conversation"`, `"id":"{{c.summary}}"`, `"head_id":"{{c.thanks}}"`, "Content-Type: application/jsonl", `Content-Disposition: attachment; filename="{{c}}.jsonl"`}},
+		want: []string{`"type":"conversation"`, `"id":"{{c.summary}}"`, `"head_id":"{{c.thanks}}"`, "Content-Type: application/jsonl", `Content-Disposition: attachment; filename="2`}},
 	{name: "export a branch", method: "GET", path: conversationPathOf + "/export?format=markdown&head_id={{c.result}}", status: 200,
 		want: []string{"# Coppicing\n", "hazel, ash, oak", "Content-Type: text/markdown"}, wantNot: []string{"Thank you"}},
 	{name: "export the active branch", method: "GET", path: conversationPathOf + "/export?format=markdown", status: 200, want: []string{"Thank you, hazel"}, wantNot: []string{"hazel, ash, oak"}},

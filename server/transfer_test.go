@@ -22,7 +22,11 @@ func TestExportedFileCanBeImported(t *testing.T) {
 	hash := sha256.Sum256(plantedFile("c"))
 	from.must(201, nil, request{method: "POST", path: fill(appendPath), body: fmt.Sprintf(`{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/%x"}}]}`, hash)})
 	export := request{method: "GET", path: fill(conversationPathOf + "/export")}
-	file := string(from.must(200, nil, export).body)
+	answer := from.must(200, nil, export)
+	file := string(answer.body)
+	if name := answer.Header.Get("Content-Disposition"); !strings.HasSuffix(name, ` Coppicing.jsonl"`) {
+		t.Errorf("the file is named by %s", name)
+	}
 	put := request{method: "POST", path: "/v1/imports", body: file, header: octets}
 	var report importReport
 	to.must(200, &report, put)

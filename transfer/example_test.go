@@ -41,7 +41,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := transfer.Markdown(os.Stdout, found[0], store.Branch(ctx, found[0].ID, uuid.Nil, 0)); err != nil {
+	form, _ := transfer.FormNamed("markdown")
+	if err := form.Write(ctx, store, found[0], uuid.Nil, os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

@@ -13,14 +13,11 @@ package transfer
 import (
 	"context"
 	"io"
-	"iter"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/format/coppice"
-	"github.com/coppice-chat/coppice/transfer/format/markdown"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // What a report of Import is made of.
@@ -36,9 +33,4 @@ type Exporter = coppice.Exporter
 // Export writes a conversation as Coppice's own JSONL, as [coppice.Export] does.
 func Export(ctx context.Context, from Exporter, conversationID uuid.UUID, w io.Writer) error {
 	return coppice.Export(ctx, from, conversationID, w)
-}
-
-// Markdown writes a branch for people, as [markdown.Write] does.
-func Markdown(w io.Writer, c tree.Conversation, branch iter.Seq2[tree.Message, error]) error {
-	return markdown.Write(w, c, branch)
 }

@@ -97,6 +97,7 @@ func TestCommands(t *testing.T) {
 		{"export_jsonl", []string{"export", "01990000-0000-7000-8000-00000000000a", "01990000-0000-7000-8000-00000000000b"}},
 		{"export_attachments", []string{"export", "--tenant", "files", "Leaves"}},
 		{"export_head_of_jsonl", []string{"export", "--head", "active", hedge}},
+		{"export_chats", []string{"export", "--all", "--format", "sillytavern"}},
 		{"keys_none", []string{"keys", "list"}},
 		{"keys_revoke_unknown", []string{"keys", "revoke", "01990000-0000-7000-8000-00000000000a"}},
 		{"migrate", []string{"migrate"}},
@@ -109,6 +110,17 @@ func TestCommands(t *testing.T) {
 		r := runProgram(t, env, nil, tt.args...)
 		golden(t, tt.name, commandText(tt.args, r))
 	}
+	folder := t.TempDir()
+	runProgram(t, env, nil, "export", "--all", "--format", "llama.cpp", "--output", folder)
+	var names strings.Builder
+	files, err := os.ReadDir(folder)
+	for _, f := range files {
+		names.WriteString(f.Name() + "\n")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "export_folder", names.String())
 }
 
 // knowSecret gives an installation a secret that is the same in each run, so that

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -20,22 +22,30 @@ type exportCommand struct {
 	dataFlags
 	Conversations []string `arg:"" optional:"" name:"conversation" help:"Conversations to export: ids, starts of ids, titles, or parts of titles."`
 	All           bool     `help:"Export all of the tenant's conversations."`
-	Format        string   `enum:"jsonl, markdown" default:"jsonl" placeholder:"FORMAT" help:"jsonl has every branch and loses nothing, markdown is one branch to read."`
-	Head          string   `placeholder:"HEAD" help:"With markdown, the message that the branch ends in; the active one otherwise."`
-	Output        string   `short:"o" default:"-" type:"path" placeholder:"FILE" help:"Where to write; - is standard output."`
+	Format        string   `enum:"jsonl, markdown, messages, sillytavern, llama.cpp" default:"jsonl" placeholder:"FORMAT" help:"jsonl loses nothing; markdown, messages (to fine-tune) and sillytavern have one branch."`
+	Head          string   `placeholder:"HEAD" help:"The last message of the one branch; else the active one."`
+	Output        string   `short:"o" default:"-" type:"path" placeholder:"FILE" help:"A file, or a folder for one each; - is standard output."`
+
+	form   transfer.Form // of Format
+	folder bool          // Output is one
 }
 
 // check looks for flags that contradict each other.
 func (cmd *exportCommand) check() error {
-	switch {
+	cmd.form, _ = transfer.FormNamed(cmd.Format)
+	info, err := os.Stat(cmd.Output)
+	cmd.folder = err == nil && info.IsDir()
+	switch many := cmd.All || len(cmd.Conversations) > 1; {
 	case cmd.All && len(cmd.Conversations) > 0:
 		return usagef("name conversations, or give --all, not both")
 	case !cmd.All && len(cmd.Conversations) == 0:
 		return usagef("name the conversations to export, or give --all")
-	case cmd.Head != "" && cmd.Format != "markdown":
-		return usagef("--head goes with --format markdown: jsonl has every branch")
-	case cmd.Head != "" && len(cmd.Conversations) != 1:
+	case cmd.Head != "" && !cmd.form.Branch:
+		return usagef("--head goes with --format %s: %s has every branch", transfer.FormNames(func(f transfer.Form) bool { return f.Branch }), cmd.Format)
+	case cmd.Head != "" && many:
 		return usagef("--head names a branch of one conversation: name that one")
+	case many && cmd.form.Single && !cmd.folder:
+		return usagef("a file of %s holds one conversation: let --output name a folder that exists", cmd.Format)
 	}
 	return nil
 }
@@ -50,18 +60,24 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		if err != nil {
 			return err
 		}
-		if cmd.Output == "-" {
+		n := 0
+		switch {
+		case cmd.folder:
+			n, err = cmd.exportFiles(ctx, store, ids)
+		case cmd.Output == "-":
 			w := out.Export()
 			_, err := cmd.export(ctx, store, ids, w)
 			return errors.Join(err, w.Close())
+		default:
+			err = writeFile(cmd.Output, func(w io.Writer) (err error) {
+				n, err = cmd.export(ctx, store, ids, w)
+				return err
+			})
 		}
-		return writeFile(cmd.Output, func(w io.Writer) error {
-			n, err := cmd.export(ctx, store, ids, w)
-			if err == nil {
-				out.Remark("Exported %s to %s.", terminal.Count(n, "conversation"), cmd.Output)
-			}
-			return err
-		})
+		if err == nil {
+			out.Remark("Exported %s to %s.", terminal.Count(n, "conversation"), cmd.Output)
+		}
+		return err
 	})
 }
 
@@ -99,18 +115,45 @@ func allConversations(ctx context.Context, store *tree.Store) (all []tree.Conver
 	return all, nil
 }
 
-// export writes the conversations and returns how many.
+// export writes the conversations into one file and returns how many.
 func (cmd *exportCommand) export(ctx context.Context, store *tree.Store, ids []uuid.UUID, w io.Writer) (n int, err error) {
-	for _, id := range ids {
-		if cmd.Format == "jsonl" {
-			err = transfer.Export(ctx, store, id, w)
-		} else {
-			if n > 0 {
-				if _, err := io.WriteString(w, "\n"); err != nil {
-					return n, err
-				}
+	return cmd.each(ctx, store, ids, func(c tree.Conversation, head uuid.UUID) error {
+		if n++; n > 1 && cmd.Format == "markdown" {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
 			}
-			err = cmd.markdown(ctx, store, id, w)
+		}
+		return cmd.form.Write(ctx, store, c, head, w)
+	})
+}
+
+// exportFiles writes each conversation into a file of the folder. Conversations of one
+// day and title have their ids behind it.
+func (cmd *exportCommand) exportFiles(ctx context.Context, store *tree.Store, ids []uuid.UUID) (n int, err error) {
+	taken := map[string]int{}
+	return cmd.each(ctx, store, ids, func(c tree.Conversation, head uuid.UUID) error {
+		name := cmd.form.FileName(c)
+		key := strings.ToLower(name) // for file systems that take both cases for one
+		if taken[key]++; taken[key] > 1 {
+			ext := "." + cmd.form.Extension
+			name = fmt.Sprintf("%s (%s)%s", strings.TrimSuffix(name, ext), c.ID, ext)
+		}
+		return writeFile(filepath.Join(cmd.Output, name), func(w io.Writer) error {
+			return cmd.form.Write(ctx, store, c, head, w)
+		})
+	})
+}
+
+// each calls write with the conversations, and returns how many.
+func (cmd *exportCommand) each(ctx context.Context, store *tree.Store, ids []uuid.UUID, write func(c tree.Conversation, head uuid.UUID) error) (n int, err error) {
+	for _, id := range ids {
+		c, err := store.Conversation(ctx, id)
+		head := uuid.Nil
+		if err == nil && cmd.Head != "" && c.HeadID != uuid.Nil {
+			head, err = findHead(ctx, store, id, cmd.Head)
+		}
+		if err == nil {
+			err = write(c, head)
 		}
 		if cmd.All && errors.Is(err, fault.NotFound) {
 			continue // deleted since the list was read
@@ -121,23 +164,6 @@ func (cmd *exportCommand) export(ctx context.Context, store *tree.Store, ids []u
 		n++
 	}
 	return n, nil
-}
-
-func (cmd *exportCommand) markdown(ctx context.Context, store *tree.Store, id uuid.UUID, w io.Writer) error {
-	c, err := store.Conversation(ctx, id)
-	if err != nil {
-		return err
-	}
-	if c.HeadID == uuid.Nil {
-		return transfer.Markdown(w, c, func(func(tree.Message, error) bool) {})
-	}
-	head := c.HeadID
-	if cmd.Head != "" {
-		if head, err = findHead(ctx, store, id, cmd.Head); err != nil {
-			return err
-		}
-	}
-	return transfer.Markdown(w, c, store.Branch(ctx, id, head, 0))
 }
 
 // writeFile writes a file that is there whole or not at all. What is no

@@ -146,6 +146,16 @@ func isHigh(unit int) bool { return unit >= 0xD800 && unit < 0xDC00 }
 
 func isLow(unit int) bool { return unit >= 0xDC00 && unit < 0xE000 }
 
+// Shown is what a message says as text: names stand in for pictures and files, and a
+// refusal stands behind the rest.
+func Shown(m *chat.Message) string {
+	text := chat.Shown(m.Parts)
+	if m.Refusal != nil && *m.Refusal != "" {
+		text = Joined("\n\n", text, *m.Refusal)
+	}
+	return text
+}
+
 // OneLine makes s fit for a title: control characters become spaces.
 func OneLine(s string) string {
 	return strings.Map(func(r rune) rune {

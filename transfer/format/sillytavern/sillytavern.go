@@ -91,6 +91,10 @@ func (f *file) message(o format.Object, place string) {
 		f.name = format.TitleOf(o.Str("name"))
 	}
 	texts, chosen := []string{o.Str("mes")}, 0
+	calls := c.List(o.Object("extra"), "tool_invocations", place)
+	if len(calls) > 0 { // which the program made for the character, and mes lists
+		role, texts[0] = chat.Assistant, ""
+	}
 	if swipes := c.List(o, "swipes", place); len(swipes) > 0 {
 		texts = texts[:0]
 		for _, raw := range swipes {
@@ -129,6 +133,11 @@ func (f *file) message(o format.Object, place string) {
 			f.last = id
 		}
 		t.Text(text)
+		for _, call := range calls {
+			if o := format.ObjectOf(call); o != nil {
+				t.CallBlock(o)
+			}
+		}
 		if i == chosen && o.Object("extra").Has("image") {
 			c.LeftOut(format.KindAttachment, id, "a picture, which is not in the file")
 		}

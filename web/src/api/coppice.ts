@@ -124,7 +124,8 @@ export async function download(conversation: string, format: 'jsonl' | 'markdown
   link.download = ''
   if (key.value) { // a link can't send it
     const answer = await coppice.exportConversation(conversation, query)
-    link.download = `${conversation}.${format === 'jsonl' ? 'jsonl' : 'md'}`
+    const [, encoded, name] = /filename(\*=utf-8'')?[="]*([^"]+)/.exec(answer.headers.get('Content-Disposition') ?? '') ?? []
+    link.download = (encoded && name ? decodeURIComponent(name) : name) ?? ''
     link.href = URL.createObjectURL(await answer.blob())
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
   }

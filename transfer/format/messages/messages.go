@@ -146,17 +146,32 @@ func (f *file) within(place string, o format.Object, size, depth int) (found boo
 			}
 			found = found || one
 		case value[0] == '[':
-			for i, raw := range format.ElementsOf(value) {
-				inner := format.ObjectOf(raw)
-				if inner == nil || i > 0 && !found { // a list of something else
-					break
-				}
-				one, err := f.within(fmt.Sprintf("%s %d", below, i+1), inner, len(raw), depth-1)
-				if err != nil {
-					return found, err
-				}
-				found = found || one
+			one, err := f.list(below, value, depth-1)
+			if err != nil {
+				return found, err
 			}
+			found = found || one
+		}
+	}
+	return found, nil
+}
+
+// list takes the conversations of a list's elements. If one has messages, the others are
+// told as left out; else it is a list of something else.
+func (f *file) list(place string, value json.RawMessage, depth int) (found bool, err error) {
+	var without []int
+	for i, raw := range format.ElementsOf(value) {
+		one, err := f.within(fmt.Sprintf("%s %d", place, i+1), format.ObjectOf(raw), len(raw), depth)
+		if err != nil {
+			return found, err
+		}
+		if found = found || one; !one {
+			without = append(without, i+1)
+		}
+	}
+	for _, n := range without {
+		if found {
+			f.in.LeftOut(format.KindConversation, fmt.Sprintf("%s %d", place, n), "it has no list of messages")
 		}
 	}
 	return found, nil

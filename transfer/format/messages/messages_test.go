@@ -54,6 +54,18 @@ func TestMessagesBrokenOff(t *testing.T) {
 	formattest.Same(t, "error", err.Error(), "transfer.Import: messages: the file is cut off: it ends in the middle of element 2, at byte 46; export or copy it again")
 }
 
+// A conversation without messages is told, wherever it stands among others.
+func TestMessagesWithout(t *testing.T) {
+	t.Parallel()
+	report, all := formattest.Read(t, strings.NewReader(`{"data":{"chats":[{"messages":{}},{"messages":[{"role":"user","content":"a"}]},7]}}`), "")
+	if len(all) != 1 {
+		t.Errorf("%d conversations, want 1", len(all))
+	}
+	formattest.Same(t, "notes", formattest.Notes(report), `left out conversation () line 1, data, chats 1: it has no list of messages
+left out conversation () line 1, data, chats 3: it has no list of messages
+`)
+}
+
 // IDs derive from what is said, however the file is laid out.
 func TestMessagesIDs(t *testing.T) {
 	t.Parallel()

@@ -234,7 +234,11 @@ func (h *history) parts(b json.RawMessage, field string) (parts []chat.Part, kno
 		return []chat.Part{chat.TextPart(given.ToolName)}, false
 	}
 	if h.strict {
-		h.fail(wrong(field, "This server's models have no form for this block of the type %q and source %q. Send its content as text, or as base64.", given.Type, given.Source.Type))
+		kind := fmt.Sprintf("type %q", given.Type)
+		if given.Source.Type != "" {
+			kind += fmt.Sprintf(" and source %q", given.Source.Type)
+		}
+		h.fail(wrong(field, "This server's models have no form for this block of the %s. Send its content as text, or as base64.", kind))
 	}
 	return []chat.Part{chat.TextPart("[" + given.Type + "]")}, false
 }

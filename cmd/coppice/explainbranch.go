@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 
 	"github.com/google/uuid"
@@ -9,6 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -70,8 +72,7 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 			", "+terminal.Writer(s.Model, s.Origin)+", "+terminal.Count(s.Tokens, "token"))
 		out.Line("  %s", s.Reason)
 		if a := s.Audit; a != nil {
-			out.Line("  The model's text holds %.0f %% of what the messages say anew and %.0f %% of the summary before; %s of sentences were added.",
-				100*a.Fold, 100*a.Prior, terminal.Count(a.Filled, "token"))
+			out.Line("  %s", writeAudit(a, s.PriorSummaryID != nil))
 		}
 		if s.Waits {
 			out.Line("  It waits to be made again from the messages: the offline digest had a part in it.")
@@ -106,6 +107,20 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 	} else {
 		out.Line("One asked for now would do nothing.")
 	}
+}
+
+// writeAudit tells what an audit found of a summary, which was merged with one before or
+// is the first.
+func writeAudit(a *prompt.Audit, merged bool) string {
+	text := fmt.Sprintf("The model's text holds %.0f %% of what the messages say anew", 100*a.Fold)
+	if merged {
+		text += fmt.Sprintf(" and %.0f %% of the summary before", 100*a.Prior)
+	}
+	text += fmt.Sprintf("; %.0f %% of its names and numbers stand nowhere in them", 100*a.Foreign)
+	if a.Filled > 0 {
+		text += fmt.Sprintf("; %s of sentences were added for what it lacked", terminal.Count(a.Filled, "token"))
+	}
+	return text + "."
 }
 
 // shortIDs gives a function that shortens the ids of an explanation as far as

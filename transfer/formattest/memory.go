@@ -90,7 +90,7 @@ func (s Suite) measured(t *testing.T) bool {
 	debug.SetGCPercent(50)
 	report, err := transfer.Import(t.Context(), StoreFunc(func(context.Context, []tree.Bundle) error { return nil }), in, transfer.Options{Format: s.Format.Name(), Workers: 4})
 	runtime.ReadMemStats(after)
-	if err != nil && !errors.Is(err, fault.TooLarge) {
+	if err != nil && !errors.Is(err, fault.TooLarge) && fault.Of(err).Code != transfer.CodeFormat { // a shape may leave no message
 		t.Fatal(err)
 	}
 	fmt.Printf("took %d: %d messages, %d notes\n", after.HeapSys-before.HeapInuse, report.Messages, len(report.Notes))

@@ -26,7 +26,7 @@ var want = "appended 9 messages\n" +
 2 branches
 a model reads 11 messages; 0 are folded
 compaction: saved
-a model reads 4 messages; 8 are folded
+a model reads 5 messages; 8 are folded
 problem: conversation_not_found
 `
 

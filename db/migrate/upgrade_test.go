@@ -290,7 +290,7 @@ func reads(t *testing.T, pool *pgxpool.Pool) {
 	for head, want := range map[int]struct {
 		summary  int
 		messages int
-	}{107: {202, 5}, 105: {201, 4}, 104: {0, 3}, 109: {0, 4}} {
+	}{107: {202, 6}, 105: {201, 4}, 104: {0, 3}, 109: {0, 4}} {
 		c := must[summarize.Context](t)(contexts.Context(ctx, id(1), id(head), summarize.Window{}))
 		summary := uuid.Nil
 		if c.Summary != nil {
@@ -352,7 +352,7 @@ func writes(t *testing.T, pool *pgxpool.Pool) {
 		t.Fatal(err)
 	}
 	c := must[summarize.Context](t)(contexts.Context(ctx, fork.ID, fork.HeadID, summarize.Window{}))
-	if c.Summary == nil || len(c.Messages) != 5 {
+	if c.Summary == nil || len(c.Messages) != 6 {
 		t.Errorf("the fork's context is %+v", c)
 	}
 	must[tree.Pruned](t)(store.Prune(ctx, id(1), id(103)))

@@ -78,7 +78,7 @@ function again() {
   if (p && head !== null) void read(p.conversation, head, reading.signal)
 }
 
-export type PartKind = 'prefix' | 'summary' | 'tail' | 'repair'
+export type PartKind = 'prefix' | 'summary' | 'turn' | 'tail' | 'repair'
 
 /** A Piece is one of the context's messages and where it comes from. */
 export interface Piece {
@@ -100,13 +100,18 @@ function derive(c: Context, forest: Forest | null): Piece[] {
   const piece = (kind: PartKind, id: string): Piece => ({ kind, id, tokens: forest?.byId.get(id)?.tokens ?? null })
   const repaired = new Map(c.repairs.map(r => [r.index, r.message_id]))
   let tail = ids.length - c.counts.tail
-  return c.messages.map((_, i) => {
+  // A word of the assistant's stands between a summary and a tail that begins with the user.
+  const between = c.summary && c.messages.length > c.counts.prefix + 1 + c.repairs.length + c.counts.tail ? c.counts.prefix + 1 : -1
+  const all = c.messages.map((_, i): Piece => {
     if (i < c.counts.prefix) return piece('prefix', ids[i] ?? '')
     if (c.summary && i === c.counts.prefix) return { kind: 'summary', id: c.summary.id, tokens: c.summary.tokens }
+    if (i === between) return { kind: 'turn', id: '', tokens: null }
     const repair = repaired.get(i)
     if (repair !== undefined) return { kind: 'repair', id: repair, tokens: null }
     return piece('tail', ids[tail++] ?? '')
   })
+  const rest = all.reduce((left, p, i) => (i === between ? left : left - (p.tokens ?? NaN)), c.usage.context_tokens)
+  return all.map((p, i) => (i === between && rest >= 0 ? { ...p, tokens: rest } : p))
 }
 
 /** A Budget is how the window is shared out, in tokens. */

@@ -11,7 +11,7 @@ import { SummaryCard } from './FoldMarker'
 import { Plain } from './Markdown'
 import { ToolCalls } from './Tools'
 
-const kinds: Record<Piece['kind'], string> = { prefix: 'Prefix', summary: 'Summary', tail: 'Tail', repair: 'Repair' }
+const kinds: Record<Piece['kind'], string> = { prefix: 'Prefix', summary: 'Summary', turn: 'Turn', tail: 'Tail', repair: 'Repair' }
 
 export function ContextPanel() {
   const c = context.value
@@ -79,6 +79,7 @@ function PieceRow({ piece, message }: { piece: Piece; message: ContextMessage })
             <button type="button" class="plain-button" onClick={() => void showMessage(piece.id)}>Show in the branch</button>
           )}
           {piece.kind === 'summary' && <details class="rest"><summary>Where it comes from</summary><SummaryCard conversation={context.value!.conversation_id} id={piece.id} /></details>}
+          {piece.kind === 'turn' && <p class="hint">Nobody wrote this. It lets user and assistant take turns, which some models ask for.</p>}
           {piece.kind === 'repair' && <p class="hint">The branch doesn’t have this message. Without it the model’s provider would refuse the rest.</p>}
         </div>
       )}

@@ -49,6 +49,7 @@ const (
 	instructed   = 4  // instructions may leave out a lot: the floors are then so many times lower
 	telling      = 40 // weight of a source that is enough to judge by
 	tellingFacts = 8  // in a summary
+	fewFacts     = 3  // in a summary that holds less than twice the floor
 	factWeight   = 3
 	mostMissing  = 60
 )
@@ -87,7 +88,8 @@ func Of(in prompt.Input, summary string) (a Finding) {
 	switch form := formOf(summary); {
 	case form != nil:
 		a.Problem = form
-	case facts >= tellingFacts && a.Foreign > mostForeign:
+	case facts >= tellingFacts && a.Foreign > mostForeign,
+		facts >= fewFacts && a.Foreign >= mostForeign && all.of >= telling && all.ratio() < 2*leastAll*scale:
 		a.Problem = fmt.Errorf("%w: of %d names, numbers and other facts in it, %d stand nowhere in the messages", errForeign, facts, foreign)
 	case all.of >= telling && all.ratio() < leastAll*scale:
 		a.Problem = fmt.Errorf("%w: it holds %.1f %% of their facts and words", errNothing, 100*all.ratio())

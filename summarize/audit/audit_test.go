@@ -94,6 +94,7 @@ func TestNoSummary(t *testing.T) {
 		{"a tool call", false, llmtest.NoSummaries["a tool call"], errCall},
 		{"a reply to the chat", false, llmtest.NoSummaries["a reply"], errNothing},
 		{"another matter", false, llmtest.NoSummaries["another matter"], errForeign},
+		{"a reply in the words of the chat", false, "Sure. I would ask the electrician whether the new shop needs the fuse plan before the scale and the flour are delivered, and whether the office wants to wait. Boxes are cheap at Kestrel in Bremen, 77 of them for 31 pounds.", errForeign},
 		{"the summary before, word for word", true, before, errRepeats},
 		{"the messages alone", true, alone, errForgets},
 		{"another language", false, "Der Elektriker Yilmaz kommt am 19 August um 9:00 für 640 Euro; der Plan ist docs/fuses-v3.pdf. Die Waage Bizerba GS-340 wird am 25 August mit dem Wagen von Ilse gebracht und in Harburg geeicht. Das Mehl ist von Steenbock, und die Nummer ist MS-20931. Es gibt kein Gas, und das Schild ist nicht entschieden.", ErrLanguage},

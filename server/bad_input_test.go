@@ -215,7 +215,7 @@ var badRequests = []badInput{
 	{name: "preview over 200", method: "GET", path: conversationPathOf + "/tree?preview=201", status: 400, code: CodeInvalidPreview, field: "preview"},
 
 	// Files.
-	{name: "export in an empty format", method: "GET", path: conversationPathOf + "/export?format=", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl or markdown"}},
+	{name: "export in an empty format", method: "GET", path: conversationPathOf + "/export?format=", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl, markdown"}},
 	{name: "attach nothing", method: "POST", path: "/v1/attachments", header: octets, status: 400, code: CodeEmptyFile},
 	{name: "attach a program", method: "POST", path: "/v1/attachments", body: "\x7fELF\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"PNG", "UTF-8"}},
 	{name: "attach half a picture", method: "POST", path: "/v1/attachments", body: "\x89PNG\r\n\x1a\n\x00", header: octets, status: 400, code: CodeUnsupportedAttachment, detail: []string{"damaged"}},

@@ -80,7 +80,11 @@ func (c *cage) note(r request, res response) {
 			}
 		}
 	}
-	c.told[what] += fmt.Sprint(res.Header)
+	h := res.Header.Clone()
+	if res.StatusCode == http.StatusOK {
+		h.Del("Content-Disposition") // an export's file has the conversation's title
+	}
+	c.told[what] += fmt.Sprint(h)
 	c.good += string(res.body)
 }
 

@@ -37,6 +37,11 @@ func exportConversation(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.Query("head_id") != nil && head == uuid.Nil {
+		if head, err = store.Head(ctx, id); err != nil {
+			return nil, err
+		}
+	}
 	return exportAnswer{
 		contentType: form.ContentType, file: form.FileName(c),
 		write: func(w io.Writer) error { return form.Write(ctx, store, c, head, w) },

@@ -217,7 +217,7 @@ func (l *List) flush() {
 
 var (
 	idNames     = []string{"id", "uuid", "_id", "messageId", "message_id"}
-	parentNames = []string{"parent_id", "parentId", "parentID", "parent", "parentUuid", "parent_uuid", "parentMessageId", "parent_message_id", "parent_message_uuid"}
+	parentNames = []string{"parent_id", "parentId", "parentID", "parent", "parentUuid", "parent_uuid", "parentMessageId", "parent_message_id", "parent_message_uuid", "parent_response_id"}
 	childNames  = []string{"children", "childrenIds", "children_ids", "childIds"}
 )
 

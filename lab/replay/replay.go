@@ -1,6 +1,7 @@
 // Package replay rebuilds from the database what the summarizer of a compaction was
 // given, and gave. Messages don't change, and everything else that went into the
-// prompt is in the compaction's record. The prompt is that of this version.
+// prompt is in the compaction's record and in the summaries, but for the text of attached
+// files. The prompt is that of this version.
 package replay
 
 import (
@@ -16,6 +17,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -59,24 +61,39 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	asked := strings.Trim(settings.Instructions+"\n\n"+k.Instructions, "\n")
 	r.Input = prompt.Input{Nonce: prompt.Nonce(k.ID), Instructions: asked, Fold: path[max(0, cutoff+1-k.FoldedMessages) : cutoff+1], LookAhead: path[cutoff+1:]}
 	counter := tokens.O200k()
-	text := func(id uuid.UUID, what string) (text string, tokens int, err error) {
+	read := func(id uuid.UUID, what string) (s tree.Summary, text string, err error) {
 		if id == uuid.Nil {
-			return "", 0, nil
+			return s, "", nil
 		}
-		summary, err := store.Summary(ctx, k.ConversationID, id)
+		s, err = store.Summary(ctx, k.ConversationID, id)
 		if errors.Is(err, fault.NotFound) {
 			r.Missing = append(r.Missing, "The summary that was "+what+" was deleted.")
-			return "", 0, nil
+			return s, "", nil
 		}
-		return prompt.Unwrap(summary.Body), summary.Tokens, err
+		return s, prompt.Unwrap(s.Body), err
 	}
-	prior := 0 // tokens of its message
-	if r.Input.Prior, prior, err = text(k.PriorSummaryID, "to be merged"); err != nil {
+	var prior, saved tree.Summary
+	if prior, r.Input.Prior, err = read(k.PriorSummaryID, "to be merged"); err != nil {
 		return r, err
 	}
 	r.Input.PriorTokens = counter.Count(r.Input.Prior)
-	if r.Summary, _, err = text(k.SummaryID, "saved"); err != nil {
+	if saved, r.Summary, err = read(k.SummaryID, "saved"); err != nil {
 		return r, err
+	}
+	r.Input.Stays = prompt.Stays{}
+	for _, id := range saved.Range.KeptIDs {
+		r.Input.Stays[id] = true
+	}
+	kept, err := store.Messages(ctx, k.ConversationID, prior.Range.KeptIDs)
+	if err != nil {
+		return r, err
+	}
+	for _, m := range kept {
+		if r.Input.Stays[m.ID] {
+			r.Input.Kept = append(r.Input.Kept, m)
+		} else {
+			r.Input.Leaving = append(r.Input.Leaving, m)
+		}
 	}
 	r.LeakedTags = prompt.Leaks(r.Summary, r.Input.Nonce)
 	v, err := store.View(ctx, k.ConversationID, r.Input.Fold[0].ID, 0, tree.Skeleton())
@@ -85,11 +102,18 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	}
 	// A long prefix leaves less room for a summary.
 	settings.MaxContextTokens -= min(tree.Tokens(v.Prefix), settings.Budget().Available-1)
-	r.Input.TargetTokens = settings.Budget().TargetFor(k.FoldedTokens + prior)
+	replaced := k.FoldedTokens + prior.Tokens
+	if r.Input.Prior != "" && r.Input.Fold[0].Role == tree.RoleUser { // with the assistant's word between
+		replaced += messageTokens + counter.Count(chat.Read(chat.Acknowledgment()).Text())
+	}
+	r.Input.TargetTokens = settings.Budget().TargetFor(replaced)
 	step, _, err := prompt.Next(r.Input, math.MaxInt32, counter)
 	r.Messages = step.Messages()
 	return r, err
 }
+
+// messageTokens are those of a message without text.
+const messageTokens = 3
 
 // pathTo reads a branch from its head back until it has what k folded, and returns
 // the cutoff's index.

@@ -227,16 +227,8 @@ test('a history that is sent again is recognized', async () => {
   assert.equal(branches.filter(b => b[3] === 'user: Two [m:b]').length, 2)
 })
 
-test('stored completions', async () => {
+test('a stored completion', async () => {
   const { ai } = client()
   const made = await ai.chat.completions.create({ model, messages: [{ role: 'user', content: 'Hello [m:a]' }], store: true, metadata: { topic: 'trees' } })
   assert.equal((await ai.chat.completions.retrieve(made.id)).choices[0].message.content, 'Saw [m:a].')
-  const listed = []
-  for await (const c of ai.chat.completions.list()) listed.push(c.id)
-  assert.deepEqual(listed, [made.id])
-  const messages = []
-  for await (const m of ai.chat.completions.messages.list(made.id)) messages.push(m.content)
-  assert.deepEqual(messages, ['Hello [m:a]'])
-  assert.equal((await ai.chat.completions.delete(made.id)).deleted, true)
-  await assert.rejects(ai.chat.completions.retrieve(made.id), NotFoundError)
 })

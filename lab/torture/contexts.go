@@ -92,7 +92,9 @@ func (k contextCheck) check() {
 	}
 	n, between := ctx.Counts, 0
 	if ctx.Summary != nil {
-		between = 1
+		if between = 1; n.Tail > 0 && n.Tail <= len(path) && path[len(path)-n.Tail].role == "user" {
+			between = 2 // the assistant's word
+		}
 	}
 	switch {
 	case ctx.HeadID != path[len(path)-1].id:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/summarize"
 )
 
@@ -92,8 +93,10 @@ func (k contextCheck) check() {
 	}
 	n, between := ctx.Counts, 0
 	if ctx.Summary != nil {
-		if between = 1; n.Tail > 0 && n.Tail <= len(path) && path[len(path)-n.Tail].role == "user" {
-			between = 2 // the assistant's word
+		between = 1
+		// A word of the assistant's stands before a tail that begins with the user.
+		if at := n.Prefix + between; at < len(messages) && messages[at].text == chat.Read(chat.Acknowledgment()).Text() {
+			messages = slices.Delete(messages, at, at+1)
 		}
 	}
 	switch {

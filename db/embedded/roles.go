@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -11,7 +10,6 @@ const (
 	databaseName = "coppice"
 	roleName     = "coppice"       // owns the database; the program connects as this role
 	superuser    = "coppice_admin" // made by initdb
-	renamer      = "coppice_rename"
 
 	// maintenanceDatabase is one that every cluster has.
 	maintenanceDatabase = "postgres"
@@ -20,18 +18,10 @@ const (
 // setUpRoles makes the role and the database that the program works with, and
 // gives the role whatever is in the database. It finds out by itself what is left
 // to do, so a kill between two of its steps does no harm: the next start goes on.
-//
-// Clusters of earlier versions have a superuser with the role's name. A replica
-// has the roles of its primary.
+// A replica has the roles of its primary.
 func setUpRoles(ctx context.Context, e endpoint) error {
 	e.Database = maintenanceDatabase
 	admin, err := pgconn.Connect(ctx, e.as(superuser).url())
-	if hasCode(err, "28000") { // invalid_authorization_specification: there is no such role
-		if err := renameSuperuser(ctx, e); err != nil {
-			return err
-		}
-		admin, err = pgconn.Connect(ctx, e.as(superuser).url())
-	}
 	if err != nil {
 		return err
 	}
@@ -52,31 +42,8 @@ func setUpRoles(ctx context.Context, e endpoint) error {
 	return run(ctx, inside, handOver)
 }
 
-// renameSuperuser frees the role's name in a cluster of an earlier version. Nobody
-// can rename the role of an own session, so a second superuser is made for it, and
-// dropped by makeRole. The first one, which initdb made, can't be made less.
-func renameSuperuser(ctx context.Context, e endpoint) error {
-	first, err := pgconn.Connect(ctx, e.as(roleName).url())
-	if err != nil {
-		return err
-	}
-	defer first.Close(ctx)
-	if err := makeUnless(ctx, first, "select from pg_roles where rolname = '"+renamer+"'", "create role "+renamer+" superuser login"); err != nil {
-		return err
-	}
-	second, err := pgconn.Connect(ctx, e.as(renamer).url())
-	if err != nil {
-		return err
-	}
-	defer second.Close(ctx)
-	return run(ctx, second, "alter role "+roleName+" rename to "+superuser)
-}
-
 // makeRole makes the role and its database.
 func makeRole(ctx context.Context, admin *pgconn.PgConn) error {
-	if err := run(ctx, admin, "drop role if exists "+renamer); err != nil {
-		return err
-	}
 	err := makeUnless(ctx, admin, "select from pg_roles where rolname = '"+roleName+"'",
 		"create role "+roleName+" login nosuperuser nocreatedb nocreaterole noreplication nobypassrls")
 	if err != nil {
@@ -91,10 +58,10 @@ func makeRole(ctx context.Context, admin *pgconn.PgConn) error {
 }
 
 // handOver gives the role what the superuser that initdb made owns in the
-// database: all of it in a cluster of an earlier version, what a superuser
-// restored, and the schema public before Postgres 15. REASSIGN OWNED refuses
-// that superuser, as Postgres itself belongs to it. With another search path the
-// role's own functions could stand in for Postgres', and run as the superuser.
+// database: what a superuser restored, and the schema public before Postgres 15.
+// REASSIGN OWNED refuses that superuser, as Postgres itself belongs to it. With
+// another search path the role's own functions could stand in for Postgres', and run
+// as the superuser.
 const handOver = `
 set local search_path = pg_catalog;
 do $$
@@ -139,9 +106,4 @@ func makeUnless(ctx context.Context, conn *pgconn.PgConn, query, statement strin
 
 func run(ctx context.Context, conn *pgconn.PgConn, statement string) error {
 	return conn.Exec(ctx, statement).Close()
-}
-
-func hasCode(err error, code string) bool {
-	var answer *pgconn.PgError
-	return errors.As(err, &answer) && answer.Code == code
 }

@@ -2,7 +2,6 @@
 package coppice_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -173,55 +172,6 @@ func importsLab(file *ast.File) bool {
 	})
 }
 
-// The lab measures and attacks the product with the modules that the product
-// has: a module that both require has one version, and the product requires
-// nothing for the lab's sake.
-func TestLabRequiresTheSameVersions(t *testing.T) {
-	t.Parallel()
-	ours, labs := required(t, "go.mod"), required(t, lab+"/go.mod")
-	shared := 0
-	for path, version := range labs {
-		switch want, both := ours[path]; {
-		case !both:
-		case version != want:
-			t.Errorf("%s: lab/go.mod has %s, and go.mod has %s: in lab/, run go get %[1]s@%[3]s && go mod tidy", path, version, want)
-		default:
-			shared++
-		}
-	}
-	if out, err := exec.Command("go", "-C", lab, "list", "-deps", "-test", "./...").CombinedOutput(); err != nil {
-		t.Errorf("lab/go.mod lacks something, which go mod tidy in lab/ adds: %v\n%s", err, out)
-	}
-	if shared < 20 {
-		t.Errorf("only %d modules are in both files", shared)
-	}
-	for _, path := range []string{module + "/" + lab, "github.com/Shopify/toxiproxy/v2", "github.com/anishathalye/porcupine", "gonum.org/v1/plot"} {
-		if _, there := ours[path]; there {
-			t.Errorf("go.mod requires %s, which is the lab's", path)
-		}
-	}
-}
-
-// required gives the versions that a go.mod requires, by path.
-func required(t *testing.T, name string) map[string]string {
-	t.Helper()
-	out, err := exec.Command("go", "mod", "edit", "-json", name).Output()
-	if err != nil {
-		t.Fatalf("go mod edit -json %s: %v", name, err)
-	}
-	var file struct {
-		Require []struct{ Path, Version string }
-	}
-	if err := json.Unmarshal(out, &file); err != nil {
-		t.Fatal(err)
-	}
-	versions := map[string]string{}
-	for _, r := range file.Require {
-		versions[r.Path] = r.Version
-	}
-	return versions
-}
-
 // What a package imports its importers import, too, so this asks the go command
 // for all there is in the program.
 func TestProgramHasNoTestCode(t *testing.T) {
@@ -254,72 +204,6 @@ func TestTreeIsLight(t *testing.T) {
 			if within(pkg, root) {
 				t.Errorf("package tree needs %s", pkg)
 			}
-		}
-	}
-}
-
-func TestProblems(t *testing.T) {
-	t.Parallel()
-	const (
-		echo = `import "github.com/labstack/echo/v4"`
-		pgx  = `import "github.com/jackc/pgx/v5"`
-		dbs  = `import "github.com/coppice-chat/coppice/db"`
-	)
-	for _, test := range []struct {
-		pkg, source, want string
-	}{
-		{"tree", dbs, ""},
-		{"tree", echo, "may not import github.com/labstack/echo/v4"},
-		{"server", echo, ""},
-		{"server", pgx, "may not import github.com/jackc/pgx/v5"},
-		{"server", dbs, "may not import db"},
-		{"db", `import "github.com/coppice-chat/coppice/tree"`, "may not import tree"},
-		{"cmd/coppice", echo + "\n" + pgx + "\n" + dbs, ""},
-		{"cmd/coppice", `import "github.com/coppice-chat/coppice/db/dbtest"`, "may not import db/dbtest"},
-		{"db/dbtest", `import "testing"`, ""},
-		{"transfer", `import "github.com/coppice-chat/coppice/transfer/format/pi"`, ""},
-		{"transfer", `import "github.com/coppice-chat/coppice/transfer/formattest"`, "may not import transfer/formattest"},
-		{"transfer/format/pi", `import "github.com/coppice-chat/coppice/transfer/format"`, ""},
-		{"transfer/format/pi", `import "github.com/coppice-chat/coppice/transfer"`, "may not import transfer"},
-		{"transfer", `import "testing/fstest"`, "may not import testing/fstest"},
-		{"tree", `import "github.com/coppice-chat/coppice/lab/torture"`, "may not import lab/torture"},
-		{"elsewhere", `import "fmt"`, "has no line in arrows"},
-		{"tree", "import \"os\"\nfunc f() { os.Getenv(\"HOME\") }", "may not use os.Getenv"},
-		{"tree", "import sys \"os\"\nvar v = sys.Args", "may not use os.Args"},
-		{"tree", "import \"os\"\nfunc f() { os.ReadFile(\"x\") }", ""},
-		{"cmd/coppice", "import \"os\"\nfunc f() { os.Getenv(\"HOME\") }", ""},
-		{"db/dbtest", "import \"os\"\nfunc f() { os.Getenv(\"HOME\") }", ""},
-		{"server", "import \"log/slog\"\nfunc f() { slog.Info(\"x\") }", "may not use log/slog.Info"},
-		{"server", "import \"log/slog\"\nfunc F(log *slog.Logger) { log.Info(\"x\", slog.Int(\"a\", 1)) }", ""},
-		{"tree", dbs + "\nfunc New(h db.Handle) *Store { return nil }", ""},
-		{"tree", dbs + "\nfunc Of(h db.Handle) *Store { return nil }", "shows db.Handle in Of"},
-		{"tree", pgx + "\nfunc Append(tx pgx.Tx) {}", "shows pgx.Tx in Append"},
-		{"summarize/jobs", pgx + "\nfunc New(tx pgx.Tx) {}", ""},
-		{"summarize/jobs", `import "github.com/riverqueue/river"`, ""},
-		{"summarize", `import "github.com/riverqueue/river/rivertype"`, "may not import github.com/riverqueue/river/rivertype"},
-		{"cmd/coppice", `import "github.com/riverqueue/river"`, "may not import github.com/riverqueue/river"},
-		{"tree", dbs + "\nfunc (s *Store) Node() db.Node { return db.Node{} }", "shows db.Node in Node"},
-		{"tree", dbs + "\nfunc (s *store) Node() db.Node { return db.Node{} }", ""},
-		{"tree", dbs + "\nfunc f() db.Node { return db.Node{} }", ""},
-		{"tree", dbs + "\nfunc F() { db.New(nil) }", ""},
-		{"tree", dbs + "\ntype Store struct { queries *db.Queries }", ""},
-		{"tree", dbs + "\ntype Store struct { Queries *db.Queries }", "shows db.Queries in Store"},
-		{"tree", dbs + "\ntype Store struct { *db.Queries }", "shows db.Queries in Store"},
-		{"tree", dbs + "\ntype row db.Node\nvar x db.Node", ""},
-		{"tree", dbs + "\nvar X db.Node", "shows db.Node in X"},
-		{"tree", dbs + "\ntype Nodes = []db.Node", "shows db.Node in Nodes"},
-		{"tree", dbs + "\ntype Reader interface { Read() db.Node }", "shows db.Node in Reader"},
-		{"cmd/coppice", dbs + "\nfunc F(h db.Handle) {}", ""},
-		{"search", "func f() { store.Index().Texts() }", ""},
-		{"server", "func f() { r.Store().Index().Texts() }", "may not use the room Index of tree.Store"},
-		{"server", "func f() { r.Replies().Start() }", ""},
-	} {
-		file, err := parser.ParseFile(token.NewFileSet(), "", "package p\n"+test.source, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatalf("%s: %v", test.source, err)
-		}
-		if got := strings.Join(problems(test.pkg, file), "; "); got != test.want {
-			t.Errorf("%s: %s\n got %q\nwant %q", test.pkg, test.source, got, test.want)
 		}
 	}
 }

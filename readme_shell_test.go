@@ -86,20 +86,19 @@ func matches(got, shown string) bool {
 	return regexp.MustCompile(`\A` + pattern.String() + `\z`).MatchString(strings.TrimSpace(got) + "\n")
 }
 
-// A shell carries out the few commands that the documents use, so that the test
-// needs neither a shell nor curl.
+// A shell has bash carry out the commands of a document, one after the other.
 type shell struct {
-	t         *testing.T
-	program   string
-	env       []string
-	url       string // of the server, which the documents have on documentedURL
-	variables map[string]string
+	t           *testing.T
+	program     string
+	env         []string
+	url         string // of the server, which the documents have on documentedURL
+	assignments string // of variables, for the commands below them
 }
 
 const documentedURL = "http://127.0.0.1:8787"
 
 func newShell(t *testing.T, program string, env ...string) *shell {
-	return &shell{t: t, program: program, env: append(cleanEnv(), env...), variables: map[string]string{}}
+	return &shell{t: t, program: program, env: append(cleanEnv(), env...)}
 }
 
 // cleanEnv is the environment without what would send the program elsewhere.
@@ -113,39 +112,32 @@ func cleanEnv() []string {
 	return env
 }
 
-var assignment = regexp.MustCompile(`^([a-z]+)=(\S+)$`)
+var (
+	assignment = regexp.MustCompile(`^[a-z]+=\S+$`)
+	ourProgram = regexp.MustCompile(`(\./|go run \./cmd/)coppice `)
+)
 
 // run carries out one command and returns what it prints.
 func (s *shell) run(command string) string {
 	s.t.Helper()
-	if m := assignment.FindStringSubmatch(command); m != nil {
-		s.variables[m[1]] = s.words(m[2])[0]
-		return ""
-	}
-	var input string
-	if printed, reader, ok := strings.Cut(command, " | "); ok && strings.HasPrefix(printed, `printf '%s\n' `) {
-		input, command = strings.Join(s.words(printed)[2:], "\n")+"\n", reader
-	}
-	words := s.words(command)
-	args, ok := coppiceArgs(words)
 	switch {
-	case ok && args[0] == "serve":
+	case step{command: command}.serves():
+		args, _ := coppiceArgs(split(command))
 		return s.serve(args)
-	case ok:
-		cmd := exec.Command(s.program, args...)
-		cmd.Env, cmd.Stdin = s.env, strings.NewReader(input)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			s.t.Fatalf("%s: %v\n%s", command, err, out)
-		}
-		return string(out)
-	case words[0] == "curl":
-		return request(s.t, words[1:], documentedURL, s.url)
+	case assignment.MatchString(command):
+		s.assignments += command + "\n"
+		return ""
 	case command == "go build ./cmd/coppice":
 		return "" // newShell was given the program
 	}
-	s.t.Fatalf("this test doesn't know the command %q", command)
-	return ""
+	script := strings.ReplaceAll(s.assignments+ourProgram.ReplaceAllString(command, s.program+" "), documentedURL, s.url)
+	cmd := exec.Command("bash", "-c", script)
+	cmd.Env = s.env
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("%s: %v\n%s", command, err, out)
+	}
+	return string(out)
 }
 
 // serve starts the server on a free port, and returns its log up to the line
@@ -187,12 +179,6 @@ func (s *shell) serve(args []string) string {
 	})
 	s.url = url
 	return strings.ReplaceAll(log, url, documentedURL)
-}
-
-// words splits a command as a shell does. Variables stand in no single quotes
-// here, and hold no blanks, so they are put in first.
-func (s *shell) words(command string) []string {
-	return split(os.Expand(command, func(name string) string { return s.variables[name] }))
 }
 
 // split takes a command apart at blanks that stand in no quotes.

@@ -2,9 +2,6 @@ package coppice_test
 
 import (
 	"bytes"
-	"encoding/json"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,56 +107,4 @@ func names(text, pattern string) map[string]bool {
 		found[m[len(m)-1]] = true
 	}
 	return found
-}
-
-// request carries out a curl command of the few options that the documents use.
-func request(t *testing.T, args []string, from, to string) string {
-	t.Helper()
-	method, url, header := http.MethodGet, "", http.Header{}
-	var body io.Reader
-	for i := 0; i < len(args); i++ {
-		switch args[i] {
-		case "-s":
-		case "-H", "-X", "--json":
-			if i++; i == len(args) {
-				t.Fatalf("curl %q ends early", args)
-			}
-			switch value := args[i]; args[i-1] {
-			case "-H":
-				name, value, _ := strings.Cut(value, ": ")
-				header.Set(name, value)
-			case "-X":
-				method = value
-			case "--json":
-				if !json.Valid([]byte(value)) {
-					t.Fatalf("curl sends what is no JSON: %s", value)
-				}
-				header.Set("Content-Type", "application/json")
-				body = strings.NewReader(value)
-				if method == http.MethodGet {
-					method = http.MethodPost
-				}
-			}
-		default:
-			url = strings.Replace(args[i], from, to, 1)
-		}
-	}
-	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header = header
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if res.StatusCode >= 300 {
-		t.Fatalf("curl %q: status %d\n%s", args, res.StatusCode, text)
-	}
-	return string(text)
 }

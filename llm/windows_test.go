@@ -86,18 +86,3 @@ func TestFamiliesWith(t *testing.T) {
 		}
 	}
 }
-
-// The table is used as it stands: each family is there once, and found.
-func TestKnownFamilies(t *testing.T) {
-	t.Parallel()
-	seen := map[string]bool{}
-	for _, family := range llm.KnownFamilies() {
-		if seen[family.Prefix] || family.Prefix != strings.ToLower(family.Prefix) || family.Window < 4096 {
-			t.Errorf("%+v", family)
-		}
-		seen[family.Prefix] = true
-		if got, ok := llm.KnownFamilies().Find(family.Prefix); !ok || got != family {
-			t.Errorf("%q finds %+v", family.Prefix, got)
-		}
-	}
-}

@@ -4,38 +4,16 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
-
-func TestWithDatabase(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct{ url, host string }{
-		{"postgres://u:p%40@localhost:5433/other?sslmode=disable", "localhost"},
-		{"postgresql://u@localhost", "localhost"},
-		{"postgres://u@/other?host=%2Frun%2Fa%20b&port=5432&dbname=other", "/run/a b"},
-		{"host=localhost user=u dbname=other", "localhost"},
-		{"host='/run/a b' user=u", "/run/a b"},
-	} {
-		conf, err := pgx.ParseConfig(withDatabase(test.url, "mine"))
-		if err != nil {
-			t.Errorf("%s: %v", test.url, err)
-			continue
-		}
-		if conf.Database != "mine" || conf.User != "u" || conf.Host != test.host {
-			t.Errorf("%s: database %q, user %q, host %q", test.url, conf.Database, conf.User, conf.Host)
-		}
-	}
-}
 
 // Forgotten databases go, those in use and those of others stay.
 func TestSweep(t *testing.T) {
@@ -64,37 +42,6 @@ func TestSweep(t *testing.T) {
 	if !slices.Equal(left, kept) {
 		t.Errorf("left: %q, want %q", left, kept)
 	}
-}
-
-// Test binaries that share a server come to one template.
-func TestTemplateIsMadeOnce(t *testing.T) {
-	t.Parallel()
-	url := start(t).url
-	name := templatePrefix + random()
-	t.Cleanup(func() { start(t).drop(context.Background(), name) })
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			s, err := connect(t.Context(), url)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			defer s.admin.Close()
-			if err := s.makeTemplate(t.Context(), name); err != nil {
-				t.Error(err)
-				return
-			}
-			clone := databasePrefix + stamp(time.Now()) + "_" + random()
-			if err := s.clone(t.Context(), clone, name); err != nil {
-				t.Error(err)
-			}
-			if err := s.drop(t.Context(), clone); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // The process that TestServerDies kills names its server in this form.
@@ -175,36 +122,4 @@ func must[T any](got T, err error) func(testing.TB) T {
 		noError(t, err)
 		return got
 	}
-}
-
-// TestBrokenConnectionGivesNoAnswer holds that an answer which comes before a broken
-// connection is closed isn't read: it would look sound, and be used again.
-func TestBrokenConnectionGivesNoAnswer(t *testing.T) {
-	t.Parallel()
-	near, far := net.Pipe()
-	read := make(chan error, 1)
-	c := &fragileConn{Conn: closesLate{near, read}, of: &Fragile{breaks: AfterSending}}
-	go func() { // pgx's reader beside the write
-		_, err := c.Read(make([]byte, 8))
-		read <- err
-	}()
-	go func() {
-		_, _ = far.Read(make([]byte, 8))
-		_, _ = far.Write([]byte("answer"))
-	}()
-	must(c.Write([]byte("question")))(t)
-	if err := <-read; err == nil {
-		t.Error("the answer was read")
-	}
-}
-
-// A closesLate connection is closed after something was read.
-type closesLate struct {
-	net.Conn
-	read chan error
-}
-
-func (c closesLate) Close() error {
-	c.read <- <-c.read
-	return c.Conn.Close()
 }

@@ -297,27 +297,3 @@ func TestServerStartedByHand(t *testing.T) {
 	_ = byHand.Wait()
 	mustStart(t, cfg)
 }
-
-func TestIsPostmaster(t *testing.T) {
-	t.Parallel()
-	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
-	s := mustStart(t, cfg)
-	backend := must(strconv.Atoi(query(t, s.URL(), "SELECT min(pid) FROM pg_stat_activity")))(t)
-	for _, test := range []struct {
-		name    string
-		pid     int
-		cluster string
-		want    bool
-	}{
-		{"the server", s.postmaster.cmd.Process.Pid, s.dir.cluster(), true},
-		{"the server of another cluster", s.postmaster.cmd.Process.Pid, s.dir.cluster() + "2", false},
-		{"the server of a cluster with a shorter name", s.postmaster.cmd.Process.Pid, strings.TrimSuffix(s.dir.cluster(), "r"), false},
-		{"one of its children", backend, s.dir.cluster(), false},
-		{"another program", os.Getpid(), s.dir.cluster(), false},
-		{"none", 0, s.dir.cluster(), false},
-	} {
-		if got := isPostmaster(test.pid, test.cluster); got != test.want {
-			t.Errorf("%s: got %v", test.name, got)
-		}
-	}
-}

@@ -6,17 +6,14 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // restartTimeout bounds one restart. After a kill Postgres first syncs every
@@ -187,41 +184,6 @@ func TestStopDuringRestart(t *testing.T) {
 	}
 }
 
-// A session may hear that its killed postmaster is gone before the program does.
-// The postmaster's end is the reason then, and not what the session heard.
-func TestKilledDuringItsStart(t *testing.T) {
-	t.Parallel()
-	for _, code := range []string{"57P01", "57P02"} {
-		dir := tempDir(t)
-		log := must(openServerLog(filepath.Join(dir, "postgres.log")))(t)
-		defer log.file.Close()
-		p := &postmaster{log: log, done: make(chan struct{}), err: errors.New("signal: killed")}
-		sessions := must(net.Listen("unix", filepath.Join(dir, ".s.PGSQL."+strconv.Itoa(socketPort))))(t)
-		defer sessions.Close()
-		go func() {
-			for asked := 0; ; asked++ {
-				conn, err := sessions.Accept()
-				if err != nil {
-					return
-				}
-				if asked == 1 { // the program goes on after what the first session heard
-					close(p.done)
-				}
-				session := pgproto3.NewBackend(conn, conn)
-				if _, err := session.ReceiveStartupMessage(); err == nil {
-					session.Send(&pgproto3.ErrorResponse{Severity: "FATAL", Code: code, Message: "terminating connection due to unexpected postmaster exit"})
-					_ = session.Flush()
-				}
-				conn.Close()
-			}
-		}()
-		s := &Server{endpoint: endpoint{SocketDir: dir, Database: databaseName, User: superuser}}
-		if err := s.awaitReady(t.Context(), p); err == nil || !strings.Contains(err.Error(), "could not start: signal: killed") {
-			t.Errorf("%s: got %v, want the postmaster's end", code, err)
-		}
-	}
-}
-
 // A server that can't start is a failure in the row, too.
 func TestRestartsEndWhereTheServerCantStart(t *testing.T) {
 	t.Parallel()
@@ -236,25 +198,4 @@ func TestRestartsEndWhereTheServerCantStart(t *testing.T) {
 	}
 	noError(t, os.Rename(control+".aside", control))
 	mustStart(t, cfg)
-}
-
-func TestFailuresInARow(t *testing.T) {
-	t.Parallel()
-	var f failures
-	var pauses []time.Duration
-	for {
-		pause, again := f.next(soundAfter - 1)
-		if !again {
-			break
-		}
-		pauses = append(pauses, pause)
-	}
-	if len(pauses) != mostRestarts || pauses[0] != 0 || pauses[1] != firstPause || pauses[mostRestarts-1] != firstPause<<(mostRestarts-2) {
-		t.Errorf("pauses before restarts: %v", pauses)
-	}
-	for range 3 * mostRestarts {
-		if pause, again := f.next(soundAfter); pause != 0 || !again {
-			t.Fatalf("after a sound run: a pause of %v, restart %v", pause, again)
-		}
-	}
 }

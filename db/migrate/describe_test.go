@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
 // catalog describes what a migration can make in the schema public, a line for
@@ -87,40 +85,4 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(line string) bool {
 		return slices.Contains(b, line)
 	})
-}
-
-// What describe doesn't see, no test holds schema.sql to.
-func TestDescribeSeesChanges(t *testing.T) {
-	t.Parallel()
-	url := dbtest.URL(t)
-	conn := connect(t, url)
-	for _, change := range []string{
-		"create table more ()",
-		"alter table more add a integer",
-		"alter table more alter a type bigint",
-		"alter table more alter a set not null",
-		"alter table more alter a set default 1",
-		"alter table more alter a set default 2",
-		"alter table more add unique (a)",
-		"alter table more add constraint positive check (a > 0)",
-		"alter table more add constraint head foreign key (a) references more (a)",
-		"create index more_odd on more (a) where a % 2 = 1",
-		"alter table more set unlogged",
-		"alter table more set (fillfactor = 70)",
-		"create sequence numbers",
-		"create type mood as enum ('glad')",
-		"alter type mood add value 'sad'",
-		"create view all_of_it as select a from more",
-		"create function one() returns integer language sql as 'select 1'",
-		"create or replace function one() returns integer language sql as 'select 1 + 0'",
-		"create trigger same before update on more for each row execute function suppress_redundant_updates_trigger()",
-	} {
-		before := describe(t, url)
-		if _, err := conn.Exec(t.Context(), change); err != nil {
-			t.Fatalf("%s: %v", change, err)
-		}
-		if slices.Equal(before, describe(t, url)) {
-			t.Errorf("%s: nothing to be seen", change)
-		}
-	}
 }

@@ -10,9 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -46,40 +44,6 @@ func TestMigrationsMakeTheSchema(t *testing.T) {
 	}
 	if len(written) < 40 {
 		t.Errorf("the description of schema.sql has %d lines, which is not all of it:\n%s", len(written), strings.Join(written, "\n"))
-	}
-}
-
-func TestMigrateTwice(t *testing.T) {
-	t.Parallel()
-	url := dbtest.Empty(t)
-	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
-	if err != nil || before != 0 || after != latest(t) {
-		t.Fatalf("from %d to %d, %v; want from 0 to %d", before, after, err, latest(t))
-	}
-	once := describe(t, url)
-	before, after, err = migrate.Up(t.Context(), db.Config{URL: url})
-	if err != nil || before != latest(t) || after != latest(t) {
-		t.Fatalf("again: from %d to %d, %v; want %d", before, after, err, latest(t))
-	}
-	if twice := describe(t, url); !slices.Equal(once, twice) {
-		t.Errorf("the second time added %q and removed %q", without(twice, once), without(once, twice))
-	}
-}
-
-func TestMigrateConcurrently(t *testing.T) {
-	t.Parallel()
-	url := dbtest.Empty(t)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			if _, after, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil || after != latest(t) {
-				t.Errorf("to %d, %v", after, err)
-			}
-		})
-	}
-	wg.Wait()
-	if got, want := describe(t, url), describe(t, dbtest.URL(t)); !slices.Equal(got, want) {
-		t.Errorf("lacks %q, has %q besides", without(want, got), without(got, want))
 	}
 }
 

@@ -2,7 +2,6 @@ package torture
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -280,81 +279,4 @@ func (s *scene) call() {
 func (s *scene) repair(id string, index int) {
 	s.ctx.Repairs = append(s.ctx.Repairs, summarize.Repair{ToolCallID: id, Index: index})
 	s.ctx.Messages = slices.Insert(s.ctx.Messages, index, encoded(map[string]any{"role": "tool", "content": "no result", "tool_call_id": id}))
-}
-
-func TestLedger(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name  string
-		do    func(s *scene)
-		found bool
-	}{
-		{"taken under a pruned message", func(s *scene) {
-			s.prune("a1", acknowledged)
-			s.message("a1").prunedAt = time.Now().Add(-time.Millisecond)
-			s.send("u3", "a2", "user")
-			s.c.acknowledge(s.message("u3"))
-		}, true},
-		{"taken while a message is being pruned", func(s *scene) {
-			s.send("u3", "a2", "user")
-			s.prune("a1", acknowledged)
-			s.c.acknowledge(s.message("u3"))
-		}, false},
-		{"refused for want of a parent that nobody pruned", func(s *scene) {
-			s.send("u3", "a2", "user")
-			s.c.refuse(s.message("u3"))
-		}, true},
-		{"refused for want of a parent that was pruned", func(s *scene) {
-			s.prune("a1", unknown)
-			s.send("u3", "a2", "user")
-			s.c.refuse(s.message("u3"))
-		}, false},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			s := newScene()
-			test.do(s)
-			if found := s.kinds(); (found != "") != test.found {
-				t.Errorf("found %q", found)
-			}
-		})
-	}
-}
-
-func TestMarks(t *testing.T) {
-	t.Parallel()
-	ms := &marks{}
-	a, text := ms.add(noMark, "one", false)
-	b, _ := ms.add(a, "two", false)
-	c, answer := ms.add(a, "three", true)
-	if markOf(text) != a || markOf("one "+text) != noMark || markOf("[m12345678] x") != noMark || markOf("[m123") != noMark {
-		t.Errorf("marks of %q and others", text)
-	}
-	if got := marksIn(fmt.Sprintf("x %v, [%v] m12345678 xm1000000 m100000 %v", b, a, b)); fmt.Sprint(got) != fmt.Sprint([]mark{b, a}) {
-		t.Errorf("found %v", got)
-	}
-	if got := ms.strangers([]mark{a, b}); len(got) > 0 {
-		t.Errorf("strangers %v", got)
-	}
-	if got := ms.strangers([]mark{a, b, c}); len(got) != 1 {
-		t.Errorf("strangers %v, want one of two siblings", got)
-	}
-	if ms.gap([]mark{a, b}) != noMark || ms.gap([]mark{b, c}) != c {
-		t.Error("a gap isn't found, or one where there is none")
-	}
-	if !ms.answers(answer, a) || ms.answers(answer, b) || ms.answers(text, noMark) || ms.answers(answer+" more", a) {
-		t.Error("an answer is taken for another, or not for itself")
-	}
-}
-
-// The ids of a reply's events leave none out.
-func TestHearing(t *testing.T) {
-	t.Parallel()
-	var h hearing
-	if !h.hear(1, "") || !h.hear(2, "old") || !h.hear(3, " new") || h.text != "old new" {
-		t.Errorf("events 1, 2 and 3 are wrong, or %q", h.text)
-	}
-	if h.hear(5, "") {
-		t.Error("event 5 after event 3 isn't found")
-	}
 }

@@ -1,8 +1,9 @@
 package format
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -24,14 +25,14 @@ func (t *Turn) Content(raw json.RawMessage) {
 }
 
 // Block adds the i-th block of a content: one of OpenAI's (chat completions, Responses,
-// Assistants), Anthropic's, Gemini's, Bedrock's, or the AI SDK's.
+// Assistants), Anthropic's, Gemini's, Bedrock's, the AI SDK's, or LibreChat's.
 func (t *Turn) Block(i int, raw json.RawMessage) {
 	if s, ok := StringOf(raw); ok {
 		t.Text(s)
 		return
 	}
 	o := ObjectOf(raw)
-	kind := o.Str("type")
+	given := o.Str("type")
 	if o == nil {
 		t.c.LeftOut(KindContent, t.ID, "block %d is neither text nor an object", i+1)
 		return
@@ -39,6 +40,9 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 	for _, name := range []string{"functionCall", "function_call", "toolUse", "tool_call", "toolInvocation"} {
 		if call := o.Object(name); call != nil {
 			t.CallBlock(call)
+			if name == "tool_call" && !call.Has("output") && !call.Object("function").Has("output") {
+				t.c.Repaired(KindTool, t.ID, "the call in block %d has no output, and stays open", i+1)
+			}
 			return
 		}
 	}
@@ -48,12 +52,12 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 			return
 		}
 	}
-	if part := o.Object("part"); part != nil && kind == "" { // big-AGI's
+	if part := o.Object("part"); part != nil && given == "" { // big-AGI's
 		t.Block(i, o["part"])
 		return
 	}
-	text, hasText := o.Said("text", "content", "value", "thinking", "reasoning", "think", "message", "summary", "refusal")
-	switch kind := strings.ToLower(strings.ReplaceAll(kind, "-", "_")); {
+	text, hasText := o.Said("text", "content", "value", "thinking", "reasoning", "think", "message", "summary", "refusal", "error")
+	switch kind := strings.ToLower(strings.ReplaceAll(given, "-", "_")); {
 	case o.Flag("thought"), kind == "thinking", kind == "reasoning", kind == "think", kind == "thought", kind == "reasoning_text", o.Has("reasoningContent"):
 		if inner := o.Object("reasoningContent"); inner != nil {
 			text, _ = inner.Said("reasoningText", "text")
@@ -66,15 +70,20 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 	case strings.HasSuffix(kind, "tool_use"), kind == "toolcall", kind == "tool", kind == "tool_invocation", strings.HasSuffix(kind, "_call"),
 		o.Has("toolCallId") && (strings.HasPrefix(kind, "tool_") || kind == "dynamic_tool"):
 		t.CallBlock(o)
-	case kind == "image_url" && len(o["image_url"]) > 0 && o["image_url"][0] == '{', kind == "input_audio", kind == "file" && o.Object("file") != nil:
-		t.Part(chat.ReadPart(raw))
-	case strings.Contains(kind, "image"), o.Has("inlineData"), o.Has("inline_data"), o.Has("image"), kind == "file", kind == "input_file", kind == "document", o.Has("fileData"):
-		t.fileBlock(o, kind)
+	case kind == "message" && o.IsList("content"):
+		t.Content(o["content"])
+	case isMedia(o, kind):
+		t.media(o)
 	case kind == "step_start", kind == "step_finish", kind == "step_end", kind == "snapshot":
 	case hasText:
 		t.Text(text)
+		switch kind {
+		case "", "text", "input_text", "output_text", "summary_text", "message", "refusal", "error", "content":
+		default:
+			t.c.Repaired(KindContent, t.ID, "block %d of the unknown type %q became its text", i+1, Clip(given))
+		}
 	default:
-		t.c.LeftOut(KindContent, t.ID, "block %d of type %q has no text", i+1, Clip(o.Str("type")))
+		t.c.LeftOut(KindContent, t.ID, "block %d of type %q has no text", i+1, Clip(given))
 	}
 }
 
@@ -128,55 +137,53 @@ func (o Object) FirstStr(names ...string) string {
 // CallBlock adds a call of a tool in one of the forms that programs write, and its
 // result where the call holds that.
 func (t *Turn) CallBlock(o Object) {
-	called := o
+	called, state := o, o.Object("state")
 	if f := o.Object("function"); f != nil {
 		called = f
 	}
-	name := called.FirstStr("name", "toolName", "tool_name", "tool")
-	if kind := o.Str("type"); name == "" && strings.HasPrefix(kind, "tool-") && kind != "tool-call" && kind != "tool-invocation" {
-		name = kind[len("tool-"):]
-	}
-	state := o.Object("state")
 	arguments, _ := called.First("input", "args", "arguments", "parameters", "rawInput", "action")
 	if len(arguments) == 0 {
 		arguments, _ = state.First("input")
 	}
+	name, kind := called.FirstStr("name", "toolName", "tool_name", "tool"), o.Str("type")
+	if name == "" && strings.HasPrefix(kind, "tool-") && kind != "tool-call" && kind != "tool-invocation" {
+		name = kind[len("tool-"):]
+	}
 	if name == "" {
-		if name, _ = strings.CutSuffix(o.Str("type"), "_call"); name == "" || name == "function" || name == "tool" {
-			t.c.LeftOut(KindTool, t.ID, "a call that names no tool")
-			return
+		if name, _ = strings.CutSuffix(kind, "_call"); name == kind || name == "function" || name == "tool" {
+			name = ""
+			t.c.Repaired(KindTool, t.ID, "a call names no tool; it was called tool")
 		}
 	}
 	id := t.Call(o.FirstStr("toolCallId", "call_id", "toolUseId", "callID", "id"), name, arguments)
-	output, member := o.First("output", "result", "response", "errorText")
-	if len(output) == 0 {
-		output, member = state.First("output", "error")
-	}
-	if len(output) > 0 {
-		t.Result(id, member == "errorText" || member == "error", t.resultParts(output)...)
+	for _, from := range []Object{o, called, state} {
+		if output, member := from.First("output", "result", "response", "errorText", "error"); len(output) > 0 {
+			t.Result(id, strings.HasPrefix(member, "error"), t.c.ResultParts(output, t.ID)...)
+			break
+		}
 	}
 }
 
 // ResultBlock adds a tool's result in one of the forms that programs write.
 func (t *Turn) ResultBlock(o Object) {
-	content, _ := o.First("content", "output", "result", "response", "error")
-	failed := o.Flag("is_error") || o.Flag("isError") || o.Str("status") == "error"
-	t.Result(o.FirstStr("tool_use_id", "toolCallId", "tool_call_id", "call_id", "toolUseId", "id"), failed, t.resultParts(content)...)
+	content, _ := o.First("content", "output", "result", "response", "error", "tools")
+	failed := o.Flag("is_error") || o.Flag("isError") || o.Str("status") == "error" || string(ObjectOf(content)["success"]) == "false"
+	t.Result(o.FirstStr("tool_use_id", "toolCallId", "tool_call_id", "call_id", "toolUseId", "id"), failed, t.c.ResultParts(content, t.ID)...)
 }
 
-// resultParts gives the texts of a result. What is neither text nor blocks stands
-// there as JSON.
-func (t *Turn) resultParts(raw json.RawMessage) (parts []chat.Part) {
+// ResultParts gives the texts of a tool's result, which stands at place. What is neither
+// text nor blocks stands there as JSON.
+func (c *Conversation) ResultParts(raw json.RawMessage, place string) (parts []chat.Part) {
 	if s, ok := StringOf(raw); ok {
 		return []chat.Part{chat.TextPart(s)}
 	}
 	if o := ObjectOf(raw); o != nil {
-		if value, name := o.First("value", "content", "output", "result"); name == "value" || len(o) == 1 && name != "" {
-			return t.resultParts(value)
+		value, name := o.First("value", "content", "output", "result")
+		if others := len(o) - 1; name != "" && (others == 0 || others == 1 && (o.Has("type") || o.Has("success"))) {
+			return c.ResultParts(value, place)
 		}
 	}
-	blocks := t.c.List(Object{"blocks": raw}, "blocks", t.ID)
-	for _, block := range blocks {
+	for _, block := range c.List(Object{"blocks": raw}, "blocks", place) {
 		o := ObjectOf(block)
 		text, ok := o.Said("text", "content")
 		switch {
@@ -184,29 +191,58 @@ func (t *Turn) resultParts(raw json.RawMessage) (parts []chat.Part) {
 			text, _ = StringOf(block)
 		case ok:
 		case o.Has("json"):
-			text = string(o["json"])
+			text = Compacted(o["json"])
 		case o.Str("type") != "" || o.Has("image") || o.Has("document"):
-			text = "[" + Clip(Joined(" ", o.FirstStr("type"), o.FirstStr("title", "url"))) + "]"
-			t.c.LeftOut(KindAttachment, t.ID, "a tool's result holds a block %s; its name stands in for it", text)
+			text = "[" + Clip(Joined(" ", cmp.Or(o.Str("type"), "file"), o.FirstStr("title", "url"))) + "]"
+			c.LeftOut(KindAttachment, place, "a tool's result holds a block %s; its name stands in for it", text)
 		default:
-			text = string(block)
+			text = Compacted(block)
 		}
 		parts = append(parts, chat.TextPart(text))
 	}
-	if len(parts) == 0 && len(raw) > 0 && string(raw) != "null" {
-		parts = []chat.Part{chat.TextPart(string(raw))}
+	if len(parts) == 0 && len(raw) > 0 && string(raw) != "null" && string(raw) != "[]" {
+		parts = []chat.Part{chat.TextPart(Compacted(raw))}
 	}
 	return parts
 }
 
-// fileBlock adds a picture of a user's that the block holds or says where it is, or
-// the name of another file, which isn't in the export.
-func (t *Turn) fileBlock(o Object, kind string) {
-	media, url := o.FirstStr("mediaType", "mimeType", "media_type", "mime"), o.FirstStr("url", "image_url", "image", "data")
-	name := o.FirstStr("filename", "name", "title")
+// isMedia tells whether a block is a picture or a file.
+func isMedia(o Object, kind string) bool {
+	switch kind {
+	case "input_audio", "file", "input_file", "document":
+		return true
+	}
+	return strings.Contains(kind, "image") || o.Has("inlineData") || o.Has("inline_data") || o.Has("image") || o.Has("fileData")
+}
+
+// media adds a picture of a user's, or a file that the block holds, or else its name.
+func (t *Turn) media(o Object) {
+	part, name, ok := MediaPart(o)
+	if ok && (part.Type != "image_url" || t.Role == chat.User) {
+		t.Part(part)
+		return
+	}
+	t.Text("[" + name + "]")
+	t.c.LeftOut(KindAttachment, t.ID, "the %s is not in the file; its name stands in for it", Clip(name))
+}
+
+// MediaPart makes a content part of a block that is a picture or a file, and says what
+// the block is called. ok is false where the block neither holds it nor has the address
+// of a picture.
+func MediaPart(o Object) (part chat.Part, name string, ok bool) {
+	kind := strings.ToLower(o.Str("type"))
+	if inner := o.Object(kind); inner != nil && slices.Contains([]string{"image_url", "input_audio", "file"}, kind) {
+		part = chat.ReadPart(EncodeObject(o)) // of the chat-completions API
+		return part, kind, true
+	}
+	media, url := o.FirstStr("mediaType", "mimeType", "media_type", "mime"), o.FirstStr("url", "image_url", "image", "file_data", "data")
+	name = o.FirstStr("filename", "name", "title")
 	for _, member := range []string{"inlineData", "inline_data", "source", "fileData", "image", "image_url"} {
 		if in := o.Object(member); in != nil {
-			media, url = Joined("", in.FirstStr("mimeType", "mime_type", "media_type")), in.FirstStr("data", "url", "fileUri", "file_uri")
+			media, url = in.FirstStr("mimeType", "mime_type", "media_type"), in.FirstStr("data", "url", "fileUri", "file_uri")
+			if in.Str("type") == "text" && url != "" {
+				return chat.TextPart(url), name, true
+			}
 		}
 	}
 	if media == "" && strings.Contains(kind, "image") {
@@ -215,19 +251,18 @@ func (t *Turn) fileBlock(o Object, kind string) {
 	if url != "" && !strings.Contains(url[:min(len(url), 10)], ":") {
 		url = "data:" + media + ";base64," + url
 	}
-	switch {
-	case strings.HasPrefix(media, "image/") && t.Role == chat.User && (strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "http")):
-		t.Part(ImagePart(url))
-		return
-	case media == "" || kind == "":
-		kind = "file"
-	case strings.HasPrefix(media, "image/"):
-		kind = "image"
+	held := strings.HasPrefix(url, "data:")
+	switch isImage := strings.HasPrefix(media, "image/") || strings.HasPrefix(url, "data:image/"); {
+	case isImage && (held || strings.HasPrefix(url, "http")):
+		return ImagePart(url), Named("image", ": ", name), true
+	case isImage:
+		return part, Named("image", ": ", name), false
+	case held && media != "":
+		part = chat.Part{Type: "file", Raw: Encode(map[string]any{"type": "file", "file": map[string]string{"filename": name, "file_data": url}})}
+		return part, name, true
 	}
 	if text, ok := o.Said("text"); ok {
-		t.Text(fmt.Sprintf("[%s]\n%s", Named(kind, ": ", name), text))
-		return
+		return chat.TextPart("[" + Named("file", ": ", name) + "]\n" + text), name, true
 	}
-	t.Text("[" + Named(kind, ": ", name) + "]")
-	t.c.LeftOut(KindAttachment, t.ID, "the %s is not in the file; its name stands in for it", Named(Clip(kind), " ", Clip(name)))
+	return part, Named(cmp.Or(kind, "file"), ": ", name), false
 }

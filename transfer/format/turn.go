@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -116,7 +117,7 @@ func (t *Turn) Think(s string) {
 // Call adds a tool call and returns its id.
 func (t *Turn) Call(id, name string, arguments json.RawMessage) string {
 	if id == "" {
-		id = CallID(t.ID, fmt.Sprint(len(t.pieces)), name, string(arguments))
+		id = CallID(t.ID, fmt.Sprint(len(t.pieces)), name, Compacted(arguments)) // whatever the file's indentation
 	}
 	p := t.own()
 	if !t.c.Room() {
@@ -179,6 +180,17 @@ func (t *Turn) Says() bool {
 	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return len(p.Parts) > 0 || len(p.Calls) > 0 || p.Role == chat.Tool })
 }
 
+// Said is the text that the turn's own role says.
+func (t *Turn) Said() string {
+	var said []string
+	for _, p := range t.pieces {
+		if p.Role == t.Role {
+			said = append(said, p.text())
+		}
+	}
+	return Joined("\n\n", said...)
+}
+
 // HasText reports whether the messages of the turn's own role have anything but
 // calls.
 func (t *Turn) HasText() bool {
@@ -225,16 +237,39 @@ func nameFor(name string) string {
 	return CutEnd(strings.Join(strings.Fields(name), "_"), most)
 }
 
-// Files adds the names of files that were attached, which an export doesn't have.
+// Files adds what was attached to a message: the text of a file, a picture that the
+// export holds or says where it is, a file of the archive, and of any other the name.
 func (t *Turn) Files(o Object) {
-	for _, list := range []string{"files", "attachments", "file_attachments", "attachedFiles"} {
+	for _, list := range []string{"attachments", "files", "file_attachments", "attachedFiles"} {
 		for _, raw := range t.c.List(o, list, t.ID) {
+			f, inner := ObjectOf(raw), ObjectOf(raw).Object("file")
 			name, ok := StringOf(raw)
 			if !ok {
-				name = ObjectOf(raw).FirstStr("file_name", "fileName", "filename", "name", "title")
+				name = cmp.Or(f.FirstStr("file_name", "fileName", "filename", "name", "title"), inner.Str("filename"))
 			}
-			t.Text("[" + Named("file", ": ", name) + "]")
-			t.c.LeftOut(KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", Named("file", " ", Clip(name)))
+			kind := f.FirstStr("file_kind", "type")
+			if kind == "" || strings.Contains(kind, "/") {
+				if kind = "file"; list == "attachments" {
+					kind = "attachment"
+				}
+			}
+			text, url := cmp.Or(f.FirstStr("extracted_content", "text"), inner.Object("data").Str("content")), f.Str("url")
+			if text != "" {
+				t.Text("[" + Named(kind, ": ", name) + "]\n" + text)
+				continue
+			}
+			if t.Role == chat.User {
+				if kind == "image" && (strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "http")) {
+					t.Part(ImagePart(url))
+					continue
+				}
+				if part, ok := t.c.Attach(f.FirstStr("file_uuid", "id", "file_id"), name); ok {
+					t.Part(part)
+					continue
+				}
+			}
+			t.Text("[" + Named(kind, ": ", name) + "]")
+			t.c.LeftOut(KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", Named(Clip(kind), " ", Clip(name)))
 		}
 	}
 }
@@ -269,8 +304,8 @@ func (p *Piece) Reasoning() string { return strings.Join(p.Thinking, "\n\n") }
 // Say adds text.
 func (p *Piece) Say(text string) { p.Parts = append(p.Parts, chat.TextPart(text)) }
 
-// Text returns the text of the parts that are text.
-func (p *Piece) Text() string {
+// text is that of the parts that are text.
+func (p *Piece) text() string {
 	var text []string
 	for _, part := range p.Parts {
 		if part.Type == "text" {

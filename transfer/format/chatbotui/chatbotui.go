@@ -7,7 +7,6 @@ package chatbotui
 import (
 	"fmt"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -33,7 +32,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 	})
 }
 
-// readChatbotUI takes the messages. They have no ids but their places.
+// readMessages takes the messages. They have no ids but their places.
 func readMessages(c *format.Conversation, o format.Object) {
 	parent := ""
 	for i, raw := range o.Elements("messages") {
@@ -48,13 +47,7 @@ func readMessages(c *format.Conversation, o format.Object) {
 		}
 		t := c.Turn(id, tree.Role(m.Str("role")))
 		t.Parent = parent
-		if s, ok := format.StringOf(m["content"]); ok {
-			t.Text(s)
-		} else {
-			for _, p := range c.List(m, "content", id) {
-				t.Part(chat.ReadPart(p))
-			}
-		}
+		t.Content(m["content"])
 		c.Messages = append(c.Messages, t.Messages()...)
 		parent = id
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -161,11 +160,11 @@ func (s *session) readBlock(t *turn, l *line, i int, block format.Object) {
 			return
 		}
 		r := &result{id: fmt.Sprintf("%s#%d", l.uuid, i+1), callID: block.Str("tool_use_id")}
-		r.message.Body = (&format.Piece{Role: tree.RoleTool, Parts: s.resultParts(l, block), Answers: r.callID}).Body()
+		r.message.Body = (&format.Piece{Role: tree.RoleTool, Parts: s.conv.ResultParts(block["content"], l.uuid), Answers: r.callID}).Body()
 		r.message.Metadata = format.SourceMetadata(l.marks().Put("is_error", block.Flag("is_error")))
 		t.results = append(t.results, r)
 	default:
-		p, ok := mediaPart(block)
+		p, _, ok := format.MediaPart(block)
 		if !ok {
 			s.conv.LeftOut(format.KindContent, l.uuid, "a block of type %q", format.Clip(kind))
 			return
@@ -189,23 +188,6 @@ func (s *session) readCall(t *turn, l *line, block format.Object) {
 	}
 	t.said.IDs[id] = ""
 	t.said.callIDs = append(t.said.callIDs, id)
-}
-
-// resultParts makes a tool's answer text, which is all that a tool message of
-// the chat-completions API can hold.
-func (s *session) resultParts(l *line, block format.Object) (parts []chat.Part) {
-	if text, ok := format.StringOf(block["content"]); ok {
-		return []chat.Part{chat.TextPart(text)}
-	}
-	for b := range block.Objects("content") {
-		text := b.Str("text")
-		if kind := b.Str("type"); kind != "text" {
-			text = fmt.Sprintf("[%s of %d bytes]", format.Clip(kind), len(format.EncodeObject(b)))
-			s.conv.LeftOut(format.KindAttachment, l.uuid, "a tool message holds text only; %s stands for what the tool gave", text)
-		}
-		parts = append(parts, chat.TextPart(text))
-	}
-	return parts
 }
 
 // addMessages emits the messages of a turn.
@@ -261,22 +243,4 @@ func (t *turn) about(sessionID string) format.Source {
 		about.Put("sessionId", t.lines[0].sessionID)
 	}
 	return about
-}
-
-// mediaPart makes a content part of an image or document block of Anthropic's
-// API; false where it is neither.
-func mediaPart(block format.Object) (_ chat.Part, ok bool) {
-	src := block.Object("source")
-	data := "data:" + src.Str("media_type") + ";base64," + src.Str("data")
-	switch block.Str("type") + " " + src.Str("type") {
-	case "image base64":
-		return format.ImagePart(data), true
-	case "image url":
-		return format.ImagePart(src.Str("url")), true
-	case "document text":
-		return chat.TextPart(src.Str("data")), true
-	case "document base64":
-		return chat.Part{Type: "file", Raw: format.Encode(map[string]any{"type": "file", "file": map[string]string{"filename": block.Str("title"), "file_data": data}})}, true
-	}
-	return chat.Part{}, false
 }

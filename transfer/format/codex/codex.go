@@ -20,8 +20,10 @@
 package codex
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -45,7 +47,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 	return emit(f.conversation())
 }
 
-// A codexFile is a file up to a line, as the conversation that it is becoming.
+// A file is a file up to a line, as the conversation that it is becoming.
 type file struct {
 	in    *format.Input
 	conv  format.Conversation
@@ -55,11 +57,10 @@ type file struct {
 	last  string // source id of the last message
 	model string // that answers
 
-	open     *format.Piece // the model's answer that is being read; nil for none
-	openID   string
-	openFrom format.Source
-	thinking []string // for the next answer
-	turns    []string // for each turn of the user, the message before it
+	open     *format.Turn // the model's answer that is being read; nil for none
+	called   bool         // it calls tools
+	thinking []string     // for the next answer
+	turns    []string     // for each turn of the user, the message before it
 }
 
 func (f *file) read(place string, line []byte) error {
@@ -130,11 +131,11 @@ func (f *file) item(item, line format.Object, place string) {
 	case kind == "reasoning":
 		f.reasoning(item, place)
 	case strings.HasSuffix(kind, "_output"):
-		f.output(item, line, place)
+		f.output(item, line)
 	case kind == "web_search_call" || kind == "image_generation_call":
 		f.hosted(name, item, line, place)
 	case isCall:
-		f.call(name, item, line)
+		f.call(item, line)
 	default:
 		f.aside.Add(fmt.Sprintf("%q items are the program's own", format.Clip(kind)), place)
 	}
@@ -143,134 +144,89 @@ func (f *file) item(item, line format.Object, place string) {
 func (f *file) message(item, line format.Object, place string) {
 	role := tree.Role(item.Str("role"))
 	if role == tree.RoleAssistant {
-		if f.open == nil || len(f.open.Calls) == 0 { // text between a call and its output is of the call's message
+		if f.open == nil || !f.called { // text between a call and its output is of the call's message
 			f.answer(line)
 		}
-		f.content(f.open, item, "content", place)
+		f.open.Content(item["content"])
 		return
 	}
 	f.flush()
-	p := &format.Piece{Role: role}
-	f.content(p, item, "content", place)
-	if text := p.Text(); role == tree.RoleUser && !isContext(text) {
+	t := f.turn(role, line)
+	t.Content(item["content"])
+	if text := t.Said(); role == tree.RoleUser && !isContext(text) {
 		f.turns = append(f.turns, f.last)
 		if f.conv.Title == "" {
 			f.conv.Title = format.TitleOf(text)
 		}
 	}
-	f.add(p, f.id(), format.Source{}, line)
+	f.add(t)
 }
 
-// isCodexContext tells whether the program wrote a text in the user's name.
+// isContext tells whether the program wrote a text in the user's name.
 func isContext(text string) bool {
 	text = strings.TrimSpace(text)
 	return text == "" || strings.HasPrefix(text, "<") || strings.HasPrefix(text, "# AGENTS.md instructions")
 }
 
-// content reads text and images.
-func (f *file) content(p *format.Piece, o format.Object, name, place string) {
-	if format.IsString(o[name]) {
-		p.Say(o.Str(name))
-		return
-	}
-	for _, raw := range f.conv.List(o, name, place) {
-		block := format.ObjectOf(raw)
-		url := block.Str("image_url")
-		switch kind := block.Str("type"); {
-		case format.IsString(block["text"]):
-			p.Say(block.Str("text"))
-		case kind == "input_image" && url != "" && p.Role != tree.RoleTool:
-			p.Parts = append(p.Parts, format.ImagePart(url))
-		default:
-			text := fmt.Sprintf("[%s of %d bytes]", format.Clip(kind), len(raw))
-			p.Say(text)
-			f.conv.LeftOut(format.KindAttachment, place, "%s stands for a block that a message of role %s can't hold", text, p.Role)
-		}
-	}
+// turn begins a message, named by its item.
+func (f *file) turn(role tree.Role, line format.Object) *format.Turn {
+	t := f.conv.Turn(f.id(), role)
+	t.Source, t.CreatedAt = format.Source{}, f.conv.Time(line, "timestamp", f.id())
+	return t
 }
 
 // answer begins an answer of the model.
 func (f *file) answer(line format.Object) {
 	f.flush()
-	f.open, f.openID = &format.Piece{Role: tree.RoleAssistant, Thinking: f.thinking}, f.id()
-	f.openFrom = format.Source{}.Put("model", f.model).Copy(line, "timestamp")
+	f.open = f.turn(tree.RoleAssistant, line)
+	f.open.Source.Put("model", f.model)
+	for _, text := range f.thinking {
+		f.open.Think(text)
+	}
 	f.thinking = nil
 }
 
 // call takes a call, and gives its id.
-func (f *file) call(name string, item, line format.Object) string {
+func (f *file) call(item, line format.Object) {
 	if f.open == nil {
 		f.answer(line)
 	}
-	arguments := item["arguments"]
-	switch name {
-	case "custom_tool":
-		arguments = item["input"]
-	case "function", "tool_search":
-	default: // local_shell, web_search
-		if !item.Has("arguments") {
-			arguments = item["action"]
-		}
-	}
-	if item.Str("name") != "" {
-		name = item.Str("name")
-	}
-	id := item.Key("call_id")
-	if id == "" {
-		id = item.Key("id")
-	}
-	if id == "" {
-		id = format.CallID(f.conv.SourceID, f.id())
-	}
-	if !f.conv.Room() {
-		return ""
-	}
-	f.open.Calls = append(f.open.Calls, format.NewCall(id, name, arguments))
-	return id
+	f.called = true
+	f.open.CallBlock(item)
 }
 
 // output takes what a tool gave: text, or {content}, or blocks.
-func (f *file) output(item, line format.Object, place string) {
+func (f *file) output(item, line format.Object) {
 	f.flush()
-	p := &format.Piece{Role: tree.RoleTool, Answers: item.Key("call_id")}
-	from := format.Source{}
-	switch output := item.Object("output"); {
-	case output.Has("content"):
-		f.content(p, output, "content", place)
-		p.Failed = string(output["success"]) == "false"
-	case output != nil:
-		p.Say(string(item["output"]))
-	default:
-		f.content(p, item, "output", place)
-	}
-	if !item.Has("output") {
-		for _, name := range []string{"result", "tools"} {
-			if item.Has(name) {
-				p.Say(string(item[name]))
-			}
-		}
-	}
-	f.add(p, f.id(), from.Put("is_error", p.Failed), line)
+	t := f.turn(tree.RoleAssistant, line) // of whom no piece comes
+	t.ResultBlock(item)
+	f.add(t)
 }
 
 // hosted takes a call that the provider ran.
 func (f *file) hosted(name string, item, line format.Object, place string) {
-	id := f.call(name, item, line)
-	f.flush()
+	item = maps.Clone(item)
 	text := "[run by the provider; its result is not in the session's file]"
 	if n := len(item.Str("result")); n > 0 {
 		text = fmt.Sprintf("[result of %d bytes]", n)
 	}
+	delete(item, "result")
+	if item.Key("call_id") == "" {
+		item["call_id"] = format.Encode(cmp.Or(item.Key("id"), format.CallID(f.conv.SourceID, f.id())))
+	}
+	f.call(item, line)
+	f.flush()
 	f.conv.Repaired(format.KindTool, place, "the provider ran %s; a result that says so answers the call", format.Clip(name))
-	f.add(&format.Piece{Role: tree.RoleTool, Answers: id, Parts: []chat.Part{chat.TextPart(text)}}, f.id()+"/result", format.Source{}, line)
+	t := f.turn(tree.RoleAssistant, line)
+	t.ID += "/result"
+	t.Result(item.Key("call_id"), false, chat.TextPart(text))
+	f.add(t)
 }
 
 func (f *file) reasoning(item format.Object, place string) {
 	for _, name := range []string{"summary", "content"} {
-		for block := range item.Objects(name) {
-			if text := block.Str("text"); text != "" {
-				f.thinking = append(f.thinking, text)
-			}
+		if text, ok := item.Said(name); ok {
+			f.thinking = append(f.thinking, text)
 		}
 	}
 	if item.Has("encrypted_content") {
@@ -295,27 +251,17 @@ func (f *file) id() string { return fmt.Sprintf("#%d", f.items) }
 
 // flush ends the model's answer.
 func (f *file) flush() {
-	p := f.open
-	if f.open = nil; p == nil {
-		return
+	if t := f.open; t != nil {
+		f.open, f.called = nil, false
+		f.add(t)
 	}
-	from := f.openFrom
-	line := format.Object{"timestamp": nil}
-	if raw, ok := from["timestamp"].(json.RawMessage); ok {
-		line["timestamp"] = raw
-		delete(from, "timestamp")
-	}
-	f.add(p, f.openID, from, line)
 }
 
 // add takes the next message.
-func (f *file) add(p *format.Piece, id string, from format.Source, line format.Object) {
-	if !f.conv.Room() {
-		return
-	}
-	at := f.conv.Time(line, "timestamp", id)
-	f.conv.Messages = append(f.conv.Messages, format.Message{SourceID: id, ParentID: f.last, Body: p.Body(), Reasoning: p.Reasoning(), Metadata: format.SourceMetadata(from), CreatedAt: at})
-	f.last = id
+func (f *file) add(t *format.Turn) {
+	t.Parent = f.last
+	f.conv.Messages = append(f.conv.Messages, t.Messages()...)
+	f.last = t.ID
 }
 
 func (f *file) conversation() format.Conversation {

@@ -5,11 +5,8 @@
 package openwebui
 
 import (
-	"fmt"
 	"iter"
-	"strings"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -67,7 +64,7 @@ func namedByID(inner format.Object) iter.Seq[format.Member] {
 	}
 }
 
-// openWebUIID makes the id of a bare chat, which has none, from what stays the
+// idOf makes the id of a bare chat, which has none, from what stays the
 // same when it goes on.
 func idOf(title string, inner format.Object, messages iter.Seq[format.Member]) string {
 	first := ""
@@ -116,87 +113,15 @@ func addMessage(c *format.Conversation, t *format.Turn, m format.Object) {
 	if n := format.Counting(m["sources"]); n > 0 {
 		c.LeftOut(format.KindAttachment, t.ID, "what was looked up for the answer (%s)", format.Counted(n, "source"))
 	}
-	switch i := 0; {
-	case format.FirstObject(m, "output") != nil:
-		for item := range m.Objects("output") {
-			addOutput(c, t, i, item)
-			i++
-		}
-		if !t.Says() {
-			addDetails(c, t, m.Str("content"))
-		}
-	case t.Role == tree.RoleAssistant:
-		addDetails(c, t, m.Str("content"))
+	if t.Role == tree.RoleAssistant {
+		t.Content(m["output"])
+	}
+	switch text, isText := format.StringOf(m["content"]); {
+	case t.Says():
+	case isText && t.Role == tree.RoleAssistant:
+		addDetails(c, t, text)
 	default:
-		t.Text(m.Str("content"))
+		t.Content(m["content"])
 	}
-	for i, raw := range c.List(m, "content", t.ID) { // parts, where it is no string
-		if p := format.ObjectOf(raw); p.Str("type") == "" {
-			c.LeftOut(format.KindContent, t.ID, "part %d of the content has no type", i+1)
-		} else {
-			t.Part(chat.ReadPart(raw))
-		}
-	}
-	addFiles(c, t, m)
-}
-
-// openWebUIOutput reads one item of the structured answer.
-func addOutput(c *format.Conversation, t *format.Turn, i int, item format.Object) {
-	var text []string
-	for p := range item.Objects("content") {
-		text = append(text, p.Str("text"))
-	}
-	switch kind := item.Str("type"); kind {
-	case "message":
-		t.Text(strings.Join(text, "\n"))
-	case "reasoning":
-		for p := range item.Objects("summary") {
-			text = append(text, p.Str("text"))
-		}
-		t.Think(format.Joined("\n", text...))
-	case "function_call":
-		id := item.Str("call_id")
-		if id == "" {
-			id = item.Str("id")
-		}
-		t.Call(id, item.Str("name"), item["arguments"])
-	case "function_call_output":
-		var parts []chat.Part
-		if s, ok := format.StringOf(item["output"]); ok {
-			parts = append(parts, chat.TextPart(s))
-		}
-		for p := range item.Objects("output") {
-			parts = append(parts, chat.TextPart(p.Str("text")))
-		}
-		t.Result(item.Str("call_id"), false, parts...)
-	default:
-		c.LeftOut(format.KindContent, t.ID, "item %d of the output is of the unknown type %q", i+1, format.Clip(kind))
-	}
-}
-
-// openWebUIFiles adds what was attached: an image comes along where the export
-// holds it or says where it is.
-func addFiles(c *format.Conversation, t *format.Turn, m format.Object) {
-	for f := range m.Objects("files") {
-		url := f.Str("url")
-		if f.Str("type") == "image" && (strings.HasPrefix(url, "data:") || strings.HasPrefix(url, "http")) {
-			t.Part(format.ImagePart(url))
-			continue
-		}
-		name := format.Joined(" ", f.Str("name"), f.Object("file").Str("filename"))
-		kind := f.Str("type")
-		if kind == "" {
-			kind = "file"
-		}
-		if text := f.Object("file").Object("data").Str("content"); text != "" {
-			t.Text(fmt.Sprintf("[%s]\n%s", format.Named(kind, ": ", name), text))
-			continue
-		}
-		if part, ok := c.Attach(f.Str("id"), name); ok && t.Role == tree.RoleUser {
-			t.Part(part)
-			continue
-		}
-		t.Text("[" + format.Named(kind, ": ", name) + "]")
-		c.LeftOut(format.KindAttachment, t.ID, "the %s is not in the export; its name stands in for it", format.Named(format.Clip(kind), " ", format.Clip(name)))
-	}
+	t.Files(m)
 }

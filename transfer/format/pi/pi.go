@@ -68,7 +68,7 @@ func (f *file) read(place string, line []byte) error {
 		return nil
 	}
 	f.in.Took(len(line))
-	if f.current.conv.More() && f.current.conv.Room() {
+	if f.current.conv.More() {
 		f.current.add(o, place, badText)
 	}
 	return nil
@@ -113,7 +113,10 @@ func (s *session) add(o format.Object, place, badText string) {
 	switch kind := o.Str("type"); kind {
 	case "message":
 		if said := o.Object("message"); said != nil {
-			s.message(&m, said, place)
+			if t := s.message(m, said, place); t != nil {
+				s.conv.Messages = append(s.conv.Messages, t.Messages()...)
+				return
+			}
 		} else {
 			s.conv.LeftOut(format.KindSyntax, place, "a message entry without a message")
 		}
@@ -125,85 +128,45 @@ func (s *session) add(o format.Object, place, badText string) {
 	default:
 		s.aside.Add(fmt.Sprintf("%q entries are the program's own", format.Clip(kind)), place)
 	}
-	s.conv.Messages = append(s.conv.Messages, m)
+	if s.conv.Room() {
+		s.conv.Messages = append(s.conv.Messages, m)
+	}
 }
 
-// message makes the message of what was said; one without a body where nothing was.
-func (s *session) message(m *format.Message, said format.Object, place string) {
-	var p format.Piece
-	about := format.Source{}.Copy(said, "api", "provider", "model", "usage", "stopReason", "errorMessage")
-	switch role := said.Str("role"); role {
-	case "user", "assistant":
-		p.Role = tree.Role(role)
-		s.readBlocks(&p, said, place)
+// message makes a turn of what was said; nil where nothing was.
+func (s *session) message(m format.Message, said format.Object, place string) *format.Turn {
+	t := s.conv.Turn(m.SourceID, tree.Role(said.Str("role")))
+	t.Source = format.Source{}.Copy(said, "api", "provider", "model", "usage", "stopReason", "errorMessage")
+	t.Parent, t.CreatedAt = m.ParentID, m.CreatedAt
+	for block := range said.Objects("content") {
+		if block.Has("partialJson") {
+			s.conv.Repaired(format.KindTool, place, "the call %s was cut off; its arguments are what had come", format.Clip(block.Str("id")))
+		}
+	}
+	switch t.Role {
+	case tree.RoleUser, tree.RoleAssistant:
+		t.Content(said["content"])
 	case "toolResult":
-		p.Role, p.Answers = tree.RoleTool, said.Str("toolCallId")
-		s.readBlocks(&p, said, place)
-		about.Copy(said, "isError", "toolName")
+		t.ResultBlock(said)
+		t.Source.Copy(said, "toolName")
 		if said.Has("details") {
 			s.aside.Add("details of tool results, which the program shows", place)
 		}
 	case "bashExecution":
-		p.Role = tree.RoleUser
-		text := fmt.Sprintf("Ran `%s`\n%s", said.Str("command"), format.Fenced("", said.Str("output")))
-		p.Say(text)
-		about.Copy(said, "role", "exitCode", "cancelled", "truncated")
+		t.Role = tree.RoleUser
+		t.Text(fmt.Sprintf("Ran `%s`\n%s", said.Str("command"), format.Fenced("", said.Str("output"))))
+		t.Source.Copy(said, "role", "exitCode", "cancelled", "truncated")
 		s.conv.Repaired(format.KindRole, place, "a command that the user ran became a user message")
 	default:
-		s.conv.LeftOut(format.KindRole, place, "a message of role %q, which is the program's own", format.Clip(role))
-		return
+		s.conv.LeftOut(format.KindRole, place, "a message of role %q, which is the program's own", format.Clip(string(t.Role)))
+		return nil
 	}
-	if s.said == "" && p.Role == tree.RoleUser {
-		s.said = format.CutEnd(p.Text(), 1000)
+	if !t.Says() {
+		s.conv.LeftOut(format.KindEmpty, place, "the %s's message says nothing (%s)", t.Role, format.Clip(cmp.Or(said.Str("errorMessage"), "no reason given")))
+		return nil
 	}
-	if len(p.Parts) == 0 && len(p.Calls) == 0 && p.Role != tree.RoleTool {
-		why := said.Str("errorMessage")
-		if why == "" {
-			why = "no reason given"
-		}
-		s.conv.LeftOut(format.KindEmpty, place, "the %s's message says nothing (%s)", p.Role, format.Clip(why))
-		return
+	if s.said == "" && t.Role == tree.RoleUser {
+		s.said = format.CutEnd(t.Said(), 1000)
 	}
-	m.Body, m.Reasoning, m.Metadata = p.Body(), p.Reasoning(), format.SourceMetadata(about)
-}
-
-// readBlocks takes the content apart.
-func (s *session) readBlocks(p *format.Piece, said format.Object, place string) {
-	if text := said.Str("content"); text != "" {
-		p.Say(text)
-	}
-	for _, raw := range s.conv.List(said, "content", place) {
-		block := s.conv.Object(raw, place)
-		switch kind := block.Str("type"); kind {
-		case "text":
-			if text := block.Str("text"); text != "" {
-				p.Say(text)
-			}
-		case "thinking":
-			p.Thinking = append(p.Thinking, block.Str("thinking"))
-		case "toolCall":
-			if !s.conv.Room() {
-				return
-			}
-			p.Calls = append(p.Calls, format.NewCall(block.Str("id"), block.Str("name"), block["arguments"]))
-			if block.Has("partialJson") {
-				s.conv.Repaired(format.KindTool, place, "the call %s was cut off; its arguments are what had come", format.Clip(block.Str("id")))
-			}
-		case "image":
-			s.readImage(p, block, place)
-		default:
-			s.conv.LeftOut(format.KindContent, place, "a block of type %q", format.Clip(kind))
-		}
-	}
-}
-
-// readImage takes an image, of which a tool message can only tell.
-func (s *session) readImage(p *format.Piece, block format.Object, place string) {
-	if p.Role != tree.RoleTool {
-		p.Parts = append(p.Parts, format.ImagePart("data:"+block.Str("mimeType")+";base64,"+block.Str("data")))
-		return
-	}
-	text := fmt.Sprintf("[%s of %d bytes]", cmp.Or(format.Clip(block.Str("mimeType")), "image"), len(block.Str("data")))
-	p.Say(text)
-	s.conv.LeftOut(format.KindAttachment, place, "a tool message holds text only; %s stands for what the tool gave", text)
+	return t
 }

@@ -1,10 +1,16 @@
 package server
 
 import (
-	"compress/gzip"
+	"cmp"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
 	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
 )
 
 // TestCompression holds which answers are compressed, and that they say the
@@ -15,41 +21,81 @@ func TestCompression(t *testing.T) {
 	plantLong(t, a.store, "c", 20)
 	path := fill(conversationPathOf)
 	for _, c := range []struct {
-		path, accepts string
-		zipped        bool
+		path, accepts, from, coding string
 	}{
-		{"/branches/active/transcript", "gzip", true},
-		{"/branches/active/transcript", "br, gzip;q=0.5", true},
-		{"/branches/active/transcript", "", false},
-		{"/branches/active/transcript", "identity, gzip;q=0", false},
-		{"/branches/active/transcript?limit=1", "gzip", false}, // it is short
-		{"/tree", "gzip", true},                                // whose length isn't known
-		{"/export", "gzip", false},                             // no JSON
-		{"/branches/active/transcript?limit=0", "gzip", false},
+		{"/branches/active/transcript", "gzip", "192.0.2.1", "gzip"},
+		{"/branches/active/transcript", "gzip, deflate, br, zstd", "192.0.2.1", "zstd"},
+		{"/branches/active/transcript", "br, gzip;q=0.5, zstd;q=0", "192.0.2.1", "gzip"},
+		{"/branches/active/transcript", "*", "192.0.2.1", "gzip"},
+		{"/branches/active/transcript", "", "192.0.2.1", ""},
+		{"/branches/active/transcript", "identity, gzip;q=0", "192.0.2.1", ""},
+		{"/branches/active/transcript", "gzip", "", ""},                  // from this machine
+		{"/branches/active/transcript?limit=1", "gzip", "192.0.2.1", ""}, // it is short
+		{"/tree", "gzip", "192.0.2.1", "gzip"},                           // whose length isn't known
+		{"/tree", "zstd", "192.0.2.1", "zstd"},
+		{"/export", "gzip", "192.0.2.1", ""}, // no JSON
+		{"/branches/active/transcript?limit=0", "gzip", "192.0.2.1", ""},
 	} {
 		plain := a.send(request{method: "GET", path: path + c.path, header: map[string]string{"Accept-Encoding": "identity"}})
 		req := a.newRequest(request{method: "GET", path: path + c.path})
 		req.Header["Accept-Encoding"] = []string{c.accepts}
+		if c.from != "" {
+			req.Header.Set("X-Forwarded-For", c.from)
+		}
 		res, err := http.DefaultTransport.RoundTrip(req)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer res.Body.Close()
-		if got := res.Header.Get("Content-Encoding") == "gzip"; got != c.zipped {
-			t.Fatalf("%s, Accept-Encoding %q: compressed is %v", c.path, c.accepts, got)
+		if got := res.Header.Get("Content-Encoding"); got != c.coding {
+			t.Fatalf("%s, Accept-Encoding %q, from %q: the coding is %q", c.path, c.accepts, c.from, got)
 		}
 		if res.Header.Get("Content-Type") == "application/json" && res.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%s: Vary is %q", c.path, res.Header["Vary"])
 		}
-		var body io.Reader = res.Body
-		if c.zipped {
-			if body, err = gzip.NewReader(body); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got, err := io.ReadAll(body)
+		got, err := io.ReadAll(unpacked(t, res))
 		if err != nil || string(got) != string(plain.body) || res.StatusCode != plain.StatusCode {
 			t.Errorf("%s, Accept-Encoding %q: %d, %d bytes, not %d, %v", c.path, c.accepts, res.StatusCode, len(got), len(plain.body), err)
 		}
+	}
+}
+
+// unpacked is the body of an answer as it was before its compression.
+func unpacked(t testing.TB, res *http.Response) (body io.Reader) {
+	t.Helper()
+	var err error
+	switch body = res.Body; res.Header.Get("Content-Encoding") {
+	case "gzip":
+		body, err = gzip.NewReader(res.Body)
+	case "zstd":
+		body, err = zstd.NewReader(res.Body)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// BenchmarkCompression times what the compression of an answer of 169 KB takes.
+func BenchmarkCompression(b *testing.B) {
+	text, err := os.ReadFile("openapi.yaml")
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, coding := range []string{"identity", "gzip", "zstd"} {
+		b.Run(coding, func(b *testing.B) {
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				answer := httptest.NewRecorder()
+				answer.Header().Set("Content-Type", "application/json")
+				answer.Header().Set("Content-Length", strconv.Itoa(len(text)))
+				w := writer{ResponseWriter: answer, accepts: coding}
+				_, err := w.Write(text)
+				if err = cmp.Or(err, w.finish()); err != nil {
+					b.Fatal(err)
+				}
+				b.ReportMetric(float64(answer.Body.Len()), "sent-B")
+			}
+		})
 	}
 }

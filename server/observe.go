@@ -49,7 +49,10 @@ func requestID(given string) string {
 func (s *Server) serve(w http.ResponseWriter, req *http.Request) {
 	start := time.Now()
 	r := &Request{server: s, id: requestID(req.Header.Get("X-Request-Id")), made: func() {}}
-	r.answer.ResponseWriter, r.answer.accepts = w, req.Header.Get("Accept-Encoding")
+	r.answer.ResponseWriter = w
+	if !fromThisMachine(req) { // for which compression costs more time than bytes do
+		r.answer.accepts = req.Header.Get("Accept-Encoding")
+	}
 	r.route, r.allow = s.router.find(req, &r.values)
 	switch {
 	case r.route != nil:

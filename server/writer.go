@@ -5,7 +5,7 @@ import "net/http"
 // A writer is a request's answer: it knows how far it is, and compresses it.
 type writer struct {
 	http.ResponseWriter
-	accepts string // the codings that the client takes: its Accept-Encoding
+	accepts string // the codings that the client takes: its Accept-Encoding; "" of a program on this machine
 	status  int    // 0 until the header is written
 	size    int64  // of the body as it is sent
 	before  func() // is called before the header is written
@@ -34,7 +34,7 @@ func (w *writer) begin(status, first int) {
 func (w *writer) Write(p []byte) (int, error) {
 	w.begin(http.StatusOK, len(p))
 	if w.zip != nil {
-		return w.zip.zipper.Write(p)
+		return w.zip.Write(p)
 	}
 	return wire{w}.Write(p)
 }

@@ -205,7 +205,7 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, status int) {
 	}
 	header.Add("Vary", "Accept-Encoding")
 	body, etag := f.content, f.etag
-	if f.gzipped != nil && AcceptsGzip(r.Header.Get("Accept-Encoding")) {
+	if f.gzipped != nil && Accepts(r.Header.Get("Accept-Encoding"), "gzip") {
 		body, etag = f.gzipped, strings.TrimSuffix(etag, `"`)+`-gzip"`
 		header.Set("Content-Encoding", "gzip")
 	}
@@ -228,12 +228,12 @@ func (f file) serve(w http.ResponseWriter, r *http.Request, status int) {
 	}
 }
 
-// AcceptsGzip tells whether an Accept-Encoding header names gzip and doesn't
-// refuse it.
-func AcceptsGzip(header string) bool {
+// Accepts tells whether an Accept-Encoding header names a content coding and doesn't
+// refuse it. "*" stands for gzip alone, which each client knows.
+func Accepts(header, coding string) bool {
 	for choice := range strings.SplitSeq(header, ",") {
-		coding, weight, _ := strings.Cut(choice, ";")
-		if coding = strings.TrimSpace(coding); coding != "gzip" && coding != "*" {
+		name, weight, _ := strings.Cut(choice, ";")
+		if name = strings.TrimSpace(name); name != coding && (name != "*" || coding != "gzip") {
 			continue
 		}
 		q, err := strconv.ParseFloat(strings.TrimPrefix(strings.TrimSpace(weight), "q="), 64)

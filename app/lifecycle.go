@@ -26,6 +26,9 @@ func (c *Coppice) Start(ctx context.Context) error {
 	ctx, c.stopBackground = context.WithCancel(context.WithoutCancel(ctx))
 	c.background.Go(func() { c.replies.Recover(ctx) })
 	c.background.Go(func() { c.changes.Forget(ctx) })
+	if len(c.retention) > 0 {
+		c.background.Go(func() { c.retain(ctx) })
+	}
 	for _, f := range c.followers() {
 		c.background.Go(func() { c.changes.Follow(ctx, f) })
 	}

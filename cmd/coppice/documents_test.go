@@ -97,10 +97,16 @@ func flagTables(t *testing.T) map[string]string {
 					group = f.Group.Key
 				}
 				if tables[group] == "" {
-					tables[group] = "| flag | variable | default | meaning |\n|---|---|---|---|\n"
+					tables[group] = "| flag | default | meaning |\n|---|---|---|\n"
 				}
-				variables := "`" + strings.Join(f.Envs, "`, `") + "`"
-				tables[group] += fmt.Sprintf("| `%s` | %s | %s | %s |\n", flagOf(f), variables, standard, meaning)
+				if own := "COPPICE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); f.Envs[0] != own {
+					t.Errorf("--%s has the variable %s, and the page says that it has %s", f.Name, f.Envs[0], own)
+				}
+				also := ""
+				if len(f.Envs) > 1 {
+					also = " Also `" + strings.Join(f.Envs[1:], "`, `") + "`."
+				}
+				tables[group] += fmt.Sprintf("| `%s` | %s | %s |\n", flagOf(f), standard, meaning+also)
 				servesToo[flagOf(f)+meaning] = true
 			}
 		}

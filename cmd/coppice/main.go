@@ -42,10 +42,12 @@ type commands struct {
 	Compact     compactCommand     `cmd:"" help:"Fold the older part of a branch into a summary."`
 	Compactions compactionsCommand `cmd:"" help:"List the compactions of a conversation."`
 	Prune       pruneCommand       `cmd:"" help:"Delete a message with all below it, or undo a summary."`
+	Delete      deleteCommand      `cmd:"" help:"Delete a conversation, or all that are old."`
 	Search      searchCommand      `cmd:"" help:"Search the text of messages."`
 	Recall      recallCommand      `cmd:"" help:"Find the messages that answer a question."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve an agent over standard input and output (Model Context Protocol)."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
+	Tenants     tenantsCommand     `cmd:"" help:"List, show and delete tenants."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Distribute  distributeCommand  `cmd:"" help:"Distribute the conversations over the nodes of a Citus cluster."`
 	Upgrade     upgradeCommand     `cmd:"" help:"Move the private Postgres to a newer major version."`

@@ -47,6 +47,7 @@ type serveCommand struct {
 	ShutdownTimeout   time.Duration `default:"10s" placeholder:"DURATION" group:"Limits" help:"Time that running requests get to finish when the server stops (${default})."`
 	MaxConversations  uint32        `placeholder:"N" group:"Limits" help:"Conversations that a tenant may have. Without it, any number."`
 	MaxMessages       uint32        `placeholder:"N" group:"Limits" help:"Messages that a conversation may have, on all branches. Without it, any number."`
+	Retention         []string      `placeholder:"AGE|TENANT=AGE" group:"Limits" help:"Delete conversations in which nothing was said for so long, such as 90d, of all tenants or of one; checked each hour. Pinned, archived and imported ones go, too. Without it, none."`
 	MaxAttachment     int64         `name:"max-attachment-bytes" default:"20971520" placeholder:"BYTES" group:"Limits" help:"Size that a picture or file of a message may have (${default}), 256 MiB at most."`
 	MaxAttachments    int64         `name:"max-attachments-bytes" placeholder:"BYTES" group:"Limits" help:"Size that a tenant's pictures and files may have together. Without it, any size."`
 	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it, any number."`
@@ -136,6 +137,9 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	config.Limits = tree.Limits{
 		Conversations: int(cmd.MaxConversations), MessagesPerConversation: int(cmd.MaxMessages),
 		AttachmentBytes: int(cmd.MaxAttachment), AllAttachmentBytes: cmd.MaxAttachments,
+	}
+	if config.Retention, err = retention(cmd.Retention); err != nil {
+		return config, err
 	}
 	if config.Contexts.Settings, err = cmd.settings(summarize.Defaults()); err != nil {
 		return config, err

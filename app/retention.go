@@ -1,0 +1,50 @@
+package app
+
+import (
+	"context"
+	"time"
+)
+
+// retentionInterval is how often old conversations are looked for.
+const retentionInterval = time.Hour
+
+// retain deletes old conversations until ctx ends. Several servers may do so at
+// once: each conversation goes once.
+func (c *Coppice) retain(ctx context.Context) {
+	ticker := time.NewTicker(retentionInterval)
+	defer ticker.Stop()
+	for {
+		if err := c.deleteOld(ctx); err != nil && ctx.Err() == nil {
+			c.log.WarnContext(ctx, "old conversations could not be deleted", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func (c *Coppice) deleteOld(ctx context.Context) error {
+	all, err := c.store.Tenants(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range all {
+		age, ok := c.retention[t.ID]
+		if !ok {
+			age, ok = c.retention[""]
+		}
+		if !ok {
+			continue
+		}
+		conversations, messages, err := c.store.ForTenant(t.ID).DeleteIdle(ctx, time.Now().Add(-age), nil)
+		if conversations > 0 {
+			c.log.InfoContext(ctx, "deleted old conversations", "tenant", t.ID, "conversations", conversations, "messages", messages, "retention", age)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

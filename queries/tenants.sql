@@ -1,0 +1,60 @@
+-- What an operator asks of all tenants, or of one where tenant_id isn't null. Each
+-- query is one aggregate over one table, which Citus computes on its shards.
+
+-- name: SumConversations :many
+select tenant_id, count(*) as conversations, sum(message_count)::bigint as messages, max(updated_at)::timestamptz as updated_at
+from conversations
+where tenant_id = coalesce(sqlc.narg(tenant_id), tenant_id)
+group by tenant_id;
+
+-- name: SumTenantAttachments :many
+select tenant_id, count(*) as attachments, sum(size)::bigint as bytes
+from attachments
+where tenant_id = coalesce(sqlc.narg(tenant_id), tenant_id)
+group by tenant_id;
+
+-- name: CountTenantKeys :many
+-- Those that open the tenant's conversations.
+select tenant_id, count(*) filter (where revoked_at is null) as keys
+from api_keys
+where tenant_id = coalesce(sqlc.narg(tenant_id), tenant_id)
+group by tenant_id;
+
+-- name: SumBodies :one
+-- Of one tenant: it reads all its messages.
+select coalesce(sum(octet_length(n.body::text)), 0)::bigint as bytes, coalesce(sum(n.tokens), 0)::bigint as tokens
+from conversations c
+join nodes n on n.conversation_id = c.id
+where c.tenant_id = @tenant_id and n.kind = 'message';
+
+-- name: ListIdleConversations :many
+-- Those in which nothing was said since a time, the oldest first; of all where a
+-- tenant is to be deleted.
+select id, tenant_id, message_count, updated_at
+from conversations
+where tenant_id = @tenant_id and updated_at < @before
+order by updated_at, id
+limit @row_limit;
+
+-- name: ListTenantIDs :many
+select distinct tenant_id from conversations order by tenant_id;
+
+-- name: HasOtherKeys :one
+-- Whether a tenant's keys may be deleted: without any key the server is open.
+select exists (select 1 from api_keys where tenant_id <> @tenant_id) as has_keys;
+
+-- name: RevokeTenantKeys :execrows
+update api_keys set revoked_at = @revoked_at
+where tenant_id = @tenant_id and revoked_at is null;
+
+-- name: DeleteTenantKeys :execrows
+delete from api_keys where tenant_id = @tenant_id;
+
+-- name: DeleteTenantAttachments :execrows
+delete from attachments where tenant_id = @tenant_id;
+
+-- name: DeleteTenantSegments :exec
+delete from search_segments where tenant_id = @tenant_id;
+
+-- name: DeleteTenantChanges :exec
+delete from changes where tenant_id = @tenant_id;

@@ -1,0 +1,198 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// A Tenant is what a tenant has stored.
+type Tenant struct {
+	ID              string
+	Conversations   int
+	Messages        int
+	UpdatedAt       time.Time // when something was last said or pruned; zero without conversations
+	Attachments     int
+	AttachmentBytes int64
+	Keys            int // that are good
+}
+
+// Tenants lists who has conversations, attachments or keys, by id. It counts all
+// conversations of the database, by an index.
+func (s *Store) Tenants(ctx context.Context) (_ []Tenant, err error) {
+	defer db.Wrap(&err, "tree.Tenants")
+	return s.tenants(ctx, pgtype.Text{})
+}
+
+// Tenant returns what the Store's tenant has. It is a fault.NotFound where that is
+// nothing, and no key either.
+func (s *Store) Tenant(ctx context.Context) (_ Tenant, err error) {
+	defer db.Wrap(&err, "tree.Tenant(%q)", s.tenant)
+	found, err := s.tenants(ctx, textOrNull(s.tenant))
+	if err == nil && len(found) == 0 {
+		err = fault.New(fault.NotFound, "tenant_not_found", "tenant_id", "There is no tenant %q. List the tenants to see which there are.", s.tenant)
+	}
+	if err != nil {
+		return Tenant{}, err
+	}
+	return found[0], nil
+}
+
+func (s *Store) tenants(ctx context.Context, id pgtype.Text) ([]Tenant, error) {
+	byID := map[string]*Tenant{}
+	of := func(id string) *Tenant {
+		if byID[id] == nil {
+			byID[id] = &Tenant{ID: id}
+		}
+		return byID[id]
+	}
+	conversations, err := s.q.SumConversations(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range conversations {
+		t := of(row.TenantID)
+		t.Conversations, t.Messages, t.UpdatedAt = int(row.Conversations), int(row.Messages), row.UpdatedAt
+	}
+	attachments, err := s.q.SumTenantAttachments(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range attachments {
+		t := of(row.TenantID)
+		t.Attachments, t.AttachmentBytes = int(row.Attachments), row.Bytes
+	}
+	keys, err := s.q.CountTenantKeys(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range keys {
+		of(row.TenantID).Keys = int(row.Keys)
+	}
+	all := make([]Tenant, 0, len(byID))
+	for _, t := range byID {
+		all = append(all, *t)
+	}
+	slices.SortFunc(all, func(a, b Tenant) int { return strings.Compare(a.ID, b.ID) })
+	return all, nil
+}
+
+// MessageSize returns the bytes and the tokens of the tenant's messages. It reads all
+// of them.
+func (s *Store) MessageSize(ctx context.Context) (bytes, tokens int64, err error) {
+	defer db.Wrap(&err, "tree.MessageSize(%q)", s.tenant)
+	err = s.allowLongStatements(ctx, func() error {
+		row, err := s.q.SumBodies(ctx, s.tenant)
+		bytes, tokens = row.Bytes, row.Tokens
+		return err
+	})
+	return bytes, tokens, err
+}
+
+// idleBatch is how many conversations DeleteIdle asks for at a time.
+const idleBatch = 100
+
+// DeleteIdle deletes the tenant's conversations in which nothing was said since a
+// time, pinned and archived ones included, the oldest first. It returns how many
+// conversations and messages went, also beside an error. each, if it isn't nil, is
+// called after each conversation. The cost is that of [Store.DeleteConversation].
+func (s *Store) DeleteIdle(ctx context.Context, since time.Time, each func()) (conversations, messages int, err error) {
+	defer db.Wrap(&err, "tree.DeleteIdle(%q, %s)", s.tenant, since)
+	for {
+		rows, err := s.q.ListIdleConversations(ctx, db.ListIdleConversationsParams{TenantID: s.tenant, Before: since, RowLimit: idleBatch})
+		if err != nil || len(rows) == 0 {
+			return conversations, messages, err
+		}
+		for _, row := range rows {
+			deleted := 0
+			err := s.dropping(ctx, row.ID.Bytes, func(s *Store, c db.Conversation) error {
+				if !c.UpdatedAt.Before(since) {
+					return errNotDeleted // somebody went on with it
+				}
+				deleted = int(c.MessageCount)
+				return s.deleteConversation(ctx, row.ID.Bytes)
+			})
+			switch {
+			case errors.Is(err, errNotDeleted), errors.Is(err, errConversationNotFound):
+				continue
+			case err != nil:
+				return conversations, messages, err
+			}
+			conversations, messages = conversations+1, messages+deleted
+			if each != nil {
+				each()
+			}
+		}
+	}
+}
+
+// DeleteTenant deletes all that the tenant has: conversations, attachments, what is
+// indexed of them, and keys. It returns what went, also beside an error, after which
+// the call can be repeated. Servers accept a key for some seconds after RevokeKeys,
+// which the caller calls before, and waits.
+//
+// It is a fault.Conflict where the tenant's keys are the only ones: a server
+// without a key would be open to everybody.
+func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err error) {
+	defer db.Wrap(&err, "tree.DeleteTenant(%q)", s.tenant)
+	if err := s.checkOtherKeys(ctx); err != nil {
+		return went, err
+	}
+	went.ID = s.tenant
+	there, err := s.Tenant(ctx)
+	if err != nil {
+		return went, err
+	}
+	went.AttachmentBytes = there.AttachmentBytes
+	went.Conversations, went.Messages, err = s.DeleteIdle(ctx, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), each)
+	if err != nil {
+		return went, err
+	}
+	went.Attachments = there.Attachments // deleting their messages may have taken some
+	return went, s.inTx(ctx, func(s *Store) error {
+		return s.allowLongStatements(ctx, func() error {
+			if _, err := s.q.DeleteTenantAttachments(ctx, s.tenant); err != nil {
+				return err
+			}
+			if err := s.q.DeleteTenantSegments(ctx, s.tenant); err != nil {
+				return err
+			}
+			if err := s.q.DeleteTenantChanges(ctx, s.tenant); err != nil {
+				return err
+			}
+			keys, err := s.q.DeleteTenantKeys(ctx, s.tenant)
+			went.Keys = int(keys)
+			return err
+		})
+	})
+}
+
+// RevokeKeys revokes the tenant's keys, and returns how many were good. See
+// DeleteTenant for the error.
+func (s *Store) RevokeKeys(ctx context.Context) (revoked int, err error) {
+	defer db.Wrap(&err, "tree.RevokeKeys(%q)", s.tenant)
+	if err := s.checkOtherKeys(ctx); err != nil {
+		return 0, err
+	}
+	n, err := s.q.RevokeTenantKeys(ctx, db.RevokeTenantKeysParams{TenantID: s.tenant, RevokedAt: pgtype.Timestamptz{Time: now(), Valid: true}})
+	return int(n), err
+}
+
+func (s *Store) checkOtherKeys(ctx context.Context) error {
+	own, err := s.q.ListKeys(ctx, textOrNull(s.tenant))
+	if err != nil || len(own) == 0 {
+		return err
+	}
+	others, err := s.q.HasOtherKeys(ctx, s.tenant)
+	if err == nil && !others {
+		err = fault.New(fault.Conflict, "last_keys", "", "No other tenant has a key, and a server without keys is open to everybody. Make a key for another tenant first.")
+	}
+	return err
+}

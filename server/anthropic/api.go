@@ -54,7 +54,7 @@ func (c Config) API() (server.API, error) {
 	}
 	const v1 = Prefix + "v1/"
 	return server.API{
-		Prefix: Prefix, MaxBody: maxBody, AnyQuery: true, Refuse: refuse,
+		Prefix: Prefix, MaxBody: maxBody, AnyQuery: true, Refuse: server.RefuseSDKs(func(p server.Problem) []byte { return refusal(p).Encode() }),
 		Routes: []server.Route{
 			{Method: "POST", Pattern: v1 + "messages", May: server.Streams | server.Follows, Handle: s.createMessage},
 			{Method: "POST", Pattern: v1 + "messages/count_tokens", May: server.Waits, Handle: s.countTokens},
@@ -76,17 +76,7 @@ func refusal(p server.Problem) wire.Refusal {
 	if p.Field != nil {
 		field = *p.Field
 	}
-	return wire.Refuse(p.Status, string(p.Code), field, p.Detail)
-}
-
-// refuse is the API's envelope of errors.
-func refuse(p server.Problem, h http.Header) (status int, body []byte) {
-	r := refusal(p)
-	h.Set("Content-Type", "application/json")
-	if !r.Retry {
-		h.Set("X-Should-Retry", "false")
-	}
-	return r.Status, r.Encode()
+	return wire.Refuse(p.ForSDKs().Status, string(p.Code), field, p.Detail)
 }
 
 // An answer is one that is whole.

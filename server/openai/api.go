@@ -30,7 +30,7 @@ func API() server.API { return Recognition{}.API() }
 func (c Recognition) API() server.API {
 	started := time.Now()
 	return server.API{
-		Prefix: Prefix, MaxBody: cmp.Or(c.MaxBody, MaxBody), AnyQuery: true, Refuse: refuse,
+		Prefix: Prefix, MaxBody: cmp.Or(c.MaxBody, MaxBody), AnyQuery: true, Refuse: server.RefuseSDKs(func(p server.Problem) []byte { return errorOf(p).JSON() }),
 		Routes: slices.Concat([]server.Route{
 			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
 			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},
@@ -50,18 +50,13 @@ func read[T any](r *server.Request, parse func([]byte) (T, error)) (req T, body 
 	return req, body, err
 }
 
-// refuse is the API's envelope of errors.
-func refuse(p server.Problem, h http.Header) (status int, body []byte) {
+// errorOf is a problem in OpenAI's form.
+func errorOf(p server.Problem) wire.ErrorBody {
 	field := ""
 	if p.Field != nil {
 		field = *p.Field
 	}
-	r := wire.RefuseStatus(p.Status, string(p.Code), field, p.Detail)
-	h.Set("Content-Type", "application/json")
-	if !r.Retry {
-		h.Set("X-Should-Retry", "false")
-	}
-	return r.Status, r.JSON()
+	return wire.NewError(p.ForSDKs().Status, string(p.Code), field, p.Detail)
 }
 
 // An answer is JSON, with the native ids of what it tells of.

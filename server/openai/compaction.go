@@ -14,13 +14,9 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// signerOf returns the installation's signer.
-func signerOf(r *server.Request) (*wire.Signer, error) {
-	key, err := r.Store().DeriveKey(r.Context(), "compaction items")
-	if err != nil {
-		return nil, err
-	}
-	return wire.NewSigner(key)
+// compactionKey signs this installation's compaction items.
+func compactionKey(r *server.Request) ([]byte, error) {
+	return r.Store().DeriveKey(r.Context(), "compaction items")
 }
 
 // compactedFor gives the item of a summary that was made for the answer to head in a
@@ -45,11 +41,11 @@ func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted,
 }
 
 func signedItem(r *server.Request, c wire.SignedCompaction) (*wire.CompactionItem, error) {
-	signer, err := signerOf(r)
+	key, err := compactionKey(r)
 	if err != nil {
 		return nil, err
 	}
-	item := wire.NewCompactionItem(c.Summary, signer.Sign(c))
+	item := wire.NewCompactionItem(c.Summary, c.Sign(key))
 	return &item, nil
 }
 
@@ -58,11 +54,11 @@ func opens(r *server.Request, e wire.Entry) (wire.SignedCompaction, error) {
 	if e.Content == "" {
 		return wire.SignedCompaction{Summary: e.Reference.NodeID}, nil
 	}
-	signer, err := signerOf(r)
+	key, err := compactionKey(r)
 	if err != nil {
 		return wire.SignedCompaction{}, err
 	}
-	c, err := signer.Verify(e.Content)
+	c, err := wire.VerifyCompaction(key, e.Content)
 	return c, inContent(e, err)
 }
 

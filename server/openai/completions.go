@@ -138,13 +138,13 @@ func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer
 			case e.Delta != nil:
 				return c.Add(begin(dst, nil), wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			case e.End.Message == nil && e.End.Err != nil && c == nil && !e.End.SaidNothing():
-				return wire.AppendEvent(dst, "", wire.Refuse(e.End.Err).JSON()), nil
+				return wire.AppendEvent(dst, "", errorOf(server.ProblemOf(e.End.Err)).JSON()), nil
 			}
 			dst = begin(dst, e.End.Message)
 			return c.End(dst, endOf(*e.End)), nil
 		},
 		Closed: func(dst []byte, p server.Problem) []byte {
-			return wire.AppendEvent(dst, "", wire.RefuseStatus(p.Status, string(p.Code), "", p.Detail).JSON())
+			return wire.AppendEvent(dst, "", errorOf(p).JSON())
 		},
 	}
 	return stream{r.Stream(rep, 0, form), recorded(answerOf(rep))}

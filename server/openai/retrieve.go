@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"math"
@@ -134,7 +135,7 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 			if s == nil {
 				s = wire.NewStream(turnOf(rep, nil), after)
 			}
-			return s.Break(dst, wire.RefuseStatus(p.Status, string(p.Code), "", p.Detail).Body)
+			return s.Break(dst, errorOf(p))
 		},
 	}
 	out := stream{Answer: r.Stream(rep, 0, form)}
@@ -182,17 +183,20 @@ var errInterrupted = fault.New(fault.Internal, "server_error", "", "The server w
 
 // endOf is how a reply ended.
 func endOf(e reply.End) wire.End {
-	end := wire.End{Status: wire.Completed, FinishReason: e.FinishReason, Err: e.Err}
+	end, err := wire.End{Status: wire.Completed, FinishReason: e.FinishReason}, e.Err
 	switch e.Status {
 	case reply.StatusFailed:
 		if end.Status = wire.Failed; e.SaidNothing() {
-			end.Status, end.Err = wire.Completed, nil // and incomplete, by its finish reason
+			end.Status = wire.Completed // and incomplete, by its finish reason
 		}
 	case reply.StatusStopped:
 		end.Status = wire.Cancelled
 		if e.FinishReason == reply.FinishInterrupted {
-			end.Status, end.Err = wire.Failed, errInterrupted
+			end.Status, err = wire.Failed, errInterrupted
 		}
+	}
+	if end.Status == wire.Failed {
+		end.Error = errorOf(server.ProblemOf(cmp.Or(err, error(&fault.Error{}))))
 	}
 	if e.Usage != (reply.Usage{}) {
 		end.Usage = wire.NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens, e.Usage.ReasoningTokens)

@@ -50,7 +50,7 @@ func (u upgradeRequired) Write(w http.ResponseWriter) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUpgradeRequired)
-	_, err := w.Write(wire.RefuseStatus(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
+	_, err := w.Write(wire.NewError(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
 	return err
 }
 
@@ -255,12 +255,12 @@ func (s *socket) forget(response string) {
 
 // refuse tells why a request is refused.
 func (s *socket) refuse(ctx context.Context, lane string, err error) {
-	r := wire.Refuse(err)
+	p := server.ProblemOf(err).ForSDKs()
 	event := wire.Marshal(struct {
 		Type   string         `json:"type"`
 		Status int            `json:"status"`
 		Error  wire.ErrorBody `json:"error"`
-	}{"error", r.Status, r.Body})
+	}{"error", p.Status, errorOf(p)})
 	_ = s.conn.Write(ctx, websocket.MessageText, inLane(event, lane)) // a client that left is told nothing
 }
 

@@ -9,11 +9,9 @@ import (
 
 // A Refusal is an error in the form of Anthropic's clients.
 type Refusal struct {
-	Status  int
 	Type    string
 	Message string
 	Code    string // that the SDKs act by; "" for none
-	Retry   bool   // the same request may go well later. Where it can't, the answer says x-should-retry: false
 }
 
 // types are Anthropic's types of errors, by status.
@@ -29,29 +27,14 @@ var types = map[int]string{
 	http.StatusGatewayTimeout:        "timeout_error",
 }
 
-// statuses are those of errors for which Anthropic has another status than REST. With
-// 500 and more, 429 and 409, every SDK tries again.
-var statuses = map[string]int{
-	"unknown_model":      http.StatusNotFound,
-	"prompt_too_long":    http.StatusBadRequest,
-	"model_refused":      http.StatusBadRequest,
-	"model_rate_limited": http.StatusTooManyRequests,
-}
-
 // ThreadNotFound is the code of the error by which the SDKs send the whole history of a
 // thread.
 const ThreadNotFound = "thread_not_found"
 
-// final are errors of a server that come again with the same request.
-var final = map[string]bool{"model_not_authorized": true, "answer_too_long": true}
-
 // Refuse returns an error of this status and code, in which field names the member of
 // the request that is wrong; "" for none.
 func Refuse(status int, code, field, detail string) Refusal {
-	if other, ok := statuses[code]; ok {
-		status = other
-	}
-	r := Refusal{Status: status, Type: types[status], Message: detail, Retry: !final[code] && (status == http.StatusTooManyRequests || status >= http.StatusInternalServerError)}
+	r := Refusal{Type: types[status], Message: detail}
 	switch {
 	case r.Type != "":
 	case status < http.StatusInternalServerError:

@@ -53,7 +53,7 @@ func completionUsage(u *Usage) *CompletionUsage {
 var null = json.RawMessage("null")
 
 // Completion returns the chat completion of a stored answer. An answer that
-// failed is an error, for which Refuse makes the answer.
+// failed is an error, which NewError makes.
 func (t Turn) Completion(end End) Completion {
 	message := choiceMessage{Role: "assistant", Annotations: []struct{}{}}
 	if m := end.Message; m != nil {
@@ -212,7 +212,7 @@ func (p *partCall) called(raw json.RawMessage) json.RawMessage {
 // it appends the stored answer first.
 func (c *Chunks) End(dst []byte, end End) []byte {
 	if end.Status == Failed {
-		return AppendEvent(dst, "", Refuse(end.Err).JSON())
+		return AppendEvent(dst, "", end.Error.JSON())
 	}
 	if !c.sent && end.Message != nil {
 		dst = c.Add(dst, deltaOf(end.Message))

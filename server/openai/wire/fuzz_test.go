@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 			if e == nil {
 				return false
 			}
-			if r := Refuse(err); r.Status != 400 && r.Status != 404 || r.Body.Message == "" || r.Retry {
+			if e.Kind != fault.Invalid && e.Kind != fault.NotFound || e.Detail == "" {
 				t.Fatalf("%q: %+v", body, e)
 			}
 			return true

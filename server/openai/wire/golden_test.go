@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/fault"
 )
 
 var update = flag.Bool("update", false, "write what the tests got to testdata")
@@ -44,10 +43,10 @@ func golden(t *testing.T, name, got string) {
 }
 
 var (
-	someNode      = NodeID{uuid.MustParse("01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa"), uuid.MustParse("01979b2e-8f2c-7d02-8a51-6f0f3e5a9b10")}
-	someSummary   = NodeID{someNode.Conversation, uuid.MustParse("01979b2e-8f2c-7000-8000-000000000001")}
-	someTime      = time.Unix(1795334141, 0)
-	someSigner, _ = NewSigner([]byte("0123456789abcdef0123456789abcdef"))
+	someNode    = NodeID{uuid.MustParse("01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa"), uuid.MustParse("01979b2e-8f2c-7d02-8a51-6f0f3e5a9b10")}
+	someSummary = NodeID{someNode.Conversation, uuid.MustParse("01979b2e-8f2c-7000-8000-000000000001")}
+	someTime    = time.Unix(1795334141, 0)
+	someKey     = []byte("0123456789abcdef0123456789abcdef")
 )
 
 func message(t fataler, raw string) *chat.Message {
@@ -84,17 +83,17 @@ func answers(t testing.TB) map[string]struct {
 	calling, compacted, background := plain, plain, plain
 	background.Echo.Background = true
 	calling.Echo = tools.Echo
-	item := NewCompactionItem(someSummary, someSigner.Sign(SignedCompaction{Summary: someSummary, Text: "They spoke of hazel."}))
+	item := NewCompactionItem(someSummary, SignedCompaction{Summary: someSummary, Text: "They spoke of hazel."}.Sign(someKey))
 	compacted.Compaction = &item
 	ended := func(reason, raw string) End {
 		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: NewUsage(10, 4, 0)}
 	}
 	failed := End{
 		Status: Failed, At: someTime.Add(time.Second), Message: message(t, `{"role":"assistant","content":"Hel"}`),
-		Err: fault.New(fault.Model, "model_unavailable", "", "No whole answer came."),
+		Error: NewError(502, "model_unavailable", "", "No whole answer came."),
 	}
 	stopped := failed
-	stopped.Status, stopped.Err = Cancelled, nil
+	stopped.Status = Cancelled
 	call := func(pieces ...string) (d Delta) {
 		for _, piece := range pieces {
 			d.Calls = append(d.Calls, json.RawMessage(piece))

@@ -100,7 +100,7 @@ func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status st
 	return item
 }
 
-// NewCompactionItem returns the item of a summary with this node. Signer.Sign
+// NewCompactionItem returns the item of a summary with this node. SignedCompaction.Sign
 // made the content.
 func NewCompactionItem(summary NodeID, content string) CompactionItem {
 	return CompactionItem{"compaction", summary.item(KindCompaction, ordinalSaid), content}

@@ -170,7 +170,7 @@ type End struct {
 	Message      *chat.Message // the stored answer; nil for none
 	FinishReason string        // the model's: stop, length, tool_calls, content_filter, or another word
 	Usage        *Usage        // nil where nobody counted
-	Err          error         // why it failed
+	Error        ErrorBody     // why it failed
 }
 
 // status is how the answer ended, and why it is incomplete where it is.
@@ -213,7 +213,7 @@ func (t Turn) Ended(end End) Response {
 		at := end.At.Unix()
 		r.CompletedAt = &at
 	case Failed:
-		r.Error = failure(end.Err)
+		r.Error = end.Error.failure()
 	}
 	if t.Compaction != nil {
 		r.Output = append(r.Output, *t.Compaction)

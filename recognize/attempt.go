@@ -36,7 +36,7 @@ func AttemptOf(h http.Header, path string, body []byte) (a Attempt) {
 
 // Start begins a reply, or finds the one that the attempt repeats. All that the
 // request says must be in the tree before an attempt without a key is known for a
-// repetition; Follow and Asked find it.
+// repetition; Record finds it.
 func (s Service) Start(ctx context.Context, ask reply.Request, a Attempt) (_ *reply.Reply, err error) {
 	defer fault.Wrap(&err, "recognize.Start(%s)", ask.ConversationID)
 	if a.Key != "" {

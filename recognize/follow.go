@@ -109,11 +109,11 @@ func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID) (
 	return rep, err
 }
 
-// Asked returns the message that ends in what the messages say, on the newest
+// asked returns the message that ends in what the messages say, on the newest
 // branches of a conversation: the last of them, without the answer to it. It is
 // uuid.Nil where none ends so.
-func (s Service) Asked(ctx context.Context, conversationID uuid.UUID, messages []*chat.Message) (_ uuid.UUID, err error) {
-	defer fault.Wrap(&err, "recognize.Asked(%s)", conversationID)
+func (s Service) asked(ctx context.Context, conversationID uuid.UUID, messages []*chat.Message) (_ uuid.UUID, err error) {
+	defer fault.Wrap(&err, "recognize.asked(%s)", conversationID)
 	leaves, err := s.Store.Branches(ctx, conversationID, tree.Paging{Limit: maxBranches})
 	if err != nil {
 		return uuid.Nil, err

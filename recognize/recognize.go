@@ -84,6 +84,9 @@ func (s Service) Find(ctx context.Context, t Turn) (p Place, err error) {
 
 // A Recording is how a turn is stored and answered.
 type Recording struct {
+	// Below is the message that the request names as the one to go on from; nil for
+	// none. Then the conversation and the history's path hash mean nothing.
+	Below *Message
 	// Ask gives the request for the reply, without a place and messages: these are
 	// those of the place, or of what stands there after the turn was stored.
 	Ask     func(Place) reply.Request
@@ -95,12 +98,23 @@ type Recording struct {
 	Import func(ctx context.Context) (leave func(), err error)
 }
 
+// A Message is one that a request names.
+type Message struct {
+	ConversationID, ID uuid.UUID // ID is uuid.Nil for none: the history begins at a root
+	Head               bool      // the request names the conversation, and the message is its active head
+}
+
 // Record stores what is new in a turn's history and begins the reply to it, or finds
 // the reply that the request repeats. A refusal's field names the message in the
 // history, as messages[i].
 func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Reply, err error) {
 	defer fault.Wrap(&err, "recognize.Record(%d messages)", len(t.Messages))
-	p, err := s.Find(ctx, t)
+	var p Place
+	if rec.Below != nil {
+		p, err = s.below(ctx, *rec.Below, t.History, rec.Attempt.Retried)
+	} else {
+		p, err = s.Find(ctx, t)
+	}
 	if err == nil && rec.Keep != nil {
 		err = rec.Keep(t.Messages[p.Known:])
 	}
@@ -108,13 +122,16 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 		return nil, err
 	}
 	in := tree.NewConversation{ID: p.ConversationID, Title: summarize.TitleOf(t.Messages...)}
+	if rec.Below != nil {
+		return s.answer(ctx, p, in.Title, rec)
+	}
 	if len(p.Rest) <= tree.MaxChain {
 		if p.New {
 			_, p.New, err = s.Store.CreateConversation(ctx, in)
 		}
 		var rep *reply.Reply
 		if err == nil {
-			rep, err = s.answer(ctx, p, rec)
+			rep, err = s.answer(ctx, p, in.Title, rec)
 		}
 		if p.New && err != nil { // with what was refused, the conversation goes again, unless another request has said something there
 			_, _ = s.Store.DeleteEmpty(context.WithoutCancel(ctx), p.ConversationID)
@@ -137,18 +154,50 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, p, rec)
+	return s.answer(ctx, p, in.Title, rec)
+}
+
+// below finds how much of a history stands below a message that its request names. A
+// request that its client sent before may have made another branch of the conversation
+// active since, by its own answer.
+func (s Service) below(ctx context.Context, at Message, h tree.History, retried bool) (p Place, err error) {
+	p.ConversationID = at.ConversationID
+	p.HeadID, p.Known, err = s.Follow(ctx, at.ConversationID, at.ID, h.Messages)
+	if err == nil && p.Known < len(h.Messages) && retried && at.Head {
+		var asked uuid.UUID
+		if asked, err = s.asked(ctx, at.ConversationID, h.Messages); asked != uuid.Nil {
+			p.HeadID, p.Known = asked, len(h.Messages)
+		}
+	}
+	p.Rest = h.After(p.Known)
+	return p, err
 }
 
 // answer begins the reply below a place.
-func (s Service) answer(ctx context.Context, p Place, rec Recording) (*reply.Reply, error) {
+func (s Service) answer(ctx context.Context, p Place, title string, rec Recording) (*reply.Reply, error) {
 	ask := rec.Ask(p)
-	ask.ConversationID, ask.HeadID, ask.Messages, ask.PathHash = p.ConversationID, p.HeadID, p.Rest, true
-	if root := uuid.Nil; p.Known == 0 && len(p.Rest) > 0 {
+	ask.Title = title
+	ask.ConversationID, ask.HeadID, ask.Messages, ask.PathHash = p.ConversationID, p.HeadID, p.Rest, rec.Below == nil
+	if root := uuid.Nil; ask.PathHash && p.Known == 0 && len(p.Rest) > 0 {
 		ask.ParentID = &root
 	}
 	rep, err := s.Start(ctx, ask, rec.Attempt)
 	return rep, inHistory(err, p.Known)
+}
+
+// RecordOr begins a reply by record, or by ask where record is nil. What record refuses,
+// ask answers all the same, unless the refusal counts: unrecorded then says why nothing
+// is recorded. It is nil otherwise.
+func RecordOr(record, ask func() (*reply.Reply, error), counts func(error) bool) (rep *reply.Reply, unrecorded, err error) {
+	if record != nil {
+		rep, err = record()
+		if err == nil || !fault.Refused(err) || counts(err) {
+			return rep, nil, err
+		}
+		unrecorded = err
+	}
+	rep, err = ask()
+	return rep, unrecorded, err
 }
 
 // inHistory moves the field of a refusal to where the history has it, of which so

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -40,6 +41,20 @@ func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID)
 		open[result.ToolCallID] = true
 	}
 	return open, nil
+}
+
+// OpenCalls returns the ids of the calls that have no result yet at a message: those of
+// an assistant's message that ends the path, but for results behind it.
+func (s *Store) OpenCalls(ctx context.Context, conversationID, id uuid.UUID) (open []string, err error) {
+	defer db.Wrap(&err, "tree.OpenCalls(%s, %s)", conversationID, id)
+	calls, err := s.callsAt(ctx, conversationID, id)
+	for call, answered := range calls {
+		if !answered {
+			open = append(open, call)
+		}
+	}
+	slices.Sort(open)
+	return open, err
 }
 
 // FindCall returns the newest message of a conversation that makes a tool call. No

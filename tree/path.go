@@ -92,20 +92,29 @@ func (s *Store) appendRest(ctx context.Context, conversationID uuid.UUID, p Path
 	return p, nil
 }
 
-// onPath makes messages of what follows a path in a history. Their ids derive from
-// the path.
-func (s *Store) onPath(ctx context.Context, conversationID uuid.UUID, h History, p Path) (rest []NewMessage, err error) {
-	above := p.hash
-	rest = make([]NewMessage, len(h.Messages)-p.Known)
-	for i, m := range h.Messages[p.Known:] {
-		above = above.Child(m)
-		rest[i] = NewMessage{Message: m, derived: true}
+// After returns the messages behind the first ones of a history, as they are stored.
+func (h History) After(known int) []NewMessage {
+	rest := make([]NewMessage, len(h.Messages)-known)
+	for i, m := range h.Messages[known:] {
+		rest[i] = NewMessage{Message: m}
 		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which the body may have
 			rest[i].Reasoning = m.Reasoning
 		}
 		if h.Metadata != nil {
-			rest[i].Metadata = h.Metadata[p.Known+i]
+			rest[i].Metadata = h.Metadata[known+i]
 		}
+	}
+	return rest
+}
+
+// onPath makes messages of what follows a path in a history. Their ids derive from
+// the path.
+func (s *Store) onPath(ctx context.Context, conversationID uuid.UUID, h History, p Path) (rest []NewMessage, err error) {
+	above := p.hash
+	rest = h.After(p.Known)
+	for i := range rest {
+		above = above.Child(rest[i].Message)
+		rest[i].derived = true
 		if rest[i].ID, err = s.DeriveID(ctx, "path", conversationID.String()+hex.EncodeToString(above[:])); err != nil {
 			return nil, err
 		}

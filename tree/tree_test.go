@@ -166,6 +166,7 @@ func TestTenants(t *testing.T) {
 		"Conversation":       func() error { return second(mine.Conversation(ctx, c.ID)) },
 		"UpdateConversation": func() error { return second(mine.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{HeadID: m.ID})) },
 		"FindCall":           func() error { return second(mine.FindCall(ctx, c.ID, "x")) },
+		"OpenCalls":          func() error { return second(mine.OpenCalls(ctx, c.ID, m.ID)) },
 		"DeleteConversation": func() error { return mine.DeleteConversation(ctx, c.ID) },
 		"Append":             func() error { return second(mine.Append(ctx, c.ID, m.ID, user("x"))) },
 		"Append again": func() error {

@@ -132,17 +132,17 @@ func (t turn) managed() bool { return t.Header.Get(contextHeader) == "managed" }
 // begin begins the reply, or finds the one that an earlier attempt of the request
 // began. unrecorded says why a reply that was to be recorded isn't; nil if it is.
 func (t turn) begin(ask reply.Request) (rep *reply.Reply, unrecorded, err error) {
+	var record func() (*reply.Reply, error)
 	if t.records() {
-		if err = t.hidden; err == nil {
-			rep, err = t.record(ask)
+		record = func() (*reply.Reply, error) {
+			if t.hidden != nil {
+				return nil, t.hidden
+			}
+			return t.record(ask)
 		}
-		if err == nil || !fault.Refused(err) || fault.Of(err).Code == "prompt_too_long" {
-			return rep, nil, err
-		}
-		unrecorded = err // the client didn't ask for it to be stored, and is answered all the same
 	}
-	rep, err = t.Replies().Ask(t.Context(), ask)
-	return rep, unrecorded, err
+	return recognize.RecordOr(record, func() (*reply.Reply, error) { return t.Replies().Ask(t.Context(), ask) },
+		func(err error) bool { return fault.Of(err).Code == "prompt_too_long" })
 }
 
 // record stores what is new in the history, and begins the reply to it.

@@ -16,9 +16,9 @@ import (
 // An addition is messages that a request adds at the end of a conversation's active
 // branch. Attempts of the request may come at the same time, and to several servers.
 type addition struct {
-	r        *server.Request
-	messages []inputMessage
-	files    recognize.Files
+	r *server.Request
+	tree.History
+	files recognize.Files
 }
 
 // atHead adds the messages but those that saidBefore finds. It gives all of them, and
@@ -30,7 +30,7 @@ func (a addition) atHead() (c tree.Conversation, all []tree.Message, err error) 
 		if c, err = namedConversation(a.r); err != nil {
 			return c, nil, err
 		}
-		there, err := saidBefore(a.r, c, a.messages, repeated)
+		there, err := saidBefore(a.r, c, a.Messages, repeated)
 		if err != nil {
 			return c, nil, err
 		}
@@ -48,7 +48,7 @@ func (a addition) once(key string, body []byte) (c tree.Conversation, all []tree
 	if c, err = namedConversation(a.r); err != nil {
 		return c, nil, err
 	}
-	ids, sum := make([]uuid.UUID, len(a.messages)), sha256.Sum256(body)
+	ids, sum := make([]uuid.UUID, len(a.Messages)), sha256.Sum256(body)
 	for i := range ids {
 		if ids[i], err = a.r.Store().DeriveID(a.r.Context(), "items", fmt.Sprintf("%s\x00%s\x00%x\x00%d", c.ID, key, sum, i)); err != nil {
 			return c, nil, err
@@ -62,7 +62,7 @@ func (a addition) once(key string, body []byte) (c tree.Conversation, all []tree
 	case !errors.Is(err, fault.NotFound):
 		return c, nil, err
 	}
-	there, err := saidBefore(a.r, c, a.messages, false)
+	there, err := saidBefore(a.r, c, a.Messages, false)
 	if err != nil {
 		return c, nil, err
 	}
@@ -80,16 +80,16 @@ func (a addition) stored(c tree.Conversation, last uuid.UUID) ([]tree.Message, e
 		return nil, err
 	}
 	c.HeadID = last
-	return lastShown(a.r, c, len(a.messages))
+	return lastShown(a.r, c, len(a.Messages))
 }
 
 // add stores the messages behind those that are there, with these ids if any.
 func (a addition) add(c *tree.Conversation, there []tree.Message, ids []uuid.UUID, at tree.AppendOption) ([]tree.Message, error) {
-	rest := drafts(a.messages[len(there):])
+	rest := a.After(len(there))
 	if len(rest) == 0 {
 		return there, nil
 	}
-	if err := a.files.Store(a.r.Context(), a.r.Store(), plain(a.messages[len(there):])...); err != nil {
+	if err := a.files.Store(a.r.Context(), a.r.Store(), a.Messages[len(there):]...); err != nil {
 		return nil, err
 	}
 	if ids != nil {

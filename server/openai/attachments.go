@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/recognize"
+	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
@@ -51,4 +52,9 @@ func linked(files recognize.Files, m *chat.Message, at, content string) (*chat.M
 		return m, nil
 	}
 	return files.Link(m, at, func(part int) string { return fmt.Sprintf("%s.%s[%d]", at, content, part) })
+}
+
+// keep stores files before the messages that have links to them.
+func keep(r *server.Request, files recognize.Files) func([]*chat.Message) error {
+	return func(messages []*chat.Message) error { return files.Store(r.Context(), r.Store(), messages...) }
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -112,29 +113,27 @@ func compactAll(r *server.Request, req *wire.CompactRequest) (c compaction, err 
 	if len(req.Instructions) <= maxCompactInstructions {
 		demand.Instructions = req.Instructions
 	}
-	var at *tree.Message
-	var added []inputMessage
-	if req.Previous != nil {
-		if at, err = previous(r, *req.Previous); err == nil {
-			added, err = opened(r, req.Input.Entries)
-		}
-	} else {
-		at, added, err = resume(r, req.Input.Entries)
-	}
+	at, added, err := place(r, &wire.Request{Previous: req.Previous}, req.Input.Entries, true)
 	if err != nil {
 		return c, err
 	}
-	if at != nil && len(added) == 0 {
-		return compactBranch(r, *at, demand)
+	if at != nil {
+		end, known, err := service(r).Follow(r.Context(), at.ConversationID, at.ID, added.Messages)
+		if err != nil {
+			return c, err
+		}
+		if at.ID, added.Messages = end, added.Messages[known:]; len(added.Messages) == 0 {
+			return compactBranch(r, *at, demand)
+		}
 	}
-	return compactHistory(r, at, added, demand)
+	return compactHistory(r, at, added.Messages, demand)
 }
 
 // compactBranch saves a summary of a branch up to its head.
-func compactBranch(r *server.Request, head tree.Message, demand summarize.Demand) (compaction, error) {
-	pending, err := pendingAt(r, head, []inputMessage{{Message: &chat.Message{Role: chat.Tool}}})
-	if err == nil && len(pending) > 0 {
-		err = openCall(pending[0])
+func compactBranch(r *server.Request, head recognize.Message, demand summarize.Demand) (compaction, error) {
+	open, err := r.Store().OpenCalls(r.Context(), head.ConversationID, head.ID)
+	if err == nil && len(open) > 0 {
+		err = openCall(open[0])
 	}
 	if err != nil {
 		return compaction{}, err
@@ -175,10 +174,10 @@ func openCall(id string) error {
 
 // compactHistory summarizes a history, of which a branch may be the beginning, and
 // stores nothing.
-func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, demand summarize.Demand) (compaction, error) {
+func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Message, demand summarize.Demand) (compaction, error) {
 	var history []json.RawMessage
 	if at != nil {
-		c, err := contextOf(r, nodeOf(*at), true)
+		c, err := contextOf(r, *at, true)
 		if err == nil && !c.Complete {
 			err = inInput(reply.TooLong(c.Whole() - c.Usage.ContextTokens))
 		}
@@ -210,7 +209,7 @@ func compactHistory(r *server.Request, at *tree.Message, added []inputMessage, d
 	var items []wire.Item
 	for _, m := range added {
 		if m.Role == chat.User {
-			items = append(items, wire.ItemsOf(wire.NodeID{Node: uuid.Must(uuid.NewV7())}, m.Message, "")...)
+			items = append(items, wire.ItemsOf(wire.NodeID{Node: uuid.Must(uuid.NewV7())}, m, "")...)
 		}
 	}
 	summary := wire.SignedCompaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}

@@ -8,10 +8,10 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // compactionKey signs this installation's compaction items.
@@ -52,7 +52,7 @@ func signedItem(r *server.Request, c wire.SignedCompaction) (*wire.CompactionIte
 // opens reads an entry that is a compaction item.
 func opens(r *server.Request, e wire.Entry) (wire.SignedCompaction, error) {
 	if e.Content == "" {
-		return wire.SignedCompaction{Summary: e.Reference.NodeID}, nil
+		return wire.SignedCompaction{Summary: e.Node}, nil
 	}
 	key, err := compactionKey(r)
 	if err != nil {
@@ -64,7 +64,7 @@ func opens(r *server.Request, e wire.Entry) (wire.SignedCompaction, error) {
 
 // compactedAt gives the message at which a branch goes on after a compaction item:
 // nil where the summary is gone, or was never on a branch of this tenant's.
-func compactedAt(r *server.Request, e wire.Entry) (*tree.Message, error) {
+func compactedAt(r *server.Request, e wire.Entry) (*recognize.Message, error) {
 	c, err := opens(r, e)
 	if err != nil || c.Summary.Conversation == uuid.Nil {
 		return nil, err
@@ -74,9 +74,8 @@ func compactedAt(r *server.Request, e wire.Entry) (*tree.Message, error) {
 		if c.Head == uuid.Nil {
 			c.Head = s.AnchorID
 		}
-		var m tree.Message
-		if m, err = r.Store().Message(r.Context(), c.Summary.Conversation, c.Head); err == nil {
-			return &m, nil
+		if _, err = r.Store().Message(r.Context(), c.Summary.Conversation, c.Head); err == nil {
+			return &recognize.Message{ConversationID: c.Summary.Conversation, ID: c.Head}, nil
 		}
 	}
 	if errors.Is(err, fault.NotFound) {
@@ -95,8 +94,7 @@ func compactedText(r *server.Request, e wire.Entry) (*chat.Message, error) {
 	if e.Content == "" {
 		_, message, err := r.Contexts().SummaryMessage(r.Context(), c.Summary.Conversation, c.Summary.Node)
 		if errors.Is(err, fault.NotFound) {
-			absent := wire.NoItem(e.Reference.String())
-			return nil, fault.New(fault.Invalid, absent.Code, fmt.Sprintf("input[%d].id", e.At), "%s", absent.Detail)
+			return nil, noEntry(e)
 		}
 		if err != nil {
 			return nil, err

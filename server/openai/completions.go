@@ -56,15 +56,7 @@ func (c Recognition) answer(r *server.Request, req *wire.Request, t recognize.At
 		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, AnyEnd: true, Recall: req.Recall,
 		Metadata: map[string]json.RawMessage{"openai": wire.Marshal(storedMetadata{Echo: &req.Echo, Completion: true})},
 	}
-	if c.records(r, req) {
-		rep, err = c.record(r, req, t, ask)
-		if err == nil || req.Store || !fault.Refused(err) {
-			return rep, nil, err
-		}
-		unrecorded = err // the client didn't ask for it to be stored, and is answered all the same
-	}
-	rep, err = r.Replies().Ask(r.Context(), ask)
-	return rep, unrecorded, err
+	return c.recordOr(r, req, func() (*reply.Reply, error) { return c.record(r, req, t, ask) }, func() (*reply.Reply, error) { return r.Replies().Ask(r.Context(), ask) })
 }
 
 // record stores what is new in the history, and begins the reply to it.
@@ -76,7 +68,7 @@ func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.At
 	return service(r).Record(r.Context(), turnTo(r, req, tree.History{Messages: messages}), recognize.Recording{
 		Ask:     func(p recognize.Place) reply.Request { return c.read(ask, p, messages) },
 		Attempt: t,
-		Keep:    func(messages []*chat.Message) error { return files.Store(r.Context(), r.Store(), messages...) },
+		Keep:    keep(r, files),
 		Import:  r.Import,
 	})
 }

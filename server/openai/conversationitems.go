@@ -33,14 +33,14 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, files, err := itemsSaid(r, req.Input.Entries)
+	h, files, err := itemsSaid(r, req.Input.Entries)
 	if err != nil {
 		return nil, err
 	}
-	add := addition{r, messages, files}
+	add := addition{r, h, files}
 	var c tree.Conversation
 	var all []tree.Message
-	if key := r.Header.Get("Idempotency-Key"); key != "" && len(messages) > 0 {
+	if key := r.Header.Get("Idempotency-Key"); key != "" && len(h.Messages) > 0 {
 		c, all, err = add.once(key, body)
 	} else {
 		c, all, err = add.atHead()
@@ -48,7 +48,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if title := summarize.TitleOf(plain(messages)...); c.Title == "" && title != "" && all[0].ParentID == uuid.Nil {
+	if title := summarize.TitleOf(h.Messages...); c.Title == "" && title != "" && all[0].ParentID == uuid.Nil {
 		if _, err := r.Store().Retitle(r.Context(), c.ID, "", title); err != nil { // another client may have given one meanwhile
 			return nil, err
 		}
@@ -66,22 +66,22 @@ func createItems(r *server.Request) (server.Answer, error) {
 
 // itemsSaid gives the messages of items that are added to a conversation, and the files
 // that they have links to.
-func itemsSaid(r *server.Request, entries []wire.Entry) ([]inputMessage, recognize.Files, error) {
+func itemsSaid(r *server.Request, entries []wire.Entry) (h tree.History, _ recognize.Files, err error) {
 	for _, e := range entries {
 		if e.Content != "" {
-			return nil, nil, fault.New(fault.Invalid, wire.CodeUnsupported, fmt.Sprintf("items[%d]", e.At),
+			return h, nil, fault.New(fault.Invalid, wire.CodeUnsupported, fmt.Sprintf("items[%d]", e.At),
 				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
 		}
 	}
 	entries, files, err := keptEntries(entries, "items")
 	if err != nil {
-		return nil, nil, err
+		return h, nil, err
 	}
-	messages, err := stored(r, entries)
+	h, err = stored(r, entries)
 	if e := fault.Of(err); err != nil && fault.Refused(err) {
-		return nil, nil, fault.New(e.Kind, e.Code, "items", "%s", e.Detail)
+		err = fault.New(e.Kind, e.Code, "items", "%s", e.Detail)
 	}
-	return messages, files, err
+	return h, files, err
 }
 
 // inItems names the parameter that a refusal of the tree's is about.

@@ -58,19 +58,19 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	messages, files, err := itemsSaid(r, req.Input.Entries)
+	h, files, err := itemsSaid(r, req.Input.Entries)
 	if err != nil {
 		return nil, err
 	}
-	if err := files.Store(r.Context(), r.Store(), plain(messages)...); err != nil {
+	if err := files.Store(r.Context(), r.Store(), h.Messages...); err != nil {
 		return nil, err
 	}
-	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: summarize.TitleOf(plain(messages)...), Metadata: withPairs(nil, req.Metadata)})
+	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: summarize.TitleOf(h.Messages...), Metadata: withPairs(nil, req.Metadata)})
 	if err != nil {
 		return nil, err
 	}
-	if len(messages) > 0 {
-		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, drafts(messages))
+	if len(h.Messages) > 0 {
+		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, h.After(0))
 		if err != nil {
 			dropEmpty(r, c.ID)
 			return nil, inItems(err)

@@ -21,8 +21,8 @@ import (
 //     a response makes a turn known. A client that says the same again means it.
 //   - A request that an SDK repeats, because no answer came, brings all of its
 //     items again. Whether it is one, retried tells.
-func saidBefore(r *server.Request, c tree.Conversation, messages []inputMessage, retried bool) ([]tree.Message, error) {
-	answered := slices.ContainsFunc(messages, func(m inputMessage) bool { return m.Role == chat.Assistant })
+func saidBefore(r *server.Request, c tree.Conversation, messages []*chat.Message, retried bool) ([]tree.Message, error) {
+	answered := slices.ContainsFunc(messages, func(m *chat.Message) bool { return m.Role == chat.Assistant })
 	if c.HeadID == uuid.Nil || !retried && !answered {
 		return nil, nil
 	}
@@ -32,7 +32,7 @@ func saidBefore(r *server.Request, c tree.Conversation, messages []inputMessage,
 	}
 	for end := stored; len(end) > 0; end = end[1:] {
 		known := retried && len(end) == len(messages) || slices.ContainsFunc(end, answersAlone)
-		if known && slices.EqualFunc(end, messages[:len(end)], func(m tree.Message, said inputMessage) bool { return recognize.Means(m, said.Message) }) {
+		if known && slices.EqualFunc(end, messages[:len(end)], recognize.Means) {
 			return end, nil
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
-	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -63,26 +62,20 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 // begin begins the reply to a request, or finds the one that an earlier attempt began.
 // unrecorded says why a reply that was to be recorded isn't; nil if it is.
 func (c Recognition) begin(r *server.Request, req *wire.Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
-	if c.records(r, req) {
-		rep, err = c.recordResponse(r, req, t)
-		if err == nil || req.Store || !fault.Refused(err) {
-			return rep, nil, err
+	return c.recordOr(r, req, func() (*reply.Reply, error) { return c.recordResponse(r, req, t) }, func() (*reply.Reply, error) {
+		prompt, missing, err := unstored(r, req, req.Compact != nil)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(prompt) == 0:
+			return nil, noItem()
+		case missing > 0 && !req.Truncate:
+			return nil, reply.TooLong(missing)
 		}
-		unrecorded = err // the client didn't ask for it to be stored, and is answered all the same
-	}
-	prompt, missing, err := unstored(r, req, req.Compact != nil)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case len(prompt) == 0:
-		return nil, nil, noItem()
-	case missing > 0 && !req.Truncate:
-		return nil, nil, reply.TooLong(missing)
-	}
-	ask := askOf(req)
-	ask.Prompt = &reply.Prompt{Messages: prompt}
-	rep, err = r.Replies().Ask(r.Context(), ask)
-	return rep, unrecorded, err
+		ask := askOf(req)
+		ask.Prompt = &reply.Prompt{Messages: prompt}
+		return r.Replies().Ask(r.Context(), ask)
+	})
 }
 
 // recordResponse stores what the request adds to a branch, and begins the reply to
@@ -92,48 +85,37 @@ func (c Recognition) recordResponse(r *server.Request, req *wire.Request, t reco
 	if err != nil {
 		return nil, err
 	}
-	to, err := locate(r, req, entries)
+	at, h, err := place(r, req, entries, true)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkModel(r, req); err != nil {
 		return nil, err
 	}
-	keep := func(messages []*chat.Message) error { return files.Store(r.Context(), r.Store(), messages...) }
-	if to.conversation == uuid.Nil {
-		prompt, err := opened(r, req.Input.Entries)
-		if err != nil {
+	var prompt tree.History // as the client sent it
+	if at == nil {
+		if prompt, err = opened(r, req.Input.Entries); err != nil {
 			return nil, err
 		}
-		return service(r).Record(r.Context(), turnTo(r, req, tree.History{Messages: plain(to.messages), Metadata: phases(to.messages)}), recognize.Recording{
-			Ask: func(p recognize.Place) reply.Request {
-				ask := askOf(req)
-				ask.HeadAtEnd = false // no other turn begins there at the same time
-				ask.Metadata["openai"] = wire.Marshal(storedMetadata{Echo: &req.Echo, Brought: max(len(to.messages)-p.Known, said(to.messages))})
-				if ask.CompactOver != 0 {
-					return ask // the branch is what is compacted
-				}
-				ask.Prompt = &reply.Prompt{Messages: raw(plain(prompt))}
-				return c.read(ask, p, plain(to.messages))
-			},
-			Attempt: t, Keep: keep, Import: r.Import,
-		})
 	}
-	ask := askOf(req)
-	ask.Metadata["openai"] = wire.Marshal(storedMetadata{Echo: &req.Echo, Brought: len(to.messages)})
-	if err := to.follow(r, req, t); err != nil {
-		return nil, err
-	}
-	if err := keep(plain(to.messages)); err != nil {
-		return nil, err
-	}
-	ask.ConversationID, ask.HeadID, ask.Messages = to.conversation, to.head, drafts(to.messages)
-	ask.Title = summarize.TitleOf(plain(to.messages)...)
-	return service(r).Start(r.Context(), ask, t)
+	return service(r).Record(r.Context(), turnTo(r, req, h), recognize.Recording{
+		Below: at,
+		Ask: func(p recognize.Place) reply.Request {
+			ask := askOf(req)
+			ask.HeadAtEnd = at != nil // else no other turn begins there at the same time
+			ask.Metadata["openai"] = wire.Marshal(storedMetadata{Echo: &req.Echo, Brought: max(len(h.Messages)-p.Known, said(h.Messages))})
+			if at != nil || ask.CompactOver != 0 {
+				return ask // the model reads the branch
+			}
+			ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages)}
+			return c.read(ask, p, h.Messages)
+		},
+		Attempt: t, Keep: keep(r, files), Import: r.Import,
+	})
 }
 
 // said is how many messages of a history come after its last answer.
-func said(all []inputMessage) (n int) {
+func said(all []*chat.Message) (n int) {
 	for _, m := range slices.Backward(all) {
 		if m.Role == chat.Assistant {
 			break
@@ -143,94 +125,74 @@ func said(all []inputMessage) (n int) {
 	return n
 }
 
-// An inputMessage is a message of the input, as it comes or as it is stored.
-type inputMessage struct {
-	*chat.Message
-	phase string
-}
-
-// drafts are messages to be stored.
-func drafts(all []inputMessage) []tree.NewMessage {
-	out := make([]tree.NewMessage, len(all))
-	for i, metadata := range phases(all) {
-		m := all[i]
-		out[i] = tree.NewMessage{Message: m.Message, Metadata: metadata}
-		if m.Other("reasoning_content") == nil && m.Other("reasoning") == nil { // which bodies of chat completions have
-			out[i].Reasoning = m.Reasoning
-		}
-	}
-	return out
-}
-
-// phases are the metadata of messages to be stored; nil for none.
-func phases(all []inputMessage) []json.RawMessage {
-	out := make([]json.RawMessage, len(all))
-	for i, m := range all {
-		if m.phase != "" {
-			out[i] = wire.Marshal(map[string]storedMetadata{"openai": {Phase: m.phase}})
-		}
-	}
-	return out
-}
-
 // maxReferences is how many stored messages an input may refer to. Together they may
 // have MaxBody bytes.
 const maxReferences = 1000
 
 // stored gives the messages of the entries, with those that they refer to.
-func stored(r *server.Request, entries []wire.Entry) (all []inputMessage, err error) {
+func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error) {
 	wanted := map[uuid.UUID][]uuid.UUID{}
 	count := 0
 	for _, e := range entries {
-		if e.Reference != nil {
-			wanted[e.Reference.Conversation] = append(wanted[e.Reference.Conversation], e.Reference.Node)
+		if e.Reference != "" {
+			wanted[e.Node.Conversation] = append(wanted[e.Node.Conversation], e.Node.Node)
 			count++
 		}
 	}
 	if count > maxReferences {
-		return nil, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
+		return h, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
 	}
 	found := map[wire.NodeID]tree.Message{}
 	taken := 0
 	for conversation, ids := range wanted {
 		sizes, err := r.Store().Sizes(r.Context(), conversation, ids)
 		if err != nil {
-			return nil, err
+			return h, err
 		}
 		for _, id := range ids {
 			taken += sizes[id]
 		}
 		if taken > MaxBody {
-			return nil, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
+			return h, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
 		}
 		messages, err := r.Store().Messages(r.Context(), conversation, ids)
 		if err != nil && !errors.Is(err, fault.NotFound) {
-			return nil, err
+			return h, err
 		}
 		for _, m := range messages {
 			found[wire.NodeID{Conversation: conversation, Node: m.ID}] = m
 		}
 	}
-	given := map[wire.NodeID]bool{}
+	add := func(m *chat.Message, phase string) {
+		h.Messages = append(h.Messages, m)
+		var metadata json.RawMessage // nil for none
+		if phase != "" {
+			metadata = wire.Marshal(map[string]storedMetadata{"openai": {Phase: phase}})
+		}
+		h.Metadata = append(h.Metadata, metadata)
+	}
 	for _, e := range entries {
 		m := e.Message
-		if e.Reference != nil {
-			known, ok := found[e.Reference.NodeID]
+		if e.Reference != "" {
+			known, ok := found[e.Node]
 			if !ok {
-				absent := wire.NoItem(e.Reference.String())
-				return nil, fault.New(fault.Invalid, absent.Code, fmt.Sprintf("input[%d].id", e.At), "%s", absent.Detail)
+				return h, noEntry(e)
 			}
 			original := messageOf(known)
-			if node := e.Reference.NodeID; !given[node] { // of which the items may stand in several entries
-				all, given[node] = append(all, inputMessage{original, storedMetadataOf(known.Metadata).Phase}), true
-			}
+			add(original, storedMetadataOf(known.Metadata).Phase)
 			m = e.Rest(original)
 		}
 		if m != nil {
-			all = append(all, inputMessage{m, e.Phase})
+			add(m, e.Phase)
 		}
 	}
-	return all, nil
+	return h, nil
+}
+
+// noEntry refuses an entry that refers to what isn't there.
+func noEntry(e wire.Entry) error {
+	absent := wire.NoItem(e.Reference)
+	return fault.New(fault.Invalid, absent.Code, fmt.Sprintf("input[%d].id", e.At), "%s", absent.Detail)
 }
 
 // askOf is how a request wants to be answered.

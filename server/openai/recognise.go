@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
@@ -49,6 +50,15 @@ func (c Recognition) records(r *server.Request, req *wire.Request) bool {
 		return true
 	}
 	return req.Background || !c.auxiliary(req) && (req.Store || c.Record)
+}
+
+// recordOr records a reply if the request is to be, or else asks for one. What a client
+// didn't ask to be stored is answered all the same where it can't be.
+func (c Recognition) recordOr(r *server.Request, req *wire.Request, record, ask func() (*reply.Reply, error)) (rep *reply.Reply, unrecorded, err error) {
+	if !c.records(r, req) {
+		record = nil
+	}
+	return recognize.RecordOr(record, ask, func(error) bool { return req.Store })
 }
 
 // auxiliary tells whether a request is an auxiliary one, as for a title.

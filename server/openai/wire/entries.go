@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -24,19 +26,19 @@ type Input struct {
 	tools   []tool // that items offer
 }
 
-// An Entry is one step of an Input: a new message, a reference to a stored
-// message, or a compaction item. The items of one assistant turn are one Entry.
+// An Entry is one step of an Input: a message, or a compaction item. The items of one
+// assistant turn are one Entry, and so are those of one stored message.
 type Entry struct {
 	At        int           // index of its first item in the request
 	Message   *chat.Message // that came in full; nil for none
-	Reference *ItemID       // the first item of a stored node that is referred to; nil for none. Its Message, if any, came beside it: see Rest
+	Node      NodeID        // the stored message that the id of an item names; the zero NodeID for none
+	Reference string        // an id that stands for the stored message; "" for none. A Message came beside it: see Rest
 	Content   string        // encrypted_content of a compaction item; "" for any other entry
 	Phase     string        // of an assistant's message: commentary, final_answer or ""
-	ItemIDs   []string      // that the client gave its items, as far as it did
 }
 
-// Rest returns what an entry says in addition to the stored message that its
-// Reference names, or nil for nothing. Some clients refer to an answer's text
+// Rest returns what an entry says in addition to the stored message that it refers to,
+// or nil for nothing. Some clients refer to an answer's text
 // and send its calls in full. These are the stored calls, and no further
 // message.
 func (e Entry) Rest(stored *chat.Message) *chat.Message {
@@ -61,7 +63,12 @@ func (e Entry) Rest(stored *chat.Message) *chat.Message {
 
 // Compacts tells whether an entry is a compaction item, in full or by its id.
 func (e Entry) Compacts() bool {
-	return e.Content != "" || e.Reference != nil && e.Reference.Kind == KindCompaction
+	return e.Content != "" || strings.HasPrefix(e.Reference, string(KindCompaction)+"_")
+}
+
+// isOutput tells whether an entry is the output of a call.
+func (e Entry) isOutput() bool {
+	return e.Message != nil && e.Message.Role == chat.Tool || strings.HasPrefix(e.Reference, string(KindCallOutput)+"_")
 }
 
 // CheckCalls refuses results of calls that nobody made, and calls that have no
@@ -104,26 +111,35 @@ func CheckCalls(pending []string, messages []*chat.Message) error {
 // An inputReader puts items together to entries.
 type inputReader struct {
 	*reader
-	name string // of the array
-	out  Input
-	turn *turn // of an assistant, that is being put together; nil for none
+	name  string // of the array
+	out   Input
+	turns []*turn         // of each entry what is collected of it; nil of one that is whole
+	named map[NodeID]bool // stored messages that items named, behind the last compaction item
+	twice string          // the id of an item whose message stands above, with others between; "" for none
 }
 
 // A turn collects the items of an assistant's turn.
 type turn struct {
-	Entry
 	named                      bool // a message of it has the id of a stored one
 	texts, refusals, reasoning []string
 	calls                      []wireCall
 }
 
+func (t *turn) silent() bool { return len(t.texts)+len(t.refusals)+len(t.calls) == 0 }
+
+// silent tells whether an entry says nothing that can be stored, such as reasoning that
+// only another server can read. It is left out.
+func (in *inputReader) silent(at int) bool {
+	return in.turns[at] != nil && in.turns[at].silent() && in.out.Entries[at].Reference == ""
+}
+
 // input reads the input of a request: a string, or a list of items.
 func (o object) input(name string, most int) Input {
-	in := inputReader{reader: o.reader, name: name}
+	in := inputReader{reader: o.reader, name: name, named: map[NodeID]bool{}}
 	if value := o.get(name); value != nil && value[0] == '"' && name == "input" {
 		o.text(name, maxInputText)
-		in.add(0, Entry{Message: in.message(0, wireMessage{Role: chat.User, Content: value})})
-		return in.out
+		in.whole(0, "", wireMessage{Role: chat.User, Content: value})
+		return in.finish()
 	}
 	for i, raw := range o.list(name, most) {
 		if in.out.Compact {
@@ -132,31 +148,122 @@ func (o object) input(name string, most int) Input {
 		}
 		in.item(i, raw)
 	}
-	in.flush()
-	in.checkRepeats()
-	return in.out
+	return in.finish()
 }
 
 func (in *inputReader) path(i int) *fieldPath { return (*fieldPath)(nil).element(in.name, i) }
 
-func (in *inputReader) add(i int, e Entry) {
+// add begins an entry, and gives its index.
+func (in *inputReader) add(i int, e Entry, t *turn) int {
 	e.At = i
-	in.out.Entries = append(in.out.Entries, e)
+	in.out.Entries, in.turns = append(in.out.Entries, e), append(in.turns, t)
+	if e.Compacts() { // it stands for all that is before it
+		clear(in.named)
+		in.twice = ""
+	} else if e.Node != (NodeID{}) {
+		in.named[e.Node] = true
+	}
+	return len(in.turns) - 1
+}
+
+// whole adds a message that is one item. An item that stands twice is one message.
+func (in *inputReader) whole(i int, id string, w wireMessage) {
+	n := nodeOf(id)
+	if in.before(n, id) < 0 {
+		in.add(i, Entry{Node: n, Message: in.message(i, w)}, nil)
+	}
+}
+
+// nodeOf is the node of an item's id; the zero NodeID of an id that isn't this server's.
+func nodeOf(id string) NodeID {
+	if id == "" {
+		return NodeID{}
+	}
+	item, _ := ParseItemID(id)
+	return item.NodeID
+}
+
+// before finds the entry of a stored message of which an item stands above; -1 for
+// none. Only outputs may stand between: some clients send each call of an answer with
+// its output. With anything else between, the history is none that the tree can hold,
+// and OpenAI refuses it as well.
+func (in *inputReader) before(n NodeID, id string) int {
+	if !in.named[n] {
+		return -1
+	}
+	for at, e := range slices.Backward(in.out.Entries) {
+		if e.Node == n {
+			return at
+		}
+		if !e.isOutput() && !in.silent(at) {
+			break
+		}
+	}
+	in.twice = id
+	return -1
+}
+
+// open is the entry and the assistant's turn to which an item belongs: that of the
+// stored message which the item's id names, or else the last one. A stored message has
+// one item with text.
+func (in *inputReader) open(i int, id string, text bool) (*Entry, *turn) {
+	n, none := nodeOf(id), NodeID{}
+	at := in.before(n, id)
+	if last := len(in.turns) - 1; at < 0 && last >= 0 && in.turns[last] != nil {
+		of := in.out.Entries[last].Node
+		if apart := n != none && of != none && of != n || text && in.turns[last].named; !apart {
+			at = last
+		}
+	}
+	if at < 0 || in.turns[at] == nil {
+		at = in.add(i, Entry{}, &turn{})
+	}
+	e, t := &in.out.Entries[at], in.turns[at]
+	if n != none {
+		e.Node, t.named = n, t.named || text
+		in.named[n] = true
+	}
+	return e, t
+}
+
+// finish makes messages of the assistant's turns.
+func (in *inputReader) finish() Input {
+	if in.twice != "" {
+		in.wrongAt((*fieldPath)(nil).member(in.name), CodeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", in.twice)
+	}
+	all := in.out.Entries
+	in.out.Entries = all[:0]
+	for at, e := range all {
+		if in.err != nil {
+			break
+		}
+		t := in.turns[at]
+		if t != nil && !t.silent() {
+			e.Message = in.message(e.At, wireMessage{Role: chat.Assistant, Content: texts(t.texts), Refusal: strings.Join(t.refusals, "\n"), Calls: t.calls})
+			if e.Message != nil {
+				e.Message.Reasoning = strings.TrimSpace(strings.Join(t.reasoning, "\n\n")) // beside the body, which goes to the model
+			}
+		}
+		if t == nil || !t.silent() || e.Reference != "" {
+			in.out.Entries = append(in.out.Entries, e)
+		}
+	}
+	return in.out
 }
 
 func (in *inputReader) item(i int, raw json.RawMessage) {
 	o := in.object(raw, in.path(i), "type", "id", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "input", "output", "summary", "encrypted_content", "tools")
-	var ids []string
-	if id := o.text("id", math.MaxInt); id != nil && *id != "" {
-		ids = []string{*id}
+	id := ""
+	if given := o.text("id", math.MaxInt); given != nil {
+		id = *given
 	}
 	kind := o.text("type", math.MaxInt)
 	switch {
 	case kind == nil && o.get("role") != nil:
-		in.readMessage(i, o, ids)
+		in.readMessage(i, o, id)
 		return
-	case kind == nil && len(ids) == 1 && o.get("content") == nil:
-		in.reference(i, ids[0])
+	case kind == nil && id != "" && o.get("content") == nil:
+		in.reference(i, id)
 		return
 	case kind == nil:
 		o.wrong("type", CodeMissing, "Missing required parameter: %s.", o.at.member("type"))
@@ -164,11 +271,11 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 	}
 	switch *kind {
 	case "message":
-		in.readMessage(i, o, ids)
+		in.readMessage(i, o, id)
 	case "item_reference":
 		in.reference(i, o.required("id", math.MaxInt))
 	case "reasoning":
-		t := in.open(i, ids)
+		_, t := in.open(i, id, false)
 		t.reasoning = append(t.reasoning, in.thought(o))
 	case "function_call":
 		arguments := o.text("arguments", math.MaxInt)
@@ -176,26 +283,23 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 			o.wrong("arguments", CodeMissing, "Missing required parameter: %s.", o.at.member("arguments"))
 			return
 		}
-		in.call(i, o, ids, o.required("name", math.MaxInt), *arguments)
+		in.call(i, o, id, o.required("name", math.MaxInt), *arguments)
 	case "function_call_output", "custom_tool_call_output":
-		in.flush()
 		content, _ := in.content(o, "output", chat.Tool)
-		in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: content})})
+		in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: content})
 	case "compaction":
-		in.flush()
-		in.add(i, Entry{ItemIDs: ids, Content: o.required("encrypted_content", maxCompaction)})
+		in.add(i, Entry{Content: o.required("encrypted_content", maxCompaction)}, nil)
 	case "compaction_trigger":
-		in.flush()
 		in.out.Compact = true
 	default:
-		if !in.toolItem(i, *kind, o, ids) {
+		if !in.toolItem(i, *kind, o, id) {
 			o.wrong("type", CodeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(*kind))
 		}
 	}
 }
 
 // readMessage reads a message of any role.
-func (in *inputReader) readMessage(i int, o object, ids []string) {
+func (in *inputReader) readMessage(i int, o object, id string) {
 	role := chat.Role(o.oneOf("role", "user", "system", "developer", "assistant"))
 	if role == "" {
 		o.wrong("role", CodeMissing, "Missing required parameter: %s.", o.at.member("role"))
@@ -203,30 +307,15 @@ func (in *inputReader) readMessage(i int, o object, ids []string) {
 	}
 	content, parts := in.content(o, "content", role)
 	if role != chat.Assistant {
-		in.flush()
-		in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: role, Content: content})})
+		in.whole(i, id, wireMessage{Role: role, Content: content})
 		return
 	}
-	if in.turn != nil && in.turn.named {
-		in.flush() // a stored message has one item that is a message, so this is another one
-	}
-	t := in.open(i, ids)
-	t.named = isStored(ids)
+	e, t := in.open(i, id, true)
 	if phase := o.oneOf("phase", "commentary", "final_answer"); phase != "" {
-		t.Phase = phase
+		e.Phase = phase
 	}
 	t.texts = append(t.texts, parts.texts...)
 	t.refusals = append(t.refusals, parts.refusals...)
-}
-
-// isStored tells whether an item's id is one of this server's.
-func isStored(ids []string) bool {
-	for _, id := range ids {
-		if _, err := ParseItemID(id); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // thought reads the text of a reasoning item, which may have none that this
@@ -254,44 +343,16 @@ func (in *inputReader) reference(i int, id string) {
 		in.wrongAt(in.path(i).member("id"), "item_not_found", "%s", fault.Of(err).Detail)
 		return
 	}
-	if t := in.turn; t != nil && t.Reference != nil && t.Reference.NodeID == item.NodeID {
-		t.ItemIDs = append(t.ItemIDs, id)
-		return
+	at := in.before(item.NodeID, id)
+	if at < 0 {
+		var t *turn // to which calls may belong that come in full
+		if item.Kind != KindCallOutput && item.Kind != KindCompaction {
+			t = &turn{}
+		}
+		at = in.add(i, Entry{Node: item.NodeID, Reference: id}, t)
 	}
-	in.flush()
-	if item.Kind == KindCompaction {
-		in.add(i, Entry{ItemIDs: []string{id}, Reference: &item})
-		return
-	}
-	in.open(i, []string{id}).Reference = &item
-}
-
-// open is the turn to which an assistant's item belongs.
-func (in *inputReader) open(i int, ids []string) *turn {
-	if in.turn == nil {
-		in.turn = &turn{Entry: Entry{At: i}}
-	}
-	in.turn.ItemIDs = append(in.turn.ItemIDs, ids...)
-	return in.turn
-}
-
-// flush ends the assistant's turn. One of which nothing can be stored, such as
-// reasoning that only another server can read, is left out.
-func (in *inputReader) flush() {
-	t := in.turn
-	in.turn = nil
-	if t == nil || in.err != nil {
-		return
-	}
-	if len(t.texts)+len(t.refusals)+len(t.calls) > 0 {
-		t.Message = in.message(t.At, wireMessage{Role: chat.Assistant, Content: texts(t.texts), Refusal: strings.Join(t.refusals, "\n"), Calls: t.calls})
-	}
-	if t.Message != nil {
-		t.Message.Reasoning = strings.TrimSpace(strings.Join(t.reasoning, "\n\n")) // beside the body, which goes to the model
-	}
-	if t.Message != nil || t.Reference != nil {
-		in.out.Entries = append(in.out.Entries, t.Entry)
-	}
+	e := &in.out.Entries[at]
+	e.Reference = cmp.Or(e.Reference, id)
 }
 
 // A wireMessage is a chat-completions message as it is stored.

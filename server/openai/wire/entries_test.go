@@ -25,17 +25,16 @@ func show(in Input) string {
 	var lines []string
 	for _, e := range in.Entries {
 		line := fmt.Sprint(e.At)
-		if e.Reference != nil {
-			line += " ref " + string(e.Reference.Kind)
+		if kind, _, refers := strings.Cut(e.Reference, "_"); refers {
+			line += " ref " + kind
+		} else if e.Node != (NodeID{}) {
+			line += " known"
 		}
 		if e.Content != "" {
 			line += " compaction " + e.Content
 		}
 		if e.Phase != "" {
 			line += " " + e.Phase
-		}
-		if len(e.ItemIDs) > 0 && e.Reference == nil {
-			line += " " + strings.Join(e.ItemIDs, ",")
 		}
 		if e.Message != nil {
 			line += " " + string(e.Message.Raw)
@@ -54,14 +53,14 @@ func show(in Input) string {
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	replacer := strings.NewReplacer(
-		"{msg}", someNode.item(KindMessage, 1), "{rs}", someNode.item(KindReasoning, 0), "{other}", NodeID{someNode.Conversation, someNode.Conversation}.item(KindMessage, 1), "{cmp}", someSummary.item(KindCompaction, 1),
+		"{msg}", someNode.item(KindMessage, 1), "{rs}", someNode.item(KindReasoning, 0), "{other}", NodeID{someNode.Conversation, someNode.Conversation}.item(KindMessage, 1), "{fc}", someNode.item(KindCall, 2), "{cmp}", someSummary.item(KindCompaction, 1),
 	)
 	const call = `"function":{"name":"f","arguments":"{}"}}`
 	for _, test := range []struct{ name, input, want string }{
 		{"a string", `"hi <3"`, `0 {"role":"user","content":"hi <3"}`},
 		{"easy messages", `[{"role":"system","content":"Be short."},{"role":"user","content":"hi"},{"role":"assistant","content":"Hello."},{"role":"developer","content":[{"type":"input_text","text":"x"}]}]`,
 			"0 {\"role\":\"system\",\"content\":\"Be short.\"}\n1 {\"role\":\"user\",\"content\":\"hi\"}\n2 {\"role\":\"assistant\",\"content\":\"Hello.\"}\n3 {\"role\":\"developer\",\"content\":\"x\"}"},
-		{"a client's id", `[{"type":"message","id":"msg_6ad3","role":"user","content":"hi"}]`, `0 msg_6ad3 {"role":"user","content":"hi"}`},
+		{"a client's id", `[{"type":"message","id":"msg_6ad3","role":"user","content":"hi"}]`, `0 {"role":"user","content":"hi"}`},
 		{"parts", `[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,AA","detail":"low"},{"type":"input_file","filename":"a.pdf","file_data":"data:,x"},{"type":"input_image","image_url":"https://example.org/a.png","file_id":null}]}]`,
 			`0 {"role":"user","content":[{"type":"text","text":"a"},{"type":"image_url","image_url":{"url":"data:image/png;base64,AA","detail":"low"}},{"type":"file","file":{"filename":"a.pdf","file_data":"data:,x"}},{"type":"image_url","image_url":{"url":"https://example.org/a.png"}}]}`},
 		{"one turn", `[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"Hm."}],"encrypted_content":"x"},
@@ -69,8 +68,8 @@ func TestEntries(t *testing.T) {
 			{"type":"function_call","id":"fc_1","call_id":"a","name":"f","arguments":"{}","status":"completed"},{"type":"function_call","call_id":"b","name":"f","namespace":"n","arguments":""},
 			{"type":"function_call_output","id":"fco_1","call_id":"a","output":"1"},{"type":"function_call_output","call_id":"b","output":[{"type":"input_text","text":"2"}]},
 			{"type":"message","role":"assistant","phase":"final_answer","content":[{"type":"output_text","text":"A"},{"type":"output_text","text":"B"},{"type":"refusal","refusal":"No."}]}]`,
-			`0 commentary rs_1,msg_1,fc_1 {"role":"assistant","content":"Let me look.","tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function","function":{"name":"n__f","arguments":""}}]} thought Hm.` +
-				"\n4 fco_1 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 {\"role\":\"tool\",\"content\":\"2\",\"tool_call_id\":\"b\"}\n" +
+			`0 commentary {"role":"assistant","content":"Let me look.","tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function","function":{"name":"n__f","arguments":""}}]} thought Hm.` +
+				"\n4 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 {\"role\":\"tool\",\"content\":\"2\",\"tool_call_id\":\"b\"}\n" +
 				`6 final_answer {"role":"assistant","content":[{"type":"text","text":"A"},{"type":"text","text":"B"}],"refusal":"No."}`},
 		{"raw reasoning", `[{"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"Hm."}]},{"role":"assistant","content":"A"}]`, `0 {"role":"assistant","content":"A"} thought Hm.`},
 		{"reasoning that cannot be read", `[{"role":"user","content":"hi"},{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},{"role":"user","content":"ho"}]`,
@@ -78,10 +77,12 @@ func TestEntries(t *testing.T) {
 		{"an empty result", `[{"type":"function_call_output","call_id":"a","output":""},{"type":"function_call_output","call_id":"b","output":[]}]`,
 			"0 {\"role\":\"tool\",\"content\":\"\",\"tool_call_id\":\"a\"}\n1 {\"role\":\"tool\",\"content\":\"\",\"tool_call_id\":\"b\"}"},
 		{"references", `[{"role":"user","content":"hi"},{"type":"item_reference","id":"{rs}"},{"id":"{msg}"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":null,"id":"{msg}"},{"type":"item_reference","id":"{other}"},{"type":"item_reference","id":"{cmp}"},{"role":"assistant","content":"A"}]`,
-			"0 {\"role\":\"user\",\"content\":\"hi\"}\n1 ref rs {\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":\"function\"," + call + "]}\n4 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n5 ref msg\n6 ref msg\n7 ref cmp\n8 {\"role\":\"assistant\",\"content\":\"A\"}"},
+			"0 {\"role\":\"user\",\"content\":\"hi\"}\n1 ref rs {\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":\"function\"," + call + "]}\n4 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n6 ref msg\n7 ref cmp\n8 {\"role\":\"assistant\",\"content\":\"A\"}"},
 		{"tools of the client", `[{"type":"additional_tools","role":"developer","tools":[]},{"type":"custom_tool_call","call_id":"a","namespace":"n","name":"f","input":"x\"y"},{"type":"tool_search_call","call_id":"b","arguments":{"q":1}},{"type":"custom_tool_call_output","call_id":"a","output":"1"},{"type":"tool_search_output","call_id":"b","tools":[{"type":"function","name":"g"}]},{"type":"tool_search_call","call_id":null,"execution":"server","arguments":{}}]`,
 			`1 {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"n__f","arguments":"{\"input\":\"x\\\"y\"}"}},{"id":"b","type":"function","function":{"name":"tool_search","arguments":"{\"q\":1}"}}]}` +
 				"\n3 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n4 {\"role\":\"tool\",\"content\":\"These tools can be called now: g.\",\"tool_call_id\":\"b\"}"},
+		{"each call with its output", `[{"type":"function_call","id":"{fc}","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":"function_call","id":"{fc}","call_id":"b","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"b","output":"2"}]`,
+			`0 known {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function",` + call + "]}\n" + `1 {"role":"tool","content":"1","tool_call_id":"a"}` + "\n" + `3 {"role":"tool","content":"2","tool_call_id":"b"}`},
 		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"abc"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
 	} {
 		in, err := parseInput(replacer.Replace(test.input))
@@ -183,6 +184,13 @@ func aMessage(t *rapid.T) *chat.Message {
 	return m
 }
 
+// nodeAt is a node of its own for each number.
+func nodeAt(i int) NodeID {
+	n := someNode
+	n.Node[15] = byte(i)
+	return n
+}
+
 // TestItemsRoundTrip holds that the items of a stored message, sent back, are
 // the same message.
 func TestItemsRoundTrip(t *testing.T) {
@@ -196,7 +204,7 @@ func TestItemsRoundTrip(t *testing.T) {
 				continue // which would be one turn
 			}
 			messages = append(messages, m)
-			all = append(all, ItemsOf(someNode, m, "")...)
+			all = append(all, ItemsOf(nodeAt(len(messages)), m, "")...)
 		}
 		ids := map[string]bool{}
 		in, err := parseInput(string(Marshal(all)))
@@ -211,8 +219,8 @@ func TestItemsRoundTrip(t *testing.T) {
 				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, Marshal(all))
 			}
 			clear(ids)
-			for _, item := range ItemsOf(someNode, messages[i], "") {
-				if id, err := ParseItemID(item.ItemID()); err != nil || id.NodeID != someNode || ids[item.ItemID()] {
+			for _, item := range ItemsOf(e.Node, messages[i], "") {
+				if id, err := ParseItemID(item.ItemID()); err != nil || id.NodeID != nodeAt(i+1) || ids[item.ItemID()] {
 					t.Fatalf("%s: %v", item.ItemID(), err)
 				}
 				ids[item.ItemID()] = true

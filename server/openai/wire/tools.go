@@ -268,7 +268,7 @@ func (o object) named(tools []tool) string {
 
 // toolItem reads an item of a tool that is no plain function: a call, its output, or tools
 // that are offered from there on. It is no such item where it isn't ok.
-func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok bool) {
+func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok bool) {
 	switch kind {
 	case "custom_tool_call":
 		input := o.text("input", math.MaxInt)
@@ -276,7 +276,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok 
 			o.wrong("input", CodeMissing, "Missing required parameter: %s.", o.at.member("input"))
 			return true
 		}
-		in.call(i, o, ids, o.required("name", math.MaxInt), customArguments(*input))
+		in.call(i, o, id, o.required("name", math.MaxInt), customArguments(*input))
 	case "tool_search_call":
 		if o.get("call_id") != nil { // else OpenAI ran it
 			arguments := "{}"
@@ -285,7 +285,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok 
 					arguments = chat.String(value)
 				}
 			}
-			in.call(i, o, ids, toolSearch, arguments)
+			in.call(i, o, id, toolSearch, arguments)
 		}
 	case "tool_search_output":
 		found := o.tools("tools")
@@ -299,8 +299,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok 
 			if names != nil {
 				text = "These tools can be called now: " + strings.Join(names, ", ") + "."
 			}
-			in.flush()
-			in.add(i, Entry{ItemIDs: ids, Message: in.message(i, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: Marshal(text)})})
+			in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: Marshal(text)})
 		}
 	case "additional_tools":
 		in.out.tools = withMore(in.out.tools, o.tools("tools"))
@@ -311,12 +310,12 @@ func (in *inputReader) toolItem(i int, kind string, o object, ids []string) (ok 
 }
 
 // call reads a call of a tool, which belongs to the assistant's turn.
-func (in *inputReader) call(i int, o object, ids []string, name, arguments string) {
+func (in *inputReader) call(i int, o object, id string, name, arguments string) {
 	call := wireCall{ID: o.required("call_id", math.MaxInt), Type: "function"}
 	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
 		name = flatName(*space, name)
 	}
 	call.Function.Name, call.Function.Arguments = name, arguments
-	t := in.open(i, ids)
+	_, t := in.open(i, id, false)
 	t.calls = append(t.calls, call)
 }

@@ -1,0 +1,185 @@
+package openai
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/recognize"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
+	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// place finds the message below which a request goes on, by a conversation, a response
+// or a compaction item, and with byIDs by the ids of items. at is nil where it names
+// none. The history is what comes behind that message, as far as the request says it.
+func place(r *server.Request, req *wire.Request, entries []wire.Entry, byIDs bool) (at *recognize.Message, h tree.History, err error) {
+	switch {
+	case req.Conversation != nil:
+		if at, err = inConversation(r, *req.Conversation, entries); err == nil {
+			h, err = opened(r, entries)
+		}
+		return at, h, err // the tree checks the calls
+	case req.Previous != nil:
+		at, err = previous(r, *req.Previous)
+	default:
+		at, entries, err = known(r, entries, byIDs)
+	}
+	if err == nil {
+		h, err = opened(r, entries)
+	}
+	var open []string
+	if err == nil && at != nil {
+		open, err = r.Store().OpenCalls(r.Context(), at.ConversationID, at.ID)
+	}
+	if err != nil {
+		return nil, h, err
+	}
+	return at, h, wire.CheckCalls(open, h.Messages)
+}
+
+// inConversation is the message of a conversation after which an input goes on: the
+// active head. Where the input begins with the result of a call that is not open there,
+// it is the newest message that makes the call: of turns at a time, another one may have
+// become the active branch since. A call that has its result already gets another one
+// beside it.
+func inConversation(r *server.Request, id uuid.UUID, entries []wire.Entry) (*recognize.Message, error) {
+	c, err := r.Store().Conversation(r.Context(), id)
+	if err != nil {
+		return nil, err
+	}
+	at := &recognize.Message{ConversationID: c.ID, ID: c.HeadID, Head: true}
+	if c.HeadID == uuid.Nil || len(entries) == 0 || entries[0].Message == nil || entries[0].Message.Role != chat.Tool {
+		return at, nil
+	}
+	call := entries[0].Message.Answers()
+	open, err := r.Store().OpenCalls(r.Context(), c.ID, c.HeadID)
+	if err != nil || slices.Contains(open, call) {
+		return at, err
+	}
+	made, err := r.Store().FindCall(r.Context(), c.ID, call)
+	switch {
+	case err == nil:
+		at.ID = made
+	case errors.Is(err, fault.NotFound):
+		err = nil
+	}
+	return at, err
+}
+
+// previous is the answer that a request names as the one to go on from.
+func previous(r *server.Request, n wire.NodeID) (*recognize.Message, error) {
+	m, err := r.Store().Answer(r.Context(), n.Conversation, n.Node)
+	if errors.Is(err, fault.NotFound) {
+		err = wire.NoPrevious(n.ResponseID())
+	}
+	return &recognize.Message{ConversationID: m.ConversationID, ID: m.ID}, err
+}
+
+// maxLooks is how many ids of items are looked up to find the deepest one known.
+const maxLooks = 16
+
+// known finds the deepest item that this tenant's tree knows, by its id or as a
+// compaction item, and gives what comes behind it: all that stands before it is there.
+// at is nil where no item is known.
+//
+// The message of an item counts for what is stored, whatever the client sent beside
+// the id.
+func known(r *server.Request, entries []wire.Entry, byIDs bool) (at *recognize.Message, rest []wire.Entry, err error) {
+	looks := 0
+	for i, e := range slices.Backward(entries) {
+		if e.Compacts() {
+			if at, err = compactedAt(r, e); at != nil {
+				entries = entries[i+1:]
+			}
+			break // else its text stands for all before it
+		}
+		if looks++; !byIDs || e.Node == (wire.NodeID{}) || looks > maxLooks {
+			continue
+		}
+		m, err := r.Store().Message(r.Context(), e.Node.Conversation, e.Node.Node)
+		if errors.Is(err, fault.NotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		rest := entries[i+1:]
+		if more := e.Rest(chat.Read(m.Body)); e.Reference != "" && more != nil {
+			rest = slices.Concat([]wire.Entry{{At: e.At, Message: more, Phase: e.Phase}}, rest)
+		}
+		return &recognize.Message{ConversationID: m.ConversationID, ID: m.ID}, rest, nil
+	}
+	return at, entries, err
+}
+
+// opened gives the messages of entries. The last compaction item among them stands,
+// as the message that its text is, for all that comes before it but leading
+// instructions.
+func opened(r *server.Request, entries []wire.Entry) (h tree.History, err error) {
+	for i, e := range slices.Backward(entries) {
+		if !e.Compacts() {
+			continue
+		}
+		m, err := compactedText(r, e)
+		if err != nil {
+			return h, err
+		}
+		lead := 0
+		for lead < i && entries[lead].Message != nil && (entries[lead].Message.Role == chat.System || entries[lead].Message.Role == chat.Developer) {
+			lead++
+		}
+		entries = slices.Concat(entries[:lead], []wire.Entry{{At: e.At, Message: m}}, entries[i+1:])
+		break
+	}
+	return stored(r, entries)
+}
+
+// unstored gives the history that a request brings of which nothing is kept. The
+// branch that it continues may not fit its window whole: missing is how many
+// tokens of it are left out then.
+func unstored(r *server.Request, req *wire.Request, compact bool) (all []json.RawMessage, missing int, err error) {
+	at, added, err := place(r, req, req.Input.Entries, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	if at != nil && at.ID != uuid.Nil {
+		c, err := contextOf(r, *at, compact)
+		if err != nil {
+			return nil, 0, err
+		}
+		if all = slices.Clip(c.Messages); !c.Complete {
+			missing = c.Whole() - c.Usage.ContextTokens
+		}
+	}
+	wants := r.Replies().WantsReasoning(req.Model)
+	for _, m := range added.Messages {
+		raw := m.Raw
+		if wants && len(m.Calls) > 0 && m.Other("reasoning_content") == nil { // some providers refuse a call without the member
+			raw = chat.WithMember(raw, "reasoning_content", wire.Marshal(m.Reasoning))
+		}
+		all = append(all, raw)
+	}
+	return all, missing, nil
+}
+
+// fitTimeout is how long a compaction may take of a branch that doesn't fit.
+const fitTimeout = reply.DefaultCompactionTimeout
+
+// contextOf gives the context of a branch. Where the branch doesn't fit its window
+// and compact is set, it is compacted first.
+func contextOf(r *server.Request, at recognize.Message, compact bool) (summarize.Context, error) {
+	c, err := r.Contexts().Context(r.Context(), at.ConversationID, at.ID, summarize.Window{})
+	if err != nil || c.Complete || !compact {
+		return c, err
+	}
+	r.Contexts().EnsureFits(r.Context(), at.ConversationID, at.ID, summarize.Window{}, fitTimeout)
+	return r.Contexts().Context(r.Context(), at.ConversationID, at.ID, summarize.Window{})
+}

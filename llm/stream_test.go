@@ -249,26 +249,3 @@ func TestRetryAfter(t *testing.T) {
 		})
 	}
 }
-
-// Messages that are known to be JSON are not read again, and any others are.
-func TestCheckedMessages(t *testing.T) {
-	t.Parallel()
-	s := llmtest.NewServer(t, llmtest.Answer("Yes."))
-	req := request()
-	req.Messages = append(req.Messages, json.RawMessage(`{"role":"user"`))
-	if _, err := client(t, s).Complete(deadline(t, timeout), req); !errors.Is(err, llm.ErrInvalid) {
-		t.Errorf("half an object: %v", err)
-	}
-	req.Messages[len(req.Messages)-1] = json.RawMessage(`"text"`)
-	req.Checked = true
-	if _, err := client(t, s).Complete(deadline(t, timeout), req); !errors.Is(err, llm.ErrInvalid) {
-		t.Errorf("no object: %v", err)
-	}
-	if n := len(s.Requests()); n != 0 { // a server would refuse them as well
-		t.Errorf("%d requests were sent with messages that are none", n)
-	}
-	req.Messages = request().Messages
-	if _, err := client(t, s).Complete(deadline(t, timeout), req); err != nil {
-		t.Error(err)
-	}
-}

@@ -80,28 +80,6 @@ var badContexts = []badInput{
 	{name: "setting in no mode", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", body: `{"settings":{"compaction":"maybe"}}`, status: 400, code: CodeInvalidSetting, field: "settings.compaction", detail: []string{"auto, manual or off"}},
 }
 
-// A context holds the bodies byte for byte, however they are spelled.
-func TestContextHasTheBytes(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	bodies := []string{
-		`{"role":"system","content":"A < B & C > D"}`,
-		`{"role":"user","content":"\u00e9\u2028 \ud83c\udf33 \"\\/ é"}`,
-		`{"role":"assistant","content":null,"tool_calls":[ {"id":"x", "type":"function","function":{"name":"f","arguments":"{\"n\": 1.00}"}} ]}`,
-		`{"role":"tool","content":[{"type":"text","text":"1e3"}, {"n":1.00E+2,"type":"text","text":""}],"tool_call_id":"x"}`,
-	}
-	id := named("bytes").String()
-	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"id":"` + id + `"}`})
-	a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + id + "/messages", body: `{"parent_id":null,"messages":[` + strings.Join(bodies, ",\n ") + `]}`})
-	var c struct{ Messages []json.RawMessage }
-	a.must(200, &c, request{method: "GET", path: "/v1/conversations/" + id + "/branches/active/context"})
-	for i, body := range bodies {
-		if i >= len(c.Messages) || string(c.Messages[i]) != body {
-			t.Errorf("message %d:\n%s\nwant\n%s", i, c.Messages, body)
-		}
-	}
-}
-
 // A context for a model that takes user and assistant by turns only has them so.
 func TestContextByTurns(t *testing.T) {
 	t.Parallel()

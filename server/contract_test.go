@@ -195,61 +195,6 @@ func kindOf(into any) string {
 	return ""
 }
 
-// TestSchemasSuitGenerators holds what generators of clients need: no member of a
-// request has a default, which they take for a member that is always there, and each
-// event of a stream is told by its name.
-func TestSchemasSuitGenerators(t *testing.T) {
-	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[*openapi3.Schema]bool{}
-	var look func(path string, ref *openapi3.SchemaRef)
-	look = func(path string, ref *openapi3.SchemaRef) {
-		if ref == nil || seen[ref.Value] {
-			return
-		}
-		s := ref.Value
-		seen[s] = true
-		if s.Default != nil {
-			t.Errorf("%s has the default %v: say it in the description", path, s.Default)
-		}
-		for name, p := range s.Properties {
-			look(path+"."+name, p)
-		}
-		for _, part := range slices.Concat(s.AllOf, s.OneOf, s.AnyOf, openapi3.SchemaRefs{s.Items}) {
-			look(path, part)
-		}
-	}
-	for name, schema := range doc.Components.Schemas {
-		look(name, schema)
-	}
-	if len(seen) < 100 {
-		t.Errorf("only %d schemas were looked at", len(seen))
-	}
-	for _, of := range []string{"ReplyEvent", "WatchEvent"} {
-		event := doc.Components.Schemas[of].Value
-		names := 0
-		for _, kind := range event.OneOf {
-			member := kind.Value.Properties["event"].Value
-			each := member.Enum
-			if len(each) == 0 {
-				each = []any{member.Const}
-			}
-			names += len(each)
-			for _, name := range each {
-				if got := event.Discriminator.Mapping[name.(string)].Ref; got != kind.Ref {
-					t.Errorf("%s: %s is mapped to %q, want %q", of, name, got, kind.Ref)
-				}
-			}
-		}
-		if len(event.Discriminator.Mapping) != names {
-			t.Errorf("%s maps %d names, and has %d events", of, len(event.Discriminator.Mapping), names)
-		}
-	}
-}
-
 // Valid tells whether openapi.yaml lists the code.
 func (c Code) Valid() bool {
 	doc, err := document()

@@ -4,10 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-
-	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
 // creates are the requests that make something, with %s where an id may stand.
@@ -86,48 +83,6 @@ func TestCreatesAreIdempotent(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// TestConcurrentRetries sends the same create many times at once: one makes
-// it, and all get it.
-func TestConcurrentRetries(t *testing.T) {
-	t.Parallel()
-	a := newAPIOn(t, dbtest.New(t, dbtest.MaxConns(8)))
-	for _, c := range []int{0, 4, 7} { // a conversation, a chain and a fork
-		c := creates[c]
-		t.Run(c.name, func(t *testing.T) {
-			a := a.with(t)
-			plant(t, a.store, t.Name())
-			fill := func(s string) string { return fill(strings.ReplaceAll(s, "{{c", "{{"+t.Name())) }
-			r := request{method: "POST", path: fill(c.path), body: fill(fmt.Sprintf(c.body, "")), header: map[string]string{"Idempotency-Key": "k"}}
-			before := a.rows()
-			const times = 6
-			answers := make([]response, times)
-			var wg sync.WaitGroup
-			for i := range times {
-				wg.Go(func() { answers[i] = a.send(r) })
-			}
-			wg.Wait()
-			made := 0
-			for _, res := range answers {
-				switch {
-				case res.StatusCode == 201:
-					made++
-				case res.StatusCode != 200:
-					t.Errorf("status %d: %s", res.StatusCode, res.body)
-				}
-				if idOf(t, res.body) != idOf(t, answers[0].body) {
-					t.Errorf("two answers:\n%s\n%s", res.body, answers[0].body)
-				}
-			}
-			if made != 1 {
-				t.Errorf("%d requests made it, want 1", made)
-			}
-			if got := a.rows() - before; got != c.rows {
-				t.Errorf("%d rows were added, want %d", got, c.rows)
-			}
-		})
 	}
 }
 

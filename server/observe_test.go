@@ -139,19 +139,6 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestReadiness(t *testing.T) {
-	t.Parallel()
-	ready := errors.New("the schema is newer")
-	a := newAPI(t, func(c *Config) { c.Ready = func(context.Context) error { return ready } })
-	p := a.refused(503, CodeNotReady, request{method: "GET", path: "/readyz"})
-	if strings.Contains(p.Detail, "newer") || !strings.Contains(a.log.String(), "the schema is newer") {
-		t.Errorf("the cause belongs in the log and not in the answer: %s\n%s", p.Detail, a.log)
-	}
-	a.must(200, nil, request{method: "GET", path: "/healthz"})
-	ready = nil
-	a.must(200, nil, request{method: "GET", path: "/readyz"})
-}
-
 func TestPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.Ready = func(context.Context) error { panic("a bug") } })

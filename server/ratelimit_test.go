@@ -128,18 +128,6 @@ func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 	a.refused(429, CodeRateLimited, list(one))
 }
 
-func TestAddressOf(t *testing.T) {
-	t.Parallel()
-	for remote, want := range map[string]string{
-		"192.0.2.1:80": "192.0.2.1", "[::ffff:192.0.2.1]:80": "192.0.2.1", "[2001:db8:1:2:3:4:5:6]:80": "2001:db8:1:2::", "[fe80::1%eth0]:80": "fe80::",
-		"": "invalid IP", "@": "invalid IP", "192.0.2.1": "invalid IP",
-	} {
-		if got := addressOf(remote).String(); got != want {
-			t.Errorf("%q: %s, want %s", remote, got, want)
-		}
-	}
-}
-
 // TestProbesShareAnAnswer asks whether the server is ready, all the time.
 func TestProbesShareAnAnswer(t *testing.T) {
 	t.Parallel()
@@ -163,7 +151,9 @@ func TestProbesShareAnAnswer(t *testing.T) {
 	}
 	now, failure = now.Add(readyFresh), errBroken
 	for range 2 {
-		a.refused(503, CodeNotReady, probe)
+		if p := a.refused(503, CodeNotReady, probe); strings.Contains(p.Detail, "wires") || !strings.Contains(a.log.String(), "wires") {
+			t.Errorf("the cause belongs in the log and not in the answer: %s", p.Detail)
+		}
 	}
 	if failure = nil; a.must(200, nil, probe).StatusCode != 200 || asked != 4 {
 		t.Errorf("asked %d times, want 4: a failure is no answer for others", asked)

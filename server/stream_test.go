@@ -7,7 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -123,21 +122,5 @@ func cuttable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, cut func()) {
 		for _, conn := range open {
 			conn.Close()
 		}
-	}
-}
-
-func TestTreeThatFailsAtOnceIsAProblem(t *testing.T) {
-	t.Parallel()
-	s, err := New(Config{Store: emptyStore, Keys: noKeys{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	failing := treeAnswer{nodes: func(yield func(tree.Node, error) bool) { yield(tree.Node{}, errors.New("boom")) }}
-	rec := httptest.NewRecorder()
-	r := requestFor(s)
-	r.route, r.answer.ResponseWriter = s.nowhere[s.apis[0]], rec
-	s.fail(r, failing.Write(&r.answer))
-	if rec.Code != 500 || rec.Header().Get("Content-Type") != "application/problem+json" || !json.Valid(rec.Body.Bytes()) {
-		t.Errorf("%d %v: %s", rec.Code, rec.Header(), rec.Body)
 	}
 }

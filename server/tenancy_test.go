@@ -95,29 +95,3 @@ func (a *testAPI) sameTaken(status int, one, other request, oneID, otherID strin
 		a.t.Errorf("%s %s: another's id answers\n%s\n%v\nand one that can't be had either\n%s\n%v", one.method, one.path, x.body, x.Header, y.body, y.Header)
 	}
 }
-
-// TestRevokedKeyOpensNoRoute visits every operation with a key that was good.
-func TestRevokedKeyOpensNoRoute(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plant(t, a.store.ForTenant("own"), "own")
-	key, secret := a.newKey("own")
-	a.must(200, nil, request{method: "GET", path: "/v1/conversations", header: bearer(secret)})
-	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
-	before := a.state()
-	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
-		status := 401
-		switch {
-		case !strings.HasPrefix(r.path, "/v1/"):
-			status = 200
-		case r.operation == "getShared": // needs none
-			status = 404
-		}
-		a.with(t).must(status, nil, v.request(r, whose{"own", "own", "hazel"}, secret))
-	})
-	if a.state() != before {
-		t.Error("a revoked key changed something")
-	}
-}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -276,42 +275,6 @@ func TestRefusalsKeepConnections(t *testing.T) {
 	}
 	if connections != 1 {
 		t.Errorf("20 requests took %d connections, want 1", connections)
-	}
-}
-
-// TestBodyIsAskedForOnlyWhereItIsRead announces a body and waits to be asked for it.
-func TestBodyIsAskedForOnlyWhereItIsRead(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	const expect = "Host: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
-	ask := func(header string) (conn net.Conn, in *bufio.Reader, first *http.Response) {
-		conn = a.dial()
-		if _, err := io.WriteString(conn, "POST /v1/conversations HTTP/1.1\r\n"+header+expect); err != nil {
-			t.Fatal(err)
-		}
-		in = bufio.NewReader(conn)
-		first, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return conn, in, first
-	}
-	_, in, refused := ask("Origin: https://evil.example\r\n")
-	if _, err := io.ReadAll(refused.Body); err != nil || refused.StatusCode != 403 || !refused.Close {
-		t.Errorf("%v: %+v", err, refused)
-	}
-	if _, err := in.ReadByte(); !errors.Is(err, io.EOF) {
-		t.Errorf("the connection of a refused request: %v", err)
-	}
-	conn, in, asked := ask("")
-	if asked.StatusCode != 100 {
-		t.Fatalf("%+v", asked)
-	}
-	if _, err := io.WriteString(conn, "{}"); err != nil {
-		t.Fatal(err)
-	}
-	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 201 {
-		t.Errorf("%v: %+v", err, res)
 	}
 }
 

@@ -92,34 +92,6 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-// A reader keeps the last piece that was written to it.
-type reader struct {
-	*httptest.ResponseRecorder
-	at *byte
-}
-
-func (r *reader) Write(p []byte) (int, error) {
-	r.at = &p[0]
-	return len(p), nil
-}
-
-// TestUnpackedOnce holds that all clients that take no gzip share one copy of a
-// file that dist has compressed, however slowly they read.
-func TestUnpackedOnce(t *testing.T) {
-	t.Parallel()
-	for _, path := range assetsOf(t, web.Docs, 3) {
-		var copies [2]*byte
-		for i := range copies {
-			r := reader{ResponseRecorder: httptest.NewRecorder()}
-			web.Handler().ServeHTTP(&r, httptest.NewRequest(http.MethodGet, path, nil))
-			copies[i] = r.at
-		}
-		if copies[0] == nil || copies[0] != copies[1] {
-			t.Errorf("%s is unpacked for each request", path)
-		}
-	}
-}
-
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	for _, path := range append(assetsOf(t, web.Docs, 3), "/") { // some of which are stored compressed

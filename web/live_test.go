@@ -223,24 +223,3 @@ func TestPageThatIsLeftListensNoMore(t *testing.T) {
 	}
 	b.until(`window.streams.length === 2 && !window.streams[1].aborted`)
 }
-
-// TestTitleAmidAnAnswer gives a conversation another title, and an answer ends before
-// the page has read it again.
-func TestTitleAmidAnAnswer(t *testing.T) {
-	t.Parallel()
-	model := newPuppet()
-	s := newSite(t, model)
-	id, messages := s.conversation("Early", "One?", "One.")
-	b := newTab(t, s, "/c/"+id.String())
-	b.until(`document.querySelector($1)`, row(messages[1]))
-	b.send("Two?")
-	b.until(`document.querySelector('.live')`)
-	eval[any](b, holdAnswers)
-	b.hold("/transcript")
-	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"Late"}`, nil)
-	b.until(`window.held > 0 && window.under === window.held && document.querySelector('.entry.current')?.innerText.includes('Late')`)
-	model.say("Two.", end)
-	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
-	b.release()
-	b.until(`document.querySelector('.entry.current').innerText.includes('Late') && document.querySelector('.branch-head').innerText.includes('Late')`)
-}

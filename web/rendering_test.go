@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 )
@@ -92,17 +91,4 @@ func TestSlowDiagram(t *testing.T) {
 	b.click("details summary", "text of the diagram")
 	b.until(`document.querySelector('.code details[open] .code-head').innerText.trim() === 'mermaid\ncopy'`)
 	b.showMessage(1, messages[1])
-}
-
-// TestManyDiagrams has a message of more diagrams than are drawn at once.
-func TestManyDiagrams(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	var many strings.Builder
-	for i := range 22 {
-		fmt.Fprintf(&many, "```mermaid\nflowchart TD\n  A%d\n```\n\n", i)
-	}
-	id, _ := s.conversation("Many", "Show me.", many.String())
-	b := newTab(t, s, "/c/"+id.String())
-	b.until(`document.querySelectorAll('img.diagram').length === 20 && document.querySelectorAll('[aria-label="Draw this diagram"]').length === 2`)
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -272,49 +271,4 @@ func holdCommits(t *testing.T, url string, answer func()) {
 	}
 	answer()
 	eventually(t, "the program to wait for the lock", func() bool { return dbtest.Waiting(t, conn) > 0 })
-}
-
-// TestTwoServersCompact has two servers on one database, each with one worker, and
-// appends that go through both of them. Each branch is compacted once at each anchor.
-func TestTwoServersCompact(t *testing.T) {
-	t.Parallel()
-	fake := llmtest.NewServer(t)
-	fake.Otherwise(llmtest.Answer(scribed))
-	url := dbtest.URL(t)
-	env := []string{"DATABASE_URL=" + url}
-	args := append(askScribe(fake), "--compaction-workers", "1")
-	urls := []string{serve(t, env, args...).url, serve(t, env, args...).url}
-	paths := []string{newTalk(t, urls[0]), newTalk(t, urls[1]), newTalk(t, urls[0])}
-	var wg sync.WaitGroup
-	for _, path := range paths {
-		wg.Go(func() {
-			if err := talk(t.Context(), urls, path, 12); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(t.Context())
-	eventually(t, "the end of all work", func() bool {
-		var busy int
-		if err := conn.QueryRow(t.Context(), "select count(*) from river_job where state not in ('completed', 'cancelled', 'discarded')").Scan(&busy); err != nil {
-			t.Fatal(err)
-		}
-		return busy == 0
-	})
-	for i, path := range paths {
-		c := look(t, urls[i%2], path)
-		if len(c.saved) == 0 || c.messages != 24 {
-			t.Errorf("%s: %d messages, %d compactions", path, c.messages, len(c.saved))
-		}
-		for anchor, n := range c.summaries {
-			if n > 1 {
-				t.Errorf("%s: %d summaries at %s", path, n, anchor)
-			}
-		}
-	}
 }

@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/coppice-chat/coppice/app"
@@ -20,35 +19,6 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer"
 )
-
-func TestJSONList(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		lead  string
-		items []any
-		next  string
-		want  string
-	}{
-		{"", nil, "", `{"data": [], "next_cursor": null}` + "\n"},
-		{`"a": 1, `, nil, "x", `{"a": 1, "data": [], "next_cursor": "x"}` + "\n"},
-		{"", []any{1, "<b>"}, "", "{\"data\": [\n1,\n\"<b>\"\n], \"next_cursor\": null}\n"},
-	}
-	for _, tt := range tests {
-		var b strings.Builder
-		l := jsonList{w: &b, lead: tt.lead}
-		for _, item := range tt.items {
-			if err := l.add(item); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := l.end(tt.next); err != nil {
-			t.Fatal(err)
-		}
-		if b.String() != tt.want {
-			t.Errorf("got %q, want %q", b.String(), tt.want)
-		}
-	}
-}
 
 // What people read is one line that says what is wrong and what to do, without
 // the way through the program.
@@ -114,16 +84,3 @@ type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error   { return e.error }
 func (unsentError) SafeToRetry() bool { return true }
-
-func TestStartsID(t *testing.T) {
-	t.Parallel()
-	id := uuid.MustParse("01990000-0007-7000-8000-00000000abcd")
-	for text, want := range map[string]bool{
-		"019": false, "0199": true, "01990000-00": true, "0199000000077": true, "01990000-0007-7000-8000-00000000ABCD": true,
-		"": false, "1990": false, "01990000-0008": false,
-	} {
-		if got := startsID(id, text); got != want {
-			t.Errorf("startsID(%q) = %v", text, got)
-		}
-	}
-}

@@ -151,36 +151,6 @@ func TestContextBytes(t *testing.T) {
 	}
 }
 
-// A model that isn't known is refused with those that are, by the command as
-// by the server, and configuration adds to them.
-func TestUnknownModel(t *testing.T) {
-	t.Parallel()
-	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
-	mustRun(t, env, "import", "testdata/cli/orchard.jsonl")
-	r := runProgram(t, env, nil, "context", "--model", "gnarl-9", orchard)
-	if r.code != exitUsage || !strings.Contains(r.stderr, "gpt-4o") || !strings.Contains(r.stderr, "claude-") || !strings.Contains(r.stderr, "--window") {
-		t.Errorf("exit code %d\n%s", r.code, r.stderr)
-	}
-	s := serve(t, append(env, "COPPICE_MODEL_WINDOW=gnarl=50000;bough=60000"))
-	path := s.url + "/v1/conversations/01990000-0000-7000-8000-00000000000c/branches/active/context?model="
-	for model, want := range map[string]int{"gnarl-9": 50_000, "acme/Bough": 60_000, "gpt-4o-mini": 128_000} {
-		var c struct {
-			Usage struct {
-				Max int `json:"max_context_tokens"`
-			}
-		}
-		call(t, "GET", path+model, nil, 200, &c)
-		if c.Usage.Max != want {
-			t.Errorf("%s: a window of %d, want %d", model, c.Usage.Max, want)
-		}
-	}
-	var p struct{ Code, Field, Detail string }
-	call(t, "GET", path+"unheard-of", nil, 400, &p)
-	if p.Code != "unknown_model" || p.Field != "model" || !strings.Contains(p.Detail, "bough, ") || !strings.Contains(p.Detail, "gpt-4o, ") {
-		t.Errorf("%+v", p)
-	}
-}
-
 // Models are asked in the order of the flags, with the key.
 func TestSummaryModels(t *testing.T) {
 	t.Parallel()

@@ -5,11 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/coppice-chat/coppice/server"
 )
 
 // others are variables of the manifests that belong to no flag.
@@ -58,33 +55,5 @@ func TestManifestsNameWhatThereIs(t *testing.T) {
 				t.Errorf("%s sets %s, which none of its commands knows", file, v[1])
 			}
 		}
-	}
-}
-
-// /tmp of a pod has room for all zip archives that may be imported at a time.
-func TestManifestHasRoomForImports(t *testing.T) {
-	t.Parallel()
-	content, err := os.ReadFile("../../deploy/kubernetes.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	limit := regexp.MustCompile(`name: tmp\n +emptyDir: {sizeLimit: (\d+)Gi}`).FindSubmatch(content)
-	if limit == nil {
-		t.Fatal("/tmp has no limit in GiB")
-	}
-	gib, err := strconv.ParseInt(string(limit[1]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cli commands
-	parser, err := newParser(&cli)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := parser.Parse([]string{"serve"}); err != nil {
-		t.Fatal(err)
-	}
-	if most := server.DefaultMaxImports * cli.Serve.MaxImportBytes; gib<<30 < most {
-		t.Errorf("/tmp has %d GiB, and imports may take %d bytes", gib, most)
 	}
 }

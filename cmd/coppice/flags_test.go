@@ -3,45 +3,8 @@ package main
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-
-	"github.com/alecthomas/kong"
 )
-
-// Every flag can be given in the environment.
-func TestEveryFlagHasAVariable(t *testing.T) {
-	t.Parallel()
-	var cli commands
-	parser, err := newParser(&cli)
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags := 0
-	var visit func(*kong.Node)
-	visit = func(n *kong.Node) {
-		for _, f := range n.Flags {
-			if f.Name == "help" {
-				continue
-			}
-			flags++
-			want := "COPPICE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-			if len(f.Envs) == 0 || f.Envs[0] != want {
-				t.Errorf("--%s of %s has the variables %v, want %s", f.Name, n.FullPath(), f.Envs, want)
-			}
-			if f.Help == "" {
-				t.Errorf("--%s of %s has no help", f.Name, n.FullPath())
-			}
-		}
-		for _, child := range n.Children {
-			visit(child)
-		}
-	}
-	visit(parser.Model.Node)
-	if flags == 0 {
-		t.Error("no flag was found")
-	}
-}
 
 func TestStandardDir(t *testing.T) {
 	home := t.TempDir()

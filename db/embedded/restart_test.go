@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -25,14 +24,6 @@ func restartConfig(t *testing.T) Config {
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	cfg.Restart = true
 	return cfg
-}
-
-// killPostmaster kills the postmaster, and returns when another one serves.
-func killPostmaster(t *testing.T, s *Server) {
-	t.Helper()
-	first := readPID(s.dir.postmasterPID())
-	noError(t, syscall.Kill(first, syscall.SIGKILL))
-	awaitOther(t, s, first)
 }
 
 // awaitOther returns when a postmaster with another process id serves.
@@ -54,32 +45,6 @@ func awaitOther(t *testing.T, s *Server, first int) {
 			t.Fatalf("no other postmaster serves after %v", restartTimeout)
 		}
 	}
-}
-
-func TestKilledServerIsStartedAgain(t *testing.T) {
-	t.Parallel()
-	s := mustStart(t, restartConfig(t))
-	url, endpoint := s.URL(), readEndpoint(t, s)
-	query(t, url, "create table kept as select generate_series(1, 1000) as id")
-	killPostmaster(t, s)
-	checkKept(t, url, 1000)
-	checkRole(t, url)
-	if got := readEndpoint(t, s); got != endpoint || s.URL() != url {
-		t.Errorf("the server has moved from %s to %s", endpoint, got)
-	}
-	if found, err := Attach(string(s.dir)); err != nil || found != url {
-		t.Errorf("Attach: got %q, %v, want %q", found, err, url)
-	}
-	mustStop(t, s)
-	if err := s.Err(); err != nil {
-		t.Errorf("Err after Stop: %v", err)
-	}
-}
-
-func readEndpoint(t *testing.T, s *Server) string {
-	t.Helper()
-	b := must(os.ReadFile(s.dir.file(endpointName)))(t)
-	return string(b)
 }
 
 // The new server begins when no process of the killed one is left. Both would
@@ -182,20 +147,4 @@ func TestStopDuringRestart(t *testing.T) {
 	if _, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("Attach after Stop: %v, want %v", err, ErrNotRunning)
 	}
-}
-
-// A server that can't start is a failure in the row, too.
-func TestRestartsEndWhereTheServerCantStart(t *testing.T) {
-	t.Parallel()
-	cfg := restartConfig(t)
-	s := mustStart(t, cfg)
-	control := filepath.Join(s.dir.cluster(), "global", "pg_control")
-	noError(t, os.Rename(control, control+".aside"))
-	noError(t, syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL))
-	<-s.Done()
-	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "could not start") || !strings.Contains(err.Error(), "pg_control") {
-		t.Errorf("Err: got %v, want why Postgres could not start", err)
-	}
-	noError(t, os.Rename(control+".aside", control))
-	mustStart(t, cfg)
 }

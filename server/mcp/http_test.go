@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // post sends what no client of the SDK would.
@@ -211,49 +207,4 @@ func TestHostile(t *testing.T) {
 	if strings.Contains(a.log.String(), "panic") {
 		t.Errorf("something panicked: %s", a.log)
 	}
-}
-
-// TestUnreadAnswerHoldsItsBytes has a client ask for a large answer that it doesn't
-// read. The next large answer waits for those bytes, and is refused when its time is
-// over.
-func TestUnreadAnswerHoldsItsBytes(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, func(c *server.Config) { c.MaxBytesInFlight, c.RequestTimeout = 256<<10, time.Second })
-	c, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var appended struct {
-		HeadID string `json:"head_id"`
-	}
-	message := map[string]any{"role": "user", "content": strings.Repeat("word ", 30_000)}
-	a.over("").call("append_messages", map[string]any{"conversation_id": c.ID, "parent_id": "root", "messages": []any{message}}, &appended)
-	fetch := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fetch","arguments":{"id":"%s/%s"}}}`, c.ID, appended.HeadID)
-	unread := unreadWriter{httptest.NewRecorder(), make(chan bool), make(chan bool)}
-	ended := make(chan bool)
-	go func() {
-		req := httptest.NewRequest("POST", "http://localhost"+mcp.Path, strings.NewReader(fetch))
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Accept", "application/json, text/event-stream")
-		a.handler.ServeHTTP(unread, req)
-		close(ended)
-	}()
-	<-unread.writing
-	if res, body := a.post(t, fetch, nil); res.StatusCode != 429 || !strings.Contains(body, "bytes of large answers") {
-		t.Errorf("%d %.300s", res.StatusCode, body)
-	}
-	close(unread.read)
-	<-ended
-}
-
-// An unreadWriter is of a client that doesn't read for a time.
-type unreadWriter struct {
-	*httptest.ResponseRecorder
-	writing, read chan bool
-}
-
-func (w unreadWriter) Write(p []byte) (int, error) {
-	w.writing <- true
-	<-w.read
-	return len(p), nil
 }

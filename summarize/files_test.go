@@ -9,6 +9,8 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
+	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -51,5 +53,33 @@ func TestFilesAreFolded(t *testing.T) {
 	}
 	if !strings.Contains(read.String(), "Oda Brandt") {
 		t.Errorf("the summarizer reads %.300s", read.String())
+	}
+}
+
+// TestPathsAreCarriedOn folds calls twice: a summary ends with the files that tools used,
+// and who writes the next one doesn't read the list.
+func TestPathsAreCarriedOn(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	s := service(t, store, Config{Summarizer: own(func(in prompt.Input) (prompt.Result, error) {
+		if strings.Contains(in.Prior, "Files that tools used") || in.Prior != "" && in.PriorTokens != tokens.O200k().Count(in.Prior) {
+			t.Errorf("the summary before is %d tokens: %s", in.PriorTokens, in.Prior)
+		}
+		return prompt.Result{Text: written, Model: "own", Taken: len(in.Fold)}, nil
+	})})
+	id, head := conversation(t, store), uuid.Nil
+	for _, path := range []string{"hedge.go", "gate.go"} {
+		for _, m := range []tree.Message{prompttest.UserSays("Mend " + path), prompttest.AssistantCalls("edit", `{"path":"`+path+`"}`), prompttest.ToolSays("edit", "done")} {
+			stored, err := store.Append(t.Context(), id, head, tree.NewMessage{Message: chat.Read(m.Body)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			head = stored.ID
+		}
+		head = talk(t, store, id, head, 30).ID
+		compact(t, s, id, head, Demand{})
+	}
+	if c := contextOf(t, s, id, head); !strings.Contains(string(c.Messages[0]), `\n- changed hedge.go\n- changed gate.go\n</coppice-summary>`) {
+		t.Errorf("the summary is %s", c.Messages[0])
 	}
 }

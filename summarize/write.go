@@ -92,7 +92,7 @@ func (s *Service) write(ctx context.Context, a assessment, req compactionRequest
 	}
 	// A branch that doesn't fit needs a summary that gains something, by whom ever.
 	if pending.summary != nil && !pending.gains() && pending.model != digest.Name && !a.fits() && s.mayDigest(a, req) {
-		err = s.compose(ctx, a, summarizeWith(ctx, s.digest, in), &pending)
+		err = s.compose(ctx, a, s.summarizeWith(ctx, s.digest, in), &pending)
 	}
 	return pending, err
 }
@@ -161,7 +161,7 @@ func (s *Service) ask(ctx, models context.Context, in prompt.Input, a assessment
 			models, cancel = context.WithTimeout(models, unboundedTimeout)
 			defer cancel()
 		}
-		r = summarizeWith(models, with, in)
+		r = s.summarizeWith(models, with, in)
 	}
 	switch {
 	case r.Text != "":
@@ -172,21 +172,27 @@ func (s *Service) ask(ctx, models context.Context, in prompt.Input, a assessment
 		return r, nil
 	}
 	attempts := r.Attempts
-	r = summarizeWith(ctx, s.digest, in)
+	r = s.summarizeWith(ctx, s.digest, in)
 	r.Attempts = append(attempts, r.Attempts...)
 	return r, nil
 }
 
 // summarizeWith asks a Summarizer and holds it to its promises. The result has
-// no text where there is no summary, and its attempts say why.
-func summarizeWith(ctx context.Context, with Summarizer, in prompt.Input) prompt.Result {
+// no text where there is no summary, and its attempts say why. The list of files at the
+// end of a summary is no matter of the Summarizer's.
+func (s *Service) summarizeWith(ctx context.Context, with Summarizer, in prompt.Input) prompt.Result {
+	if in.Prior, in.Paths = prompt.CutPaths(in.Prior); in.Paths != "" {
+		in.PriorTokens = s.count.Count(in.Prior)
+	}
 	r, err := with.Summarize(ctx, in)
 	if n := r.Taken; err == nil && (n < 1 || n > len(in.Fold) || n < len(in.Fold) && in.Fold[n].Role == tree.RoleTool || r.Text == "") {
 		err = fmt.Errorf("a summary of %d bytes, which takes %d of %d messages, is none", len(r.Text), n, len(in.Fold))
 		r.Attempts = append(r.Attempts, prompt.Attempt{Model: r.Model, Error: err.Error()})
 	}
-	if err == nil && !audits(with) {
+	if err == nil {
 		in.Fold = in.Fold[:r.Taken]
+	}
+	if err == nil && !audits(with) {
 		found := audit.Of(in, r.Text)
 		if err = found.Problem; err != nil {
 			r.Attempts = append(r.Attempts, prompt.Attempt{Model: r.Model, Error: err.Error(), Audit: &found.Audit})
@@ -194,6 +200,7 @@ func summarizeWith(ctx context.Context, with Summarizer, in prompt.Input) prompt
 	}
 	switch {
 	case err == nil:
+		r.Text = prompt.WithPaths(r.Text, in, s.count)
 		return r
 	case len(r.Attempts) == 0 && !errors.Is(err, errNoModels):
 		r.Attempts = []prompt.Attempt{{Model: fmt.Sprintf("%T", with), Error: err.Error()}}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/audit"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -17,8 +18,11 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// ratio is how many tokens of messages become one token of a summary.
-const ratio = 10
+// usualRatio is how many tokens of messages become one token of a summary.
+const usualRatio = 10
+
+// defaultFold is how many tokens a server's default settings fold at a time.
+const defaultFold = 60_000
 
 // A Held says how much of the evidence a summary still holds.
 type Held struct {
@@ -55,31 +59,40 @@ type Summarizer interface {
 	Summarize(ctx context.Context, in prompt.Input) (prompt.Result, error)
 }
 
-// Summaries folds each chat to a tenth of its tokens, and says how much of the
+// Summaries folds each chat to one of ratio tokens, and says how much of the
 // evidence of its questions is still there: by the summarizer of that name at
-// once, and in two and in three folds of which each merges the one before; by
-// random sentences; and by the newest messages alone.
-func Summaries(ctx context.Context, name string, s Summarizer, chats []Chat) ([]Held, error) {
+// once, and in two and in three folds of which each merges the one before; by the
+// picker; by random sentences; and by the newest messages alone. A ratio of 0 folds as
+// a server does by default: 60,000 tokens at a time, to the size that its settings ask for.
+func Summaries(ctx context.Context, name string, s Summarizer, chats []Chat, ratio int) ([]Held, error) {
 	counter := tokens.O200k()
-	all := []Held{{Name: name}, {Name: name + " in two folds"}, {Name: name + " in three folds"}, {Name: "random sentences"}, {Name: "newest messages"}}
+	var all []Held
 	for _, c := range chats {
 		messages, total, err := c.fold(counter)
 		if err != nil {
 			return nil, err
 		}
-		evidence := newEvidence(c)
-		room := total / ratio
+		names, counts := []string{name, name + " in two folds", name + " in three folds"}, []int{1, 2, 3}
+		if ratio == 0 {
+			names, counts = []string{name}, []int{(total + defaultFold - 1) / defaultFold}
+		}
+		evidence, room := newEvidence(c), 0
 		var texts []string
-		for folds := range 3 {
-			text, err := folded(ctx, s, messages, counter, folds+1)
-			if err != nil {
+		for _, folds := range counts {
+			var text string
+			if text, room, err = folded(ctx, s, messages, counter, folds, ratio); err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
 			texts = append(texts, text)
 		}
 		units := c.sentences()
 		shuffled := rand.New(rand.NewPCG(1, 2)).Perm(len(units))
-		for i, text := range append(texts, firstOf(units, shuffled, room, counter), firstOf(units, newestFirst(units), room, counter)) {
+		names = append(names, "picker", "random sentences", "newest messages")
+		texts = append(texts, pick(units, room, counter), firstOf(units, shuffled, room, counter), firstOf(units, newestFirst(units), room, counter))
+		for i, text := range texts {
+			if len(all) == i {
+				all = append(all, Held{Name: names[i]})
+			}
 			held := evidence.heldBy(text)
 			held.Tokens = counter.Count(text)
 			all[i].add(held)
@@ -130,28 +143,33 @@ func newestFirst(units []string) []int {
 }
 
 // folded summarizes in so many folds, each of an equal share of the messages
-// and to a tenth of all that were folded so far. A fold that is larger than the
-// summarizer's window takes several steps.
-func folded(ctx context.Context, s Summarizer, messages []tree.Message, counter tokens.Counter, folds int) (string, error) {
+// and to one of ratio tokens of all that were folded so far; see Summaries. A fold that
+// is larger than the summarizer's window takes several steps. It returns the size that
+// was asked for last.
+func folded(ctx context.Context, s Summarizer, messages []tree.Message, counter tokens.Counter, folds, ratio int) (string, int, error) {
 	in := prompt.Input{}
 	sum := 0
 	for n := range folds {
 		in.Fold = messages[n*len(messages)/folds : (n+1)*len(messages)/folds]
+		fold := 0
 		for _, m := range in.Fold {
-			sum += m.Tokens
+			fold += m.Tokens
 		}
-		in.TargetTokens = sum / ratio
+		sum += fold
+		if in.TargetTokens = summarize.Defaults().Budget().TargetFor(in.PriorTokens + fold); ratio > 0 {
+			in.TargetTokens = sum / ratio
+		}
 		for len(in.Fold) > 0 {
 			in.Nonce = prompt.Nonce(uuid.New())
 			got, err := s.Summarize(ctx, in)
 			if err != nil {
-				return "", fmt.Errorf("fold %d of %d messages: %w", n+1, len(in.Fold), err)
+				return "", 0, fmt.Errorf("fold %d of %d messages: %w", n+1, len(in.Fold), err)
 			}
 			in.Prior, in.PriorTokens = got.Text, counter.Count(got.Text)
 			in.Fold = in.Fold[got.Taken:]
 		}
 	}
-	return in.Prior, nil
+	return in.Prior, in.TargetTokens, nil
 }
 
 // fold gives the chat's messages as the tree has them.
@@ -188,7 +206,7 @@ func Chains(ctx context.Context, chats []Chat) ([]Held, error) {
 		}
 		evidence := newEvidence(c)
 		for i := range all {
-			text, err := folded(ctx, forgetful{fill: i == 1}, messages, counter, chainFolds)
+			text, _, err := folded(ctx, forgetful{fill: i == 1}, messages, counter, chainFolds, usualRatio)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}

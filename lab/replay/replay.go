@@ -76,6 +76,7 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	if prior, r.Input.Prior, err = read(k.PriorSummaryID, "to be merged"); err != nil {
 		return r, err
 	}
+	r.Input.Prior, r.Input.Paths = prompt.CutPaths(r.Input.Prior)
 	r.Input.PriorTokens = counter.Count(r.Input.Prior)
 	if saved, r.Summary, err = read(k.SummaryID, "saved"); err != nil {
 		return r, err

@@ -15,7 +15,7 @@ const newestShare = 3
 func newestCalls(messages []tree.Message) map[string]bool {
 	of := map[string]string{}
 	for _, m := range messages {
-		for _, call := range chat.ReadCalls(m.Body) {
+		for _, call := range chat.Read(m.Body).Calls {
 			of[call.Name] = call.ID
 		}
 	}

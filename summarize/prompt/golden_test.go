@@ -42,7 +42,7 @@ func TestPromptsGolden(t *testing.T) {
 		"Ich ziehe am 30. September aus der Werkstatt in der Feldgasse 9 aus. Merk dir das bitte.", "Notiert: Auszug am 30. September, Feldgasse 9.",
 		"Die Umzugsfirma Brandner will 1.480 € netto. Keine Nachnahme, das lehne ich ab.", "Gut, Brandner ohne Nachnahme.",
 		"Gestern hat der Vermieter doch den 28. gesagt.", "Dann gilt der 28. September.", "Wer holt die Presse?", "Das ist noch offen."))
-	german.Stays = Stays{german.Fold[2].ID: true}
+	german.Stays = Stays{german.Fold[2].ID: true, german.Fold[4].ID: false}
 	agent := Input{
 		Nonce: prompttest.Nonce, TargetTokens: 400, PriorTokens: 12, Prior: "## Task\nMove the limits of the shop into a file.",
 		Kept: dated("Move the limits of the shop into a file, and never touch legacy/."), Leaving: dated("Use YAML."),

@@ -19,6 +19,7 @@ type Input struct {
 	Nonce        string         // of the fence, see Nonce
 	Prior        string         // text of the summary to be merged; "" for none
 	PriorTokens  int            // of Prior
+	Paths        string         // the list of files that the summary to be merged ends with; see CutPaths
 	Fold         []tree.Message // to be summarized, oldest first
 	LookAhead    []tree.Message // after the cutoff, oldest first: only to judge what matters
 	Kept         []tree.Message // folded before, and still shown word for word beside the summary
@@ -46,7 +47,8 @@ const (
 	mostSample    = 8000 // characters that are looked at for that
 )
 
-// Stays are messages that stay word for word, by their ids.
+// Stays are messages that stay word for word, by their ids: true for the whole of
+// one, false for one that is cut in its middle, which the summary has to say.
 type Stays map[uuid.UUID]bool
 
 // Summarized returns the messages whose text the summary takes the place of: those of

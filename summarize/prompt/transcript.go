@@ -94,8 +94,8 @@ func (t *transcriber) message(m tree.Message) string {
 		}
 		t.quote(&b, label, CutResult(said.Text, t.limits.result))
 	case said.Text != "" || len(said.Calls) == 0 && said.Refusal == "":
-		if t.in.Stays[m.ID] {
-			speaker += stays
+		if whole, stays := t.in.Stays[m.ID]; stays {
+			speaker += stayMark[whole]
 		}
 		t.quote(&b, speaker, CutMiddle(said.Text, t.limits.text))
 	}
@@ -127,8 +127,8 @@ func (t *transcriber) message(m tree.Message) string {
 	return b.String()
 }
 
-// stays marks a message that stays word for word beside the summary.
-const stays = " (stays word for word)"
+// stayMark marks a message that stays beside the summary, by whether all of it does.
+var stayMark = map[bool]string{true: " (stays word for word)", false: " (stays, its middle cut out)"}
 
 // quote writes text under a label, each line with the mark.
 func (t *transcriber) quote(b *strings.Builder, label, text string) {

@@ -22,6 +22,7 @@ type memoryCommand struct {
 	Dataset        string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
 	Roles          bool   `help:"Store LoCoMo's people as user and assistant, without names."`
 	Summaries      bool   `help:"Score summaries only. Needs no database."`
+	Ratio          int    `default:"10" placeholder:"N" help:"Tokens of messages that become one token of a summary (${default}); 0 to fold as a server does by default, 60,000 tokens at a time."`
 	Chains         bool   `help:"Score only chains of four folds by a stand-in that forgets, without and with what the audit adds."`
 	ModelByFiles   string `type:"path" placeholder:"DIR" help:"Write each request for a summary into a file of this folder, request-001.txt, and wait for its answer in answer-001.txt, by whoever writes it. Scores summaries only."`
 	EmbeddingModel string `placeholder:"NAME" help:"Model for embeddings. Recall with it is scored beside recall by words."`
@@ -38,10 +39,13 @@ type modelFlags struct {
 }
 
 func (cmd *memoryCommand) Help() string {
-	return `Recall: stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25, and BM25 over stems with half of the scores of the messages beside. Summaries: folds each chat to a tenth of its tokens, and counts what the summary still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it random sentences and the newest messages.`
+	return `Recall: stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25, and BM25 over stems with half of the scores of the messages beside. Summaries: folds each chat to a tenth of its tokens, or by --ratio, and counts what the summary still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it the picker, which takes the sentence with the most uncovered rare words for each token, random sentences and the newest messages.`
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
+	if cmd.Ratio < 0 {
+		return errors.New("--ratio: it must be 0 or more")
+	}
 	chats, err := memory.Read(cmd.Dataset, cmd.Roles)
 	if err != nil {
 		return err
@@ -65,7 +69,7 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	if cmd.Chains {
 		report.Summaries, err = memory.Chains(ctx, chats)
 	} else {
-		report.Summaries, err = memory.Summaries(ctx, name, summarizer, chats)
+		report.Summaries, err = memory.Summaries(ctx, name, summarizer, chats, cmd.Ratio)
 	}
 	if err != nil {
 		return err
@@ -77,7 +81,11 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 		writeRecall(out, report.Recall)
 		out.Line("")
 	}
-	rows := [][]string{{"at 10:1", "facts", "words", "units", "tokens"}}
+	size := fmt.Sprintf("at %d:1", cmd.Ratio)
+	if cmd.Ratio == 0 {
+		size = "by default"
+	}
+	rows := [][]string{{size, "facts", "words", "units", "tokens"}}
 	for _, h := range report.Summaries {
 		rows = append(rows, []string{h.Name, fmt.Sprintf("%.3f", h.Facts.Ratio()), fmt.Sprintf("%.3f", h.Words.Ratio()), fmt.Sprintf("%.3f", h.Units.Ratio()), thousands(h.Tokens)})
 	}

@@ -103,7 +103,7 @@ func recognize(ctx context.Context, r io.Reader, name string, formats []format.F
 		}
 		sample := format.SampleOf(head)
 		trials := tryAll(ctx, sample, formats)
-		best := slices.MaxFunc(trials, func(a, b trial) int { return cmp.Compare(a.weight(), b.weight()) }) // of equals the first
+		best := bestOf(trials)
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, "", context.Cause(ctx)
@@ -134,6 +134,11 @@ type trial struct {
 	nodes    int // of which no message came
 	own      bool
 	why      map[string]int // that nodes gave no message
+}
+
+// bestOf is the trial that keeps most, and of several the first.
+func bestOf(trials []trial) trial {
+	return slices.MaxFunc(trials, func(a, b trial) int { return cmp.Compare(a.weight(), b.weight()) })
 }
 
 // weight is by how much a format claims a sample. messages reads lists of any program,

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -161,6 +162,7 @@ type importer struct {
 	found int // conversations with messages
 	own   int // of Coppice's own, without
 	dense int // conversations that would cost too much
+	vain  int // elements that are no format's conversation
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -218,19 +220,42 @@ func (im *importer) stream(r io.Reader) error {
 	im.format = f.Name()
 	im.bounds.from = io.MultiReader(bytes.NewReader(head), r)
 	im.bounds.next()
-	in := format.NewInput(im.ctx, im.bounds, im.note)
-	in.Member, in.Attached = member, im.attachment
+	return im.parse(im.bounds, f, member, im.other)
+}
+
+// parse reads the conversations of a file, or of one element of it, as a format's.
+func (im *importer) parse(r io.Reader, f format.Format, member string, other func(string, json.RawMessage) (bool, error)) error {
+	in := format.NewInput(im.ctx, r, im.note)
+	in.Member, in.Attached, in.Other = member, im.attachment, other
 	if im.archive != nil {
 		in.File = im.archived
 	}
-	err = f.Parse(in, func(c format.Conversation) error { return im.conversation(in, c) })
+	err := f.Parse(in, func(c format.Conversation) error { return im.conversation(f.Name(), in, c) })
 	if err == nil {
 		err = in.Stopped()
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", im.format, err)
+		return fmt.Errorf("%s: %w", f.Name(), err)
 	}
 	return nil
+}
+
+// maxVain is how many elements of a file are tried as other formats' in vain.
+const maxVain = 100
+
+// other reads an element of the file in which its format finds no message as the
+// conversation of another format, and tells whether it is one.
+func (im *importer) other(place string, raw json.RawMessage) (bool, error) {
+	if im.opts.Format != "" || im.vain == maxVain {
+		return false, nil
+	}
+	best := bestOf(tryAll(im.ctx, format.SampleOf(raw[:min(len(raw), headBytes)]), im.opts.Formats))
+	if best.weight() == 0 || best.format.Name() == im.format {
+		im.vain++
+		return false, nil
+	}
+	im.note(format.Note{Action: format.Repaired, Kind: format.KindConversation, Place: place, Detail: fmt.Sprintf("no conversation of %s, and read as one of %s", im.format, best.format.Name())})
+	return true, im.parse(bytes.NewReader(raw), best.format, best.member, nil)
 }
 
 // note takes a note on the file, behind those on the conversation before it.
@@ -247,7 +272,7 @@ func (im *importer) tooDense(c *format.Conversation) error {
 }
 
 // conversation takes one conversation of the file.
-func (im *importer) conversation(in *format.Input, c format.Conversation) error {
+func (im *importer) conversation(formatName string, in *format.Input, c format.Conversation) error {
 	if err := im.bounds.conversation(); err != nil {
 		return err
 	}
@@ -257,13 +282,13 @@ func (im *importer) conversation(in *format.Input, c format.Conversation) error 
 	if c.TooDense() != "" {
 		return im.tooDense(&c)
 	}
-	id, err := im.identify(&c)
+	id, err := im.identify(&c, formatName)
 	if err != nil {
 		im.stop(err)
 		return err
 	}
 	name := c.Name()
-	b, ids, notes := normalize.Bundle(&c, id, im.format)
+	b, ids, notes := normalize.Bundle(&c, id, formatName)
 	if err := in.Stopped(); err != nil {
 		return err
 	}
@@ -343,7 +368,11 @@ func (im *importer) nothing() error {
 	case im.dense > 0:
 		return tooLarge("no conversation came in: %s", strings.Join(why, "; "))
 	}
-	return fault.New(fault.Invalid, CodeFormat, "", "%s finds no message in the file (%s). Leave the format out, and the content tells it", im.format, cmp.Or(strings.Join(why, "; "), "and nothing else"))
+	hint := ""
+	if im.opts.Format != "" {
+		hint = ". Leave the format out, and the content tells it"
+	}
+	return fault.New(fault.Invalid, CodeFormat, "", "%s finds no message in the file (%s)%s", im.format, cmp.Or(strings.Join(why, "; "), "and nothing else"), hint)
 }
 
 // leftOut counts the nodes that notes say are left out, apart from those with these ids.
@@ -372,12 +401,12 @@ func leftOut(notes []format.Note, kept []string) (n int) {
 
 // identify gives the id of a conversation: its own in a file of Coppice's, else
 // the one that the store wants for it.
-func (im *importer) identify(c *format.Conversation) (uuid.UUID, error) {
-	public := publicID(c, im.format, im.opts.TenantID)
+func (im *importer) identify(c *format.Conversation, formatName string) (uuid.UUID, error) {
+	public := publicID(c, formatName, im.opts.TenantID)
 	if ownID(c) || im.opts.PublicIDs || im.store == nil {
 		return public, nil
 	}
-	return im.store.ImportID(im.ctx, conversationName(c, im.format), public)
+	return im.store.ImportID(im.ctx, conversationName(c, formatName), public)
 }
 
 // dropSummaries takes the summaries out of a bundle, and their ids out of those of

@@ -145,6 +145,22 @@ func TestImportRecognizes(t *testing.T) {
 	}
 }
 
+// A file may have conversations of several programs. Each is read as its program's, and
+// one of none is named.
+func TestImportMixed(t *testing.T) {
+	t.Parallel()
+	in := `[{"id":"g","title":"ChatGPT","mapping":{"n":{"message":{"author":{"role":"user"},"content":{"parts":["hello"]}}}}},
+		{"id":"d","title":"DeepSeek","mapping":{"1":{"message":{"fragments":[{"type":"REQUEST","content":"hi"}]}}}},` + claudeChat("c", "") + `,{"title":"None","mapping":{"n":{}}}]`
+	var b formattest.Bundles
+	report, err := transfer.Import(t.Context(), &b, strings.NewReader(in), transfer.Options{})
+	if err != nil || len(b) != 3 || report.Format != "chatgpt" {
+		t.Errorf("%d conversations of %s, %v", len(b), report.Format, err)
+	}
+	if notes := formattest.Notes(report); !strings.Contains(notes, "element 2: no conversation of chatgpt, and read as one of deepseek") || !strings.Contains(notes, "left out conversation (None)") {
+		t.Error(notes)
+	}
+}
+
 // An unsound element at the very front of a file doesn't hide the format of those
 // behind it.
 func TestImportRecognizesBehindUnsoundElements(t *testing.T) {

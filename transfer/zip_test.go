@@ -89,31 +89,46 @@ func TestImportFilesOfAnArchive(t *testing.T) {
 	message := func(id, parent, role, content, meta string) string {
 		return `"` + id + `":{"parent":"` + parent + `","message":{"author":{"role":"` + role + `"},"content":` + content + `,"metadata":` + meta + `}}`
 	}
-	chat := `[{"id":"c","title":"T","mapping":{` +
-		message("a", "", "user", `{"content_type":"multimodal_text","parts":["See",{"content_type":"image_asset_pointer","asset_pointer":"sediment://file_0a"},{"content_type":"image_asset_pointer","asset_pointer":"file-service://file-1b"}]}`, `{"attachments":[{"id":"file-1b","name":"hedge.png"},{"id":"file-2c","name":"notes.txt"},{"id":"file-3d","name":"gone.txt"}]}`) + "," +
-		message("b", "a", "assistant", `{"content_type":"text","parts":["Hazel\ue200cite\ue202turn0\ue201 and beech\ue200cite\ue202turn1\ue201."]}`, `{"model_slug":"m","content_references":[{"matched_text":"\ue200cite\ue202turn0\ue201","items":[{"title":"Hedges","url":"https://e.org/h"}]}]}`) + `}}]`
-	var archive bytes.Buffer
-	w := zip.NewWriter(&archive)
-	for name, text := range map[string]string{"conversations.json": chat, "x/file_0a.dat": png, "file-1b-hedge.png": png + "y", "file-2c.txt": "n", "file-9.txt": "other",
-		"conversation_asset_file_names.json": `{"file_0a.dat":"birch.png"}`} {
-		part, err := w.Create(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.WriteString(part, text); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var b formattest.Bundles
-	report, err := transfer.Import(t.Context(), &b, bytes.NewReader(archive.Bytes()), transfer.Options{})
-	if err != nil || report.Attachments != 3 {
-		t.Fatalf("%d attachments, %v, %s", report.Attachments, err, formattest.Notes(report))
-	}
-	formattest.Same(t, "conversation", formattest.Outline(b[0]), "user: See [image birch.png] [image hedge.png] [file notes.txt]\n*assistant: Hazel ([Hedges](https://e.org/h)) and beech.")
-	if notes := formattest.Notes(report); !strings.Contains(notes, "file-9.txt: 1 file of the archive") {
-		t.Errorf("notes %s", notes)
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"ChatGPT": {map[string]string{"conversations.json": `[{"id":"c","title":"T","mapping":{` +
+			message("a", "", "user", `{"content_type":"multimodal_text","parts":["See",{"content_type":"image_asset_pointer","asset_pointer":"sediment://file_0a"},{"content_type":"image_asset_pointer","asset_pointer":"file-service://file-1b"}]}`, `{"attachments":[{"id":"file-1b","name":"hedge.png"},{"id":"file-2c","name":"notes.txt"},{"id":"file-3d","name":"gone.txt"}]}`) + "," +
+			message("b", "a", "assistant", `{"content_type":"text","parts":["Hazel\ue200cite\ue202turn0\ue201 and beech\ue200cite\ue202turn1\ue201."]}`, `{"model_slug":"m","content_references":[{"matched_text":"\ue200cite\ue202turn0\ue201","items":[{"title":"Hedges","url":"https://e.org/h"}]}]}`) + `}}]`,
+			"x/file_0a.dat": png, "file-1b-hedge.png": png + "y", "file-2c.txt": "n", "file-9.txt": "other", "conversation_asset_file_names.json": `{"file_0a.dat":"birch.png"}`},
+			"user: See [image birch.png] [image hedge.png] [file notes.txt]\n*assistant: Hazel ([Hedges](https://e.org/h)) and beech."},
+		"Claude": {map[string]string{"conversations.json": `[{"uuid":"c","name":"T","chat_messages":[{"uuid":"m","sender":"human","text":"See","files":[{"file_uuid":"f1","file_name":"birch.png"}],"attachments":[{"id":"f2","file_name":"notes.txt"},{"id":"f4","file_name":"gone.txt"}]},
+			{"uuid":"n","sender":"assistant","text":"Mine","files":[{"file_uuid":"f3","file_name":"hedge.png"}]}]}]`, "f1.png": png, "files/f2-notes.txt": "n", "f3": png + "y", "file-9.txt": "other"},
+			"user: See [file notes.txt] [attachment: gone.txt] [image birch.png]\n*assistant: Mine [file: hedge.png]"},
+		"Open WebUI": {map[string]string{"chats.json": `[{"id":"c","title":"T","chat":{"history":{"currentId":"m","messages":{"m":{"id":"m","role":"user","content":"See","files":[{"type":"image","id":"f1","url":"f1"},{"type":"file","id":"f2","file":{"filename":"notes.txt"}}]}}}}}]`,
+			"uploads/f1_birch.png": png, "uploads/f2_notes.txt": "n", "file-9.txt": "other"}, "*user: See [image birch.png] [file notes.txt]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var archive bytes.Buffer
+			w := zip.NewWriter(&archive)
+			for name, text := range test.files {
+				part, err := w.Create(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := io.WriteString(part, text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var b formattest.Bundles
+			report, err := transfer.Import(t.Context(), &b, bytes.NewReader(archive.Bytes()), transfer.Options{})
+			if err != nil || len(b) != 1 {
+				t.Fatalf("%d conversations, %v, %s", len(b), err, formattest.Notes(report))
+			}
+			formattest.Same(t, "conversation", formattest.Outline(b[0]), test.want)
+			if notes := formattest.Notes(report); report.Attachments < 2 || !strings.Contains(notes, "file-9.txt") {
+				t.Errorf("%d attachments, notes %s", report.Attachments, notes)
+			}
+		})
 	}
 }

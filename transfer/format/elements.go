@@ -43,15 +43,27 @@ func (in *Input) EachElement(each func(place string, raw json.RawMessage) error)
 }
 
 // EachConversation is EachElement for a file in which each conversation is one
-// object.
-func (in *Input) EachConversation(each func(c Conversation, o Object, place string) error) error {
+// object. read reads it, or says why it is none. One that says nothing may be another
+// program's.
+func (in *Input) EachConversation(emit func(Conversation) error, read func(c *Conversation, o Object, place string) (why string)) error {
 	return in.EachElement(func(place string, raw json.RawMessage) error {
 		o := ObjectOf(raw)
 		if o == nil {
 			in.LeftOut(KindConversation, place, "it is no object, so no conversation")
 			return nil
 		}
-		return each(in.Begin(len(raw)), o, place)
+		c := in.Begin(len(raw))
+		why := read(&c, o, place)
+		if in.Other != nil && c.TooDense() == "" && !slices.ContainsFunc(c.Messages, func(m Message) bool { return saidBy(m, c.OwnIDs) > 0 }) {
+			if done, err := in.Other(place, raw); done || err != nil {
+				return err
+			}
+		}
+		if why != "" {
+			in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), why})
+			return nil
+		}
+		return emit(c)
 	})
 }
 
@@ -321,6 +333,7 @@ func (in *Input) EachLine(each func(place string, line []byte) error) error {
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		in.At += int64(len(line))
+		in.last = errors.Is(err, io.EOF)
 		if trimmed := bytes.TrimSpace(line); len(trimmed) > 0 {
 			place := fmt.Sprintf("line %d", n)
 			if err := in.next(place); err != nil {

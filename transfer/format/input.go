@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,6 +26,10 @@ type Input struct {
 	// called there. nil where the file is no archive.
 	File func(id string) (name string, data []byte, ok bool)
 
+	// Other is asked to read an element of the file of which the format makes no
+	// conversation, and tells whether it could. nil leaves such elements out.
+	Other func(place string, element json.RawMessage) (bool, error)
+
 	Member string // of the one object of the file, in which the conversations stand; "" for the file itself
 
 	At       int64 // bytes taken from the reader by value and spaces
@@ -34,6 +39,7 @@ type Input struct {
 	elements int64 // of the file
 	asked    int   // elements that parsers asked for, in all
 	err      error // why the parser is to stop: the end of the context
+	last     bool  // the line that is being read is the last, and has no end
 }
 
 // ReadBytes is the size of a reader's buffer.

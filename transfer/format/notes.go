@@ -101,6 +101,16 @@ func (in *Input) LeftOut(kind Kind, place, format string, args ...any) {
 	in.note(Note{LeftOut, kind, "", CutNote(place), fmt.Sprintf(format, args...)})
 }
 
+// NoJSON notes that a line is left out that is no sound JSON, as the last one isn't of a
+// file that is cut off.
+func (in *Input) NoJSON(place string) {
+	if in.last {
+		in.LeftOut(KindSyntax, place, "the file is cut off: it ends in the middle of this line; export or copy it again")
+		return
+	}
+	in.LeftOut(KindSyntax, place, "no JSON object; the line is left out")
+}
+
 // Repaired notes that something in the file was repaired that belongs to no
 // conversation.
 func (in *Input) Repaired(kind Kind, place, format string, args ...any) {

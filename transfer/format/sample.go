@@ -122,30 +122,34 @@ func wholeText(text []byte) []byte {
 // how many bytes they say: text, other content, or calls.
 func Said(c *Conversation) (messages, size int) {
 	for _, m := range c.Messages {
-		said := chat.Read(m.Body)
-		switch said.Role {
-		case chat.System, chat.Developer, chat.User, chat.Assistant, chat.Tool:
-		default:
-			continue
-		}
-		n := 0
-		if c.OwnIDs { // which may say nothing
-			n = 1
-		}
-		for _, p := range said.Parts {
-			if n += len(strings.TrimSpace(p.Text)); !p.IsText() {
-				n++
-			}
-		}
-		for _, call := range said.Calls {
-			n += len(call.Name) + len(call.Arguments)
-		}
-		if n > 0 {
+		if n := saidBy(m, c.OwnIDs); n > 0 {
 			messages++
 			size += n
 		}
 	}
 	return messages, size
+}
+
+// saidBy is Said of one message. One of Coppice's own may say nothing.
+func saidBy(m Message, own bool) (n int) {
+	said := chat.Read(m.Body)
+	switch said.Role {
+	case chat.System, chat.Developer, chat.User, chat.Assistant, chat.Tool:
+	default:
+		return 0
+	}
+	if own {
+		n = 1
+	}
+	for _, p := range said.Parts {
+		if n += len(strings.TrimSpace(p.Text)); !p.IsText() {
+			n++
+		}
+	}
+	for _, call := range said.Calls {
+		n += len(call.Name) + len(call.Arguments)
+	}
+	return n
 }
 
 // Describe says in a few words what stands in the file: of what kind its first value

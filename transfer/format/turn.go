@@ -320,8 +320,14 @@ func TextBody(role chat.Role, text string) json.RawMessage {
 	return (&Piece{Role: role, Parts: []chat.Part{chat.TextPart(text)}}).Body()
 }
 
-// TitleOf makes a title from the start of a text, for sources that have none.
+// TitleOf makes a title from the start of a text, for sources that have none. A line
+// that is only a tag, such as <task>, says nothing.
 func TitleOf(text string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
-	return Clip(strings.TrimSpace(OneLine(CutEnd(line, 1000))))
+	for line := range strings.Lines(CutEnd(text, 1000)) {
+		line = strings.TrimSpace(OneLine(line))
+		if line != "" && !(strings.HasPrefix(line, "<") && strings.HasSuffix(line, ">") && !strings.Contains(line, " ")) {
+			return Clip(line)
+		}
+	}
+	return ""
 }

@@ -27,22 +27,43 @@ func (g *graph) pairAnswers() {
 		if n.role != tree.RoleTool || n.dropped {
 			continue
 		}
-		first := ""
-		if n.answers == "" {
-			first = g.firstOpen(n.up)
-		}
 		switch {
 		case n.answers != "" && g.isOpen(n.up, n.answers):
-		case first != "":
-			n.answers = first
-			n.rewrite(func(body format.Object) { body["tool_call_id"] = format.Encode(n.answers) })
-			g.c.Repaired(format.KindTool, n.SourceID, "a tool result that names no call was taken as the answer to %s, the first open one", format.Clip(n.answers))
 		case g.moveUp(n):
 			g.c.Repaired(format.KindTool, n.SourceID, "moved up to right below its call %s; other messages stood between", format.Clip(n.answers))
+		case g.takeOpen(n):
 		default:
 			g.makeAssistant(n)
 		}
 	}
+}
+
+// takeOpen takes a result that names no call, or none that is open above it, as the
+// answer to the first open call that no result behind it names.
+func (g *graph) takeOpen(n *node) bool {
+	which := "names no call"
+	if n.answers != "" {
+		which = "answers " + format.Clip(n.answers) + ", a call which is not open above it,"
+	}
+	caller, named := g.caller(n.up), map[string]bool{}
+	if caller == nil || slices.Contains(caller.calls, n.answers) { // answered already
+		return false
+	}
+	for up := n.up; up != caller; up = up.up {
+		named[up.answers] = true
+	}
+	for below := n; len(below.replies) == 1 && below.replies[0].role == tree.RoleTool && g.c.Steps(1); {
+		below = below.replies[0]
+		named[below.answers] = true
+	}
+	i := slices.IndexFunc(caller.calls, func(call string) bool { return !named[call] && g.c.Steps(len(call)) }) // the result gets a copy
+	if i < 0 {
+		return false
+	}
+	n.answers = caller.calls[i]
+	n.rewrite(func(body format.Object) { body["tool_call_id"] = format.Encode(n.answers) })
+	g.c.Repaired(format.KindTool, n.SourceID, "a tool result that %s was taken as the answer to %s, the first open one", which, format.Clip(n.answers))
+	return true
 }
 
 // caller is the message above the results of which n may be one; nil for none, and
@@ -73,23 +94,6 @@ func (g *graph) isOpen(n *node, call string) bool {
 		}
 	}
 	return slices.Contains(caller.calls, call)
-}
-
-// firstOpen is the first call that a child of n may answer; "" for none.
-func (g *graph) firstOpen(n *node) string {
-	caller, answered := g.caller(n), map[string]bool{}
-	if caller == nil {
-		return ""
-	}
-	for ; n != caller; n = n.up {
-		answered[n.answers] = true
-	}
-	for _, call := range caller.calls {
-		if !answered[call] && g.c.Steps(len(call)) { // the result gets a copy
-			return call
-		}
-	}
-	return ""
 }
 
 // moveUp looks above n for the message that made the call which n answers, and

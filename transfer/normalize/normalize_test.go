@@ -115,6 +115,9 @@ func TestNormalizeAnswers(t *testing.T) {
 			"assistant: [x f{}] [y f{}]\ntool x: 1\n*tool y: 2",
 			"repaired tool (T) r: a tool result that names no call was taken as the answer to x, the first open one\n" +
 				"repaired tool (T) s: a tool result that names no call was taken as the answer to y, the first open one"},
+		{"names another call", []format.Message{both, one("r", "c", "answers z: 1"), one("s", "r", "answers x: 2")},
+			"assistant: [x f{}] [y f{}]\ntool y: 1\n*tool x: 2",
+			"repaired tool (T) r: a tool result that answers z, a call which is not open above it, was taken as the answer to y, the first open one"},
 		{"too late", []format.Message{call, one("a", "c", "assistant: wait"), one("u", "a", "user: hm"), one("r", "u", "answers x: 1"), one("e", "r", "user: ah")},
 			"assistant: [x f{}]\ntool x: 1\nassistant: wait\nuser: hm\n*user: ah", fmt.Sprintf(moved, "r")},
 		{"too late, behind another answer", []format.Message{both, one("r", "c", "answers y: 1"), one("a", "r", "assistant: wait"), one("s", "a", "answers x: 2")},

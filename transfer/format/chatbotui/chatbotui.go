@@ -18,7 +18,7 @@ func (Format) Name() string { return "chatbot-ui" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	in.Member = "history"
-	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.SourceID = format.KeyOf(o.ID("id"))
 		c.ReadTitle(o["name"])
 		if c.SourceID == "" {
@@ -27,8 +27,8 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		}
 		c.Metadata = format.Source{"format": "chatbot-ui", "id": c.SourceID}.Put("model", o.Object("model").Str("id")).
 			Copy(o, "prompt", "temperature", "folderId").Metadata()
-		readMessages(&c, o)
-		return emit(c)
+		readMessages(c, o)
+		return ""
 	})
 }
 

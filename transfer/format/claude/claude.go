@@ -20,7 +20,7 @@ type Format struct{}
 func (Format) Name() string { return "claude" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["name"])
 		c.SourceID = o.Key("uuid")
 		if !o.IsList("chat_messages") {
@@ -28,15 +28,14 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			if o.IsList("docs") || o.Has("prompt_template") {
 				what = "it is a project, and no conversation"
 			}
-			c.Reject(place, "%s", what)
-			return nil
+			return what
 		}
 		if c.SourceID == "" {
 			c.SourceID = format.ContentID("claude", c.Title, string(o["created_at"]))
 			c.Repaired(format.KindConversation, "", "it has no uuid; an id was made from name and time")
 		}
-		readConversation(&c, o)
-		return emit(c)
+		readConversation(c, o)
+		return ""
 	})
 }
 

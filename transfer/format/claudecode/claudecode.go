@@ -125,7 +125,7 @@ func (f *file) read(place string, line []byte) error {
 	sound, badText := format.RepairText(line)
 	o := format.ReadObject(sound)
 	if o == nil {
-		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
+		f.in.NoJSON(place)
 		return nil
 	}
 	if o.Str("uuid") != "" {

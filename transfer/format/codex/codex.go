@@ -71,7 +71,7 @@ func (f *file) read(place string, line []byte) error {
 	}
 	o := format.ReadObject(sound)
 	if o == nil {
-		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
+		f.in.NoJSON(place)
 		return nil
 	}
 	if !f.conv.More() {

@@ -46,7 +46,7 @@ func (f *file) read(place string, line []byte) error {
 	}
 	f.in.Took(len(line))
 	if o == nil {
-		f.in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
+		f.in.NoJSON(place)
 		return nil
 	}
 	switch kind := o.Str("type"); kind {

@@ -14,11 +14,10 @@ type Format struct{}
 func (Format) Name() string { return "deepseek" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["title"])
 		if o.Object("mapping") == nil && !o.Has("mapping") {
-			c.Reject(place, "the conversation has no mapping, so no messages")
-			return nil
+			return "the conversation has no mapping, so no messages"
 		}
 		if c.SourceID = format.KeyOf(o.ID("id")); c.SourceID == "" {
 			c.SourceID = format.ContentID("deepseek", c.Title, string(o["inserted_at"]))
@@ -30,9 +29,9 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			if !c.More() {
 				break
 			}
-			readNode(&c, format.KeyOf(m.Name), m)
+			readNode(c, format.KeyOf(m.Name), m)
 		}
-		return emit(c)
+		return ""
 	})
 }
 

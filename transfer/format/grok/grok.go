@@ -18,18 +18,17 @@ func (Format) Name() string { return "grok" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	in.Member = "conversations"
-	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		about := o.Object("conversation")
 		c.ReadTitle(about["title"])
 		if !o.IsList("responses") {
-			c.Reject(place, "the conversation has no list of responses, so no messages")
-			return nil
+			return "the conversation has no list of responses, so no messages"
 		}
 		if c.SourceID = about.Key("id"); c.SourceID == "" {
 			c.SourceID = format.ContentID("grok", c.Title, string(o["responses"]))
 			c.Repaired(format.KindConversation, "", "it has no id; one was made from its content")
 		}
-		c.CreatedAt = timeOf(&c, about, "create_time", "")
+		c.CreatedAt = timeOf(c, about, "create_time", "")
 		c.Metadata = format.Source{"format": "grok", "id": c.SourceID}.Copy(about, "modify_time", "starred", "system_prompt_name", "temporary").Metadata()
 		c.Order.Pinned = about.Flag("starred")
 		f := c.Flat()
@@ -50,14 +49,14 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 				m["parent_response_id"] = json.RawMessage(`""`)
 			}
 			f.Place(t, i, m, "parent_response_id")
-			t.CreatedAt = timeOf(&c, m, "create_time", t.ID)
+			t.CreatedAt = timeOf(c, m, "create_time", t.ID)
 			t.Source.Copy(m, "model", "web_search_results", "error")
 			t.Think(m.Str("thinking_trace"))
 			t.Text(m.Str("message"))
 			t.Files(m)
 			c.Messages = append(c.Messages, t.Messages()...)
 		}
-		return emit(c)
+		return ""
 	})
 }
 

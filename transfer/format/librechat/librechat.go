@@ -19,20 +19,19 @@ type Format struct{}
 func (Format) Name() string { return "librechat" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["title"])
 		c.SourceID = o.Key("conversationId")
 		if !o.IsList("messages") {
-			c.Reject(place, "the conversation has no list of messages")
-			return nil
+			return "the conversation has no list of messages"
 		}
 		if c.SourceID == "" {
 			c.SourceID = format.ContentID("librechat", c.Title, string(o["messages"]))
 			c.Repaired(format.KindConversation, "", "it has no conversationId; an id was made from its content")
 		}
 		c.Metadata = format.Source{"format": "librechat", "id": c.SourceID}.Copy(o, "endpoint", "options").Metadata()
-		readMessages(&c, o["messages"])
-		return emit(c)
+		readMessages(c, o["messages"])
+		return ""
 	})
 }
 

@@ -17,11 +17,10 @@ type Format struct{}
 func (Format) Name() string { return "lm-studio" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	return in.EachConversation(func(c format.Conversation, o format.Object, place string) error {
+	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["name"])
 		if first := format.FirstObject(o, "messages"); !o.IsList("messages") || first != nil && !first.IsList("versions") {
-			c.Reject(place, "the conversation has no messages with versions")
-			return nil
+			return "the conversation has no messages with versions"
 		}
 		c.CreatedAt = c.Time(o, "createdAt", "")
 		c.SourceID = format.ContentID("lm-studio", c.Title, string(o["createdAt"]))
@@ -53,7 +52,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			}
 			parent := last
 			for v, raw := range versions {
-				t := readVersion(&c, format.ObjectOf(raw), fmt.Sprintf("%s.%d", id, v+1))
+				t := readVersion(c, format.ObjectOf(raw), fmt.Sprintf("%s.%d", id, v+1))
 				t.Parent = parent
 				c.Messages = append(c.Messages, t.Messages()...)
 				if v == selected {
@@ -62,7 +61,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			}
 		}
 		c.HeadID = last
-		return emit(c)
+		return ""
 	})
 }
 

@@ -20,6 +20,19 @@ type List struct {
 	thinks []string          // before the next answer, as messages of their own
 	above  map[string]string // parents by the lists of children
 	made   map[string]string // ids that were made of messages, by their own
+	seen   map[string]bool   // ids of the messages of other lists of the conversation
+	known  int               // how many of them are in seen
+}
+
+// remember takes the messages of a list that ended as known to those behind it.
+func (l *List) remember() {
+	if l.seen == nil {
+		l.seen = map[string]bool{}
+	}
+	for _, m := range l.conv.Messages[l.known:] {
+		l.seen[m.SourceID] = true
+	}
+	l.known = len(l.conv.Messages)
 }
 
 func NewList(c format.Conversation) *List {
@@ -84,6 +97,12 @@ func (l *List) Add(place string, raw json.RawMessage) bool {
 	if given == nil {
 		l.conv.LeftOut(format.KindSyntax, place, "no message object but %s", format.ClipRaw(raw))
 		return true
+	}
+	if l.known > 0 {
+		if id := format.ContentID(l.last, format.Compacted(raw)); l.seen[id] {
+			l.last = id
+			return true
+		}
 	}
 	o := unwrapped(given)
 	if kind := o.Str("type"); isItem(kind) && !o.Has("role") || kind == "message" && l.open != nil && o.Str("role") == "assistant" {

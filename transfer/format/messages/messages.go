@@ -17,6 +17,7 @@ package messages
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func (f *file) objects() error {
 	}
 	return f.in.EachLine(func(place string, line []byte) error {
 		if !json.Valid(line) {
-			f.in.LeftOut(format.KindSyntax, place, "no JSON; the line is left out")
+			f.in.NoJSON(place)
 			return nil
 		}
 		return f.element(place, line)
@@ -108,9 +109,9 @@ func (f *file) objects() error {
 // element takes a message, or conversations of their own.
 func (f *file) element(place string, raw json.RawMessage) error {
 	if len(raw) > 0 && raw[0] == '[' {
-		return f.conversation(place, nil, raw, len(raw))
+		return f.conversation(place, nil, []string{""}, []json.RawMessage{raw}, len(raw))
 	}
-	o := format.ObjectOf(raw)
+	o := exchange(format.ObjectOf(raw))
 	if isMessage(o) && !o.IsList("messages") {
 		if f.current == nil {
 			f.current = NewList(f.in.Begin(0))
@@ -121,6 +122,9 @@ func (f *file) element(place string, raw json.RawMessage) error {
 	}
 	const depth = 4
 	found, err := f.within(place, o, len(raw), depth)
+	if err == nil && !found && f.in.Other != nil {
+		found, err = f.in.Other(place, raw)
+	}
 	if err == nil && !found {
 		f.in.LeftOut(format.KindSyntax, place, "neither a message with a role nor an object with messages")
 	}
@@ -130,10 +134,8 @@ func (f *file) element(place string, raw json.RawMessage) error {
 // within takes the conversations that stand in an object: its own list of messages, or
 // else those of what it holds.
 func (f *file) within(place string, o format.Object, size, depth int) (found bool, err error) {
-	if name := listIn(o); name != "" {
-		list := o[name]
-		delete(o, name)
-		return true, f.conversation(place, o, list, size)
+	if names, lists := listsIn(o); len(lists) > 0 {
+		return true, f.conversation(place, o, names, lists, size)
 	}
 	for name, value := range f.members(o) {
 		switch below := place + ", " + format.Clip(name); {
@@ -177,16 +179,41 @@ func (f *file) list(place string, value json.RawMessage, depth int) (found bool,
 	return found, nil
 }
 
-func (f *file) conversation(place string, about format.Object, messages json.RawMessage, size int) error {
+// conversation takes lists of messages as one conversation. Those that begin alike have
+// these messages in common, and others are branches beside the first.
+func (f *file) conversation(place string, about format.Object, names []string, lists []json.RawMessage, size int) error {
 	if err := f.flush(); err != nil {
 		return err
 	}
 	l := NewList(f.in.Begin(size))
 	l.describe(about)
-	for i, raw := range format.ElementsOf(messages) {
-		if !l.Add(fmt.Sprintf("%s, message %d", place, i+1), raw) {
-			break
+	begin, end, head := l.last, "", ""
+	for n, list := range lists {
+		answer := n > 0 && rank(names[n]) == 2 && rank(names[0]) < 2
+		switch {
+		case answer:
+			l.last = end
+		case n > 0:
+			l.last = begin
 		}
+		for i, raw := range format.ElementsOf(list) {
+			if !l.Add(fmt.Sprintf("%s, message %d", place, i+1), raw) {
+				break
+			}
+		}
+		l.flush()
+		if n == 0 {
+			end = l.last
+		}
+		if n == 0 || n == 1 && answer {
+			head = l.last
+		}
+		if len(lists) > 1 {
+			l.remember()
+		}
+	}
+	if len(lists) > 1 {
+		l.conv.HeadID = cmp.Or(l.conv.HeadID, head)
 	}
 	f.current = l
 	return f.flush()

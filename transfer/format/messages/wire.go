@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"encoding/json"
 	"iter"
 	"maps"
@@ -86,21 +87,68 @@ func isMessage(o format.Object) bool {
 	}
 	o = unwrapped(o)
 	role := roleOf(o)
-	_, content := o.First("content", "parts", "text", "value", "message", "contentParts", "fragments", "tool_calls", "function_call", "mes")
-	return role != "" && (content != "" || o.Has("role"))
+	return role != "" && (hasContent(o) || o.Has("role"))
 }
 
-// listIn gives the name of an object's list of messages; "" for none.
-func listIn(o format.Object) string {
-	if o.IsList("messages") {
-		return "messages"
-	}
+// hasContent tells whether a message has something to say.
+func hasContent(o format.Object) bool {
+	_, content := o.First("content", "parts", "text", "value", "message", "contentParts", "fragments", "tool_calls", "function_call", "mes")
+	return content != ""
+}
+
+// follows are the lists of what a model said to the list before them.
+var follows = []string{"output", "completion", "chosen", "rejected", "choices", "response"}
+
+// listsIn takes the lists of messages out of an object, in the order in which they were
+// said.
+func listsIn(o format.Object) (names []string, lists []json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if one := format.FirstObject(o, name); one != nil && isMessage(one) && name != "parts" {
-			return name
+		one := format.FirstObject(o, name)
+		if name == "messages" && o.IsList(name) || name != "parts" && one != nil && isMessage(one) && (hasContent(unwrapped(one)) || isItem(one.Str("type")) || !o.IsList("messages")) {
+			names = append(names, name)
 		}
 	}
-	return ""
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	if len(names) > 0 && rank(names[0]) == 2 {
+		for _, name := range []string{"input", "prompt"} {
+			if text := o.Str(name); text != "" {
+				o[name] = format.Encode([]json.RawMessage{format.TextBody(chat.User, text)})
+				names = append([]string{name}, names...)
+			}
+		}
+	}
+	for _, name := range names {
+		lists = append(lists, o[name])
+		delete(o, name)
+	}
+	return names, lists
+}
+
+// exchange joins what was sent to a model and what came back, where a log has them apart.
+func exchange(o format.Object) format.Object {
+	sent, got := o.Object("request"), o.Object("response")
+	if sent == nil || got == nil {
+		return o
+	}
+	if isMessage(got) {
+		got = format.Object{"response": format.Encode([]json.RawMessage{o["response"]})}
+	}
+	delete(o, "request")
+	delete(o, "response")
+	maps.Copy(o, sent)
+	maps.Copy(o, got)
+	return o
+}
+
+// rank orders the lists of an object.
+func rank(name string) int {
+	switch {
+	case name == "messages":
+		return 0
+	case slices.Contains(follows, name):
+		return 2
+	}
+	return 1
 }
 
 // members gives the members of an object by their names.

@@ -20,7 +20,7 @@ func (Format) Name() string { return "oasst" }
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachLine(func(place string, line []byte) error {
 		if !json.Valid(line) {
-			in.LeftOut(format.KindSyntax, place, "the line is no JSON: %s", format.SyntaxError(line))
+			in.NoJSON(place)
 			return nil
 		}
 		t := format.ObjectOf(line)

@@ -17,7 +17,7 @@ type Format struct{}
 func (Format) Name() string { return "openwebui" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	return in.EachConversation(func(c format.Conversation, wrapper format.Object, place string) error {
+	return in.EachConversation(emit, func(c *format.Conversation, wrapper format.Object, place string) string {
 		inner := wrapper.Object("chat")
 		if inner == nil {
 			inner = wrapper
@@ -35,17 +35,16 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			messages = nil // a list as many programs write
 		}
 		if messages == nil {
-			c.Reject(place, "the chat has no messages")
-			return nil
+			return "the chat has no messages"
 		}
 		if c.SourceID = wrapper.Key("id"); c.SourceID == "" {
 			if c.SourceID = inner.Key("id"); c.SourceID == "" {
 				c.SourceID = idOf(c.Title, inner, messages)
 			}
 		}
-		readChat(&c, wrapper, inner, messages)
+		readChat(c, wrapper, inner, messages)
 		c.HeadID = history.Key("currentId")
-		return emit(c)
+		return ""
 	})
 }
 

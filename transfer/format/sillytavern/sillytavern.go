@@ -29,7 +29,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		o := format.ReadObject(sound)
 		switch {
 		case o == nil:
-			in.LeftOut(format.KindSyntax, place, "no JSON object; the line is left out")
+			in.NoJSON(place)
 		case o.Has("mes") && o.Has("is_user"):
 			if found != "" {
 				f.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", found)

@@ -24,19 +24,23 @@ type Format struct{}
 func (Format) Name() string { return "swe-agent" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	return in.EachConversation(func(c format.Conversation, o format.Object, _ string) error {
-		return emit(conversationOf(c, o))
+	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, _ string) string {
+		if o.IsList("messages") {
+			return "it has a list of messages, as no trajectory does"
+		}
+		readConversation(c, o)
+		return ""
 	})
 }
 
-func conversationOf(c format.Conversation, o format.Object) format.Conversation {
+func readConversation(c *format.Conversation, o format.Object) {
 	c.Title = o.Str("instance_id")
 	c.Metadata = format.SourceMetadata(format.Source{}.Copy(o, "environment", "info"))
 	for i, raw := range o.Elements("history") {
 		if !c.More() || !c.Room() {
 			break
 		}
-		addMessage(&c, raw, fmt.Sprintf("history %d", i+1))
+		addMessage(c, raw, fmt.Sprintf("history %d", i+1))
 	}
 	steps := func(yield func(int, format.Object) bool) {
 		i := 0
@@ -51,10 +55,10 @@ func conversationOf(c format.Conversation, o format.Object) format.Conversation 
 		}
 	}
 	if format.Counting(o["history"]) > 0 {
-		leaveTrajectory(&c, steps)
+		leaveTrajectory(c, steps)
 	} else {
 		for i, step := range steps {
-			addStep(&c, step, fmt.Sprintf("trajectory %d", i))
+			addStep(c, step, fmt.Sprintf("trajectory %d", i))
 		}
 	}
 	rest := format.Source{}
@@ -74,8 +78,7 @@ func conversationOf(c format.Conversation, o format.Object) format.Conversation 
 			c.Title = format.TitleOf(format.PartsText(body["content"]))
 		}
 	}
-	c.SourceID = format.ContentID("swe-agent", lastID(&c))
-	return c
+	c.SourceID = format.ContentID("swe-agent", lastID(c))
 }
 
 // leaveTrajectory notes the steps of a trajectory beside a history. An answer

@@ -30,11 +30,12 @@ type Error struct {
 	Status     int           // of HTTP; 0 if there is none
 	Code       string        // the provider's, such as "insufficient_quota"; "" for none
 	RetryAfter time.Duration // how long the provider asks to wait; 0 if it doesn't
-	Detail     string        // what went wrong, how to fix it where that helps, and the provider's own words
+	Detail     string        // what went wrong, and how to fix it where that helps
+	Reason     string        // the provider's own words, on one line; "" for none
 
 	Err error // with ErrTimeout context.DeadlineExceeded, with ErrCanceled context.Canceled, else nil
 
-	said  string // the provider's message as it came; withReason makes it part of Detail
+	said  string // the provider's message as it came, of which withReason makes Reason
 	hint  string // the member of the request that the provider doesn't know; "" for none
 	wants form   // in which the model would take the messages; formFree where that isn't it
 }
@@ -55,8 +56,14 @@ func (e *Error) Error() string {
 	if len(notes) > 0 {
 		b.WriteString(" (" + strings.Join(notes, ", ") + ")")
 	}
-	if e.Detail != "" {
+	says := "; it says: "
+	if e.Detail == "" {
+		says = ": the provider says: "
+	} else {
 		b.WriteString(": " + e.Detail)
+	}
+	if e.Reason != "" {
+		b.WriteString(says + e.Reason)
 	}
 	return b.String()
 }

@@ -185,8 +185,8 @@ const maxReason = 300
 // keyForm matches what looks like a key: the provider may quote one that isn't ours.
 var keyForm = regexp.MustCompile(`(?i)\bbearer\s+\S+|\b(?:sk|pk|rk|gsk|key|xai|hf|ghp|aiza|akia|eyj)[-_]?[a-z0-9*._-]{8,}`)
 
-// withReason adds to an error what the provider said, on one line and without keys. The
-// reason ends where it begins to quote what was sent.
+// withReason sets an error's Reason, on one line and without keys. It ends where it
+// begins to quote what was sent.
 func withReason(e *Error, key string, sent []json.RawMessage) {
 	said := strings.Join(strings.Fields(strings.ToValidUTF8(e.said, "")), " ")
 	e.said = ""
@@ -203,13 +203,7 @@ func withReason(e *Error, key string, sent []json.RawMessage) {
 	} else if reason != "" && len(reason)+1 < len(said) && !strings.HasSuffix(reason, "…") {
 		reason += " …"
 	}
-	switch {
-	case reason == "":
-	case e.Detail == "":
-		e.Detail = "the provider says: " + reason
-	default:
-		e.Detail += "; it says: " + reason
-	}
+	e.Reason = reason
 }
 
 // beforeQuote is what a text says before it repeats a passage of what was sent.

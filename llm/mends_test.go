@@ -78,21 +78,21 @@ func TestMendedCalls(t *testing.T) {
 func TestReason(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		`{"error":{"message":"boo"}}`: "it says: boo",
-		`boo`:                         "it says: boo",
-		`{"detail":[{"msg":"boo"}]}`:  `it says: [{"msg":"boo"}]`,
-		`[{"error":{"message":"boo","code":400}}]`:                 "it says: boo",
-		`{"error":{"message":"a\n b","metadata":{"raw":"boo"}}}`:   "it says: a b boo",
-		`{"error":{"message":"bad key ` + key + `"}}`:              "it says: bad key …",
-		`{"error":{"message":"no sk-proj-abcdefghijkl"}}`:          "it says: no …",
-		`{"error":{"message":"can't read ` + secret + ` ok"}}`:     "it says: can't read …",
-		`{"error":{"message":"` + strings.Repeat("b", 400) + `"}}`: "it says: " + strings.Repeat("b", 300) + "…",
-		`<html>`: "the provider refused the request",
+		`{"error":{"message":"boo"}}`: "boo",
+		`boo`:                         "boo",
+		`{"detail":[{"msg":"boo"}]}`:  `[{"msg":"boo"}]`,
+		`[{"error":{"message":"boo","code":400}}]`:                 "boo",
+		`{"error":{"message":"a\n b","metadata":{"raw":"boo"}}}`:   "a b boo",
+		`{"error":{"message":"bad key ` + key + `"}}`:              "bad key …",
+		`{"error":{"message":"no sk-proj-abcdefghijkl"}}`:          "no …",
+		`{"error":{"message":"can't read ` + secret + ` ok"}}`:     "can't read …",
+		`{"error":{"message":"` + strings.Repeat("b", 400) + `"}}`: strings.Repeat("b", 300) + "…",
+		`<html>`: "",
 	} {
 		s := llmtest.NewServer(t, llmtest.Raw(400, "", body))
 		_, err := client(t, s).Complete(deadline(t, timeout), request())
-		if e := wantError(t, err, llm.ErrInvalid); !strings.HasSuffix(e.Detail, want) {
-			t.Errorf("%.60s: %s, want %s", body, e.Detail, want)
+		if e := wantError(t, err, llm.ErrInvalid); e.Reason != want || !strings.HasSuffix(e.Error(), want) {
+			t.Errorf("%.60s: %s, want %s", body, e, want)
 		}
 	}
 }

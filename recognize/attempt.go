@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // An Attempt says what request a request repeats. With a Key, the id of the answer
@@ -62,12 +64,12 @@ func (s Service) Start(ctx context.Context, ask reply.Request, a Attempt) (_ *re
 	return rep, err
 }
 
-// named finds the reply of an id. again says that it failed: then another one takes
-// its place, under an id of its own.
+// named finds the reply of an id. again says that it failed or was stopped: then another
+// one takes its place, under an id of its own.
 func (s Service) named(ctx context.Context, conversationID, id uuid.UUID) (_ *reply.Reply, again bool, err error) {
 	m, err := s.Store.Message(ctx, conversationID, id)
 	switch {
-	case err == nil && reply.EndOf(m).Status == reply.StatusFailed:
+	case err == nil && reply.EndOf(m).Status != reply.StatusCompleted:
 		return nil, true, nil
 	case err != nil && !errors.Is(err, fault.NotFound):
 		return nil, false, err
@@ -89,4 +91,29 @@ func (s Service) named(ctx context.Context, conversationID, id uuid.UUID) (_ *re
 		return nil, false, nil
 	}
 	return rep, false, err
+}
+
+// refusals are codes of errors by which a model refuses a request for good.
+var refusals = []string{"model_refused", "model_not_authorized", "prompt_too_long"}
+
+// TakeBack takes back what a request brought that its model refused for good, as cause
+// says, unless something else goes on from it. Otherwise each refused request of a client
+// leaves a branch. made says that the conversation was made for such requests, and goes
+// with its last message.
+func (s Service) TakeBack(ctx context.Context, rep *reply.Reply, cause error, made bool) {
+	brought := rep.Brought()
+	if len(brought) == 0 || !slices.Contains(refusals, fault.Of(cause).Code) {
+		return
+	}
+	ctx = context.WithoutCancel(ctx)
+	running, err := s.Replies.Running(ctx, rep.ConversationID())
+	for _, id := range slices.Backward(brought) {
+		if err != nil || slices.ContainsFunc(running, func(r tree.RunningReply) bool { return r.ParentID == id }) {
+			return // what isn't taken back is no fault of the client's
+		}
+		_, err = s.Store.PruneLeaf(ctx, rep.ConversationID(), id)
+	}
+	if made && err == nil {
+		_, _ = s.Store.DeleteEmpty(ctx, rep.ConversationID())
+	}
 }

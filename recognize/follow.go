@@ -80,7 +80,7 @@ func (s Service) shownBelow(ctx context.Context, conversationID, id uuid.UUID, w
 }
 
 // Answer returns the newest answer to a message that a reply made or is making, on
-// any server; nil for none. One that failed is none.
+// any server; nil for none. One that failed or was stopped is none.
 func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID) (_ *reply.Reply, err error) {
 	defer fault.Wrap(&err, "recognize.Answer(%s, %s)", conversationID, headID)
 	running, err := s.Replies.Running(ctx, conversationID)
@@ -95,7 +95,7 @@ func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID) (
 	}
 	if answer == uuid.Nil {
 		answers, err := s.shownBelow(ctx, conversationID, headID, func(m tree.Message) bool {
-			return m.Role == tree.RoleAssistant && m.ID.Version() != broughtVersion && reply.EndOf(m).Status != reply.StatusFailed
+			return m.Role == tree.RoleAssistant && m.ID.Version() != broughtVersion && reply.EndOf(m).Status == reply.StatusCompleted
 		})
 		if err != nil || len(answers) == 0 {
 			return nil, err

@@ -41,6 +41,36 @@ func (r *Reply) Begun(ctx context.Context) error {
 	}
 }
 
+// Attend counts a reader of the reply until ctx ends, or until leave is called. With
+// stops, the reply stops when the last reader's ctx ends: nobody is left who wants the
+// rest. Readers on other servers don't count.
+func (r *Reply) Attend(ctx context.Context, stops bool) (leave func()) {
+	if r.events == nil {
+		return func() {}
+	}
+	l := r.events
+	less := func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.readers--
+		return l.readers == 0 && l.stops
+	}
+	l.mu.Lock()
+	l.readers++
+	l.stops = l.stops || stops
+	l.mu.Unlock()
+	forget := context.AfterFunc(ctx, func() {
+		if less() {
+			r.cancel(errStopped)
+		}
+	})
+	return func() {
+		if forget() {
+			less()
+		}
+	}
+}
+
 // SaidNothing reports whether a model came to its limit of tokens, or to its filter,
 // before it said anything that can be stored. The same request would end so again, so
 // clients are told of an incomplete answer, and not of a failed one.

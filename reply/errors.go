@@ -61,6 +61,15 @@ var modelFaults = []struct {
 	{llm.ErrBadResponse, fault.Model, "model_bad_response", "Ask again for another try, which makes a sibling."},
 }
 
+// A logged error is one that the reply's line in the log tells.
+type logged struct{ error }
+
+// Unwrap returns the error.
+func (l logged) Unwrap() error { return l.error }
+
+// Logged reports whether the log tells err already, in the line of a reply.
+func Logged(err error) bool { return errors.As(err, new(logged)) }
+
 // butStored adds to what went wrong that not all is lost.
 func butStored(err error) error {
 	var known *fault.Error
@@ -91,9 +100,14 @@ func modelError(err error) error {
 		return err
 	}
 	for _, f := range modelFaults {
-		if errors.Is(e, f.of) {
-			return &fault.Error{Kind: f.kind, Code: f.code, Detail: fmt.Sprintf("No whole answer came: %s. %s", e, f.advice), Err: e}
+		if !errors.Is(e, f.of) {
+			continue
 		}
+		detail := fmt.Sprintf("No whole answer came: %s. %s", e, f.advice)
+		if e.Kind == llm.ErrInvalid && e.Status != 0 && e.Reason != "" { // which says better than any advice what to mend
+			detail = fmt.Sprintf("The provider of the model refused the request with HTTP %d: %s.", e.Status, e.Reason)
+		}
+		return &fault.Error{Kind: f.kind, Code: f.code, Detail: detail, Err: e}
 	}
 	return err
 }

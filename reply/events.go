@@ -128,6 +128,9 @@ type events struct {
 	thoughtCut                  bool
 
 	textBytes, callBytes int
+
+	readers int  // that attend
+	stops   bool // when the last of them goes
 }
 
 // A place is one in the texts of a reply.

@@ -243,6 +243,9 @@ func (s *Service) commit(ctx context.Context, r *Reply, a *assignment, again boo
 		err = s.store.Replies().Begin(ctx, row, again)
 	}
 	r.head = a.head
+	for _, m := range a.messages {
+		r.brought = append(r.brought, m.ID)
+	}
 	return err
 }
 

@@ -32,11 +32,12 @@ type Reply struct {
 
 	// Of one that this server runs, or ran while somebody held it.
 	*events
-	ctx    context.Context // ends when the reply is to end
-	cancel context.CancelCauseFunc
-	saving sync.Mutex // one save at a time
-	noted  bool       // it was saved before; under saving
-	lost   bool       // another server took it; for run
+	ctx     context.Context // ends when the reply is to end
+	cancel  context.CancelCauseFunc
+	saving  sync.Mutex  // one save at a time
+	noted   bool        // it was saved before; under saving
+	lost    bool        // another server took it; for run
+	brought []uuid.UUID // messages of its request that were stored
 
 	// Of any other.
 	service *Service // reads its events; nil where there is nothing but the End
@@ -60,6 +61,10 @@ func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
 
 // HeadID returns the message that is answered.
 func (r *Reply) HeadID() uuid.UUID { return r.head }
+
+// Brought returns the ids of the messages that the request brought and that were stored
+// for it, oldest first. A reply that another request began has none.
+func (r *Reply) Brought() []uuid.UUID { return r.brought }
 
 // Metadata returns the members that the request added to the answer's metadata.
 // A reply of which only the answer is left has none, because they are in the
@@ -139,6 +144,9 @@ func (s *Service) run(r *Reply, a *assignment) {
 		span.SetStatus(codes.Error, "") // whose text is the log's
 	}
 	s.report(ctx, r, a, end, time.Since(start))
+	if e := fault.Of(end.Err); e != nil && (e.Kind == fault.Model || e.Kind == fault.ModelBusy || e.Kind == fault.ModelTimeout) {
+		end.Err = logged{end.Err} // any other is a bug, or of the database, and is told by the request's line, too
+	}
 	if end.Status == StatusCompleted && end.Message != nil && !a.unstored && !r.lost {
 		s.lookForTitle(*end.Message)
 	}

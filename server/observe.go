@@ -22,7 +22,7 @@ import (
 func (r *Request) note(err error, p Problem) {
 	r.code = p.Code
 	r.server.readiness.noteWrites(p.Code)
-	if p.Status >= http.StatusInternalServerError {
+	if p.Status >= http.StatusInternalServerError && !reply.Logged(err) {
 		r.err = err
 	}
 }

@@ -85,6 +85,9 @@ func TestReplyFaults(t *testing.T) {
 			if res.StatusCode == 503 && res.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
+			if strings.Contains(a.log.String(), `"level":"ERROR"`) {
+				t.Errorf("the request's line tells again what the reply's tells: %s", a.log)
+			}
 		})
 	}
 }

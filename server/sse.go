@@ -77,6 +77,7 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 	if s.request.Method == http.MethodHead {
 		return nil
 	}
+	defer s.reply.Attend(s.request.Context(), false)()
 	open := s.request.server.metrics.Streams
 	open.Inc()
 	defer open.Dec()

@@ -41,7 +41,7 @@ func has(r *server.Request, model string) bool {
 }
 
 // convert has one of the server's own models answer.
-func convert(r *server.Request, req *wire.Request, body []byte) (server.Answer, error) {
+func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer, err error) {
 	if err := r.Replies().CheckModel(req.Model); err != nil {
 		return nil, err
 	}
@@ -65,6 +65,12 @@ func convert(r *server.Request, req *wire.Request, body []byte) (server.Answer, 
 	if err != nil {
 		return nil, err
 	}
+	rep.Attend(r.Context(), true)
+	defer func() {
+		if err != nil {
+			t.recognizer().TakeBack(r.Context(), rep, err, true)
+		}
+	}()
 	r.Release()
 	made := made{rep, unrecorded, nil}
 	if req.Stream {
@@ -145,6 +151,11 @@ func (t turn) begin(ask reply.Request) (rep *reply.Reply, unrecorded, err error)
 		func(err error) bool { return fault.Of(err).Code == "prompt_too_long" })
 }
 
+// recognizer recognizes the histories of the request's tenant.
+func (t turn) recognizer() recognize.Service {
+	return recognize.Service{Store: t.Store(), Replies: t.Replies()}
+}
+
 // record stores what is new in the history, and begins the reply to it.
 func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 	turn := recognize.Turn{Session: recognize.Session(t.Header, nil), User: t.request.UserID}
@@ -164,7 +175,7 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 		metadata, _ := json.Marshal(recordOf(e.Record)) // which is JSON
 		turn.Metadata = append(turn.Metadata, metadata)
 	}
-	return recognize.Service{Store: t.Store(), Replies: t.Replies()}.Record(t.Context(), turn, recognize.Recording{
+	return t.recognizer().Record(t.Context(), turn, recognize.Recording{
 		Ask:     func(p recognize.Place) reply.Request { return t.read(ask, p) },
 		Attempt: t.attempt,
 		Keep:    func(messages []*chat.Message) error { return files.Store(t.Context(), t.Store(), messages...) },

@@ -275,6 +275,7 @@ func (p passed) Write(w http.ResponseWriter) error {
 	p.forget()
 	if end.Err != nil {
 		r.Note(end.Err)
+		turn{Request: r}.recognizer().TakeBack(r.Context(), p.reply, end.Err, true)
 	}
 	return write(w, connection, c.last)
 }

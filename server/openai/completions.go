@@ -15,7 +15,7 @@ import (
 
 // createCompletion answers a history. One that is recorded becomes a branch; any
 // other goes to the model and leaves nothing.
-func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) {
+func (c Recognition) createCompletion(r *server.Request) (_ server.Answer, err error) {
 	req, body, err := read(r, wire.ParseChat)
 	if err != nil {
 		return nil, err
@@ -27,6 +27,11 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	if err != nil {
 		return nil, inMessages(err)
 	}
+	defer func() {
+		if err != nil {
+			service(r).TakeBack(r.Context(), rep, err, true)
+		}
+	}()
 	r.Release()
 	if req.Stream {
 		if err := rep.Begun(r.Context()); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
+func (c Recognition) createResponse(r *server.Request) (_ server.Answer, err error) {
 	req, body, err := read(r, wire.ParseCreate)
 	if err == nil && req.Store && !req.Echo.Fit() {
 		err = fault.New(fault.Invalid, wire.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
@@ -35,6 +35,11 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 		return nil, inInput(err)
 	}
 	recorded := rep.ConversationID() != uuid.Nil
+	defer func() {
+		if err != nil {
+			service(r).TakeBack(r.Context(), rep, err, req.Conversation == nil && req.Previous == nil)
+		}
+	}()
 	r.Release()
 	if req.Stream {
 		if !req.Background {

@@ -26,6 +26,7 @@ type Recognition struct {
 	NoSockets bool // no WebSocket is served
 
 	Record  bool // record the requests that don't say store, too
+	Finish  bool // an answer that the client didn't ask to store goes on when the client goes, too
 	Managed bool // the model reads the branch's context, with its summaries, in place of the client's messages
 
 	// Side requests, for titles and tags, belong to no conversation. A side
@@ -58,7 +59,11 @@ func (c Recognition) recordOr(r *server.Request, req *wire.Request, record, ask 
 	if !c.records(r, req) {
 		record = nil
 	}
-	return recognize.RecordOr(record, ask, func(error) bool { return req.Store })
+	rep, unrecorded, err = recognize.RecordOr(record, ask, func(error) bool { return req.Store })
+	if rep != nil { // a client that asked for nothing to be stored doesn't come back for the rest
+		rep.Attend(r.Context(), !c.Finish && !req.Store && !req.Background)
+	}
+	return rep, unrecorded, err
 }
 
 // auxiliary tells whether a request is an auxiliary one, as for a title.

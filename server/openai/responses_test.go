@@ -67,27 +67,33 @@ func TestStoreFalse(t *testing.T) {
 	}
 }
 
-// TestClientLeaves holds that an answer that nobody keeps ends with its client.
+// TestClientLeaves holds that an answer whose client didn't ask to store it ends with the
+// client, and that a retry gets another one.
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
-	a := setup{script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut"), llmtest.Answer("Hello.")}, replies: reply.Config{MaxPerTenant: 1}}.serve(t)
-	ctx, leave := context.WithCancel(t.Context())
-	res, err := a.do(ctx, "acme", "POST", "/openai/v1/responses", `{"model":"wood","input":"hi","store":false,"stream":true}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	// Only once the model speaks is it the first request that it hangs for.
-	for lines, line := bufio.NewReader(res.Body), ""; line != "event: response.output_text.delta\n"; {
-		if line, err = lines.ReadString('\n'); err != nil {
+	for _, record := range []string{"false", "true"} {
+		a := setup{script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut"), llmtest.Answer("Hello.")}, replies: reply.Config{MaxPerTenant: 1}}.serve(t)
+		ctx, leave := context.WithCancel(t.Context())
+		res, err := a.do(ctx, "acme", "POST", "/openai/v1/responses", `{"model":"wood","input":"hi","store":false,"stream":true}`, "X-Coppice-Record", record)
+		if err != nil {
 			t.Fatal(err)
 		}
+		defer res.Body.Close()
+		// Only once the model speaks is it the first request that it hangs for.
+		for lines, line := bufio.NewReader(res.Body), ""; line != "event: response.output_text.delta\n"; {
+			if line, err = lines.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+		}
+		leave()
+		eventually(t, "room for the next answer", func() bool {
+			status, got, _ := a.send("acme", "POST", "/responses", `{"model":"wood","input":"hi","store":false}`, "X-Coppice-Record", record, retryHeader, "1")
+			return status == 200 && strings.Contains(got, "Hello.")
+		})
+		if _, messages := a.everything(); (messages == 3) != (record == "true") {
+			t.Errorf("recorded %s: %d messages", record, messages)
+		}
 	}
-	leave()
-	eventually(t, "room for the next answer", func() bool {
-		status, _, _ := a.send("acme", "POST", "/responses", `{"model":"wood","input":"hi","store":false}`)
-		return status == 200
-	})
 }
 
 // TestTruncation holds that an input that doesn't fit is refused before a model is
@@ -235,16 +241,20 @@ func TestResponsesStream(t *testing.T) {
 }
 
 // TestStreamOfARefusal holds that a provider which refuses before it says anything is
-// heard by its status and words, in a stream as without one.
+// heard by its status and words, in a stream as without one, and that a request which it
+// will always refuse leaves nothing.
 func TestStreamOfARefusal(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	for _, path := range []string{"/responses", "/chat/completions"} {
-		for status, want := range map[int]int{400: 400, 429: 429, 500: 502} {
-			a.upstream.Script(llmtest.FailWith(llmtest.Failure{Status: status, Message: "boo"}))
-			got, _ := a.ask(want, "acme", "POST", path, `{"model":"wood","stream":true,"input":"hi","messages":[{"role":"user","content":"hi"}]}`)
-			if !strings.Contains(got, "it says: boo. ") && !strings.Contains(got, "the provider says: boo. ") {
-				t.Errorf("%s %d: %s", path, status, got)
+	for _, stream := range []string{"true", "false"} {
+		for _, path := range []string{"/responses", "/chat/completions"} {
+			for status, want := range map[int]int{400: 400, 429: 429, 500: 502} {
+				_, before := a.everything()
+				a.upstream.Script(llmtest.FailWith(llmtest.Failure{Status: status, Message: "boo"}))
+				got, _ := a.ask(want, "acme", "POST", path, `{"model":"wood","store":true,"stream":`+stream+`,"input":"hi","messages":[{"role":"user","content":"hi"}]}`)
+				if _, after := a.everything(); !strings.Contains(got, ": boo.") || status == 400 && after > before {
+					t.Errorf("%s %d: %s; %d messages more", path, status, got, after-before)
+				}
 			}
 		}
 	}

@@ -173,22 +173,19 @@ func TestWebUIs(t *testing.T) {
 	turn("A shrub.", "What is a hazel?")                                // the opening
 	turn("Indeed.", what, "A forest.", "Really?")                       // an answer
 	u.auxiliary()
-	gate, whole := make(chan struct{}), "A woodman cuts it with a billhook."
-	next <- llmtest.PauseMidway(gate, whole)
+	gate := make(chan struct{})
+	defer close(gate)
+	next <- llmtest.PauseMidway(gate, "A woodman cuts it with a billhook.")
 	part := u.stop(what, "A wood.", who)
-	close(gate)
+	a.eventually(func() bool { return strings.Contains(fmt.Sprint(a.branches()), part) })
 	turn("At home.", what, "A wood.", who, part, "Where does he live?")
 	const begins = "Be brief. / What is a coppice? / A wood. / "
 	want := []string{
 		begins + often + " / Every seven years.", begins + often + " / Every ten years. / Always? / Yes.", begins + "When is it cut? / In winter.", "Be brief. / What is a hazel? / A shrub.",
-		"Be brief. / What is a coppice? / A forest. / Really? / Indeed.", begins + who + " / " + whole, begins + who + " / " + part + " / Where does he live? / At home.",
+		"Be brief. / What is a coppice? / A forest. / Really? / Indeed.", begins + who + " / " + part + " / Where does he live? / At home.",
 	}
 	slices.Sort(want)
-	var got [][]string
-	a.eventually(func() bool { // the answer that was stopped ends by itself
-		got = a.branches()
-		return strings.Contains(fmt.Sprint(got), whole)
-	})
+	got := a.branches()
 	if len(got) != 1 || !slices.Equal(got[0], want) {
 		t.Errorf("the branches are\n%s\nwant\n%s", strings.Join(slices.Concat(got...), "\n"), strings.Join(want, "\n"))
 	}

@@ -194,8 +194,9 @@ func codeTables(t *testing.T) map[string]string {
 			t.Fatal(err)
 		}
 		byStatus[status] = append(byStatus[status], fmt.Sprintf("- `%s`: %s\n", code, meaning))
-		if r := wire.RefuseStatus(status, code, "", ""); *r.Body.Code != code || r.Status != status {
-			as := fmt.Sprintf("%d `%s`", r.Status, *r.Body.Code)
+		seen := server.Problem{Status: status, Code: server.Code(code)}.ForSDKs().Status
+		if e := wire.NewError(seen, code, "", ""); *e.Code != code || seen != status {
+			as := fmt.Sprintf("%d `%s`", seen, *e.Code)
 			others[as] = append(others[as], code)
 		}
 	}

@@ -7,6 +7,7 @@
 package gemini
 
 import (
+	"bytes"
 	"encoding/json"
 	"html"
 	"regexp"
@@ -28,8 +29,8 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 	in.Begin(0)
 	readErr := in.EachElement(func(place string, raw json.RawMessage) error {
 		in.Took(len(raw))
-		c := in.Conversation()
-		o := c.Object(raw, place)
+		scratch := in.Conversation() // what was repaired is told once, by conversation
+		o := scratch.Object(raw, place)
 		title, ok := strings.CutPrefix(o.Str("title"), "Prompted ")
 		if !ok && !o.IsList("safeHtmlItem") {
 			if o.Has("title") && o.Has("time") {
@@ -45,13 +46,13 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		}
 		a := chats[id]
 		if a == nil {
-			c.SourceID = id
-			a = &activities{conv: c}
+			a = &activities{conv: in.Conversation()}
+			a.conv.SourceID = id
 			chats[id] = a
 			order = append(order, a)
 		}
 		if a.conv.More() {
-			a.all = append(a.all, activity{title: title, o: o, place: place})
+			a.all = append(a.all, activity{bytes.Clone(raw), place})
 		}
 		return nil
 	})
@@ -69,27 +70,30 @@ type activities struct {
 	all  []activity
 }
 
+// An activity is held as its bytes: read, it takes many times as much.
 type activity struct {
-	title, place string
-	o            format.Object
+	raw   json.RawMessage
+	place string
 }
 
 func (a *activities) conversation() format.Conversation {
 	c, last := &a.conv, ""
 	for _, one := range slices.Backward(a.all) {
+		o := c.Object(one.raw, one.place)
+		title, _ := strings.CutPrefix(o.Str("title"), "Prompted ")
 		if c.Title == "" {
-			c.Title = format.TitleOf(one.title)
+			c.Title = format.TitleOf(title)
 		}
-		at := c.Time(one.o, "time", one.place)
+		at := c.Time(o, "time", one.place)
 		var answer []string
-		for item := range one.o.Objects("safeHtmlItem") {
+		for item := range o.Objects("safeHtmlItem") {
 			answer = append(answer, textOf(item.Str("html")))
 		}
-		id := format.ContentID(one.o.Str("time"), one.title)
+		id := format.ContentID(o.Str("time"), title)
 		for _, said := range []struct {
 			role chat.Role
 			text string
-		}{{chat.User, one.title}, {chat.Assistant, strings.Join(answer, "\n\n")}} {
+		}{{chat.User, title}, {chat.Assistant, strings.Join(answer, "\n\n")}} {
 			if strings.TrimSpace(said.text) == "" {
 				c.LeftOut(format.KindEmpty, one.place, "the %s says nothing", said.role)
 				continue
@@ -99,7 +103,7 @@ func (a *activities) conversation() format.Conversation {
 			t.Parent, t.CreatedAt = last, at
 			t.Text(said.text)
 			if said.role == chat.User {
-				t.Files(one.o)
+				t.Files(o)
 			}
 			c.Messages = append(c.Messages, t.Messages()...)
 			last = t.ID

@@ -128,8 +128,9 @@ func send(ctx context.Context, pool *pgxpool.Pool, trips []trip, each func(sql s
 type found struct{ id, body string }
 
 // floor returns the variant of recorded reads by turns. The messages of an answer
-// are in the rows of one query, and shown makes of them what a server shows.
-func (r *run) floor(reads [][]trip, query string, shown func([]found) []string) variant {
+// are in the rows of one query, and shown makes of those of the nth reads what a
+// server shows.
+func (r *run) floor(reads [][]trip, query string, shown func(nth int, all []found) []string) variant {
 	const cutoffPart = 4 // of a view's rows: it tells how much is folded, and is no message of the context
 	next := 0
 	return variant{
@@ -139,7 +140,7 @@ func (r *run) floor(reads [][]trip, query string, shown func([]found) []string) 
 			return send(ctx, r.pool, reads[next%len(reads)], nil)
 		}},
 		shows: func(ctx context.Context) (texts []string, err error) {
-			for _, trips := range reads {
+			for nth, trips := range reads {
 				var all []found
 				if _, err := send(ctx, r.pool, trips, func(sql string, row pgx.Rows) {
 					if !strings.Contains(sql, "-- name: "+query+" ") {
@@ -163,7 +164,7 @@ func (r *run) floor(reads [][]trip, query string, shown func([]found) []string) 
 				}); err != nil {
 					return nil, err
 				}
-				texts = append(texts, shown(all)...)
+				texts = append(texts, shown(nth, all)...)
 			}
 			return texts, nil
 		},

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/google/uuid"
 
@@ -145,13 +147,15 @@ func (r *run) context(ctx context.Context) error {
 		shown := func(answer []byte) ([]string, error) {
 			var c struct{ Messages []json.RawMessage }
 			err := json.Unmarshal(answer, &c)
-			texts := make([]string, len(c.Messages))
-			for i, m := range c.Messages {
-				texts[i] = string(m)
+			var texts []string
+			for _, m := range c.Messages {
+				if !bytes.Equal(m, chat.Acknowledgment()) { // which no row holds
+					texts = append(texts, string(m))
+				}
 			}
 			return texts, err
 		}
-		floor := r.floor([][]trip{trips}, "GetView", func(all []found) (texts []string) {
+		floor := r.floor([][]trip{trips}, "GetView", func(_ int, all []found) (texts []string) {
 			for _, m := range all {
 				texts = append(texts, m.body)
 			}
@@ -220,16 +224,18 @@ func (r *run) search(ctx context.Context) error {
 				}
 				return texts, err
 			}
-			// The rows have no order, and one more than a page says that there is a next
-			// page. Ids begin with the time.
-			floor := r.floor(reads, "DescribeHits", func(all []found) (texts []string) {
+			// The rows have no order, some lack the word, and one more than a page says
+			// that there is a next page. Ids begin with the time.
+			floor := r.floor(reads, "DescribeHits", func(nth int, all []found) (texts []string) {
 				slices.SortFunc(all, func(a, b found) int { return strings.Compare(b.id, a.id) })
-				for _, m := range all[:min(len(all), tree.DefaultPage)] {
+				for _, m := range all {
 					var said struct{ Content string }
 					_ = json.Unmarshal([]byte(m.body), &said) // what isn't JSON has no content, which the comparison shows
-					texts = append(texts, said.Content)
+					if slices.Contains(strings.FieldsFunc(said.Content, notLetter), words.all[nth]) {
+						texts = append(texts, said.Content)
+					}
 				}
-				return texts
+				return texts[:min(len(texts), tree.DefaultPage)]
 			})
 			if err := r.reads(ctx, fmt.Sprintf("search of %s words in %s", words.name, where), paths, shown, floor); err != nil {
 				return err
@@ -238,6 +244,8 @@ func (r *run) search(ctx context.Context) error {
 	}
 	return nil
 }
+
+func notLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 
 // reads compares reads of the servers with their floor.
 func (r *run) reads(ctx context.Context, name string, paths []string, shown func([]byte) ([]string, error), floor variant) error {

@@ -70,7 +70,7 @@ func TestBench(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, results := "append", 3
+	part, results := "context", 2
 	if os.Getenv("COPPICE_TEST_BENCH") != "" {
 		part, results = "all", 3+2+4+2
 	}

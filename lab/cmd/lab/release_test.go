@@ -14,14 +14,17 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 )
 
 // A server of the last release and one of this version work on one database, as
-// during a deploy: what either stores, the other reads and continues.
-// COPPICE_TEST_RELEASE names the git revision of the last release; 1 stands for the
-// newest tag, or the commit before this one where there is no tag.
+// during a deploy: what either stores, the other reads and continues. Where the schema
+// says that it serves the release no more, the release refuses it, and this version
+// continues what the release stored. COPPICE_TEST_RELEASE names the git revision of the
+// last release; 1 stands for the newest tag, or the commit before this one where there
+// is no tag.
 func TestLastRelease(t *testing.T) {
 	revision := os.Getenv("COPPICE_TEST_RELEASE")
 	if revision == "" {
@@ -42,37 +45,88 @@ func TestLastRelease(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var addrs []string
-	for _, program := range []string{release, program} {
+	migrate := func(program string) {
+		t.Helper()
 		if out, err := s.command(program, database, "migrate").CombinedOutput(); err != nil {
 			t.Fatalf("migrate: %v\n%s", err, out)
 		}
+	}
+	serve := func(program string) *server {
+		t.Helper()
 		started, err := s.start(t.Context(), s.command(program, database, "serve", "--addr", "127.0.0.1:0", "--log-format", "json"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer started.stop()
-		addrs = append(addrs, started.addr)
+		return started
 	}
-	for i, addr := range addrs {
-		other := addrs[1-i]
-		var made, said, answered struct{ ID uuid.UUID }
-		call(t, addr, "POST", "/v1/conversations", `{"title":"An upgrade"}`, &made)
-		messages := "/v1/conversations/" + made.ID.String() + "/messages"
-		call(t, addr, "POST", messages, `{"parent_id":null,"role":"user","content":"Is it stored?"}`, &said)
-		call(t, other, "POST", messages, fmt.Sprintf(`{"parent_id":%q,"role":"assistant","content":"It is."}`, said.ID), &answered)
-		var context struct{ Messages []struct{ Content string } }
-		call(t, addr, "GET", "/v1/conversations/"+made.ID.String()+"/branches/active/context", "", &context)
-		if len(context.Messages) != 2 || context.Messages[1].Content != "It is." {
-			t.Errorf("server %d: the context is %+v", i, context)
+	migrate(release)
+	old := serve(release)
+	before, _ := schema(t, database)
+	stored := converse(t, old.addr, old.addr)
+	migrate(program)
+	if _, oldest := schema(t, database); oldest > before {
+		if err := old.stop(); err != nil {
+			t.Error(err)
 		}
-		var hits struct{ Data []any }
-		call(t, addr, "GET", "/v1/search?query=stored&conversation_id="+made.ID.String(), "", &hits)
-		if len(hits.Data) != 1 {
-			t.Errorf("server %d: %d hits", i, len(hits.Data))
+		if out, err := s.command(release, database, "list").CombinedOutput(); err == nil || !strings.Contains(string(out), "newer than this program") {
+			t.Errorf("the schema serves version %d at least, and %s, of version %d, says %v: %s", oldest, revision, before, err, out)
 		}
-		call(t, addr, "GET", "/readyz", "", nil)
+		now := serve(program)
+		defer now.stop()
+		continues(t, now.addr, stored)
+		return
 	}
+	defer old.stop()
+	now := serve(program)
+	defer now.stop()
+	continues(t, now.addr, stored)
+	continues(t, old.addr, converse(t, now.addr, old.addr))
+	continues(t, now.addr, converse(t, old.addr, now.addr))
+}
+
+// schema tells the version of a database's schema, and the oldest one whose programs
+// work with it.
+func schema(t *testing.T, database string) (version, oldest int) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	const query = "select (select max(version_id) from goose_db_version), oldest_program from installation"
+	if err := conn.QueryRow(t.Context(), query).Scan(&version, &oldest); err != nil {
+		t.Fatal(err)
+	}
+	return version, oldest
+}
+
+// converse stores a question on one server and its answer on another, and returns the
+// path of the conversation.
+func converse(t *testing.T, addr, other string) (path string) {
+	t.Helper()
+	var made, said struct{ ID uuid.UUID }
+	call(t, addr, "POST", "/v1/conversations", `{"title":"An upgrade"}`, &made)
+	path = "/v1/conversations/" + made.ID.String()
+	call(t, addr, "POST", path+"/messages", `{"parent_id":null,"role":"user","content":"Is it stored?"}`, &said)
+	call(t, other, "POST", path+"/messages", fmt.Sprintf(`{"parent_id":%q,"role":"assistant","content":"It is."}`, said.ID), nil)
+	return path
+}
+
+// continues reads a conversation in several ways, and appends to it.
+func continues(t *testing.T, addr, path string) {
+	t.Helper()
+	var context struct{ Messages []struct{ Content string } }
+	call(t, addr, "GET", path+"/branches/active/context", "", &context)
+	if len(context.Messages) != 2 || context.Messages[1].Content != "It is." {
+		t.Errorf("the context is %+v", context)
+	}
+	var hits struct{ Data []any }
+	call(t, addr, "GET", "/v1/search?query=stored&conversation_id="+filepath.Base(path), "", &hits)
+	if len(hits.Data) != 1 {
+		t.Errorf("%d hits", len(hits.Data))
+	}
+	call(t, addr, "POST", path+"/messages", `{"role":"user","content":"Thanks."}`, nil)
+	call(t, addr, "GET", "/readyz", "", nil)
 }
 
 // call sends a request that has to succeed.

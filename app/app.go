@@ -24,7 +24,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -65,7 +64,10 @@ import (
 type Config struct {
 	Database DatabaseConfig
 	Models   Models
-	Limits   tree.Limits // of what requests may store
+	// LocalServers are looked for where Models names neither a model that answers nor a
+	// provider, and offered to who runs the server. nil: none are.
+	LocalServers []LocalServer
+	Limits       tree.Limits // of what requests may store
 
 	// Retention is for how long conversations are kept in which nothing is said any
 	// more, by tenant; that of "" is for the tenants that have none of their own.
@@ -108,6 +110,7 @@ type Coppice struct {
 	replies   *reply.Service
 	search    *search.Service
 	changes   *watch.Hub
+	catalog   *catalog
 	replica   *replica.Replica // nil for none
 	worker    *jobs.Worker
 	server    *server.Server
@@ -157,7 +160,7 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 // clients are those of the models that Config.Models names.
 type clients struct {
 	summaries []summarize.Model
-	replies   []llm.Model
+	catalog   *catalog     // of those that answer
 	embedder  llm.Embedder // nil for none
 }
 
@@ -168,77 +171,78 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 		cfg.Contexts.Settings = summarize.Defaults()
 	}
 	cfg.Contexts.Titles = cmp.Or(cfg.Contexts.Titles, summarize.TitlesModel)
-	keep := cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
+	cfg.KeepWindow = cfg.KeepWindow || cfg.Contexts.Settings.MaxContextTokens != summarize.Defaults().MaxContextTokens
 	asked := slices.Clone(cfg.Models.writers())
-	if !keep {
+	if !cfg.KeepWindow {
 		asked = append(asked, cfg.Models.Replies...)
 	}
 	if cfg.Models, err = cfg.Models.WithWindows(ctx, asked, cfg.Logger); err != nil {
-		return m, err
-	}
-	families, err := cfg.Models.Families()
-	if err != nil {
 		return m, err
 	}
 	if err := cfg.Models.Prices.Check(); err != nil {
 		return m, err
 	}
 	cfg.Server.ModelCost = cfg.Models.cost
-	if m.replies, err = cfg.Models.repliers(); err != nil {
-		return m, err
-	}
-	m.replies = append(m.replies, cfg.Replies.Models...)
-	cfg.Replies.Families, cfg.Server.ModelWindow = families, windowOf(families, cfg.Replies.Aliases)
-	cfg.Server.AlternatesRoles = alternateOf(families, cfg.Replies.Aliases)
-	cfg.Replies.WantsReasoning = wantsReasoning(families)
-	if keep {
-		cfg.Replies.Families = llm.Families{} // the settings' window holds, whatever is known of the models
-	} else {
-		cfg.Contexts.Settings = fitWindow(cfg.Contexts.Settings, cfg.KeepReserve, m.replies, families)
-	}
-	if len(m.replies) == 0 {
-		m.replies, cfg.Replies.AnyName = []llm.Model{llm.Offline(offlinePause)}, true
-	}
 	if m.embedder, err = cfg.Models.Embedder(); err != nil {
 		return m, err
 	}
 	if m.summaries, err = cfg.Models.SummaryModels(); err != nil {
 		return m, err
 	}
+	if m.catalog, err = cfg.newCatalog(ctx); err != nil {
+		return m, err
+	}
+	for _, w := range m.summaries {
+		m.catalog.writers = append(m.catalog.writers, server.Model{Name: w.Model.Name(), MaxContextTokens: w.Window})
+	}
 	if warning := cfg.Contexts.Settings.Warning(); warning != "" {
 		cfg.Logger.Warn(warning)
 	}
-	cfg.Server.Models = cfg.list(m)
-	return m, server.CheckPresets(cfg.Server.Presets, cfg.Server.Models, cfg.Contexts.Settings)
+	cfg.Server.Models = m.catalog.models
+	var named []server.Model // nil where any may be listed some day
+	if !m.catalog.changes {
+		named = m.catalog.models()
+	}
+	return m, server.CheckPresets(cfg.Server.Presets, named, cfg.Contexts.Settings)
 }
 
-// list tells requests which models there are.
-func (cfg *Config) list(m clients) (all []server.Model) {
-	add := func(name string, window int) *server.Model {
-		if at := slices.IndexFunc(all, func(m server.Model) bool { return m.Name == name }); at >= 0 {
-			return &all[at]
-		}
-		model := server.Model{Name: name, MaxContextTokens: window, Aliases: []string{}}
-		for _, alias := range slices.Sorted(maps.Keys(cfg.Replies.Aliases)) {
-			if cfg.Replies.Aliases[alias] == name {
-				model.Aliases = append(model.Aliases, alias)
-			}
-		}
-		if price, known := cfg.Models.Prices.Of(name); known {
-			model.Price = &server.ModelPrice{Prompt: price.Prompt, Completion: price.Completion}
-		}
-		all = append(all, model)
-		return &all[len(all)-1]
+// newCatalog makes the clients of the models that answer, and fits the window of
+// contexts to them.
+func (cfg *Config) newCatalog(ctx context.Context) (c *catalog, err error) {
+	c = &catalog{cfg: *cfg, log: cfg.Logger, wrap: func(m llm.Model) llm.Model { return m }}
+	families, err := cfg.Models.Families()
+	if err != nil {
+		return nil, err
 	}
-	for i, answers := range m.replies {
-		family, _ := cfg.Replies.Families.Find(answers.Name())
-		model := add(answers.Name(), cmp.Or(family.Window, cfg.Contexts.Settings.MaxContextTokens))
-		model.Replies, model.Default = true, i == 0
+	c.now.Store(&listing{families: families})
+	if c.static, err = cfg.Models.repliers(); err != nil {
+		return nil, err
 	}
-	for _, writes := range m.summaries {
-		add(writes.Model.Name(), writes.Window).Summaries = true
+	if c.static = append(c.static, cfg.Replies.Models...); len(c.static) == 0 {
+		c.provider = cfg.Models
 	}
-	return all
+	c.look(ctx)
+	fitted := append(slices.Clip(c.static), c.listed()[:min(1, len(c.listed()))]...)
+	if len(c.static) == 0 && !c.provider.listed() {
+		c.static, cfg.Replies.AnyName = []llm.Model{llm.Offline(offlinePause)}, true
+	}
+	cfg.Server.ModelWindow = c.window
+	cfg.Server.AlternatesRoles = func(model string) bool { family, _ := c.find(model); return family.AlternatesRoles }
+	cfg.Replies.WantsReasoning = func(model string) bool { family, _ := c.find(model); return family.WantsReasoning }
+	cfg.Replies.Window = func(model string) int { family, _ := c.find(model); return family.Window }
+	if cfg.KeepWindow {
+		cfg.Replies.Window = func(string) int { return 0 } // the settings' window holds, whatever is known of the models
+	} else {
+		cfg.Contexts.Settings = fitWindow(cfg.Contexts.Settings, cfg.KeepReserve, fitted, c.now.Load().families)
+	}
+	if c.changes = c.provider.listed() || c.offers(); c.changes {
+		cfg.Replies.Listed = c.listed
+	}
+	if c.offers() {
+		cfg.Server.Offers = c
+	}
+	c.cfg = *cfg
+	return c, nil
 }
 
 // wire makes the parts over the database.
@@ -298,15 +302,15 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 
 	cfg.Replies.Recall = c.search
 	cfg.Replies.Store, cfg.Replies.Contexts, cfg.Replies.Logger, cfg.Replies.Tracing = c.store, c.contexts, cfg.Logger, cfg.Tracing
-	cfg.Replies.Models, cfg.Replies.ServerID = nil, cfg.Jobs.ID
+	cfg.Replies.ServerID = cfg.Jobs.ID
 	if c.replica != nil {
 		cfg.Replies.Stored = func(ctx context.Context, tenantID string, conversationID uuid.UUID) {
 			c.replica.Wrote(ctx, tenantID, conversationID)
 		}
 	}
-	for _, m := range models.replies {
-		cfg.Replies.Models = append(cfg.Replies.Models, t.Model(m))
-	}
+	c.catalog = models.catalog
+	c.catalog.instrument(t.Model)
+	cfg.Replies.Models = c.catalog.static
 	if c.replies, err = reply.New(cfg.Replies); err != nil {
 		return err
 	}

@@ -33,6 +33,15 @@ func (d *Database) Changes() *watch.Hub { return watch.New(d.changes()) }
 // Close the replies and then the hub.
 func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, changes *watch.Hub) (_ *reply.Service, _ *tree.Store, err error) {
 	cfg.Logger = orNone(cfg.Logger)
+	if cfg.Models.listed() {
+		listed, err := cfg.Models.list(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, l := range listed {
+			cfg.Models.Replies = append(cfg.Models.Replies, l.Name)
+		}
+	}
 	if cfg.Models, err = cfg.Models.WithWindows(ctx, slices.Concat(cfg.Models.Summaries, cfg.Models.Replies), cfg.Logger); err != nil {
 		return nil, nil, err
 	}
@@ -61,9 +70,13 @@ func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, change
 	if len(cfg.Replies.Models) == 0 {
 		cfg.Replies.Models = []llm.Model{llm.Offline(offlinePause)}
 	}
-	cfg.Replies.WantsReasoning = wantsReasoning(families)
-	if cfg.Replies.Families = families; cfg.KeepWindow {
-		cfg.Replies.Families = llm.Families{} // the settings' window holds, whatever is known of the models
+	cfg.Replies.WantsReasoning = func(model string) bool { family, _ := families.Find(model); return family.WantsReasoning }
+	cfg.Replies.Window = func(model string) int {
+		if cfg.KeepWindow {
+			return 0 // the settings' window holds, whatever is known of the models
+		}
+		family, _ := families.Find(model)
+		return family.Window
 	}
 	cfg.Replies.Store, cfg.Replies.Contexts = store, contexts
 	replies, err := reply.New(cfg.Replies)
@@ -71,13 +84,4 @@ func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, change
 		return nil, nil, err
 	}
 	return replies.ForTenant(tenantID), store, nil
-}
-
-// wantsReasoning tells which models are given what they thought before they called
-// tools.
-func wantsReasoning(families llm.Families) func(model string) bool {
-	return func(model string) bool {
-		family, _ := families.Find(model)
-		return family.WantsReasoning
-	}
 }

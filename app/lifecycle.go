@@ -29,6 +29,9 @@ func (c *Coppice) Start(ctx context.Context) error {
 	if len(c.retention) > 0 {
 		c.background.Go(func() { c.retain(ctx) })
 	}
+	if c.catalog.changes {
+		c.background.Go(func() { c.catalog.follow(ctx) })
+	}
 	for _, f := range c.followers() {
 		c.background.Go(func() { c.changes.Follow(ctx, f) })
 	}

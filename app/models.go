@@ -24,7 +24,7 @@ type Models struct {
 	LegacyFields bool   // send max_tokens instead of max_completion_tokens, which some servers don't know
 
 	Summaries []string // write summaries: the second is asked when the first fails, and so on, and in the end the first of Replies
-	Replies   []string // answer: the first where a request names none
+	Replies   []string // answer: the first where a request names none; where there are none, all that BaseURL lists
 
 	NoSummaryFallback bool // no model of Replies is asked for a summary
 
@@ -81,13 +81,15 @@ func (m Models) Reachable() bool { return m.APIKey != "" || m.BaseURL != "" }
 // those of WantReasoning and AlternateRoles.
 func (m Models) Families() (llm.Families, error) {
 	families := llm.KnownFamilies()
+	var own llm.Families
 	for _, name := range slices.Sorted(maps.Keys(m.Windows)) {
-		family, _ := llm.KnownFamilies().Find(name)
+		family, _ := families.Find(name)
 		family.Prefix, family.Window = name, m.Windows[name]
-		var err error
-		if families, err = families.With(family); err != nil {
-			return nil, err
-		}
+		own = append(own, family)
+	}
+	families, err := families.With(own...)
+	if err != nil {
+		return nil, err
 	}
 	for i, name := range slices.Concat(m.WantReasoning, m.AlternateRoles) {
 		family, known := families.Find(name)
@@ -99,7 +101,6 @@ func (m Models) Families() (llm.Families, error) {
 		} else {
 			family.AlternatesRoles = true
 		}
-		var err error
 		if families, err = families.With(family); err != nil {
 			return nil, err
 		}
@@ -107,71 +108,71 @@ func (m Models) Families() (llm.Families, error) {
 	return families, nil
 }
 
-// askTimeout is how long a provider may take to tell the window of a model.
-const askTimeout = 5 * time.Second
+// listTimeout is how long a provider may take to list its models.
+const listTimeout = 5 * time.Second
+
+// list asks the provider for its models.
+func (m Models) list(ctx context.Context) ([]llm.Listed, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	return llm.List(ctx, llm.OpenAIConfig{BaseURL: m.BaseURL, APIKey: m.APIKey})
+}
+
+// listed reports whether the models that answer are those of the provider's list.
+func (m Models) listed() bool { return len(m.Replies) == 0 && m.BaseURL != "" }
 
 // WithWindows returns the models with a window for each of names. A model that
 // neither Windows nor package llm knows takes what its provider's list of models
-// says, or else llm.DefaultWindow; the log tells which.
+// says, or else llm.DefaultWindow; the log tells which. The provider is asked once
+// at most, and OpenAI itself not at all, as its list names no windows.
 func (m Models) WithWindows(ctx context.Context, names []string, log *slog.Logger) (Models, error) {
-	// What is said of a model besides its window doesn't make the window known.
-	families, err := Models{Windows: m.Windows}.Families()
-	if err != nil || !m.Reachable() {
+	unknown, err := m.unknown(names)
+	if err != nil || len(unknown) == 0 || !m.Reachable() {
 		return m, err
 	}
-	m.Windows = maps.Clone(m.Windows)
+	var listed []llm.Listed
+	why := errors.New("its provider doesn't tell windows")
+	if m.BaseURL != "" {
+		listed, why = m.list(ctx)
+	}
+	return m.withListed(unknown, listed, why, log), nil
+}
+
+// unknown are those of names whose windows aren't known.
+func (m Models) unknown(names []string) (unknown []string, err error) {
+	// What is said of a model besides its window doesn't make the window known.
+	families, err := Models{Windows: m.Windows}.Families()
 	for _, name := range names {
-		if _, known := families.Find(name); known || m.Windows[name] > 0 {
+		if _, known := families.Find(name); !known && !slices.Contains(unknown, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown, err
+}
+
+// withListed returns the models with windows for unknown ones, as their provider lists
+// them. err is why it doesn't.
+func (m Models) withListed(unknown []string, listed []llm.Listed, err error, log *slog.Logger) Models {
+	windows := map[string]int{}
+	maps.Copy(windows, m.Windows)
+	for _, name := range unknown {
+		at := slices.IndexFunc(listed, func(l llm.Listed) bool { return l.Name == name })
+		why := err
+		switch {
+		case at >= 0 && listed[at].Window > 0:
+			windows[name] = listed[at].Window
+			log.Info("the provider told the window of a model", "model", name, "tokens", windows[name])
 			continue
+		case at >= 0:
+			why = errors.New("its list of models names no window")
+		case why == nil:
+			why = errors.New("its list of models doesn't have the model")
 		}
-		if m.Windows == nil {
-			m.Windows = map[string]int{}
-		}
-		tokens, err := m.askWindow(ctx, name)
-		if err != nil {
-			tokens = llm.DefaultWindow
-			log.Warn("the window of a model isn't known, so a usual one is taken: say a better one by --model-window", "model", name, "tokens", tokens, "reason", err)
-		} else {
-			log.Info("the provider told the window of a model", "model", name, "tokens", tokens)
-		}
-		m.Windows[name] = tokens
+		windows[name] = llm.DefaultWindow
+		log.Warn("the window of a model isn't known, so a usual one is taken: say a better one by --model-window", "model", name, "tokens", windows[name], "reason", why)
 	}
-	return m, nil
-}
-
-// askWindow asks no more than once, and OpenAI itself not at all, as its list
-// names no windows.
-func (m Models) askWindow(ctx context.Context, name string) (tokens int, err error) {
-	if m.BaseURL == "" {
-		return 0, errors.New("its provider doesn't tell windows")
-	}
-	client, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: m.BaseURL, APIKey: m.APIKey, Model: name})
-	if err != nil {
-		return 0, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	return client.Window(ctx)
-}
-
-// alternateOf gives a function that tells whether a model takes user and assistant
-// by turns only.
-func alternateOf(families llm.Families, aliases map[string]string) func(model string) bool {
-	return func(model string) bool {
-		family, _ := families.Find(cmp.Or(aliases[model], model))
-		return family.AlternatesRoles
-	}
-}
-
-// windowOf gives a function that tells a model's window, or else how the names
-// of the models begin that are known.
-func windowOf(families llm.Families, aliases map[string]string) func(model string) (tokens int, known []string) {
-	return func(model string) (int, []string) {
-		if family, ok := families.Find(cmp.Or(aliases[model], model)); ok {
-			return family.Window, nil
-		}
-		return 0, namesOf(families)
-	}
+	m.Windows = windows
+	return m
 }
 
 func namesOf(families llm.Families) []string {
@@ -205,7 +206,7 @@ func (m Models) SummaryModels() (all []summarize.Model, err error) {
 	}
 	for _, name := range m.writers() {
 		family, _ := families.Find(name)
-		model, err := m.client(name)
+		model, err := m.client(name, families)
 		if err != nil {
 			return nil, err
 		}
@@ -219,8 +220,12 @@ func (m Models) repliers() (all []llm.Model, err error) {
 	if !m.Reachable() {
 		return nil, nil
 	}
+	families, err := m.Families()
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range m.Replies {
-		model, err := m.client(name)
+		model, err := m.client(name, families)
 		if err != nil {
 			return nil, err
 		}
@@ -229,11 +234,7 @@ func (m Models) repliers() (all []llm.Model, err error) {
 	return all, nil
 }
 
-func (m Models) client(name string) (llm.Model, error) {
-	families, err := m.Families()
-	if err != nil {
-		return nil, err
-	}
+func (m Models) client(name string, families llm.Families) (llm.Model, error) {
 	params := map[string]json.RawMessage{}
 	for _, p := range m.Params {
 		if strings.HasPrefix(name, p.Model) {

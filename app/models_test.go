@@ -42,8 +42,8 @@ func TestFitWindow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(models.replies) != max(1, len(test.models)) {
-			t.Errorf("%v: %d models answer", test.models, len(models.replies))
+		if len(models.catalog.static) != max(1, len(test.models)) {
+			t.Errorf("%v: %d models answer", test.models, len(models.catalog.static))
 		}
 		got := cfg.Contexts.Settings
 		if err := got.Validate(); err != nil || got.MaxContextTokens != test.window || got.ReservedTokens != test.reserved {
@@ -69,8 +69,8 @@ func TestUnknownModel(t *testing.T) {
 		asked                 int
 	}{
 		{"told", Config{Models: Models{Replies: []string{"told"}, Summaries: []string{"told"}}}, 20_000, 20_000, 1},
-		{"untold", Config{Models: Models{Replies: []string{"untold"}, Summaries: []string{"told"}}}, llm.DefaultWindow, 20_000, 2},
-		{"in no list", Config{Models: Models{Summaries: []string{"unlisted"}}}, 128_000, llm.DefaultWindow, 1},
+		{"untold", Config{Models: Models{Replies: []string{"untold"}, Summaries: []string{"told"}}}, llm.DefaultWindow, 20_000, 1},
+		{"in no list", Config{Models: Models{Replies: []string{"gpt-4"}, Summaries: []string{"unlisted"}}}, 8192, llm.DefaultWindow, 1},
 		{"configured", Config{Models: Models{Replies: []string{"told"}, Summaries: []string{"told"}, Windows: map[string]int{"tol": 1, "told": 5000}}}, 5000, 5000, 0},
 		{"known", Config{Models: Models{Replies: []string{"gpt-4"}}}, 8192, 0, 0},
 		{"kept", Config{Models: Models{Replies: []string{"told"}}, KeepWindow: true}, 128_000, 0, 0},
@@ -108,7 +108,7 @@ func TestListModels(t *testing.T) {
 	if _, err := cfg.fill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got, err := json.Marshal(cfg.Server.Models)
+	got, err := json.Marshal(cfg.Server.Models())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestListModels(t *testing.T) {
 	if _, err := cfg.fill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if m := cfg.Server.Models; len(m) != 1 || m[0].Name != "offline" || !m[0].Default || m[0].MaxContextTokens != 128_000 {
+	if m := cfg.Server.Models(); len(m) != 1 || m[0].Name != "offline" || !m[0].Default || m[0].MaxContextTokens != 128_000 {
 		t.Errorf("without a model there is %+v", m)
 	}
 }

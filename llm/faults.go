@@ -117,6 +117,8 @@ func refusal(status int, header http.Header, f fault) *Error {
 		e.Kind, e.Detail = ErrRateLimited, "the account's quota is spent"
 	case status == http.StatusTooManyRequests:
 		e.Kind = ErrRateLimited
+	case status == http.StatusNotFound && f.Message != "":
+		e.Kind, e.Detail = ErrInvalid, "" // "try pulling it first" says more than we could
 	case status == http.StatusNotFound:
 		e.Kind, e.Detail = ErrInvalid, "there is no such model or address; check the model's name, and "+checkBaseURL
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly:

@@ -57,7 +57,7 @@ var modelFaults = []struct {
 	{llm.ErrRateLimited, fault.ModelBusy, "model_rate_limited", "Ask again later."},
 	{llm.ErrTimeout, fault.ModelTimeout, "model_timeout", "Ask again for another try, which makes a sibling."},
 	{llm.ErrUnavailable, fault.Model, "model_unavailable", "Ask again for another try, which makes a sibling."},
-	{llm.ErrInvalid, fault.Model, "model_refused", "Check the tools and the other parameters of the request."},
+	{llm.ErrInvalid, fault.Model, "model_refused", "Check the model's name, the tools and the other parameters of the request."},
 	{llm.ErrBadResponse, fault.Model, "model_bad_response", "Ask again for another try, which makes a sibling."},
 }
 

@@ -360,8 +360,6 @@ func (s *Service) window(c tree.Conversation, model llm.Model) (w summarize.Wind
 	if json.Unmarshal(c.Settings, &own) == nil && own.MaxContextTokens != nil {
 		return w
 	}
-	if window, err := s.cfg.Families.Window(model.Name()); err == nil {
-		w.MaxContextTokens = window
-	}
+	w.MaxContextTokens = s.cfg.Window(model.Name())
 	return w
 }

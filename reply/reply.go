@@ -73,13 +73,17 @@ type Config struct {
 	Store    *tree.Store        // of any tenant; see ForTenant
 	Contexts *summarize.Service // over the same store
 
-	Recall   *search.Service   // searches for replies with recall; nil is a service with its own indexes
-	Models   []llm.Model       // the first answers where a request names none; none at all: the offline model
-	Aliases  map[string]string // further names of Models, by which requests may ask for them
-	AnyName  bool              // the first of Models answers whatever name a request gives; meant for the offline model alone
-	Families llm.Families      // says how large the models' windows are; nil is llm.KnownFamilies
+	Recall  *search.Service   // searches for replies with recall; nil is a service with its own indexes
+	Models  []llm.Model       // the first answers where a request names none; none at all: the offline model
+	Aliases map[string]string // further names of Models, by which requests may ask for them
+	AnyName bool              // the first of Models answers whatever name a request gives; meant for the offline model alone
 
-	WantsReasoning func(model string) bool // tells the models that are given what they thought before they called tools; nil: Families says it
+	// Listed are the models that answer in the place of Models where these change, the
+	// default first. It is called for each request. While it gives none, Models answer.
+	Listed func() []llm.Model
+
+	Window         func(model string) int  // tells how large a model's window is, 0 for that of the settings; nil: llm.KnownFamilies says it
+	WantsReasoning func(model string) bool // tells the models that are given what they thought before they called tools; nil: llm.KnownFamilies says it
 
 	Timeout           time.Duration // of a reply from its start to its end, with or without readers; 0 is DefaultTimeout
 	CompactionTimeout time.Duration // of the compaction of a branch that doesn't fit, before its reply; 0 is DefaultCompactionTimeout
@@ -126,7 +130,7 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Store == nil || cfg.Contexts == nil {
 		return nil, errors.New("reply.New: Store and Contexts must be set")
 	}
-	if len(cfg.Models) == 0 {
+	if len(cfg.Models) == 0 && cfg.Listed == nil {
 		cfg.Models = []llm.Model{llm.Offline(0)}
 	}
 	seen := map[string]bool{}
@@ -140,19 +144,23 @@ func New(cfg Config) (*Service, error) {
 		switch {
 		case seen[alias]:
 			return nil, fmt.Errorf("reply.New: %q is the name of a model, and can't be an alias", alias)
-		case alias == "" || !seen[name]:
+		case alias == "" || !seen[name] && cfg.Listed == nil:
 			return nil, fmt.Errorf("reply.New: the alias %q stands for %q, which is no model that answers", alias, name)
 		}
 	}
 	if cfg.Recall == nil {
 		cfg.Recall = search.New(0)
 	}
-	if cfg.Families == nil {
-		cfg.Families = llm.KnownFamilies()
+	known := llm.KnownFamilies()
+	if cfg.Window == nil {
+		cfg.Window = func(model string) int {
+			family, _ := known.Find(model)
+			return family.Window
+		}
 	}
 	if cfg.WantsReasoning == nil {
 		cfg.WantsReasoning = func(model string) bool {
-			family, _ := cfg.Families.Find(model)
+			family, _ := known.Find(model)
 			return family.WantsReasoning
 		}
 	}
@@ -207,11 +215,23 @@ func (s *Service) WantsReasoning(name string) bool {
 }
 
 // AnyName reports whether the first of Models answers whatever name a request gives.
-func (s *Service) AnyName() bool { return s.cfg.AnyName }
+func (s *Service) AnyName() bool {
+	return s.cfg.AnyName && (s.cfg.Listed == nil || len(s.cfg.Listed()) == 0)
+}
+
+// models are those that answer now.
+func (s *Service) models() []llm.Model {
+	if s.cfg.Listed != nil {
+		if listed := s.cfg.Listed(); len(listed) > 0 {
+			return listed
+		}
+	}
+	return s.cfg.Models
+}
 
 // Models returns the names that a request may choose from, the default first.
 func (s *Service) Models() (names []string) {
-	for _, m := range s.cfg.Models {
+	for _, m := range s.models() {
 		names = append(names, m.Name())
 	}
 	return names

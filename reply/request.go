@@ -191,19 +191,23 @@ func (s *Service) modelFor(req Request) (llm.Model, error) {
 
 // model finds a model by its name.
 func (s *Service) model(name string) (llm.Model, error) {
+	models := s.models()
+	if len(models) == 0 {
+		return nil, fault.New(fault.Model, "model_unavailable", "", "No model can be asked, because the server of the models doesn't list any. Is it running, and does it have a model? The log has the reason.")
+	}
 	if name == "" {
-		return s.cfg.Models[0], nil
+		return models[0], nil
 	}
 	if of, ok := s.cfg.Aliases[name]; ok {
 		name = of
 	}
-	for _, m := range s.cfg.Models {
-		if m.Name() == name {
+	for _, m := range models {
+		if m.Name() == name || m.Name() == name+":latest" { // which Ollama takes for the same
 			return m, nil
 		}
 	}
-	if s.cfg.AnyName {
-		return s.cfg.Models[0], nil
+	if s.AnyName() {
+		return models[0], nil
 	}
 	return nil, fault.New(fault.Invalid, "unknown_model", "model", "This server has no model of this name to answer with. It has %s.", quotedList(s.Models()))
 }

@@ -116,6 +116,7 @@ var bodies = map[string][]field{
 	"NewCompaction":      new(newCompaction).fields(),
 	"NewRemake":          new(newRemake).fields(),
 	"NewShare":           new(newShare).fields(),
+	"AcceptedOffer":      new(acceptedOffer).fields(),
 	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
 	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),
 	"ChainMessage":       new(messageBody).fields(nil),

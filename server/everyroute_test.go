@@ -69,6 +69,7 @@ var visits = map[string][]visit{
 	"getUsage":           {{status: 200}},
 	"listTags":           {{status: 200, nothing: true}},
 	"listModels":         {{status: 200, nothing: true}},
+	"acceptModels":       {{status: 400, body: `{"base_url":"(text)"}`, nothing: true}},
 	"listPresets":        {{status: 200, nothing: true}},
 	"search":             {{status: 200, query: "query=(text)", nothing: true}, {status: 200, query: "query=(text)&conversation_id=(c)"}},
 	"exportConversation": {{status: 200}, {status: 200, query: "format=markdown"}, {status: 200, query: "format=markdown&head_id=(m)"}},

@@ -104,9 +104,12 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	cfg := Config{
 		Store: a.store, Keys: a.keys, Loopback: true, Version: "test",
 		RequestTimeout: 5 * time.Minute, // with the race detector PDFium takes half a minute to be compiled
-		Models:         []Model{{Name: "test-model", Aliases: []string{"alias"}, MaxContextTokens: 32_768, Replies: true, Default: true, Price: &ModelPrice{0.5, 2}}},
-		Presets:        []Preset{{Name: "Short", System: "Be brief.", Temperature: new(0.2), Settings: json.RawMessage(`{"keep_ratio":0.1}`)}},
-		Logger:         slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Models: func() []Model {
+			return []Model{{Name: "test-model", Aliases: []string{"alias"}, MaxContextTokens: 32_768, Replies: true, Default: true, Price: &ModelPrice{0.5, 2}}}
+		},
+		Offers:  offers{},
+		Presets: []Preset{{Name: "Short", System: "Be brief.", Temperature: new(0.2), Settings: json.RawMessage(`{"keep_ratio":0.1}`)}},
+		Logger:  slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, change := range changes {
 		change(&cfg)

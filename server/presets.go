@@ -35,7 +35,7 @@ func ParsePresets(data []byte) (presets []Preset, err error) {
 }
 
 // CheckPresets returns an error that names the first preset that can't stand beside
-// the server's models and its settings of contexts.
+// the server's models and its settings of contexts. With nil models, any may answer.
 func CheckPresets(presets []Preset, models []Model, settings summarize.Settings) error {
 	answers := map[string]bool{"": true}
 	for _, m := range models {
@@ -52,7 +52,7 @@ func CheckPresets(presets []Preset, models []Model, settings summarize.Settings)
 			why = "it has no name"
 		case seen[p.Name]:
 			why = "another one has its name"
-		case !answers[p.Model]:
+		case models != nil && !answers[p.Model]:
 			why = fmt.Sprintf("no model %q answers here", p.Model)
 		case p.Temperature != nil && (*p.Temperature < 0 || *p.Temperature > 2):
 			why = "its temperature must be 0 to 2"

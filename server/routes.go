@@ -80,6 +80,7 @@ var native = []Route{
 
 	{"GET", "/v1/tags", 0, "archived", position, noBody, listTags},
 	{"GET", "/v1/models", 0, "", "", noBody, listModels},
+	{"POST", "/v1/models", 0, "", "", must[acceptedOffer](), acceptModels},
 	{"GET", "/v1/presets", 0, "", "", noBody, listPresets},
 	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, searchMessages},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", position, noBody, exportConversation},

@@ -102,8 +102,12 @@ type Config struct {
 	ModelWindow func(model string) (tokens int, known []string)
 
 	// Models are those that replies and summaries can be asked of, the default
-	// for replies first.
-	Models []Model
+	// for replies first. A nil func tells none.
+	Models func() []Model
+
+	// Offers finds models that nobody has set up; nil for none. Only who runs a server
+	// without keys, on its machine, hears of them.
+	Offers Offers
 
 	// Presets are what conversations can begin with. See CheckPresets.
 	Presets []Preset

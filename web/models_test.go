@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/coppice-chat/coppice/server"
 )
 
 // TestModels chooses the model that answers, for the next answers and for one
@@ -54,4 +56,16 @@ func TestModels(t *testing.T) {
 	eval[any](b, `localStorage.setItem('coppice.model', 'acme-gone')`)
 	b.do(chromedp.Reload())
 	b.until(`document.querySelector($1)?.value === 'acme-small'`, picker)
+}
+
+// TestOffer has the models of a program on this machine answer by one click.
+func TestOffer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.offer.Store(&server.Offer{Name: "Ollama", BaseURL: "http://localhost:11434/v1", Models: []string{"qwen3"}})
+	b := newTab(t, s, "/")
+	b.until(`document.querySelector('.banner')?.innerText.includes('Ollama answers on this machine, with qwen3')`)
+	b.view("offer")
+	b.click(".banner button", "Use it")
+	b.until(`!document.querySelector('.banner')`)
 }

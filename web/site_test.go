@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,22 @@ type site struct {
 	keys  *keys.Keys
 	web   *httptest.Server
 	api   *server.Server
+
+	offer atomic.Pointer[server.Offer] // of models, to who runs the server; nil for none
+}
+
+// List implements server.Offers.
+func (s *site) List(context.Context) []server.Offer {
+	if o := s.offer.Load(); o != nil {
+		return []server.Offer{*o}
+	}
+	return nil
+}
+
+// Accept implements server.Offers.
+func (s *site) Accept(context.Context, string) error {
+	s.offer.Store(nil)
+	return nil
 }
 
 // slots bounds how many sites there are at once: each comes with a tab or two,
@@ -74,11 +91,11 @@ func newSiteWith(t testing.TB, presets []server.Preset, models ...llm.Model) *si
 			t.Error(err)
 		}
 	})
-	api, err := server.New(server.Config{Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Models: listed, Presets: presets, Loopback: true})
+	s := &site{t: t, store: store, keys: keys.New(pool)}
+	s.api, err = server.New(server.Config{Offers: s, Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Models: func() []server.Model { return listed }, Presets: presets, Loopback: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, store: store, keys: keys.New(pool), api: api}
 	s.serve("127.0.0.1:0")
 	t.Cleanup(func() {
 		s.web.CloseClientConnections()

@@ -73,7 +73,7 @@ func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 			}
 		}()
 		cmd.modelFlags.announce(log)
-		cmd.answerFlags.announce(config.Models.Reachable(), log)
+		cmd.answerFlags.announce(config.Models, log)
 		s := &chatSession{
 			out: out, in: newLines(os.Stdin, os.Stdout, out), store: store, replies: replies, signals: signals,
 			reasoning: cmd.Reasoning, conversation: c, head: c.HeadID,

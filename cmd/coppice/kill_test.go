@@ -217,7 +217,7 @@ func TestKillAmidAnAnswer(t *testing.T) {
 	}
 
 	// The offline model answers now. By its address the program knows what it left.
-	s = serve(t, env, "--addr", strings.TrimPrefix(s.url, "http://"))
+	s = serve(t, env[:2], "--addr", strings.TrimPrefix(s.url, "http://"))
 	var transcript struct {
 		Data []struct {
 			ID       string

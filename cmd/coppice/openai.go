@@ -25,8 +25,12 @@ func (f *openAIFlags) recognition() openai.Recognition {
 }
 
 // aliases are the further names of the models that answer. Where these can't be
-// reached, the offline model answers to all of them.
-func (f *openAIFlags) aliases(models []string, reachable bool) (map[string]string, error) {
+// reached, the offline model answers to all of them. Where a provider lists them, the
+// list may have any.
+func (f *openAIFlags) aliases(models []string, reachable, listed bool) (map[string]string, error) {
+	if len(models) == 0 && listed {
+		return f.ModelAlias, nil
+	}
 	if len(models) == 0 {
 		models = []string{offline}
 	}

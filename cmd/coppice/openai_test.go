@@ -29,7 +29,7 @@ func TestAliases(t *testing.T) {
 		{map[string]string{"": "qwen3"}, []string{"qwen3"}, true, ""},
 	} {
 		f := openAIFlags{ModelAlias: test.aliases}
-		got, err := f.aliases(test.models, test.reachable)
+		got, err := f.aliases(test.models, test.reachable, false)
 		if (err != nil) != (test.want == "") || err == nil && fmt.Sprint(got) != test.want {
 			t.Errorf("%v of %v: %v, %v; want %s", test.aliases, test.models, got, err, test.want)
 		}

@@ -5,12 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/reply"
 )
 
 // answerFlags say which models answer.
 type answerFlags struct {
-	ReplyModel      []string      `placeholder:"NAME" help:"Model that answers; repeat it for others that requests may choose, the first being the default. Without it the offline model answers, which understands nothing."`
+	ReplyModel      []string      `placeholder:"NAME" help:"Model that answers; repeat it for others, the first being the default. Without it those that --openai-base-url lists, or else the offline model, which understands nothing."`
 	SendReasoning   []string      `placeholder:"NAME" help:"Model, or those whose names begin so, that is given what it thought before it called tools. Adds to the models the program knows to want it."`
 	ReplyTimeout    time.Duration `default:"5m" placeholder:"DURATION" help:"Time that an answer may take, whether or not its client is still there (${default})."`
 	ReplyCompaction time.Duration `name:"reply-compaction-timeout" default:"40s" placeholder:"DURATION" help:"Time that the compaction of a branch that doesn't fit may take before its answer (${default})."`
@@ -46,12 +47,13 @@ func (f *replyFlags) config() (config reply.Config, err error) {
 	return config, err
 }
 
-// announce logs what answers; reachable tells whether models can be asked.
-func (f *answerFlags) announce(reachable bool, log *slog.Logger) {
+// announce logs what answers; models that a provider lists are logged when it does.
+func (f *answerFlags) announce(models app.Models, log *slog.Logger) {
 	switch {
+	case len(f.ReplyModel) == 0 && models.BaseURL != "":
 	case len(f.ReplyModel) == 0:
-		log.Info("the offline model answers, whatever model a request names, and understands nothing: no --reply-model is given")
-	case !reachable:
+		log.Info("the offline model answers, whatever model a request names, and understands nothing: neither --reply-model nor --openai-base-url is given")
+	case !models.Reachable():
 		log.Warn("the offline model answers, whatever model a request names: the models of --reply-model need OPENAI_API_KEY, or OPENAI_BASE_URL for a server that takes no key")
 	default:
 		log.Info("models answer", "models", f.ReplyModel)

@@ -106,7 +106,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 	}
 	cmd.modelFlags.announce(log)
 	cmd.embeddingFlags.announce(config.Models, log)
-	cmd.replyFlags.announce(config.Models.Reachable(), log)
+	cmd.replyFlags.announce(config.Models, log)
 	if err := c.Start(ctx); err != nil {
 		return err
 	}
@@ -128,6 +128,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	config.Models = cmd.models()
 	config.Models.Embedding = cmd.embedding()
 	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
+	config.LocalServers = []app.LocalServer{{Name: "Ollama", BaseURL: "http://localhost:11434/v1"}, {Name: "LM Studio", BaseURL: "http://localhost:1234/v1"}}
 	if config.Models.Prices, err = cmd.prices(); err != nil {
 		return config, err
 	}
@@ -152,7 +153,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if config.Replies, err = cmd.replyFlags.config(); err != nil {
 		return config, err
 	}
-	if config.Replies.Aliases, err = cmd.aliases(cmd.ReplyModel, config.Models.Reachable()); err != nil {
+	if config.Replies.Aliases, err = cmd.aliases(cmd.ReplyModel, config.Models.Reachable(), config.Models.BaseURL != ""); err != nil {
 		return config, err
 	}
 	config.Anthropic = cmd.anthropic()

@@ -269,6 +269,11 @@ export class Coppice {
     return this.list('/v1/models', undefined, options)
   }
 
+  /** acceptModels has the models of an offer of the list answer, by its base_url. */
+  acceptModels(offer: Schemas['AcceptedOffer'], options?: CallOptions): Promise<Answered<'listModels'>> {
+    return this.http.call('POST', '/v1/models', { json: offer, repeatable: true, ...options })
+  }
+
   /** search finds messages by their words. */
   search(query: Query<'search'>, options?: CallOptions): Listing<Answered<'search'>> {
     return this.list('/v1/search', query, options)

@@ -78,6 +78,7 @@ export const search = async (query: string, cursor: string | null, signal?: Abor
 export const importFile = (file: Blob) => coppice.createImport(file)
 
 export const listModels = () => coppice.listModels()
+export const acceptModels = (base_url: string) => coppice.acceptModels({ base_url })
 
 export const health = () => coppice.getHealth()
 

@@ -37,6 +37,7 @@ export type Compaction = Schemas['Compaction']
 export type ImportReport = Schemas['ImportReport']
 export type Attachment = Schemas['Attachment']
 export type Model = Schemas['Model']
+export type ModelOffer = Schemas['ModelOffer']
 export type Share = Schemas['Share']
 export type SharedMessage = Said<Schemas['SharedMessage']>
 export type Shared = Omit<Schemas['Shared'], 'data' | 'summary'> & { data: SharedMessage[]; summary: Said<NonNullable<Schemas['Shared']['summary']>> | null }

@@ -2,7 +2,7 @@
 import { computed, effect, signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import { keyWanted } from '../api/http'
-import type { Model } from '../api/types'
+import type { Model, ModelOffer } from '../api/types'
 import { returns } from './connection'
 import { failed } from './notices'
 import { change, settings, wishes } from './settings'
@@ -11,6 +11,9 @@ import { inTurn } from './turns'
 
 /** models are those that answer, the server's default first. */
 export const models = signal<Model[]>([])
+
+/** offers are programs on this machine that have models, where the server has none. */
+export const offers = signal<ModelOffer[]>([])
 
 const name = 'coppice.model'
 
@@ -40,9 +43,12 @@ export function start() {
 }
 
 /** refresh asks the server. Without an answer its default answers. */
-const refresh = inTurn(() =>
-  api.listModels().then(
-    page => void (models.value = page.data.filter(m => m.replies)),
-    () => {},
-  ),
-)
+const refresh = inTurn(() => api.listModels().then(show, () => {}))
+
+/** accept has the models of an offer answer. */
+export const accept = (offer: ModelOffer) => api.acceptModels(offer.base_url).then(show, failed(`${offer.name} was not taken`))
+
+function show(page: Awaited<ReturnType<typeof api.listModels>>) {
+  models.value = page.data.filter(m => m.replies)
+  offers.value = page.offers ?? []
+}

@@ -3,6 +3,7 @@ import { computed } from '@preact/signals'
 import { head, path, toNewest } from '../state/branch'
 import { gone } from '../state/connection'
 import * as messages from '../state/messages'
+import { accept, models, offers } from '../state/models'
 import { failed } from '../state/notices'
 import { at } from '../state/replies'
 import { forest } from '../state/tree'
@@ -36,10 +37,19 @@ export function Banners() {
       </p>
     )
   }
-  if (offline.value) {
+  const offer = offers.value[0]
+  if (offer) {
     return (
       <p class="banner" role="status">
-        This is the offline model: it understands nothing and repeats what it is given. Start the server with <code>--reply-model</code> and <code>OPENAI_API_KEY</code> to have answers.
+        {offer.name} answers on this machine, with {offer.models.slice(0, 3).join(', ')}{offer.models.length > 3 ? ` and ${offer.models.length - 3} more` : ''}.{' '}
+        <button type="button" class="plain-button" onClick={() => void accept(offer)}>Use it</button>
+      </p>
+    )
+  }
+  if (offline.value && models.value.every(m => m.name === 'offline')) {
+    return (
+      <p class="banner" role="status">
+        This is the offline model: it understands nothing and repeats what it is given. Start the server with <code>--openai-base-url</code> or <code>--reply-model</code> to have answers.
       </p>
     )
   }

@@ -4,9 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
+	"regexp"
+	"slices"
 )
 
 // DefaultWindow is a window in tokens for a model of which nobody tells one.
@@ -43,33 +44,59 @@ func (m listedModel) window() (tokens int) {
 	return tokens
 }
 
-// Window asks the provider, by its list of models, how many tokens of context the
-// model takes. The error says why it can't be told.
-func (c *OpenAI) Window(ctx context.Context) (tokens int, err error) {
+// A Listed is a model of a provider's list.
+type Listed struct {
+	Name   string
+	Window int // tokens of context that it takes; 0 where the list doesn't tell
+}
+
+// List asks the provider of config for its models, in its order. Models that, by their
+// names, answer no chat are left out. Of config, Model isn't used. Errors are *Error.
+func List(ctx context.Context, config OpenAIConfig) (all []Listed, err error) {
+	config.Model = "list"
+	c, err := NewOpenAI(config)
+	if err != nil {
+		return nil, failed(ErrInvalid, "%v", err)
+	}
+	if all, err = c.list(ctx); err == nil {
+		return all, nil
+	}
+	var typed *Error
+	if !errors.As(err, &typed) {
+		if typed = ended(ctx); typed == nil {
+			typed = broken(err)
+		}
+	}
+	typed.Model = "list"
+	withReason(typed, c.key, nil)
+	return nil, typed
+}
+
+// noChat matches the names of models that make vectors, pictures or sounds.
+var noChat = regexp.MustCompile(`(?i)embed|\bbge\b|minilm|\be5-|rerank|whisper|\btts\b|transcribe|dall-e|-image|moderation|realtime|sora|babbage|davinci`)
+
+func (c *OpenAI) list(ctx context.Context) (all []Listed, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("models").String(), nil)
 	if err != nil {
-		return 0, failed(ErrInvalid, "the base URL makes no request")
+		return nil, failed(ErrInvalid, "the base URL makes no request")
 	}
 	r.Header.Set("Accept", "application/json")
 	res, err := c.do(r)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer res.Body.Close()
 	// Entries are read one by one, so that one of another shape spoils no other.
 	var list struct{ Data []json.RawMessage }
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxModelsBytes)).Decode(&list); err != nil {
-		return 0, fmt.Errorf("its list of models: %w", err)
+		return nil, failed(ErrBadResponse, "what the server sent is no list of models; %s", checkBaseURL)
 	}
 	for _, entry := range list.Data {
 		var m listedModel
-		if json.Unmarshal(entry, &m) != nil || m.ID != c.model {
+		if json.Unmarshal(entry, &m) != nil || m.ID == "" || noChat.MatchString(m.ID) || slices.ContainsFunc(all, func(l Listed) bool { return l.Name == m.ID }) {
 			continue
 		}
-		if n := m.window(); n > 0 {
-			return n, nil
-		}
-		return 0, errors.New("its list of models names no window")
+		all = append(all, Listed{m.ID, m.window()})
 	}
-	return 0, errors.New("its list of models doesn't have the model")
+	return all, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // The window of a model is read from its provider's list, by the member that the
 // provider has for it, and the smallest counts where there are several.
-func TestAskWindow(t *testing.T) {
+func TestList(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, answer, failure string
@@ -23,9 +23,9 @@ func TestAskWindow(t *testing.T) {
 		{name: "Mistral", answer: `{"data":[{"id":"acme","max_context_length":65536}]}`, want: 65536},
 		{name: "llama.cpp", answer: `{"data":[{"id":"acme","meta":{"n_ctx":4096,"n_ctx_train":131072}}]}`, want: 4096},
 		{name: "an entry of another shape", answer: `{"data":[7,{"id":5},{"id":"acme","context_length":9000}]}`, want: 9000},
-		{name: "OpenAI", answer: `{"data":[{"id":"acme","object":"model"}]}`, failure: "names no window"},
-		{name: "a negative one", answer: `{"data":[{"id":"acme","context_length":-1}]}`, failure: "names no window"},
-		{name: "another model", answer: `{"data":[{"id":"acme-2","context_length":9000}]}`, failure: "doesn't have the model"},
+		{name: "OpenAI", answer: `{"data":[{"id":"acme","object":"model"}]}`, want: 0},
+		{name: "a negative one", answer: `{"data":[{"id":"acme","context_length":-1}]}`, want: 0},
+		{name: "models of other kinds, and one that stands twice", answer: `{"data":[{"id":"nomic-embed-text"},{"id":"whisper-1"},{"id":"acme","context_length":1},{"id":"acme"}]}`, want: 1},
 		{name: "no JSON", answer: `<html>`, failure: "list of models"},
 		{name: "no such route", answer: `{}`, status: 404, failure: "404"},
 	} {
@@ -41,13 +41,14 @@ func TestAskWindow(t *testing.T) {
 				_, _ = w.Write([]byte(tt.answer))
 			}))
 			defer s.Close()
-			c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL + "/v1", APIKey: key, Model: "acme", HTTPClient: s.Client()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			got, err := c.Window(deadline(t, timeout))
-			if got != tt.want || (err != nil) != (tt.failure != "") || err != nil && !strings.Contains(err.Error(), tt.failure) {
-				t.Errorf("%d, %v; want %d, %q", got, err, tt.want, tt.failure)
+			all, err := llm.List(deadline(t, timeout), llm.OpenAIConfig{BaseURL: s.URL + "/v1", APIKey: key, HTTPClient: s.Client()})
+			switch {
+			case tt.failure != "":
+				if err == nil || !strings.Contains(err.Error(), tt.failure) {
+					t.Errorf("%v; want %q", err, tt.failure)
+				}
+			case err != nil || all[len(all)-1] != (llm.Listed{Name: "acme", Window: tt.want}):
+				t.Errorf("%+v, %v; want acme of %d tokens last", all, err, tt.want)
 			}
 			if err != nil && strings.Contains(err.Error(), key) {
 				t.Error("the error has the key")

@@ -1,0 +1,236 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/server"
+)
+
+// A LocalServer is a program that serves models on this machine, and where it does so
+// unless it is set up otherwise.
+type LocalServer struct {
+	Name, BaseURL string // such as Ollama, http://localhost:11434/v1
+}
+
+const (
+	// listEvery is how often a provider is asked which models it has.
+	listEvery = time.Minute
+	// offerTimeout is how long a server on this machine may take to say that it is there.
+	offerTimeout = 500 * time.Millisecond
+)
+
+// A catalog knows what models there are. Those that answer are named by the
+// configuration, or else they are what a provider lists, and then they change.
+type catalog struct {
+	cfg     Config
+	log     *slog.Logger
+	static  []llm.Model    // answer while no provider lists any
+	changes bool           // the models that answer can change
+	writers []server.Model // only write summaries
+
+	mu       sync.Mutex // of a change
+	wrap     func(llm.Model) llm.Model
+	provider Models // whose list is asked for; the zero value for none
+	said     string // of the list, as the log told it last
+	now      atomic.Pointer[listing]
+}
+
+// A listing is what a catalog says at a time. It doesn't change.
+type listing struct {
+	replies  []llm.Model // that a provider lists
+	families llm.Families
+}
+
+func (c *catalog) listed() []llm.Model { return c.now.Load().replies }
+
+// find finds what is known of a model by its name, or its alias.
+func (c *catalog) find(model string) (llm.Family, bool) {
+	return c.now.Load().families.Find(cmp.Or(c.cfg.Replies.Aliases[model], model))
+}
+
+// window tells a model's window, or else how the names of the models begin that are known.
+func (c *catalog) window(model string) (tokens int, known []string) {
+	if family, ok := c.find(model); ok {
+		return family.Window, nil
+	}
+	return 0, namesOf(c.now.Load().families)
+}
+
+// offers reports whether nothing is set up, so that what answers on this machine can be
+// offered.
+func (c *catalog) offers() bool {
+	return len(c.cfg.LocalServers) > 0 && len(c.cfg.Models.Replies) == 0 && len(c.cfg.Replies.Models) == 0 && !c.cfg.Models.Reachable()
+}
+
+// instrument has wrap wrap all models that answer.
+func (c *catalog) instrument(wrap func(llm.Model) llm.Model) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.wrap = wrap
+	now := *c.now.Load()
+	for _, all := range [][]llm.Model{c.static, now.replies} {
+		for i, m := range all {
+			all[i] = wrap(m)
+		}
+	}
+}
+
+// refresh asks a provider which models it has, and has these answer from now on. Where
+// it doesn't tell, those that it told before go on.
+func (c *catalog) refresh(ctx context.Context, provider Models) error {
+	listed, err := provider.list(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(listed))
+	for i, l := range listed {
+		names[i] = l.Name
+	}
+	unknown, err := provider.unknown(names)
+	if err != nil {
+		return err
+	}
+	models := provider.withListed(unknown, listed, nil, slog.New(slog.DiscardHandler))
+	next := listing{}
+	if next.families, err = models.Families(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, name := range names {
+		// A client that there is knows already what its model doesn't take.
+		at := slices.IndexFunc(c.listed(), func(m llm.Model) bool { return m.Name() == name })
+		if at >= 0 {
+			next.replies = append(next.replies, c.listed()[at])
+			continue
+		}
+		m, err := models.client(name, next.families)
+		if err != nil {
+			return err
+		}
+		next.replies = append(next.replies, c.wrap(m))
+	}
+	c.provider = provider
+	c.now.Store(&next)
+	return nil
+}
+
+// look refreshes the catalog, and logs what is new.
+func (c *catalog) look(ctx context.Context) {
+	c.mu.Lock()
+	provider := c.provider
+	c.mu.Unlock()
+	if !provider.listed() {
+		return
+	}
+	err := c.refresh(ctx, provider)
+	var names []string
+	for _, m := range c.listed() {
+		names = append(names, m.Name())
+	}
+	said := fmt.Sprint(names, err)
+	if said == c.said || ctx.Err() != nil {
+		return
+	}
+	if c.said = said; err != nil {
+		c.log.Warn("the models can't be listed; this is tried again each minute", "url", provider.BaseURL, "error", err)
+	} else {
+		c.log.Info("the listed models answer, the first where a request names none", "url", provider.BaseURL, "models", names)
+	}
+}
+
+// follow looks again and again, until ctx ends.
+func (c *catalog) follow(ctx context.Context) {
+	tick := time.NewTicker(listEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			c.look(ctx)
+		}
+	}
+}
+
+// List implements server.Offers.
+func (c *catalog) List(ctx context.Context) (offers []server.Offer) {
+	if len(c.listed()) > 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
+	defer cancel()
+	for _, s := range c.cfg.LocalServers {
+		listed, err := Models{BaseURL: s.BaseURL}.list(ctx)
+		if err != nil || len(listed) == 0 {
+			continue
+		}
+		offer := server.Offer{Name: s.Name, BaseURL: s.BaseURL}
+		for _, l := range listed {
+			offer.Models = append(offer.Models, l.Name)
+		}
+		offers = append(offers, offer)
+	}
+	return offers
+}
+
+// Accept implements server.Offers.
+func (c *catalog) Accept(ctx context.Context, baseURL string) error {
+	if !slices.ContainsFunc(c.cfg.LocalServers, func(s LocalServer) bool { return s.BaseURL == baseURL }) {
+		return fault.New(fault.Invalid, "invalid_parameter", "base_url", "This isn't offered. The list of models has what is; --openai-base-url names any other server.")
+	}
+	provider := c.cfg.Models
+	provider.BaseURL = baseURL
+	if err := c.refresh(ctx, provider); err != nil {
+		return fault.New(fault.Model, "model_unavailable", "", "The models at this address can't be listed: %w.", err)
+	}
+	c.log.Info("the page had models of this machine answer, until the server stops; --openai-base-url keeps them", "url", baseURL)
+	return nil
+}
+
+// models tells requests which models there are.
+func (c *catalog) models() (all []server.Model) {
+	cfg, now := &c.cfg, c.now.Load()
+	replies, families := now.replies, now.families
+	if len(replies) == 0 {
+		replies = c.static
+	}
+	if cfg.KeepWindow {
+		families = nil // the settings' window holds, whatever is known of the models
+	}
+	add := func(name string, window int) *server.Model {
+		if at := slices.IndexFunc(all, func(m server.Model) bool { return m.Name == name }); at >= 0 {
+			return &all[at]
+		}
+		model := server.Model{Name: name, MaxContextTokens: window, Aliases: []string{}}
+		for _, alias := range slices.Sorted(maps.Keys(cfg.Replies.Aliases)) {
+			if cfg.Replies.Aliases[alias] == name {
+				model.Aliases = append(model.Aliases, alias)
+			}
+		}
+		if price, known := cfg.Models.Prices.Of(name); known {
+			model.Price = &server.ModelPrice{Prompt: price.Prompt, Completion: price.Completion}
+		}
+		all = append(all, model)
+		return &all[len(all)-1]
+	}
+	for i, answers := range replies {
+		family, _ := families.Find(answers.Name())
+		model := add(answers.Name(), cmp.Or(family.Window, cfg.Contexts.Settings.MaxContextTokens))
+		model.Replies, model.Default = true, i == 0
+	}
+	for _, w := range c.writers {
+		add(w.Name, w.MaxContextTokens).Summaries = true
+	}
+	return all
+}

@@ -47,7 +47,10 @@ func (r *run) pause(ctx context.Context, last bool) error {
 // awaitQuiet waits until the servers are ready, have no request or reply under
 // way, and Postgres no transaction that began before. Compactions may go on.
 func (r *run) awaitQuiet(ctx context.Context) error {
-	const open = `select (select count(*) from pg_stat_activity where application_name = 'coppice' and xact_start < $1) + (select count(*) from replies where state in ('running', 'stopping'))`
+	const (
+		transactions = `select count(*) from pg_stat_activity where application_name = 'coppice' and xact_start < $1`
+		replies      = `select count(*) from replies where state in ('running', 'stopping')` // by itself, as it is on the workers
+	)
 	for _, s := range r.servers {
 		if err := r.awaitReady(ctx, s); err != nil {
 			return err
@@ -63,9 +66,13 @@ func (r *run) awaitQuiet(ctx context.Context) error {
 				}
 			}
 		}
-		var n int
-		if err := r.admin.QueryRow(ctx, open, begin).Scan(&n); busy == "" && (err != nil || n > 0) {
-			busy = fmt.Sprintf("%d transactions and answers of replies, %v", n, err)
+		var open, running int
+		err := r.admin.QueryRow(ctx, transactions, begin).Scan(&open)
+		if err == nil {
+			err = r.admin.QueryRow(ctx, replies).Scan(&running)
+		}
+		if busy == "" && (err != nil || open+running > 0) {
+			busy = fmt.Sprintf("%d transactions, %d replies, %v", open, running, err)
 		}
 		if busy == "" {
 			return nil

@@ -65,7 +65,7 @@ var arrows = map[string][]string{
 	"db/embedded":         {"fault"},
 	"db/citus":            {"db"},
 	"db/migrate":          {"db", "db/citus"},
-	"db/upgrade":          {"db", "db/embedded", "db/migrate"},
+	"db/upgrade":          {"db", "db/embedded", "db/migrate", "fault"},
 	"db/dbtest":           {"db", "db/embedded", "db/migrate"},
 }
 

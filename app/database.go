@@ -242,6 +242,9 @@ func (d *Database) Store(tenantID string, options ...tree.Option) *tree.Store {
 	return tree.New(d.pool, options...).ForTenant(tenantID)
 }
 
+// URL is where the database is. It may hold a password.
+func (d *Database) URL() string { return d.url }
+
 // Keys returns the API keys.
 func (d *Database) Keys() *keys.Keys { return keys.New(d.pool) }
 

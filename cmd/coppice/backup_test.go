@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -19,56 +17,6 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 )
-
-// toolsOf gives the folder of the Postgres programs that a running private
-// Postgres is one of. The package from npm has no pg_dump; a test that needs it
-// is skipped then, and says so; CI sets COPPICE_REQUIRE_PG_DUMP, which makes that
-// a failure.
-func toolsOf(t *testing.T, dataDir string) string {
-	t.Helper()
-	options, err := os.ReadFile(filepath.Join(dataDir, "cluster", "postmaster.opts"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, _, _ := strings.Cut(string(options), " ")
-	dir := filepath.Dir(program)
-	for _, tool := range []string{"pg_dump", "pg_restore", "psql"} {
-		if _, err := os.Stat(filepath.Join(dir, tool)); err != nil {
-			if os.Getenv("COPPICE_REQUIRE_PG_DUMP") != "" {
-				t.Fatalf("the private Postgres came without %s: %v", tool, err)
-			}
-			t.Skipf("the private Postgres came without %s, so backups can't be tested here: %v. Install one that has it, by apt-get install postgresql for example", tool, err)
-		}
-	}
-	return dir
-}
-
-// manualCommand gives the command of the manual's blocks that a pattern
-// matches, as one line.
-func manualCommand(t *testing.T, pattern string) string {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(docs, "operate.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain := regexp.MustCompile(`\\\n\s*`).ReplaceAllString(string(text), "")
-	found := regexp.MustCompile("(?m)^ *(" + pattern + ".*)$").FindStringSubmatch(plain)
-	if found == nil {
-		t.Fatalf("operate.md has no command %s", pattern)
-	}
-	return found[1]
-}
-
-// carryOut has a shell carry a command of the manual out, with other paths.
-func carryOut(t *testing.T, tools, dir, command string, replace ...string) {
-	t.Helper()
-	cmd := exec.Command("sh", "-c", strings.NewReplacer(replace...).Replace(command))
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v\n%s", cmd.Args[2], err, out)
-	}
-}
 
 // all is every row of the tables that hold what is to last, as text. What
 // River's programs tell each other about themselves is not among them.
@@ -186,31 +134,20 @@ func idle(t *testing.T, dir string) (url string, stop func()) {
 	}
 }
 
-// checkBackup carries out what the manual says: a custom dump of a private Postgres
-// into a new one, and a dump by its URL into a database of one's own.
+// checkBackup backs a server up while it runs, into a private Postgres of its own.
 func checkBackup(t *testing.T, first string) {
 	url, stop := idle(t, first)
 	defer stop()
-	dir, tools := filepath.Dir(first), toolsOf(t, first)
 	execute(t, url, `insert into river_job (kind, args, metadata, queue, state, max_attempts, priority, scheduled_at, created_at)
 		values ('compaction', '{"tenant_id":"default"}', '{}', 'default', 'scheduled', 6, 1, now() + interval '1 day', now())`)
-	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=custom .*--host"), `"$HOME/.local/share/coppice/socket"`, filepath.Join(first, "socket"))
-	want := all(t, url)
-
-	second := usedDataDir(t)
+	file, second := filepath.Join(t.TempDir(), "coppice.backup"), newDataDir(t)
+	mustRun(t, []string{"COPPICE_DATA_DIR=" + first}, "backup", file)
+	tables := []string{"conversations", "nodes", "compactions", "api_keys", "installation", "river_job"}
+	want := all(t, url, tables...)
+	mustRun(t, []string{"COPPICE_DATA_DIR=" + second}, "restore", file)
 	restored, stopSecond := idle(t, second)
 	defer stopSecond()
-	carryOut(t, tools, dir, manualCommand(t, "pg_restore --clean"), "/srv/coppice-new", second)
-	same(t, "pg_restore over empty tables", all(t, restored), want)
-
-	execute(t, superuserURL(t, restored), "create database own owner coppice encoding 'UTF8' template template0")
-	own := strings.Replace(restored, "/coppice?", "/own?", 1)
-	carryOut(t, tools, dir, manualCommand(t, "pg_dump --format=custom --no-owner --file"), "$DATABASE_URL", url)
-	carryOut(t, tools, dir, manualCommand(t, "pg_restore --no-owner"), "$DATABASE_URL", own)
-	same(t, "pg_restore by a URL", all(t, own), want)
-	if version := mustRun(t, []string{"DATABASE_URL=" + own}, "migrate"); !strings.Contains(version, "up to date") {
-		t.Errorf("coppice migrate says %q", version)
-	}
+	same(t, "backup", all(t, restored, tables...), want)
 }
 
 // checkExport holds the export to the manual's table: everything of conversations and

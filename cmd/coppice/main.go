@@ -50,6 +50,8 @@ type commands struct {
 	Tenants     tenantsCommand     `cmd:"" help:"List, show and delete tenants."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Distribute  distributeCommand  `cmd:"" help:"Distribute the conversations over the nodes of a Citus cluster."`
+	Backup      backupCommand      `cmd:"" help:"Write all of a database to a file, while servers work on it."`
+	Restore     restoreCommand     `cmd:"" help:"Make a new database of a backup."`
 	Upgrade     upgradeCommand     `cmd:"" help:"Move the private Postgres to a newer major version."`
 	Config      configCommand      `cmd:"" name:"config" help:"Print the settings of serve that are in force, and where each comes from."`
 	Version     versionCommand     `cmd:"" help:"Print the version."`

@@ -306,13 +306,3 @@ func attachURL(t *testing.T, dataDir string) string {
 	}
 	return url
 }
-
-// superuserURL is attachURL for the superuser, who can make databases.
-func superuserURL(t *testing.T, url string) string {
-	t.Helper()
-	rest, ok := strings.CutPrefix(url, "postgres://coppice@")
-	if !ok {
-		t.Fatalf("%s has another form than expected", url)
-	}
-	return "postgres://coppice_admin@" + rest
-}

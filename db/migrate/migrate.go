@@ -65,6 +65,21 @@ var ErrTooOld = fmt.Errorf("the database's schema is older than version %d, the 
 // is too old, an ErrTooOld. It changes nothing then.
 func Up(ctx context.Context, cfg db.Config) (before, after int64, err error) {
 	defer db.Wrap(&err, "migrate.Up")
+	return up(ctx, cfg, db.SchemaVersion)
+}
+
+// To makes a schema of a version, which a backup of that version is restored into.
+// The errors are Up's.
+func To(ctx context.Context, cfg db.Config, version int64) (err error) {
+	defer db.Wrap(&err, "migrate.To(%d)", version)
+	if version < first {
+		return fmt.Errorf("%w; it is %d", ErrTooOld, version)
+	}
+	_, _, err = up(ctx, cfg, version)
+	return err
+}
+
+func up(ctx context.Context, cfg db.Config, version int64) (before, after int64, err error) {
 	log := cfg.Logger
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -108,7 +123,7 @@ func Up(ctx context.Context, cfg db.Config) (before, after int64, err error) {
 		return before, before, fmt.Errorf("%w; it is %d", ErrTooOld, before)
 	}
 	locks := newBlockers(conf.ConnConfig, log)
-	if err := locks.run(ctx, func() error { _, err := provider.Up(ctx); return err }); err != nil {
+	if err := locks.run(ctx, func() error { _, err := provider.UpTo(ctx, version); return err }); err != nil {
 		return before, before, err
 	}
 	after, err = provider.GetDBVersion(ctx)

@@ -1,7 +1,7 @@
-// Package upgrade moves the data of a private Postgres to another major version of
-// Postgres. It copies table by table between two servers, and proves that each row
-// arrived. It needs no program besides the two servers, because the package from
-// npm brings no others. A database of the operator's own is not its business.
+// Package upgrade moves all the data of a database: a private Postgres to another
+// major version, table by table between two servers, and any database to a file and
+// back. It needs no program besides the servers, because the package from npm brings
+// no others.
 package upgrade
 
 import (

@@ -1,0 +1,52 @@
+package upgrade_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/db/upgrade"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+// When each migration was made stays that of the database.
+var migratedAt = regexp.MustCompile(`(?m)^(goose_db_version|river_migration).*\n`)
+
+func TestBackup(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	fill(t, url)
+	execute(t, url, `insert into nodes (conversation_id, id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
+		select id, id, 'message', 'user', 1, 0, 1, 1, false, now(), '{"role":"user","content":"a \\. \n line"}' from conversations`)
+	want := migratedAt.ReplaceAllString(contents(t, url), "")
+	silent := func(string) {}
+	var file bytes.Buffer
+	rows := must(upgrade.Backup(t.Context(), url, &file, silent))(t)
+	if rows < 600 {
+		t.Errorf("the backup has %d rows", rows)
+	}
+
+	restored := dbtest.Empty(t)
+	text := must(must(zstd.NewReader(nil))(t).DecodeAll(file.Bytes(), nil))(t)
+	writer := must(zstd.NewWriter(nil))(t)
+	for _, bad := range [][]byte{nil, []byte("a file\n"), text[:len(text)/2], text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1], bytes.Replace(text, []byte(`"table":"nodes"`), []byte(`"table":"pg_class"`), 1)} {
+		if _, err := upgrade.Restore(t.Context(), restored, bytes.NewReader(writer.EncodeAll(bad, nil)), silent); !errors.Is(err, upgrade.ErrNotABackup) {
+			t.Errorf("%d bytes of %d: %v", len(bad), len(text), err)
+		}
+	}
+	if n := must(upgrade.Restore(t.Context(), restored, bytes.NewReader(file.Bytes()), silent))(t); n != rows {
+		t.Errorf("%d rows were restored of %d", n, rows)
+	}
+	if got := migratedAt.ReplaceAllString(contents(t, restored), ""); got != want {
+		t.Errorf("after the restoration the tables hold\n%s\nand before\n%s", got, want)
+	}
+	if _, err := upgrade.Restore(t.Context(), restored, bytes.NewReader(file.Bytes()), silent); !errors.Is(err, upgrade.ErrNotEmpty) {
+		t.Errorf("a database that is in use: %v", err)
+	}
+}

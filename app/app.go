@@ -284,7 +284,6 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	stores := []tree.Option{tree.WithLimits(cfg.Limits), changed}
 	if cfg.Jobs.Embeddings = nil; models.embedder != nil {
 		cfg.Jobs.Embeddings = embed.New(embed.Config{Model: t.Embedder(models.embedder), Logger: cfg.Logger})
-		stores = append(stores, tree.WithEmbeddings())
 	}
 	if c.worker, err = c.newWorker(cfg, t); err != nil {
 		return err

@@ -69,7 +69,6 @@ type AwaitUnusedParams struct {
 // Before HoldAttachments on a distributed database: its lock of a row is gone when
 // that row's node has committed, and the message is on another node. All servers
 // share the coordinator, whose locks last until all nodes have committed.
-// 1668246644 is "copt".
 func (q *Queries) AwaitUnused(ctx context.Context, arg AwaitUnusedParams) error {
 	_, err := q.db.Exec(ctx, awaitUnused, arg.TenantID, arg.Hashes)
 	return err
@@ -554,29 +553,6 @@ func (q *Queries) ListUsedAttachments(ctx context.Context, arg ListUsedAttachmen
 	return items, nil
 }
 
-const lockAttachments = `-- name: LockAttachments :exec
-select pg_advisory_xact_lock(1668246641, hashtext($1::text))
-`
-
-// Those that store an attachment wait here for others of the tenant, where their
-// size is limited. 1668246641 is "copq".
-func (q *Queries) LockAttachments(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, lockAttachments, tenantID)
-	return err
-}
-
-const lockNaming = `-- name: LockNaming :exec
-select pg_advisory_xact_lock(1668246642, hashtext($1::text))
-`
-
-// An import whose messages name attachments waits here for uploads of the tenant,
-// and they for it: either the import sees the file, or the upload the messages.
-// It comes before any lock of a conversation. 1668246642 is "copr".
-func (q *Queries) LockNaming(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, lockNaming, tenantID)
-	return err
-}
-
 const lockUnusedAttachments = `-- name: LockUnusedAttachments :many
 select hash, uploaded_at from attachments
 where tenant_id = $1 and hash = any ($2::bytea[])
@@ -620,7 +596,7 @@ const lockUpload = `-- name: LockUpload :exec
 select pg_advisory_xact_lock_shared(1668246642, hashtext($1::text))
 `
 
-// Uploads don't wait for each other.
+// As LockTenant, but uploads don't wait for each other.
 func (q *Queries) LockUpload(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, lockUpload, tenantID)
 	return err

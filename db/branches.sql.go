@@ -549,9 +549,13 @@ const listNewestChildren = `-- name: ListNewestChildren :many
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning
 from conversations c
 join lateral (
-    select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
-    where n.conversation_id = $1 and n.parent_id = $2 and n.kind = 'message' and n.sibling_index is not null
-    order by n.sibling_index desc limit $3::integer) n on true
+    (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
+     where n.conversation_id = $1 and n.parent_id = $2 and n.kind = 'message' and n.sibling_index is not null
+     order by n.sibling_index desc limit $3::integer)
+    union all
+    (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
+     where $2::uuid is null and n.conversation_id = $1 and n.parent_id is null
+     order by n.sibling_index desc limit $3::integer)) n on true
 where c.id = $1 and c.tenant_id = $4
 order by n.sibling_index desc
 `
@@ -567,7 +571,7 @@ type ListNewestChildrenRow struct {
 	Node Node
 }
 
-// The newest first.
+// Of a message, or the roots where @parent_id is null. The newest first.
 func (q *Queries) ListNewestChildren(ctx context.Context, arg ListNewestChildrenParams) ([]ListNewestChildrenRow, error) {
 	rows, err := q.db.Query(ctx, listNewestChildren,
 		arg.ConversationID,
@@ -582,69 +586,6 @@ func (q *Queries) ListNewestChildren(ctx context.Context, arg ListNewestChildren
 	var items []ListNewestChildrenRow
 	for rows.Next() {
 		var i ListNewestChildrenRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listNewestRoots = `-- name: ListNewestRoots :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning
-from conversations c
-join lateral (
-    select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
-    where n.conversation_id = $1 and n.parent_id is null
-    order by n.sibling_index desc limit $2::integer) n on true
-where c.id = $1 and c.tenant_id = $3
-order by n.sibling_index desc
-`
-
-type ListNewestRootsParams struct {
-	ConversationID pgtype.UUID
-	RowLimit       int32
-	TenantID       string
-}
-
-type ListNewestRootsRow struct {
-	Node Node
-}
-
-func (q *Queries) ListNewestRoots(ctx context.Context, arg ListNewestRootsParams) ([]ListNewestRootsRow, error) {
-	rows, err := q.db.Query(ctx, listNewestRoots, arg.ConversationID, arg.RowLimit, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListNewestRootsRow
-	for rows.Next() {
-		var i ListNewestRootsRow
 		if err := rows.Scan(
 			&i.Node.ConversationID,
 			&i.Node.ID,

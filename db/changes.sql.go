@@ -48,22 +48,6 @@ func (q *Queries) ForgetChanges(ctx context.Context, before time.Time) error {
 	return err
 }
 
-const getChangeCount = `-- name: GetChangeCount :one
-select change_count from conversations where id = $1 and tenant_id = $2
-`
-
-type GetChangeCountParams struct {
-	ID       pgtype.UUID
-	TenantID string
-}
-
-func (q *Queries) GetChangeCount(ctx context.Context, arg GetChangeCountParams) (int64, error) {
-	row := q.db.QueryRow(ctx, getChangeCount, arg.ID, arg.TenantID)
-	var change_count int64
-	err := row.Scan(&change_count)
-	return change_count, err
-}
-
 const insertChange = `-- name: InsertChange :exec
 insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9)

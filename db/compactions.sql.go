@@ -80,45 +80,6 @@ func (q *Queries) InsertCompaction(ctx context.Context, arg InsertCompactionPara
 	return err
 }
 
-const listAttempts = `-- name: ListAttempts :many
-select k.summary_id, k.attempts
-from compactions k
-join conversations c on c.id = $1 and c.tenant_id = $2
-where k.conversation_id = $1 and k.summary_id is not null
-  and exists (select from nodes n where n.conversation_id = $1 and n.id = k.summary_id)
-`
-
-type ListAttemptsParams struct {
-	ConversationID pgtype.UUID
-	TenantID       string
-}
-
-type ListAttemptsRow struct {
-	SummaryID pgtype.UUID
-	Attempts  []byte
-}
-
-// Of the compactions whose summaries are there: their calls of models, with the audits.
-func (q *Queries) ListAttempts(ctx context.Context, arg ListAttemptsParams) ([]ListAttemptsRow, error) {
-	rows, err := q.db.Query(ctx, listAttempts, arg.ConversationID, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListAttemptsRow
-	for rows.Next() {
-		var i ListAttemptsRow
-		if err := rows.Scan(&i.SummaryID, &i.Attempts); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listCompactions = `-- name: ListCompactions :many
 select compactions.conversation_id, compactions.id, compactions.head_id, compactions.anchor_id, compactions.cutoff_id, compactions.summary_id, compactions.prior_summary_id, compactions.trigger, compactions.outcome, compactions.reason, compactions.model, compactions.instructions, compactions.settings, compactions.attempts, compactions.messages_before, compactions.messages_after, compactions.tokens_before, compactions.tokens_after, compactions.folded_messages, compactions.folded_tokens, compactions.prompt_tokens, compactions.completion_tokens, compactions.duration_ms, compactions.created_at, compactions.remade_id, page.more::boolean as more
 from (
@@ -270,7 +231,7 @@ func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitles
 }
 
 const listWriters = `-- name: ListWriters :many
-select k.summary_id, k.prior_summary_id, k.model
+select k.summary_id, k.prior_summary_id, k.model, k.attempts
 from compactions k
 join conversations c on c.id = $1 and c.tenant_id = $2
 where k.conversation_id = $1 and k.summary_id is not null
@@ -285,10 +246,11 @@ type ListWritersRow struct {
 	SummaryID      pgtype.UUID
 	PriorSummaryID pgtype.UUID
 	Model          string
+	Attempts       []byte
 }
 
-// What wrote the summaries of a conversation, also those that were undone since,
-// of which there is no node any more.
+// What wrote the summaries of a conversation, and its calls of models, also of
+// summaries that were undone since, of which there is no node any more.
 func (q *Queries) ListWriters(ctx context.Context, arg ListWritersParams) ([]ListWritersRow, error) {
 	rows, err := q.db.Query(ctx, listWriters, arg.ConversationID, arg.TenantID)
 	if err != nil {
@@ -298,7 +260,12 @@ func (q *Queries) ListWriters(ctx context.Context, arg ListWritersParams) ([]Lis
 	var items []ListWritersRow
 	for rows.Next() {
 		var i ListWritersRow
-		if err := rows.Scan(&i.SummaryID, &i.PriorSummaryID, &i.Model); err != nil {
+		if err := rows.Scan(
+			&i.SummaryID,
+			&i.PriorSummaryID,
+			&i.Model,
+			&i.Attempts,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -81,26 +81,6 @@ func (q *Queries) AddConversation(ctx context.Context, arg AddConversationParams
 	return i, err
 }
 
-const allowLongStatements = `-- name: AllowLongStatements :one
-with former as materialized (select current_setting('statement_timeout') as bound)
-select former.bound::text as bound, set_config('statement_timeout', '10min', true)::text as allowed from former
-`
-
-type AllowLongStatementsRow struct {
-	Bound   string
-	Allowed string
-}
-
-// For deletes and forks, whose cost grows with the tree. A bound all the same.
-// It gives the bound before it, for RestoreStatementTimeout: the transaction may
-// be the caller's, and go on.
-func (q *Queries) AllowLongStatements(ctx context.Context) (AllowLongStatementsRow, error) {
-	row := q.db.QueryRow(ctx, allowLongStatements)
-	var i AllowLongStatementsRow
-	err := row.Scan(&i.Bound, &i.Allowed)
-	return i, err
-}
-
 const countConversations = `-- name: CountConversations :one
 select count(*) from (select 1 from conversations where tenant_id = $1 limit $2) counted
 `
@@ -130,24 +110,6 @@ type DeleteConversationParams struct {
 // Its nodes go with it, by their foreign key.
 func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversationParams) (int64, error) {
 	result, err := q.db.Exec(ctx, deleteConversation, arg.ID, arg.TenantID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
-}
-
-const deleteEmptyConversation = `-- name: DeleteEmptyConversation :execrows
-delete from conversations where id = $1 and tenant_id = $2 and message_count = 0
-`
-
-type DeleteEmptyConversationParams struct {
-	ID       pgtype.UUID
-	TenantID string
-}
-
-// Waits for a writer that has the row, and looks at what that one committed.
-func (q *Queries) DeleteEmptyConversation(ctx context.Context, arg DeleteEmptyConversationParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteEmptyConversation, arg.ID, arg.TenantID)
 	if err != nil {
 		return 0, err
 	}
@@ -275,22 +237,6 @@ func (q *Queries) GetServedSettings(ctx context.Context) ([]byte, error) {
 	return settings, err
 }
 
-const hasConversation = `-- name: HasConversation :one
-select exists (select from conversations where id = $1 and tenant_id = $2)
-`
-
-type HasConversationParams struct {
-	ID       pgtype.UUID
-	TenantID string
-}
-
-func (q *Queries) HasConversation(ctx context.Context, arg HasConversationParams) (bool, error) {
-	row := q.db.QueryRow(ctx, hasConversation, arg.ID, arg.TenantID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
-}
-
 const insertConversation = `-- name: InsertConversation :one
 with inserted as (
     insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
@@ -386,10 +332,11 @@ from (
         where c.tenant_id = $1 and c.archived = $2
           and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
           and ($6::text = '' or $6 = any (c.tags))
+          and ($7::text = '' or c.id = any ($8::uuid[]) or strpos(lower(c.title), lower($7)) > 0)
         order by c.pinned desc, c.updated_at desc, c.id desc
-        limit 1 + $7::integer) listed
+        limit 1 + $9::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
-where page.position <= $7::integer and page.bytes_before < $8::integer
+where page.position <= $9::integer and page.bytes_before < $10::integer
 order by page.position
 `
 
@@ -400,6 +347,8 @@ type ListConversationsParams struct {
 	BeforeUpdatedAt time.Time
 	BeforeID        pgtype.UUID
 	Tag             string
+	Query           string
+	Among           []pgtype.UUID
 	RowLimit        int32
 	ByteLimit       int32
 }
@@ -432,6 +381,8 @@ type ListConversationsRow struct {
 // more tells whether another row comes after one. Rows are small here, so that those
 // of a whole page are measured at once, in one statement that Citus takes. Messages
 // are measured one by one, as in GetTranscript.
+//
+// With @query, they are those whose title has the text, and those @among.
 func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]ListConversationsRow, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
@@ -440,6 +391,8 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 		arg.BeforeUpdatedAt,
 		arg.BeforeID,
 		arg.Tag,
+		arg.Query,
+		arg.Among,
 		arg.RowLimit,
 		arg.ByteLimit,
 	)
@@ -590,13 +543,18 @@ func (q *Queries) LockConversation(ctx context.Context, arg LockConversationPara
 }
 
 const lockTenant = `-- name: LockTenant :exec
-select pg_advisory_xact_lock(1668246640, hashtext($1::text))
+select pg_advisory_xact_lock($1::integer, hashtext($2::text))
 `
 
-// Who makes a conversation waits here for others of the tenant, where their
-// number is limited. 1668246640 is "copp", so that nobody else's lock is met.
-func (q *Queries) LockTenant(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, lockTenant, tenantID)
+type LockTenantParams struct {
+	Kind     int32
+	TenantID string
+}
+
+// Who does one kind of work for a tenant waits here for others that do the same. It
+// comes before any lock of a conversation. Package tree has the kinds.
+func (q *Queries) LockTenant(ctx context.Context, arg LockTenantParams) error {
+	_, err := q.db.Exec(ctx, lockTenant, arg.Kind, arg.TenantID)
 	return err
 }
 
@@ -612,7 +570,6 @@ type LockTurnParams struct {
 // Before LockConversation on a distributed database. The row's lock is on the node
 // of its shard. When that shard is moved to another node, the lock stays behind, and
 // the next writer would find the new row free. All servers share the coordinator.
-// 1668246643 is "cops".
 func (q *Queries) LockTurn(ctx context.Context, arg LockTurnParams) error {
 	_, err := q.db.Exec(ctx, lockTurn, arg.TenantID, arg.ID)
 	return err
@@ -642,15 +599,6 @@ func (q *Queries) MoveHead(ctx context.Context, arg MoveHeadParams) error {
 	return err
 }
 
-const restoreStatementTimeout = `-- name: RestoreStatementTimeout :exec
-select set_config('statement_timeout', $1::text, true)
-`
-
-func (q *Queries) RestoreStatementTimeout(ctx context.Context, bound string) error {
-	_, err := q.db.Exec(ctx, restoreStatementTimeout, bound)
-	return err
-}
-
 const setServedSettings = `-- name: SetServedSettings :exec
 update installation set settings = $1 where settings <> $1
 `
@@ -658,6 +606,25 @@ update installation set settings = $1 where settings <> $1
 func (q *Queries) SetServedSettings(ctx context.Context, settings []byte) error {
 	_, err := q.db.Exec(ctx, setServedSettings, settings)
 	return err
+}
+
+const setStatementTimeout = `-- name: SetStatementTimeout :one
+with former as materialized (select current_setting('statement_timeout') as bound)
+select former.bound::text as bound, set_config('statement_timeout', $1::text, true)::text as set from former
+`
+
+type SetStatementTimeoutRow struct {
+	Bound string
+	Set   string
+}
+
+// For deletes and forks, whose cost grows with the tree, and then back. It gives the
+// bound before it: the transaction may be the caller's, and go on.
+func (q *Queries) SetStatementTimeout(ctx context.Context, bound string) (SetStatementTimeoutRow, error) {
+	row := q.db.QueryRow(ctx, setStatementTimeout, bound)
+	var i SetStatementTimeoutRow
+	err := row.Scan(&i.Bound, &i.Set)
+	return i, err
 }
 
 const updateConversation = `-- name: UpdateConversation :one

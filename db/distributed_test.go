@@ -26,9 +26,6 @@ var onlyPlain = map[string]string{
 	"AppendMessage":      "citus.LockParentState and citus.Insert stand for it",
 	"InsertConversation": "AddConversation and InsertChange stand for it",
 	"NoteChange":         "CountChange and InsertChange stand for it",
-	"SearchTenant":       "SearchTenantInShards stands for it",
-	"FindConversations":  "FindConversationsInShards stands for it",
-	"MeasureHits":        "MeasureHitsInShards stands for it",
 	"CopyNodes":          "it is a COPY, which has no plan",
 	"WithTx":             "it is no query",
 }
@@ -36,10 +33,9 @@ var onlyPlain = map[string]string{
 // everyShard names the queries about more than one conversation. All others go to one
 // shard, or to none where they read a table of the coordinator.
 var everyShard = []string{
-	"CountConversations", "CountMessages", "FindConversation", "FindConversationsInShards", "FindTitles", "ForgetChanges", "ForgetReplies",
-	"GetEmbeddingSize", "ListBehind", "ListChanged", "ListChangedConversations", "ListConversations", "ListConversationsWithWord",
-	"ListNamingConversations", "ListOldAttachments", "ListOfAllTenants", "ListRecognizedAnswers", "ListReplies", "ListTenantChanged", "ListTags", "ListTenantChanges",
-	"ListTenantEmbeddings", "ListUsedAttachments", "MeasureHitsInShards", "SearchNewest", "SearchTenantInShards",
+	"CountConversations", "FindConversation", "ForgetChanges", "ForgetReplies", "GetEmbeddingSize", "ListBehind", "ListChanged", "ListChangedConversations",
+	"ListConversations", "ListNamingConversations", "ListOldAttachments", "ListOfAllTenants", "ListReplies", "ListTenantChanged", "ListTags", "ListTenantChanges",
+	"ListTenantEmbeddings", "ListUsedAttachments",
 }
 
 var taskCount = regexp.MustCompile(`Task Count: (\d+)`)

@@ -406,71 +406,6 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 	return i, err
 }
 
-const getNodes = `-- name: GetNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning,
-       coalesce(case when n.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
-       end, 0)::integer as sibling_count
-from unnest($2::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) n on true
-order by wanted.position
-`
-
-type GetNodesParams struct {
-	ConversationID pgtype.UUID
-	Ids            []pgtype.UUID
-}
-
-type GetNodesRow struct {
-	Node         Node
-	SiblingCount int32
-}
-
-// The same of many, in the order of @ids. It runs after LockConversation.
-func (q *Queries) GetNodes(ctx context.Context, arg GetNodesParams) ([]GetNodesRow, error) {
-	rows, err := q.db.Query(ctx, getNodes, arg.ConversationID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GetNodesRow
-	for rows.Next() {
-		var i GetNodesRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-			&i.SiblingCount,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const getParentStates = `-- name: GetParentStates :many
 select id, kind, depth, path_tokens, prefix_id, path_hash
 from nodes
@@ -618,13 +553,19 @@ func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]L
 
 const listChildren = `-- name: ListChildren :many
 with recursive page as (
-    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
-    from nodes n
-    where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index = $3::integer
+    select null::uuid as id, $2::integer as sibling_index, 0 as position, 0 as bytes
+    from conversations c
+    where c.id = $1
     union all
     select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
     from page
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    join lateral (
+        select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
+        where n.conversation_id = $1 and n.parent_id = $3 and n.sibling_index = page.sibling_index + 1
+        union all
+        select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
+        where $3::uuid is null and n.conversation_id = $1 and n.parent_id is null and n.sibling_index = page.sibling_index + 1
+        offset 0) n on true
     where page.position < $4::integer and page.bytes < $5::integer
 )
 select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning
@@ -635,8 +576,8 @@ order by page.position
 
 type ListChildrenParams struct {
 	ConversationID pgtype.UUID
+	AfterIndex     int32
 	ParentID       pgtype.UUID
-	FirstIndex     int32
 	RowLimit       int32
 	ByteLimit      int32
 }
@@ -645,14 +586,14 @@ type ListChildrenRow struct {
 	Node Node
 }
 
-// In sibling order, from a sibling index on; these have no gaps. A page ends as
-// GetTranscript's does. The parent's own row tells an absent parent from a childless
-// one.
+// Of a message, or the roots where @parent_id is null; in sibling order, after a
+// sibling index; these have no gaps. A page ends as GetTranscript's does. The
+// parent's own row tells an absent parent from a childless one.
 func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]ListChildrenRow, error) {
 	rows, err := q.db.Query(ctx, listChildren,
 		arg.ConversationID,
+		arg.AfterIndex,
 		arg.ParentID,
-		arg.FirstIndex,
 		arg.RowLimit,
 		arg.ByteLimit,
 	)
@@ -704,7 +645,7 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
        end, 0)::integer as sibling_count
 from conversations c
 cross join unnest($2::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) nodes on true
 where c.id = $1 and c.tenant_id = $3
 order by wanted.position
 `
@@ -720,7 +661,7 @@ type ListMessagesRow struct {
 	SiblingCount int32
 }
 
-// In the order of @ids.
+// Nodes of both kinds with their siblings, in the order of @ids.
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
 	rows, err := q.db.Query(ctx, listMessages, arg.ConversationID, arg.Ids, arg.TenantID)
 	if err != nil {
@@ -845,81 +786,6 @@ func (q *Queries) ListReasoning(ctx context.Context, arg ListReasoningParams) ([
 	for rows.Next() {
 		var i ListReasoningRow
 		if err := rows.Scan(&i.ID, &i.Reasoning); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listRoots = `-- name: ListRoots :many
-with recursive page as (
-    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
-    from nodes n
-    where n.conversation_id = $1 and n.parent_id is null and n.sibling_index = $2::integer
-    union all
-    select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
-    from page
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.parent_id is null and n.sibling_index = page.sibling_index + 1 offset 0) n on true
-    where page.position < $3::integer and page.bytes < $4::integer
-)
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning
-from page
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
-order by page.position
-`
-
-type ListRootsParams struct {
-	ConversationID pgtype.UUID
-	FirstIndex     int32
-	RowLimit       int32
-	ByteLimit      int32
-}
-
-type ListRootsRow struct {
-	Node Node
-}
-
-func (q *Queries) ListRoots(ctx context.Context, arg ListRootsParams) ([]ListRootsRow, error) {
-	rows, err := q.db.Query(ctx, listRoots,
-		arg.ConversationID,
-		arg.FirstIndex,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListRootsRow
-	for rows.Next() {
-		var i ListRootsRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

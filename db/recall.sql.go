@@ -55,47 +55,6 @@ func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams
 	return i, err
 }
 
-const listFolds = `-- name: ListFolds :many
-select n.id, n.parent_id as anchor_id, n.last_summarized_id as cutoff_id
-from conversations c
-join nodes n on n.conversation_id = $1 and n.last_summarized_id is not null
-where c.id = $1 and c.tenant_id = $2
-order by n.created_at desc, n.id desc
-`
-
-type ListFoldsParams struct {
-	ConversationID pgtype.UUID
-	TenantID       string
-}
-
-type ListFoldsRow struct {
-	ID       pgtype.UUID
-	AnchorID pgtype.UUID
-	CutoffID pgtype.UUID
-}
-
-// Where a conversation's summaries stand, newest first. They are found by
-// nodes_cutoffs, so that no message is read.
-func (q *Queries) ListFolds(ctx context.Context, arg ListFoldsParams) ([]ListFoldsRow, error) {
-	rows, err := q.db.Query(ctx, listFolds, arg.ConversationID, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListFoldsRow
-	for rows.Next() {
-		var i ListFoldsRow
-		if err := rows.Scan(&i.ID, &i.AnchorID, &i.CutoffID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const listTenantsOwn = `-- name: ListTenantsOwn :many
 select c.id, c.message_count
 from conversations c

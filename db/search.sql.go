@@ -13,9 +13,14 @@ import (
 )
 
 const commitLater = `-- name: CommitLater :exec
+
 select set_config('synchronous_commit', 'off', true)
 `
 
+// The index of words. A chunk knows which of its messages have which words, and a
+// segment names the chunks of a tenant that have a word. Package search makes both,
+// after the append: docs/design.md says why, under "Search". Queries of one
+// conversation are sent many in one round trip.
 // The commit of the transaction doesn't wait for the disk. What a crash of Postgres
 // loses of it is made again.
 func (q *Queries) CommitLater(ctx context.Context) error {
@@ -199,109 +204,6 @@ func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]D
 	return items, nil
 }
 
-const findConversations = `-- name: FindConversations :many
-select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
-       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
-from (
-    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, listed.path_form, row_number() over earlier as position,
-           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
-           lead(listed.id) over earlier is not null as more
-    from (
-        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.path_form from conversations c
-        where c.tenant_id = $1 and c.archived = $2
-          and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
-          and ($6::text = '' or $6 = any (c.tags))
-          and (c.id = any ($7::uuid[]) or strpos(lower(c.title), lower($8::text)) > 0)
-        order by c.pinned desc, c.updated_at desc, c.id desc
-        limit 1 + $9::integer) listed
-    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
-where page.position <= $9::integer and page.bytes_before < $10::integer
-order by page.position
-`
-
-type FindConversationsParams struct {
-	TenantID        string
-	Archived        bool
-	BeforePinned    bool
-	BeforeUpdatedAt time.Time
-	BeforeID        pgtype.UUID
-	Tag             string
-	Among           []pgtype.UUID
-	Query           string
-	RowLimit        int32
-	ByteLimit       int32
-}
-
-type FindConversationsRow struct {
-	ID                   pgtype.UUID
-	TenantID             string
-	Title                string
-	Metadata             []byte
-	Settings             []byte
-	HeadID               pgtype.UUID
-	CreatedAt            time.Time
-	UpdatedAt            time.Time
-	MessageCount         int32
-	SourceConversationID pgtype.UUID
-	SourceMessageID      pgtype.UUID
-	SourceRequest        []byte
-	ChangeCount          int64
-	Archived             bool
-	Pinned               bool
-	Tags                 []string
-	More                 bool
-}
-
-// ListConversations of those whose title has a text, or that are among some.
-func (q *Queries) FindConversations(ctx context.Context, arg FindConversationsParams) ([]FindConversationsRow, error) {
-	rows, err := q.db.Query(ctx, findConversations,
-		arg.TenantID,
-		arg.Archived,
-		arg.BeforePinned,
-		arg.BeforeUpdatedAt,
-		arg.BeforeID,
-		arg.Tag,
-		arg.Among,
-		arg.Query,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []FindConversationsRow
-	for rows.Next() {
-		var i FindConversationsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Title,
-			&i.Metadata,
-			&i.Settings,
-			&i.HeadID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.MessageCount,
-			&i.SourceConversationID,
-			&i.SourceMessageID,
-			&i.SourceRequest,
-			&i.ChangeCount,
-			&i.Archived,
-			&i.Pinned,
-			&i.Tags,
-			&i.More,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const getLastChunk = `-- name: GetLastChunk :one
 select s.number, cardinality(s.messages)::integer as messages from search_chunks s
 where s.conversation_id = $1
@@ -426,47 +328,6 @@ func (q *Queries) ListAllBehind(ctx context.Context, arg ListAllBehindParams) ([
 			return nil, err
 		}
 		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listChain = `-- name: ListChain :many
-with recursive path as (
-    select n.id, n.parent_id, 1 as position
-    from nodes n
-    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-    union all
-    select p.id, p.parent_id, path.position + 1
-    from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.position < $3::integer
-)
-select path.id from path order by path.position
-`
-
-type ListChainParams struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	RowLimit       int32
-}
-
-// The ids of a message and of @row_limit - 1 messages above it.
-func (q *Queries) ListChain(ctx context.Context, arg ListChainParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listChain, arg.ConversationID, arg.ID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err
@@ -971,23 +832,6 @@ func (q *Queries) ListUnchunked(ctx context.Context, conversationID pgtype.UUID)
 		return nil, err
 	}
 	return items, nil
-}
-
-const lockSearch = `-- name: LockSearch :exec
-
-select pg_advisory_xact_lock(1668246631, hashtext($1::text))
-`
-
-// The index of words. A chunk knows which of its messages have which words, and a
-// segment names the chunks of a tenant that have a word. Package search makes both,
-// after the append: docs/design.md says why, under "Search". Queries of one
-// conversation are sent many in one round trip.
-// Who changes a tenant's index takes turns here. A prune so meets no chunk in the
-// making, and no chunk goes into two segments. 1668246643 is "cops", 1668246631
-// "copg".
-func (q *Queries) LockSearch(ctx context.Context, tenantID string) error {
-	_, err := q.db.Exec(ctx, lockSearch, tenantID)
-	return err
 }
 
 const loosenChunks = `-- name: LoosenChunks :exec

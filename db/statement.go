@@ -1,12 +1,9 @@
 package db
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"iter"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -133,129 +130,79 @@ func inTurn(ctx context.Context, h Handle, lock LockConversationParams, statemen
 	return err
 }
 
-// MovePlaces sends MovePlace for each of many places, in one round trip and one
-// commit, and reports which of them moved.
-func MovePlaces(ctx context.Context, h Handle, all []MovePlaceParams) (moved []bool, err error) {
+// SendAll sends statements in one round trip, and has read read the result of each, in
+// their order. The first error ends it.
+func SendAll(ctx context.Context, h Handle, statements []Statement, read func(i int, results pgx.BatchResults) error) (err error) {
+	if len(statements) == 0 {
+		return nil
+	}
 	var b pgx.Batch
-	for _, arg := range all {
-		move := StatementOf(func(q *Queries) { _, _ = q.MovePlace(ctx, arg) })
-		b.Queue(move.SQL, move.Args...)
-	}
-	results := h.SendBatch(ctx, &b)
-	for range all {
-		tag, failed := results.Exec()
-		if failed != nil {
-			err = failed
-			break
-		}
-		moved = append(moved, tag.RowsAffected() > 0)
-	}
-	if closeErr := results.Close(); err == nil {
-		err = closeErr
-	}
-	return moved, err
-}
-
-// ListAllGrown sends ListGrown for each of many conversations, in one round trip.
-func ListAllGrown(ctx context.Context, h Handle, all []ListGrownParams) (rows [][]ListGrownRow, err error) {
-	var b pgx.Batch
-	for _, arg := range all {
-		list := StatementOf(func(q *Queries) { _, _ = q.ListGrown(ctx, arg) })
-		b.Queue(list.SQL, list.Args...)
-	}
-	results := h.SendBatch(ctx, &b)
-	rows = make([][]ListGrownRow, len(all))
-	for i := range all {
-		found, _ := results.Query() // whose error the rows have, too
-		if rows[i], err = pgx.CollectRows(found, pgx.RowToStructByPos[ListGrownRow]); err != nil {
-			break
-		}
-	}
-	if closeErr := results.Close(); err == nil {
-		err = closeErr
-	}
-	return rows, err
-}
-
-// A DescribedHit is a row of DescribeHits. sqlc's own type nests the node in it.
-type DescribedHit struct {
-	Node
-	LeafID       pgtype.UUID
-	Title        string
-	SiblingCount int32
-}
-
-// DescribeAll sends DescribeHits for several conversations in one round trip, at the
-// end of a search.
-func DescribeAll(ctx context.Context, h Handle, args []DescribeHitsParams) ([]DescribedHit, error) {
-	return queryAll[DescribedHit](ctx, h, args, func(q *Queries, arg DescribeHitsParams) { _, _ = q.DescribeHits(ctx, arg) })
-}
-
-// queryAll sends a query with several arguments in one round trip.
-func queryAll[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries, A)) (all []R, err error) {
-	var b pgx.Batch
-	for _, arg := range args {
-		s := StatementOf(func(q *Queries) { call(q, arg) })
+	for _, s := range statements {
 		b.Queue(s.SQL, s.Args...)
 	}
 	results := h.SendBatch(ctx, &b)
-	for range args {
-		rows, _ := results.Query() // whose error the rows have, too
-		if all, err = pgx.AppendRows(all, rows, pgx.RowToStructByPos[R]); err != nil {
+	for i := range statements {
+		if err = read(i, results); err != nil {
 			break
 		}
 	}
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
+	return err
+}
+
+// Each sends a query with each of several arguments in one round trip, and calls f with
+// each row and the index of its argument. call calls the query's method. An error of f
+// ends it.
+func Each[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries, A), f func(i int, row R) error) error {
+	return SendAll(ctx, h, statementsOf(args, call), func(i int, results pgx.BatchResults) error {
+		rows, _ := results.Query() // whose error the rows have, too
+		defer rows.Close()
+		for rows.Next() {
+			row, err := pgx.RowToStructByPos[R](rows)
+			if err == nil {
+				err = f(i, row)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	})
+}
+
+// All is Each for callers that keep the rows.
+func All[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries, A)) (all []R, err error) {
+	err = Each(ctx, h, args, call, func(_ int, row R) error { all = append(all, row); return nil })
 	return all, err
 }
 
-// StreamTree is [Queries.StreamTree] row by row, so that memory doesn't grow with
-// the tree. The first error ends the sequence.
-func StreamTree(ctx context.Context, h Handle, arg StreamTreeParams) iter.Seq2[StreamTreeRow, error] {
-	return stream[StreamTreeRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.StreamTree(ctx, arg) }))
+// ExecAll sends a command with each of several arguments in one round trip, and returns
+// how many rows each changed. Outside a transaction it is one commit.
+func ExecAll[A any](ctx context.Context, h Handle, args []A, call func(*Queries, A)) (rows []int64, err error) {
+	err = SendAll(ctx, h, statementsOf(args, call), func(_ int, results pgx.BatchResults) error {
+		tag, err := results.Exec()
+		rows = append(rows, tag.RowsAffected())
+		return err
+	})
+	return rows, err
 }
 
-// StreamNodes is [Queries.StreamNodes] row by row.
-func StreamNodes(ctx context.Context, h Handle, conversationID pgtype.UUID) iter.Seq2[Node, error] {
-	return stream[Node](ctx, h, StatementOf(func(q *Queries) { _, _ = q.StreamNodes(ctx, conversationID) }))
+func statementsOf[A any](args []A, call func(*Queries, A)) []Statement {
+	statements := make([]Statement, len(args))
+	for i, arg := range args {
+		statements[i] = StatementOf(func(q *Queries) { call(q, arg) })
+	}
+	return statements
 }
 
-// StreamBranch is [Queries.StreamBranch] row by row.
-func StreamBranch(ctx context.Context, h Handle, arg StreamBranchParams) iter.Seq2[StreamBranchRow, error] {
-	return stream[StreamBranchRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.StreamBranch(ctx, arg) }))
-}
-
-// StreamTitled is [Queries.ListTitled] row by row, as few of many may be wanted.
-func StreamTitled(ctx context.Context, h Handle, arg ListTitledParams) iter.Seq2[Conversation, error] {
-	return stream[Conversation](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListTitled(ctx, arg) }))
-}
-
-// StreamUp is [Queries.WalkUp] row by row, because a page of messages can be
-// large.
-func StreamUp(ctx context.Context, h Handle, arg WalkUpParams) iter.Seq2[WalkUpRow, error] {
-	return stream[WalkUpRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.WalkUp(ctx, arg) }))
-}
-
-// StreamTexts is [Queries.ListTexts] row by row.
-func StreamTexts(ctx context.Context, h Handle, arg ListTextsParams) iter.Seq2[ListTextsRow, error] {
-	return stream[ListTextsRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListTexts(ctx, arg) }))
-}
-
-// StreamEmbeddings is [Queries.ListEmbeddings] row by row.
-func StreamEmbeddings(ctx context.Context, h Handle, arg ListEmbeddingsParams) iter.Seq2[ListEmbeddingsRow, error] {
-	return stream[ListEmbeddingsRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListEmbeddings(ctx, arg) }))
-}
-
-// StreamTenantEmbeddings is [Queries.ListTenantEmbeddings] row by row.
-func StreamTenantEmbeddings(ctx context.Context, h Handle, arg ListTenantEmbeddingsParams) iter.Seq2[ListTenantEmbeddingsRow, error] {
-	return stream[ListTenantEmbeddingsRow](ctx, h, StatementOf(func(q *Queries) { _, _ = q.ListTenantEmbeddings(ctx, arg) }))
-}
-
-func stream[R any](ctx context.Context, h Handle, s Statement) iter.Seq2[R, error] {
+// Stream sends a query and gives its rows one by one, so that memory doesn't grow with
+// them. call calls the query's method. The first error ends the sequence.
+func Stream[R any](ctx context.Context, h Handle, call func(*Queries)) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R
+		s := StatementOf(call)
 		rows, err := h.Query(ctx, s.SQL, s.Args...)
 		if err != nil {
 			yield(none, err)
@@ -274,73 +221,10 @@ func stream[R any](ctx context.Context, h Handle, s Statement) iter.Seq2[R, erro
 	}
 }
 
-// InsertChunks inserts chunks of the index of words in one round trip.
-func InsertChunks(ctx context.Context, h Handle, args []InsertChunkParams) error {
-	if len(args) == 0 {
-		return nil
-	}
-	var b pgx.Batch
-	for _, arg := range args {
-		s := StatementOf(func(q *Queries) { _ = q.InsertChunk(ctx, arg) })
-		b.Queue(s.SQL, s.Args...)
-	}
-	return h.SendBatch(ctx, &b).Close()
-}
-
-// PlaceChunks puts chunks into a segment, in the order of their ids, in one round
-// trip. It returns those that it could place, in their places.
-func PlaceChunks(ctx context.Context, h Handle, segment pgtype.UUID, keys []ListLooseKeysRow) (placed []SearchChunk, err error) {
-	slices.SortFunc(keys, func(a, b ListLooseKeysRow) int {
-		return cmp.Or(bytes.Compare(a.ConversationID.Bytes[:], b.ConversationID.Bytes[:]), cmp.Compare(a.Number, b.Number))
-	})
-	args := make([]PlaceChunkParams, len(keys))
-	for i, key := range keys {
-		args[i] = PlaceChunkParams{Segment: segment, Place: pgtype.Int2{Int16: int16(i), Valid: true}, ConversationID: key.ConversationID, Number: key.Number}
-	}
-	return queryAll[SearchChunk](ctx, h, args, func(q *Queries, arg PlaceChunkParams) { _, _ = q.PlaceChunk(ctx, arg) })
-}
-
-// ListChunksOfAll sends ListConversationChunks for several conversations in one
-// round trip.
-func ListChunksOfAll(ctx context.Context, h Handle, args []ListConversationChunksParams) ([]SearchChunk, error) {
-	return queryAll[SearchChunk](ctx, h, args, func(q *Queries, arg ListConversationChunksParams) { _, _ = q.ListConversationChunks(ctx, arg) })
-}
-
-// ListPlacedChunks sends ListPlacedChunks for several segments in one round trip.
-func ListPlacedChunks(ctx context.Context, h Handle, args []ListPlacedChunksParams) ([]SearchChunk, error) {
-	return queryAll[SearchChunk](ctx, h, args, func(q *Queries, arg ListPlacedChunksParams) { _, _ = q.ListPlacedChunks(ctx, arg) })
-}
-
-// EachText sends ListTexts for several conversations in one round trip, and calls f
-// with each row.
-func EachText(ctx context.Context, h Handle, args []ListTextsParams, f func(pgtype.UUID, ListTextsRow) error) (err error) {
-	if len(args) == 0 {
-		return nil
-	}
-	var b pgx.Batch
-	for _, arg := range args {
-		s := StatementOf(func(q *Queries) { _, _ = q.ListTexts(ctx, arg) })
-		b.Queue(s.SQL, s.Args...)
-	}
-	results := h.SendBatch(ctx, &b)
-	for _, arg := range args {
-		rows, _ := results.Query() // whose error the rows have, too
-		for err == nil && rows.Next() {
-			var row ListTextsRow
-			if row, err = pgx.RowToStructByPos[ListTextsRow](rows); err == nil {
-				err = f(arg.ConversationID, row)
-			}
-		}
-		rows.Close()
-		if err == nil {
-			err = rows.Err()
-		}
-		if err != nil {
-			break
-		}
-	}
-	if closeErr := results.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+// A DescribedHit is a row of DescribeHits. sqlc's own type nests the node in it.
+type DescribedHit struct {
+	Node
+	LeafID       pgtype.UUID
+	Title        string
+	SiblingCount int32
 }

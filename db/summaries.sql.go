@@ -113,28 +113,6 @@ func (q *Queries) GetApplicableSummary(ctx context.Context, arg GetApplicableSum
 	return summary_id, err
 }
 
-const getVersion = `-- name: GetVersion :one
-select n.xmin::text as version
-from conversations c
-join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-where c.id = $1 and c.tenant_id = $3
-`
-
-type GetVersionParams struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-	TenantID       string
-}
-
-// Which row a message is. Another message under the same id has another version,
-// and so has one that was changed.
-func (q *Queries) GetVersion(ctx context.Context, arg GetVersionParams) (string, error) {
-	row := q.db.QueryRow(ctx, getVersion, arg.ConversationID, arg.ID, arg.TenantID)
-	var version string
-	err := row.Scan(&version)
-	return version, err
-}
-
 const getView = `-- name: GetView :many
 with recursive walk as (
     select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,

@@ -11,82 +11,44 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const listCompactionUsage = `-- name: ListCompactionUsage :many
-select (attempt ->> 'model')::text as model, count(*) as calls,
-       coalesce(sum((attempt ->> 'prompt_tokens')::bigint), 0)::bigint as prompt_tokens,
-       coalesce(sum((attempt ->> 'completion_tokens')::bigint), 0)::bigint as completion_tokens,
-       coalesce(sum((attempt ->> 'reasoning_tokens')::bigint), 0)::bigint as reasoning_tokens
-from compactions k
-join conversations c on c.id = $1 and c.tenant_id = $2
-cross join lateral json_array_elements(k.attempts) attempt
-where k.conversation_id = $1
-group by attempt ->> 'model'
-order by attempt ->> 'model'
-`
-
-type ListCompactionUsageParams struct {
-	ConversationID pgtype.UUID
-	TenantID       string
-}
-
-type ListCompactionUsageRow struct {
-	Model            string
-	Calls            int64
-	PromptTokens     int64
-	CompletionTokens int64
-	ReasoningTokens  int64
-}
-
-// The same of the compactions: every call of a model, whatever came of it.
-func (q *Queries) ListCompactionUsage(ctx context.Context, arg ListCompactionUsageParams) ([]ListCompactionUsageRow, error) {
-	rows, err := q.db.Query(ctx, listCompactionUsage, arg.ConversationID, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListCompactionUsageRow
-	for rows.Next() {
-		var i ListCompactionUsageRow
-		if err := rows.Scan(
-			&i.Model,
-			&i.Calls,
-			&i.PromptTokens,
-			&i.CompletionTokens,
-			&i.ReasoningTokens,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listReplyUsage = `-- name: ListReplyUsage :many
+const listUsage = `-- name: ListUsage :many
 with said as (
-    select left(n.metadata -> 'reply' ->> 'model', 200) as model, n.metadata -> 'reply' -> 'usage' as usage
+    select n.metadata
     from conversations c
     join nodes n on n.conversation_id = $1 and n.kind = 'message' and n.role = 'assistant'
-    where c.id = $1 and c.tenant_id = $2
-      and json_typeof(n.metadata -> 'reply' -> 'model') = 'string'
+    where c.id = $1 and c.tenant_id = $2 and n.metadata is not null
+), call as (
+    select 'reply' as what, left(said.metadata -> 'reply' ->> 'model', 200) as model, said.metadata -> 'reply' -> 'usage' as usage
+    from said
+    where json_typeof(said.metadata -> 'reply' -> 'model') = 'string'
+    union all
+    select 'compaction', attempt ->> 'model', attempt
+    from compactions k
+    join conversations c on c.id = $1 and c.tenant_id = $2
+    cross join lateral json_array_elements(k.attempts) attempt
+    where k.conversation_id = $1
+    union all
+    select 'title', left(named ->> 'model', 200), named
+    from said
+    cross join lateral json_array_elements(case when json_typeof(said.metadata -> 'title_calls') = 'array' then said.metadata -> 'title_calls' else '[]'::json end) named
+    where json_typeof(named -> 'model') = 'string'
 )
-select said.model::text as model, count(*) as calls,
-       coalesce(sum(case when said.usage ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
-       coalesce(sum(case when said.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
-       coalesce(sum(case when said.usage ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (said.usage ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
-from said
-group by said.model
-order by said.model
+select call.what::text as what, call.model::text as model, count(*) as calls,
+       coalesce(sum(case when call.usage ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
+       coalesce(sum(case when call.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
+       coalesce(sum(case when call.usage ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
+from call
+group by call.what, call.model
+order by call.what, call.model
 `
 
-type ListReplyUsageParams struct {
+type ListUsageParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
 }
 
-type ListReplyUsageRow struct {
+type ListUsageRow struct {
+	What             string
 	Model            string
 	Calls            int64
 	PromptTokens     int64
@@ -94,74 +56,22 @@ type ListReplyUsageRow struct {
 	ReasoningTokens  int64
 }
 
-// What replies of a conversation cost in tokens, by model, as their messages'
-// metadata say. A client may write there, so what is no count counts nothing. It
-// reads the conversation's messages.
-func (q *Queries) ListReplyUsage(ctx context.Context, arg ListReplyUsageParams) ([]ListReplyUsageRow, error) {
-	rows, err := q.db.Query(ctx, listReplyUsage, arg.ConversationID, arg.TenantID)
+// What a conversation took in tokens, by model: its replies, as the metadata of their
+// messages say; its compactions, every call of a model, whatever came of it; and the
+// calls that looked for a title, which stand in the metadata of the answer after which
+// they were made. A client may write in metadata, so what is no count counts nothing.
+// It reads the conversation's messages.
+func (q *Queries) ListUsage(ctx context.Context, arg ListUsageParams) ([]ListUsageRow, error) {
+	rows, err := q.db.Query(ctx, listUsage, arg.ConversationID, arg.TenantID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListReplyUsageRow
+	var items []ListUsageRow
 	for rows.Next() {
-		var i ListReplyUsageRow
+		var i ListUsageRow
 		if err := rows.Scan(
-			&i.Model,
-			&i.Calls,
-			&i.PromptTokens,
-			&i.CompletionTokens,
-			&i.ReasoningTokens,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listTitleUsage = `-- name: ListTitleUsage :many
-select left(call ->> 'model', 200)::text as model, count(*) as calls,
-       coalesce(sum(case when call ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
-       coalesce(sum(case when call ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
-       coalesce(sum(case when call ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (call ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
-from conversations c
-join nodes n on n.conversation_id = $1 and n.kind = 'message' and n.role = 'assistant'
-cross join lateral json_array_elements(case when json_typeof(n.metadata -> 'title_calls') = 'array' then n.metadata -> 'title_calls' else '[]'::json end) call
-where c.id = $1 and c.tenant_id = $2
-  and json_typeof(call -> 'model') = 'string'
-group by left(call ->> 'model', 200)
-order by left(call ->> 'model', 200)
-`
-
-type ListTitleUsageParams struct {
-	ConversationID pgtype.UUID
-	TenantID       string
-}
-
-type ListTitleUsageRow struct {
-	Model            string
-	Calls            int64
-	PromptTokens     int64
-	CompletionTokens int64
-	ReasoningTokens  int64
-}
-
-// The same of the calls that looked for a title, which stand in the metadata of the
-// answer after which they were made. A client may write there, too.
-func (q *Queries) ListTitleUsage(ctx context.Context, arg ListTitleUsageParams) ([]ListTitleUsageRow, error) {
-	rows, err := q.db.Query(ctx, listTitleUsage, arg.ConversationID, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTitleUsageRow
-	for rows.Next() {
-		var i ListTitleUsageRow
-		if err := rows.Scan(
+			&i.What,
 			&i.Model,
 			&i.Calls,
 			&i.PromptTokens,

@@ -26,28 +26,21 @@ func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetV
 // ViewInConversation sends GetConversation and GetView in one round trip. It
 // returns the conversation, or pgx.ErrNoRows, and calls fn as EachViewRow does.
 func ViewInConversation(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetViewRow) error) (c Conversation, err error) {
-	var b pgx.Batch
-	for _, call := range []func(*Queries){
-		func(q *Queries) {
+	statements := []Statement{
+		StatementOf(func(q *Queries) {
 			_, _ = q.GetConversation(ctx, GetConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID})
-		},
-		func(q *Queries) { _, _ = q.GetView(ctx, arg) },
-	} {
-		s := StatementOf(call)
-		b.Queue(s.SQL, s.Args...)
+		}),
+		StatementOf(func(q *Queries) { _, _ = q.GetView(ctx, arg) }),
 	}
-	results := h.SendBatch(ctx, &b)
-	defer func() {
-		if closeErr := results.Close(); err == nil {
-			err = closeErr
+	err = SendAll(ctx, h, statements, func(i int, results pgx.BatchResults) (err error) {
+		rows, _ := results.Query() // whose error the rows have, too
+		if i == 0 {
+			c, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[Conversation])
+			return err
 		}
-	}()
-	rows, _ := results.Query() // whose error the rows have, too
-	if c, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[Conversation]); err != nil {
-		return c, err
-	}
-	rows, _ = results.Query()
-	return c, eachViewRow(rows, fn)
+		return eachViewRow(rows, fn)
+	})
+	return c, err
 }
 
 func eachViewRow(rows pgx.Rows, fn func(*GetViewRow) error) error {

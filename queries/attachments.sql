@@ -5,11 +5,6 @@ update attachments set uploaded_at = @uploaded_at
 where tenant_id = @tenant_id and hash = @hash
 returning media_type, name, size, width, height, tokens;
 
--- name: LockAttachments :exec
--- Those that store an attachment wait here for others of the tenant, where their
--- size is limited. 1668246641 is "copq".
-select pg_advisory_xact_lock(1668246641, hashtext(@tenant_id::text));
-
 -- name: SumAttachments :one
 -- Without the one that is to be stored: another request may have stored the same.
 select coalesce(sum(size), 0)::bigint from attachments where tenant_id = @tenant_id and hash <> @hash;
@@ -21,14 +16,8 @@ values (@tenant_id, @hash, @media_type, @name, @size, @width, @height, @tokens, 
 on conflict (tenant_id, hash) do update set uploaded_at = excluded.uploaded_at
 returning name, (xmax = 0)::boolean as created;
 
--- name: LockNaming :exec
--- An import whose messages name attachments waits here for uploads of the tenant,
--- and they for it: either the import sees the file, or the upload the messages.
--- It comes before any lock of a conversation. 1668246642 is "copr".
-select pg_advisory_xact_lock(1668246642, hashtext(@tenant_id::text));
-
 -- name: LockUpload :exec
--- Uploads don't wait for each other.
+-- As LockTenant, but uploads don't wait for each other.
 select pg_advisory_xact_lock_shared(1668246642, hashtext(@tenant_id::text));
 
 -- name: ListNamingConversations :many
@@ -82,7 +71,6 @@ where tenant_id = @tenant_id and hash = any (@hashes::bytea[]);
 -- Before HoldAttachments on a distributed database: its lock of a row is gone when
 -- that row's node has committed, and the message is on another node. All servers
 -- share the coordinator, whose locks last until all nodes have committed.
--- 1668246644 is "copt".
 select pg_advisory_xact_lock_shared(1668246644, k.key)
 from (select distinct hashtext(concat(@tenant_id::text, encode(h, 'hex'))) as key from unnest(@hashes::bytea[]) h order by 1) k;
 

@@ -280,30 +280,24 @@ select branch.id, branch.is_summary
 from branch
 order by branch.depth, branch.is_summary, branch.created_at, branch.id;
 
--- name: ListNewestChildren :many
--- The newest first.
-select sqlc.embed(n)
-from conversations c
-join lateral (
-    select n.* from nodes n
-    where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.kind = 'message' and n.sibling_index is not null
-    order by n.sibling_index desc limit @row_limit::integer) n on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id
-order by n.sibling_index desc;
-
--- name: ListNewestRoots :many
-select sqlc.embed(n)
-from conversations c
-join lateral (
-    select n.* from nodes n
-    where n.conversation_id = @conversation_id and n.parent_id is null
-    order by n.sibling_index desc limit @row_limit::integer) n on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id
-order by n.sibling_index desc;
-
 -- name: ListNodes :many
 -- Nodes of both kinds, in the order of @ids.
 select sqlc.embed(nodes)
 from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) nodes on true
 order by wanted.position;
+
+-- name: ListNewestChildren :many
+-- Of a message, or the roots where @parent_id is null. The newest first.
+select sqlc.embed(n)
+from conversations c
+join lateral (
+    (select n.* from nodes n
+     where n.conversation_id = @conversation_id and n.parent_id = sqlc.narg(parent_id) and n.kind = 'message' and n.sibling_index is not null
+     order by n.sibling_index desc limit @row_limit::integer)
+    union all
+    (select n.* from nodes n
+     where sqlc.narg(parent_id)::uuid is null and n.conversation_id = @conversation_id and n.parent_id is null
+     order by n.sibling_index desc limit @row_limit::integer)) n on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id
+order by n.sibling_index desc;

@@ -24,9 +24,6 @@ returning c.change_count, c.head_id;
 insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
 values (@conversation_id, @sequence, @tenant_id, @kind, sqlc.narg(message_id), sqlc.narg(parent_id), sqlc.narg(head_id), @messages, @at);
 
--- name: GetChangeCount :one
-select change_count from conversations where id = @id and tenant_id = @tenant_id;
-
 -- name: ListChanges :many
 -- Of one conversation, after a sequence. The time bounds what is told of a
 -- conversation of which nothing was told yet.

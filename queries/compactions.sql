@@ -39,17 +39,9 @@ order by k.created_at desc, k.id desc
 limit @row_limit;
 
 -- name: ListWriters :many
--- What wrote the summaries of a conversation, also those that were undone since,
--- of which there is no node any more.
-select k.summary_id, k.prior_summary_id, k.model
+-- What wrote the summaries of a conversation, and its calls of models, also of
+-- summaries that were undone since, of which there is no node any more.
+select k.summary_id, k.prior_summary_id, k.model, k.attempts
 from compactions k
 join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
 where k.conversation_id = @conversation_id and k.summary_id is not null;
-
--- name: ListAttempts :many
--- Of the compactions whose summaries are there: their calls of models, with the audits.
-select k.summary_id, k.attempts
-from compactions k
-join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
-where k.conversation_id = @conversation_id and k.summary_id is not null
-  and exists (select from nodes n where n.conversation_id = @conversation_id and n.id = k.summary_id);

@@ -41,7 +41,6 @@ select * from conversations where id = @id and tenant_id = @tenant_id for no key
 -- Before LockConversation on a distributed database. The row's lock is on the node
 -- of its shard. When that shard is moved to another node, the lock stays behind, and
 -- the next writer would find the new row free. All servers share the coordinator.
--- 1668246643 is "cops".
 select pg_advisory_xact_lock(1668246643, hashtext(concat(@tenant_id::text, @id::uuid)));
 
 -- name: ListConversations :many
@@ -53,6 +52,8 @@ select pg_advisory_xact_lock(1668246643, hashtext(concat(@tenant_id::text, @id::
 -- more tells whether another row comes after one. Rows are small here, so that those
 -- of a whole page are measured at once, in one statement that Citus takes. Messages
 -- are measured one by one, as in GetTranscript.
+--
+-- With @query, they are those whose title has the text, and those @among.
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
        page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
 from (
@@ -64,6 +65,7 @@ from (
         where c.tenant_id = @tenant_id and c.archived = @archived
           and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
           and (@tag::text = '' or @tag = any (c.tags))
+          and (@query::text = '' or c.id = any (@among::uuid[]) or strpos(lower(c.title), lower(@query)) > 0)
         order by c.pinned desc, c.updated_at desc, c.id desc
         limit 1 + @row_limit::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
@@ -113,30 +115,11 @@ returning *;
 -- Its nodes go with it, by their foreign key.
 delete from conversations where id = @id and tenant_id = @tenant_id;
 
--- name: DeleteEmptyConversation :execrows
--- Waits for a writer that has the row, and looks at what that one committed.
-delete from conversations where id = @id and tenant_id = @tenant_id and message_count = 0;
-
--- name: AllowLongStatements :one
--- For deletes and forks, whose cost grows with the tree. A bound all the same.
--- It gives the bound before it, for RestoreStatementTimeout: the transaction may
--- be the caller's, and go on.
-with former as materialized (select current_setting('statement_timeout') as bound)
-select former.bound::text as bound, set_config('statement_timeout', '10min', true)::text as allowed from former;
-
--- name: RestoreStatementTimeout :exec
-select set_config('statement_timeout', @bound::text, true);
-
 -- name: MoveHead :exec
 -- After LockConversation. Null where no message is left.
 update conversations c
 set head_id = sqlc.narg(head_id), updated_at = @updated_at, message_count = c.message_count + @added_messages::integer
 where c.id = @id;
-
--- name: LockTenant :exec
--- Who makes a conversation waits here for others of the tenant, where their
--- number is limited. 1668246640 is "copp", so that nobody else's lock is met.
-select pg_advisory_xact_lock(1668246640, hashtext(@tenant_id::text));
 
 -- name: CountConversations :one
 -- At most so many, so that it costs what the limit is, in an index.
@@ -151,10 +134,18 @@ select settings from installation;
 -- name: SetServedSettings :exec
 update installation set settings = @settings where settings <> @settings;
 
--- name: HasConversation :one
-select exists (select from conversations where id = @id and tenant_id = @tenant_id);
-
 -- name: ListOfAllTenants :many
 -- Of all tenants, in the order of their ids: for work in the background that
 -- comes to each of them in time.
 select id from conversations where id > @after_id order by id limit @row_limit;
+
+-- name: SetStatementTimeout :one
+-- For deletes and forks, whose cost grows with the tree, and then back. It gives the
+-- bound before it: the transaction may be the caller's, and go on.
+with former as materialized (select current_setting('statement_timeout') as bound)
+select former.bound::text as bound, set_config('statement_timeout', @bound::text, true)::text as set from former;
+
+-- name: LockTenant :exec
+-- Who does one kind of work for a tenant waits here for others that do the same. It
+-- comes before any lock of a conversation. Package tree has the kinds.
+select pg_advisory_xact_lock(@kind::integer, hashtext(@tenant_id::text));

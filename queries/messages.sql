@@ -72,45 +72,24 @@ where c.id = @conversation_id and c.tenant_id = @tenant_id
   and not exists (
       select from replies r where r.conversation_id = @conversation_id and r.message_id = @id and r.state = 'deleted');
 
--- name: GetNodes :many
--- The same of many, in the order of @ids. It runs after LockConversation.
-select sqlc.embed(n),
-       coalesce(case when n.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
-       end, 0)::integer as sibling_count
-from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
-order by wanted.position;
-
 -- name: ListChildren :many
--- In sibling order, from a sibling index on; these have no gaps. A page ends as
--- GetTranscript's does. The parent's own row tells an absent parent from a childless
--- one.
+-- Of a message, or the roots where @parent_id is null; in sibling order, after a
+-- sibling index; these have no gaps. A page ends as GetTranscript's does. The
+-- parent's own row tells an absent parent from a childless one.
 with recursive page as (
-    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
-    from nodes n
-    where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index = @first_index::integer
+    select null::uuid as id, @after_index::integer as sibling_index, 0 as position, 0 as bytes
+    from conversations c
+    where c.id = @conversation_id
     union all
     select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
     from page
-    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index = page.sibling_index + 1 offset 0) n on true
-    where page.position < @row_limit::integer and page.bytes < @byte_limit::integer
-)
-select sqlc.embed(nodes)
-from page
-join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
-order by page.position;
-
--- name: ListRoots :many
-with recursive page as (
-    select n.id, n.sibling_index, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
-    from nodes n
-    where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index = @first_index::integer
-    union all
-    select n.id, n.sibling_index, page.position + 1, page.bytes + octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0)
-    from page
-    join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index = page.sibling_index + 1 offset 0) n on true
+    join lateral (
+        select n.* from nodes n
+        where n.conversation_id = @conversation_id and n.parent_id = sqlc.narg(parent_id) and n.sibling_index = page.sibling_index + 1
+        union all
+        select n.* from nodes n
+        where sqlc.narg(parent_id)::uuid is null and n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index = page.sibling_index + 1
+        offset 0) n on true
     where page.position < @row_limit::integer and page.bytes < @byte_limit::integer
 )
 select sqlc.embed(nodes)
@@ -218,8 +197,12 @@ select n.id, sha256(convert_to(n.body::text, 'UTF8')) as body_sum
 from nodes n
 where n.conversation_id = @conversation_id and n.id = any (@ids::uuid[]);
 
+-- name: PinMessage :exec
+-- The one change of a message: neither what it says nor where it stands.
+update nodes n set pinned = @pinned where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message';
+
 -- name: ListMessages :many
--- In the order of @ids.
+-- Nodes of both kinds with their siblings, in the order of @ids.
 select sqlc.embed(nodes),
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
@@ -227,10 +210,6 @@ select sqlc.embed(nodes),
        end, 0)::integer as sibling_count
 from conversations c
 cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) nodes on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by wanted.position;
-
--- name: PinMessage :exec
--- The one change of a message: neither what it says nor where it stands.
-update nodes n set pinned = @pinned where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message';

@@ -13,15 +13,6 @@ from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
 where c.id = @conversation_id and c.tenant_id = @tenant_id;
 
--- name: ListFolds :many
--- Where a conversation's summaries stand, newest first. They are found by
--- nodes_cutoffs, so that no message is read.
-select n.id, n.parent_id as anchor_id, n.last_summarized_id as cutoff_id
-from conversations c
-join nodes n on n.conversation_id = @conversation_id and n.last_summarized_id is not null
-where c.id = @conversation_id and c.tenant_id = @tenant_id
-order by n.created_at desc, n.id desc;
-
 -- name: WalkUp :many
 -- From @id towards the root, @row_limit messages at most.
 with recursive path as (

@@ -3,12 +3,6 @@
 -- after the append: docs/design.md says why, under "Search". Queries of one
 -- conversation are sent many in one round trip.
 
--- name: LockSearch :exec
--- Who changes a tenant's index takes turns here. A prune so meets no chunk in the
--- making, and no chunk goes into two segments. 1668246643 is "cops", 1668246631
--- "copg".
-select pg_advisory_xact_lock(1668246631, hashtext(@tenant_id::text));
-
 -- name: CommitLater :exec
 -- The commit of the transaction doesn't wait for the disk. What a crash of Postgres
 -- loses of it is made again.
@@ -23,20 +17,6 @@ left join (
     where s.conversation_id = @conversation_id) known on known.id = n.id
 where n.conversation_id = @conversation_id and n.kind = 'message' and known.id is null
 order by n.created_at, n.id;
-
--- name: ListChain :many
--- The ids of a message and of @row_limit - 1 messages above it.
-with recursive path as (
-    select n.id, n.parent_id, 1 as position
-    from nodes n
-    where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
-    union all
-    select p.id, p.parent_id, path.position + 1
-    from path
-    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
-    where path.position < @row_limit::integer
-)
-select path.id from path order by path.position;
 
 -- name: ListOpenChunks :many
 -- Of a conversation: those that aren't full, or have lost a message, and are in no
@@ -179,26 +159,6 @@ where s.segment = @segment::uuid and s.place = any (@places::smallint[]) and s.t
 select c.* from conversations c
 where c.tenant_id = @tenant_id and (lower(c.title) like any (@patterns::text[]) or octet_length(c.title) > char_length(c.title))
 order by c.updated_at desc, c.id desc;
-
--- name: FindConversations :many
--- ListConversations of those whose title has a text, or that are among some.
-select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
-       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
-from (
-    select listed.*, row_number() over earlier as position,
-           coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
-           lead(listed.id) over earlier is not null as more
-    from (
-        select c.* from conversations c
-        where c.tenant_id = @tenant_id and c.archived = @archived
-          and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
-          and (@tag::text = '' or @tag = any (c.tags))
-          and (c.id = any (@among::uuid[]) or strpos(lower(c.title), lower(@query::text)) > 0)
-        order by c.pinned desc, c.updated_at desc, c.id desc
-        limit 1 + @row_limit::integer) listed
-    window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
-where page.position <= @row_limit::integer and page.bytes_before < @byte_limit::integer
-order by page.position;
 
 -- name: ListSizes :many
 -- How many bytes messages of one conversation have in a page.

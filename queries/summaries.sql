@@ -121,14 +121,6 @@ with recursive walk as (
 )
 select walk.summary_id from walk where walk.summary_id is not null;
 
--- name: GetVersion :one
--- Which row a message is. Another message under the same id has another version,
--- and so has one that was changed.
-select n.xmin::text as version
-from conversations c
-join nodes n on n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
-where c.id = @conversation_id and c.tenant_id = @tenant_id;
-
 -- name: ListSummaries :many
 -- A conversation's summaries without their bodies, newest first. They are found
 -- by nodes_cutoffs, so that no message is read.

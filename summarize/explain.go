@@ -94,9 +94,13 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if err != nil {
 		return Explanation{}, err
 	}
-	attempts, err := s.store.Attempts(ctx, conversationID)
+	attempts := map[uuid.UUID]json.RawMessage{}
+	writings, err := s.store.Writings(ctx, conversationID)
 	if err != nil {
 		return Explanation{}, err
+	}
+	for _, w := range writings {
+		attempts[w.SummaryID] = w.Attempts
 	}
 	newest := map[uuid.UUID]bool{} // by anchor
 	for _, summary := range summaries {

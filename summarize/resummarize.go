@@ -51,12 +51,17 @@ func (s *Service) madeByDigest(ctx context.Context, conversationID uuid.UUID, su
 	if !slices.ContainsFunc(summaries, undone) {
 		return madeByDigest(summaries), nil
 	}
-	written, err := s.store.Writers(ctx, conversationID)
+	writings, err := s.store.Writings(ctx, conversationID)
 	if err != nil {
 		return nil, err
 	}
-	written = slices.DeleteFunc(written, func(summary tree.Summary) bool { return there[summary.ID] })
-	made := madeByDigest(slices.Concat(summaries, written))
+	all := slices.Clone(summaries)
+	for _, w := range writings {
+		if !there[w.SummaryID] {
+			all = append(all, tree.Summary{ID: w.SummaryID, Range: tree.SummaryRange{PriorSummaryID: w.PriorSummaryID, Model: w.Model}})
+		}
+	}
+	made := madeByDigest(all)
 	maps.DeleteFunc(made, func(id uuid.UUID, _ bool) bool { return !there[id] })
 	return made, nil
 }

@@ -25,11 +25,11 @@ type pendingSummary struct {
 	summary  *tree.NewSummary
 	model    string
 	attempts []prompt.Attempt
-	gone     bool      // messages were deleted meanwhile
-	readID   uuid.UUID // deepest message that the summarizer read
-	version  string    // of that message, from before it was read
-	all      bool      // what was asked for is a summary of all, whatever it gains
-	turn     int       // tokens of the assistant's word that follows the summary in a context
+	gone     bool         // messages were deleted meanwhile
+	readID   uuid.UUID    // deepest message that the summarizer read
+	version  tree.Version // of that message, from before it was read
+	all      bool         // what was asked for is a summary of all, whatever it gains
+	turn     int          // tokens of the assistant's word that follows the summary in a context
 }
 
 // away tells whether there is no summary because no provider answered.

@@ -283,7 +283,7 @@ func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid
 	for i, d := range drafts {
 		ids[i] = d.ID
 	}
-	rows, err := s.q.GetNodes(ctx, db.GetNodesParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids)})
+	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}

@@ -125,7 +125,7 @@ func (s *Store) attachmentRoom(ctx context.Context, hash []byte, bytes int) erro
 	if most == 0 {
 		return nil
 	}
-	if err := s.q.LockAttachments(ctx, s.tenant); err != nil {
+	if err := s.lockKind(ctx, storingAttachments); err != nil {
 		return err
 	}
 	have, err := s.q.SumAttachments(ctx, db.SumAttachmentsParams{TenantID: s.tenant, Hash: hash})

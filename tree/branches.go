@@ -69,14 +69,16 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	nodes, err := s.children(ctx, conversationID, id, from+1, int32(limit))
+	rows, err := s.q.ListChildren(ctx, db.ListChildrenParams{
+		ConversationID: toUUID(conversationID), ParentID: toUUID(id), AfterIndex: from, RowLimit: int32(limit), ByteLimit: MaxPageBytes,
+	})
 	if err != nil {
 		return Page[Message]{}, err
 	}
-	out, more := make([]Message, len(nodes)), false
-	for i, n := range nodes {
-		out[i] = fromMessage(n, siblings)
-		more = n.SiblingIndex.Int32 < siblings
+	out, more := make([]Message, len(rows)), false
+	for i, row := range rows {
+		out[i] = fromMessage(row.Node, siblings)
+		more = row.Node.SiblingIndex.Int32 < siblings
 	}
 	return paged(out, more, after, func(m Message) cursor { return cursor{key: int64(m.Siblings.Index), id: m.ID} }), nil
 }
@@ -87,36 +89,11 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 // one query.
 func (s *Store) NewestChildren(ctx context.Context, conversationID, id uuid.UUID, limit int) (out []Message, err error) {
 	defer db.Wrap(&err, "tree.NewestChildren(%s, %s)", conversationID, id)
-	if id == uuid.Nil {
-		rows, err := s.q.ListNewestRoots(ctx, db.ListNewestRootsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, RowLimit: int32(limit)})
-		for _, row := range rows {
-			out = append(out, fromMessage(row.Node, 0))
-		}
-		return out, err
-	}
 	rows, err := s.q.ListNewestChildren(ctx, db.ListNewestChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
 	for _, row := range rows {
 		out = append(out, fromMessage(row.Node, 0))
 	}
 	return out, err
-}
-
-// children reads a page of them from a sibling index on.
-func (s *Store) children(ctx context.Context, conversationID, id uuid.UUID, first, limit int32) (nodes []db.Node, err error) {
-	if id == uuid.Nil {
-		rows, err := s.q.ListRoots(ctx, db.ListRootsParams{ConversationID: toUUID(conversationID), FirstIndex: first, RowLimit: limit, ByteLimit: MaxPageBytes})
-		for _, row := range rows {
-			nodes = append(nodes, row.Node)
-		}
-		return nodes, err
-	}
-	rows, err := s.q.ListChildren(ctx, db.ListChildrenParams{
-		ConversationID: toUUID(conversationID), ParentID: toUUID(id), FirstIndex: first, RowLimit: limit, ByteLimit: MaxPageBytes,
-	})
-	for _, row := range rows {
-		nodes = append(nodes, row.Node)
-	}
-	return nodes, err
 }
 
 // Branches lists the leaves of the conversation, which are the heads of its
@@ -247,7 +224,9 @@ func (s *Store) stream(ctx context.Context, conversationID uuid.UUID, preview in
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
 		return err
 	}
-	for row, err := range db.StreamTree(ctx, s.h, db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)}) {
+	for row, err := range db.Stream[db.StreamTreeRow](ctx, s.h, func(q *db.Queries) {
+		_, _ = q.StreamTree(ctx, db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)})
+	}) {
 		if err != nil {
 			return err
 		}

@@ -231,7 +231,7 @@ func (im *importer) load(ctx context.Context) error {
 // name: until the import ends, none is added and none deleted. It holds all of them at
 // once, in the order in which those that delete attachments lock them.
 func (s *Store) holdNamed(ctx context.Context, bundles []Bundle) (map[[sha256.Size]byte]Attachment, error) {
-	if err := s.q.LockNaming(ctx, s.tenant); err != nil {
+	if err := s.lockKind(ctx, naming); err != nil {
 		return nil, err
 	}
 	named := map[[sha256.Size]byte]bool{}

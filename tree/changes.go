@@ -96,8 +96,8 @@ func (s *Store) committing(conversationID uuid.UUID) {
 // ChangeCount returns the sequence of a conversation's newest change.
 func (s *Store) ChangeCount(ctx context.Context, conversationID uuid.UUID) (_ int64, err error) {
 	defer db.Wrap(&err, "tree.ChangeCount(%s)", conversationID)
-	count, err := s.q.GetChangeCount(ctx, db.GetChangeCountParams{ID: toUUID(conversationID), TenantID: s.tenant})
-	return count, orMissing(err, errConversationNotFound)
+	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(conversationID), TenantID: s.tenant})
+	return row.ChangeCount, orMissing(err, errConversationNotFound)
 }
 
 // Changes returns changes of a conversation after a sequence, oldest first. It

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -65,12 +67,14 @@ func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err 
 		case c.Messages == 1:
 			ids = append(ids, uuid.UUID(c.MessageID.Bytes))
 		default:
-			chain, err := s.q.ListChain(ctx, db.ListChainParams{ConversationID: toUUID(p.ConversationID), ID: c.MessageID, RowLimit: c.Messages})
+			chain, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(p.ConversationID), HeadID: c.MessageID, TenantID: s.tenant, RowLimit: c.Messages})
 			if err != nil {
 				return nil, err
 			}
-			slices.Reverse(chain)
-			ids, known = append(ids, fromUUIDs(chain)...), known && len(chain) == int(c.Messages) // else its end was pruned
+			for _, m := range slices.Backward(chain) {
+				ids = append(ids, uuid.UUID(m.ID.Bytes))
+			}
+			known = known && len(chain) == int(c.Messages) // else its end was pruned
 		}
 	}
 	if !known || next <= p.Sequence {
@@ -112,7 +116,7 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		if err := s.q.CommitLater(ctx); err != nil {
 			return err
 		}
-		if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+		if err := s.lockKind(ctx, indexing); err != nil {
 			return err
 		}
 		moves := p
@@ -139,7 +143,8 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		for i, c := range chunks {
 			rows[i] = db.InsertChunkParams{ConversationID: toUUID(c.ConversationID), Number: int32(c.Number), TenantID: s.tenant, Messages: toUUIDs(c.Messages), NewestAt: c.NewestAt, Data: c.Data}
 		}
-		return db.InsertChunks(ctx, s.h, rows)
+		_, err = db.ExecAll(ctx, s.h, rows, func(q *db.Queries, arg db.InsertChunkParams) { _ = q.InsertChunk(ctx, arg) })
+		return err
 	})
 	if errors.Is(err, errStale) {
 		return false, nil
@@ -163,7 +168,7 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 		if err := s.q.CommitLater(ctx); err != nil {
 			return err
 		}
-		if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+		if err := s.lockKind(ctx, indexing); err != nil {
 			return err
 		}
 		if is, err := enough(s); !is || err != nil {
@@ -174,7 +179,14 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 			return err
 		}
 		segment := toUUID(newID())
-		rows, err := db.PlaceChunks(ctx, s.h, segment, keys)
+		slices.SortFunc(keys, func(a, b db.ListLooseKeysRow) int {
+			return cmp.Or(bytes.Compare(a.ConversationID.Bytes[:], b.ConversationID.Bytes[:]), cmp.Compare(a.Number, b.Number))
+		})
+		var places []db.PlaceChunkParams
+		for i, key := range keys {
+			places = append(places, db.PlaceChunkParams{Segment: segment, Place: pgtype.Int2{Int16: int16(i), Valid: true}, ConversationID: key.ConversationID, Number: key.Number})
+		}
+		rows, err := db.All[db.SearchChunk](ctx, s.h, places, func(q *db.Queries, arg db.PlaceChunkParams) { _, _ = q.PlaceChunk(ctx, arg) })
 		if err != nil || len(rows) < size {
 			return orStale(err)
 		}
@@ -198,7 +210,7 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 // forgetWords takes pruned messages out of the index of words, in the transaction
 // of the prune, as its last work but one: other changes of the tenant's index wait.
 func (s *Store) forgetWords(ctx context.Context, conversationID pgtype.UUID, ids []pgtype.UUID) error {
-	if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+	if err := s.lockKind(ctx, indexing); err != nil {
 		return err
 	}
 	rows, err := s.q.ListChunksOf(ctx, db.ListChunksOfParams{ConversationID: conversationID, Ids: ids})
@@ -225,7 +237,7 @@ func (s *Store) forgetWords(ctx context.Context, conversationID pgtype.UUID, ids
 // forgetAllWords does the same for a conversation that is about to be deleted with
 // its chunks.
 func (s *Store) forgetAllWords(ctx context.Context, conversationID pgtype.UUID) error {
-	if err := s.q.LockSearch(ctx, s.tenant); err != nil {
+	if err := s.lockKind(ctx, indexing); err != nil {
 		return err
 	}
 	segments, err := s.q.ListSegmentsOf(ctx, conversationID)
@@ -274,7 +286,7 @@ func (s *Index) NewestChunks(ctx context.Context, conversations []uuid.UUID, lim
 	for i, id := range conversations {
 		params[i] = db.ListConversationChunksParams{ConversationID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}
 	}
-	rows, err := db.ListChunksOfAll(ctx, s.h, params)
+	rows, err := db.All[db.SearchChunk](ctx, s.h, params, func(q *db.Queries, arg db.ListConversationChunksParams) { _, _ = q.ListConversationChunks(ctx, arg) })
 	return fromChunks(rows), err
 }
 
@@ -321,7 +333,7 @@ func (s *Index) PlacedChunks(ctx context.Context, at []PlacedChunk) (_ []Chunk, 
 		}
 		params[i].Places = append(params[i].Places, int16(c.Place))
 	}
-	rows, err := db.ListPlacedChunks(ctx, s.h, params)
+	rows, err := db.All[db.SearchChunk](ctx, s.h, params, func(q *db.Queries, arg db.ListPlacedChunksParams) { _, _ = q.ListPlacedChunks(ctx, arg) })
 	return fromChunks(rows), err
 }
 
@@ -353,7 +365,9 @@ func (s *Index) Titled(ctx context.Context, words []string, fn func(Conversation
 	for i, word := range words {
 		patterns[i] = "%" + word + "%"
 	}
-	for row, err := range db.StreamTitled(ctx, s.h, db.ListTitledParams{TenantID: s.tenant, Patterns: patterns}) {
+	for row, err := range db.Stream[db.Conversation](ctx, s.h, func(q *db.Queries) {
+		_, _ = q.ListTitled(ctx, db.ListTitledParams{TenantID: s.tenant, Patterns: patterns})
+	}) {
 		if err != nil || !fn(fromConversation(row)) {
 			return err
 		}
@@ -377,7 +391,7 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 	for conversation, some := range ids {
 		which = append(which, db.DescribeHitsParams{ConversationID: toUUID(conversation), Ids: some, TenantID: s.tenant})
 	}
-	rows, err := db.DescribeAll(ctx, s.h, which)
+	rows, err := db.All[db.DescribedHit](ctx, s.h, which, func(q *db.Queries, arg db.DescribeHitsParams) { _, _ = q.DescribeHits(ctx, arg) })
 	if err != nil {
 		return nil, err
 	}

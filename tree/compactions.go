@@ -143,13 +143,15 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 	return err
 }
 
-// Version returns a word for the row of a message. It changes with the row, and another
-// message that takes the id after a prune has another one. A message that isn't there
-// is a fault.NotFound.
-func (s *Store) Version(ctx context.Context, conversationID, messageID uuid.UUID) (_ string, err error) {
+// Version returns the Version of a message. A message that isn't there is a
+// fault.NotFound.
+func (s *Store) Version(ctx context.Context, conversationID, messageID uuid.UUID) (_ Version, err error) {
 	defer db.Wrap(&err, "tree.Version(%s, %s)", conversationID, messageID)
-	version, err := s.q.GetVersion(ctx, db.GetVersionParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID), TenantID: s.tenant})
-	return version, orMissing(err, errMessageNotFound)
+	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(messageID), TenantID: s.tenant})
+	if err != nil {
+		return 0, orMissing(err, errMessageNotFound)
+	}
+	return toVersion(row.Version)
 }
 
 // ApplicableSummary returns the id of the summary that applies at a message, or
@@ -327,30 +329,22 @@ func (s *Store) DroppedPins(ctx context.Context, conversationID uuid.UUID, of Su
 	return fromUUIDs(ids), err
 }
 
-// Writers returns what wrote the summaries of a conversation, and which summary
-// each of them merged, as the records of compactions tell: also of summaries that
-// were undone since. Of each it returns the id, the prior summary and the model.
-func (s *Store) Writers(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
-	defer db.Wrap(&err, "tree.Writers(%s)", conversationID)
-	rows, err := s.q.ListWriters(ctx, db.ListWritersParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
-	out := make([]Summary, len(rows))
-	for i, row := range rows {
-		out[i] = Summary{
-			ConversationID: conversationID, ID: uuid.UUID(row.SummaryID.Bytes),
-			Range: SummaryRange{PriorSummaryID: uuid.UUID(row.PriorSummaryID.Bytes), Model: row.Model},
-		}
-	}
-	return out, err
+// A Writing is what wrote a summary, as the record of its compaction tells.
+type Writing struct {
+	SummaryID      uuid.UUID
+	PriorSummaryID uuid.UUID // summary that it merged; uuid.Nil for none
+	Model          string
+	Attempts       json.RawMessage // the calls of models
 }
 
-// Attempts returns by summary the calls of models that its compaction made, as JSON. A
-// summary from an import or a fork has none.
-func (s *Store) Attempts(ctx context.Context, conversationID uuid.UUID) (_ map[uuid.UUID]json.RawMessage, err error) {
-	defer db.Wrap(&err, "tree.Attempts(%s)", conversationID)
-	rows, err := s.q.ListAttempts(ctx, db.ListAttemptsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
-	out := make(map[uuid.UUID]json.RawMessage, len(rows))
-	for _, row := range rows {
-		out[uuid.UUID(row.SummaryID.Bytes)] = row.Attempts
+// Writings returns what wrote the summaries of a conversation, also those that were
+// undone since. A summary from an import or a fork has none.
+func (s *Store) Writings(ctx context.Context, conversationID uuid.UUID) (_ []Writing, err error) {
+	defer db.Wrap(&err, "tree.Writings(%s)", conversationID)
+	rows, err := s.q.ListWriters(ctx, db.ListWritersParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	out := make([]Writing, len(rows))
+	for i, row := range rows {
+		out[i] = Writing{uuid.UUID(row.SummaryID.Bytes), uuid.UUID(row.PriorSummaryID.Bytes), row.Model, row.Attempts}
 	}
 	return out, err
 }

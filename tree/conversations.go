@@ -188,24 +188,15 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 	if err := CheckQuery(f.Query); err != nil {
 		return Page[Conversation]{}, err
 	}
-	var rows []db.ListConversationsRow
-	if f.Query == "" || f.Unfiltered {
-		rows, err = s.q.ListConversations(ctx, db.ListConversationsParams{
-			TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag,
-			BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
-			RowLimit: int32(limit), ByteLimit: MaxPageBytes,
-		})
-	} else {
-		var found []db.FindConversationsRow
-		found, err = s.q.FindConversations(ctx, db.FindConversationsParams{
-			TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag, Query: f.Query, Among: toUUIDs(f.Among),
-			BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
-			RowLimit: int32(limit), ByteLimit: MaxPageBytes,
-		})
-		for _, row := range found {
-			rows = append(rows, db.ListConversationsRow(row))
-		}
+	params := db.ListConversationsParams{
+		TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag, Query: f.Query, Among: toUUIDs(f.Among),
+		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
+		RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	}
+	if f.Unfiltered {
+		params.Query = ""
+	}
+	rows, err := s.q.ListConversations(ctx, params)
 	if err != nil {
 		return Page[Conversation]{}, err
 	}
@@ -330,26 +321,15 @@ func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
 func (s *Store) DeleteEmpty(ctx context.Context, id uuid.UUID) (deleted bool, err error) {
 	defer db.Wrap(&err, "tree.DeleteEmpty(%s)", id)
 	err = s.inTurn(ctx, id, func(s *Store) error {
-		if err := s.note(ctx, Change{ConversationID: id, Kind: ConversationDeleted}); err != nil {
-			return err
+		c, err := s.lock(ctx, id)
+		if err != nil || c.MessageCount > 0 {
+			return ignoreNotFound(err)
 		}
-		n, err := s.q.DeleteEmptyConversation(ctx, db.DeleteEmptyConversationParams{ID: toUUID(id), TenantID: s.tenant})
-		if err == nil && n == 0 {
-			err = errNotDeleted
-		}
-		if err != nil {
-			return err
-		}
-		return s.q.DeletePlaces(ctx, toUUID(id))
+		deleted = true
+		return s.deleteConversation(ctx, id)
 	})
-	if errors.Is(err, errNotDeleted) {
-		return false, nil
-	}
-	return err == nil, err
+	return deleted && err == nil, err
 }
-
-// errNotDeleted takes the note back that a conversation was deleted.
-var errNotDeleted = errors.New("the conversation isn't empty, or isn't there")
 
 // Lock keeps all other writers of a conversation waiting until the store's
 // transaction ends. What is read after it stays true until then.

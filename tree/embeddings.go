@@ -16,12 +16,6 @@ type Embedding struct {
 	Vector    []byte  // empty where the message says nothing that can be embedded
 }
 
-// WithEmbeddings tells the Store that messages may have vectors, so that a fork
-// copies them. A Store without it reads no table of vectors.
-func WithEmbeddings() Option {
-	return func(s *Store) { s.embeddings = true }
-}
-
 // Unembedded returns up to limit messages of a conversation that have no row of
 // the model among the vectors, the newest ids first. With a place it reads those
 // alone that were appended after that change; the feed has to reach back to it (see
@@ -74,7 +68,9 @@ func (s *Index) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, mo
 // absent conversation there are none.
 func (s *Index) Embeddings(ctx context.Context, conversationID uuid.UUID, model string, after int64, fn func(Embedding, int64)) (err error) {
 	defer db.Wrap(&err, "tree.Index.Embeddings(%s)", conversationID)
-	for row, err := range db.StreamEmbeddings(ctx, s.h, db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant}) {
+	for row, err := range db.Stream[db.ListEmbeddingsRow](ctx, s.h, func(q *db.Queries) {
+		_, _ = q.ListEmbeddings(ctx, db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant})
+	}) {
 		if err != nil {
 			return err
 		}
@@ -89,9 +85,6 @@ func (s *Index) Embeddings(ctx context.Context, conversationID uuid.UUID, model 
 
 // copyEmbeddings gives a fork's copies the vectors of the copied messages.
 func (s *Store) copyEmbeddings(ctx context.Context, from, to uuid.UUID, ids []pgtype.UUID) error {
-	if !s.embeddings {
-		return nil
-	}
 	copies := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {
 		copies[i] = toUUID(copyID(to, uuid.UUID(id.Bytes)))

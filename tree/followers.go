@@ -57,13 +57,13 @@ func (s *Feed) Move(ctx context.Context, follower string, all ...Pending) (moved
 		b := all[at]
 		params[i] = db.MovePlaceParams{ConversationID: toUUID(b.ConversationID), Follower: follower, Sequence: b.Sequence, FromSequence: b.Place}
 	}
-	inOrder, err := db.MovePlaces(ctx, s.h, params)
+	inOrder, err := db.ExecAll(ctx, s.h, params, func(q *db.Queries, arg db.MovePlaceParams) { _, _ = q.MovePlace(ctx, arg) })
 	if err != nil {
 		return nil, err
 	}
 	moved = make([]bool, len(all))
 	for i, at := range order {
-		moved[at] = inOrder[i]
+		moved[at] = inOrder[i] > 0
 	}
 	return moved, nil
 }
@@ -114,7 +114,11 @@ func (s *Feed) Growths(ctx context.Context, all ...Pending) (_ []Growth, err err
 	for i, p := range all {
 		params[i] = db.ListGrownParams{ConversationID: toUUID(p.ConversationID), TenantID: p.TenantID, Place: p.Place, RowLimit: mostGrown}
 	}
-	rows, err := db.ListAllGrown(ctx, s.h, params)
+	rows := make([][]db.ListGrownRow, len(all))
+	err = db.Each(ctx, s.h, params, func(q *db.Queries, arg db.ListGrownParams) { _, _ = q.ListGrown(ctx, arg) }, func(i int, row db.ListGrownRow) error {
+		rows[i] = append(rows[i], row)
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

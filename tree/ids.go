@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A secret keeps the installation's, which never changes, once it was read. All
@@ -70,8 +71,7 @@ func (s *Store) DeriveKey(ctx context.Context, purpose string) (_ []byte, err er
 // to it.
 func (s *Store) ImportID(ctx context.Context, name string, former uuid.UUID) (_ uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.ImportID(%s)", former)
-	there, err := s.q.HasConversation(ctx, db.HasConversationParams{ID: toUUID(former), TenantID: s.tenant})
-	if there || err != nil {
+	if _, err := s.Conversation(ctx, former); !errors.Is(err, fault.NotFound) {
 		return former, err
 	}
 	return s.DeriveID(ctx, "import", name)

@@ -52,7 +52,21 @@ func (s *Store) lockTenant(ctx context.Context) error {
 	if s.limits.Conversations == 0 {
 		return nil
 	}
-	return s.q.LockTenant(ctx, s.tenant)
+	return s.lockKind(ctx, makingConversations)
+}
+
+// What a tenant's writers take turns at. Programs of all versions have these numbers.
+const (
+	indexing            = 1668246631 // its index of words: a prune so meets no chunk in the making, and no chunk goes into two segments
+	makingConversations = 1668246640 // where their number is limited
+	storingAttachments  = 1668246641 // where their size is limited
+	naming              = 1668246642 // an import whose messages name attachments, and uploads: either the import sees the file, or the upload the messages. Uploads share it
+)
+
+// lockKind makes the transaction the only one that does one kind of work for the
+// tenant.
+func (s *Store) lockKind(ctx context.Context, kind int32) error {
+	return s.q.LockTenant(ctx, db.LockTenantParams{Kind: kind, TenantID: s.tenant})
 }
 
 // checkConversations refuses the conversation that the transaction has made

@@ -21,6 +21,9 @@ func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uu
 	}
 	out := make([]Message, len(rows))
 	for i, row := range rows {
+		if row.Node.Kind != string(KindMessage) {
+			return nil, errMessageNotFound
+		}
 		out[i] = fromMessage(row.Node, row.SiblingCount)
 	}
 	return out, nil

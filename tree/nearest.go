@@ -21,7 +21,9 @@ const ManyEmbeddings = 10_000
 // ManyEmbeddings. fn may keep the vectors.
 func (s *Index) NewestEmbeddings(ctx context.Context, model string, fn func(Place, []byte)) (err error) {
 	defer db.Wrap(&err, "tree.Index.NewestEmbeddings")
-	for row, err := range db.StreamTenantEmbeddings(ctx, s.h, db.ListTenantEmbeddingsParams{TenantKey: db.TenantKey(s.tenant), Model: model, RowLimit: ManyEmbeddings}) {
+	for row, err := range db.Stream[db.ListTenantEmbeddingsRow](ctx, s.h, func(q *db.Queries) {
+		_, _ = q.ListTenantEmbeddings(ctx, db.ListTenantEmbeddingsParams{TenantKey: db.TenantKey(s.tenant), Model: model, RowLimit: ManyEmbeddings})
+	}) {
 		if err != nil {
 			return err
 		}

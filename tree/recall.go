@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
 )
@@ -67,9 +66,9 @@ func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 		return BranchState{}, err
 	}
 	state := BranchState{HeadID: uuid.UUID(row.HeadID.Bytes), Version: version, PrefixID: uuid.UUID(row.PrefixID.Bytes), Messages: int(row.MessageCount), UpdatedAt: row.UpdatedAt.UTC()}
-	folds, err := s.q.ListFolds(ctx, db.ListFoldsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	folds, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
 	for _, f := range folds {
-		state.Folds = append(state.Folds, Fold{uuid.UUID(f.ID.Bytes), uuid.UUID(f.AnchorID.Bytes), uuid.UUID(f.CutoffID.Bytes)})
+		state.Folds = append(state.Folds, Fold{uuid.UUID(f.ID.Bytes), uuid.UUID(f.ParentID.Bytes), uuid.UUID(f.LastSummarizedID.Bytes)})
 	}
 	return state, err
 }
@@ -79,7 +78,9 @@ func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 // walk.
 func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Index.Ancestors(%s, %s)", conversationID, id)
-	for row, err := range db.StreamUp(ctx, s.h, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}) {
+	for row, err := range db.Stream[db.WalkUpRow](ctx, s.h, func(q *db.Queries) {
+		_, _ = q.WalkUp(ctx, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
+	}) {
 		if err != nil {
 			return err
 		}
@@ -94,11 +95,13 @@ func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 // ones. An error of fn ends it.
 func (s *Index) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Index.Texts(%s, %d ids)", conversationID, len(ids))
-	for row, err := range db.StreamTexts(ctx, s.h, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant}) {
+	for row, err := range db.Stream[db.WalkUpRow](ctx, s.h, func(q *db.Queries) {
+		_, _ = q.ListTexts(ctx, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant})
+	}) {
 		if err != nil {
 			return err
 		}
-		if err := giveText(db.WalkUpRow(row), fn); err != nil {
+		if err := giveText(row, fn); err != nil {
 			return err
 		}
 	}
@@ -120,8 +123,8 @@ func (s *Index) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, 
 		}
 		params[i].Ids = append(params[i].Ids, toUUID(p.MessageID))
 	}
-	return db.EachText(ctx, s.h, params, func(conversation pgtype.UUID, row db.ListTextsRow) error {
-		return giveText(db.WalkUpRow(row), func(t MessageText) error { return fn(uuid.UUID(conversation.Bytes), t) })
+	return db.Each(ctx, s.h, params, func(q *db.Queries, arg db.ListTextsParams) { _, _ = q.ListTexts(ctx, arg) }, func(i int, row db.WalkUpRow) error {
+		return giveText(row, func(t MessageText) error { return fn(uuid.UUID(params[i].ConversationID.Bytes), t) })
 	})
 }
 

@@ -37,9 +37,6 @@ type Store struct {
 
 	changed     func(tenantID string, conversationID uuid.UUID) // after a commit; nil for none
 	uncommitted *[]uuid.UUID                                    // what the store's own transaction changed; nil outside one
-
-	embeddings bool // messages may have vectors
-
 }
 
 // An Option sets up a Store.
@@ -162,14 +159,15 @@ func (s *Store) over(tx pgx.Tx) *Store {
 // tree. It runs in a transaction, which may be the caller's: the bound that was
 // there holds again after it. Where f fails, the rollback sees to that.
 func (s *Store) allowLongStatements(ctx context.Context, f func() error) error {
-	was, err := s.q.AllowLongStatements(ctx)
+	was, err := s.q.SetStatementTimeout(ctx, "10min") // a bound all the same
 	if err != nil {
 		return err
 	}
 	if err := f(); err != nil {
 		return err
 	}
-	return s.q.RestoreStatementTimeout(ctx, was.Bound)
+	_, err = s.q.SetStatementTimeout(ctx, was.Bound)
+	return err
 }
 
 // lock makes the transaction the conversation's one writer until it ends.

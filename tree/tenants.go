@@ -111,16 +111,16 @@ func (s *Store) DeleteIdle(ctx context.Context, since time.Time, each func()) (c
 			return conversations, messages, err
 		}
 		for _, row := range rows {
-			deleted := 0
+			idle, deleted := false, 0
 			err := s.dropping(ctx, row.ID.Bytes, func(s *Store, c db.Conversation) error {
-				if !c.UpdatedAt.Before(since) {
-					return errNotDeleted // somebody went on with it
+				if idle = c.UpdatedAt.Before(since); !idle {
+					return nil // somebody went on with it
 				}
 				deleted = int(c.MessageCount)
 				return s.deleteConversation(ctx, row.ID.Bytes)
 			})
 			switch {
-			case errors.Is(err, errNotDeleted), errors.Is(err, errConversationNotFound):
+			case errors.Is(err, errConversationNotFound), err == nil && !idle:
 				continue
 			case err != nil:
 				return conversations, messages, err

@@ -246,7 +246,7 @@ type NewSummary struct {
 	// For RecordCompaction: the deepest message that was read, the anchor or one below
 	// it, and its Version from before that. uuid.Nil: the anchor, of any version.
 	ReadID      uuid.UUID
-	ReadVersion string
+	ReadVersion Version
 }
 
 // A Page is one page of a list. Next is the cursor of the next page, or "" on the

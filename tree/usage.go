@@ -31,26 +31,10 @@ func (s *Store) Usage(ctx context.Context, conversationID uuid.UUID) (u Usage, e
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
 		return u, err
 	}
-	said, err := s.q.ListReplyUsage(ctx, db.ListReplyUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
-	if err != nil {
-		return u, err
+	rows, err := s.q.ListUsage(ctx, db.ListUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	of := map[string]*[]ModelUsage{"reply": &u.Replies, "compaction": &u.Compactions, "title": &u.Titles}
+	for _, r := range rows {
+		*of[r.What] = append(*of[r.What], ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
 	}
-	ran, err := s.q.ListCompactionUsage(ctx, db.ListCompactionUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
-	if err != nil {
-		return u, err
-	}
-	named, err := s.q.ListTitleUsage(ctx, db.ListTitleUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
-	if err != nil {
-		return u, err
-	}
-	for _, r := range said {
-		u.Replies = append(u.Replies, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
-	}
-	for _, r := range ran {
-		u.Compactions = append(u.Compactions, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
-	}
-	for _, r := range named {
-		u.Titles = append(u.Titles, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
-	}
-	return u, nil
+	return u, err
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/server/mcp"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 type mcpCommand struct {
@@ -39,11 +38,7 @@ func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *log
 		if err != nil {
 			return err
 		}
-		var options []tree.Option
-		if embeddings != nil {
-			options = append(options, tree.WithEmbeddings())
-		}
-		store := d.Store(cmd.Tenant, options...).CheckingSettings(contexts.CheckSettings)
+		store := d.Store(cmd.Tenant).CheckingSettings(contexts.CheckSettings)
 		service := search.New(0, search.WithEmbeddings(embeddings))
 		go func() {
 			if err := service.CatchUp(ctx, store); err != nil && ctx.Err() == nil {

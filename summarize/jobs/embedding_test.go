@@ -38,7 +38,7 @@ func embeddingWorker(t *testing.T, pool *pgxpool.Pool, id string, e *embed.Servi
 	if err != nil {
 		t.Fatal(err)
 	}
-	return follow(t, pool, w, false, tree.WithEmbeddings()), w
+	return follow(t, pool, w, false), w
 }
 
 // startWorker starts a worker until stop is called, or the test's end.
@@ -203,7 +203,7 @@ func TestVectorsGoWithTheirMessages(t *testing.T) {
 	pool := dbtest.New(t)
 	server := llmtest.NewEmbeddingServer(t)
 	e := embeddings(t, server, "fake")
-	store := tree.New(pool, tree.WithEmbeddings())
+	store := tree.New(pool)
 	id := conversation(t, store)
 	first := talk(t, store, id, uuid.Nil, 2)
 	last := talk(t, store, id, first.ID, 2)

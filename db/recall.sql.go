@@ -153,7 +153,7 @@ select n.id, n.xmin::text as version
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message'
 where c.id = $1 and c.tenant_id = $2
-order by n.depth
+order by n.created_at desc, n.id desc
 `
 
 type ListVersionsParams struct {
@@ -166,7 +166,7 @@ type ListVersionsRow struct {
 	Version string
 }
 
-// Every message of a conversation, a parent before its children.
+// Every message of a conversation, the newest first.
 func (q *Queries) ListVersions(ctx context.Context, arg ListVersionsParams) ([]ListVersionsRow, error) {
 	rows, err := q.db.Query(ctx, listVersions, arg.ConversationID, arg.TenantID)
 	if err != nil {

@@ -31,12 +31,12 @@ from path
 order by path.position;
 
 -- name: ListVersions :many
--- Every message of a conversation, a parent before its children.
+-- Every message of a conversation, the newest first.
 select n.id, n.xmin::text as version
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
 where c.id = @conversation_id and c.tenant_id = @tenant_id
-order by n.depth;
+order by n.created_at desc, n.id desc;
 
 -- name: ListTexts :many
 -- In the order of @ids; what is absent is left out.

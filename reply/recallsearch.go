@@ -81,6 +81,8 @@ func (s *Service) recall(ctx context.Context, a *assignment, callID, arguments s
 	}
 	result := recallResult{Searched: found.Searched, Passages: passages(found.Hits, limit)}
 	switch {
+	case found.Incomplete:
+		result.Note = "Older messages were not searched yet. Ask again to search them."
 	case found.Searched == 0:
 		result.Note = "No earlier message is hidden from you: all of them are shown above."
 	case len(result.Passages) == 0:

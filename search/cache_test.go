@@ -13,7 +13,7 @@ func fill(c *conversation, messages int) {
 	parent := uuid.Nil
 	for i := range messages {
 		text := textOf(fmt.Sprintf("user: word%d word%d and more of it", i, i/2), i, parent)
-		if _, err := c.add(text); err != nil {
+		if _, err := c.add(text, &allowance{bytes: mostRead}); err != nil {
 			panic(err)
 		}
 		parent = text.ID

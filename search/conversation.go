@@ -71,7 +71,7 @@ func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uui
 	if err != nil {
 		return Answer{}, err
 	}
-	answer.ConversationID, answer.HeadID, answer.Scope = c.key.id, state.HeadID, q.Scope
+	answer.ConversationID, answer.HeadID, answer.Scope, answer.Incomplete = c.key.id, state.HeadID, q.Scope, q.reads.short
 	// What was read between two looks at the same version of the head is of its path.
 	again, err := store.Index().BranchState(ctx, c.key.id, state.HeadID)
 	if err == nil && again.Version != state.Version {
@@ -83,9 +83,9 @@ func (c *conversation) answer(ctx context.Context, store *tree.Store, headID uui
 // errUnread says that the index lacks some of the scope.
 var errUnread = errors.New("not read yet")
 
-// search calls f with the index when that has all of a scope, and the path to the
-// head. If there is a vector to compare, the index then has the stored vectors.
-// All that f takes from the index it has to copy.
+// search calls f with the index when that has all of a scope, or as much as the
+// question may read, and the path to the head. If there is a vector to compare, the
+// index then has the stored vectors. All that f takes from the index it has to copy.
 func (c *conversation) search(ctx context.Context, store *tree.Store, headID uuid.UUID, q Question, f func(*index, []int32, tree.BranchState)) (tree.BranchState, error) {
 	state, err := store.Index().BranchState(ctx, c.key.id, headID)
 	if err != nil {
@@ -94,23 +94,27 @@ func (c *conversation) search(ctx context.Context, store *tree.Store, headID uui
 	if err := c.loadVectors(ctx, store, q); err != nil {
 		return state, err
 	}
-	err = c.look(state, q.Scope, f)
+	err = c.look(state, q.Scope, false, f)
 	if errors.Is(err, errUnread) {
-		if err := c.load(ctx, store, state, q.Scope); err != nil {
+		if err := c.load(ctx, store, state, q); err != nil {
 			return state, err
 		}
 		if err := c.loadVectors(ctx, store, q); err != nil { // it may have begun anew
 			return state, err
 		}
-		err = c.look(state, q.Scope, f)
+		err = c.look(state, q.Scope, q.reads.short, f)
 	}
-	if errors.Is(err, errUnread) {
+	switch {
+	case errors.Is(err, errUnread) && q.reads.short: // not even the head
+		err = nil
+	case errors.Is(err, errUnread):
 		err = errChanged // another question saw a prune meanwhile
 	}
 	return state, err
 }
 
-func (c *conversation) look(state tree.BranchState, scope Scope, f func(*index, []int32, tree.BranchState)) error {
+// look calls f if the index has all of a scope, or with part of it where that is enough.
+func (c *conversation) look(state tree.BranchState, scope Scope, part bool, f func(*index, []int32, tree.BranchState)) error {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	x := c.index
@@ -119,19 +123,19 @@ func (c *conversation) look(state tree.BranchState, scope Scope, f func(*index, 
 		return errUnread
 	}
 	path, _, whole := x.path(head)
-	if !whole {
-		return errUnread
+	if scope.whole() {
+		whole = c.whole == wholeness{state.Messages, state.UpdatedAt}
 	}
-	if scope.whole() && c.whole != (wholeness{state.Messages, state.UpdatedAt}) {
+	if !whole && !part {
 		return errUnread
 	}
 	f(x, path, state)
 	return nil
 }
 
-// load reads what the index lacks. Of several questions one reads, and the
-// others wait for it.
-func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.BranchState, scope Scope) error {
+// load reads what the index lacks, the newest first, as far as the question may. Of
+// several questions one reads, and the others wait for it.
+func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.BranchState, q Question) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
@@ -151,13 +155,12 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.B
 	case known:
 		c.reset()
 	}
-	if err := c.loadPath(ctx, store, next); err != nil {
-		return err
+	err := c.loadPath(ctx, store, next, q.reads)
+	if err == nil && q.Scope.whole() {
+		err = c.loadRest(ctx, store, q.reads)
 	}
-	if scope.whole() {
-		if err := c.loadRest(ctx, store); err != nil {
-			return err
-		}
+	if err != nil && !errors.Is(err, errEnough) {
+		return err
 	}
 	// Between two looks at the same version of the head, its path was the same.
 	again, err := store.Index().BranchState(ctx, c.key.id, state.HeadID)
@@ -168,7 +171,7 @@ func (c *conversation) load(ctx context.Context, store *tree.Store, state tree.B
 		}
 		return err
 	}
-	if scope.whole() { // with all that was there when state was read, and perhaps more
+	if q.Scope.whole() && !q.reads.short { // with all that was there when state was read, and perhaps more
 		c.mu.Lock()
 		c.whole = wholeness{state.Messages, state.UpdatedAt}
 		c.mu.Unlock()
@@ -199,16 +202,36 @@ func (c *conversation) loadFiles(ctx context.Context, store *tree.Store) error {
 // page is how many messages are read at once.
 const page = 500
 
+// mostRead is how many bytes of texts one question reads. What it doesn't come to, the
+// next question reads.
+const mostRead = 16 << 20
+
+// An allowance is what a question may still read.
+type allowance struct {
+	bytes int
+	short bool // there was more to read
+}
+
+// errEnough ends what reads beyond an allowance.
+var errEnough = errors.New("a question reads no more")
+
+func (a *allowance) check() error {
+	if a.short = a.short || a.bytes <= 0; a.short {
+		return errEnough
+	}
+	return nil
+}
+
 // loadPath reads from a message up until it meets what the index has. What it
 // has read stays where it is interrupted, so that the next one goes on from there.
-func (c *conversation) loadPath(ctx context.Context, store *tree.Store, id uuid.UUID) error {
+func (c *conversation) loadPath(ctx context.Context, store *tree.Store, id uuid.UUID, reads *allowance) error {
 	for limit := 50; id != uuid.Nil; limit = page {
 		met, last := false, uuid.Nil
 		err := store.Index().Ancestors(ctx, c.key.id, id, limit, func(t tree.MessageText) error {
 			if met {
 				return nil
 			}
-			added, err := c.add(t)
+			added, err := c.add(t, reads)
 			met, last = !added, t.ParentID
 			return err
 		})
@@ -245,9 +268,9 @@ func (c *conversation) unreadAbove(id uuid.UUID) uuid.UUID {
 	return c.index.parents[top]
 }
 
-// add brings a message in. It gives false where it is there already, and
-// errChanged where another one of its id is.
-func (c *conversation) add(t tree.MessageText) (added bool, err error) {
+// add brings a message in. It gives false where it is there already, errChanged where
+// another one of its id is, and errEnough where the question reads no more.
+func (c *conversation) add(t tree.MessageText, reads *allowance) (added bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n, known := c.index.byID[t.ID]; known {
@@ -258,8 +281,11 @@ func (c *conversation) add(t tree.MessageText) (added bool, err error) {
 		c.index.link(t.ID, n)
 		return false, nil
 	}
+	if err := reads.check(); err != nil {
+		return false, err
+	}
 	c.index.files = c.files
-	c.index.add(t)
+	reads.bytes -= c.index.add(t)
 	c.index.files = nil
 	return true, nil
 }
@@ -274,7 +300,7 @@ func (c *conversation) linkUp(t tree.MessageText) {
 }
 
 // loadRest reads the messages of all other branches.
-func (c *conversation) loadRest(ctx context.Context, store *tree.Store) error {
+func (c *conversation) loadRest(ctx context.Context, store *tree.Store, reads *allowance) error {
 	var unknown []uuid.UUID
 	known, differs := 0, false
 	err := store.Index().Versions(ctx, c.key.id, func(id uuid.UUID, version tree.Version) {
@@ -303,8 +329,8 @@ func (c *conversation) loadRest(ctx context.Context, store *tree.Store) error {
 		chunk := unknown[:min(page, len(unknown))]
 		unknown = unknown[len(chunk):]
 		if err := store.Index().Texts(ctx, c.key.id, chunk, func(t tree.MessageText) error {
-			_, err := c.add(t)
-			c.linkUp(t) // its parent's version was just compared, or came before it
+			_, err := c.add(t, reads)
+			c.linkUp(t) // its parent's version was just compared
 			return err
 		}); err != nil {
 			return err

@@ -89,8 +89,8 @@ const (
 	postingBytes = int64(unsafe.Sizeof(posting{})) + 24 // with its place in postings
 )
 
-// add brings in a message that is not there yet.
-func (x *index) add(t tree.MessageText) {
+// add brings in a message that is not there yet, and returns the bytes of its text.
+func (x *index) add(t tree.MessageText) int {
 	m := chat.Read(t.Body)
 	text := x.files.recalled(m)
 	words := wordsOf(text)
@@ -130,6 +130,7 @@ func (x *index) add(t tree.MessageText) {
 	x.byID[t.ID] = n
 	x.bytes += entryBytes + int64(len(x.order)) - int64(e.order)
 	x.link(t.ID, n)
+	return len(text)
 }
 
 // link makes an entry the parent of those that wait for it.
@@ -219,8 +220,8 @@ func (s *stemmer) termIn(w word, l language) (term, bool) {
 }
 
 // path gives the numbers of the entries from the root to head, by their depth.
-// Where the messages above one of them were not read yet, it gives that one's
-// number and false.
+// Where the messages above one of them were not read yet, it gives unread for those,
+// that one's number, and false.
 func (x *index) path(head int32) (path []int32, top int32, whole bool) {
 	path = make([]int32, x.entries[head].depth+1)
 	for n := head; ; n = x.entries[n].parent {
@@ -229,7 +230,10 @@ func (x *index) path(head int32) (path []int32, top int32, whole bool) {
 		case noParent:
 			return path, n, true
 		case unread:
-			return nil, n, false
+			for i := range x.entries[n].depth {
+				path[i] = unread
+			}
+			return path, n, false
 		}
 	}
 }

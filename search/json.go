@@ -18,6 +18,9 @@ func (a Answer) AppendJSON(dst []byte) []byte {
 	dst = strconv.AppendQuote(append(dst, `,"scope":`...), string(a.Scope))
 	dst = strconv.AppendInt(append(dst, `,"searched":`...), int64(a.Searched), 10)
 	dst = strconv.AppendInt(append(dst, `,"omitted":`...), int64(a.Omitted), 10)
+	if a.Incomplete {
+		dst = append(dst, `,"incomplete":true`...)
+	}
 	if a.Ranking != "" {
 		dst = strconv.AppendQuote(append(dst, `,"ranking":`...), string(a.Ranking))
 	}

@@ -59,9 +59,13 @@ type scope struct {
 	beside  []int32 // by number: the next child of the same parent; -1 for none
 }
 
-// newScope is the scope of some entries, children in the order of their ids.
+// newScope is the scope of some entries, children in the order of their ids. Those that
+// are unread come first, and are left out.
 func (x *index) newScope(members []int32) *scope {
 	n := len(x.entries)
+	for len(members) > 0 && members[0] == unread {
+		members = members[1:]
+	}
 	links := make([]int32, 3*n)
 	for i := range links {
 		links[i] = -1

@@ -48,6 +48,7 @@ type Question struct {
 	bytes   int            // of all messages in the answer; checked makes it tree.MaxPageBytes
 	meaning func() meaning // nil where no model is configured
 	picked  []picked       // the hits, where they were chosen before; nil where not
+	reads   *allowance
 }
 
 // An Answer has the messages that were found, the best first.
@@ -55,7 +56,8 @@ type Answer struct {
 	ConversationID, HeadID uuid.UUID // of the branch that was asked about; uuid.Nil where a tenant was
 	Scope                  Scope
 	Hits                   []Hit
-	Searched               int     // messages in the scope
+	Searched               int     // messages in the scope, as far as they were read
+	Incomplete             bool    // older messages of the scope were not read yet: the next question reads on
 	Omitted                int     // hits for which MaxTokens, or a page, had no room
 	Ranking                Ranking // "" where no model is configured
 }
@@ -90,6 +92,7 @@ type Service struct {
 
 	messages atomic.Int64  // that Follow indexed
 	timeout  time.Duration // of a search by words
+	mostRead int           // bytes of texts that a question reads
 
 	mu     sync.Mutex
 	behind map[string]unfollowed // by tenant
@@ -115,7 +118,7 @@ func New(maxBytes int64, opts ...Option) *Service {
 	if maxBytes == 0 {
 		maxBytes = DefaultMaxBytes
 	}
-	s := &Service{cache: newCache(maxBytes), log: slog.New(slog.DiscardHandler), behind: map[string]unfollowed{}, timeout: Timeout}
+	s := &Service{cache: newCache(maxBytes), log: slog.New(slog.DiscardHandler), behind: map[string]unfollowed{}, timeout: Timeout, mostRead: mostRead}
 	for _, o := range opts {
 		o(s)
 	}
@@ -138,13 +141,14 @@ func (s *Service) Stats() Stats { return s.cache.stats() }
 //
 // The first question about a conversation reads the branch, at 6,000 to 60,000
 // messages a second, depending on their length. A later question reads the
-// messages that were appended since.
+// messages that were appended since. A question reads 16 MiB of texts at most, the
+// newest first. If that isn't all, the answer is of what was read, and says that it is
+// incomplete; the next question reads on.
 func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (answer Answer, err error) {
 	defer fault.Wrap(&err, "search.Recall(%s, head %s)", conversationID, headID)
-	if q, err = q.checked(); err != nil {
+	if q, err = s.checked(ctx, q); err != nil {
 		return Answer{}, err
 	}
-	q.meaning = s.meaningOf(ctx, q.Query)
 	if q.Scope == ScopeTenant {
 		state, err := store.Index().BranchState(ctx, conversationID, headID)
 		if err != nil {
@@ -182,7 +186,7 @@ func (s *Service) ask(store *tree.Store, conversationID uuid.UUID, f func(*conve
 // errChanged says that something was pruned since the branch was looked up.
 var errChanged = errors.New("the branch changed")
 
-func (q Question) checked() (Question, error) {
+func (s *Service) checked(ctx context.Context, q Question) (Question, error) {
 	switch {
 	case len(q.Query) > MaxQueryBytes:
 		return q, fault.New(fault.TooLarge, "query_too_large", "query", "The question has %d bytes, and %d is the most. Ask in fewer words.", len(q.Query), MaxQueryBytes)
@@ -206,5 +210,6 @@ func (q Question) checked() (Question, error) {
 		q.MaxTokens = DefaultMaxTokens
 	}
 	q.bytes = tree.MaxPageBytes
+	q.meaning, q.reads = s.meaningOf(ctx, q.Query), &allowance{bytes: s.mostRead}
 	return q, nil
 }

@@ -34,10 +34,9 @@ const (
 func (s *Service) RecallTenant(ctx context.Context, store *tree.Store, q Question) (_ Answer, err error) {
 	defer fault.Wrap(&err, "search.RecallTenant")
 	q.Scope = ScopeTenant
-	if q, err = q.checked(); err != nil {
+	if q, err = s.checked(ctx, q); err != nil {
 		return Answer{}, err
 	}
-	q.meaning = s.meaningOf(ctx, q.Query)
 	return s.tenant(ctx, store, q)
 }
 
@@ -93,6 +92,7 @@ func (s *Service) tenant(ctx context.Context, store *tree.Store, q Question) (al
 		all.Hits, all.Omitted = append(all.Hits, answer.Hits...), all.Omitted+answer.Omitted
 	}
 	slices.SortStableFunc(all.Hits, func(a, b Hit) int { return cmp.Compare(b.Score, a.Score) })
+	all.Incomplete = q.reads.short
 	return all, nil
 }
 

@@ -161,8 +161,8 @@ func giveText(row db.WalkUpRow, fn func(MessageText) error) error {
 	})
 }
 
-// Versions calls fn with the version of every message of a conversation, a parent
-// before its children. It reads the whole conversation without its bodies: about
+// Versions calls fn with the version of every message of a conversation, the newest
+// first. It reads the whole conversation without its bodies: about
 // 100 ms for 100,000 messages.
 func (s *Index) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
 	defer db.Wrap(&err, "tree.Index.Versions(%s)", conversationID)

@@ -69,18 +69,24 @@ func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q search.Q
 	if err := service.CatchUp(ctx, store); err != nil {
 		return search.Answer{}, err
 	}
-	if len(cmd.Words) == 1 {
-		return service.RecallTenant(ctx, store, q)
+	recall := func() (search.Answer, error) { return service.RecallTenant(ctx, store, q) }
+	if len(cmd.Words) > 1 {
+		c, err := findConversation(ctx, store, cmd.Words[0])
+		if err != nil {
+			return search.Answer{}, err
+		}
+		head, err := findHead(ctx, store, c.ID, cmd.Head)
+		if err != nil {
+			return search.Answer{}, err
+		}
+		recall = func() (search.Answer, error) { return service.Recall(ctx, store, c.ID, head, q) }
 	}
-	c, err := findConversation(ctx, store, cmd.Words[0])
-	if err != nil {
-		return search.Answer{}, err
+	answer, err := recall()
+	for searched := 0; err == nil && answer.Incomplete && answer.Searched > searched; {
+		searched = answer.Searched
+		answer, err = recall()
 	}
-	head, err := findHead(ctx, store, c.ID, cmd.Head)
-	if err != nil {
-		return search.Answer{}, err
-	}
-	return service.Recall(ctx, store, c.ID, head, q)
+	return answer, err
 }
 
 // recallUsage names the flag that a question is wrong by.
@@ -99,6 +105,9 @@ func recallUsage(err error) error {
 // writeRecalled prints each hit under a line that says where it stands, with the
 // messages around it as single lines.
 func writeRecalled(ctx context.Context, out *terminal.Console, store *tree.Store, a search.Answer) error {
+	if a.Incomplete {
+		out.Remark("Older messages were not searched.")
+	}
 	if len(a.Hits) == 0 {
 		out.Remark("Nothing found in %s.", terminal.Count(a.Searched, "message"))
 		return nil

@@ -194,10 +194,11 @@ type RecallArguments struct {
 }
 
 type Recalled struct {
-	Scope    string        `json:"scope"`
-	Searched int           `json:"searched" jsonschema:"messages in the scope"`
-	Omitted  int           `json:"omitted" jsonschema:"messages among the best for which max_tokens has no room"`
-	Hits     []RecalledHit `json:"hits"`
+	Scope      string        `json:"scope"`
+	Searched   int           `json:"searched" jsonschema:"messages in the scope"`
+	Omitted    int           `json:"omitted" jsonschema:"messages among the best for which max_tokens has no room"`
+	Incomplete bool          `json:"incomplete,omitempty" jsonschema:"older messages were not read yet; the next question reads on"`
+	Hits       []RecalledHit `json:"hits"`
 }
 
 // A RecalledHit is a message that recall found.
@@ -237,7 +238,7 @@ func recallMessages(ctx context.Context, c *call, in RecallArguments) (out Recal
 	if err != nil {
 		return out, err
 	}
-	out = Recalled{Scope: string(answer.Scope), Searched: answer.Searched, Omitted: answer.Omitted, Hits: []RecalledHit{}}
+	out = Recalled{Scope: string(answer.Scope), Searched: answer.Searched, Omitted: answer.Omitted, Incomplete: answer.Incomplete, Hits: []RecalledHit{}}
 	for _, h := range answer.Hits {
 		out.Hits = append(out.Hits, RecalledHit{messageOf(h.Message), h.Excerpt, h.Score, h.OnBranch, h.Folded, messagesOf(h.Before), messagesOf(h.After)})
 	}

@@ -134,6 +134,47 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 	}
 }
 
+// What people type finds the message that they mean, by a search and by a question:
+// parts of names, paths and addresses, words of scripts without spaces, letters that
+// their keys lack, and emojis.
+func TestPartsOfWordsAreFound(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id, head := conversation(t, s), uuid.Nil
+	tests := []struct{ text, query string }{
+		{"我们在那家咖啡馆见面", "咖啡馆"},
+		{"明日の会議は三時です", "会議"},
+		{"เราไปเชียงใหม่กันเถอะ", "เชียงใหม่"},
+		{"See ratelimit/token_bucket.go for it.", "token_bucket.go"},
+		{"GET /api/v2/users?page=2", "api/v2/users"},
+		{"It listens on http://localhost:8080/healthz", "localhost:8080"},
+		{"err := s.repo.SaveUser(ctx, u)", "SaveUser"},
+		{"the order INV-00317 is open", "00317"},
+		{"Wir wohnen in Zürich.", "zurich"},
+		{"Le garçon arrive.", "garcon"},
+		{"Die Goethestraße und die Straße daneben sind gesperrt.", "strasse"},
+		{"Die Hauptstrasse ist offen.", "hauptstraße"},
+		{"Новогодняя ёлка", "елка"},
+		{"Congratulations 🎉🎉", "🎉"},
+		{"Great ❤️", "❤"},
+		{"Thanks 👍🏽", "👍"},
+	}
+	for _, test := range tests {
+		head = mustAppend(t, s, id, head, user(test.text)).ID
+	}
+	noError(t, find.CatchUp(t.Context(), s))
+	for i, test := range tests {
+		page := must(find.Messages(t.Context(), s, test.query, id, tree.Paging{}))(t)
+		if len(page.Data) != 1 || page.Data[0].Message.Depth != i {
+			t.Errorf("a search for %s finds %d messages", test.query, len(page.Data))
+		}
+		answer := ask(t, find, s, id, head, search.Question{Query: test.query, Scope: search.ScopeBranch})
+		if len(answer.Hits) == 0 || answer.Hits[0].Message.Depth != i {
+			t.Errorf("the question %s finds %d messages, or another one first", test.query, len(answer.Hits))
+		}
+	}
+}
+
 // Every word is found in all messages that have it, newest first, page by page,
 // however common it is, in a tenant with segments and in one without, in a long
 // conversation and in a short one.

@@ -135,9 +135,10 @@ func (p *parser) clause(part string, last bool) *clause {
 	if len(c.words) == 0 {
 		return nil
 	}
-	one := len(c.words) == 1
-	c.beginning = one && last && !c.negated && strings.IndexFunc(part, func(r rune) bool { return kindOf(r) == between }) < 0 ||
-		one && utf8.RuneCountInString(c.words[0].text) == 1 && kindOf(firstLetter(c.words[0].text)) == dense
+	first := c.words[0].text
+	kind := kindOf(firstLetter(first))
+	goesOn := last && !c.negated && kind != sign && strings.IndexFunc(part, func(r rune) bool { return kindOf(r) == between }) < 0
+	c.beginning = len(c.words) == 1 && (goesOn || kind == dense && utf8.RuneCountInString(first) == 1)
 	return c
 }
 

@@ -8,12 +8,12 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// A word is a run of letters and digits of a text, a part of a run in camelCase, or
-// two neighbouring letters of a script that writes no spaces.
+// A word is a run of letters and digits of a text, a part of a run in camelCase, two
+// neighbouring letters of a script that writes no spaces, or an emoji.
 type word struct {
 	text     string // in lower case, composed
 	from, to int    // its bytes in the text
-	bigram   bool   // of a script without spaces: nothing to stem
+	bigram   bool   // of a script without spaces, or an emoji: nothing to stem
 	part     bool   // of the run before it
 }
 
@@ -31,6 +31,7 @@ const (
 	between kind = iota // separates words
 	letter              // of a script with spaces between words, a digit, or a mark
 	dense               // of a script without
+	sign                // an emoji, without its colour and form
 )
 
 func kindOf(r rune) kind {
@@ -40,6 +41,10 @@ func kindOf(r rune) kind {
 			return letter
 		}
 		return between
+	case r == 0xFE0E || r == 0xFE0F: // the form of the sign before
+		return between
+	case (0x2600 <= r && r < 0x27C0 || 0x2B00 <= r && r < 0x2C00 || 0x1F000 <= r && r < 0x1FB00) && unicode.Is(unicode.So, r):
+		return sign
 	case !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) && r != 'ー':
 		return between
 	case r >= 0x0E00 && (unicode.In(r, unspaced...) || r == 'ー'):
@@ -74,6 +79,12 @@ func addRun(words []word, text string, from, to int, k kind) []word {
 		return addParts(words, run, from)
 	case dense:
 		return addBigrams(words, norm.NFC.String(run), from, to)
+	case sign:
+		for i, r := range run {
+			to := from + i + utf8.RuneLen(r)
+			words = append(words, word{text: text[from+i : to], from: from + i, to: to, bigram: true})
+		}
+		return words
 	default:
 		return words
 	}

@@ -30,7 +30,8 @@ func TestWords(t *testing.T) {
 		{"a\xffb", "a b"},                                    // not UTF-8
 		{"mail@example.org", "mail example org"},             // an address
 		{"2024-03-15T10:00", "2024 03 15t10 00"},             // a time
-		{"🙂🙂 ok 🙂", "ok"},                                    // no letters
+		{"🙂🙂 ok 👍🏽, ❤️", "🙂 🙂 ok 👍 ❤"},                       // emojis, without their colour and form
+		{"┌──┐ → ©", ""},                                     // other signs
 		{strings.Repeat("x", 300), strings.Repeat("x", 300)}, // no word of a language
 	} {
 		var got []string

@@ -75,7 +75,7 @@ func TestAnyBody(t *testing.T) {
 		`{"role":"tool","tool_call_id":"1","content":"violin sold"}`,
 	} {
 		x := newIndex()
-		x.add(tree.MessageText{ID: uuid.UUID{1}, Role: tree.RoleUser, Body: []byte(body)})
+		read(x, tree.MessageText{ID: uuid.UUID{1}, Role: tree.RoleUser, Body: []byte(body)})
 		if got := order(x, []int32{0}, "violins"); len(got) != 1 {
 			t.Errorf("%s is not found", body)
 		}

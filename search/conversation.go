@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -271,22 +272,26 @@ func (c *conversation) unreadAbove(id uuid.UUID) uuid.UUID {
 // add brings a message in. It gives false where it is there already, errChanged where
 // another one of its id is, and errEnough where the question reads no more.
 func (c *conversation) add(t tree.MessageText, reads *allowance) (added bool, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if n, known := c.index.byID[t.ID]; known {
-		if c.index.entries[n].version != t.Version {
-			c.index, c.whole = newIndex(), wholeness{}
-			return false, errChanged
-		}
-		c.index.link(t.ID, n)
+	switch version, known := c.version(t.ID); {
+	case known && version != t.Version:
+		c.reset()
+		return false, errChanged
+	case known:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.index.link(t.ID, c.index.byID[t.ID])
 		return false, nil
 	}
 	if err := reads.check(); err != nil {
 		return false, err
 	}
-	c.index.files = c.files
-	reads.bytes -= c.index.add(t)
-	c.index.files = nil
+	m := chat.Read(t.Body)
+	text := c.files.recalled(m)
+	words := wordsOf(text)
+	reads.bytes -= len(text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.index.add(t, m.Name, text, words)
 	return true, nil
 }
 

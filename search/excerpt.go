@@ -1,6 +1,8 @@
 package search
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,21 +14,38 @@ const (
 	excerptBefore = 80
 )
 
-// excerpt cuts a text where most of the different terms that are sought stand
-// together; its beginning where none stands in it.
-func excerpt(stems *stemmer, text string, sought map[term]bool) string {
+// A foundTerm is where in a text something begins that is sought.
+type foundTerm struct {
+	at   int
+	term term
+}
+
+// found returns where the terms that a question seeks stand in a text.
+func (s *stemmer) found(text string, sought map[term]bool) (places []foundTerm) {
 	words := wordsOf(text)
 	language := languageOf(words)
-	type place struct {
-		at   int
-		term term
-	}
-	var places []place
 	for _, w := range words {
-		if t, ok := stems.termIn(w, language); ok && sought[t] {
-			places = append(places, place{w.from, t})
+		if t, ok := s.termIn(w, language); ok && sought[t] {
+			places = append(places, foundTerm{w.from, t})
 		}
 	}
+	return places
+}
+
+// found returns where the terms of a query stand in a text.
+func (q query) found(s said) (places []foundTerm) {
+	for n, t := range q.terms {
+		for _, i := range (&clause{words: []*wanted{t}, beginning: q.goesOn(t)}).places(s) {
+			places = append(places, foundTerm{s.words[i].from, term(n)})
+		}
+	}
+	slices.SortFunc(places, func(a, b foundTerm) int { return cmp.Compare(a.at, b.at) })
+	return places
+}
+
+// excerpt cuts a text at the first of the places, which are in order, where most of the
+// different terms stand together; its beginning where there is none.
+func excerpt(text string, places []foundTerm) string {
 	at, most := 0, 0
 	seen := map[term]int{}
 	end := 0

@@ -179,7 +179,8 @@ func (f found) read(ctx context.Context, store *tree.Store, conversationID uuid.
 		n, m := len(h.before), len(h.after)
 		hit := Hit{Message: messages[n], Score: h.score, OnBranch: h.onBranch, Folded: h.folded, Before: messages[:n:n], After: messages[n+1 : n+1+m : n+1+m]}
 		messages = messages[n+1+m:]
-		hit.Excerpt = excerpt(stems, files.recalled(hits[i]), f.sought)
+		text := files.recalled(hits[i])
+		hit.Excerpt = excerpt(text, stems.found(text, f.sought))
 		if !h.whole {
 			hit.Message.Body = nil
 		}

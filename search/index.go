@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -28,7 +27,6 @@ type index struct {
 	byName   map[string]int32
 	bytes    int64
 	stems    *stemmer
-	files    files // of the messages that are being read
 
 	vectors map[uuid.UUID]stored // of the conversation's messages, also of those that aren't entries
 	stamp   int64                // of the newest of them
@@ -89,11 +87,9 @@ const (
 	postingBytes = int64(unsafe.Sizeof(posting{})) + 24 // with its place in postings
 )
 
-// add brings in a message that is not there yet, and returns the bytes of its text.
-func (x *index) add(t tree.MessageText) int {
-	m := chat.Read(t.Body)
-	text := x.files.recalled(m)
-	words := wordsOf(text)
+// add brings in a message that is not there yet, of a speaker who may have a name. text
+// is what of it is searched, and words are those of the text.
+func (x *index) add(t tree.MessageText, name *string, text string, words []word) {
 	n := int32(len(x.entries))
 	e := entry{id: t.ID, depth: int32(t.Depth), tokens: int32(t.Tokens), version: t.Version, parent: noParent, language: languageOf(words)}
 	e.marks = marksOf(t.Role, text, words)
@@ -111,8 +107,8 @@ func (x *index) add(t tree.MessageText) int {
 			}
 		}
 	}
-	if m.Name != nil {
-		e.speaker = x.speaker(*m.Name)
+	if name != nil {
+		e.speaker = x.speaker(*name)
 		for name := range x.names[e.speaker-1] {
 			counts[name]++
 		}
@@ -130,7 +126,6 @@ func (x *index) add(t tree.MessageText) int {
 	x.byID[t.ID] = n
 	x.bytes += entryBytes + int64(len(x.order)) - int64(e.order)
 	x.link(t.ID, n)
-	return len(text)
 }
 
 // link makes an entry the parent of those that wait for it.

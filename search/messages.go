@@ -84,8 +84,8 @@ func (s *Service) Messages(ctx context.Context, store *tree.Store, text string, 
 // Ranked finds messages by their words as Messages does, best first. One of the words
 // is enough, except that "quoted words" must occur, and that a query with an or is
 // read as Messages reads it. A message ranks higher the more of the words it has, the
-// rarer these are, and the shorter it is. It ranks 1,000 messages at most: those with
-// the rarest words of the query first.
+// rarer these are, as Recall ranks answers, without regard to the messages around it. It
+// ranks 250 messages at most: those that have the rarest words of the query.
 //
 // Later pages rank the messages that were there when the first page was asked for.
 func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, conversationID uuid.UUID, p tree.Paging) (page Page, err error) {
@@ -95,8 +95,8 @@ func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, co
 		return Page{}, err
 	}
 	// A cursor has how many hits stand before the page, and in the place of an id the
-	// time of the newest message that there was.
-	offset, newest := int(at.Key), int64(binary.BigEndian.Uint64(at.ID[:]))
+	// time of the first page.
+	offset, newest, now := int(at.Key), int64(binary.BigEndian.Uint64(at.ID[:])), time.Now().UnixMicro()
 	if begins {
 		offset, newest = 0, math.MaxInt64
 	}
@@ -108,7 +108,7 @@ func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, co
 		if err != nil {
 			return err
 		}
-		found, newest, err := x.ranked(ctx, q, newest, offset+limit+1)
+		found, err := x.ranked(ctx, q, newest)
 		if err != nil || offset >= len(found) {
 			return err
 		}
@@ -116,9 +116,9 @@ func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, co
 		found = found[offset:]
 		more := len(found) > limit
 		page.Data, more, err = x.page(ctx, found[:min(limit, len(found))], q, more)
-		if more && offset+len(page.Data) < mostRanked {
+		if more {
 			var id uuid.UUID
-			binary.BigEndian.PutUint64(id[:], uint64(newest))
+			binary.BigEndian.PutUint64(id[:], uint64(min(newest, now)))
 			page.Next = at.Cursor(int64(offset+len(page.Data)), id)
 		}
 		return err
@@ -276,7 +276,9 @@ func (x *extent) verify(ctx context.Context, q query, some []candidate) (matchin
 			x.bytes += bytesOf(h)
 		}
 	} else {
-		err = x.texts(ctx, some, func(at tree.Place, text string) { found[at] = q.mayMatch(text) && q.matches(sayingOf(text)) })
+		err = x.texts(ctx, some, func(at tree.Place, _ tree.MessageText, _ *chat.Message, text string) {
+			found[at] = q.mayMatch(text) && q.matches(sayingOf(text))
+		})
 	}
 	for _, c := range some {
 		if found[c.Place] {
@@ -286,20 +288,21 @@ func (x *extent) verify(ctx context.Context, q query, some []candidate) (matchin
 	return matching, err
 }
 
-// texts calls f with the text of each message.
-func (x *extent) texts(ctx context.Context, some []candidate, f func(tree.Place, string)) error {
+// texts calls f with each message and its text.
+func (x *extent) texts(ctx context.Context, some []candidate, f func(tree.Place, tree.MessageText, *chat.Message, string)) error {
 	places := make([]tree.Place, len(some))
 	for i, c := range some {
 		places[i] = c.Place
 	}
 	var naming []tree.Place // files
+	var texts []tree.MessageText
 	var messages []*chat.Message
 	if err := x.store.Index().TextsAt(ctx, places, func(conversation uuid.UUID, t tree.MessageText) error {
 		m, at := chat.Read(t.Body), tree.Place{ConversationID: conversation, MessageID: t.ID}
 		if len(m.Attachments()) > 0 {
-			naming, messages = append(naming, at), append(messages, m)
+			naming, texts, messages = append(naming, at), append(texts, t), append(messages, m)
 		} else {
-			f(at, files(nil).searched(m))
+			f(at, t, m, files(nil).searched(m))
 		}
 		return nil
 	}); err != nil {
@@ -307,7 +310,7 @@ func (x *extent) texts(ctx context.Context, some []candidate, f func(tree.Place,
 	}
 	files, err := filesOf(ctx, x.store, messages...)
 	for i, m := range messages {
-		f(naming[i], files.searched(m))
+		f(naming[i], texts[i], m, files.searched(m))
 	}
 	return err
 }
@@ -330,7 +333,7 @@ func (x *extent) describe(ctx context.Context, some []candidate, q query) (hits 
 	for i, h := range all {
 		text := files.searched(messages[i])
 		if s := sayingOf(text); q.matches(s) {
-			h.Snippet = snippet(text, s, q)
+			h.Snippet = excerpt(text, q.found(s))
 			hits = append(hits, h)
 		}
 	}
@@ -385,9 +388,4 @@ func (q query) goesOn(t *wanted) bool {
 	return slices.ContainsFunc(q.alternatives, func(a []*clause) bool {
 		return slices.ContainsFunc(a, func(c *clause) bool { return c.beginning && c.words[0] == t })
 	})
-}
-
-// has tells whether a text has a term.
-func (q query) has(s said, t *wanted) bool {
-	return len((&clause{words: []*wanted{t}, beginning: q.goesOn(t)}).places(s)) > 0
 }

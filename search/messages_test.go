@@ -321,8 +321,8 @@ func ranking(t *testing.T, s *tree.Store, query string, in uuid.UUID, limit int)
 	}
 }
 
-// What has more of the words, rarer ones, and fewer others beside them, stands
-// first.
+// What has more of the words, rarer ones, or two together, stands first, and what has
+// function words alone last.
 func TestSearchRanked(t *testing.T) {
 	t.Parallel()
 	s := search.NewStore()
@@ -334,8 +334,8 @@ func TestSearchRanked(t *testing.T) {
 		head = mustAppend(t, s, id, head, user(text)).ID
 	}
 	for query, want := range map[string][]string{
-		"hazel hedge ":               {"the hedge hazel", "the hazel hedge", "hazel in the wood", "a hedge", "the stone wall of the old mill by the river with a hedge"},
-		"where is the hazel ":        {"the hedge hazel", "the hazel hedge", "hazel in the wood", "the wood", "the wood again", "the stone wall of the old mill by the river with a hedge"},
+		"hazel hedge ":               {"the hazel hedge", "the hedge hazel", "hazel in the wood", "a hedge", "the stone wall of the old mill by the river with a hedge"},
+		"where is the hazel ":        {"the hedge hazel", "the hazel hedge", "hazel in the wood", "the stone wall of the old mill by the river with a hedge", "the wood again", "the wood"},
 		"hedge -hazel":               {"a hedge", "the stone wall of the old mill by the river with a hedge"},
 		`mill "hazel hedge"`:         nil,
 		`the "hazel hedge"`:          {"the hazel hedge"},
@@ -343,7 +343,7 @@ func TestSearchRanked(t *testing.T) {
 		"mill or nothing":            {"nothing of it", "the stone wall of the old mill by the river with a hedge"},
 		"unheardof":                  nil,
 		"unheardof hazeln":           {"hazelnut"},
-		"nothing about a hedge -old": {"a hedge", "nothing of it", "the hedge hazel", "the hazel hedge"},
+		"nothing about a hedge -old": {"nothing of it", "a hedge", "the hedge hazel", "the hazel hedge"},
 	} {
 		for _, in := range []uuid.UUID{id, uuid.Nil} {
 			for _, limit := range []int{1, 2, 50} {
@@ -366,7 +366,7 @@ func TestSearchRankedFindsRareWords(t *testing.T) {
 	noError(t, find.CatchUp(t.Context(), s))
 	must(search.AddSegments(t.Context(), s, 4))(t)
 	for _, in := range []uuid.UUID{id, uuid.Nil} {
-		if got := ranking(t, s, "where is the aqueduct by the mill ", in, 300); len(got) < 400 || got[0] != "the aqueduct of the mill" {
+		if got := ranking(t, s, "where is the aqueduct by the mill ", in, 300); len(got) < 250 || got[0] != "the aqueduct of the mill" {
 			t.Errorf("%d found, first %q", len(got), got[:min(3, len(got))])
 		}
 	}

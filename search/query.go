@@ -16,6 +16,7 @@ const MaxTerms = 16
 
 // A query is what a search looks for: one of the alternatives, all clauses of it.
 type query struct {
+	text         string
 	alternatives [][]*clause
 	terms        []*wanted // the different words, those that must not occur left out
 }
@@ -74,7 +75,7 @@ func parse(text string, r reading) (query, error) {
 	if r == anyWord && len(all) == 1 {
 		all = loosened(all[0])
 	}
-	q := query{alternatives: all}
+	q := query{text: text, alternatives: all}
 	for _, a := range all {
 		if !slices.ContainsFunc(a, func(c *clause) bool { return !c.negated }) {
 			return query{}, fault.New(fault.Invalid, "no_term_to_find", "query", "The query only says what must not occur, which most messages match. Add a word that must.")

@@ -173,12 +173,16 @@ func terms(words []alternatives) map[term]bool {
 // rank gives the entries of a scope whose words answer a question best, best
 // first. The statistics are nil where they are those of the scope.
 func (x *index) rank(s *scope, question string, limit int, of *statistics) []ranked {
-	words := x.alternatives(s, question)
-	sought := terms(words)
 	if of == nil {
 		of = newStatistics()
 		of.count(x, s)
 	}
+	return x.rankBy(s, x.alternatives(s, question), question, limit, of)
+}
+
+// rankBy does so by words that the question may have besides.
+func (x *index) rankBy(s *scope, words []alternatives, question string, limit int, of *statistics) []ranked {
+	sought := terms(words)
 	scorer := x.newScorer(s, of)
 	for _, w := range words {
 		scorer.add(w)
@@ -228,12 +232,7 @@ func (x *index) alternatives(s *scope, question string) (words []alternatives) {
 			continue
 		}
 		seen[w.text] = true
-		var terms []term
-		for _, l := range present {
-			if t, ok := stems.termIn(w, l); ok && !slices.Contains(terms, t) {
-				terms = append(terms, t)
-			}
-		}
+		terms := stems.termsIn(present, w)
 		if len(terms) > 0 && !same[terms[0]] {
 			same[terms[0]] = true
 			words = append(words, alternatives{w.text, terms})
@@ -243,6 +242,18 @@ func (x *index) alternatives(s *scope, question string) (words []alternatives) {
 		words = x.rarest(s, words)
 	}
 	return words
+}
+
+// termsIn gives the terms of words in some languages.
+func (s *stemmer) termsIn(present []language, words ...word) (terms []term) {
+	for _, w := range words {
+		for _, l := range present {
+			if t, ok := s.termIn(w, l); ok && !slices.Contains(terms, t) {
+				terms = append(terms, t)
+			}
+		}
+	}
+	return terms
 }
 
 // languages gives those that at least 2 % of a scope's messages are in, and

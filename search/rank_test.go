@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -22,7 +23,7 @@ func line(messages ...string) (*index, []int32) {
 	var path []int32
 	parent := uuid.Nil
 	for i, m := range messages {
-		x.add(textOf(m, i, parent))
+		read(x, textOf(m, i, parent))
 		parent = x.entries[i].id
 		path = append(path, int32(i))
 	}
@@ -30,6 +31,13 @@ func line(messages ...string) (*index, []int32) {
 		x.link(x.entries[i-1].id, int32(i-1))
 	}
 	return x, path
+}
+
+// read adds a message as a conversation does.
+func read(x *index, t tree.MessageText) {
+	m := chat.Read(t.Body)
+	text := files(nil).recalled(m)
+	x.add(t, m.Name, text, wordsOf(text))
 }
 
 func textOf(message string, i int, parent uuid.UUID) tree.MessageText {
@@ -186,7 +194,7 @@ func TestExcerpt(t *testing.T) {
 	} {
 		x, path := line("user: " + test.text)
 		sought := terms(x.alternatives(x.newScope(path), test.question))
-		got := excerpt(newStemmer(), test.text, sought)
+		got := excerpt(test.text, newStemmer().found(test.text, sought))
 		if !strings.Contains(got, test.want) || len(got) > excerptBytes || !strings.Contains(test.text, got) {
 			t.Errorf("%q: excerpt %q has no %q", test.question, got, test.want)
 		}

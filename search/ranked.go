@@ -3,95 +3,177 @@ package search
 import (
 	"cmp"
 	"context"
-	"math"
+	"maps"
 	"math/bits"
 	"slices"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// mostRanked is how many messages a search by relevance ranks, and rareChunks how
-// many chunks it reads of a word beyond those that no segment names.
+// A search by relevance looks at about so many messages that have the words, and ranks
+// the likeliest of them. It reads so many chunks of a word beyond those that no segment
+// names.
 const (
-	mostRanked = 1000
-	rareChunks = 64
+	mostMatches = 1000
+	mostRanked  = 250
+	rareChunks  = 64
 )
 
-// scored is a candidate with a score, which is exact when it was read.
-type scored struct {
-	candidate
-	score float64
-	exact bool
-}
-
-// ranked returns the best messages that aren't newer than a time, so many of them at
-// most, and the time of the newest one that it looked at.
-func (x *extent) ranked(ctx context.Context, q query, upTo int64, want int) (best []candidate, newest int64, err error) {
+// ranked returns the best messages that aren't newer than a time. It reads the likeliest,
+// and ranks them as the answers of a question: a message counts for itself alone, and
+// words weigh as they are rare in all that the search searches.
+func (x *extent) ranked(ctx context.Context, q query, upTo int64) ([]candidate, error) {
 	if err := x.look(ctx, q); err != nil {
-		return nil, 0, err
+		return nil, err
 	}
-	if newest = upTo; upTo == math.MaxInt64 {
-		newest = x.newestAt()
-	}
-	upper := candidate{at: upTo, Place: tree.Place{MessageID: uuid.Max, ConversationID: uuid.Max}}
-	all, of := map[tree.Place]candidate{}, &wordStatistics{having: map[*wanted]float64{}}
-	take := func(parts []*part) {
-		for _, p := range parts {
-			within := uint64(0)
-			for i, at := range p.at {
-				if at <= upTo {
-					within |= 1 << i
-				}
-			}
-			of.count(q, p, within)
-			for _, c := range p.candidates(q.mask(p) & within) {
-				all[c.Place] = c
-			}
-		}
-	}
+	m := &matches{q: q, upTo: upTo, all: map[tree.Place]match{}, having: make([]float64, len(q.terms))}
 	if q.begins() {
-		beginning, err := x.beginnings(ctx, upper)
+		beginning, err := x.beginnings(ctx, candidate{at: upTo, Place: tree.Place{MessageID: uuid.Max, ConversationID: uuid.Max}})
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		for _, c := range beginning {
-			all[c.Place] = c
+			m.all[c.Place] = match{candidate: c}
 		}
 	}
-	take(x.loose)
-	if x.conversation != uuid.Nil {
-		for len(all) < mostRanked {
-			parts, _, more, err := x.next(ctx)
-			if err != nil {
-				return nil, 0, err
-			}
-			if !more {
-				break
-			}
-			take(parts)
+	m.take(x.loose)
+	if x.conversation == uuid.Nil {
+		m.messages += float64(x.number * segmentChunks * chunkMessages)
+		for i, t := range q.terms { // about as many messages in a chunk have a word as in those that are known
+			m.having[i] += float64(x.named[t])
 		}
-	} else {
-		of.add(x)
-		parts, err := x.rare(ctx, q, len(all))
+		parts, err := x.rare(ctx, q, len(m.all))
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		take(parts)
+		m.take(parts)
 	}
-	best, err = x.best(ctx, q, all, of, want)
-	return best, newest, err
+	for more := x.conversation != uuid.Nil; more && len(m.all) < mostMatches; {
+		parts, _, ok, err := x.next(ctx)
+		if err != nil {
+			return nil, err
+		}
+		more = ok
+		m.take(parts)
+	}
+	return x.best(ctx, q, m)
 }
 
-func (x *extent) newestAt() (newest int64) {
-	for _, p := range x.loose {
-		newest = max(newest, slices.Max(p.at))
+// matches are messages that have words of a query, and what the chunks tell of words.
+type matches struct {
+	q        query
+	upTo     int64
+	all      map[tree.Place]match
+	messages float64
+	having   []float64 // messages by the query's terms
+}
+
+type match struct {
+	candidate
+	having [MaxTerms]bool // of the query's terms
+}
+
+func (m *matches) take(parts []*part) {
+	for _, p := range parts {
+		within := uint64(0)
+		for i, at := range p.at {
+			if at <= m.upTo {
+				within |= 1 << i
+			}
+		}
+		m.messages += float64(bits.OnesCount64(within))
+		var masks [MaxTerms]uint64
+		for i, t := range m.q.terms {
+			masks[i] = p.has.having(t.hashes) & within
+			m.having[i] += float64(bits.OnesCount64(masks[i]))
+		}
+		for _, c := range p.candidates(m.q.mask(p) & within) {
+			found := match{candidate: c}
+			for i, mask := range masks {
+				found.having[i] = mask&c.bit != 0
+			}
+			m.all[c.Place] = found
+		}
 	}
-	for _, s := range x.segments {
-		newest = max(newest, s.newestAt)
+}
+
+// likeliest returns the matches that have the rarest words, the newest first.
+func (m *matches) likeliest() (out []candidate) {
+	weight := func(c match) (sum float64) {
+		for i, t := range m.q.terms {
+			if c.having[i] || m.q.goesOn(t) {
+				sum += rarity(m.messages, m.having[i])
+			}
+		}
+		return sum
 	}
-	return newest
+	all := slices.SortedFunc(maps.Values(m.all), func(a, b match) int {
+		return cmp.Or(cmp.Compare(weight(b), weight(a)), newestFirst(a.candidate, b.candidate))
+	})
+	for _, c := range all[:min(len(all), mostRanked)] {
+		out = append(out, c.candidate)
+	}
+	slices.SortFunc(out, newestFirst)
+	return out
+}
+
+// best reads the likeliest messages, and returns those that match, the best first. Those
+// that have none of the words as a question has them stand last.
+func (x *extent) best(ctx context.Context, q query, m *matches) (best []candidate, err error) {
+	likeliest := m.likeliest()
+	place := make(map[tree.Place]int, len(likeliest))
+	for i, c := range likeliest {
+		place[c.Place] = i
+	}
+	known, begun := newIndex(), map[*wanted][]word{}
+	known.stems = x.make.stems
+	var read []int // by entry: its place among the likeliest
+	if err := x.texts(ctx, likeliest, func(at tree.Place, t tree.MessageText, m *chat.Message, text string) {
+		if !q.mayMatch(text) {
+			return
+		}
+		s := sayingOf(text)
+		if !q.matches(s) {
+			return
+		}
+		t.ParentID, t.Depth = uuid.Nil, -place[at] // of two that are as good, the newer one is better
+		known.add(t, m.Name, text, s.words)
+		read = append(read, place[at])
+		for _, w := range q.terms {
+			if q.goesOn(w) {
+				for _, i := range (&clause{words: []*wanted{w}, beginning: true}).places(s) {
+					begun[w] = append(begun[w], s.words[i])
+				}
+			}
+		}
+	}); err != nil {
+		return nil, err
+	}
+	scope, of := known.everything(), newStatistics()
+	of.count(known, scope)
+	of.words, of.messages = of.words*m.messages/max(1, of.messages), m.messages
+	words := known.alternatives(scope, q.text)
+	for _, w := range words {
+		if i := slices.IndexFunc(q.terms, func(t *wanted) bool { return t.text == withoutAccents(w.word) }); i >= 0 {
+			of.having[w.word] = m.having[i]
+		}
+	}
+	for t, goingOn := range begun {
+		words = append(words, alternatives{t.text, known.stems.termsIn(known.languages(scope), goingOn...)})
+	}
+	for _, r := range known.rankBy(scope, words, q.text, mostRanked, of) {
+		best, read[r.number] = append(best, likeliest[read[r.number]]), -1
+	}
+	slices.Sort(read)
+	for _, i := range read {
+		if i >= 0 {
+			best = append(best, likeliest[i])
+		}
+	}
+	return best, nil
 }
 
 // rare reads chunks in segments that have the rarest words of a query, and of the
@@ -103,7 +185,7 @@ func (x *extent) rare(ctx context.Context, q query, messages int) (parts []*part
 		if x.named[t] == 0 {
 			continue
 		}
-		if x.named[t] > rareChunks && messages+len(parts) >= mostRanked {
+		if x.named[t] > rareChunks && messages+len(parts) >= mostMatches {
 			break
 		}
 		left := rareChunks
@@ -123,96 +205,4 @@ func (x *extent) rare(ctx context.Context, q query, messages int) (parts []*part
 		}
 	}
 	return parts, nil
-}
-
-// wordStatistics are what the weight of a word depends on.
-type wordStatistics struct {
-	messages, words float64
-	having          map[*wanted]float64
-	counted         float64 // messages whose words are known
-}
-
-func (of *wordStatistics) count(q query, p *part, within uint64) {
-	for i, words := range p.words {
-		if within&(1<<i) != 0 {
-			of.messages++
-			of.counted++
-			of.words += float64(words)
-		}
-	}
-	for _, t := range q.terms {
-		of.having[t] += float64(bits.OnesCount64(p.has.having(t.hashes) & within))
-	}
-}
-
-// add adds what segments tell: about as many messages in a chunk have a word as in
-// those that are known.
-func (of *wordStatistics) add(x *extent) {
-	of.messages += float64(x.number * segmentChunks * chunkMessages)
-	for t, chunks := range x.named {
-		of.having[t] += float64(chunks)
-	}
-}
-
-// score is BM25 with a word counted once in a message.
-func (of *wordStatistics) score(words int, has func(*wanted) bool) (score float64) {
-	average := max(1, of.words/max(1, of.counted))
-	weight := bm25(1, float64(words), average)
-	for t, having := range of.having {
-		if has(t) {
-			score += weight * rarity(of.messages, having)
-		}
-	}
-	return score
-}
-
-// best reads messages from the best on, until so many match. A message that lacks
-// some of the words in the form that is sought falls back to where it belongs.
-func (x *extent) best(ctx context.Context, q query, all map[tree.Place]candidate, of *wordStatistics, want int) (best []candidate, err error) {
-	waiting := make([]scored, 0, len(all))
-	for _, c := range all {
-		waiting = append(waiting, scored{c, of.score(c.words, func(t *wanted) bool { return c.part.has.having(t.hashes)&c.bit != 0 || q.goesOn(t) }), false})
-	}
-	order := func(a, b scored) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), newestFirst(a.candidate, b.candidate))
-	}
-	slices.SortFunc(waiting, order)
-	waiting = waiting[:min(len(waiting), mostRanked)]
-	for len(best) < want && len(waiting) > 0 {
-		if waiting[0].exact {
-			best, waiting = append(best, waiting[0].candidate), waiting[1:]
-			continue
-		}
-		var some []candidate
-		n := 0
-		for ; n < len(waiting) && len(some) < verified; n++ {
-			if !waiting[n].exact {
-				some = append(some, waiting[n].candidate)
-			}
-		}
-		exact := map[tree.Place]float64{}
-		if err := x.texts(ctx, some, func(at tree.Place, text string) {
-			if !q.mayMatch(text) {
-				return
-			}
-			if s := sayingOf(text); q.matches(s) {
-				words := all[at].words
-				exact[at] = of.score(words, func(t *wanted) bool { return q.has(s, t) })
-			}
-		}); err != nil {
-			return nil, err
-		}
-		read := waiting[:n]
-		waiting = waiting[n:]
-		for _, c := range read {
-			if score, matches := exact[c.Place]; c.exact || matches {
-				if !c.exact {
-					c.score, c.exact = score, true
-				}
-				waiting = append(waiting, c)
-			}
-		}
-		slices.SortFunc(waiting, order)
-	}
-	return best, nil
 }

@@ -30,8 +30,8 @@ func TestSnippet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := snippet(test.text, sayingOf(test.text), q)
-		if !strings.Contains(got, test.holds) || len(got) > snippetBytes || len(strings.Fields(got)) > snippetWords || !utf8.ValidString(got) {
+		got := excerpt(test.text, q.found(sayingOf(test.text)))
+		if !strings.Contains(got, test.holds) || len(got) > excerptBytes || !utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes, %d words: %q, want %q in it", name, len(got), len(strings.Fields(got)), got, test.holds)
 		}
 	}

@@ -25,18 +25,10 @@ const (
 	bucketBits = 8
 )
 
-// A hash is of a term, the same in every process.
+// A hash is what a chunk has of a term.
 type hash uint32
 
-func hashOf(term string) hash {
-	h := uint64(14695981039346656037) // FNV-1a
-	for i := range len(term) {
-		h = (h ^ uint64(term[i])) * 1099511628211
-	}
-	h ^= h >> 32 // its last bits alone depend on all of the term
-	h *= 0x9E3779B97F4A7C15
-	return hash(h >> (64 - keyBits))
-}
+func (t term) hash() hash { return hash(t >> (64 - keyBits)) }
 
 func (k hash) bucket() int  { return int(k >> (keyBits - bucketBits)) }
 func (k hash) rest() uint16 { return uint16(k & (1<<(keyBits-bucketBits) - 1)) }

@@ -57,7 +57,7 @@ func TestSegmentNamesItsChunks(t *testing.T) {
 		var terms []hash
 		for j := range 200 {
 			if i%(j+1) == 0 {
-				terms = append(terms, hashOf(fmt.Sprint(j)))
+				terms = append(terms, termOf(fmt.Sprint(j)).hash())
 			}
 		}
 		c.add(time.UnixMicro(1), 1, terms)
@@ -65,7 +65,7 @@ func TestSegmentNamesItsChunks(t *testing.T) {
 	}
 	data := segment(chunks)
 	for j := range 300 {
-		h := hashOf(fmt.Sprint(j))
+		h := termOf(fmt.Sprint(j)).hash()
 		set := placesOf(data[h.bucket()], h)
 		for i, c := range chunks {
 			if named := set[i/64]&(1<<(i%64)) != 0; named != (c.having([]hash{h}) != 0) {
@@ -206,7 +206,7 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 		t.Fatal(err)
 	}
 	for word := range gone {
-		if h := hashOf(word); !standing[word] {
+		if h := termOf(word).hash(); !standing[word] {
 			for _, s := range segments {
 				if s.Bucket == h.bucket() && placesOf(s.Data, h).count() > 0 {
 					t.Fatalf("segment %s has %q, which is gone", s.ID, word)

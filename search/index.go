@@ -2,7 +2,6 @@ package search
 
 import (
 	"encoding/binary"
-	"hash/maphash"
 	"iter"
 	"math"
 	"strings"
@@ -13,16 +12,16 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// An index knows which words the messages of a conversation have. It holds no
-// text: a term is a hash, under a seed of this process, and a message is a few
-// numbers. Messages are only added; see conversation for what is pruned.
+// An index knows which words the messages of a conversation have. It holds no text: a
+// term is a hash, and a message is a few numbers. Messages are only added; see
+// conversation for what is pruned.
 type index struct {
 	entries  []entry
 	byID     map[uuid.UUID]int32
 	waiting  map[uuid.UUID][]int32 // by the id of a parent that is not here yet
 	parents  map[int32]uuid.UUID   // the same the other way round
 	postings map[term]posting
-	order    []byte          // a byte of each term, entry by entry, in the order of the text
+	order    []uint16        // two bytes of each term, entry by entry, in the order of the text
 	names    []map[term]bool // of speakers; entry.speaker counts from 1
 	byName   map[string]int32
 	bytes    int64
@@ -32,15 +31,20 @@ type index struct {
 	stamp   int64                // of the newest of them
 }
 
-// A term is the hash of a stem.
+// A term is the hash of a stem, the same in every process.
 type term uint64
 
-var seed = maphash.MakeSeed()
-
-func termOf(stem string) term { return term(maphash.String(seed, stem)) }
+func termOf(stem string) term {
+	h := uint64(14695981039346656037) // FNV-1a
+	for i := range len(stem) {
+		h = (h ^ uint64(stem[i])) * 1099511628211
+	}
+	h ^= h >> 32 // its last bits alone depend on all of the stem
+	return term(h * 0x9E3779B97F4A7C15)
+}
 
 // short is what an entry's order has of a term.
-func (t term) short() byte { return byte(t) }
+func (t term) short() uint16 { return uint16(t) }
 
 // An entry is a message. Entries are numbered in the order in which they came.
 type entry struct {
@@ -124,7 +128,7 @@ func (x *index) add(t tree.MessageText, name *string, text string, words []word)
 	e.decay, e.reach, e.weight = factors(e.words)
 	x.entries = append(x.entries, e)
 	x.byID[t.ID] = n
-	x.bytes += entryBytes + int64(len(x.order)) - int64(e.order)
+	x.bytes += entryBytes + 2*(int64(len(x.order))-int64(e.order))
 	x.link(t.ID, n)
 }
 
@@ -166,8 +170,8 @@ func (x *index) post(t term, n int32, count int) {
 	x.postings[t] = p
 }
 
-// orderOf gives a byte of each term of an entry, in the order of its text.
-func (x *index) orderOf(n int32) []byte {
+// orderOf gives two bytes of each term of an entry, in the order of its text.
+func (x *index) orderOf(n int32) []uint16 {
 	if int(n)+1 < len(x.entries) {
 		return x.order[x.entries[n].order:x.entries[n+1].order]
 	}

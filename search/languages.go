@@ -112,9 +112,8 @@ func (l language) isStopword(word string) bool { return stopwords[word]&(1<<l) !
 
 // stemmer stems words. It is not safe for use by several goroutines.
 type stemmer struct {
-	env    *stem.Env
-	known  map[wordIn]term
-	hashes map[wordIn]hash
+	env   *stem.Env
+	known map[wordIn]term
 }
 
 type wordIn struct {
@@ -122,7 +121,7 @@ type wordIn struct {
 	language language
 }
 
-func newStemmer() *stemmer { return &stemmer{stem.NewEnv(""), map[wordIn]term{}, map[wordIn]hash{}} }
+func newStemmer() *stemmer { return &stemmer{stem.NewEnv(""), map[wordIn]term{}} }
 
 // longestStemmed is the longest word, in bytes, that is stemmed: what is longer
 // is no word of a language.
@@ -140,21 +139,6 @@ func (s *stemmer) stem(word string, l language) string {
 		}
 	}
 	return withoutAccents(word)
-}
-
-// hash returns the hash of a word's stem.
-func (s *stemmer) hash(word string, l language) hash {
-	key := wordIn{word, l}
-	h, known := s.hashes[key]
-	if !known {
-		h = hashOf(s.stem(word, l))
-		if len(s.hashes) >= maxKnown {
-			clear(s.hashes)
-		}
-		key.word = strings.Clone(word) // not the whole message that it is part of
-		s.hashes[key] = h
-	}
-	return h
 }
 
 func firstLetter(word string) rune {

@@ -151,7 +151,7 @@ func (p *parser) term(w word) *wanted {
 		p.known[text] = t
 	}
 	for _, stem := range p.stems.forms(w) {
-		if h := hashOf(stem); !slices.Contains(t.hashes, h) {
+		if h := termOf(stem).hash(); !slices.Contains(t.hashes, h) {
 			t.hashes = append(t.hashes, h)
 		}
 	}
@@ -178,12 +178,11 @@ func (s *stemmer) indexed(words []word) []hash {
 	l := languageOf(words)
 	out := make([]hash, len(words))
 	for i, w := range words {
-		switch {
-		case w.bigram || l.isStopword(w.text):
-			out[i] = hashOf(withoutAccents(w.text))
-		default:
-			out[i] = s.hash(w.text, l)
+		t, ok := s.termIn(w, l)
+		if !ok {
+			t = termOf(withoutAccents(w.text))
 		}
+		out[i] = t.hash()
 	}
 	return out
 }

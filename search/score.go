@@ -1,8 +1,8 @@
 package search
 
 import (
-	"bytes"
 	"math"
+	"slices"
 )
 
 // A scorer adds up the scores of a question's words. Its slices are by number.
@@ -84,14 +84,14 @@ func (c *scorer) add(word alternatives) {
 	c.sum()
 }
 
-// follows tells whether one of the terms stands right behind one of the first. Of a
-// message that has both, one of some hundred is taken for one where they do.
-func follows(order []byte, first, terms []term) bool {
-	for _, f := range first {
-		for _, t := range terms {
-			if bytes.Contains(order, []byte{f.short(), t.short()}) {
-				return true
-			}
+// follows tells whether one of the terms stands right behind one of the first.
+func follows(order []uint16, first, terms []term) bool {
+	one := func(of []term, short uint16) bool {
+		return slices.ContainsFunc(of, func(t term) bool { return t.short() == short })
+	}
+	for i := 1; i < len(order); i++ {
+		if one(first, order[i-1]) && one(terms, order[i]) {
+			return true
 		}
 	}
 	return false

@@ -143,7 +143,8 @@ func TestIndexLikeItsMessages(t *testing.T) {
 			case step == "follow":
 				ok(find.CatchUp(ctx, store))
 			case step == "segment":
-				_, err := AddSegments(ctx, store, 2)
+				ok(find.CatchUp(ctx, store)) // else there is hardly a chunk for it
+				_, err := AddSegments(ctx, store, 1)
 				ok(err)
 			}
 			checkIndex(ctx, t, store, conversations, gone, false)

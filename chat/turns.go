@@ -23,32 +23,32 @@ func Acknowledgment() json.RawMessage {
 	return (&Message{Role: Assistant, Parts: []Part{TextPart(acknowledgment)}}).Encode()
 }
 
-// Turns tells whether roles alternate. The zero value has seen no message.
-type Turns struct {
+// An Alternation tells whether roles alternate. The zero value has seen no message.
+type Alternation struct {
 	mixed  bool
 	before Role // of the message before; "" for none
 	open   bool // that message has tool calls
 }
 
 // Add tells of the next message. calls says whether it has tool calls.
-func (t *Turns) Add(role Role, calls bool) {
+func (a *Alternation) Add(role Role, calls bool) {
 	var ok bool
 	switch role {
 	case System:
-		ok = t.before == ""
+		ok = a.before == ""
 	case User:
-		ok = t.before == "" || t.before == System || t.before == Assistant && !t.open
+		ok = a.before == "" || a.before == System || a.before == Assistant && !a.open
 	case Assistant:
-		ok = t.before == User || t.before == Tool
+		ok = a.before == User || a.before == Tool
 	case Tool:
-		ok = t.open || t.before == Tool
+		ok = a.open || a.before == Tool
 	}
-	t.mixed = t.mixed || !ok
-	t.before, t.open = role, calls
+	a.mixed = a.mixed || !ok
+	a.before, a.open = role, calls
 }
 
 // Alternate reports whether the roles of the messages so far alternate.
-func (t *Turns) Alternate() bool { return !t.mixed }
+func (a *Alternation) Alternate() bool { return !a.mixed }
 
 // ByTurns returns messages whose roles alternate, and for each message the index at
 // which the result has it. Neighbours of one role are joined, with an empty line

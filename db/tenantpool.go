@@ -15,12 +15,12 @@ import (
 // whole pool, for what is no tenant's.
 type TenantPool struct {
 	*pgxpool.Pool
-	turns *Turns[string]
+	semaphore *KeyedSemaphore[string]
 }
 
 // NewTenantPool returns a TenantPool of a pool's connections.
 func NewTenantPool(pool *pgxpool.Pool) *TenantPool {
-	return &TenantPool{pool, NewTurns[string](int(pool.Config().MaxConns+1) / 2)}
+	return &TenantPool{pool, NewKeyedSemaphore[string](int(pool.Config().MaxConns+1) / 2)}
 }
 
 // Of returns the handle of a tenant. A goroutine that reads rows or has a transaction
@@ -28,7 +28,7 @@ func NewTenantPool(pool *pgxpool.Pool) *TenantPool {
 func (p *TenantPool) Of(tenantID string) Handle { return &share{p, tenantID} }
 
 // Waiting returns how many statements and transactions wait for the tenant's part.
-func (p *TenantPool) Waiting(tenantID string) int { return p.turns.Waiting(tenantID) }
+func (p *TenantPool) Waiting(tenantID string) int { return p.semaphore.Waiting(tenantID) }
 
 // A share is a tenant's part of a pool.
 type share struct {
@@ -38,7 +38,7 @@ type share struct {
 
 // take gives a connection, and how it is given back, which works once.
 func (s *share) take(ctx context.Context) (*pgxpool.Conn, func(), error) {
-	leave, err := s.of.turns.Take(ctx, s.tenant)
+	leave, err := s.of.semaphore.Acquire(ctx, s.tenant)
 	if err != nil {
 		return nil, nil, err
 	}

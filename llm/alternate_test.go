@@ -93,7 +93,7 @@ func TestByTurns(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		var messages []json.RawMessage
-		var turns chat.Turns
+		var roles chat.Alternation
 		open := false
 		add := func(kind string) {
 			text := fmt.Sprint("m", len(messages))
@@ -106,7 +106,7 @@ func TestByTurns(t *testing.T) {
 			}
 			messages = append(messages, json.RawMessage(body))
 			m := chat.Read(messages[len(messages)-1])
-			turns.Add(m.Role, len(m.Calls) > 0)
+			roles.Add(m.Role, len(m.Calls) > 0)
 			open = kind == "call"
 		}
 		for _, kind := range rapid.SliceOfN(rapid.SampledFrom([]string{"system", "developer", "user", "assistant", "call"}), 0, 12).Draw(t, "roles") {
@@ -121,8 +121,8 @@ func TestByTurns(t *testing.T) {
 			add("user")
 		}
 		refused := llmtest.CheckTurns(messages)
-		if turns.Alternate() != (refused == nil) {
-			t.Fatalf("alternating: %t, and a server says %v of %s", turns.Alternate(), refused, messages)
+		if roles.Alternate() != (refused == nil) {
+			t.Fatalf("alternating: %t, and a server says %v of %s", roles.Alternate(), refused, messages)
 		}
 		for _, noSystem := range []bool{false, true} {
 			joined, at := chat.ByTurns(messages, noSystem)
@@ -133,7 +133,7 @@ func TestByTurns(t *testing.T) {
 				if !strings.Contains(string(joined[at[i]]), chat.Read(m).Text()) {
 					t.Fatalf("message %d is not in %s", i, joined[at[i]])
 				}
-				if turns.Alternate() && !noSystem && string(joined[i]) != string(m) {
+				if roles.Alternate() && !noSystem && string(joined[i]) != string(m) {
 					t.Fatalf("%s became %s", m, joined[i])
 				}
 			}

@@ -43,8 +43,8 @@ type Turn struct {
 	tree.History
 }
 
-// A Place is where a turn's history goes on.
-type Place struct {
+// A Match is the path at which a turn's history goes on.
+type Match struct {
 	ConversationID uuid.UUID
 	New            bool // there is no such conversation yet
 	tree.Path
@@ -69,7 +69,7 @@ func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
 }
 
 // Find finds where a turn's history goes on.
-func (s Service) Find(ctx context.Context, t Turn) (p Place, err error) {
+func (s Service) Find(ctx context.Context, t Turn) (p Match, err error) {
 	defer fault.Wrap(&err, "recognize.Find(%d messages)", len(t.Messages))
 	t.History.Session = t.Session != ""
 	if p.ConversationID, err = s.conversation(ctx, t); err != nil {
@@ -89,7 +89,7 @@ type Recording struct {
 	Below *Message
 	// Ask gives the request for the reply, without a place and messages: these are
 	// those of the place, or of what stands there after the turn was stored.
-	Ask     func(Place) reply.Request
+	Ask     func(Match) reply.Request
 	Attempt Attempt
 	// Keep stores what messages have links to, before they are stored; nil for nothing.
 	Keep func(messages []*chat.Message) error
@@ -109,7 +109,7 @@ type Message struct {
 // history, as messages[i].
 func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Reply, err error) {
 	defer fault.Wrap(&err, "recognize.Record(%d messages)", len(t.Messages))
-	var p Place
+	var p Match
 	if rec.Below != nil {
 		p, err = s.below(ctx, *rec.Below, t.History, rec.Attempt.Retried)
 	} else {
@@ -160,7 +160,7 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 // below finds how much of a history stands below a message that its request names. A
 // request that its client sent before may have made another branch of the conversation
 // active since, by its own answer.
-func (s Service) below(ctx context.Context, at Message, h tree.History, retried bool) (p Place, err error) {
+func (s Service) below(ctx context.Context, at Message, h tree.History, retried bool) (p Match, err error) {
 	p.ConversationID = at.ConversationID
 	p.HeadID, p.Known, err = s.Follow(ctx, at.ConversationID, at.ID, h.Messages)
 	if err == nil && p.Known < len(h.Messages) && retried && at.Head {
@@ -174,7 +174,7 @@ func (s Service) below(ctx context.Context, at Message, h tree.History, retried 
 }
 
 // answer begins the reply below a place.
-func (s Service) answer(ctx context.Context, p Place, title string, rec Recording) (*reply.Reply, error) {
+func (s Service) answer(ctx context.Context, p Match, title string, rec Recording) (*reply.Reply, error) {
 	ask := rec.Ask(p)
 	ask.Title = title
 	ask.ConversationID, ask.HeadID, ask.Messages, ask.PathHash = p.ConversationID, p.HeadID, p.Rest, rec.Below == nil

@@ -163,23 +163,23 @@ func acknowledgmentTokens(count tokens.Counter) int {
 
 // rolesOf tells the order of roles of a context that shows the tail from start on.
 func rolesOf(v tree.View, start int, gaps map[int]gap) Roles {
-	var turns chat.Turns
+	var roles chat.Alternation
 	for _, m := range v.Prefix {
-		turns.Add(m.Role, false)
+		roles.Add(m.Role, false)
 	}
 	if v.Summary != nil {
-		turns.Add(tree.RoleUser, false)
+		roles.Add(tree.RoleUser, false)
 		if start < len(v.Tail) && v.Tail[start].Role == tree.RoleUser {
-			turns.Add(tree.RoleAssistant, false)
+			roles.Add(tree.RoleAssistant, false)
 		}
 	}
 	for i := start; i < len(v.Tail); i++ {
-		turns.Add(v.Tail[i].Role, len(v.Tail[i].Calls) > 0)
+		roles.Add(v.Tail[i].Role, len(v.Tail[i].Calls) > 0)
 		for range gaps[i].calls {
-			turns.Add(tree.RoleTool, false)
+			roles.Add(tree.RoleTool, false)
 		}
 	}
-	if turns.Alternate() {
+	if roles.Alternate() {
 		return RolesAlternating
 	}
 	return RolesMixed

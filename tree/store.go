@@ -30,8 +30,8 @@ type Store struct {
 	limits  Limits
 	secret  *secret
 	engine  *engine
-	pool    *db.TenantPool       // that h is the tenant's part of; nil for none
-	turns   *db.Turns[uuid.UUID] // of those who write to a conversation
+	pool    *db.TenantPool                // that h is the tenant's part of; nil for none
+	writers *db.KeyedSemaphore[uuid.UUID] // of those who write to a conversation
 
 	settings func(json.RawMessage) error // nil takes any
 
@@ -53,7 +53,7 @@ func WithTokenCounter(c tokens.Counter) Option {
 // has then changed nothing, and the transaction goes on. Over a db.TenantPool each
 // tenant has its part of the pool.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, turns: db.NewTurns[uuid.UUID](1), counter: tokens.O200k(), secret: new(secret), engine: new(engine)}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, writers: db.NewKeyedSemaphore[uuid.UUID](1), counter: tokens.O200k(), secret: new(secret), engine: new(engine)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -135,7 +135,7 @@ func (s *Store) turn(ctx context.Context, conversationID uuid.UUID) (leave func(
 	if !s.commits() {
 		return func() {}, nil
 	}
-	return s.turns.Take(ctx, conversationID)
+	return s.writers.Acquire(ctx, conversationID)
 }
 
 // inTurn is inTx for a transaction that locks a conversation.

@@ -3,4 +3,6 @@ package tree
 import "github.com/google/uuid"
 
 // WaitingWriters returns how many wait in memory to write to a conversation.
-func (s *Store) WaitingWriters(conversationID uuid.UUID) int { return s.turns.Waiting(conversationID) }
+func (s *Store) WaitingWriters(conversationID uuid.UUID) int {
+	return s.writers.Waiting(conversationID)
+}

@@ -176,7 +176,7 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 		turn.Metadata = append(turn.Metadata, metadata)
 	}
 	return t.recognizer().Record(t.Context(), turn, recognize.Recording{
-		Ask:     func(p recognize.Place) reply.Request { return t.read(ask, p) },
+		Ask:     func(p recognize.Match) reply.Request { return t.read(ask, p) },
 		Attempt: t.attempt,
 		Keep:    func(messages []*chat.Message) error { return files.Store(t.Context(), t.Store(), messages...) },
 		Import:  t.Import,
@@ -186,7 +186,7 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 // read says what the model reads for the history: the messages that the client sent, or
 // the branch's context. Then a system prompt of the client that isn't on the branch
 // comes as instructions; an upstream has it in the request's body.
-func (t turn) read(ask reply.Request, p recognize.Place) reply.Request {
+func (t turn) read(ask reply.Request, p recognize.Match) reply.Request {
 	if !t.managed() {
 		ask.Prompt.Tokens = p.Tokens
 		return ask

@@ -71,7 +71,7 @@ func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.At
 		return nil, err
 	}
 	return service(r).Record(r.Context(), turnTo(r, req, tree.History{Messages: messages}), recognize.Recording{
-		Ask:     func(p recognize.Place) reply.Request { return c.read(ask, p, messages) },
+		Ask:     func(p recognize.Match) reply.Request { return c.read(ask, p, messages) },
 		Attempt: t,
 		Keep:    keep(r, files),
 		Import:  r.Import,
@@ -81,7 +81,7 @@ func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.At
 // read says what the model reads for a history: the messages that the client sent,
 // as long as they fit, or the branch's context. Then a prompt of the client that isn't
 // on the branch comes as instructions.
-func (c Recognition) read(ask reply.Request, p recognize.Place, messages []*chat.Message) reply.Request {
+func (c Recognition) read(ask reply.Request, p recognize.Match, messages []*chat.Message) reply.Request {
 	if !c.Managed {
 		ask.Prompt = &reply.Prompt{Messages: ask.Prompt.Messages, Tokens: p.Tokens, Exact: ask.Prompt.Exact}
 		return ask

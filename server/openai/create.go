@@ -105,7 +105,7 @@ func (c Recognition) recordResponse(r *server.Request, req *wire.Request, t reco
 	}
 	return service(r).Record(r.Context(), turnTo(r, req, h), recognize.Recording{
 		Below: at,
-		Ask: func(p recognize.Place) reply.Request {
+		Ask: func(p recognize.Match) reply.Request {
 			ask := askOf(req)
 			ask.HeadAtEnd = at != nil // else no other turn begins there at the same time
 			ask.Metadata["openai"] = wire.Marshal(storedMetadata{Echo: &req.Echo, Brought: max(len(h.Messages)-p.Known, said(h.Messages))})

@@ -12,7 +12,6 @@ import (
 
 	"github.com/dlclark/regexp2/v2"
 	"github.com/tiktoken-go/tokenizer"
-	"pgregory.net/rapid"
 )
 
 // pattern is o200k_base's, as tiktoken has it. In a group of its own it is
@@ -71,18 +70,6 @@ func TestEveryClass(t *testing.T) {
 		compare(t, t, b.String())
 		b.Reset()
 	}
-}
-
-func TestSplit(t *testing.T) {
-	t.Parallel()
-	parts := rapid.SampledFrom([]string{
-		"a", "b", "s", "t", "re", "ll", "VE", "A", "Z", "é", "É", "ǅ", "ʰ", "日", "本", "\u0301", "\u0903", "1", "2", "٣", "Ⅻ", " ", "  ", "\t", "\n", "\r", "\r\n",
-		"\u00a0", "\u2003", "\u2028", "'", "’", "ſ", "/", "-", "(", "{", "_", "$", "€", "😀", "\u200d", "\u0000", "İ", "K",
-	})
-	rapid.Check(t, func(rt *rapid.T) {
-		compare(rt, t, strings.Join(rapid.SliceOfN(parts, 0, 24).Draw(rt, "parts"), ""))
-	})
-	rapid.Check(t, func(rt *rapid.T) { compare(rt, t, rapid.String().Draw(rt, "text")) })
 }
 
 // Real text counts as the encoding itself counts it, from the first time on.

@@ -8,28 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-
-	"github.com/tiktoken-go/tokenizer"
 )
-
-func TestO200k(t *testing.T) {
-	// Counts as tiktoken's o200k_base gives them.
-	for _, c := range []struct {
-		text string
-		want int
-	}{
-		{"", 0},
-		{"hello world", 2},
-		{"tiktoken is great!", 6},
-		{"antidisestablishmentarianism", 6},
-		{"お誕生日おめでとう", 8},
-		{"<|endoftext|>", 7}, // told apart from the control token of that name
-	} {
-		if got := O200k().Count(c.text); got != c.want {
-			t.Errorf("Count(%q) = %d, want %d", c.text, got, c.want)
-		}
-	}
-}
 
 // A word that keeps coming is counted once, however many others come and go.
 func TestFrequentWordsStay(t *testing.T) {
@@ -113,25 +92,4 @@ func letters(n int) (s string) {
 		s += string(rune('a' + n%26))
 	}
 	return s
-}
-
-// A piece that is long counts the same each time: it isn't remembered, as its
-// count may not fit where counts are.
-func TestLongPieceCounts(t *testing.T) {
-	t.Parallel()
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		t.Fatal(err)
-	}
-	piece := strings.Repeat("qxzj", 500) // no word, and all of it one piece
-	want, err := codec.Count(piece)
-	if err != nil || want < 300 {
-		t.Fatalf("%d tokens, %v: too few for this test", want, err)
-	}
-	c := &counter{merge: o200kBase().count}
-	for time := range 3 {
-		if got := c.Count(piece); got != want {
-			t.Errorf("time %d: %d tokens, by the encoding %d", time+1, got, want)
-		}
-	}
 }

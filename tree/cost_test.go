@@ -254,7 +254,7 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 
 // A line so deep that whatever recursed, or held a path in one piece, would
 // show. Every operation still works on it; those whose cost is a page's are
-// asked at its far end. .ci/run takes 50,000 messages, and COPPICE_TEST_DEEP=1
+// asked at its far end. .ci/full takes 50,000 messages, and COPPICE_TEST_DEEP=1
 // takes 1,000,000, which takes minutes.
 func TestDeepLine(t *testing.T) {
 	t.Parallel()

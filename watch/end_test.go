@@ -75,21 +75,3 @@ func TestLostSignals(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
-
-// broken has a connection that never listens.
-type broken struct{ Signals }
-
-func (broken) Listen(context.Context, func(), func(string)) error {
-	return errors.New("the connection broke")
-}
-
-func TestBrokenListener(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	a, b := newServer(t, pool, nil), newServer(t, pool, func(c *Config) { c.Signals = broken{c.Signals} })
-	w := b.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	if got := collect(t, w, 1); got[0].ConversationID != c.ID {
-		t.Errorf("%v", got)
-	}
-}

@@ -29,7 +29,7 @@ import (
 func TestKill9(t *testing.T) {
 	t.Parallel()
 	rounds := 2
-	if os.Getenv("COPPICE_TEST_LONG") != "" { // as .ci/run sets it
+	if os.Getenv("COPPICE_TEST_LONG") != "" { // as .ci/full sets it
 		rounds = 20
 	}
 	dir := usedDataDir(t)

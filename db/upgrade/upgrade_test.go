@@ -113,48 +113,6 @@ func fill(t *testing.T, url string) {
 		`create index by_an_operator on conversations (title, id) where title <> ''`)
 }
 
-func TestRun(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name     string
-		from, to int
-	}{
-		{"the newest", 15, 0},
-		{"a version that is named", 16, 17},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			cfg := newDataDir(t)
-			s := start(t, cfg, test.from)
-			fill(t, s.URL())
-			want := contents(t, s.URL())
-			stop(t, s)
-
-			cfg.Major = test.to
-			var told []string
-			r := must(upgrade.Run(t.Context(), cfg, func(text string) { told = append(told, text) }))(t)
-			if !strings.HasPrefix(r.From, "1") || r.From >= r.To || r.Tables < 10 || r.Rows < 300 || len(told) < r.Tables {
-				t.Errorf("it says %+v, and told %q", r, told)
-			}
-			s = start(t, cfg, 0)
-			if s.Version() != r.To {
-				t.Errorf("the directory is of version %s now, and the upgrade said %s", s.Version(), r.To)
-			}
-			if got := contents(t, s.URL()); got != want {
-				t.Errorf("after the upgrade the tables hold\n%s\nand before\n%s", got, want)
-			}
-			execute(t, s.URL(), "drop index by_an_operator",
-				"insert into river_job (kind, args, metadata, queue, state, max_attempts, priority, scheduled_at, created_at) select kind, args, metadata, queue, state, max_attempts, priority, scheduled_at, created_at from river_job")
-			if before, after, err := migrate.Up(t.Context(), db.Config{URL: s.URL()}); err != nil || before != after {
-				t.Errorf("the schema: %d, %d, %v", before, after, err)
-			}
-			if _, err := os.Stat(filepath.Join(r.Kept, "PG_VERSION")); err != nil {
-				t.Errorf("the old cluster isn't kept: %v", err)
-			}
-		})
-	}
-}
-
 // What an upgrade would lose stops it, and nothing is changed.
 func TestForeign(t *testing.T) {
 	t.Parallel()

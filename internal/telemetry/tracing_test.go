@@ -1,11 +1,8 @@
 package telemetry
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -90,25 +87,5 @@ func TestStatementSpans(t *testing.T) {
 	}
 	if names["ReadUUID"] == 0 || names["SELECT"] < 2 || names["pool.acquire"] < 4 || names["request"] != 1 {
 		t.Errorf("spans: %v", names)
-	}
-}
-
-// A line in a span's context names its trace; other lines stay as they are.
-func TestTracedLog(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	provider := sdktrace.NewTracerProvider()
-	log := TracedLogger(slog.New(slog.NewTextHandler(&out, nil)), provider).With("a", 1).WithGroup("g")
-	ctx, span := provider.Tracer("test").Start(context.Background(), "x")
-	log.InfoContext(ctx, "inside")
-	log.Info("outside")
-	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
-	if want := span.SpanContext().TraceID().String(); len(lines) != 2 || !strings.Contains(lines[0], want) || strings.Contains(lines[1], "trace_id") {
-		t.Errorf("the log is %q", lines)
-	}
-	plain := slog.New(slog.DiscardHandler)
-	none := Tracing{}.Provider()
-	if none != nil || TracedLogger(plain, none) != plain || NewStatementTracer(none) != nil {
-		t.Error("what isn't traced is wrapped all the same")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,37 +76,6 @@ func shortRun(t *testing.T) Config {
 		}
 	})
 	return cfg
-}
-
-// testWriter logs where the test does.
-type testWriter struct{ t *testing.T }
-
-func (w testWriter) Write(b []byte) (int, error) {
-	w.t.Logf("%s", b)
-	return len(b), nil
-}
-
-// TestRun is a short run of everything, which goes on until it has checked
-// enough; lab torture does long ones.
-func TestRun(t *testing.T) {
-	if os.Getenv("COPPICE_TEST_LONG") == "" {
-		t.Skip("it waits two minutes for what the servers take over from each other; .ci/full runs it (COPPICE_TEST_LONG=1)")
-	}
-	cfg := shortRun(t)
-	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	report, err := Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range report.Violations {
-		t.Errorf("%s: %s", v.Kind, v.Detail)
-	}
-	for _, what := range report.Missed {
-		t.Errorf("too little was checked: %s", what)
-	}
-	if report.Faults["server killed"]+report.Faults["Postgres killed"] == 0 {
-		t.Errorf("nothing was killed: %v", report.Faults)
-	}
 }
 
 // Without commits that last, a run must find the messages that kills lose.

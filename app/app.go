@@ -23,6 +23,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -182,7 +183,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	if err := cfg.Models.Prices.Check(); err != nil {
 		return m, err
 	}
-	cfg.Server.ModelCost = cfg.Models.cost
+	cfg.Server.ModelCost, cfg.Contexts.Cost = cfg.Models.cost, cfg.Models.cost
 	if m.embedder, err = cfg.Models.Embedder(); err != nil {
 		return m, err
 	}
@@ -193,6 +194,9 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 		return m, err
 	}
 	for _, w := range m.summaries {
+		if _, known := cfg.Models.Prices.Of(w.Model.Name()); !known && cfg.Contexts.Settings.MaxSummaryCost > 0 {
+			return m, fmt.Errorf("max_summary_cost needs the price of %[1]s: give it with --model-price %[1]s=IN,OUT", w.Model.Name())
+		}
 		m.catalog.writers = append(m.catalog.writers, server.Model{Name: w.Model.Name(), MaxContextTokens: w.Window})
 	}
 	if warning := cfg.Contexts.Settings.Warning(); warning != "" {

@@ -30,12 +30,14 @@ type assignment struct {
 	context summarize.Context
 	request Request
 
-	instructions json.RawMessage // as a message; nil for none
-	continued    uuid.UUID       // the answer that this one goes on with; uuid.Nil for none
-	begun        string          // the text of that answer
-	unstored     bool            // of a relay
-	compacted    *Compacted      // nil where no summary was made for the reply
-	recalls      bool            // the model may search the folded messages
+	instructions json.RawMessage   // as a message; nil for none
+	continued    uuid.UUID         // the answer that this one goes on with; uuid.Nil for none
+	begun        string            // the text of that answer
+	unstored     bool              // of a relay
+	compacted    *Compacted        // nil where no summary was made for the reply
+	recalls      bool              // the model may search the folded messages
+	compacts     bool              // the model may have the branch compacted
+	demand       *summarize.Demand // by which it asked for that; nil where it didn't
 }
 
 // end is the message that the model's context ends in.
@@ -84,7 +86,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if err := s.instruct(ctx, a, c); err != nil {
 		return nil, err
 	}
-	if err := s.mayRecall(a, c); err != nil {
+	if err := s.offer(a, c); err != nil {
 		return nil, err
 	}
 	if err := s.checkRoom(ctx, c, req); err != nil {
@@ -101,7 +103,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 		return s.prepare(ctx, req, model) // its first message has come meanwhile
 	}
 	fits, err := s.prompt(a, c)
-	a.recalls = a.recalls && !fits // of a prompt the model reads what the client shows it
+	a.recalls, a.compacts = a.recalls && !fits, a.compacts && !fits // of a prompt the model reads what the client shows it
 	if err == nil && prompted && !fits {
 		b, err = s.branch(ctx, a, true)
 	}

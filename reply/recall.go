@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -39,9 +40,10 @@ var recallTool = json.RawMessage(`{"type":"function","function":{"name":"` + Rec
 	`"limit":{"type":"integer","minimum":1,"maximum":20,"description":"The most passages to return; 5 if you leave it out."}},` +
 	`"required":["query"],"additionalProperties":false}}}`)
 
-// mayRecall decides whether the model may search the folded messages. The context
-// then says so. A client's own function of the name stands for ours.
-func (s *Service) mayRecall(a *assignment, c tree.Conversation) error {
+// offer decides whether the model may search the folded messages, of which the context
+// then says so, and whether it may have the branch compacted. A client's own function of
+// the name stands for ours.
+func (s *Service) offer(a *assignment, c tree.Conversation) error {
 	settings, err := s.contexts.SettingsOf(c, a.window)
 	if err != nil {
 		return nil // whoever reads the context says why
@@ -52,9 +54,9 @@ func (s *Service) mayRecall(a *assignment, c tree.Conversation) error {
 		a.recalls = *asked
 	}
 	tools := a.request.Extra["tools"]
-	if a.recalls && tools != nil && !json.Valid(tools) { // which the model's client refuses
-		a.recalls = false
-	}
+	valid := tools == nil || json.Valid(tools) // or the model's client refuses them
+	a.recalls = a.recalls && valid
+	a.compacts = settings.Compaction == summarize.ModeTool && valid && !offers(tools, CompactName) && llm.CallsTools(a.model)
 	if a.recalls && offers(tools, RecallName) {
 		if asked != nil {
 			return fault.New(fault.Invalid, "invalid_parameter", "tools",
@@ -86,18 +88,29 @@ func elements(array json.RawMessage) iter.Seq[[]byte] {
 	return chat.Elements(array)
 }
 
-// withTool adds a tool at the end of a request's tools.
-func withTool(extra map[string]json.RawMessage, tool json.RawMessage) map[string]json.RawMessage {
-	tools := []byte{'['}
+// withTools adds tools at the end of a request's tools.
+func withTools(extra map[string]json.RawMessage, more ...json.RawMessage) map[string]json.RawMessage {
+	var tools []json.RawMessage
 	for t := range elements(extra["tools"]) {
-		tools = append(append(tools, t...), ',')
+		tools = append(tools, t)
 	}
 	out := maps.Clone(extra)
 	if out == nil {
 		out = map[string]json.RawMessage{}
 	}
-	out["tools"] = append(append(tools, tool...), ']')
+	out["tools"] = appendArray(nil, append(tools, more...))
 	return out
+}
+
+// own are the functions of this server's that the model may call.
+func (a *assignment) own() (names []string, tools []json.RawMessage) {
+	if a.recalls {
+		names, tools = append(names, RecallName), append(tools, recallTool)
+	}
+	if a.compacts {
+		names, tools = append(names, CompactName), append(tools, compactTool)
+	}
+	return names, tools
 }
 
 // withoutTool gives a request as the client made it. Without any tool, what goes
@@ -115,14 +128,15 @@ func withoutTool(req llm.Request, own map[string]json.RawMessage) llm.Request {
 	return req
 }
 
-// ask asks the model. Where the model may recall, ask answers its calls and asks
-// again, until the model makes no such call or has made enough of them.
+// ask asks the model. Where the model may call functions of this server's, ask answers
+// its calls and asks again, until the model makes no such call or has made enough of them.
 func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, req llm.Request) (all llm.Response, err error) {
-	if !a.recalls {
+	names, tools := a.own()
+	if len(names) == 0 {
 		return a.model.Stream(ctx, req, r.add)
 	}
 	own := req.Extra
-	req.Extra = withTool(own, recallTool)
+	req.Extra = withTools(own, tools...)
 	// Calls come whole, once it is known which of them are the client's.
 	withoutCalls := func(d llm.Delta) error {
 		if d.ToolCalls = nil; d.Reasoning == "" && d.Content == "" && d.Refusal == "" {
@@ -138,7 +152,7 @@ func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, req llm.Requ
 		if all = res; err != nil {
 			return all, err
 		}
-		calls, others := split(res.Message)
+		calls, others := split(res.Message, names)
 		var shown []json.RawMessage
 		if len(calls) > 0 && round <= maxRecallRounds {
 			if shown, room, err = s.step(ctx, r, a, res, calls, room); err != nil {
@@ -160,9 +174,9 @@ func (s *Service) ask(ctx context.Context, r *Reply, a *assignment, req llm.Requ
 	}
 }
 
-// split gives the calls of recall that a message makes, and its other calls, as
-// they stand in the message.
-func split(message json.RawMessage) (recalls, others []json.RawMessage) {
+// split gives the calls of functions of these names that a message makes, and its other
+// calls, as they stand in the message.
+func split(message json.RawMessage, names []string) (own, others []json.RawMessage) {
 	if message == nil {
 		return nil, nil
 	}
@@ -171,14 +185,14 @@ func split(message json.RawMessage) (recalls, others []json.RawMessage) {
 			continue
 		}
 		for call := range elements(member.Value) {
-			if name, _ := called(call); name == RecallName {
-				recalls = append(recalls, call)
+			if name, _ := called(call); slices.Contains(names, name) {
+				own = append(own, call)
 			} else {
 				others = append(others, call)
 			}
 		}
 	}
-	return recalls, others
+	return own, others
 }
 
 // called is the function that a call names, and its arguments.
@@ -196,7 +210,7 @@ func callID(call json.RawMessage) string {
 	return c.ID
 }
 
-// step answers calls of recall, and stores them with their results as one chain.
+// step answers calls of this server's functions, and stores them with their results as one chain.
 // shown are these messages as the model reads them, with what it said and thought
 // beside the calls: the text belongs to the answer. shown is nil where the tree
 // refuses them, as where the conversation is full; the reply then goes on
@@ -215,9 +229,11 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 	}
 	left = room - spent
 	for i, call := range calls {
-		_, arguments := called(call)
+		name, arguments := called(call)
 		var result json.RawMessage
-		if i < maxRecallCalls {
+		if name == CompactName {
+			result = a.asksToCompact(callID(call), arguments)
+		} else if i < maxRecallCalls {
 			// The next results need room, too.
 			share := left / (min(len(calls), maxRecallCalls) - i)
 			if result, err = s.recall(ctx, a, callID(call), arguments, share); err != nil {

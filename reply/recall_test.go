@@ -43,8 +43,8 @@ func sayingToo(text string, res llm.Response) llm.Response {
 }
 
 func callsOf(message json.RawMessage) []json.RawMessage {
-	recalls, others := split(message)
-	return append(recalls, others...)
+	_, calls := split(message, nil)
+	return calls
 }
 
 func costing(prompt, completion int, res llm.Response) llm.Response {

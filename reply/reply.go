@@ -28,7 +28,8 @@
 //
 // A reply with recall gives the model a function that searches the folded
 // messages of the branch. The calls and their results become messages between
-// the head and the answer. Any other tool is the client's to run: it sends the
+// the head and the answer. So do those of compact_branch, which has the branch
+// compacted after the answer is stored. Any other tool is the client's to run: it sends the
 // results and asks again.
 //
 // The first answer of a conversation has a title looked for in the background,
@@ -114,10 +115,10 @@ type Service struct {
 
 // shared is what the services of all tenants have in common.
 type shared struct {
-	cfg       Config
-	preparing semaphore
-	hub       *hub
-	titling   *titling
+	cfg        Config
+	preparing  semaphore
+	hub        *hub
+	background *background
 
 	closing context.Context // ends with Close
 	close   context.CancelFunc
@@ -183,7 +184,7 @@ func New(cfg Config) (*Service, error) {
 	closing, closeAll := context.WithCancel(context.Background())
 	return &Service{
 		shared: &shared{
-			closing: closing, close: closeAll, titling: newTitling(),
+			closing: closing, close: closeAll, background: newBackground(),
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
 			preparing: make(semaphore, cfg.MaxPreparing),
 			hub:       newHub(cfg.MaxRunning, cfg.MaxPerTenant),
@@ -291,7 +292,7 @@ func (s *Service) Close(ctx context.Context) error {
 	s.close()
 	select {
 	case <-ended:
-		s.titling.end(ctx)
+		s.background.end(ctx)
 		return nil
 	case <-ctx.Done():
 	}
@@ -301,7 +302,7 @@ func (s *Service) Close(ctx context.Context) error {
 	defer timer.Stop()
 	select {
 	case <-ended:
-		s.titling.end(ctx)
+		s.background.end(ctx)
 		return nil
 	case <-timer.C:
 		return fmt.Errorf("reply.Close: %d replies didn't end within %s of being stopped; what they said may not be stored", s.Stats().Running, grace)

@@ -149,6 +149,9 @@ func (s *Service) run(r *Reply, a *assignment) {
 	}
 	if end.Status == StatusCompleted && end.Message != nil && !a.unstored && !r.lost {
 		s.lookForTitle(*end.Message)
+		if a.demand != nil {
+			s.compactAfter(*end.Message, a.demand)
+		}
 	}
 	s.hub.end(r, end.Status, func() { r.finish(&end, !r.lost) })
 	r.cancel(nil)
@@ -203,7 +206,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		Options: a.request.Options, Extra: a.request.Extra,
 	})
 	if err == nil && a.begun != "" {
-		_, calls := split(res.Message)
+		_, calls := split(res.Message, nil)
 		res.Message = r.whole(res.Message, calls)
 	}
 	return s.conclude(ctx, r, a, res, err)

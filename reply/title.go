@@ -9,20 +9,33 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// maxTitling is how many titles are looked for at a time.
-const maxTitling = 4
+// maxBackground is how much is done after replies at a time.
+const maxBackground = 4
 
-// titling looks for titles in the background: no reply waits for one.
-type titling struct {
-	ctx       context.Context // ends the search
+// background is what is done after replies, which don't wait for it: titles are looked
+// for, and branches compacted whose model asked for it.
+type background struct {
+	ctx       context.Context // ends it
 	cancel    context.CancelFunc
 	semaphore chan struct{}
 	running   sync.WaitGroup
 }
 
-func newTitling() *titling {
+func newBackground() *background {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &titling{ctx: ctx, cancel: cancel, semaphore: make(chan struct{}, maxTitling)}
+	return &background{ctx: ctx, cancel: cancel, semaphore: make(chan struct{}, maxBackground)}
+}
+
+// run does one piece of work when its turn comes, or nothing once ctx ends.
+func (w *background) run(do func(ctx context.Context)) {
+	w.running.Go(func() {
+		select {
+		case w.semaphore <- struct{}{}:
+			defer func() { <-w.semaphore }()
+			do(w.ctx)
+		case <-w.ctx.Done():
+		}
+	})
 }
 
 // firstTitle is the title that a conversation gets with its first message.
@@ -53,20 +66,16 @@ func (s *Service) lookForTitle(answer tree.Message) {
 	if s.contexts.Titles() == summarize.TitlesOff || !summarize.FirstAnswer(answer) {
 		return
 	}
-	t := s.titling
-	t.running.Go(func() {
-		t.semaphore <- struct{}{} // which is free soon, as no search outlasts ctx
-		defer func() { <-t.semaphore }()
-		err := s.contexts.Title(t.ctx, answer.ConversationID, answer.ID)
-		if ignoreNotFound(err) != nil && t.ctx.Err() == nil {
-			s.log.WarnContext(t.ctx, "a title was not stored", "conversation_id", answer.ConversationID, "error", err)
+	s.background.run(func(ctx context.Context) {
+		err := s.contexts.Title(ctx, answer.ConversationID, answer.ID)
+		if ignoreNotFound(err) != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "a title was not stored", "conversation_id", answer.ConversationID, "error", err)
 		}
 	})
 }
 
-// end waits for the titles that are looked for, and ends the search when ctx is
-// done. It is called when no reply runs.
-func (t *titling) end(ctx context.Context) {
-	defer context.AfterFunc(ctx, t.cancel)()
-	t.running.Wait()
+// end waits for the work, and ends it when ctx is done. It is called when no reply runs.
+func (w *background) end(ctx context.Context) {
+	defer context.AfterFunc(ctx, w.cancel)()
+	w.running.Wait()
 }

@@ -45,7 +45,7 @@ func (f *fixture) after(t *testing.T, req Request) tree.Conversation {
 	if e := end(t, f.ask(t, req)); e.Status != StatusCompleted {
 		t.Fatalf("%+v", e)
 	}
-	f.titling.running.Wait()
+	f.background.running.Wait()
 	c, err := f.store.Conversation(t.Context(), req.ConversationID)
 	if err != nil {
 		t.Fatal(err)

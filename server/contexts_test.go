@@ -77,7 +77,7 @@ var badContexts = []badInput{
 	{name: "setting half a message", method: "POST", path: "/v1/conversations", body: `{"settings":{"min_recent_messages":1.5}}`, status: 400, code: CodeInvalidSetting, field: "settings.min_recent_messages", detail: []string{"whole number"}},
 	{name: "setting out of range", method: "PATCH", path: conversationPathOf, body: `{"title":"x","settings":{"trigger_ratio":2}}`, status: 400, code: CodeInvalidSetting, field: "settings.trigger_ratio"},
 	{name: "settings that compact for ever", method: "PATCH", path: conversationPathOf, body: `{"settings":{"trigger_cap_tokens":5000}}`, status: 400, code: CodeInvalidSetting, field: "settings.keep_ratio", detail: []string{"again at once", "trigger of 5000"}},
-	{name: "setting in no mode", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", body: `{"settings":{"compaction":"maybe"}}`, status: 400, code: CodeInvalidSetting, field: "settings.compaction", detail: []string{"auto, manual or off"}},
+	{name: "setting in no mode", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", body: `{"settings":{"compaction":"maybe"}}`, status: 400, code: CodeInvalidSetting, field: "settings.compaction", detail: []string{"auto, tool, manual or off"}},
 }
 
 // A context for a model that takes user and assistant by turns only has them so.

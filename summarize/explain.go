@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -25,7 +26,7 @@ type Explanation struct {
 	Automatic       bool               `json:"automatic"`         // the settings by themselves ask for one now
 	Reason          string             `json:"reason"`            // why they don't, or why there is no plan
 	Settings        Settings           `json:"settings"`          // that hold for this conversation
-	Warning         string             `json:"warning,omitempty"` // what is odd about them
+	Warning         string             `json:"warning,omitempty"` // what is odd about them, or why no model is asked
 }
 
 // ExplainedSummary is a summary, and why it does or doesn't apply.
@@ -82,6 +83,11 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if a.plan == nil {
 		e.Reason = string(a.reason)
 	}
+	capped, err := s.overCost(ctx, conversationID, settings)
+	if err != nil {
+		return Explanation{}, err
+	}
+	e.Warning = strings.TrimSpace(e.Warning + " " + capped)
 	summaries, err := s.store.Summaries(ctx, conversationID)
 	if err != nil {
 		return Explanation{}, err

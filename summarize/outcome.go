@@ -1,10 +1,12 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -67,7 +69,7 @@ func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
 	case pending.gone:
 		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
 	case pending.summary == nil:
-		k.Outcome, k.Reason = tree.OutcomeFailed, whyNone(pending.attempts)
+		k.Outcome, k.Reason = tree.OutcomeFailed, cmp.Or(pending.capped, whyNone(pending.attempts))
 		if a.over == nil && a.settings.Digest == DigestWhenNeeded && a.fits() {
 			k.Reason += " The branch fits its window, so its messages stay as they are."
 		}
@@ -85,6 +87,7 @@ func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
 		if cut := cutKept(pending.plan.Kept); cut > 0 {
 			k.Reason += fmt.Sprintf(" Of the messages kept word for word, %d are cut in the middle.", cut)
 		}
+		k.Reason = strings.TrimSpace(k.Reason + " " + pending.capped)
 	}
 }
 

@@ -68,7 +68,7 @@ func (s *Service) madeByDigest(ctx context.Context, conversationID uuid.UUID, su
 
 // resummarizes tells whether summaries of the digest are to be made again at all.
 func (s *Service) resummarizes(settings Settings) bool {
-	return s.summarizer != nil && settings.Digest != DigestAlways && settings.Compaction == ModeAuto
+	return s.summarizer != nil && settings.Digest != DigestAlways && settings.Compaction.automatic()
 }
 
 // waiting tells whether a summary that applies to a branch waits to be made

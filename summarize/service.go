@@ -26,8 +26,12 @@ type Config struct {
 	Counter    tokens.Counter        // nil: o200k, as package tree counts
 	Logger     *slog.Logger          // nil: none. Records hold counts and ids, never text
 	Observe    func(tree.Compaction) // called with every compaction that ran, for metrics; nil for none
+	Cost       Cost                  // what models cost, for MaxSummaryCost; nil: no price is known
 	Tracing    trace.TracerProvider  // makes a span of each compaction; nil for none. Spans hold counts and ids, never text
 }
+
+// A Cost tells what the tokens of calls of a model cost, and whether its price is known.
+type Cost func(model string, promptTokens, completionTokens int) (cost float64, known bool)
 
 // A Service makes contexts and compacts branches. Several goroutines may use
 // it. Between calls it holds its configuration, and which models fail.
@@ -41,6 +45,7 @@ type Service struct {
 	log        *slog.Logger
 	observe    func(tree.Compaction)
 	tracer     trace.Tracer
+	cost       Cost
 	flights    *flights
 }
 
@@ -84,7 +89,11 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	if cfg.Observe == nil {
 		cfg.Observe = func(tree.Compaction) {}
 	}
+	if cfg.Cost == nil {
+		cfg.Cost = func(string, int, int) (float64, bool) { return 0, false }
+	}
 	return &Service{
+		cost:  cfg.Cost,
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
 		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter},
 		flights: &flights{running: map[flightKey]*flight{}},

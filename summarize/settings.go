@@ -28,6 +28,7 @@ type Settings struct {
 	MinFoldMessages     int       `json:"min_fold_messages"`     // fewer are not worth a call
 	MinFoldTokens       int       `json:"min_fold_tokens"`       // neither are fewer tokens
 	SummaryTargetTokens int       `json:"summary_target_tokens"` // what the summarizer is asked for; at most an eighth of the available tokens
+	MaxSummaryCost      float64   `json:"max_summary_cost"`      // what the models' calls for summaries of one conversation may cost in 24 hours; 0: any amount
 	Compaction          Mode      `json:"compaction"`            // who asks for a compaction
 	Digest              DigestUse `json:"digest"`                // when the offline digest stands in for a model; "" stands for always where no model writes summaries, else for when_needed
 	KeepFirstUser       KeepFirst `json:"keep_first_user"`       // whether the first user message stays verbatim, as if it were pinned
@@ -67,10 +68,14 @@ const (
 type Mode string
 
 const (
+	ModeTool   Mode = "tool"   // as auto, and a model that answers may ask for one by a function
 	ModeAuto   Mode = "auto"   // appends over the trigger, replies that don't fit, and requests
 	ModeManual Mode = "manual" // requests only
 	ModeOff    Mode = "off"    // nobody
 )
+
+// automatic reports whether a branch is compacted without a request.
+func (m Mode) automatic() bool { return m == ModeAuto || m == ModeTool }
 
 // Defaults returns the settings of a server without settings of its own.
 func Defaults() Settings {
@@ -126,7 +131,8 @@ func (s Settings) Validate() error {
 		{"min_fold_messages", s.MinFoldMessages >= 1, "It must be 1 or more."},
 		{"min_fold_tokens", s.MinFoldTokens >= 0, "It must be 0 or more."},
 		{"summary_target_tokens", s.SummaryTargetTokens > 0, "It must be 1 or more."},
-		{"compaction", s.Compaction == ModeAuto || s.Compaction == ModeManual || s.Compaction == ModeOff, "It must be auto, manual or off."},
+		{"max_summary_cost", s.MaxSummaryCost >= 0, "It must be 0 (any amount) or more."},
+		{"compaction", slices.Contains([]Mode{ModeAuto, ModeTool, ModeManual, ModeOff}, s.Compaction), "It must be auto, tool, manual or off."},
 		{"digest", slices.Contains([]DigestUse{"", DigestWhenNeeded, DigestAlways, DigestNever}, s.Digest), "It must be when_needed, always or never."},
 		{"keep_first_user", s.KeepFirstUser == KeepFirstAuto || s.KeepFirstUser == KeepFirstAlways || s.KeepFirstUser == KeepFirstNever, "It must be auto, always or never."},
 		{"instructions", instructionsFault(s.Instructions) == "", instructionsFault(s.Instructions)},

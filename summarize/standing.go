@@ -42,7 +42,7 @@ func (r room) some() bool { return r.tokens > 0 && r.messages > 0 }
 func (s *Service) Check(ctx context.Context, conversationID uuid.UUID, g tree.Growth, b tree.GrownBranch, known *Standing) (due bool, now *Standing, err error) {
 	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, b.HeadID)
 	settings, err := s.windowOf(tree.View{ConversationID: conversationID, Settings: g.Settings}, Window{})
-	if err != nil || settings.Compaction != ModeAuto {
+	if err != nil || !settings.Compaction.automatic() {
 		return false, known, err
 	}
 	trigger := settings.beside(b.PrefixTokens).Trigger

@@ -25,6 +25,7 @@ type pendingSummary struct {
 	summary  *tree.NewSummary
 	model    string
 	attempts []prompt.Attempt
+	capped   string       // why no model was asked; "" where one was
 	gone     bool         // messages were deleted meanwhile
 	readID   uuid.UUID    // deepest message that the summarizer read
 	version  tree.Version // of that message, from before it was read
@@ -69,6 +70,10 @@ func (s *Service) write(ctx context.Context, a assessment, req compactionRequest
 	}()
 	models, cancel := req.forModels(ctx)
 	defer cancel()
+	if req.capped, err = s.overCost(ctx, a.view.ConversationID, a.settings); err != nil {
+		return pending, err
+	}
+	pending.capped = req.capped
 	pending.take(a, s.portion(models, a.plan, req))
 	pending.readID = pending.plan.AnchorID
 	if pending.version, err = s.store.Version(ctx, a.view.ConversationID, pending.readID); err != nil {
@@ -139,8 +144,12 @@ func (s *Service) portion(models context.Context, p *Plan, req compactionRequest
 	return len(p.Fold)
 }
 
-// asked is who writes the summary: one of the models where the request names it.
+// asked is who writes the summary: one of the models where the request names it; nil
+// where no model may be asked.
 func (s *Service) asked(req compactionRequest) Summarizer {
+	if req.capped != "" {
+		return nil
+	}
 	if req.with != nil {
 		return req.with
 	}

@@ -18,12 +18,13 @@ import (
 // conversation's own settings win over them.
 type settingsFlags struct {
 	Settings             string   `placeholder:"JSON|FILE" help:"Settings of contexts and compactions: a JSON object, or a file that has one. The flags below win over it."`
-	Compaction           string   `placeholder:"MODE" help:"What starts compactions: auto (the length of a branch), manual (only requests) or off (auto)."`
+	Compaction           string   `placeholder:"MODE" help:"What starts compactions: auto (the length of a branch), tool (a model that answers, too, by a function), manual (only requests) or off (auto)."`
 	MaxContextTokens     *int     `placeholder:"TOKENS" help:"Window of the model that reads contexts (128000)."`
 	ReservedTokens       *int     `placeholder:"TOKENS" help:"Part of the window for the answer (16000)."`
 	TriggerRatio         *float64 `placeholder:"RATIO" help:"Compact a branch whose context fills more than this share of the rest (0.75)."`
 	KeepRatio            *float64 `placeholder:"RATIO" help:"Share that then stays verbatim (0.2)."`
 	SummaryTargetTokens  *int     `placeholder:"TOKENS" help:"Size of a summary (4000)."`
+	MaxSummaryCost       *float64 `placeholder:"COST" help:"What models may cost for the summaries of a conversation in 24 hours, by --model-price; then the digest decides as if none answered."`
 	Digest               string   `placeholder:"WHEN" help:"When the offline digest writes a summary that no model gave: when_needed (only where the branch doesn't fit its window), always or never. Without it, when_needed if there is a --summary-model, else always."`
 	Recall               bool     `help:"Let models that answer search the folded messages by a function recall, and say so in contexts."`
 	StandingInstructions string   `placeholder:"TEXT" help:"What every summary should take care of."`
@@ -48,7 +49,7 @@ func (f *settingsFlags) settings(base summarize.Settings) (summarize.Settings, e
 			members[name] = *n
 		}
 	}
-	for name, ratio := range map[string]*float64{"trigger_ratio": f.TriggerRatio, "keep_ratio": f.KeepRatio} {
+	for name, ratio := range map[string]*float64{"trigger_ratio": f.TriggerRatio, "keep_ratio": f.KeepRatio, "max_summary_cost": f.MaxSummaryCost} {
 		if ratio != nil {
 			members[name] = *ratio
 		}

@@ -15,16 +15,17 @@ export function SettingEffect({ told, own, stored }: { told: Explanation | null;
   const keep = share(s.keep_ratio, s.keep_cap_tokens)
   const words = share(s.keep_user_ratio, s.keep_user_cap_tokens)
   const used = told.usage.context_tokens
+  const automatic = s.compaction === 'auto' || s.compaction === 'tool'
   return (
     <div class="notice-in settings-effect" role="status">
       <p>
         This branch’s context has {number(used)} tokens. With these settings it may have {number(available)}
-        {s.compaction === 'auto'
+        {automatic
           ? used > trigger
             ? `, and is compacted with the next message, as it is past ${number(trigger)}.`
             : `, and is compacted when it passes about ${number(trigger)}: in ${number(trigger - used)} more${s.every_n_messages ? `, or after ${count(s.every_n_messages, 'message')}` : ''}.`
           : s.compaction === 'manual' ? ', and is compacted only when you ask for it.' : ', and is never compacted.'}
-        {used > available && s.compaction !== 'auto' && ' What has no room is left out of what the model sees.'}
+        {used > available && !automatic && ' What has no room is left out of what the model sees.'}
       </p>
       {s.compaction !== 'off' && (
         <p>

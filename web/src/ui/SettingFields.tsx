@@ -26,7 +26,7 @@ export const windowSettings: Setting[] = [
 export const compactionSettings: Setting[] = [
   {
     key: 'compaction', label: 'Compaction', meaning: 'Who has the older part of a branch folded into a summary.',
-    choices: [['auto', 'by itself, when it is due'], ['manual', 'only when asked for'], ['off', 'never']],
+    choices: [['auto', 'by itself, when it is due'], ['tool', 'by itself, or when the model asks'], ['manual', 'only when asked for'], ['off', 'never']],
   },
   { key: 'trigger_ratio', label: 'Due at', meaning: 'Percent of the window that the context fills before a compaction is due.', share: true },
   { key: 'keep_ratio', label: 'Stays at the end', meaning: 'Percent of the window for the newest messages, which stay word for word.', share: true },
@@ -50,6 +50,7 @@ export const rareSettings: Setting[] = [
     key: 'keep_first_user', label: 'Your first message', meaning: 'Whether it stays word for word, as if it were pinned.',
     choices: [['auto', 'stays where tools are called for it'], ['always', 'always stays'], ['never', 'is folded like others']],
   },
+  { key: 'max_summary_cost', label: 'Cost in a day', meaning: 'What models may cost for summaries in 24 hours. 0 is any amount.' },
   { key: 'min_fold_messages', label: 'Messages to fold', meaning: 'Fewer than this are not worth a summary: the branch waits for more.' },
   { key: 'min_fold_tokens', label: 'Tokens to fold', meaning: 'Neither are fewer tokens than this.' },
   {

@@ -49,7 +49,7 @@ func (b *Branch) Context(ctx context.Context, w Window, next []tree.NewMessage) 
 		return Context{}, err
 	}
 	if available := settings.Budget().Available; b.view.Above > 0 && available > b.read {
-		if b.view, err = b.service.store.View(ctx, b.Conversation.ID, b.view.HeadID, int64(available)); err != nil {
+		if b.view, err = b.service.store.View(ctx, b.view.ConversationID, b.view.HeadID, int64(available)); err != nil {
 			return Context{}, err
 		}
 		b.read = available

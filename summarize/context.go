@@ -31,7 +31,7 @@ type Context struct {
 	Repairs        []Repair          `json:"repairs"`
 	Status         string            `json:"status"` // a line that an agent can be shown
 
-	parts []part // of Messages
+	parts []Part // of Messages
 	whole int    // tokens of the branch with nothing left out
 	folds bool   // a compaction on demand would fold something
 }
@@ -84,13 +84,6 @@ type Repair struct {
 	Index      int       `json:"index"`        // of the synthetic message in messages
 }
 
-// part tells where a message of a context comes from.
-type part struct {
-	kind   PartKind
-	id     uuid.UUID
-	tokens int
-}
-
 // build makes a context of a view. It is a pure function of its arguments, and
 // of a child's view it gives the parent's messages first, byte for byte, as
 // long as the same summary applies and nothing is omitted.
@@ -101,17 +94,17 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		Counts: Counts{Prefix: len(v.Prefix), Folded: v.Folded}, whole: v.Whole(),
 	}
 	shown := len(v.Prefix) + 1 + len(v.Tail)
-	c.Messages, c.parts = make([]json.RawMessage, 0, shown), make([]part, 0, shown)
+	c.Messages, c.parts = make([]json.RawMessage, 0, shown), make([]Part, 0, shown)
 	used := tree.Tokens(v.Prefix)
 	for _, m := range v.Prefix {
-		c.add(part{PartPrefix, m.ID, m.Tokens}, m.Body)
+		c.add(Part{PartPrefix, m.ID, m.Tokens}, m.Body)
 	}
 	if v.Summary != nil {
 		body, cost := summaryMessage(v.Summary), v.Summary.Tokens
 		if s.Recall {
 			body, cost = prompt.WithRecall(body), cost+prompt.RecallTokens(count)
 		}
-		c.add(part{PartSummary, v.Summary.ID, cost}, body)
+		c.add(Part{PartSummary, v.Summary.ID, cost}, body)
 		c.Summary = contextSummary(v.Summary)
 		c.Counts.Kept = len(v.Summary.Range.KeptIDs)
 		used += cost
@@ -122,14 +115,14 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		start = fit(v.Tail, costs, b.Available-used-cost)
 	}
 	if cost := acknowledged(v, start, count); cost > 0 {
-		c.add(part{PartTurn, v.Summary.ID, cost}, chat.Acknowledgment())
+		c.add(Part{PartTurn, v.Summary.ID, cost}, chat.Acknowledgment())
 		used += cost
 	}
 	c.Omitted = v.Above + start
 	c.Counts.Tail = len(v.Tail) - start
 	for i := start; i < len(v.Tail); i++ {
 		m := &v.Tail[i]
-		c.add(part{PartTail, m.ID, m.Tokens}, m.Body)
+		c.add(Part{PartTail, m.ID, m.Tokens}, m.Body)
 		if gap, ok := gaps[i]; ok {
 			c.repair(gap)
 		}
@@ -194,17 +187,17 @@ func (c Context) ByTurns() Context {
 		return c
 	}
 	messages, at := chat.ByTurns(c.Messages, false)
-	parts := make([]part, len(messages))
+	parts := make([]Part, len(messages))
 	for i, p := range c.parts {
-		if to := &parts[at[i]]; to.kind == "" {
+		if to := &parts[at[i]]; to.Kind == "" {
 			*to = p
 		} else {
-			to.tokens += p.tokens
+			to.Tokens += p.Tokens
 		}
 	}
 	for i := range parts {
-		if parts[i].kind == "" {
-			parts[i].kind = PartTurn
+		if parts[i].Kind == "" {
+			parts[i].Kind = PartTurn
 		}
 	}
 	c.Repairs = slices.Clone(c.Repairs)
@@ -228,10 +221,10 @@ func (c Context) WithHead(head tree.Message) Context {
 	c.Messages, c.parts = slices.Clone(c.Messages), slices.Clone(c.parts)
 	if head.Role == tree.RoleUser {
 		cost := acknowledgmentTokens(tokens.O200k())
-		c.add(part{PartTurn, c.Summary.ID, cost}, chat.Acknowledgment())
+		c.add(Part{PartTurn, c.Summary.ID, cost}, chat.Acknowledgment())
 		c.Usage.ContextTokens += cost
 	}
-	c.add(part{PartTail, head.ID, head.Tokens}, head.Body)
+	c.add(Part{PartTail, head.ID, head.Tokens}, head.Body)
 	c.Counts.Folded--
 	c.Counts.Tail++
 	if slices.Contains(c.Summary.KeptIDs, head.ID) {
@@ -250,7 +243,7 @@ func (c Context) Whole() int { return max(c.whole, c.Usage.ContextTokens) }
 // FoldsHead reports whether the summary folds the head itself.
 func (c Context) FoldsHead() bool { return c.Summary != nil && c.Summary.LastSummarizedID == c.HeadID }
 
-func (c *Context) add(p part, body json.RawMessage) {
+func (c *Context) add(p Part, body json.RawMessage) {
 	c.Messages = append(c.Messages, body)
 	c.parts = append(c.parts, p)
 }
@@ -347,7 +340,7 @@ func (c *Context) repair(g gap) {
 			Content    string    `json:"content"`
 		}{tree.RoleTool, id, unanswered})
 		c.Repairs = append(c.Repairs, Repair{Kind: "synthetic_result", MessageID: g.caller, ToolCallID: id, Index: len(c.Messages)})
-		c.add(part{PartRepair, g.caller, g.tokens[i]}, body)
+		c.add(Part{PartRepair, g.caller, g.tokens[i]}, body)
 	}
 }
 

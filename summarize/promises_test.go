@@ -126,7 +126,7 @@ func (s *branchMachine) checkCover(t *rapid.T, c Context, path []refNode, summar
 	shown := slices.Concat(path[:prefix], path[len(path)-c.Counts.Tail:])
 	i := 0
 	for j, p := range c.parts {
-		if p.kind != "prefix" && p.kind != "tail" {
+		if p.Kind != "prefix" && p.Kind != "tail" {
 			continue
 		}
 		if shown[i].body != string(c.Messages[j]) {

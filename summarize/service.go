@@ -173,20 +173,11 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 	if err != nil {
 		return Context{}, err
 	}
-	read := settings.Budget().Available
-	v, err := s.store.View(ctx, conversationID, headID, int64(read))
-	if err != nil {
+	b := Branch{read: settings.Budget().Available, service: s}
+	if b.view, err = s.store.View(ctx, conversationID, headID, int64(b.read)); err != nil {
 		return Context{}, err
 	}
-	if settings, err = s.windowOf(v, w); err != nil {
-		return Context{}, err
-	}
-	if available := settings.Budget().Available; v.Above > 0 && available > read {
-		if v, err = s.store.View(ctx, conversationID, v.HeadID, int64(available)); err != nil {
-			return Context{}, err
-		}
-	}
-	return build(v, settings, s.count), nil
+	return b.Context(ctx, w, nil)
 }
 
 // SettingsOf returns the settings of a conversation: the server's settings,

@@ -24,47 +24,17 @@ const (
 	moverTimeout = 2 * time.Second // free workers have taken a job by then: they look once a second
 )
 
-// A mover moves jobs to digestQueue while only the digest is left.
-type mover struct {
-	w      *Worker
-	cancel context.CancelFunc
-	done   chan struct{}
-}
-
-// startMover looks every second, and asks the database only while no model answers.
-func startMover(ctx context.Context, w *Worker) *mover {
-	ctx, cancel := context.WithCancel(ctx)
-	m := &mover{w: w, cancel: cancel, done: make(chan struct{})}
-	go func() {
-		defer close(m.done)
-		ticks := time.NewTicker(moverPause)
-		defer ticks.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case now := <-ticks.C:
-				if w.service.OnlyDigest() {
-					m.move(ctx, river.QueueDefault, digestQueue, now.Add(-moverTimeout))
-				}
-			}
-		}
-	}()
-	return m
-}
-
-func (m *mover) move(ctx context.Context, from, to string, before time.Time) {
-	err := m.w.queries.MoveJobs(ctx, db.MoveJobsParams{FromQueue: from, ToQueue: to, Before: before})
-	if err != nil && ctx.Err() == nil {
-		m.w.log.WarnContext(ctx, "compactions were not moved to another queue", "from", from, "to", to, "error", err)
+// moveJobs moves jobs to digestQueue while only the digest is left. It asks the
+// database only then.
+func (w *Worker) moveJobs(ctx context.Context) {
+	if w.service.OnlyDigest() {
+		w.move(ctx, river.QueueDefault, digestQueue, time.Now().Add(-moverTimeout))
 	}
 }
 
-// stop ends the moves, and leaves no job in a queue that older programs don't know.
-func (m *mover) stop(ctx context.Context) {
-	if m != nil {
-		m.cancel()
-		<-m.done
-		m.move(ctx, digestQueue, river.QueueDefault, time.Now().Add(time.Hour))
+func (w *Worker) move(ctx context.Context, from, to string, before time.Time) {
+	err := w.queries.MoveJobs(ctx, db.MoveJobsParams{FromQueue: from, ToQueue: to, Before: before})
+	if err != nil && ctx.Err() == nil {
+		w.log.WarnContext(ctx, "compactions were not moved to another queue", "from", from, "to", to, "error", err)
 	}
 }

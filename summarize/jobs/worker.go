@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Config sets up a Worker.
@@ -53,8 +54,8 @@ type Worker struct {
 	log     *slog.Logger
 	observe func(Outcome)
 	slice   time.Duration // of a job; tests make it shorter
-	sweeper *sweeper      // nil until Start
-	mover   *mover        // nil until Start, and where no model is asked
+	swept   tree.AttachmentSweep
+	stops   []func() // of what Start began beside River
 
 	standings  standingCache
 	embeddings *embed.Service // nil for none
@@ -137,9 +138,9 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.river.Start(ctx); err != nil {
 		return err
 	}
-	w.sweeper = startSweeper(ctx, w)
+	w.stops = append(w.stops, repeat(ctx, sweepPause, w.sweepAttachments))
 	if w.service.AsksModels() {
-		w.mover = startMover(ctx, w)
+		w.stops = append(w.stops, repeat(ctx, moverPause, w.moveJobs))
 	}
 	return nil
 }
@@ -150,8 +151,12 @@ func (w *Worker) Stop(ctx context.Context) error {
 	if !w.works {
 		return nil
 	}
-	w.sweeper.stop()
-	w.mover.stop(ctx)
+	for _, stop := range w.stops {
+		stop()
+	}
+	if w.stops != nil && w.service.AsksModels() { // no job stays in a queue that older programs don't know
+		w.move(ctx, digestQueue, river.QueueDefault, time.Now().Add(time.Hour))
+	}
 	err := w.river.Stop(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -149,7 +149,9 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	if err := c.db.announcePooler(ctx, cfg.Database); err != nil {
 		return nil, err
 	}
-	if c.db.distributed {
+	if distributed, err := db.Distributed(ctx, c.db.pool); err != nil {
+		return nil, err
+	} else if distributed {
 		c.log.Info("the database is distributed by Citus")
 	}
 	if err := c.wire(ctx, cfg, models); err != nil {

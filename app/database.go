@@ -74,7 +74,6 @@ type Database struct {
 	private       *embedded.Server // nil unless this program started it
 	log           *slog.Logger
 	before, after int64 // the schema's version
-	distributed   bool  // by Citus
 }
 
 // An UnreachableError says that the database could not be opened. Its URL may
@@ -201,9 +200,6 @@ func (d *Database) connect(ctx context.Context, cfg DatabaseConfig) (err error) 
 	})
 	if err != nil {
 		return &UnreachableError{d.url, err}
-	}
-	if d.distributed, err = db.Distributed(ctx, d.pool); err != nil {
-		return err
 	}
 	return db.CheckSchema(ctx, d.pool)
 }

@@ -183,7 +183,10 @@ func TestRecognizeReadsOneMessage(t *testing.T) {
 	all := long(1000)
 	head := appendPath(t, s, c, all).HeadID
 	history := tree.History{Messages: slices.Concat(all, path("u new")), Session: true}
-	hashes := tree.HashPath(history.Messages)
+	var last chat.PathHash
+	for _, m := range history.Messages {
+		last = last.Child(m)
+	}
 	must(pool.Exec(t.Context(), "analyze nodes"))(t)
 	find := func(s *tree.Store) error {
 		p, err := s.Recognize(t.Context(), c, history)
@@ -196,7 +199,7 @@ func TestRecognizeReadsOneMessage(t *testing.T) {
 		t.Errorf("it read %+v", e)
 	}
 	_, err := pool.Exec(t.Context(), `
-		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, hashes[len(hashes)-1][:], uuid.UUID(head))
+		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, last[:], uuid.UUID(head))
 	noError(t, err)
 	if p, err := s.Recognize(t.Context(), c, history); err != nil || p.Known != len(all)-1 {
 		t.Errorf("a hash that only begins alike is found: %+v, %v", p, err)

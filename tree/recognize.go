@@ -81,17 +81,6 @@ func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h Histo
 	return p, err
 }
 
-// HashPath returns the path hash of each message of a path, root first.
-func HashPath(path []*chat.Message) []chat.PathHash {
-	hashes := make([]chat.PathHash, len(path))
-	var above chat.PathHash
-	for i, m := range path {
-		above = above.Child(m)
-		hashes[i] = above
-	}
-	return hashes
-}
-
 // followPath follows a path as far as the messages below it have the forms of a
 // history.
 func (s *Store) followPath(ctx context.Context, conversationID uuid.UUID, forms [][sha256.Size]byte, from Path) (Path, error) {

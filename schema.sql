@@ -105,7 +105,7 @@ create table search_chunks (
     tenant_id       text        not null,  -- of the conversation
     messages        uuid[]      not null,  -- that it has; no foreign key: a prune takes its messages out
     newest_at       timestamptz not null,  -- time of the newest of them
-    data            bytea,                 -- hashes of words, and which of the messages have them; null where a message was pruned, until it is made again
+    data            bytea,                 -- in bits: hashes of words, and which of the messages have them; null where a message was pruned, until it is made again
     segment         uuid,                  -- that names it; null while it is looked at by each search
     place           smallint,              -- in the segment
 
@@ -131,7 +131,7 @@ create table search_segments (
     bucket    smallint    not null,  -- first 8 bits of the hashes in it
     segment   uuid        not null,  -- UUIDv7
     newest_at timestamptz not null,  -- time of the newest message in it
-    data      bytea       not null,  -- the rest of each hash, and the places of the chunks that have it
+    data      bytea       not null,  -- in bits: the rest of each hash, and the places of the chunks that have it
 
     primary key (tenant_id, bucket, segment)
 );

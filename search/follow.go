@@ -202,7 +202,7 @@ func (m *maker) make(ctx context.Context, store *tree.Store, conversationID uuid
 			words := wordsOf(files.recalled(messages[i]))
 			last := &all[len(all)-1]
 			last.ids = append(last.ids, t.ID)
-			last.add(t.CreatedAt, len(words), m.stems.indexed(words))
+			last.add(t.CreatedAt, m.stems.indexed(words))
 		}
 	}
 	return all, nil

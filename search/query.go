@@ -193,7 +193,7 @@ func (q query) mask(p *part) (mask uint64) {
 		all := ^uint64(0)
 		for _, clause := range sure(a) {
 			for _, t := range clause.words {
-				all &= p.has.having(t.hashes)
+				all &= p.having(t)
 			}
 		}
 		mask |= all

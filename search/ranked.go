@@ -87,7 +87,7 @@ func (m *matches) take(parts []*part) {
 		m.messages += float64(bits.OnesCount64(within))
 		var masks [MaxTerms]uint64
 		for i, t := range m.q.terms {
-			masks[i] = p.has.having(t.hashes) & within
+			masks[i] = p.having(t) & within
 			m.having[i] += float64(bits.OnesCount64(masks[i]))
 		}
 		for _, c := range p.candidates(m.q.mask(p) & within) {

@@ -33,10 +33,8 @@ const (
 // A candidate is a message that may match.
 type candidate struct {
 	tree.Place
-	at    int64 // microseconds
-	words int
-	part  *part
-	bit   uint64 // in the chunk of the part
+	at  int64  // microseconds
+	bit uint64 // in its chunk
 }
 
 // newestFirst compares candidates by their time and ids.
@@ -49,18 +47,21 @@ type part struct {
 	conversationID uuid.UUID
 	ids            []uuid.UUID
 	at             []int64
-	words          []uint32
-	has            interface{ having([]hash) uint64 }
+	words          table
 }
 
-func partOf(conversationID uuid.UUID, m made) *part {
-	return &part{conversationID, m.ids, m.at, m.words, m.chunk}
+func partOf(conversationID uuid.UUID, m made) (*part, error) {
+	words, err := readTable(keyBits, len(m.ids), m.table())
+	return &part{conversationID, m.ids, m.at, words}, err
 }
+
+// having returns the messages that have a word.
+func (p *part) having(t *wanted) uint64 { return p.words.having(t.hashes)[0] }
 
 func (p *part) candidates(mask uint64) (out []candidate) {
 	for i, id := range p.ids {
 		if bit := uint64(1) << i; mask&bit != 0 {
-			out = append(out, candidate{tree.Place{ConversationID: p.conversationID, MessageID: id}, p.at[i], int(p.words[i]), p, bit})
+			out = append(out, candidate{tree.Place{ConversationID: p.conversationID, MessageID: id}, p.at[i], bit})
 		}
 	}
 	return out
@@ -94,7 +95,7 @@ type extent struct {
 type namedSegment struct {
 	id       uuid.UUID
 	newestAt int64
-	places   placeSet
+	places   set
 }
 
 // open reads what no segment names.
@@ -120,7 +121,11 @@ func (s *Service) open(ctx context.Context, store *tree.Store, conversation uuid
 			return nil, err
 		}
 		for _, m := range came {
-			x.loose = append(x.loose, partOf(p.ConversationID, m))
+			p, err := partOf(p.ConversationID, m)
+			if err != nil {
+				return nil, err
+			}
+			x.loose = append(x.loose, p)
 		}
 		if left == 0 {
 			break
@@ -142,8 +147,8 @@ func (s *Service) open(ctx context.Context, store *tree.Store, conversation uuid
 func (x *extent) parts(ctx context.Context, rows []tree.Chunk) ([]*part, error) {
 	parts := make([]*part, 0, len(rows))
 	for _, row := range rows {
-		if p, err := unpack(row.Data, len(row.Messages)); err == nil {
-			parts = append(parts, &part{row.ConversationID, row.Messages, p.at, p.words, p})
+		if at, words, err := unpack(row.Data, len(row.Messages)); err == nil {
+			parts = append(parts, &part{row.ConversationID, row.Messages, at, words})
 			continue
 		}
 		m, err := x.make.read(ctx, x.store, row)
@@ -151,7 +156,11 @@ func (x *extent) parts(ctx context.Context, rows []tree.Chunk) ([]*part, error) 
 			return nil, err
 		}
 		if len(m.ids) > 0 {
-			parts = append(parts, partOf(row.ConversationID, m))
+			p, err := partOf(row.ConversationID, m)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, p)
 		}
 	}
 	return parts, nil
@@ -178,39 +187,39 @@ func (x *extent) look(ctx context.Context, q query) error {
 	if x.conversation != uuid.Nil {
 		return nil
 	}
-	newest, sets := map[uuid.UUID]int64{}, map[*wanted]map[uuid.UUID]placeSet{}
+	newest, sets := map[uuid.UUID]int64{}, map[*wanted]map[uuid.UUID]set{}
 	rows, err := x.store.Index().Segments(ctx, q.buckets())
 	if err != nil {
 		return err
 	}
 	for _, t := range q.terms {
-		sets[t] = map[uuid.UUID]placeSet{}
+		sets[t] = map[uuid.UUID]set{}
 		for _, row := range rows {
 			newest[row.ID] = row.NewestAt.UnixMicro()
 			for _, h := range t.hashes {
 				if h.bucket() != row.Bucket {
 					continue
 				}
-				if set := placesOf(row.Data, h); set.count() > 0 {
-					sets[t][row.ID] = sets[t][row.ID].or(set)
+				if places := placesOf(row.Data, h); places.count() > 0 {
+					sets[t][row.ID] = sets[t][row.ID].or(places)
 				}
 			}
 		}
-		for _, set := range sets[t] {
-			x.named[t] += set.count()
+		for _, places := range sets[t] {
+			x.named[t] += places.count()
 		}
 	}
 	x.number = len(newest)
 	for id, at := range newest {
-		var all placeSet
+		var all set
 		for _, a := range q.alternatives {
-			set := placeSet{^uint64(0), ^uint64(0)}
+			named := set{^uint64(0), ^uint64(0)}
 			for _, c := range sure(a) {
 				for _, t := range c.words {
-					set = set.and(sets[t][id])
+					named = named.and(sets[t][id])
 				}
 			}
-			all = all.or(set)
+			all = all.or(named)
 		}
 		if all.count() > 0 {
 			x.segments = append(x.segments, namedSegment{id, at, all})
@@ -265,7 +274,9 @@ func (x *extent) next(ctx context.Context) (parts []*part, bound int64, ok bool,
 	}
 	var at []tree.PlacedChunk
 	for len(x.segments) > 0 && (len(at) == 0 || len(at)+x.segments[0].places.count() <= mostPlaced) {
-		at = append(at, x.segments[0].places.all(x.segments[0].id)...)
+		for place := range x.segments[0].places.all() {
+			at = append(at, tree.PlacedChunk{SegmentID: x.segments[0].id, Place: place})
+		}
 		x.segments = x.segments[1:]
 	}
 	if len(at) == 0 {

@@ -228,7 +228,7 @@ func (s *Service) candidates(ctx context.Context, store *tree.Store, question st
 func (x *extent) conversationsOf(ctx context.Context, t *wanted) (map[uuid.UUID]int, error) {
 	counts := map[uuid.UUID]int{}
 	for _, p := range x.loose {
-		if n := bits.OnesCount64(p.has.having(t.hashes)); n > 0 {
+		if n := bits.OnesCount64(p.having(t)); n > 0 {
 			counts[p.conversationID] += n
 		}
 	}
@@ -243,7 +243,7 @@ func (x *extent) conversationsOf(ctx context.Context, t *wanted) (map[uuid.UUID]
 		}
 		read += len(parts)
 		for _, p := range parts {
-			if n := bits.OnesCount64(p.has.having(t.hashes)); n > 0 {
+			if n := bits.OnesCount64(p.having(t)); n > 0 {
 				counts[p.conversationID] += n
 			}
 		}

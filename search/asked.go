@@ -26,29 +26,32 @@ const (
 
 const isSaid = ofUser | ofAssistant // whose role tells who spoke
 
-// wordSet makes a set of words that stand in one text.
-func wordSet(words string) map[string]bool {
-	set := map[string]bool{}
-	for w := range strings.FieldsSeq(words) {
-		set[w] = true
-	}
-	return set
-}
-
-var (
-	timeWords = wordSet(`yesterday today tonight tomorrow ago last next since week weeks weekend month months year years recently
+// telling are words that may answer when or how many.
+var telling = func() map[string]marks {
+	found := map[string]marks{}
+	for words, tells := range map[string]marks{
+		`yesterday today tonight tomorrow ago last next since week weeks weekend month months year years recently
 		monday tuesday wednesday thursday friday saturday sunday
 		gestern heute morgen seit woche wochen monat monate jahr jahre letzte letzten letztes nächste nächsten
 		hier aujourd demain semaine mois année dernier dernière prochain prochaine depuis
-		ayer hoy mañana semana mes meses año años pasado pasada próximo próxima desde hace`)
-	countWords = wordSet(`two three four five six seven eight nine ten eleven twelve twenty thirty hundred thousand once twice couple several few both
-		zwei drei vier fünf sechs sieben acht neun zehn deux trois quatre cinq sept huit neuf dix dos tres cuatro cinco seis siete ocho nueve diez`)
+		ayer hoy mañana semana mes meses año años pasado pasada próximo próxima desde hace`: tellsTime,
+		`two three four five six seven eight nine ten eleven twelve twenty thirty hundred thousand once twice couple several few both
+		zwei drei vier fünf sechs sieben acht neun zehn deux trois quatre cinq sept huit neuf dix dos tres cuatro cinco seis siete ocho nueve diez`: tellsCount,
+	} {
+		for w := range strings.FieldsSeq(words) {
+			found[w] |= tells
+		}
+	}
+	for name := range months {
+		found[name] |= tellsTime
+	}
+	return found
+}()
 
-	// talkWords are about the talk itself: a question repeats them, and what it asks for
-	// doesn't have them.
-	talkWords = wordSet(`mention mentions mentioned mentioning discuss discussed discusses discussing discussion discussions conversation conversations
+// talkWords are about the talk itself: a question repeats them, and what it asks for
+// doesn't have them.
+var talkWords = strings.Fields(`mention mentions mentioned mentioning discuss discussed discusses discussing discussion discussions conversation conversations
 		talk talked talking talks say says said tell told describe described express expressed chat chats`)
-)
 
 // marksOf reads the marks of a message.
 func marksOf(role tree.Role, text string, words []word) (m marks) {
@@ -66,10 +69,8 @@ func marksOf(role tree.Role, text string, words []word) (m marks) {
 		if w.bigram {
 			continue
 		}
-		if _, isMonth := months[w.text]; isMonth || timeWords[w.text] {
-			m |= tellsTime
-		}
-		if countWords[w.text] || strings.ContainsFunc(w.text, unicode.IsDigit) {
+		m |= telling[w.text]
+		if m&tellsCount == 0 && strings.ContainsFunc(w.text, unicode.IsDigit) {
 			m |= tellsCount
 		}
 		if m&tellsName == 0 && isName(text, w) {

@@ -3,7 +3,9 @@ package search
 import (
 	"encoding/binary"
 	"iter"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -100,25 +102,29 @@ func (x *index) add(t tree.MessageText, name *string, text string, words []word)
 	if !t.CreatedAt.IsZero() {
 		e.at = uint32(t.CreatedAt.Unix())
 	}
-	counts := map[term]int{}
+	terms := make([]term, 0, len(words))
 	e.order = uint32(len(x.order))
 	for _, w := range words {
 		if stem, ok := x.stems.termIn(w, e.language); ok {
-			counts[stem]++
-			e.words++
+			terms = append(terms, stem)
 			if !w.part {
 				x.order = append(x.order, stem.short())
 			}
 		}
 	}
+	e.words = int32(len(terms))
 	if name != nil {
 		e.speaker = x.speaker(*name)
-		for name := range x.names[e.speaker-1] {
-			counts[name]++
-		}
+		terms = slices.AppendSeq(terms, maps.Keys(x.names[e.speaker-1]))
 	}
-	for t, count := range counts {
-		x.post(t, n, count)
+	slices.Sort(terms)
+	for len(terms) > 0 {
+		count := 1
+		for count < len(terms) && terms[count] == terms[0] {
+			count++
+		}
+		x.post(terms[0], n, count)
+		terms = terms[count:]
 	}
 	if t.ParentID != uuid.Nil {
 		e.parent = unread

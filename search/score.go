@@ -70,7 +70,7 @@ func (c *scorer) add(word alternatives) {
 	c.find(word)
 	average := max(1, c.of.words/max(1, c.of.messages))
 	rare := rarity(c.of.messages, max(float64(len(c.having)), c.of.having[word.word]))
-	if talkWords[word.word] {
+	if slices.Contains(talkWords, word.word) {
 		rare *= talkFactor
 	}
 	for _, n := range c.having {

@@ -16,12 +16,17 @@ const (
 	indexWords   = "Recall finds words, too:"
 )
 
-// indexShare is the part of a digest that its index may have, in percent, and
-// indexLeast how many tokens a digest with an index has at least.
-const (
-	indexShare = 14
-	indexLeast = 150
-)
+// indexLeast is how many tokens a digest with an index has at least.
+const indexLeast = 150
+
+// indexShare is the part of a digest that its index may have, in percent. What people
+// tell each other stands in sentences rather than in names.
+func (r *reader) indexShare() int {
+	if r.assisted {
+		return 14
+	}
+	return 10
+}
 
 // An entry of the index is a part of an item.
 type entry struct {
@@ -37,7 +42,7 @@ type entry struct {
 // conversation's order.
 func (p *picker) index(text string) string {
 	head := "\n\n" + indexHeading + "\n"
-	room := min(p.limit-p.counter.Count(text), p.limit*indexShare/100) - p.counter.Count(head+indexFacts+indexWords)
+	room := min(p.limit-p.counter.Count(text), p.limit*p.indexShare()/100) - p.counter.Count(head+indexFacts+indexWords)
 	if p.limit < indexLeast || room <= 0 {
 		return ""
 	}

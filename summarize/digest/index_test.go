@@ -36,7 +36,7 @@ func TestDigestIndexProperties(t *testing.T) {
 			got := extract(in, ones{})
 			checkDigest(t, in, got, ones{})
 			index := indexOf(got)
-			if n := len(index); n > in.TargetTokens*indexShare/100+len(indexHeading)+len(indexFacts) {
+			if n := len(index); n > in.TargetTokens*14/100+len(indexHeading)+len(indexFacts) {
 				t.Fatalf("the index has %d characters of %d", n, in.TargetTokens)
 			}
 			for w := range strings.FieldsSeq(index) {

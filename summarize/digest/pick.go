@@ -70,7 +70,7 @@ func (p *picker) pick() string {
 	intro := p.counter.Count(p.intro())
 	room := p.limit - intro
 	if p.limit >= indexLeast {
-		room = room * (100 - indexShare) / 100
+		room = room * (100 - p.indexShare()) / 100
 	}
 	p.left = room
 	share := room * p.priorShare() / 100

@@ -142,7 +142,7 @@ func assists(messages []tree.Message, said []prompt.Said, before bool) bool {
 // people such a message mostly answers another one, and one that says much tells
 // news.
 func favourNews(items []item) {
-	const much, least = 25, 0.25
+	const much, least = 50, 0.25
 	sum := 0
 	for _, it := range items {
 		sum += says(it.terms)

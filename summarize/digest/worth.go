@@ -30,11 +30,13 @@ func (r *reader) judge(it *item, lower string, cue cueSet, code bool, from sourc
 	if it.rule && cue&(cueBan|cueCorrection) != 0 {
 		it.worth *= 2
 	}
-	if cue&cueSelf != 0 && byUser {
-		it.worth *= 1.5
-	}
-	if cue&cueTime != 0 {
-		it.worth *= 2
+	if r.assisted { // people tell of themselves and of days all the time
+		if cue&cueSelf != 0 && byUser {
+			it.worth *= 1.5
+		}
+		if cue&cueTime != 0 {
+			it.worth *= 2
+		}
 	}
 	switch {
 	case code:

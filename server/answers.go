@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -18,6 +19,7 @@ import (
 type answer struct {
 	status   int
 	location string // of what was created
+	kind     string // media type; "" is JSON
 	body     []byte
 	buffer   *[]byte // that body is in, to be used again; nil for none
 }
@@ -88,7 +90,7 @@ func (a answer) Size() int { return len(a.body) }
 // Write writes the answer, and returns its buffer to the pool.
 func (a answer) Write(w http.ResponseWriter) error {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
+	h.Set("Content-Type", cmp.Or(a.kind, "application/json"))
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if a.location != "" {
 		h.Set("Location", a.location)

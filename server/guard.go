@@ -55,7 +55,7 @@ var clientHeader = regexp.MustCompile(`^(x-stainless|x-coppice|anthropic)-[a-z-]
 func (r *Request) fromOrigin(origin string) (done bool) {
 	h := r.answer.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Location, Coppice-Position, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, X-Coppice-Conversation-Id, X-Coppice-Head-Id")
+	h.Set("Access-Control-Expose-Headers", "Location, Coppice-Position, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, X-Coppice-Conversation-Id, X-Coppice-Head-Id, X-Coppice-Recorded")
 	h.Add("Vary", "Origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false

@@ -79,21 +79,5 @@ func refusal(p server.Problem) wire.Refusal {
 	return wire.Refuse(p.ForSDKs().Status, string(p.Code), field, p.Detail)
 }
 
-// An answer is one that is whole.
-type answer struct {
-	kind string // media type
-	body []byte
-}
-
-// Size returns how many bytes of memory the answer takes.
-func (a answer) Size() int { return len(a.body) }
-
-// Write writes the answer.
-func (a answer) Write(w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", a.kind)
-	_, err := w.Write(a.body)
-	return err
-}
-
 // asJSON is an answer of JSON.
-func asJSON(body json.RawMessage) answer { return answer{"application/json", body} }
+func asJSON(body json.RawMessage) server.Answer { return server.Whole("application/json", body) }

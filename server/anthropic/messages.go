@@ -2,11 +2,8 @@ package anthropic
 
 import (
 	"encoding/json"
-	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
@@ -72,13 +69,11 @@ func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer
 		}
 	}()
 	r.Release()
-	made := made{rep, unrecorded, nil}
 	if req.Stream {
 		if err := rep.Begun(r.Context()); err != nil {
 			return nil, err
 		}
-		made.Answer = follow(r, rep, t.answerOf(rep, reply.End{}))
-		return made, nil
+		return told(follow(r, rep, t.answerOf(rep, reply.End{})), rep, unrecorded), nil
 	}
 	end, err := rep.Wait(r.Context())
 	if err == nil && end.Message == nil && end.Err != nil && !end.SaidNothing() {
@@ -87,8 +82,7 @@ func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer
 	if err != nil {
 		return nil, err
 	}
-	made.Answer = asJSON(t.answerOf(rep, end).Encode())
-	return made, nil
+	return told(asJSON(t.answerOf(rep, end).Encode()), rep, unrecorded), nil
 }
 
 // errThread is the error of a request without its history. The SDKs then send it.
@@ -298,24 +292,8 @@ func follow(r *server.Request, rep *reply.Reply, a wire.Answer) server.Answer {
 	})
 }
 
-// A made answer is a reply's. Its header names the conversation and the message, by
-// their native ids, or says why they are none.
-type made struct {
-	reply      *reply.Reply
-	unrecorded error // nil for none
-	server.Answer
-}
-
-// Write writes the answer.
-func (m made) Write(w http.ResponseWriter) error {
-	h := w.Header()
-	if c := m.reply.ConversationID(); c != uuid.Nil {
-		h.Set("X-Coppice-Conversation-Id", c.String())
-		h.Set("X-Coppice-Head-Id", m.reply.MessageID().String())
-	}
-	if m.unrecorded != nil {
-		h.Set("X-Coppice-Recorded", "false; code="+fault.Of(m.unrecorded).Code)
-	}
-	h.Set("Cache-Control", "no-cache")
-	return m.Answer.Write(w)
+// told is an answer of a reply's. unrecorded says why a reply that was to be recorded
+// isn't; nil if it is.
+func told(a server.Answer, rep *reply.Reply, unrecorded error) server.Answer {
+	return server.Told{Answer: a, ConversationID: rep.ConversationID(), HeadID: rep.MessageID(), Unrecorded: unrecorded}
 }

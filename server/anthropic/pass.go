@@ -65,7 +65,7 @@ func (s surface) call(t turn, body []byte, prefill []json.RawMessage) (server.An
 	end, err := rep.Wait(c.waiting)
 	switch {
 	case c.status.Load() != 0:
-		return made{rep, unrecorded, passed{c, rep, forget}}, nil
+		return told(passed{c, rep, forget}, rep, unrecorded), nil
 	case !forget():
 		return nil, t.Context().Err()
 	case err != nil:
@@ -77,10 +77,10 @@ func (s surface) call(t turn, body []byte, prefill []json.RawMessage) (server.An
 	}
 	a := t.answerOf(rep, end)
 	if !t.request.Stream {
-		return made{rep, unrecorded, asJSON(a.Encode())}, nil
+		return told(asJSON(a.Encode()), rep, unrecorded), nil
 	}
 	events := wire.NewStream(a)
-	return made{rep, unrecorded, answer{"text/event-stream", events.End(events.Begin(nil), a)}}, nil
+	return told(server.Whole("text/event-stream", events.End(events.Begin(nil), a)), rep, unrecorded), nil
 }
 
 // A call is the upstream as a model that answers one request. What it sends goes to the

@@ -2,12 +2,8 @@ package openai
 
 import (
 	"cmp"
-	"encoding/json"
-	"net/http"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -59,42 +55,19 @@ func errorOf(p server.Problem) wire.ErrorBody {
 	return wire.NewError(p.ForSDKs().Status, string(p.Code), field, p.Detail)
 }
 
-// An answer is JSON, with the native ids of what it tells of.
-type answer struct {
-	body json.RawMessage
-	node *wire.NodeID // nil for none
-}
-
-// Size returns how many bytes of memory the answer's body takes.
-func (a answer) Size() int { return len(a.body) }
-
-// Write writes the answer.
-func (a answer) Write(w http.ResponseWriter) error {
-	lead(w.Header(), a.node)
-	w.Header().Set("Content-Type", "application/json")
-	_, err := w.Write(a.body)
-	return err
-}
-
-// lead names the conversation and the message, where there is one, in the
-// header, by their native ids.
-func lead(h http.Header, n *wire.NodeID) {
-	if n == nil {
-		return
-	}
-	h.Set("X-Coppice-Conversation-Id", n.Conversation.String())
-	if n.Node != uuid.Nil {
-		h.Set("X-Coppice-Head-Id", n.Node.String())
-	}
+// tell answers with JSON, and names the native ids of what it tells of; the zero NodeID
+// for none.
+func tell(body any, of wire.NodeID) server.Told {
+	return server.Told{Answer: server.Whole("application/json", wire.Marshal(body)), ConversationID: of.Conversation, HeadID: of.Node}
 }
 
 // deleted answers that a thing was deleted.
-func deleted(id, object string, of *wire.NodeID) (server.Answer, error) {
-	return answer{wire.Marshal(struct {
+func deleted(id, object string, of wire.NodeID) (server.Answer, error) {
+	return tell(struct {
 		ID      string `json:"id"`
 		Object  string `json:"object"`
 		Deleted bool   `json:"deleted"`
-	}{id, object, true}), of}, nil
+	}{id, object, true}, of), nil
 }
 
 // nodeOf is the node of a stored message.
@@ -105,25 +78,4 @@ func nodeOf(m tree.Message) wire.NodeID {
 // answerOf is the node that a reply's answer has, or will have.
 func answerOf(rep *reply.Reply) wire.NodeID {
 	return wire.NodeID{Conversation: rep.ConversationID(), Node: rep.MessageID()}
-}
-
-// recorded is the node of an answer that is recorded; nil of any other.
-func recorded(n wire.NodeID) *wire.NodeID {
-	if n.Conversation == uuid.Nil {
-		return nil
-	}
-	return &n
-}
-
-// A stream is an answer of events, with the native ids of what it tells of.
-type stream struct {
-	server.Answer
-	node *wire.NodeID // nil for none
-}
-
-// Write writes the events.
-func (s stream) Write(w http.ResponseWriter) error {
-	lead(w.Header(), s.node)
-	w.Header().Set("Cache-Control", "no-cache")
-	return s.Answer.Write(w)
 }

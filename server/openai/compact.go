@@ -3,7 +3,6 @@ package openai
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"slices"
 	"time"
 
@@ -43,9 +42,9 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 	if usage == nil {
 		usage = &wire.Usage{}
 	}
-	return answer{wire.Marshal(map[string]any{
+	return tell(map[string]any{
 		"id": c.Summary.ResponseID(), "object": "response.compaction", "created_at": time.Now().Unix(), "output": append(slices.Clip(c.kept), *item), "usage": usage,
-	}), c.node()}, nil
+	}, c.node()), nil
 }
 
 // triggered answers a request for a response whose input ends with a compaction_trigger:
@@ -75,21 +74,9 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	end := wire.End{Status: wire.Completed, At: time.Now(), Usage: c.usage}
 	if req.Stream {
 		s := wire.NewStream(turn, -1)
-		return written{answer{s.End(s.Begin(nil), end), c.node()}}, nil
+		return server.Told{Answer: server.Whole("text/event-stream", s.End(s.Begin(nil), end)), ConversationID: c.node().Conversation, HeadID: c.Head}, nil
 	}
-	return answer{wire.Marshal(turn.Ended(end)), c.node()}, nil
-}
-
-// A written stream is an answer of events that are all known.
-type written struct{ answer }
-
-// Write writes the events.
-func (e written) Write(w http.ResponseWriter) error {
-	lead(w.Header(), e.node)
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("Cache-Control", "no-cache")
-	_, err := w.Write(e.body)
-	return err
+	return tell(turn.Ended(end), c.node()), nil
 }
 
 // A compaction is what takes the place of a branch or of a history.
@@ -99,12 +86,12 @@ type compaction struct {
 	usage *wire.Usage
 }
 
-// node is the branch whose summary was saved; nil for none.
-func (c compaction) node() *wire.NodeID {
+// node is the head of the branch whose summary was saved; the zero NodeID for none.
+func (c compaction) node() wire.NodeID {
 	if c.Head == uuid.Nil {
-		return nil
+		return wire.NodeID{}
 	}
-	return &wire.NodeID{Conversation: c.Summary.Conversation, Node: c.Head}
+	return wire.NodeID{Conversation: c.Summary.Conversation, Node: c.Head}
 }
 
 // compactAll makes what takes the place of the branch and the input that a request names.

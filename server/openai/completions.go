@@ -15,7 +15,7 @@ import (
 
 // createCompletion answers a history. One that is recorded becomes a branch; any
 // other goes to the model and leaves nothing.
-func (c Recognition) createCompletion(r *server.Request) (_ server.Answer, err error) {
+func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) {
 	req, body, err := read(r, wire.ParseChat)
 	if err != nil {
 		return nil, err
@@ -27,27 +27,13 @@ func (c Recognition) createCompletion(r *server.Request) (_ server.Answer, err e
 	if err != nil {
 		return nil, inMessages(err)
 	}
-	defer func() {
-		if err != nil {
-			service(r).TakeBack(r.Context(), rep, err, true)
-		}
-	}()
 	r.Release()
-	if req.Stream {
-		if err := rep.Begun(r.Context()); err != nil {
-			return nil, err
+	return answered(r, req, rep, unrecorded, func(t wire.Turn) wire.Writer { return wire.NewChunks(t, req.Usage) }, func(end reply.End) (any, error) {
+		if end.Status == reply.StatusFailed && !end.SaidNothing() {
+			return nil, end.Err
 		}
-		return answered(followChunks(r, rep, req.Usage), unrecorded), nil
-	}
-	end, err := rep.Wait(r.Context())
-	if err == nil && end.Status == reply.StatusFailed && !end.SaidNothing() {
-		err = end.Err
-	}
-	if err != nil {
-		return nil, err
-	}
-	turn := turnOf(rep, end.Message)
-	return answered(answer{wire.Marshal(turn.Completion(endOf(end))), recorded(turn.Node)}, unrecorded), nil
+		return turnOf(rep, end.Message).Completion(endOf(end)), nil
+	})
 }
 
 // answer begins the reply, or finds the one that an earlier attempt of the request
@@ -113,36 +99,4 @@ func inMessages(err error) error {
 		e.Field = "max_completion_tokens"
 	}
 	return &e
-}
-
-// followChunks answers with the chunks of a reply.
-func followChunks(r *server.Request, rep *reply.Reply, usage bool) server.Answer {
-	var c *wire.Chunks
-	begin := func(dst []byte, stored *tree.Message) []byte {
-		if c != nil {
-			return dst
-		}
-		c = wire.NewChunks(turnOf(rep, stored), usage)
-		return c.Begin(dst)
-	}
-	form := server.StreamForm{
-		Event: func(dst []byte, e reply.Event) ([]byte, error) {
-			switch {
-			case e.Started != nil:
-				return begin(dst, nil), nil
-			case e.Message != nil:
-				return dst, nil // the server answered its own call
-			case e.Delta != nil:
-				return c.Add(begin(dst, nil), wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
-			case e.End.Message == nil && e.End.Err != nil && c == nil && !e.End.SaidNothing():
-				return wire.AppendEvent(dst, "", errorOf(server.ProblemOf(e.End.Err)).JSON()), nil
-			}
-			dst = begin(dst, e.End.Message)
-			return c.End(dst, endOf(*e.End)), nil
-		},
-		Closed: func(dst []byte, p server.Problem) []byte {
-			return wire.AppendEvent(dst, "", errorOf(p).JSON())
-		},
-	}
-	return stream{r.Stream(rep, 0, form), recorded(answerOf(rep))}
 }

@@ -41,7 +41,7 @@ func namedConversation(r *server.Request) (c tree.Conversation, err error) {
 // answerIn answers with something of a conversation, whose active head the
 // header names.
 func answerIn(c tree.Conversation, body any) (server.Answer, error) {
-	return answer{wire.Marshal(body), &wire.NodeID{Conversation: c.ID, Node: c.HeadID}}, nil
+	return tell(body, wire.NodeID{Conversation: c.ID, Node: c.HeadID}), nil
 }
 
 func answerConversation(c tree.Conversation) (server.Answer, error) {
@@ -114,7 +114,7 @@ func deleteConversation(r *server.Request) (server.Answer, error) {
 	if err := r.Store().DeleteConversation(r.Context(), c.ID); err != nil {
 		return nil, err
 	}
-	return deleted(wire.ConversationID(c.ID), "conversation.deleted", &wire.NodeID{Conversation: c.ID})
+	return deleted(wire.ConversationID(c.ID), "conversation.deleted", wire.NodeID{Conversation: c.ID})
 }
 
 // pairsOf are the pairs of strings in a conversation's metadata, where a native

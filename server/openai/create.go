@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func (c Recognition) createResponse(r *server.Request) (_ server.Answer, err error) {
+func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	req, body, err := read(r, wire.ParseCreate)
 	if err == nil && req.Store && !req.Echo.Fit() {
 		err = fault.New(fault.Invalid, wire.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
@@ -34,34 +34,53 @@ func (c Recognition) createResponse(r *server.Request) (_ server.Answer, err err
 	if err != nil {
 		return nil, inInput(err)
 	}
-	recorded := rep.ConversationID() != uuid.Nil
+	r.Release()
+	if req.Background && !req.Stream {
+		turn := turnOf(rep, nil)
+		return tell(turn.Begun(wire.Queued), turn.Node), nil
+	}
+	return answered(r, req, rep, unrecorded, responseEvents(-1), func(end reply.End) (any, error) {
+		if end.Message == nil && end.Err != nil && !end.SaidNothing() {
+			return nil, end.Err
+		}
+		return ended(r, rep, end)
+	})
+}
+
+// responseEvents writes a reply as a response's events, but for those up to the number
+// after.
+func responseEvents(after int) func(wire.Turn) wire.Writer {
+	return func(t wire.Turn) wire.Writer { return wire.NewStream(t, after) }
+}
+
+// answered answers with a reply: with its events, or with what whole gives of its end.
+func answered(r *server.Request, req *wire.Request, rep *reply.Reply, unrecorded error, events func(wire.Turn) wire.Writer, whole func(reply.End) (any, error)) (_ server.Answer, err error) {
 	defer func() {
 		if err != nil {
 			service(r).TakeBack(r.Context(), rep, err, req.Conversation == nil && req.Previous == nil)
 		}
 	}()
-	r.Release()
 	if req.Stream {
 		if !req.Background {
 			if err := rep.Begun(r.Context()); err != nil {
 				return nil, err
 			}
 		}
-		return answered(follow(r, rep, -1, recorded), unrecorded), nil
-	}
-	turn := turnOf(rep, nil)
-	if req.Background {
-		return answer{wire.Marshal(turn.Begun(wire.Queued)), &turn.Node}, nil
+		a := follow(r, rep, events)
+		a.Unrecorded = unrecorded
+		return a, nil
 	}
 	end, err := rep.Wait(r.Context())
-	if err == nil && end.Message == nil && end.Err != nil && !end.SaidNothing() {
-		err = end.Err
-	}
 	if err != nil {
 		return nil, err
 	}
-	a, err := ended(r, rep, end, recorded)
-	return answered(a, unrecorded), err
+	body, err := whole(end)
+	if err != nil {
+		return nil, err
+	}
+	a := tell(body, answerOf(rep))
+	a.Unrecorded = unrecorded
+	return a, nil
 }
 
 // begin begins the reply to a request, or finds the one that an earlier attempt began.

@@ -32,5 +32,5 @@ func countInput(r *server.Request) (server.Answer, error) {
 		}
 		count += cost
 	}
-	return answer{body: wire.Marshal(map[string]any{"object": "response.input_tokens", "input_tokens": count})}, nil
+	return tell(map[string]any{"object": "response.input_tokens", "input_tokens": count}, wire.NodeID{}), nil
 }

@@ -52,7 +52,7 @@ func cancelResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ended(r, rep, stopped, true)
+	return tellEnd(r, rep, stopped)
 }
 
 // deleteResponse takes a response back: its answer, and the input that it alone
@@ -81,7 +81,7 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 			return nil, err
 		}
 	}
-	return deleted(n.ResponseID(), "response", nil)
+	return deleted(n.ResponseID(), "response", wire.NodeID{})
 }
 
 // retract deletes what is stored of a response, and with its last message the
@@ -119,5 +119,5 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer{wire.Marshal(list), &n}, nil
+	return tell(list, n), nil
 }

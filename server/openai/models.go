@@ -32,7 +32,7 @@ func listModels(r *server.Request, at time.Time) (server.Answer, error) {
 	for _, name := range served(r) {
 		models = append(models, modelObject(name, at))
 	}
-	return answer{body: wire.Marshal(map[string]any{"object": "list", "data": models})}, nil
+	return tell(map[string]any{"object": "list", "data": models}, wire.NodeID{}), nil
 }
 
 func getModel(r *server.Request, at time.Time) (server.Answer, error) {
@@ -40,7 +40,7 @@ func getModel(r *server.Request, at time.Time) (server.Answer, error) {
 	if !slices.Contains(served(r), name) {
 		return nil, fault.New(fault.NotFound, "unknown_model", "model", "The model '%s' does not exist.", fault.Clip(name))
 	}
-	return answer{body: wire.Marshal(modelObject(name, at))}, nil
+	return tell(modelObject(name, at), wire.NodeID{}), nil
 }
 
 // checkModel refuses a model that this server doesn't have, before anything is

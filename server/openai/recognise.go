@@ -2,12 +2,10 @@ package openai
 
 import (
 	"encoding/json"
-	"net/http"
 	"strings"
 	"unicode"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -125,31 +123,6 @@ func turnTo(r *server.Request, req *wire.Request, h tree.History) recognize.Turn
 		}
 	}
 	return t
-}
-
-// recordedHeader is false on an answer that was to be recorded and couldn't be. It
-// has the code of the reason.
-const recordedHeader = "X-Coppice-Recorded"
-
-// An unrecorded answer tells why it isn't recorded.
-type unrecorded struct {
-	server.Answer
-	why error
-}
-
-// Write writes the answer.
-func (u unrecorded) Write(w http.ResponseWriter) error {
-	w.Header().Set(recordedHeader, "false; code="+fault.Of(u.why).Code)
-	return u.Answer.Write(w)
-}
-
-// answered is an answer to a request that was to be recorded; why says why it wasn't,
-// nil if it was.
-func answered(a server.Answer, why error) server.Answer {
-	if why == nil || a == nil {
-		return a
-	}
-	return unrecorded{a, why}
 }
 
 // raw are the messages as they came.

@@ -32,16 +32,16 @@ func getResponse(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	if r.URL.Query().Get("stream") == "true" {
-		return follow(r, rep, after, true), nil
+		return follow(r, rep, responseEvents(after)), nil
 	}
 	if !rep.Over(math.MaxInt) {
-		return answer{wire.Marshal(turnOf(rep, nil).Begun(wire.InProgress)), &n}, nil
+		return tell(turnOf(rep, nil).Begun(wire.InProgress), n), nil
 	}
 	end, err := rep.Wait(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	return ended(r, rep, end, true)
+	return tellEnd(r, rep, end)
 }
 
 // find gives the reply that a response is. One that was deleted is none.
@@ -59,19 +59,16 @@ func find(r *server.Request, n wire.NodeID) (*reply.Reply, error) {
 	return nil, err
 }
 
-// ended answers with a response that ended. One that is not stored has no native
-// ids.
-func ended(r *server.Request, rep *reply.Reply, end reply.End, stored bool) (server.Answer, error) {
+// ended is the response of a reply that ended.
+func ended(r *server.Request, rep *reply.Reply, end reply.End) (_ wire.Response, err error) {
 	turn := turnOf(rep, end.Message)
-	var err error
-	if turn.Compaction, err = compactedFor(r, turn.Node.Conversation, end.Compacted, headOf(end)); err != nil {
-		return nil, err
-	}
-	a := answer{body: wire.Marshal(turn.Ended(endOf(end)))}
-	if stored {
-		a.node = &turn.Node
-	}
-	return a, nil
+	turn.Compaction, err = compactedFor(r, turn.Node.Conversation, end.Compacted, headOf(end))
+	return turn.Ended(endOf(end)), err
+}
+
+func tellEnd(r *server.Request, rep *reply.Reply, end reply.End) (server.Answer, error) {
+	response, err := ended(r, rep, end)
+	return tell(response, answerOf(rep)), err
 }
 
 // headOf is the message that was answered; uuid.Nil where nothing is stored.
@@ -82,21 +79,21 @@ func headOf(end reply.End) uuid.UUID {
 	return end.HeadID
 }
 
-// follow answers with the events of a reply that come after the number given. Of a
-// reply that runs, the first ones are sent at once: what comes before the answer
-// may take long.
-func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.Answer {
-	var s *wire.Stream
-	begin := func(dst []byte, turn wire.Turn) []byte {
-		if s != nil {
+// follow answers with the events of a reply, in one of the API's forms. Of a reply that
+// runs, the first ones are sent at once: what comes before the answer may take long.
+func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Writer) server.Told {
+	var w wire.Writer
+	begin := func(dst []byte, stored *tree.Message) []byte {
+		if w != nil {
 			return dst
 		}
-		s = wire.NewStream(turn, after)
-		return s.Begin(dst)
+		w = form(turnOf(rep, stored))
+		return w.Begin(dst)
 	}
 	compacted := false
 	compact := func(dst []byte, c *reply.Compacted, head uuid.UUID) ([]byte, error) {
-		if compacted || c == nil {
+		s, ok := w.(*wire.Stream)
+		if !ok || s.Said() || compacted || c == nil {
 			return dst, nil
 		}
 		item, err := compactedFor(r, rep.ConversationID(), c, head)
@@ -106,44 +103,37 @@ func follow(r *server.Request, rep *reply.Reply, after int, stored bool) server.
 		compacted = true
 		return s.Compact(dst, *item), nil
 	}
-	form := server.StreamForm{
+	events := server.StreamForm{
 		Begin: func(dst []byte) []byte {
 			if rep.Over(math.MaxInt) {
 				return dst
 			}
-			return begin(dst, turnOf(rep, nil))
+			return begin(dst, nil)
 		},
-		Event: func(dst []byte, e reply.Event) ([]byte, error) {
+		Event: func(dst []byte, e reply.Event) (_ []byte, err error) {
 			switch {
 			case e.Started != nil:
-				return compact(begin(dst, turnOf(rep, nil)), e.Started.Compacted, e.Started.ParentID)
+				return compact(begin(dst, nil), e.Started.Compacted, e.Started.ParentID)
 			case e.Message != nil:
 				return dst, nil // the server answered its own call
 			case e.Delta != nil:
-				return s.Add(begin(dst, turnOf(rep, nil)), wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				dst = begin(dst, nil)
+				return w.Add(dst, wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			}
-			dst = begin(dst, turnOf(rep, e.End.Message))
-			if !s.Said() {
-				var err error
-				if dst, err = compact(dst, e.End.Compacted, headOf(*e.End)); err != nil {
-					return dst, err
-				}
+			if dst, err = compact(begin(dst, e.End.Message), e.End.Compacted, headOf(*e.End)); err != nil {
+				return dst, err
 			}
-			return s.End(dst, endOf(*e.End)), nil
+			return w.End(dst, endOf(*e.End)), nil
 		},
 		Closed: func(dst []byte, p server.Problem) []byte {
-			if s == nil {
-				s = wire.NewStream(turnOf(rep, nil), after)
+			if w == nil {
+				w = form(turnOf(rep, nil))
 			}
-			return s.Break(dst, errorOf(p))
+			return w.Break(dst, errorOf(p))
 		},
 	}
-	out := stream{Answer: r.Stream(rep, 0, form)}
-	if stored {
-		n := answerOf(rep)
-		out.node = &n
-	}
-	return out
+	of := answerOf(rep)
+	return server.Told{Answer: r.Stream(rep, 0, events), ConversationID: of.Conversation, HeadID: of.Node}
 }
 
 // turnOf is what is known of a reply's answer: from the request while it runs,

@@ -51,5 +51,5 @@ func getCompletion(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answer{wire.Marshal(completionOf(m)), &n}, nil
+	return tell(completionOf(m), n), nil
 }

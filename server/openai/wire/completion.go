@@ -89,8 +89,7 @@ func finish(end End) string {
 	return "stop"
 }
 
-// Chunks writes an answer as the chunks of a chat completion. Its methods are
-// called as those of a Stream.
+// Chunks writes an answer as the chunks of a chat completion.
 type Chunks struct {
 	turn  Turn
 	usage bool // a chunk with the usage comes last
@@ -212,7 +211,7 @@ func (p *partCall) called(raw json.RawMessage) json.RawMessage {
 // it appends the stored answer first.
 func (c *Chunks) End(dst []byte, end End) []byte {
 	if end.Status == Failed {
-		return AppendEvent(dst, "", end.Error.JSON())
+		return c.Break(dst, end.Error)
 	}
 	if !c.sent && end.Message != nil {
 		dst = c.Add(dst, deltaOf(end.Message))
@@ -224,3 +223,6 @@ func (c *Chunks) End(dst []byte, end End) []byte {
 	}
 	return AppendEvent(dst, "", done)
 }
+
+// Break implements Writer.
+func (c *Chunks) Break(dst []byte, why ErrorBody) []byte { return AppendEvent(dst, "", why.JSON()) }

@@ -6,6 +6,15 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 )
 
+// A Writer writes an answer as events, in one of OpenAI's forms: a Stream, or Chunks. Each
+// method appends server-sent events to dst, the last one of which says [DONE].
+type Writer interface {
+	Begin(dst []byte) []byte
+	Add(dst []byte, d Delta) []byte         // the next piece of the answer
+	End(dst []byte, end End) []byte         // of an answer of which no piece came, it appends the stored one first
+	Break(dst []byte, why ErrorBody) []byte // ends the stream before the answer's end
+}
+
 // A Stream writes an answer as the events of the Responses API. Each method
 // appends server-sent events to dst. The last event says [DONE].
 //

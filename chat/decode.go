@@ -3,6 +3,7 @@ package chat
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -196,6 +197,36 @@ func (d *decoder) called(raw json.RawMessage, field, with string) (name, argumen
 	}
 	return name, arguments
 }
+
+// A CallPiece is a piece of a tool call, as the stream of an answer has it, or a whole
+// call.
+type CallPiece struct {
+	Index int    // of the call; -1 where the piece has none
+	ID    string // "" for none, as is Name
+	Name  string
+	Text  string // more of the arguments, or of a custom tool's input
+}
+
+// ReadCallPiece reads a piece of a call. It is not ok if that is none.
+func ReadCallPiece(raw json.RawMessage) (p CallPiece, ok bool) {
+	type called struct{ Name, Arguments, Input string }
+	var given struct {
+		Index            *int
+		ID               string
+		Function, Custom called
+	}
+	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &given) != nil {
+		return p, false
+	}
+	f, c := given.Function, given.Custom
+	p = CallPiece{-1, given.ID, withoutNUL(f.Name + c.Name), withoutNUL(f.Arguments + c.Input)}
+	if given.Index != nil {
+		p.Index = *given.Index
+	}
+	return p, true
+}
+
+func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }
 
 // CallIDs returns the ids of the calls that a stored message makes, and the id of
 // the call that it answers. It reads these members alone, because every context

@@ -78,7 +78,7 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, err
 			return nil, failed(ErrBadResponse, "a tool call can't be read")
 		}
 		at, call, begun := a.callOf(p, whole)
-		if wrong := p.correct(members, at, call.id, begun); wrong {
+		if wrong := p.correct(members, at, call, begun); wrong {
 			pieces[i], _ = marshal(members) // which were JSON
 			changed = true
 		}
@@ -110,18 +110,30 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, err
 }
 
 // correct puts the members of a piece right, and tells whether one was wrong. The first
-// piece of a call has the call's id, as has any other one with an id.
-func (p callPiece) correct(members map[string]json.RawMessage, at int, id string, begun bool) (wrong bool) {
+// piece of a call has the call's id; type and name come once, too, because clients put
+// together what comes twice.
+func (p callPiece) correct(members map[string]json.RawMessage, at int, call *toolCall, begun bool) (wrong bool) {
 	if p.Index == nil || *p.Index != at {
 		members["index"], wrong = json.RawMessage(strconv.Itoa(at)), true
 	}
-	if p.ID != id && (begun || p.ID != "") {
-		members["id"], wrong = quoted(id), true
+	if begun && p.ID != call.id {
+		members["id"], wrong = quoted(call.id), true
 	}
-	if p.Function != nil && p.Function.Arguments.odd {
+	if _, again := members["id"]; again && !begun {
+		delete(members, "id")
+		wrong = true
+	}
+	if p.Type != "" && call.kind != "" {
+		delete(members, "type")
+		wrong = true
+	}
+	named := call.function != nil && call.function.name != ""
+	if f := p.Function; f != nil && (f.Arguments.odd || named && f.Name != "") {
 		function := map[string]json.RawMessage{}
 		_ = json.Unmarshal(members["function"], &function) // which was read before
-		function["arguments"] = quoted(p.Function.Arguments.text)
+		if function["arguments"] = quoted(f.Arguments.text); named {
+			delete(function, "name")
+		}
 		members["function"], _ = marshal(function)
 		wrong = true
 	}

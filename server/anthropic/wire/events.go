@@ -64,22 +64,17 @@ func (s *Stream) Add(dst []byte, d Delta) []byte {
 
 // addCall appends a piece of the first call. Its first piece with a name has the id.
 func (s *Stream) addCall(dst []byte, raw json.RawMessage) []byte {
-	var piece struct {
-		Index    int
-		ID       string
-		Function struct{ Name, Arguments string }
-		Custom   struct{ Name, Input string }
-	}
-	if json.Unmarshal(raw, &piece) != nil || s.call >= 0 && piece.Index != s.call {
+	p, ok := chat.ReadCallPiece(raw)
+	if !ok || s.call >= 0 && p.Index != s.call {
 		return dst
 	}
-	s.call = piece.Index
-	if name := piece.Function.Name + piece.Custom.Name; name != "" && !s.named {
+	s.call = p.Index
+	if p.Name != "" && !s.named {
 		s.named = true
-		dst = s.start(dst, "tool_use", callBlock(chat.Call{ID: piece.ID, Name: name}, json.RawMessage("{}")))
+		dst = s.start(dst, "tool_use", callBlock(chat.Call{ID: p.ID, Name: p.Name}, json.RawMessage("{}")))
 	}
-	if arguments := piece.Function.Arguments; arguments != "" && s.named {
-		dst = s.delta(dst, "input_json_delta", "partial_json", arguments)
+	if p.Text != "" && s.named {
+		dst = s.delta(dst, "input_json_delta", "partial_json", p.Text)
 	}
 	return dst
 }

@@ -11,7 +11,7 @@ import (
 // are the answer.
 type Delta struct {
 	Reasoning, Text, Refusal string
-	Calls                    []json.RawMessage // chat-completions pieces of calls
+	Calls                    []json.RawMessage // chat-completions pieces of calls, which package llm has numbered; or whole calls
 }
 
 // deltaOf is a stored answer as one piece.
@@ -29,13 +29,9 @@ func deltaOf(m *chat.Message) (d Delta) {
 		refused = append(refused, *m.Refusal)
 	}
 	d = Delta{Reasoning: m.Reasoning, Text: strings.Join(texts, "\n"), Refusal: strings.Join(refused, "\n")}
-	if len(m.Calls) > 0 {
-		for name, value := range chat.EachMember(m.Raw) {
-			if string(name) != "tool_calls" || value[0] != '[' {
-				continue
-			}
-			d.Calls = nil // of several members of that name, the last counts
-			for call := range chat.Elements(value) {
+	if list := chat.MemberOf(m.Raw, "tool_calls"); len(m.Calls) > 0 && list[0] == '[' {
+		for call := range chat.Elements(list) {
+			if call[0] == '{' {
 				d.Calls = append(d.Calls, call)
 			}
 		}
@@ -45,58 +41,39 @@ func deltaOf(m *chat.Message) (d Delta) {
 
 // A partCall is a call as far as it has come.
 type partCall struct {
-	id, name  string
+	chat.Call
 	arguments strings.Builder
-
-	begun, named, typed bool // the client was told of it, of its name, of its type
+	begun     bool // the client was told of it
 }
 
 func (p *partCall) whole() chat.Call {
-	return chat.Call{ID: p.id, Name: p.name, Arguments: p.arguments.String()}
+	p.Arguments = p.arguments.String()
+	return p.Call
 }
 
 // calls put calls together from their pieces.
 type calls []*partCall
 
-// A piece is a piece of a call.
-type piece struct {
-	Index            *int
-	ID, Type         string
-	Function, Custom *called
-}
-
-type called struct{ Name, Arguments, Input string }
-
-// add takes a piece, and gives the number of its call and the arguments that
-// came with it. Package llm has numbered the pieces of a stream; a call without a
-// number is whole. It is ok unless the piece can't be read; package llm has refused
-// such an answer then.
-func (c *calls) add(raw json.RawMessage) (at int, arguments string, ok bool) {
-	var p piece
-	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &p) != nil {
-		return 0, "", false
+// add takes a piece, and gives the number of its call and the arguments that came with
+// it; -1 for a piece that is none, of which package llm lets none pass. A call without a
+// number is whole.
+func (c *calls) add(raw json.RawMessage) (at int, arguments string) {
+	p, ok := chat.ReadCallPiece(raw)
+	if !ok {
+		return -1, ""
 	}
-	name := ""
-	for _, f := range []*called{p.Function, p.Custom} {
-		if f != nil {
-			name, arguments = name+f.Name, arguments+f.Arguments+f.Input
-		}
-	}
-	name, arguments = withoutNUL(name), withoutNUL(arguments)
-	if at = len(*c); p.Index != nil && *p.Index < at {
-		at = max(*p.Index, 0)
-	} else {
+	at = p.Index
+	if at < 0 || at >= len(*c) {
+		at = len(*c)
 		*c = append(*c, &partCall{})
 	}
 	call := (*c)[at]
-	if call.id == "" {
-		call.id = p.ID
+	if call.ID == "" {
+		call.ID = p.ID
 	}
-	if call.name == "" {
-		call.name = name
+	if call.Name == "" {
+		call.Name = p.Name
 	}
-	call.arguments.WriteString(arguments)
-	return at, arguments, true
+	call.arguments.WriteString(p.Text)
+	return at, p.Text
 }
-
-func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

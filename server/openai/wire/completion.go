@@ -94,7 +94,6 @@ type Chunks struct {
 	turn  Turn
 	usage bool // a chunk with the usage comes last
 	sent  bool // a piece of the answer was sent
-	calls calls
 }
 
 // NewChunks returns Chunks for an answer.
@@ -156,55 +155,13 @@ func (c *Chunks) Add(dst []byte, d Delta) []byte {
 	if d.Refusal != "" {
 		dst = c.delta(dst, chunkDelta{Refusal: d.Refusal})
 	}
-	for _, raw := range d.Calls { // in a chunk each: some clients read the first entry alone
-		if at, _, ok := c.calls.add(raw); ok {
-			dst = c.delta(dst, chunkDelta{Calls: []json.RawMessage{c.calls[at].chunk(at, raw)}})
+	for i, raw := range d.Calls { // in a chunk each: some clients read the first entry alone
+		if chat.MemberOf(raw, "index") == nil { // of a stored answer
+			raw = chat.AppendObject(nil, append([]chat.Member{{Name: "index", Value: Marshal(i)}}, chat.Members(raw)...))
 		}
+		dst = c.delta(dst, chunkDelta{Calls: []json.RawMessage{raw}})
 	}
 	return dst
-}
-
-// chunk is a piece of a call as a client can add it up: the call's number, and
-// id, type and name once. Members that are not known go as they came.
-func (p *partCall) chunk(at int, raw json.RawMessage) json.RawMessage {
-	members := []chat.Member{{Name: "index", Value: Marshal(at)}}
-	for key, value := range chat.EachMember(raw) {
-		switch name := string(key); name {
-		case "index":
-		case "id":
-			if !p.begun && string(value) != `""` && !isNull(value) {
-				p.begun = true
-				members = append(members, chat.Member{Name: name, Value: value})
-			}
-		case "type":
-			if !p.typed && !isNull(value) {
-				p.typed = true
-				members = append(members, chat.Member{Name: name, Value: value})
-			}
-		case "function", "custom":
-			if !isNull(value) {
-				members = append(members, chat.Member{Name: name, Value: p.called(value)})
-			}
-		default:
-			members = append(members, chat.Member{Name: name, Value: value})
-		}
-	}
-	return chat.AppendObject(nil, members)
-}
-
-func (p *partCall) called(raw json.RawMessage) json.RawMessage {
-	var members []chat.Member
-	for key, value := range chat.EachMember(raw) {
-		name := string(key)
-		if name == "name" {
-			if p.named || isNull(value) || string(value) == `""` {
-				continue
-			}
-			p.named = true
-		}
-		members = append(members, chat.Member{Name: name, Value: value})
-	}
-	return chat.AppendObject(nil, members)
 }
 
 // End appends the end of the stream to dst. If no piece of the answer was sent,

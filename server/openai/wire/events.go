@@ -2,8 +2,6 @@ package wire
 
 import (
 	"strings"
-
-	"github.com/coppice-chat/coppice/chat"
 )
 
 // A Writer writes an answer as events, in one of OpenAI's forms: a Stream, or Chunks. Each
@@ -194,8 +192,8 @@ func (s *Stream) speak(dst []byte, all *strings.Builder, at *int, kind string, p
 // call takes a piece of a call. A call begins once its id and name are there,
 // and those before it have begun.
 func (s *Stream) call(dst []byte, raw []byte) []byte {
-	at, arguments, ok := s.calls.add(raw)
-	if !ok {
+	at, arguments := s.calls.add(raw)
+	if at < 0 {
 		return dst
 	}
 	if s.calls[at].begun {
@@ -203,15 +201,14 @@ func (s *Stream) call(dst []byte, raw []byte) []byte {
 	}
 	for s.begunCalls < len(s.calls) {
 		call := s.calls[s.begunCalls]
-		if call.id == "" || call.name == "" {
+		if call.ID == "" || call.Name == "" {
 			break
 		}
 		if s.at < calling {
 			dst = s.close(dst, statusCompleted)
 			s.at, s.firstCall = calling, s.output
 		}
-		empty := chat.Call{ID: call.id, Name: call.name}
-		dst = s.added(dst, s.begin(), newCallItem(s.turn.Node, s.begunCalls, empty, s.names, statusInProgress))
+		dst = s.added(dst, s.begin(), newCallItem(s.turn.Node, s.begunCalls, call.Call, s.names, statusInProgress))
 		call.begun = true
 		s.begunCalls++
 		dst = s.arguments(dst, s.begunCalls-1, call.arguments.String())
@@ -220,7 +217,7 @@ func (s *Stream) call(dst []byte, raw []byte) []byte {
 }
 
 func (s *Stream) arguments(dst []byte, index int, text string) []byte {
-	if text == "" || s.names.of(s.calls[index].name).kind != toolFunction { // else the text is known at the end
+	if text == "" || s.names.of(s.calls[index].Name).kind != toolFunction { // else the text is known at the end
 		return dst
 	}
 	at := s.firstCall + index

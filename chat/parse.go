@@ -71,6 +71,19 @@ func Read(raw []byte) *Message {
 	return m
 }
 
+// CheckParts refuses a part of a content that the chat-completions API doesn't have, such
+// as Anthropic's tool_use or Gemini's functionCall: a model would refuse the branch. Parse
+// takes it, because exports have such parts.
+func (m *Message) CheckParts() error {
+	for i, p := range m.Parts {
+		if !p.Known() {
+			return fault.New(fault.Invalid, "invalid_content", fmt.Sprintf("content[%d].type", i),
+				"The chat-completions API has no part of the type %q. It has text, refusal, image_url, input_audio and file; calls of tools stand in tool_calls, and their results are messages of role tool.", fault.Clip(p.Type))
+		}
+	}
+	return nil
+}
+
 func (m *Message) check(d *decoder) {
 	switch m.Role {
 	case System, Developer, User, Assistant, Tool:

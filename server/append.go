@@ -150,22 +150,11 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 	}
 	switch {
 	case err == nil:
-		return n, checkParts(n.Message.Parts, path)
+		if err = n.Message.CheckParts(); err == nil || path == "" {
+			return n, err
+		}
 	case path == "message" && fault.Of(err).Field == "":
 		return n, err // the only message is named by its members alone
 	}
 	return n, fault.At(err, path)
-}
-
-// checkParts refuses parts of a content that other APIs have, and most models
-// refuse: a branch with one could never be answered. The tree takes them, because
-// exports have them.
-func checkParts(parts []chat.Part, path string) error {
-	for i, p := range parts {
-		if !p.Known() {
-			return fault.New(fault.Invalid, string(CodeInvalidContent), join(path, fmt.Sprintf("content[%d].type", i)),
-				"The chat-completions API has no part of the type %q. It has text, refusal, image_url, input_audio and file; calls of tools stand in tool_calls, and their results are messages of role tool.", clip(p.Type))
-		}
-	}
-	return nil
 }

@@ -122,7 +122,7 @@ func TestCompletionsStream(t *testing.T) {
 	}{
 		"text":     {llmtest.Chunks("It is ", "a wood."), true, []string{`"delta":{"role":"assistant","content":""}`, `"finish_reason":"stop"`, `"choices":[],"usage":{"prompt_tokens":`}},
 		"no usage": {llmtest.Answer("Yes."), false, []string{`"delta":{"content":"Yes."}`, `"finish_reason":"stop"`}},
-		"calls":    {llmtest.CallTools(call), false, []string{`"tool_calls":[{"index":0,`, `"id":"call_1"`, `"finish_reason":"tool_calls"`}},
+		"calls":    {llmtest.CallTools(call), false, []string{`"tool_calls":[{"`, `"id":"call_1"`, `"finish_reason":"tool_calls"`}},
 		"refusal":  {llmtest.Refuse("No."), false, []string{`"refusal":"`, `"finish_reason":"stop"`}},
 		"thoughts": {llmtest.Think("They ask for hazel.", "It is a wood."), false, []string{`"reasoning_content":"They`, `"content":"It is`}},
 		"cut off":  {llmtest.Truncated("It is"), false, []string{`"finish_reason":"length"`}},

@@ -33,6 +33,9 @@ func ParseChat(body []byte) (*Request, error) {
 	req.readModel(o)
 	for i, raw := range o.list("messages", maxItems) {
 		m, err := chat.ParseMember(raw)
+		if err == nil {
+			err = m.CheckParts()
+		}
 		if e := fault.Of(err); e != nil && e.Code == "empty_content" {
 			m = chat.Read(raw) // the tree takes none, and is not always asked
 		} else if e != nil {

@@ -220,6 +220,7 @@ func TestParseChat(t *testing.T) {
 		{`"messages":["hi"]`, "wrong_type", "messages[0]"},
 		{`"messages":[` + user + `,{"role":"robot","content":"x"}]`, "invalid_role", "messages[1].role"},
 		{`"messages":[{"role":"user","content":[{"type":"text","text":7}]}]`, "invalid_content", "messages[0].content[0].text"},
+		{`"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a","content":"x"}]}]`, "invalid_content", "messages[0].content[1].type"},
 		{`"n":2`, CodeUnsupported, "n"}, {`"logprobs":true`, CodeUnsupported, "logprobs"}, {`"modalities":["text","audio"]`, CodeUnsupported, "modalities[1]"},
 		{`"audio":{}`, codeParameter, "audio"}, {`"prediction":{}`, codeParameter, "prediction"}, {`"functions":[]`, codeParameter, "functions"}, {`"web_search_options":{}`, codeParameter, "web_search_options"},
 		{`"seed":"x"`, codeType, "seed"}, {`"stop":7`, codeType, "stop"}, {`"response_format":"json"`, codeType, "response_format"}, {`"max_completion_tokens":0`, CodeValue, "max_completion_tokens"},

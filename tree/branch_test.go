@@ -83,6 +83,35 @@ func TestPruneLeaf(t *testing.T) {
 	}
 }
 
+// The end of the active branch is replaced under one lock: the former message goes,
+// unless others hang below it.
+func TestReplaceEnd(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	step := mustAppend(t, s, c.ID, root.ID, user("step"))
+	leaf := mustAppend(t, s, c.ID, step.ID, user("leaf"))
+	replace := func(head, id uuid.UUID, by ...tree.NewMessage) error {
+		return s.ReplaceEnd(t.Context(), c.ID, head, id, by, func(m tree.Message) bool { return m.ID == step.ID })
+	}
+	count := func(want int, head uuid.UUID) {
+		t.Helper()
+		if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.MessageCount() != want || head != uuid.Nil && got.HeadID != head {
+			t.Errorf("%d messages, and the head is %s, %v; want %d, %s", got.MessageCount(), got.HeadID, err, want, head)
+		}
+	}
+	refused(t, "another head", replace(root.ID, root.ID), fault.Conflict)
+	noError(t, replace(leaf.ID, leaf.ID, user("other leaf")))
+	count(3, uuid.Nil)
+	noError(t, replace(activeHead(t, s, c.ID), activeHead(t, s, c.ID))) // and the step above it
+	count(1, root.ID)
+	below := mustAppend(t, s, c.ID, root.ID, user("below"))
+	noError(t, replace(below.ID, root.ID, user("other root"), user("again")))
+	count(4, uuid.Nil)
+	setHead(t, s, c.ID, root.ID)
+	refused(t, "a root below which are others", replace(root.ID, root.ID), fault.Conflict)
+}
+
 // A conversation is found by its id, the beginning of its id, its title, or a part
 // of its title. Ids win, then whole titles, and another tenant's are not found.
 func TestFindConversation(t *testing.T) {

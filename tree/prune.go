@@ -58,6 +58,53 @@ func (s *Store) PruneLeaf(ctx context.Context, conversationID, id uuid.UUID) (p 
 	return p, err
 }
 
+// ReplaceEnd replaces the end of the active branch, from a message to its head, by
+// others. Without others the branch ends above the message, which is then the head, and
+// above the parents that goes takes and that lead to nothing else.
+//
+// What is replaced stays where other branches begin at it, and as a branch where it is
+// more than one message. If the head is another one by now, that is a fault.Conflict of
+// the code changed_meanwhile, and of the code has_children if the branch would end above
+// its root while there are others.
+func (s *Store) ReplaceEnd(ctx context.Context, conversationID, headID, id uuid.UUID, by []NewMessage, goes func(parent Message) bool) (err error) {
+	defer db.Wrap(&err, "tree.ReplaceEnd(%s, %s to head %s)", conversationID, id, headID)
+	return s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
+		if uuid.UUID(c.HeadID.Bytes) != headID {
+			return errHeadMoved
+		}
+		m, err := s.Message(ctx, conversationID, id)
+		if err != nil {
+			return err
+		}
+		below, err := s.q.CountSiblings(ctx, db.CountSiblingsParams{ConversationID: c.ID, ParentID: toUUID(id)})
+		if err != nil {
+			return err
+		}
+		if len(by) > 0 {
+			made, err := s.AppendChain(ctx, conversationID, m.ParentID, by)
+			if err == nil && below == 0 {
+				c.HeadID = toUUID(made.Messages[len(by)-1].ID)
+				_, err = s.prune(ctx, c, id)
+			}
+			return err
+		}
+		top, err := s.highest(ctx, m, goes)
+		switch {
+		case err != nil:
+			return err
+		case top.ParentID == uuid.Nil && (below > 0 || top.Siblings.Count > 1):
+			return fault.New(fault.Conflict, "has_children", "", "It is the first message, and others begin at it or stand beside it. Prune it, or delete the conversation.")
+		case below > 0:
+			_, err = s.UpdateConversation(ctx, conversationID, ConversationUpdate{HeadID: top.ParentID})
+			return err
+		case top.ParentID != uuid.Nil:
+			c.HeadID = toUUID(top.ParentID)
+		}
+		_, err = s.prune(ctx, c, top.ID)
+		return err
+	})
+}
+
 func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p Pruned, err error) {
 	row, err := s.node(ctx, uuid.UUID(c.ID.Bytes), id)
 	if err != nil {

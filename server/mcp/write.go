@@ -76,6 +76,9 @@ func (m NewMessage) message(path string) (n tree.NewMessage, err error) {
 		{Name: "role", Value: quoted(m.Role)}, {Name: "content", Value: m.Content.RawMessage}, {Name: "tool_calls", Value: m.ToolCalls.RawMessage},
 		{Name: "tool_call_id", Value: quoted(m.ToolCallID)}, {Name: "name", Value: quoted(m.Name)},
 	}))
+	if err == nil {
+		err = n.Message.CheckParts()
+	}
 	return n, fault.At(err, path)
 }
 

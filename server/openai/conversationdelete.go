@@ -2,9 +2,6 @@ package openai
 
 import (
 	"encoding/json"
-	"errors"
-
-	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
@@ -35,13 +32,14 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	for _, m := range branch[1:] {
 		anew = append(anew, again(m))
 	}
-	if len(anew) > 0 {
-		err = replace(r, c, branch, anew)
-	} else {
-		err = pop(r, c, m)
-	}
-	if err != nil {
-		return nil, err
+	err = r.Store().ReplaceEnd(r.Context(), c.ID, c.HeadID, m.ID, anew, reply.IsStep)
+	switch e := fault.Of(err); {
+	case err != nil && e.Code == "has_children":
+		return nil, fault.New(fault.Invalid, wire.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
+	case err != nil && e.Code == "tool_call_not_found":
+		return nil, fault.New(fault.Invalid, wire.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
+	case err != nil:
+		return nil, inItems(err)
 	}
 	if c, err = r.Store().Conversation(r.Context(), c.ID); err != nil {
 		return nil, err
@@ -63,96 +61,6 @@ func branchToEnd(r *server.Request, c tree.Conversation, from tree.Message) (bra
 		}
 	}
 	return branch, nil
-}
-
-// pop ends the active branch above its last message, and above the calls that
-// the server answered for it. A message stays where other branches begin at it. If
-// the branch has gone on from it meanwhile, nothing changes.
-func pop(r *server.Request, c tree.Conversation, last tree.Message) error {
-	turn, err := withSteps(r, last)
-	if err != nil {
-		return err
-	}
-	top := turn[len(turn)-1]
-	if top.ParentID == uuid.Nil {
-		if top, err = r.Store().Message(r.Context(), c.ID, top.ID); err != nil {
-			return err
-		}
-		if top.Siblings.Count > 1 {
-			return isFirst()
-		}
-	}
-	for _, m := range turn {
-		if _, err = r.Store().PruneLeaf(r.Context(), c.ID, m.ID); errors.Is(err, fault.Conflict) { // it has children
-			return moveAbove(r, c, top, m.ID)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// withSteps gives a message and the calls above it that the server answered for it.
-func withSteps(r *server.Request, m tree.Message) (turn []tree.Message, err error) {
-	turn = []tree.Message{m}
-	for m.ParentID != uuid.Nil {
-		if m, err = r.Store().Message(r.Context(), m.ConversationID, m.ParentID); err != nil {
-			return nil, err
-		}
-		if !reply.IsStep(m) {
-			break
-		}
-		turn = append(turn, m)
-	}
-	return turn, nil
-}
-
-// moveAbove makes the parent of a turn's first message the active head, if the head is
-// still the message of the turn that stays.
-func moveAbove(r *server.Request, c tree.Conversation, top tree.Message, stays uuid.UUID) error {
-	if top.ParentID == uuid.Nil {
-		return isFirst()
-	}
-	_, err := r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{HeadID: top.ParentID, HeadFrom: stays})
-	if errors.Is(err, fault.Conflict) {
-		return wentOn()
-	}
-	return err
-}
-
-// isFirst refuses to end a branch above its first message where others are: one of
-// these would become the active one, with items that were deleted from it.
-func isFirst() error {
-	return fault.New(fault.Invalid, wire.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
-}
-
-// replace makes the active branch anew from the parent of its first message on.
-func replace(r *server.Request, c tree.Conversation, branch []tree.Message, anew []tree.NewMessage) error {
-	made, err := r.Store().AppendChain(r.Context(), c.ID, branch[0].ParentID, anew, tree.MoveHeadFrom(c.HeadID))
-	if fault.Refused(err) && fault.Of(err).Code == "tool_call_not_found" {
-		return fault.New(fault.Invalid, wire.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
-	}
-	if err != nil {
-		return inItems(err)
-	}
-	_, _, err = r.Store().BranchFrom(r.Context(), c.ID, uuid.Nil, made.Messages[len(made.Messages)-1].ID, 1)
-	if errors.Is(err, fault.NotFound) {
-		return wentOn()
-	}
-	if err != nil {
-		return err
-	}
-	if len(branch) == 1 { // what it says is in the new message, but for the item
-		if _, err = r.Store().PruneLeaf(r.Context(), c.ID, branch[0].ID); errors.Is(err, fault.Conflict) {
-			err = nil // others lead there
-		}
-	}
-	return err
-}
-
-func wentOn() error {
-	return fault.New(fault.Conflict, "changed_meanwhile", "", "The conversation went on while the item was deleted. List its items and delete it again.")
 }
 
 // again is a stored message that is stored once more.

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -30,16 +31,16 @@ type file struct {
 	data []byte
 }
 
-// TooLarge tells whether a message can't be stored as it came.
-func TooLarge(m *chat.Message) bool { return len(m.Raw) > tree.MaxBodyBytes }
-
-// Link gives a message that is too large with links in the place of its data URLs. at
-// and part are where the request has the message, and a part of its content, for
-// errors.
-func (f Files) Link(m *chat.Message, at string, part func(i int) string) (*chat.Message, error) {
+// Link gives a message with links in the place of its data URLs if it can't be stored as
+// it came. at is where the request has it, and content the name there of the member with
+// its parts, for errors.
+func (f Files) Link(m *chat.Message, at, content string) (*chat.Message, error) {
+	if m == nil || len(m.Raw) <= tree.MaxBodyBytes {
+		return m, nil
+	}
 	parts := []byte{'['}
 	for i, p := range m.Parts {
-		raw, err := f.linkPart(p, part(i))
+		raw, err := f.linkPart(p, fmt.Sprintf("%s.%s[%d]", at, content, i))
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +54,7 @@ func (f Files) Link(m *chat.Message, at string, part func(i int) string) (*chat.
 		linked = chat.Read(chat.WithMember(m.Raw, "content", append(parts, ']')))
 		linked.Reasoning = m.Reasoning
 	}
-	if n := len(linked.Raw); TooLarge(linked) {
+	if n := len(linked.Raw); n > tree.MaxBodyBytes {
 		return nil, fault.New(fault.TooLarge, "message_too_large", at, "This is a message of %d bytes, without pictures and files in base64 data: URLs, and %d is the most. Store large content elsewhere and refer to it.", n, tree.MaxBodyBytes)
 	}
 	return linked, nil
@@ -97,22 +98,25 @@ func (f Files) linkPart(p chat.Part, at string) (json.RawMessage, error) {
 	return chat.WithMember(p.Raw, p.Type, inner), nil
 }
 
-// Store stores what the messages have links to, so that they can be stored then.
-func (f Files) Store(ctx context.Context, store *tree.Store, messages ...*chat.Message) error {
-	if len(f) == 0 {
+// Keep returns a function that stores what messages have links to, so that they can be
+// stored then.
+func (f Files) Keep(ctx context.Context, store *tree.Store) func([]*chat.Message) error {
+	return func(messages []*chat.Message) error {
+		if len(f) == 0 {
+			return nil
+		}
+		for _, m := range messages {
+			for _, named := range m.Attachments() {
+				file, ok := f[named.Hash]
+				if !ok {
+					continue // it is stored already
+				}
+				if _, _, err := store.AddAttachment(ctx, file.name, file.data); err != nil {
+					return fault.At(err, file.at)
+				}
+				delete(f, named.Hash) // one that stands in several messages is stored once
+			}
+		}
 		return nil
 	}
-	for _, m := range messages {
-		for _, named := range m.Attachments() {
-			file, ok := f[named.Hash]
-			if !ok {
-				continue // it is stored already
-			}
-			if _, _, err := store.AddAttachment(ctx, file.name, file.data); err != nil {
-				return fault.At(err, file.at)
-			}
-			delete(f, named.Hash) // one that stands in several messages is stored once
-		}
-	}
-	return nil
 }

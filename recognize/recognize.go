@@ -50,6 +50,18 @@ type Match struct {
 	tree.Path
 }
 
+// Instructions are the text of the client's prompt that isn't on the path: the
+// instructions among the first of the history's messages.
+func (p Match) Instructions(messages []*chat.Message) string {
+	var texts []string
+	for _, m := range messages[:p.Prompt] {
+		if m.Role == chat.System || m.Role == chat.Developer {
+			texts = append(texts, m.Text())
+		}
+	}
+	return strings.Join(texts, "\n\n")
+}
+
 // conversation is the conversation that a turn belongs to: that of its session, or
 // else that of its opening, which are all messages up to the user's first. So two
 // chats of a tenant that begin alike share a conversation until they part, unless

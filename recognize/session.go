@@ -14,6 +14,18 @@ var (
 	proxyHeaders   = []string{"X-Session-Id", "X-Session-Affinity"}
 )
 
+// Recorded reads the header X-Coppice-Record, by which a client has a request recorded, or
+// not; said is false of a request without it.
+func Recorded(h http.Header) (recorded, said bool) {
+	switch strings.ToLower(h.Get("X-Coppice-Record")) {
+	case "false", "0", "no":
+		return false, true
+	case "true", "1", "yes":
+		return true, true
+	}
+	return false, false
+}
+
 // sessionMembers are members of a request's metadata that name a session.
 var sessionMembers = []string{"session_id", "thread_id", "conversation_id", "chat_id", "litellm_session_id"}
 

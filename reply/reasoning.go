@@ -78,3 +78,18 @@ func withMember(message json.RawMessage, name, text string) json.RawMessage {
 	out = append(append(append(out, message[:end]...), `,"`+name+`":`...), bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
 	return append(out, message[end:]...)
 }
+
+// Reasoned returns messages as they came, but those that call tools with what the model
+// thought before, if a model, by one of its names, wants that: some providers refuse a
+// call without the member. Start does so for what is stored; who calls Ask does it.
+func (s *Service) Reasoned(name string, messages []*chat.Message) []json.RawMessage {
+	model, err := s.model(name)
+	wants := err == nil && s.cfg.WantsReasoning(model.Name())
+	all := make([]json.RawMessage, len(messages))
+	for i, m := range messages {
+		if all[i] = m.Raw; wants && len(m.Calls) > 0 && m.Other(reasoningMember) == nil {
+			all[i] = chat.WithMember(m.Raw, reasoningMember, chat.AppendString(nil, m.Reasoning))
+		}
+	}
+	return all
+}

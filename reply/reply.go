@@ -43,6 +43,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -208,11 +210,10 @@ func (s *Service) ForTenant(tenantID string) *Service {
 // Aliases returns the further names of models, each with the model's own name.
 func (s *Service) Aliases() map[string]string { return s.cfg.Aliases }
 
-// WantsReasoning reports whether a model, by one of its names, wants to be given what it
-// thought before it called tools. Start does so for what is stored; who calls Ask does it.
-func (s *Service) WantsReasoning(name string) bool {
-	model, err := s.model(name)
-	return err == nil && s.cfg.WantsReasoning(model.Name())
+// Names returns the names that a request may ask for: those of Models, and then the
+// aliases.
+func (s *Service) Names() []string {
+	return slices.Concat(s.Models(), slices.Sorted(maps.Keys(s.cfg.Aliases)))
 }
 
 // AnyName reports whether the first of Models answers whatever name a request gives.

@@ -1,9 +1,6 @@
 package anthropic
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
@@ -51,8 +48,7 @@ func (s surface) listModels(r *server.Request) (server.Answer, error) {
 	if s.upstream != nil {
 		return s.upstream.relay(r, nil)
 	}
-	own := r.Replies()
-	return asJSON(wire.EncodeModels(slices.Concat(own.Models(), slices.Sorted(maps.Keys(own.Aliases()))), s.started)), nil
+	return asJSON(wire.EncodeModels(r.Replies().Names(), s.started)), nil
 }
 
 func (s surface) getModel(r *server.Request) (server.Answer, error) {

@@ -33,8 +33,7 @@ func (s surface) createMessage(r *server.Request) (server.Answer, error) {
 
 // has tells whether a model of the server's own has this name, or this alias.
 func has(r *server.Request, model string) bool {
-	_, alias := r.Replies().Aliases()[model]
-	return alias || slices.Contains(r.Replies().Models(), model)
+	return slices.Contains(r.Replies().Names(), model)
 }
 
 // convert has one of the server's own models answer.
@@ -110,7 +109,6 @@ func (t turn) outputTokens() int {
 
 // Headers of a request that say what becomes of it.
 const (
-	recordHeader  = "X-Coppice-Record"  // true or false
 	contextHeader = "X-Coppice-Context" // managed: the model reads the branch's context, with its summaries
 	claudeCode    = "X-Claude-Code-Session-Id"
 )
@@ -118,11 +116,8 @@ const (
 // records tells whether a request is recorded. Claude Code asks for titles and the like
 // by requests of the same session: these have no tools.
 func (t turn) records() bool {
-	switch strings.ToLower(t.Header.Get(recordHeader)) {
-	case "false", "0", "no":
-		return false
-	case "true", "1", "yes":
-		return true
+	if recorded, said := recognize.Recorded(t.Header); said {
+		return recorded
 	}
 	return t.Header.Get(claudeCode) == "" || len(t.request.Tools) > 0
 }
@@ -158,12 +153,9 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 	}
 	files := recognize.Files{}
 	for _, e := range t.entries {
-		m := e.Message
-		if recognize.TooLarge(m) {
-			var err error
-			if m, err = files.Link(m, e.Field, func(int) string { return e.Field }); err != nil {
-				return nil, err
-			}
+		m, err := files.Link(e.Message, e.Field, "content")
+		if err != nil {
+			return nil, err
 		}
 		turn.Messages = append(turn.Messages, m)
 		metadata, _ := json.Marshal(recordOf(e.Record)) // which is JSON
@@ -172,7 +164,7 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 	return t.recognizer().Record(t.Context(), turn, recognize.Recording{
 		Ask:     func(p recognize.Match) reply.Request { return t.read(ask, p) },
 		Attempt: t.attempt,
-		Keep:    func(messages []*chat.Message) error { return files.Store(t.Context(), t.Store(), messages...) },
+		Keep:    files.Keep(t.Context(), t.Store()),
 		Import:  t.Import,
 	})
 }
@@ -186,14 +178,19 @@ func (t turn) read(ask reply.Request, p recognize.Match) reply.Request {
 		return ask
 	}
 	ask.Prompt, ask.MustFit = nil, false
-	var instructions []string
-	for _, e := range t.entries[:p.Prompt] {
-		if e.Message.Role == chat.System && ask.Upstream == nil {
-			instructions = append(instructions, e.Message.Text())
-		}
+	if ask.Upstream == nil {
+		ask.Instructions = p.Instructions(t.messages())
 	}
-	ask.Instructions = strings.Join(instructions, "\n\n")
 	return ask
+}
+
+// messages are those of the history.
+func (t turn) messages() []*chat.Message {
+	all := make([]*chat.Message, len(t.entries))
+	for i, e := range t.entries {
+		all[i] = e.Message
+	}
+	return all
 }
 
 // sessionOf is the session in what Claude Code sends as metadata.user_id; "" for none.
@@ -238,16 +235,7 @@ func blocksOf(m *tree.Message) (blocks []json.RawMessage) {
 
 // prompt is the history as a model of chat completions reads it.
 func (t turn) prompt() *reply.Prompt {
-	wants := t.Replies().WantsReasoning(t.request.Model)
-	p := &reply.Prompt{Exact: true}
-	for _, e := range t.entries {
-		raw := e.Message.Raw
-		if wants && len(e.Message.Calls) > 0 { // some providers refuse a call without the member
-			raw = chat.WithMember(raw, "reasoning_content", chat.AppendString(nil, e.Message.Reasoning))
-		}
-		p.Messages = append(p.Messages, raw)
-	}
-	return p
+	return &reply.Prompt{Exact: true, Messages: t.Replies().Reasoned(t.request.Model, t.messages())}
 }
 
 // answerOf is a reply's answer on the wire, as far as end tells it.

@@ -2,6 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -52,14 +54,17 @@ func (c Recognition) answer(r *server.Request, req *wire.Request, t recognize.At
 
 // record stores what is new in the history, and begins the reply to it.
 func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.Attempt, ask reply.Request) (*reply.Reply, error) {
-	messages, files, err := keptMessages(req.Messages)
-	if err != nil {
-		return nil, err
+	messages, files := slices.Clone(req.Messages), recognize.Files{}
+	for i, m := range messages {
+		var err error
+		if messages[i], err = files.Link(m, fmt.Sprintf("messages[%d]", i), "content"); err != nil {
+			return nil, err
+		}
 	}
 	return service(r).Record(r.Context(), turnTo(r, req, tree.History{Messages: messages}), recognize.Recording{
 		Ask:     func(p recognize.Match) reply.Request { return c.read(ask, p, messages) },
 		Attempt: t,
-		Keep:    keep(r, files),
+		Keep:    files.Keep(r.Context(), r.Store()),
 		Import:  r.Import,
 	})
 }
@@ -73,14 +78,8 @@ func (c Recognition) read(ask reply.Request, p recognize.Match, messages []*chat
 		return ask
 	}
 	ask.Prompt = nil
-	var prompt []string
-	for _, m := range messages[:p.Prompt] {
-		if m.Role == chat.System || m.Role == chat.Developer {
-			prompt = append(prompt, m.Text())
-		}
-	}
-	if len(prompt) > 0 {
-		ask.Instructions = strings.Join(append(prompt, ask.Instructions), "\n\n")
+	if prompt := p.Instructions(messages); prompt != "" {
+		ask.Instructions = prompt + "\n\n" + ask.Instructions
 	}
 	return ask
 }

@@ -37,14 +37,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	add := addition{r, h, files}
-	var c tree.Conversation
-	var all []tree.Message
-	if key := r.Header.Get("Idempotency-Key"); key != "" && len(h.Messages) > 0 {
-		c, all, err = add.once(key, body)
-	} else {
-		c, all, err = add.atHead()
-	}
+	c, all, err := addition{r, h, files}.add(r.Header.Get("Idempotency-Key"), body)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := files.Store(r.Context(), r.Store(), h.Messages...); err != nil {
+	if err := files.Keep(r.Context(), r.Store())(h.Messages); err != nil {
 		return nil, err
 	}
 	c, _, err := r.Store().CreateConversation(r.Context(), tree.NewConversation{Title: summarize.TitleOf(h.Messages...), Metadata: withPairs(nil, req.Metadata)})

@@ -134,7 +134,7 @@ func (c Recognition) recordResponse(r *server.Request, req *wire.Request, t reco
 			ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages)}
 			return c.read(ask, p, h.Messages)
 		},
-		Attempt: t, Keep: keep(r, files), Import: r.Import,
+		Attempt: t, Keep: files.Keep(r.Context(), r.Store()), Import: r.Import,
 	})
 }
 

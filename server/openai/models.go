@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -9,12 +8,6 @@ import (
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
-
-// served lists the models that a request can name: the configured ones, the
-// default first, and then their aliases.
-func served(r *server.Request) []string {
-	return slices.Concat(r.Replies().Models(), slices.Sorted(maps.Keys(r.Replies().Aliases())))
-}
 
 // modelObject is a model as clients list it. Its time is that of the server's start,
 // because the time of the model isn't known.
@@ -29,7 +22,7 @@ func modelObject(name string, at time.Time) any {
 
 func listModels(r *server.Request, at time.Time) (server.Answer, error) {
 	models := []any{}
-	for _, name := range served(r) {
+	for _, name := range r.Replies().Names() {
 		models = append(models, modelObject(name, at))
 	}
 	return tell(map[string]any{"object": "list", "data": models}, wire.NodeID{}), nil
@@ -37,7 +30,7 @@ func listModels(r *server.Request, at time.Time) (server.Answer, error) {
 
 func getModel(r *server.Request, at time.Time) (server.Answer, error) {
 	name := r.Value("model")
-	if !slices.Contains(served(r), name) {
+	if !slices.Contains(r.Replies().Names(), name) {
 		return nil, fault.New(fault.NotFound, "unknown_model", "model", "The model '%s' does not exist.", fault.Clip(name))
 	}
 	return tell(modelObject(name, at), wire.NodeID{}), nil

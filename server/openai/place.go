@@ -159,15 +159,7 @@ func unstored(r *server.Request, req *wire.Request, compact bool) (all []json.Ra
 			missing = c.Whole() - c.Usage.ContextTokens
 		}
 	}
-	wants := r.Replies().WantsReasoning(req.Model)
-	for _, m := range added.Messages {
-		raw := m.Raw
-		if wants && len(m.Calls) > 0 && m.Other("reasoning_content") == nil { // some providers refuse a call without the member
-			raw = chat.WithMember(raw, "reasoning_content", wire.Marshal(m.Reasoning))
-		}
-		all = append(all, raw)
-	}
-	return all, missing, nil
+	return append(all, r.Replies().Reasoned(req.Model, added.Messages)...), missing, nil
 }
 
 // fitTimeout is how long a compaction may take of a branch that doesn't fit.

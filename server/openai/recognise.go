@@ -35,18 +35,11 @@ type Recognition struct {
 	SidePrompts []string
 }
 
-// recordHeader keeps a request out of the tree, where it is false, or has it
-// recorded, where it is true.
-const recordHeader = "X-Coppice-Record"
-
 // records tells whether a request is recorded. The header has the last word, then
 // the rules for side requests, then the request's store, then the operator.
 func (c Recognition) records(r *server.Request, req *wire.Request) bool {
-	switch strings.ToLower(r.Header.Get(recordHeader)) {
-	case "false", "0", "no":
-		return false
-	case "true", "1", "yes":
-		return true
+	if recorded, said := recognize.Recorded(r.Header); said {
+		return recorded
 	}
 	return req.Background || !c.auxiliary(req) && (req.Store || c.Record)
 }

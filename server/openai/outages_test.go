@@ -1,13 +1,10 @@
 package openai_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -15,7 +12,6 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/server"
-	"github.com/coppice-chat/coppice/server/openai"
 )
 
 // TestDatabaseGoesAway visits every route while the database goes away, before
@@ -78,69 +74,5 @@ func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) 
 	fragile.EachBreak(t, dbtest.BeforeSending, prepare)
 	if r.Method == http.MethodGet {
 		fragile.EachBreak(t, dbtest.AfterSending, prepare)
-	}
-}
-
-// TestDatabaseIsAway visits every route with a database that is away from the
-// beginning, so that not even keys can be read.
-func TestDatabaseIsAway(t *testing.T) {
-	t.Parallel()
-	f := newField(t)
-	f.pool.Close()
-	eachVisit(t, func(t *testing.T, r server.Route, v visit) {
-		p := absentPlot()
-		got := f.with(t).send(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
-		if got.status != http.StatusServiceUnavailable || !strings.Contains(got.body, `"code":"database_unavailable"`) {
-			t.Errorf("%d %s", got.status, got.body)
-		}
-	})
-}
-
-// TestStalledBodies sends requests whose body never comes to an end to every
-// route. The server hangs up on each.
-func TestStalledBodies(t *testing.T) {
-	t.Parallel()
-	f := newField(t, func(c *server.Config) {
-		c.RequestTimeout, c.CompactionTimeout = 400*time.Millisecond, 400*time.Millisecond
-	})
-	p := absentPlot()
-	for _, r := range openai.API().Routes {
-		t.Run(r.Method+" "+r.Pattern, func(t *testing.T) {
-			t.Parallel()
-			var group sync.WaitGroup
-			for how, framing := range map[string]string{
-				"no byte": "Content-Length: 100\r\n\r\n", "half": "Content-Length: 100\r\n\r\n" + `{"model":"offline`, "no chunk": "Transfer-Encoding: chunked\r\n\r\n", "asked for": "Expect: 100-continue\r\nContent-Length: 100\r\n\r\n",
-			} {
-				for _, secret := range []string{f.secrets["acme"], "cop_unknown"} {
-					group.Go(func() {
-						f.with(t).stall(how, fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n%s", r.Method, p.fill(r.Pattern), secret, framing))
-					})
-				}
-			}
-			group.Wait()
-		})
-	}
-}
-
-// stall sends what a client has sent when it falls silent, and reads until the
-// server hangs up.
-func (f *field) stall(how, sent string) {
-	f.t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(f.url, "http://"))
-	if err != nil {
-		f.t.Error(err)
-		return
-	}
-	defer conn.Close()
-	if _, err := io.WriteString(conn, sent); err != nil {
-		f.t.Errorf("%s: %v", how, err)
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		f.t.Errorf("%s: %v", how, err)
-	}
-	got, err := io.ReadAll(conn)
-	var late net.Error
-	if errors.As(err, &late) && late.Timeout() {
-		f.t.Errorf("%s: the server still waits; it said %q", how, got)
 	}
 }

@@ -16,90 +16,75 @@ import (
 )
 
 // branchPage gives a page of the items that the messages of a branch are, whose head
-// is that of c.
-func branchPage(r *server.Request, c tree.Conversation, p wire.Page, itemsOf func(tree.Message) []wire.Item) (wire.List[wire.Item], error) {
+// is that of c. It begins behind the item that is named After, and ends at its limit of
+// items, or where their bytes come to tree.MaxPageBytes. From the head back it follows the
+// branch on which a client began, also where another has become active since.
+func branchPage(r *server.Request, c tree.Conversation, p wire.Page, itemsOf func(tree.Message) []wire.Item) (none wire.List[wire.Item], err error) {
 	from := uuid.Nil // the message to begin with; uuid.Nil for an end of the branch
 	if p.After != "" {
 		after, err := wire.ParseItemID(p.After)
 		if err != nil || after.Conversation != c.ID {
-			return wire.List[wire.Item]{}, wire.NoAfter(p.After)
+			return none, wire.NoAfter(p.After)
 		}
 		from = after.Node
 	}
-	found, err := cut(p, branchItems(r, c, p, from, itemsOf), func(item branchItem) int { return item.bytes })
-	if errors.Is(err, fault.NotFound) { // the message is gone, or on another branch now
-		err = wire.NoAfter(p.After)
+	inOrder := func(m tree.Message) []wire.Item {
+		items := itemsOf(m)
+		if !p.Ascending {
+			slices.Reverse(items)
+		}
+		return items
 	}
-	if err != nil {
-		return wire.List[wire.Item]{}, err
-	}
-	var items []wire.Item
+	var data []wire.Item
 	show := showing{r: r, most: tree.MaxPageBytes}
-	for _, item := range found.Data {
-		if chat.MayName(item.of.Body) {
-			m, fits, err := show.message(item.of)
-			if err != nil {
-				return wire.List[wire.Item]{}, err
-			}
-			if !fits {
-				found.HasMore = true
-				break
-			}
-			item.Item = itemsOf(m)[item.at]
+	behind := p.After == ""
+	for m, err := range branchMessages(r, c, p, from) {
+		if errors.Is(err, fault.NotFound) { // the message is gone, or on another branch now
+			err = wire.NoAfter(p.After)
 		}
-		items = append(items, item.Item)
-		show.taken += item.bytes
-	}
-	return wire.NewList(items, found.HasMore), nil
-}
-
-// A branchItem is an item of a stored message.
-type branchItem struct {
-	wire.Item
-	of    tree.Message
-	at    int // among the items of the message
-	bytes int // of the message, with its first item on the page
-}
-
-// branchItems gives the items of the active branch in the order of the page, from
-// a message on, with all items of that message. From the head back it follows the
-// branch on which a client began, also where another has become active since.
-func branchItems(r *server.Request, c tree.Conversation, p wire.Page, from uuid.UUID, itemsOf func(tree.Message) []wire.Item) iter.Seq2[branchItem, error] {
-	return func(yield func(branchItem, error) bool) {
-		if c.HeadID == uuid.Nil {
-			return
+		if err != nil {
+			return none, err
 		}
-		for m, err := range branchMessages(r, c, p, from) {
-			if err != nil {
-				yield(branchItem{}, err)
-				return
+		if reply.IsStep(m) {
+			continue // the server answered it, and no client need
+		}
+		items, shown := inOrder(m), false
+		for i := range items {
+			if !behind {
+				behind = items[i].ItemID() == p.After
+				continue
 			}
-			if reply.IsStep(m) {
-				continue // the server answered it, and no client need
+			if len(data) == p.Limit || show.taken >= tree.MaxPageBytes {
+				return wire.NewList(data, true), nil
 			}
-			var items []branchItem
-			for i, item := range itemsOf(m) {
-				items = append(items, branchItem{Item: item, of: m, at: i})
-			}
-			if !p.Ascending {
-				slices.Reverse(items)
-			}
-			for i, item := range items {
-				if i == 0 {
-					item.bytes = len(m.Body) + len(m.Reasoning)
+			if !shown {
+				whole, fits, err := show.message(m)
+				if err != nil || !fits {
+					return wire.NewList(data, true), err
 				}
-				if !yield(item, nil) {
-					return
+				if chat.MayName(m.Body) {
+					items = inOrder(whole)
 				}
+				show.taken += len(m.Body) + len(m.Reasoning)
+				shown = true
 			}
+			data = append(data, items[i])
 		}
 	}
+	if !behind {
+		return none, wire.NoAfter(p.After)
+	}
+	return wire.NewList(data, false), nil
 }
 
-// branchMessages gives the messages of those items, a page at a time.
+// branchMessages gives the messages of a branch in the order of a page, from one on. It
+// reads a page of them at a time.
 func branchMessages(r *server.Request, c tree.Conversation, p wire.Page, from uuid.UUID) iter.Seq2[tree.Message, error] {
 	size := p.Limit + 2 // the message to begin with, and one that tells whether there is more
 	return func(yield func(tree.Message, error) bool) {
+		if c.HeadID == uuid.Nil {
+			return
+		}
 		seen := false // whether from was given
 		for {
 			var page []tree.Message
@@ -141,30 +126,4 @@ func branchMessages(r *server.Request, c tree.Conversation, p wire.Page, from uu
 			}
 		}
 	}
-}
-
-// cut gives the page that is asked for, of items that come in its order. It ends at
-// its limit of items, or where their bytes come to tree.MaxPageBytes. It passes over
-// all up to the item that is named After, and reads no further than it has to: the
-// items may begin at any one before that.
-func cut[T wire.Item](p wire.Page, items iter.Seq2[T, error], bytes func(T) int) (wire.List[T], error) {
-	var data []T
-	found, taken := p.After == "", 0
-	for item, err := range items {
-		switch {
-		case err != nil:
-			return wire.List[T]{}, err
-		case !found:
-			found = item.ItemID() == p.After
-		case len(data) == p.Limit || taken >= tree.MaxPageBytes:
-			return wire.NewList(data, true), nil
-		default:
-			data = append(data, item)
-			taken += bytes(item)
-		}
-	}
-	if !found {
-		return wire.List[T]{}, wire.NoAfter(p.After)
-	}
-	return wire.NewList(data, false), nil
 }

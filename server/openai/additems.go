@@ -100,7 +100,7 @@ func (a addition) append(c *tree.Conversation, there []tree.Message, ids []uuid.
 	}
 	added, err := a.r.Store().AppendChain(a.r.Context(), c.ID, c.HeadID, rest, tree.IfHead(c.HeadID))
 	if err != nil {
-		return nil, inItems(err)
+		return nil, inParameter(err, "items")
 	}
 	c.HeadID = added.Messages[len(added.Messages)-1].ID
 	return append(there, added.Messages...), nil

@@ -57,7 +57,7 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	if req.Conversation != nil {
 		c, err := r.Store().Conversation(ctx, *req.Conversation)
 		if err != nil {
-			return nil, inInput(err)
+			return nil, inParameter(err, "input")
 		}
 		if c.HeadID != uuid.Nil {
 			ask.Previous = &wire.NodeID{Conversation: c.ID, Node: c.HeadID}
@@ -65,7 +65,7 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	}
 	c, err := compactAll(r, ask)
 	if err != nil {
-		return nil, inInput(err)
+		return nil, inParameter(err, "input")
 	}
 	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo}
 	if turn.Compaction, err = signedItem(r, c.SignedCompaction); err != nil {
@@ -166,7 +166,7 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 	if at != nil {
 		c, err := contextOf(r, *at, true)
 		if err == nil && !c.Complete {
-			err = inInput(reply.TooLong(c.Whole() - c.Usage.ContextTokens))
+			err = inParameter(reply.TooLong(c.Whole()-c.Usage.ContextTokens), "input")
 		}
 		if err != nil {
 			return compaction{}, err

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
@@ -27,7 +26,7 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	}
 	rep, unrecorded, err := c.answer(r, req, recognize.AttemptOf(r.Header, r.URL.Path, body))
 	if err != nil {
-		return nil, inMessages(err)
+		return nil, inParameter(err, "messages")
 	}
 	r.Release()
 	return answered(r, req, rep, unrecorded, func(t wire.Turn) wire.Writer { return wire.NewChunks(t, req.Usage) }, func(end reply.End) (any, error) {
@@ -82,20 +81,4 @@ func (c Recognition) read(ask reply.Request, p recognize.Match, messages []*chat
 		ask.Instructions = prompt + "\n\n" + ask.Instructions
 	}
 	return ask
-}
-
-// inMessages names the parameter of this API that a refusal of the tree's or of
-// the reply's is about.
-func inMessages(err error) error {
-	if !fault.Refused(err) {
-		return err
-	}
-	e := *fault.Of(err)
-	switch field, _, _ := strings.Cut(e.Field, "["); field {
-	case "head_id", "parent_id", "id":
-		e.Field = "messages"
-	case "max_output_tokens":
-		e.Field = "max_completion_tokens"
-	}
-	return &e
 }

@@ -39,7 +39,7 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	case err != nil && e.Code == "tool_call_not_found":
 		return nil, fault.New(fault.Invalid, wire.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
 	case err != nil:
-		return nil, inItems(err)
+		return nil, inParameter(err, "items")
 	}
 	if c, err = r.Store().Conversation(r.Context(), c.ID); err != nil {
 		return nil, err

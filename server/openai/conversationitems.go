@@ -77,18 +77,6 @@ func itemsSaid(r *server.Request, entries []wire.Entry) (h tree.History, _ recog
 	return h, files, err
 }
 
-// inItems names the parameter that a refusal of the tree's is about.
-func inItems(err error) error {
-	if !fault.Refused(err) {
-		return err
-	}
-	e := *fault.Of(err)
-	if e.Kind != fault.Full {
-		e.Field = "items"
-	}
-	return &e
-}
-
 func listItems(r *server.Request) (server.Answer, error) {
 	c, err := namedConversation(r)
 	if err != nil {

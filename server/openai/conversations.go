@@ -73,7 +73,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, h.After(0))
 		if err != nil {
 			dropEmpty(r, c.ID)
-			return nil, inItems(err)
+			return nil, inParameter(err, "items")
 		}
 		c.HeadID = added.Messages[len(added.Messages)-1].ID
 	}

@@ -32,7 +32,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	}
 	rep, unrecorded, err := c.begin(r, req, recognize.AttemptOf(r.Header, r.URL.Path, body))
 	if err != nil {
-		return nil, inInput(err)
+		return nil, inParameter(err, "input")
 	}
 	r.Release()
 	if req.Background && !req.Stream {
@@ -247,20 +247,28 @@ func noItem() error {
 	return fault.New(fault.Invalid, wire.CodeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
 }
 
-// inInput names the parameter of this API that a refusal of the tree's or of the
-// reply's is about.
-func inInput(err error) error {
+// inParameter names the parameter of this API that a refusal of the tree's or of the
+// reply's is about: name stands for the messages.
+func inParameter(err error, name string) error {
 	if !fault.Refused(err) {
 		return err
 	}
 	e := *fault.Of(err)
-	switch field, _, _ := strings.Cut(e.Field, "["); {
+	switch field, _, indexed := strings.Cut(e.Field, "["); {
+	case name == "items": // some have no field
+		if e.Kind != fault.Full {
+			e.Field = name
+		}
 	case e.Code == "no_active_head":
 		return noItem()
 	case e.Code == "conversation_not_found":
 		e.Field = "conversation"
-	case field == "messages" || field == "head_id" || field == "parent_id" || strings.HasPrefix(field, "message."):
-		e.Field = "input"
+	case name != "messages" || !indexed && field != "max_output_tokens":
+		if slices.Contains([]string{"messages", "head_id", "parent_id", "id"}, field) || strings.HasPrefix(field, "message.") {
+			e.Field = name
+		}
+	case field == "max_output_tokens":
+		e.Field = "max_completion_tokens"
 	}
 	return &e
 }

@@ -15,7 +15,7 @@ func countInput(r *server.Request) (server.Answer, error) {
 	}
 	messages, count, err := unstored(r, req, false) // what is left out would be input, too
 	if err != nil {
-		return nil, inInput(err)
+		return nil, inParameter(err, "input")
 	}
 	if req.Instructions != "" {
 		messages = append(messages, chat.Text(chat.System, req.Instructions).Raw)
@@ -28,7 +28,7 @@ func countInput(r *server.Request) (server.Answer, error) {
 	for _, m := range messages {
 		cost, err := r.Store().Cost(r.Context(), chat.Read(m))
 		if err != nil {
-			return nil, inInput(err)
+			return nil, inParameter(err, "input")
 		}
 		count += cost
 	}

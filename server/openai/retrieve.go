@@ -18,30 +18,21 @@ import (
 )
 
 func getResponse(r *server.Request) (server.Answer, error) {
-	id := r.Value("response_id")
-	n, err := wire.ParseResponseID(id)
-	if err != nil {
-		return nil, err
-	}
 	after, err := wire.ParseStartingAfter(r.URL.Query())
 	if err != nil {
 		return nil, err
 	}
-	rep, err := find(r, n)
-	if err != nil {
+	rep, end, err := named(r)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if r.URL.Query().Get("stream") == "true" {
+	case r.URL.Query().Get("stream") == "true":
 		return follow(r, rep, responseEvents(after)), nil
+	case end == nil:
+		turn := turnOf(rep, nil)
+		return tell(turn.Begun(wire.InProgress), turn.Node), nil
 	}
-	if !rep.Over(math.MaxInt) {
-		return tell(turnOf(rep, nil).Begun(wire.InProgress), n), nil
-	}
-	end, err := rep.Wait(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	return tellEnd(r, rep, end)
+	return tellEnd(r, rep, *end)
 }
 
 // find gives the reply that a response is. One that was deleted is none.
@@ -139,16 +130,19 @@ func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Write
 // turnOf is what is known of a reply's answer: from the request while it runs,
 // and from the stored message later.
 func turnOf(rep *reply.Reply, stored *tree.Message) wire.Turn {
-	t := wire.Turn{Node: answerOf(rep)}
-	switch id := t.Node.Node; {
-	case id.Version() == 7:
-		t.CreatedAt = time.Unix(id.Time().UnixTime()) // which is in the id
+	return turnAt(answerOf(rep), storedMetadataIn(rep.Metadata()), stored)
+}
+
+func turnAt(n wire.NodeID, note storedMetadata, stored *tree.Message) wire.Turn {
+	t := wire.Turn{Node: n}
+	switch {
+	case n.Node.Version() == 7:
+		t.CreatedAt = time.Unix(n.Node.Time().UnixTime()) // which is in the id
 	case stored != nil:
 		t.CreatedAt = stored.CreatedAt
 	default: // a reply that runs, with an id of its Idempotency-Key
 		t.CreatedAt = time.Now()
 	}
-	note := storedMetadataIn(rep.Metadata())
 	if note.Echo == nil && stored != nil {
 		note = storedMetadataOf(stored.Metadata)
 	}

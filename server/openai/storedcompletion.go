@@ -2,7 +2,6 @@ package openai
 
 import (
 	"errors"
-	"time"
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
@@ -34,22 +33,10 @@ func isCompletion(m tree.Message) bool {
 	return bool(storedMetadataOf(m.Metadata).Completion) && reply.EndOf(m).Status != reply.StatusFailed
 }
 
-// completionOf is the completion that a stored answer is.
-func completionOf(m tree.Message) wire.Completion {
-	t := wire.Turn{Node: nodeOf(m), CreatedAt: m.CreatedAt, Echo: wire.NewEcho(modelOf(&m))}
-	if id := m.ID; id.Version() == 7 {
-		t.CreatedAt = time.Unix(id.Time().UnixTime())
-	}
-	if note := storedMetadataOf(m.Metadata); note.Echo != nil {
-		t.Echo = *note.Echo
-	}
-	return t.Completion(endOf(reply.EndOf(m)))
-}
-
 func getCompletion(r *server.Request) (server.Answer, error) {
 	n, m, err := completionNode(r)
 	if err != nil {
 		return nil, err
 	}
-	return tell(completionOf(m), n), nil
+	return tell(turnAt(n, storedMetadata{}, &m).Completion(endOf(reply.EndOf(m))), n), nil
 }

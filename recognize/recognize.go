@@ -1,7 +1,8 @@
-// Package recognize finds where requests go on that name no place in a tree, and
-// answers them there. A client of chat completions, of Anthropic's Messages or of
-// Responses may keep its history itself and send all of it, or its last messages,
-// each time. Where such a history goes on is told by what its messages mean.
+// Package recognize finds where requests go on in a tree, and answers them there. A
+// client of chat completions, of Anthropic's Messages or of Responses may keep its
+// history itself and send all of it, or its last messages, each time. Where such a
+// history goes on is told by what its messages mean. A request may also name the message
+// below which it goes on: then only what isn't said there yet is stored.
 //
 //	turn := recognize.Turn{Session: recognize.Session(header, metadata), History: tree.History{Messages: messages}}
 //	place, err := s.Find(ctx, turn)       // conversation, head, how much is known, what is new
@@ -97,7 +98,7 @@ func (s Service) Find(ctx context.Context, t Turn) (p Match, err error) {
 // A Recording is how a turn is stored and answered.
 type Recording struct {
 	// Below is the message that the request names as the one to go on from; nil for
-	// none. Then the conversation and the history's path hash mean nothing.
+	// none. Then the turn's session means nothing.
 	Below *Message
 	// Ask gives the request for the reply, without a place and messages: these are
 	// those of the place, or of what stands there after the turn was stored.

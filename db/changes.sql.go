@@ -12,32 +12,6 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const countChange = `-- name: CountChange :one
-update conversations c
-set change_count = c.change_count + 1
-where c.id = $1 and c.tenant_id = $2
-returning c.change_count, c.head_id
-`
-
-type CountChangeParams struct {
-	ConversationID pgtype.UUID
-	TenantID       string
-}
-
-type CountChangeRow struct {
-	ChangeCount int64
-	HeadID      pgtype.UUID
-}
-
-// On a distributed database, CountChange and InsertChange do what NoteChange does:
-// each is one table by its key, which Citus sends to a shard without planning.
-func (q *Queries) CountChange(ctx context.Context, arg CountChangeParams) (CountChangeRow, error) {
-	row := q.db.QueryRow(ctx, countChange, arg.ConversationID, arg.TenantID)
-	var i CountChangeRow
-	err := row.Scan(&i.ChangeCount, &i.HeadID)
-	return i, err
-}
-
 const forgetChanges = `-- name: ForgetChanges :exec
 delete from changes where at < $1
 `
@@ -65,6 +39,8 @@ type InsertChangeParams struct {
 	At             time.Time
 }
 
+// The note of an append on a distributed database: one table by its key, which Citus
+// sends to a shard without planning.
 func (q *Queries) InsertChange(ctx context.Context, arg InsertChangeParams) error {
 	_, err := q.db.Exec(ctx, insertChange,
 		arg.ConversationID,

@@ -12,15 +12,9 @@ insert into changes (conversation_id, sequence, tenant_id, kind, message_id, par
 select @conversation_id, counted.change_count, @tenant_id, @kind, sqlc.narg(message_id), sqlc.narg(parent_id), counted.head_id, @messages, @at
 from counted;
 
--- name: CountChange :one
--- On a distributed database, CountChange and InsertChange do what NoteChange does:
--- each is one table by its key, which Citus sends to a shard without planning.
-update conversations c
-set change_count = c.change_count + 1
-where c.id = @conversation_id and c.tenant_id = @tenant_id
-returning c.change_count, c.head_id;
-
 -- name: InsertChange :exec
+-- The note of an append on a distributed database: one table by its key, which Citus
+-- sends to a shard without planning.
 insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
 values (@conversation_id, @sequence, @tenant_id, @kind, sqlc.narg(message_id), sqlc.narg(parent_id), sqlc.narg(head_id), @messages, @at);
 

@@ -17,17 +17,6 @@ with inserted as (
 )
 select sqlc.embed(conversations) from inserted conversations;
 
--- name: AddConversation :one
--- The same without the change, for a distributed database: Citus would send the
--- two insertions one by one, and plan them.
-insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                           source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags)
-values (@conversation_id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
-        sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request),
-        @first_change, @archived, @pinned, @tags)
-on conflict (id) do nothing
-returning *;
-
 -- name: GetConversation :one
 select * from conversations where id = @id and tenant_id = @tenant_id;
 

@@ -88,23 +88,6 @@ func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMes
 	return node, err
 }
 
-// insertInSteps does what InsertConversation does, in statements that a distributed
-// database needn't plan, and in the store's transaction.
-func (s *Store) insertInSteps(ctx context.Context, arg db.InsertConversationParams) (row db.Conversation, err error) {
-	row, err = s.q.AddConversation(ctx, db.AddConversationParams{
-		ConversationID: arg.ID, TenantID: arg.TenantID, Title: arg.Title, Metadata: arg.Metadata, Settings: arg.Settings,
-		CreatedAt: arg.CreatedAt, UpdatedAt: arg.UpdatedAt, SourceConversationID: arg.SourceConversationID,
-		SourceMessageID: arg.SourceMessageID, SourceRequest: arg.SourceRequest, FirstChange: arg.FirstChange,
-		Archived: arg.Archived, Pinned: arg.Pinned, Tags: arg.Tags,
-	})
-	if err != nil || !arg.NotedAt.Valid {
-		return row, err
-	}
-	return row, s.q.InsertChange(ctx, db.InsertChangeParams{
-		ConversationID: arg.ID, Sequence: arg.FirstChange, TenantID: arg.TenantID, Kind: string(ConversationCreated), At: arg.NotedAt.Time,
-	})
-}
-
 // parentStateFor gives the parent state under which a message is to be stored. It doesn't fit
 // where its id is taken, or its parent is no message.
 func parentStateFor(arg db.AppendMessageParams, rows []db.GetParentStatesRow) (p parentState, fits bool) {

@@ -54,31 +54,10 @@ func WithChangeHook(changed func(tenantID string, conversationID uuid.UUID)) Opt
 // note stores a change in the transaction that makes it, as its last statement.
 func (s *Store) note(ctx context.Context, c Change) error {
 	s.committing(c.ConversationID)
-	distributed, err := s.engine.isDistributed(ctx, s.h)
-	if err != nil {
-		return err
-	}
-	if !distributed {
-		return s.q.NoteChange(ctx, db.NoteChangeParams{
-			ConversationID: toUUID(c.ConversationID), TenantID: s.tenant, Kind: string(c.Kind),
-			MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), Messages: int32(c.Messages), At: now(),
-		})
-	}
-	counted, err := s.q.CountChange(ctx, db.CountChangeParams{ConversationID: toUUID(c.ConversationID), TenantID: s.tenant})
-	if err != nil {
-		return ignoreNoRows(err) // as NoteChange notes nothing of a conversation that isn't there
-	}
-	return s.q.InsertChange(ctx, db.InsertChangeParams{
-		ConversationID: toUUID(c.ConversationID), Sequence: counted.ChangeCount, TenantID: s.tenant, Kind: string(c.Kind),
-		MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), HeadID: counted.HeadID, Messages: int32(c.Messages), At: now(),
+	return s.q.NoteChange(ctx, db.NoteChangeParams{
+		ConversationID: toUUID(c.ConversationID), TenantID: s.tenant, Kind: string(c.Kind),
+		MessageID: toUUID(c.MessageID), ParentID: toUUID(c.ParentID), Messages: int32(c.Messages), At: now(),
 	})
-}
-
-func ignoreNoRows(err error) error {
-	if isNoRows(err) {
-		return nil
-	}
-	return err
 }
 
 // committing has the hook called for a conversation: after the commit of the

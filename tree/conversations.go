@@ -74,20 +74,12 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation, sourc
 		}
 		params.SourceRequest, _ = hex.DecodeString(source.Request)
 	}
-	distributed, err := s.engine.isDistributed(ctx, s.h)
-	if err != nil {
-		return row, err
-	}
 	insert := func(s *Store) error {
-		if distributed {
-			row, err = s.insertInSteps(ctx, params)
-			return err
-		}
 		inserted, err := s.q.InsertConversation(ctx, params)
 		row = inserted.Conversation
 		return err
 	}
-	if s.limits.Conversations == 0 && !distributed {
+	if s.limits.Conversations == 0 {
 		return row, insert(s)
 	}
 	err = s.inTx(ctx, func(s *Store) error {

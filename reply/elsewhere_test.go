@@ -149,24 +149,6 @@ func TestEventsOnAnotherServer(t *testing.T) {
 	}
 }
 
-// A prune of what is answered ends the call of the model, which nobody will read.
-func TestPruneEndsTheCall(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	f := serve(t, quickly("a"), g)
-	id, head := f.conversation(t)
-	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	g.pieces <- "Too late"
-	if _, err := f.store.Prune(t.Context(), id, head); err != nil {
-		t.Fatal(err)
-	}
-	if e := end(t, r); e.Status != StatusFailed || e.Message != nil {
-		t.Errorf("%+v", e)
-	} else {
-		wantError(t, e.Err, fault.NotFound, "message_not_found")
-	}
-}
-
 // Any server stops a reply, in the background or not.
 func TestStopOnAnotherServer(t *testing.T) {
 	t.Parallel()

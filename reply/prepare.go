@@ -52,12 +52,13 @@ func (a *assignment) end() uuid.UUID {
 // while the request's messages are stored, because that may wait for a conversation's
 // other writers.
 func (s *Service) prepareInTurn(ctx context.Context, req Request, model llm.Model) (*assignment, error) {
-	leave, err := s.preparing.take(ctx)
-	if err != nil {
-		return nil, err
+	select {
+	case s.preparing <- struct{}{}:
+		defer func() { <-s.preparing }()
+		return s.prepare(ctx, req, model)
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
-	defer leave()
-	return s.prepare(ctx, req, model)
 }
 
 // prepare reads what the model will be given, in one round trip, and checks the

@@ -118,7 +118,7 @@ type Service struct {
 // shared is what the services of all tenants have in common.
 type shared struct {
 	cfg        Config
-	preparing  semaphore
+	preparing  chan struct{} // has one of each request that is prepared: side by side, all of many would end as late as the last
 	hub        *hub
 	background *background
 
@@ -188,7 +188,7 @@ func New(cfg Config) (*Service, error) {
 		shared: &shared{
 			closing: closing, close: closeAll, background: newBackground(),
 			cfg: cfg, log: cfg.Logger, tracer: cfg.Tracing.Tracer("github.com/coppice-chat/coppice/reply"),
-			preparing: make(semaphore, cfg.MaxPreparing),
+			preparing: make(chan struct{}, cfg.MaxPreparing),
 			hub:       newHub(cfg.MaxRunning, cfg.MaxPerTenant),
 		},
 		store: cfg.Store, contexts: cfg.Contexts,

@@ -182,11 +182,12 @@ func TestClientGoesAway(t *testing.T) {
 	}
 }
 
-// What is pruned is gone, be it while an answer to it is on its way or after.
+// What is pruned is gone, be it while an answer to it is on its way or after. It ends
+// the call of the model, whose answer nobody will read.
 func TestPruned(t *testing.T) {
 	t.Parallel()
 	g := newGate()
-	f := serve(t, nil, g)
+	f := serve(t, quickly("a"), g)
 	id, head := f.conversation(t)
 	other := f.say(t, id, uuid.Nil, "user", "Other")
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
@@ -194,10 +195,11 @@ func TestPruned(t *testing.T) {
 	if _, err := f.store.Prune(t.Context(), id, head); err != nil {
 		t.Fatal(err)
 	}
-	close(g.pieces)
-	if e := end(t, r); e.Status != StatusFailed || !errors.Is(e.Err, fault.NotFound) || e.Message != nil {
+	e := end(t, r)
+	if e.Status != StatusFailed || e.Message != nil {
 		t.Errorf("%+v", e)
 	}
+	wantError(t, e.Err, fault.NotFound, "message_not_found")
 	// At once: what its end told is so already.
 	_, err := f.Find(t.Context(), id, r.MessageID())
 	wantError(t, err, fault.NotFound, "reply_not_found")

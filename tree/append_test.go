@@ -258,19 +258,3 @@ func TestRetryLeavesTheActiveHead(t *testing.T) {
 		}
 	}
 }
-
-// An append that is to leave the active head alone does so.
-func TestKeepHead(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	head := mustAppend(t, s, c.ID, uuid.Nil, user("head")).ID
-	must(s.Append(t.Context(), c.ID, head, user("beside"), tree.KeepHead()))(t)
-	must(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}, tree.KeepHead()))(t)
-	if got := activeHead(t, s, c.ID); got != head {
-		t.Errorf("the head is %s, want %s", got, head)
-	}
-	chain := must(s.AppendChain(t.Context(), c.ID, head, []tree.NewMessage{user("a"), user("chain")}))(t).Messages
-	if got := activeHead(t, s, c.ID); got != chain[1].ID {
-		t.Errorf("the head is %s after a chain, want its last message, %s", got, chain[1].ID)
-	}
-}

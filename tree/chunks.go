@@ -123,11 +123,11 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		moves.Sequence = to
 		moved, err := s.Feed().Move(ctx, SearchFollower, moves)
 		if err != nil || !moved[0] {
-			return orStale(err)
+			return cmp.Or(err, errStale)
 		}
 		pruned, err := s.q.PrunedSince(ctx, db.PrunedSinceParams{ConversationID: toUUID(p.ConversationID), Sequence: p.Sequence})
 		if err != nil || pruned {
-			return orStale(err)
+			return cmp.Or(err, errStale)
 		}
 		numbers := make([]int32, len(open))
 		for i, n := range open {
@@ -136,7 +136,7 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		if len(numbers) > 0 {
 			deleted, err := s.q.DeleteChunks(ctx, db.DeleteChunksParams{ConversationID: toUUID(p.ConversationID), Numbers: numbers})
 			if err != nil || int(deleted) < len(numbers) {
-				return orStale(err)
+				return cmp.Or(err, errStale)
 			}
 		}
 		rows := make([]db.InsertChunkParams, len(chunks))
@@ -172,7 +172,7 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 			return err
 		}
 		if is, err := enough(s); !is || err != nil {
-			return orStale(err)
+			return cmp.Or(err, errStale)
 		}
 		keys, err := s.q.ListLooseKeys(ctx, db.ListLooseKeysParams{TenantID: s.tenant, RowLimit: int32(size)})
 		if err != nil {
@@ -188,7 +188,7 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 		}
 		rows, err := db.All[db.SearchChunk](ctx, s.h, places, func(q *db.Queries, arg db.PlaceChunkParams) { _, _ = q.PlaceChunk(ctx, arg) })
 		if err != nil || len(rows) < size {
-			return orStale(err)
+			return cmp.Or(err, errStale)
 		}
 		p := db.InsertSegmentParams{TenantID: s.tenant, Segment: segment}
 		for _, row := range rows {
@@ -409,13 +409,6 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 
 // errStale says that what was about to be written rests on what is no more.
 var errStale = errors.New("what this rests on has changed")
-
-func orStale(err error) error {
-	if err == nil {
-		err = errStale
-	}
-	return err
-}
 
 // fromChunks is the one converter of chunks.
 func fromChunks(rows []db.SearchChunk) []Chunk {

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -22,7 +23,7 @@ func (s *Store) Retract(ctx context.Context, conversationID, id uuid.UUID, broug
 	defer db.Wrap(&err, "tree.Retract(%s, %s)", conversationID, id)
 	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		if deleted, err := s.Retracted(ctx, conversationID, id); deleted || err != nil {
-			return orElse(err, errMessageNotFound)
+			return cmp.Or[error](err, errMessageNotFound)
 		}
 		left, err = s.retract(ctx, c, id, brought)
 		return err
@@ -103,12 +104,4 @@ func (s *Replies) Drop(ctx context.Context, conversationID, id uuid.UUID) (answe
 func (s *Store) Retracted(ctx context.Context, conversationID, id uuid.UUID) (bool, error) {
 	r, err := s.Replies().One(ctx, conversationID, id)
 	return r.State == StateDeleted, ignoreNotFound(err)
-}
-
-// orElse is err, or other where it is nil.
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }

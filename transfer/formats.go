@@ -14,10 +14,12 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/format/chatbotui"
+	"github.com/coppice-chat/coppice/transfer/format/chatbox"
 	"github.com/coppice-chat/coppice/transfer/format/chatgpt"
 	"github.com/coppice-chat/coppice/transfer/format/claude"
 	"github.com/coppice-chat/coppice/transfer/format/claudecode"
 	"github.com/coppice-chat/coppice/transfer/format/codex"
+	"github.com/coppice-chat/coppice/transfer/format/copilot"
 	"github.com/coppice-chat/coppice/transfer/format/coppice"
 	"github.com/coppice-chat/coppice/transfer/format/deepseek"
 	"github.com/coppice-chat/coppice/transfer/format/gemini"
@@ -25,6 +27,7 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format/librechat"
 	"github.com/coppice-chat/coppice/transfer/format/llamacpp"
 	"github.com/coppice-chat/coppice/transfer/format/lmstudio"
+	"github.com/coppice-chat/coppice/transfer/format/lobechat"
 	"github.com/coppice-chat/coppice/transfer/format/messages"
 	"github.com/coppice-chat/coppice/transfer/format/oasst"
 	"github.com/coppice-chat/coppice/transfer/format/openwebui"
@@ -57,6 +60,9 @@ func All() []format.Format {
 		sillytavern.Format{},
 		llamacpp.Format{},
 		lmstudio.Format{},
+		chatbox.Format{},
+		lobechat.Format{},
+		copilot.Format{},
 		messages.Format{},
 	}
 }

@@ -52,22 +52,22 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 			return
 		}
 	}
-	if part := o.Object("part"); part != nil && given == "" { // big-AGI's
-		t.Block(i, o["part"])
+	if part := o.Object("part"); part != nil && given == "" {
+		t.bigAGI(i, o, part)
 		return
 	}
 	text, hasText := o.Said("text", "content", "value", "thinking", "reasoning", "think", "message", "summary", "refusal", "error")
 	switch kind := strings.ToLower(strings.ReplaceAll(given, "-", "_")); {
-	case o.Flag("thought"), kind == "thinking", kind == "reasoning", kind == "think", kind == "thought", kind == "reasoning_text", o.Has("reasoningContent"):
+	case o.Flag("thought"), o.Str("phase") == "think", kind == "thinking", kind == "reasoning", kind == "think", kind == "thought", kind == "reasoning_text", o.Has("reasoningContent"):
 		if inner := o.Object("reasoningContent"); inner != nil {
 			text, _ = inner.Said("reasoningText", "text")
 		}
 		t.Think(text)
 	case kind == "redacted_thinking":
 		t.c.LeftOut(KindHidden, t.ID, "block %d is thinking that is encrypted", i+1)
-	case strings.HasSuffix(kind, "tool_result"), kind == "toolresult", kind == "tool_response", strings.HasSuffix(kind, "_call_output"):
+	case strings.HasSuffix(kind, "tool_result"), kind == "toolresult", kind == "tool_response", kind == "tooluseresponse", strings.HasSuffix(kind, "_call_output"):
 		t.ResultBlock(o)
-	case strings.HasSuffix(kind, "tool_use"), kind == "toolcall", kind == "tool", kind == "tool_invocation", strings.HasSuffix(kind, "_call"),
+	case strings.HasSuffix(kind, "tool_use"), kind == "tooluse", kind == "toolcall", kind == "tool", kind == "tool_invocation", strings.HasSuffix(kind, "_call"),
 		o.Has("toolCallId") && (strings.HasPrefix(kind, "tool_") || kind == "dynamic_tool"):
 		t.CallBlock(o)
 	case kind == "message" && o.IsList("content"):
@@ -87,6 +87,25 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 	}
 }
 
+// bigAGI adds a fragment of big-AGI's, whose part says in pt what it is.
+func (t *Turn) bigAGI(i int, o, part Object) {
+	id := part["id"]
+	switch call, result := part.Object("invocation"), part.Object("response"); {
+	case call != nil:
+		call["id"] = id
+		t.CallBlock(call)
+	case result != nil:
+		result["id"] = id
+		t.ResultBlock(result)
+	case part.Str("aText") != "":
+		t.Think(part.Str("aText"))
+	case part.Str("pt") == "doc":
+		t.Text("[" + Named("file", ": ", cmp.Or(o.Str("title"), part.Str("l1Title"))) + "]\n" + part.Object("data").Str("text"))
+	default:
+		t.Block(i, o["part"])
+	}
+}
+
 // Said returns the first of the members that is text, or an object or list that has
 // some.
 func (o Object) Said(names ...string) (text string, ok bool) {
@@ -102,7 +121,7 @@ func (o Object) Said(names ...string) (text string, ok bool) {
 		case raw[0] == '[':
 			var all []string
 			for b := range o.Objects(name) {
-				if text, ok := b.Said("text", "value", "content"); ok {
+				if text, ok := b.Said("text", "value", "content", "description"); ok {
 					all = append(all, text)
 				}
 			}
@@ -141,7 +160,7 @@ func (t *Turn) CallBlock(o Object) {
 	if f := o.Object("function"); f != nil {
 		called = f
 	}
-	arguments, _ := called.First("input", "args", "arguments", "parameters", "rawInput", "action")
+	arguments, _ := called.First("input", "args", "arguments", "parameters", "rawInput", "rawArgs", "params", "action")
 	if len(arguments) == 0 {
 		arguments, _ = state.First("input")
 	}
@@ -159,14 +178,18 @@ func (t *Turn) CallBlock(o Object) {
 	for _, from := range []Object{o, called, state} {
 		if output, member := from.First("output", "result", "response", "errorText", "error"); len(output) > 0 {
 			t.Result(id, strings.HasPrefix(member, "error"), t.c.ResultParts(output, t.ID)...)
-			break
+			return
 		}
+	}
+	switch cmp.Or(o.Str("state"), state.Str("status")) {
+	case "result", "output-available", "completed":
+		t.c.Repaired(KindTool, t.ID, "the call %s says that it has a result, and holds none; it stays open", Clip(id))
 	}
 }
 
 // ResultBlock adds a tool's result in one of the forms that programs write.
 func (t *Turn) ResultBlock(o Object) {
-	content, _ := o.First("content", "output", "result", "response", "error", "tools")
+	content, _ := o.First("content", "output", "result", "response", "error", "tools", "message")
 	failed := o.Flag("is_error") || o.Flag("isError") || o.Str("status") == "error" || string(ObjectOf(content)["success"]) == "false"
 	t.Result(o.FirstStr("tool_use_id", "toolCallId", "tool_call_id", "call_id", "toolUseId", "id"), failed, t.c.ResultParts(content, t.ID)...)
 }
@@ -185,6 +208,10 @@ func (c *Conversation) ResultParts(raw json.RawMessage, place string) (parts []c
 	}
 	for _, block := range c.List(Object{"blocks": raw}, "blocks", place) {
 		o := ObjectOf(block)
+		if inner := o.Object("functionResponse"); inner != nil { // Gemini's
+			parts = append(parts, c.ResultParts(inner["response"], place)...)
+			continue
+		}
 		text, ok := o.Said("text", "content")
 		switch {
 		case IsString(block):

@@ -51,6 +51,10 @@ func (l *List) describe(about format.Object) {
 		return
 	}
 	c := &l.conv
+	if info := about.Object("info"); info != nil { // opencode's
+		delete(about, "info")
+		maps.Copy(about, info)
+	}
 	if id := about.FirstStr("id", "uuid", "chatID", "conversationId", "sessionId"); format.IsID(id) {
 		c.SourceID = id
 	}
@@ -59,6 +63,7 @@ func (l *List) describe(about format.Object) {
 		c.Title = c.TextOf(about, title, "title")
 	}
 	c.HeadID = format.KeyOf(about.FirstStr("currNode", "currentNode", "current_node", "currentId"))
+	c.CreatedAt, _ = about.Object("time").Time("created")
 	from := format.Source{}
 	for _, name := range slices.Sorted(maps.Keys(about)) {
 		switch name {
@@ -68,7 +73,7 @@ func (l *List) describe(about format.Object) {
 				c.Metadata = nil
 				from.Put(name, about[name])
 			}
-		case "created_at", "createdAt", "created", "create_time":
+		case "created_at", "createdAt", "created", "create_time", "startTime":
 			var sound bool
 			if c.CreatedAt, sound = about.Time(name); !sound {
 				from.Put(name, about[name])
@@ -139,13 +144,17 @@ func (l *List) firstSaid(text string) { l.said = cmp.Or(l.said, format.CutEnd(te
 // read makes messages of a message that another program writes in its own way.
 func (l *List) read(o format.Object, raw json.RawMessage) {
 	role := roleOf(o)
-	if text, ok := o.Said("text", "content"); ok && role == chat.Assistant && (o.Flag("isThought") || o.Flag("thought")) {
+	if text, ok := o.Said("text", "content"); ok && (role == chat.Assistant && (o.Flag("isThought") || o.Flag("thought")) || role == "thinking" || role == "reasoning") {
 		l.thinks = append(l.thinks, text)
 		return
 	}
+	if kind := o.Str("type"); role == "" && kind != "" {
+		l.conv.LeftOut(format.KindRole, format.ContentID(l.last, format.Compacted(raw)), "a message of the type %q, which has no role", format.Clip(kind))
+		return
+	}
 	t := l.begin(role, o, raw)
-	content, name := o.First("content", "parts", "contentParts", "fragments", "text", "value", "message", "mes", "response")
-	calls := o.List("tool_calls")
+	content, name := o.First(contentNames...)
+	_, called := o.First(callNames...)
 	switch {
 	case role == chat.Tool && resultIn(format.Object{"content": content}):
 		t.Role = chat.Assistant // of whom no piece comes
@@ -160,28 +169,31 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 			}
 			l.thinks = nil
 		}
-		if reasoning, ok := o.Said("reasoning_content", "reasoning", "reasoningContent", "thinking", "thought"); ok && role == chat.Assistant {
+		if reasoning, ok := o.Said("reasoning_content", "reasoning", "reasoningContent", "thinking", "thought", "thoughts"); ok && role == chat.Assistant {
 			t.Think(reasoning)
 		}
 		t.Content(content)
 		if other, _ := o.First("parts", "text"); name == "content" && !t.Says() {
 			t.Content(other)
 		}
-		for _, call := range calls {
-			if c := format.ObjectOf(call); c != nil {
-				t.CallBlock(c)
-			}
+		for call := range o.Objects(called) {
+			t.CallBlock(call)
+		}
+		if call := o.Object("toolFormerData"); call != nil {
+			t.CallBlock(call)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		switch name {
-		case "role", "from", "sender", "content", "parts", "text", "value", "tool_calls", "contentParts", "fragments", "message", "mes", "response":
+		case "role", "from", "sender", "toolFormerData", called:
 		default:
-			t.Source.Put(name, o[name])
+			if !slices.Contains(contentNames, name) {
+				t.Source.Put(name, o[name])
+			}
 		}
 	}
 	if role == chat.User {
-		text, _ := o.Said("content", "parts", "text", "value", "message", "contentParts")
+		text, _ := o.Said(contentNames...)
 		l.firstSaid(text)
 	}
 	l.take(t)
@@ -195,7 +207,11 @@ func (l *List) begin(role chat.Role, o format.Object, raw json.RawMessage) *form
 	t.Parent = parent
 	delete(t.Source, "id") // which is no id of the source's
 	for _, name := range []string{"created_at", "createdAt", "timestamp", "ts", "create_time", "created", "time", "date"} {
-		if at, sound := o.Time(name); sound && !at.IsZero() {
+		from := o
+		if inner := o.Object(name); inner != nil { // opencode's {created, completed}
+			from, name = inner, "created"
+		}
+		if at, sound := from.Time(name); sound && !at.IsZero() {
 			t.CreatedAt = at
 			break
 		}

@@ -12,6 +12,12 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
+// What a message says stands under one of these names, and its calls under one of those.
+var (
+	contentNames = []string{"content", "parts", "contentParts", "fragments", "entries", "content_list", "text", "value", "message", "mes", "response"}
+	callNames    = []string{"tool_calls", "toolCalls"}
+)
+
 // roles are the words of programs for who says a message.
 var roles = map[string]chat.Role{
 	"system": chat.System, "developer": chat.Developer, "user": chat.User, "assistant": chat.Assistant, "tool": chat.Tool,
@@ -25,6 +31,9 @@ var roles = map[string]chat.Role{
 // there is none.
 func roleOf(o format.Object) chat.Role {
 	word := o.FirstStr("role", "from", "sender", "speaker", "author")
+	if o.Has("bubbleId") { // Cursor's
+		word = map[string]string{"1": "user", "2": "assistant"}[string(o["type"])]
+	}
 	if word == "" {
 		word = o.Object("author").FirstStr("role", "name")
 	}
@@ -63,6 +72,9 @@ func unwrapped(o format.Object) format.Object {
 		out := maps.Clone(o)
 		delete(out, name)
 		maps.Copy(out, inner)
+		if name == "info" { // of opencode, whose answers all name the question
+			delete(out, "parentID")
+		}
 		return out
 	}
 	return o
@@ -92,7 +104,7 @@ func isMessage(o format.Object) bool {
 
 // hasContent tells whether a message has something to say.
 func hasContent(o format.Object) bool {
-	_, content := o.First("content", "parts", "text", "value", "message", "contentParts", "fragments", "tool_calls", "function_call", "mes")
+	_, content := o.First(slices.Concat(contentNames, callNames, []string{"function_call", "toolFormerData"})...)
 	return content != ""
 }
 
@@ -104,7 +116,7 @@ var follows = []string{"output", "completion", "chosen", "rejected", "choices", 
 func listsIn(o format.Object) (names []string, lists []json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		one := format.FirstObject(o, name)
-		if name == "messages" && o.IsList(name) || name != "parts" && one != nil && isMessage(one) && (hasContent(unwrapped(one)) || isItem(one.Str("type")) || !o.IsList("messages")) {
+		if name == "messages" && o.IsList(name) || name != "parts" && name != "pendingInputs" && one != nil && isMessage(one) && (hasContent(unwrapped(one)) || isItem(one.Str("type")) || !o.IsList("messages")) {
 			names = append(names, name)
 		}
 	}
@@ -170,7 +182,8 @@ func isWire(o format.Object) bool {
 	default:
 		return false
 	}
-	if _, content := o.First("content", "tool_calls", "function_call", "refusal"); content == "" || o.IsList("parts") || o.IsList("contentParts") {
+	_, content := o.First("content", "tool_calls", "function_call", "refusal")
+	if _, other := o.First("parts", "contentParts", "toolCalls", "toolCallId", "thoughts"); content == "" || other != "" {
 		return false
 	}
 	for _, raw := range o.List("tool_calls") {

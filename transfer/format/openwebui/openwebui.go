@@ -122,5 +122,8 @@ func addMessage(c *format.Conversation, t *format.Turn, m format.Object) {
 	default:
 		t.Content(m["content"])
 	}
+	if !t.Says() { // Qwen's
+		t.Content(m["content_list"])
+	}
 	t.Files(m)
 }

@@ -12,29 +12,32 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
-// Fuzz feeds the format with variations of its fixtures, and with other files of
-// testdata. On any input the format must not panic, the store must take
-// everything that it yields, and the same input must give the same result.
-func Fuzz(f *testing.F, s Suite, more ...string) {
-	for _, file := range append(s.Fixtures, more...) {
-		data, err := os.ReadFile(Fixture(f, file))
-		if err != nil {
-			f.Fatal(err)
+// Fuzz feeds the formats with variations of their fixtures. On any input a format must
+// not panic, the store must take everything that it yields, and the same input must give
+// the same result.
+func Fuzz(f *testing.F, suites []Suite) {
+	for i, s := range suites {
+		for _, file := range s.Fixtures {
+			data, err := os.ReadFile(Fixture(f, file))
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(uint8(i), data)
+			// Elements one by one are easier to change into something telling.
+			err = format.NewInput(f.Context(), bytes.NewReader(data), func(format.Note) {}).EachElement(func(_ string, raw json.RawMessage) error {
+				f.Add(uint8(i), []byte(raw))
+				return nil
+			})
+			if err != nil && filepath.Ext(file) == ".json" {
+				f.Fatal(err)
+			}
 		}
-		f.Add(data)
-		// Elements one by one are easier to change into something telling.
-		err = format.NewInput(f.Context(), bytes.NewReader(data), func(format.Note) {}).EachElement(func(_ string, raw json.RawMessage) error {
-			f.Add([]byte(raw))
-			return nil
-		})
-		if err != nil && filepath.Ext(file) == ".json" {
-			f.Fatal(err)
+		for _, seed := range []string{"", "[", "{}", "[[]]", "null", `"`, `{"a":`, "[{},{}]"} {
+			f.Add(uint8(i), []byte(seed))
 		}
 	}
-	for _, seed := range []string{"", "[", "{}", "[[]]", "null", `"`, `{"a":`, "[{},{}]"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(t *testing.T, i uint8, data []byte) {
+		s := suites[int(i)%len(suites)]
 		first := Parse(t, s.Format, data)
 		checkNotes(t, first.Notes)
 		second := Parse(t, s.Format, data)

@@ -1,5 +1,5 @@
 // Package formattest is the suite that every format of package transfer has to
-// pass, and what tests of formats share. A format's test calls [Run] and [Fuzz].
+// pass, and what tests of formats share.
 package formattest
 
 import (
@@ -37,7 +37,7 @@ type Suite struct {
 	Sample Sample
 }
 
-// Run tries the format:
+// Run tries every format:
 //
 //   - its fixtures are recognized, and read as their .txt files show
 //   - a fixture that is cut off, with a member renamed, or with a piece of another
@@ -49,14 +49,23 @@ type Suite struct {
 //   - what holds no message costs no more than its bytes may, nor do many calls of
 //     one id
 //   - it takes no more memory than a few times the largest conversation
-func Run(t *testing.T, s Suite) {
+func Run(t *testing.T, suites []Suite) {
+	t.Parallel()
+	for _, f := range transfer.All() {
+		if !slices.ContainsFunc(suites, func(s Suite) bool { return s.Format == f }) {
+			t.Errorf("%s has no suite", f.Name())
+		}
+	}
+	for _, s := range suites {
+		t.Run(s.Format.Name(), s.run)
+	}
+}
+
+func (s Suite) run(t *testing.T) {
 	if s.measured(t) {
 		return
 	}
 	t.Parallel()
-	if !slices.Contains(transfer.All(), s.Format) {
-		t.Errorf("%s has no line in transfer.All", s.Format.Name())
-	}
 	for name, test := range map[string]func(*testing.T){
 		"fixtures": s.fixtures, "recognition": s.recognition, "round trip": s.roundTrip, "changes": s.changes, "repairs": s.repairs, "stops": s.stops, "costs": s.costs, "memory": s.memory,
 	} {

@@ -99,7 +99,7 @@ func TestKeyboardOnly(t *testing.T) {
 	b.keys(kb.ArrowDown)
 	b.until(`document.activeElement.innerText.startsWith('Share this branch')`)
 	b.keys(kb.ArrowDown)
-	b.until(`document.activeElement.innerText.startsWith('Export this branch')`)
+	b.until(`document.activeElement.innerText.startsWith('Export')`)
 	b.keys(kb.End)
 	b.keys(kb.Escape)
 	b.until(`!document.querySelector('[role=menu]') && document.activeElement.matches('.branch-head .menu button')`)

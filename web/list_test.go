@@ -152,12 +152,14 @@ func TestImportAndExport(t *testing.T) {
 	command(b, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})
 	b.click(".entry a", "")
 	b.until(`document.querySelector('.message')`)
-	for _, export := range []struct{ item, extension, holds string }{
-		{"Export all branches as JSONL", ".jsonl", `"type":"conversation"`},
-		{"Export this branch as Markdown", ".md", "# "},
+	for _, export := range []struct{ form, extension, holds string }{
+		{"Coppice", ".jsonl", `"type":"conversation"`},
+		{"Markdown", ".md", "# "},
+		{"llama.cpp", ".json", `"conv"`},
 	} {
 		b.click(".branch-head .menu button", "Conversation")
-		b.click("[role=menuitem]", export.item)
+		b.click("[role=menuitem]", "Export…")
+		b.click("dialog button", export.form)
 		var content string
 		b.eventually("the download "+export.extension, func() bool {
 			found, _ := filepath.Glob(filepath.Join(folder, "*"+export.extension))

@@ -117,8 +117,11 @@ export const revokeShare = (conversation: string, id: string) => coppice.revokeS
 /** shared gives a page of what a link shows, the newest messages first. */
 export const shared = (token: string, cursor: string | null) => coppice.getShared(token, { ...from(cursor), limit: 50 }) as Promise<Shared>
 
+/** Form is a kind of file that a conversation is written to. */
+export type Form = 'jsonl' | 'markdown' | 'messages' | 'sillytavern' | 'llama.cpp'
+
 /** download saves an export as a file. */
-export async function download(conversation: string, format: 'jsonl' | 'markdown', head?: string) {
+export async function download(conversation: string, format: Form, head?: string) {
   const query = { format, ...(head && { head_id: head }) }
   const link = document.createElement('a')
   link.href = `/v1/conversations/${conversation}/export?${new URLSearchParams(query)}`

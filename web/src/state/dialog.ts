@@ -16,6 +16,6 @@ export interface Behind {
   chosen: (how: 'cancel' | 'there' | 'here') => Promise<void>
 }
 
-export type Dialog = Confirm | Behind | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string }
+export type Dialog = Confirm | Behind | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation: string; head?: string }
 
 export const dialog = signal<Dialog | null>(null)

@@ -1,9 +1,8 @@
 // One conversation of the list.
 import { useState } from 'preact/hooks'
-import { download } from '../api/coppice'
 import type { Conversation } from '../api/types'
 import { openConversation } from '../state/actions'
-import { failed } from '../state/notices'
+import { dialog } from '../state/dialog'
 import { place } from '../state/place'
 import { nameOf } from '../text/format'
 import { deleteItem, orderItems } from './conversationMenu'
@@ -38,7 +37,7 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
           items={[
             { label: 'Rename', run: () => setRenaming(true) },
             ...orderItems(c),
-            { label: 'Export as JSONL', run: () => void download(c.id, 'jsonl').catch(failed('Not exported')) },
+            { label: 'Export…', run: () => (dialog.value = { kind: 'export', conversation: c.id }) },
             deleteItem(c, 'Delete'),
           ]}
         >

@@ -10,6 +10,7 @@ import { imported, importing, type Imported } from '../state/imports'
 import { failed } from '../state/notices'
 import { count, number } from '../text/format'
 import { BehindDialog } from './BehindDialog'
+import { ExportDialog } from './ExportDialog'
 import { Modal } from './Modal'
 import { SettingsDialog } from './SettingsDialog'
 import { SharesDialog } from './SharesDialog'
@@ -25,6 +26,7 @@ export function Dialogs() {
       {d?.kind === 'help' && <HelpDialog />}
       {d?.kind === 'settings' && <SettingsDialog />}
       {d?.kind === 'tags' && <TagsDialog id={d.conversation} />}
+      {d?.kind === 'export' && <ExportDialog conversation={d.conversation} head={d.head} />}
       {d?.kind === 'shares' && <SharesDialog conversation={d.conversation} head={d.head} />}
       {imported.value && <ImportDialog imported={imported.value} />}
       {importing.value !== null && <p class="progress" role="status">Importing {importing.value}…</p>}

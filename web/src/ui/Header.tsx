@@ -1,12 +1,10 @@
 // The line above the branch: its title, its budget, and what opens beside it.
 import { useState } from 'preact/hooks'
-import { download } from '../api/coppice'
 import type { Conversation } from '../api/types'
 import { conversation, headOf, path, problem } from '../state/branch'
 import { compact } from '../state/context'
 import { dialog } from '../state/dialog'
 import { drawer, narrow, panel, togglePanel } from '../state/look'
-import { failed } from '../state/notices'
 import { place } from '../state/place'
 import { nameOf } from '../text/format'
 import { BudgetBar } from './BudgetBar'
@@ -41,8 +39,7 @@ export function Header() {
             items={[
               { label: 'Compact now', run: () => void compact() },
               { label: 'Share this branch…', run: () => share(c.id) },
-              { label: 'Export this branch as Markdown', run: () => void download(c.id, 'markdown', headOf(path.peek()) ?? undefined).catch(failed('Not exported')) },
-              { label: 'Export all branches as JSONL', run: () => void download(c.id, 'jsonl').catch(failed('Not exported')) },
+              { label: 'Export…', run: () => (dialog.value = { kind: 'export', conversation: c.id, head: headOf(path.peek()) ?? undefined }) },
               { label: 'Prompt and settings…', run: () => (dialog.value = { kind: 'settings' }) },
               ...orderItems(c),
               deleteItem(c, 'Delete the conversation'),

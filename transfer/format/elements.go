@@ -46,6 +46,7 @@ func (in *Input) EachElement(each func(place string, raw json.RawMessage) error)
 // object. read reads it, or says why it is none. One that says nothing may be another
 // program's.
 func (in *Input) EachConversation(emit func(Conversation) error, read func(c *Conversation, o Object, place string) (why string)) error {
+	const large = 4 << 10 // bytes of a body that surely says something, and would take memory to read
 	return in.EachElement(func(place string, raw json.RawMessage) error {
 		o := ObjectOf(raw)
 		if o == nil {
@@ -54,7 +55,7 @@ func (in *Input) EachConversation(emit func(Conversation) error, read func(c *Co
 		}
 		c := in.Begin(len(raw))
 		why := read(&c, o, place)
-		if in.Other != nil && c.TooDense() == "" && !slices.ContainsFunc(c.Messages, func(m Message) bool { return saidBy(m, c.OwnIDs) > 0 }) {
+		if in.Other != nil && c.TooDense() == "" && !slices.ContainsFunc(c.Messages, func(m Message) bool { return len(m.Body) > large || saidBy(m, c.OwnIDs) > 0 }) {
 			if done, err := in.Other(place, raw); done || err != nil {
 				return err
 			}

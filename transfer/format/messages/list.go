@@ -3,6 +3,7 @@ package messages
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -109,6 +110,12 @@ func (l *List) Add(place string, raw json.RawMessage) bool {
 			return true
 		}
 	}
+	var nested []json.RawMessage
+	if name := nestedIn(given); name != "" {
+		nested = given.List(name)
+		delete(given, name)
+		raw = format.EncodeObject(given)
+	}
 	o := unwrapped(given)
 	if kind := o.Str("type"); isItem(kind) && !o.Has("role") || kind == "message" && l.open != nil && o.Str("role") == "assistant" {
 		l.item(kind, o, raw)
@@ -117,14 +124,37 @@ func (l *List) Add(place string, raw json.RawMessage) bool {
 	l.flush()
 	if isWire(given) {
 		l.keep(place, given, raw)
-		return true
+		return l.below(place, nested)
 	}
 	if sound, found := format.RepairText(raw); found != "" {
 		l.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", found)
 		o = unwrapped(format.ObjectOf(sound))
 	}
 	l.read(o, raw)
+	return l.below(place, nested)
+}
+
+// below appends the replies that stand in a message, each below it.
+func (l *List) below(place string, replies []json.RawMessage) bool {
+	above := l.last
+	for i, raw := range replies {
+		l.last = above
+		if !l.conv.Steps(len(raw)) || !l.Add(fmt.Sprintf("%s, reply %d", place, i+1), raw) {
+			return false
+		}
+	}
 	return true
+}
+
+// nestedIn gives the name of the list of replies that stand in a message; "" for none.
+// Other lists of children are ids.
+func nestedIn(o format.Object) string {
+	for _, name := range childNames {
+		if format.FirstObject(o, name) != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // keep takes a chat-completions message as it stands.
@@ -172,9 +202,15 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 		if reasoning, ok := o.Said("reasoning_content", "reasoning", "reasoningContent", "thinking", "thought", "thoughts"); ok && role == chat.Assistant {
 			t.Think(reasoning)
 		}
+		if word := o.FirstStr("role", "from"); word == "function_call" { // ShareGPT's
+			text, _ := format.StringOf(content)
+			content = format.EncodeObject(format.Object{"functionCall": format.Encode(format.ReadObject([]byte(text)))})
+		}
 		t.Content(content)
-		if other, _ := o.First("parts", "text"); name == "content" && !t.Says() {
-			t.Content(other)
+		for _, other := range contentNames {
+			if name == "content" && other != name && !t.Says() {
+				t.Content(o[other])
+			}
 		}
 		for call := range o.Objects(called) {
 			t.CallBlock(call)

@@ -134,6 +134,9 @@ func (f *file) element(place string, raw json.RawMessage) error {
 // within takes the conversations that stand in an object: its own list of messages, or
 // else those of what it holds.
 func (f *file) within(place string, o format.Object, size, depth int) (found bool, err error) {
+	if nestedIn(o) != "" && isMessage(o) {
+		return true, f.conversation(place, nil, []string{""}, []json.RawMessage{format.Encode([]any{o})}, size)
+	}
 	if names, lists := listsIn(o); len(lists) > 0 {
 		return true, f.conversation(place, o, names, lists, size)
 	}

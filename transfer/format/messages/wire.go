@@ -14,7 +14,7 @@ import (
 
 // What a message says stands under one of these names, and its calls under one of those.
 var (
-	contentNames = []string{"content", "parts", "contentParts", "fragments", "entries", "content_list", "text", "value", "message", "mes", "response"}
+	contentNames = []string{"content", "parts", "contentParts", "contentChunks", "fragments", "entries", "content_list", "text", "value", "message", "mes", "response"}
 	callNames    = []string{"tool_calls", "toolCalls"}
 )
 
@@ -24,7 +24,7 @@ var roles = map[string]chat.Role{
 	"human": chat.User, "prompter": chat.User, "humanmessage": chat.User, "humanmessagechunk": chat.User,
 	"ai": chat.Assistant, "gpt": chat.Assistant, "model": chat.Assistant, "bot": chat.Assistant, "chatgpt": chat.Assistant, "gemini": chat.Assistant,
 	"claude": chat.Assistant, "aimessage": chat.Assistant, "aimessagechunk": chat.Assistant,
-	"systemmessage": chat.System, "toolmessage": chat.Tool, "function": chat.Tool, "toolresult": chat.Tool, "observation": chat.Tool, "functionmessage": chat.Tool,
+	"systemmessage": chat.System, "toolmessage": chat.Tool, "function": chat.Tool, "toolresult": chat.Tool, "observation": chat.Tool, "functionmessage": chat.Tool, "function_call": chat.Assistant,
 }
 
 // roleOf gives the role of a message; a word that isn't known as it stands, and "" where
@@ -116,7 +116,7 @@ var follows = []string{"output", "completion", "chosen", "rejected", "choices", 
 func listsIn(o format.Object) (names []string, lists []json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		one := format.FirstObject(o, name)
-		if name == "messages" && o.IsList(name) || name != "parts" && name != "pendingInputs" && one != nil && isMessage(one) && (hasContent(unwrapped(one)) || isItem(one.Str("type")) || !o.IsList("messages")) {
+		if name == "messages" && o.IsList(name) || name != "parts" && name != "pendingInputs" && !slices.Contains(childNames, name) && one != nil && isMessage(one) && (hasContent(unwrapped(one)) || isItem(one.Str("type")) || !o.IsList("messages")) {
 			names = append(names, name)
 		}
 	}
@@ -183,7 +183,7 @@ func isWire(o format.Object) bool {
 		return false
 	}
 	_, content := o.First("content", "tool_calls", "function_call", "refusal")
-	if _, other := o.First("parts", "contentParts", "toolCalls", "toolCallId", "thoughts"); content == "" || other != "" {
+	if _, other := o.First("parts", "contentParts", "contentChunks", "entries", "toolCalls", "toolCallId", "thoughts"); content == "" || other != "" {
 		return false
 	}
 	for _, raw := range o.List("tool_calls") {

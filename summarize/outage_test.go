@@ -48,6 +48,9 @@ func init() {
 	for name, text := range llmtest.NoSummaries {
 		moods[name] = func(llm.Request) (llm.Response, error) { return llmtest.Response(text), nil }
 	}
+	for name, text := range llmtest.AwkwardSummaries(written) {
+		moods[name] = func(llm.Request) (llm.Response, error) { return llmtest.Response(text), nil }
+	}
 	moods["the summary before"] = func(req llm.Request) (llm.Response, error) { return llmtest.Response(priorIn(req)), nil }
 }
 

@@ -185,7 +185,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 	if err := cfg.Models.Prices.Check(); err != nil {
 		return m, err
 	}
-	cfg.Server.ModelCost, cfg.Contexts.Cost = cfg.Models.cost, cfg.Models.cost
+	cfg.Server.ModelCost, cfg.Contexts.Cost = cfg.Models.Prices.Cost, cfg.Models.Prices.Cost
 	if m.embedder, err = cfg.Models.Embedder(); err != nil {
 		return m, err
 	}
@@ -255,7 +255,7 @@ func (cfg *Config) newCatalog(ctx context.Context) (c *catalog, err error) {
 func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	pool := c.db.pool
 	tenants := db.NewTenantPool(pool)
-	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version, cfg.Models.cost)
+	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version, cfg.Models.Prices.Cost)
 	if err != nil {
 		return err
 	}

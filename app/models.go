@@ -67,12 +67,6 @@ func (m Models) Embedder() (llm.Embedder, error) {
 	return llm.NewOpenAIEmbedder(config, e.Dimensions)
 }
 
-// cost tells what tokens of a model cost, and whether its price is known.
-func (m Models) cost(model string, promptTokens, completionTokens int) (float64, bool) {
-	price, known := m.Prices.Of(model)
-	return price.Cost(promptTokens, completionTokens), known
-}
-
 // Reachable reports whether there is an address or a key, so that models can be
 // asked. A self-hosted server may need no key.
 func (m Models) Reachable() bool { return m.APIKey != "" || m.BaseURL != "" }

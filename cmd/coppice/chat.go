@@ -95,6 +95,11 @@ func (cmd *chatCommand) config(ctx context.Context, d *app.Database) (config app
 	if err != nil {
 		return config, err
 	}
+	prices, err := cmd.prices()
+	if err != nil {
+		return config, err
+	}
+	config.Contexts.Cost = prices.Cost
 	if config.Contexts.Settings, err = cmd.settings(served); err != nil {
 		return config, err
 	}

@@ -40,7 +40,11 @@ func newContexts(ctx context.Context, store *tree.Store, f *settingsFlags, model
 	if err != nil {
 		return nil, err
 	}
-	return summarize.New(store, summarize.Config{Settings: settings, Summarizer: summarize.Cascade{Models: models}, Logger: log})
+	prices, err := f.prices()
+	if err != nil {
+		return nil, err
+	}
+	return summarize.New(store, summarize.Config{Settings: settings, Cost: prices.Cost, Summarizer: summarize.Cascade{Models: models}, Logger: log})
 }
 
 // writeBranch writes the lines that say which branch this is about.

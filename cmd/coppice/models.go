@@ -87,7 +87,7 @@ func (f *modelFlags) models() app.Models {
 
 // priceFlags say what models cost.
 type priceFlags struct {
-	ModelPrice []string `sep:"none" placeholder:"NAME=IN,OUT" help:"Price of a million tokens of a model, or of those whose names begin so: sent, and given. Usage and metrics then show costs."`
+	ModelPrice []string `sep:"none" placeholder:"NAME=IN,OUT" help:"Price of a million tokens of a model, or of those whose names begin so: sent, and given. Usage and metrics then show costs, and max_summary_cost counts them."`
 }
 
 // prices reads --model-price.

@@ -25,7 +25,6 @@ type serveCommand struct {
 	settingsFlags     `group:"Contexts and compactions"`
 	modelFlags        `group:"Models"`
 	titleFlags        `group:"Models"`
-	priceFlags        `group:"Models"`
 	embeddingFlags    `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
 	replyFlags        `group:"Replies"`

@@ -17,6 +17,7 @@ import (
 // settingsFlags say how long contexts are and when branches are compacted. A
 // conversation's own settings win over them.
 type settingsFlags struct {
+	priceFlags           `group:"Models"`
 	Settings             string   `placeholder:"JSON|FILE" help:"Settings of contexts and compactions: a JSON object, or a file that has one. The flags below win over it."`
 	Compaction           string   `placeholder:"MODE" help:"What starts compactions: auto (the length of a branch), tool (a model that answers, too, by a function), manual (only requests) or off (auto)."`
 	MaxContextTokens     *int     `placeholder:"TOKENS" help:"Window of the model that reads contexts (128000)."`

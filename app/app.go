@@ -235,6 +235,7 @@ func (cfg *Config) newCatalog(ctx context.Context) (c *catalog, err error) {
 	cfg.Server.ModelWindow = c.window
 	cfg.Server.AlternatesRoles = func(model string) bool { family, _ := c.find(model); return family.AlternatesRoles }
 	cfg.Replies.WantsReasoning = func(model string) bool { family, _ := c.find(model); return family.WantsReasoning }
+	cfg.Replies.Prefills = cfg.Models.prefills
 	cfg.Replies.Window = func(model string) int { family, _ := c.find(model); return family.Window }
 	if cfg.KeepWindow {
 		cfg.Replies.Window = func(string) int { return 0 } // the settings' window holds, whatever is known of the models

@@ -71,6 +71,7 @@ func (d *Database) Chat(ctx context.Context, tenantID string, cfg Config, change
 		cfg.Replies.Models = []llm.Model{llm.Offline(offlinePause)}
 	}
 	cfg.Replies.WantsReasoning = func(model string) bool { family, _ := families.Find(model); return family.WantsReasoning }
+	cfg.Replies.Prefills = cfg.Models.prefills
 	cfg.Replies.Window = func(model string) int {
 		if cfg.KeepWindow {
 			return 0 // the settings' window holds, whatever is known of the models

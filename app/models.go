@@ -35,6 +35,7 @@ type Models struct {
 	Prices         llm.Prices     // what models cost; of others it isn't known
 	Params         []Param        // of requests to models, where a request doesn't set them itself
 	WantReasoning  []string       // beginnings of the names of models that want their reasoning back, besides those that package llm knows; see llm.Family
+	Prefill        []string       // beginnings of the names of models that go on from an assistant's message that stands last; see reply.Config
 	AlternateRoles []string       // beginnings of the names of models that take user and assistant by turns only; of others, a refusal tells it
 }
 
@@ -252,4 +253,9 @@ func fitWindow(s summarize.Settings, reserveGiven bool, models []llm.Model, fami
 		s.ReservedTokens = int(float64(s.ReservedTokens) / float64(whole) * float64(s.MaxContextTokens))
 	}
 	return s
+}
+
+// prefills tells whether a model is one of Prefill.
+func (m Models) prefills(model string) bool {
+	return slices.ContainsFunc(m.Prefill, func(name string) bool { return strings.HasPrefix(model, name) })
 }

@@ -2,7 +2,6 @@ package reply
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -13,22 +12,28 @@ import (
 )
 
 // TestContinue holds that an answer which goes on with another one is its sibling, says
-// both parts to readers and in the tree, and that the model is shown the first part.
+// both parts to readers and in the tree, and that the model is shown the first part: last
+// where it goes on from it by itself, and else with a request to go on.
 func TestContinue(t *testing.T) {
 	t.Parallel()
-	var asked []json.RawMessage
-	f := serve(t, nil, &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
-		asked = req.Messages
+	var asked llm.Request
+	answer := func(_ context.Context, req llm.Request) (llm.Response, error) {
+		asked = req
 		return llmtest.Response(" that is cut."), nil
-	}})
+	}
+	f := serve(t, func(c *Config) {
+		c.Prefills = func(model string) bool { return model == "prefills" }
+	}, &llmtest.Model{Answer: answer}, &llmtest.Model{ModelName: "prefills", Answer: answer})
 	id, question := f.conversation(t)
 	first := f.say(t, id, question, "assistant", "A wood")
-	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: first, Continue: true}))
-	if got := chat.Read(h.end.Message.Body).Text(); got != "A wood that is cut." || h.content.String() != got || h.end.Message.ParentID != question {
-		t.Errorf("the answer is %q below %s, and %q was streamed", got, h.end.Message.ParentID, h.content.String())
-	}
-	if len(asked) != 3 || !strings.Contains(string(asked[1]), `"A wood"`) || string(asked[2]) != goOn {
-		t.Errorf("the model was given %s", asked)
+	for model, last := range map[string]string{"fake": goOn, "prefills": `"A wood"`} {
+		h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: first, Continue: true, Model: model}))
+		if got := chat.Read(h.end.Message.Body).Text(); got != "A wood that is cut." || h.content.String() != got || h.end.Message.ParentID != question {
+			t.Errorf("the answer is %q below %s, and %q was streamed", got, h.end.Message.ParentID, h.content.String())
+		}
+		if !strings.Contains(string(asked.Messages[1]), `"A wood"`) || !strings.Contains(string(asked.Messages[len(asked.Messages)-1]), last) || (string(asked.Extra["continue_final_message"]) == "true") != (model == "prefills") {
+			t.Errorf("%s was given %s, %s", model, asked.Messages, asked.Extra)
+		}
 	}
 	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: question, Continue: true})
 	wantError(t, err, fault.Invalid, "head_not_answerable", "Only an answer")

@@ -166,7 +166,8 @@ func (s *Service) give(ctx context.Context, a *assignment, b *summarize.Branch) 
 }
 
 // continues makes the head's parent what is answered, with the head as the beginning
-// of the answer. Few models go on from a message of their own unasked, so they are asked.
+// of the answer. A model that doesn't go on from a message of its own by itself is asked to
+// (Config.Prefills).
 func (s *Service) continues(ctx context.Context, a *assignment) error {
 	head, err := s.store.Message(ctx, a.request.ConversationID, a.head)
 	if err != nil {

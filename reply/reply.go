@@ -88,6 +88,8 @@ type Config struct {
 	Window         func(model string) int  // tells how large a model's window is, 0 for that of the settings; nil: llm.KnownFamilies says it
 	WantsReasoning func(model string) bool // tells the models that are given what they thought before they called tools; nil: llm.KnownFamilies says it
 
+	Prefills func(model string) bool // tells the models that go on from an assistant's message that stands last, by vLLM's continue_final_message; nil: none
+
 	Timeout           time.Duration // of a reply from its start to its end, with or without readers; 0 is DefaultTimeout
 	CompactionTimeout time.Duration // of the compaction of a branch that doesn't fit, before its reply; 0 is DefaultCompactionTimeout
 	Keep              time.Duration // how long the events of a reply whose answer is stored can still be read; 0 is DefaultKeep

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -189,7 +190,14 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 		return s.conclude(ctx, r, a, llm.Response{}, err)
 	}
 	a.context.Messages = nil
-	if a.continued != uuid.Nil {
+	extra := a.request.Extra
+	if a.continued != uuid.Nil && s.cfg.Prefills != nil && s.cfg.Prefills(a.model.Name()) {
+		extra = maps.Clone(extra)
+		if extra == nil {
+			extra = map[string]json.RawMessage{}
+		}
+		extra["continue_final_message"], extra["add_generation_prompt"] = json.RawMessage("true"), json.RawMessage("false")
+	} else if a.continued != uuid.Nil {
 		messages = append(slices.Clip(messages), json.RawMessage(goOn))
 	}
 	if a.instructions != nil {
@@ -203,7 +211,7 @@ func (s *Service) answer(ctx context.Context, r *Reply, a *assignment) (end End)
 	}
 	res, err := s.ask(ctx, r, a, llm.Request{
 		Messages: messages, Checked: true, Temperature: a.request.Temperature, MaxOutputTokens: a.request.MaxOutputTokens,
-		Options: a.request.Options, Extra: a.request.Extra,
+		Options: a.request.Options, Extra: extra,
 	})
 	if err == nil && a.begun != "" {
 		_, calls := split(res.Message, nil)

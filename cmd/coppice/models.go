@@ -68,6 +68,7 @@ type modelFlags struct {
 	providerFlags
 	ModelParam         []string `sep:"none" placeholder:"NAME=MEMBER=JSON" help:"Member of requests to models whose names begin so, such as qwen3=top_k=20, unless a request sets it."`
 	OpenAILegacyFields bool     `name:"openai-legacy-fields" help:"Send max_tokens instead of max_completion_tokens, which some servers don't know."`
+	Prefill            []string `placeholder:"NAME" help:"Model that goes on from an assistant's last message, as vLLM's do; others are asked to."`
 	AlternateRoles     []string `placeholder:"NAME" help:"Model that takes user and assistant by turns only; others tell it by a refusal."`
 }
 
@@ -81,7 +82,7 @@ func (f *modelFlags) models() app.Models {
 	return app.Models{
 		BaseURL: f.OpenAIBaseURL, APIKey: f.OpenAIAPIKey, LegacyFields: f.OpenAILegacyFields,
 		Params:    f.params(),
-		Summaries: f.SummaryModel, NoSummaryFallback: f.NoSummaryFallback, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow, AlternateRoles: f.AlternateRoles,
+		Summaries: f.SummaryModel, NoSummaryFallback: f.NoSummaryFallback, SummaryTimeout: f.SummaryTimeout, Windows: f.ModelWindow, AlternateRoles: f.AlternateRoles, Prefill: f.Prefill,
 	}
 }
 

@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -208,16 +209,16 @@ func sessionOf(userID string) string {
 // recordName is the member of a message's metadata that has its blocks.
 const recordName = "anthropic"
 
-// recordOf makes metadata of a record: {"anthropic": {"content": [blocks]}}. One that is
-// too large, or that the database can't hold, is left out.
+// recordOf makes metadata of a record: {"anthropic": {"content": [blocks]}}. Of one that
+// is too large, or that the database can't hold, they tell the size alone.
 func recordOf(record json.RawMessage) map[string]json.RawMessage {
 	const others = 8 << 10 // bytes of the other members
-	if len(record) == 0 || len(record) > tree.MaxMetadataBytes-others {
+	if len(record) == 0 {
 		return nil
 	}
 	whole := chat.AppendObject(nil, []chat.Member{{Name: "content", Value: record}})
-	if chat.CheckObject(whole, "record") != nil {
-		return nil
+	if len(record) > tree.MaxMetadataBytes-others || chat.CheckObject(whole, "record") != nil {
+		whole = fmt.Appendf(nil, `{"left_out_bytes":%d}`, len(record))
 	}
 	return map[string]json.RawMessage{recordName: whole}
 }

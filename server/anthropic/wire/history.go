@@ -46,6 +46,9 @@ func (r *Request) History(strict bool) ([]Entry, error) {
 			h.user(m.Content, field)
 		}
 	}
+	if last := len(r.Messages) - 1; strict && last >= 0 && len(r.Messages[last].Content) == 0 {
+		h.fail(wrong(fieldAt("messages", last)+".content", "The last message says nothing. Send a content, or leave the message out."))
+	}
 	return h.entries, h.err
 }
 
@@ -250,11 +253,13 @@ type source struct {
 	Content         json.RawMessage
 }
 
+var lineBreaks = strings.NewReplacer("\r", "", "\n", "")
+
 // url is the address of the bytes; "" if only Anthropic knows it.
 func (s source) url() string {
 	switch s.Type {
 	case "base64":
-		return "data:" + s.MediaType + ";base64," + s.Data
+		return "data:" + s.MediaType + ";base64," + lineBreaks.Replace(s.Data) // which few models take
 	case "url":
 		return s.URL
 	}

@@ -48,6 +48,7 @@ func Managed(body []byte, entries []Entry, context []json.RawMessage) []byte {
 			instructions = nil
 		}
 	}
+	out.add("system", instructions)
 	members := chat.Members(body)
 	for i := range members {
 		if members[i].Name == "messages" {

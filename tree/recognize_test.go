@@ -2,7 +2,6 @@ package tree_test
 
 import (
 	"fmt"
-	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -87,8 +86,8 @@ func TestOlderForm(t *testing.T) {
 	}, tree.Auxiliary()))(t).Messages
 	must(s.Append(t.Context(), c, steps[1].ID, tree.NewMessage{Message: path("a1")[0]}, tree.Behind(question.HeadID)))(t)
 	long := path("s", "u1", "a1", "u2")
-	for i := range 40 {
-		long = slices.Concat(long, path(fmt.Sprint("a", i), fmt.Sprint("u", i)))
+	for i := range 250 { // more than are made anew at once
+		long = append(long, path(fmt.Sprint("a", i), fmt.Sprint("u", i))...)
 	}
 	head := appendPath(t, s, c, long).HeadID
 	_, err := pool.Exec(t.Context(), `update nodes set path_hash = substring(sha256(path_hash) for 16)`)

@@ -1,0 +1,126 @@
+package recognize_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/recognize"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
+
+// Messages as a client first sent or got them.
+const (
+	prompt = `{"role":"system","content":"Be brief."}`
+	asked  = `{"role":"user","content":"How warm is it?"}`
+	called = `{"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function","function":{"name":"weather","arguments":"{\"at\":\"Köln\",\"days\":1}"}}]}`
+	result = `{"role":"tool","tool_call_id":"c1","content":"12 degrees"}`
+	answer = `{"role":"assistant","content":"It is warm."}`
+	next   = `{"role":"user","content":"And tomorrow?"}`
+)
+
+// TestFind holds, by the smallest history that shows it, what is known again of a turn
+// with a call: how many messages, and of these how many are the client's prompt.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	s := recognize.Service{Store: tree.New(dbtest.New(t))}
+	turn := func(session string, messages ...string) (turn recognize.Turn) {
+		turn.Session = session
+		for _, m := range messages {
+			turn.Messages = append(turn.Messages, chat.Read([]byte(m)))
+		}
+		return turn
+	}
+	find := func(turn recognize.Turn) recognize.Match {
+		t.Helper()
+		p, err := s.Find(t.Context(), turn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	conversations := map[string]uuid.UUID{}
+	for _, session := range []string{"", "s"} {
+		first := turn(session, prompt, asked, called, result, answer)
+		p := find(first)
+		if !p.New || p.Known != 0 {
+			t.Fatalf("nothing is stored, and %+v is found", p)
+		}
+		if _, err := s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History); err != nil {
+			t.Fatal(err)
+		}
+		conversations[session] = p.ConversationID
+	}
+	arguments := func(text string) string {
+		return fmt.Sprintf(`{"role":"assistant","name":"model","tool_calls":[{"id":"c1","type":"function","function":{"name":"invalid","arguments":%q}}]}`, text)
+	}
+	for name, test := range map[string]struct {
+		session       string
+		history       []string
+		known, prompt int
+	}{
+		"as it came":                      {"", []string{prompt, asked, called, result, answer, next}, 5, 0},
+		"arguments written anew":          {"", []string{prompt, asked, arguments(`{ "days": 1.0, "at": "K\u00f6ln", "unit": "C" }`), result, answer, next}, 5, 0},
+		"another call":                    {"", []string{prompt, asked, `{"role":"assistant","tool_calls":[{"id":"c2","type":"function","function":{"name":"weather","arguments":"{}"}}]}`, next}, 2, 0},
+		"white space at the end, a name":  {"", []string{prompt, asked, called, result, `{"role":"assistant","name":"model","content":[{"type":"text","text":"It is warm. \r\n"}]}`, next}, 5, 0},
+		"another prompt":                  {"", []string{`{"role":"system","content":"It is noon."}`, asked, called, result, answer, next}, -1, 0},
+		"another prompt of a session":     {"s", []string{`{"role":"system","content":"It is noon."}`, asked, called, result, answer, next}, 5, 1},
+		"the last messages of a session":  {"s", []string{result, answer, next}, 2, 0},
+		"an answer that a session hasn't": {"s", []string{asked, `{"role":"assistant","content":"It is cold."}`, next}, 0, 0},
+	} {
+		p := find(turn(test.session, test.history...))
+		if test.known < 0 {
+			if !p.New {
+				t.Errorf("%s: it goes on in %+v", name, p)
+			}
+			continue
+		}
+		if p.ConversationID != conversations[test.session] || p.Known != test.known || p.Prompt != test.prompt || len(p.Rest) != len(test.history)-p.Known {
+			t.Errorf("%s: %d known, %d of them the prompt, %d new: %+v", name, p.Known, p.Prompt, len(p.Rest), p)
+		}
+	}
+	other := turn("", prompt, asked)
+	other.User = "else"
+	if p := find(other); !p.New {
+		t.Errorf("another user's chat that begins alike goes on in %+v", p)
+	}
+}
+
+// TestSession holds what names a session, the surest first.
+func TestSession(t *testing.T) {
+	t.Parallel()
+	for i, test := range []struct {
+		headers  []string // names and values in turn
+		metadata map[string]string
+		want     string
+	}{
+		{nil, nil, ""},
+		{[]string{"Prompt-Cache-Key", "1", "X-Request-Id", "1"}, map[string]string{"user": "1"}, ""},
+		{[]string{"X-Coppice-Session", "1", "Thread-Id", "2"}, nil, "X-Coppice-Session\x001"},
+		{[]string{"Thread-Id", "1", "Session-Id", "2"}, nil, "Thread-Id\x001"},
+		{[]string{"Session_id", "1"}, nil, "Session_id\x001"},
+		{[]string{"X-Opencode-Session", "1", "X-Session-Affinity", "2"}, nil, "X-Opencode-Session\x001"},
+		{[]string{"X-OpenWebUI-Chat-Id", "1"}, nil, "X-Openwebui-Chat-Id\x001"},
+		{[]string{"X-Claude-Code-Session-Id", "1", "X-Session-Id", "2"}, nil, "X-Claude-Code-Session-Id\x001"},
+		{[]string{"X-LiteLLM-Session-Id", "1"}, nil, "X-Litellm-Session-Id\x001"},
+		{[]string{"X-Session-Affinity", "1"}, map[string]string{"session_id": "2"}, "X-Session-Affinity\x001"},
+		{nil, map[string]string{"chat_id": "1", "thread_id": "2"}, "metadata.thread_id\x002"},
+	} {
+		h := http.Header{}
+		for i := 0; i < len(test.headers); i += 2 {
+			if h.Set(test.headers[i], test.headers[i+1]); test.headers[i] == "Session_id" {
+				h = http.Header{"Session_id": {test.headers[i+1]}}
+			}
+		}
+		if got := recognize.Session(h, test.metadata); got != test.want {
+			t.Errorf("case %d: %q, want %q", i, got, test.want)
+		}
+	}
+}

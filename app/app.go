@@ -332,6 +332,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	if err != nil {
 		return err
 	}
+	cfg.OpenAI.Provider = openai.Provider{BaseURL: cfg.Models.BaseURL, APIKey: cfg.Models.APIKey}
 	s.APIs = append([]server.API{cfg.OpenAI.API(), messages, mcp.API(cfg.Version)}, s.APIs...)
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)

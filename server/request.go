@@ -199,15 +199,25 @@ func (r *Request) decode() error {
 // ReadJSON reads the body. The client must call it JSON, and it must not be
 // larger than the API's limit. Without a body ReadJSON returns nothing.
 func (r *Request) ReadJSON() ([]byte, error) {
+	if r.ContentLength != 0 && r.Body != http.NoBody {
+		if most := r.route.api.MaxBody; r.ContentLength > most {
+			return nil, tooLarge(most)
+		}
+		if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
+			return nil, err
+		}
+	}
+	return r.ReadAny()
+}
+
+// ReadAny reads the body, of whatever type, as ReadJSON does.
+func (r *Request) ReadAny() ([]byte, error) {
 	most := r.route.api.MaxBody
 	switch {
 	case r.ContentLength > most:
 		return nil, tooLarge(most)
 	case r.ContentLength == 0 || r.Body == http.NoBody:
 		return nil, nil
-	}
-	if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
-		return nil, err
 	}
 	return r.readBody(http.MaxBytesReader(r.answer.ResponseWriter, r.Body, most), most, "body", tooLarge)
 }

@@ -66,8 +66,8 @@ func (c Config) API() (server.API, error) {
 
 // A surface is the API on a server.
 type surface struct {
-	upstream *upstream // nil for none
-	started  string    // when, by RFC 3339
+	upstream *server.Forward // nil for none
+	started  string          // when, by RFC 3339
 }
 
 // refusal is a problem in the form of Anthropic's clients.

@@ -15,7 +15,7 @@ func (s surface) countTokens(r *server.Request) (server.Answer, error) {
 	}
 	req, err := wire.Parse(body)
 	if s.upstream != nil && (err != nil || !has(r, req.Model)) {
-		return s.upstream.relay(r, body)
+		return s.relay(r, body)
 	}
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (s surface) countTokens(r *server.Request) (server.Answer, error) {
 // the server's own and their aliases.
 func (s surface) listModels(r *server.Request) (server.Answer, error) {
 	if s.upstream != nil {
-		return s.upstream.relay(r, nil)
+		return s.relay(r, nil)
 	}
 	return asJSON(wire.EncodeModels(r.Replies().Names(), s.started)), nil
 }
@@ -57,7 +57,7 @@ func (s surface) getModel(r *server.Request) (server.Answer, error) {
 	case has(r, name):
 		return asJSON(wire.EncodeModel(name, s.started)), nil
 	case s.upstream != nil:
-		return s.upstream.relay(r, nil)
+		return s.relay(r, nil)
 	}
 	return nil, fault.New(fault.NotFound, "unknown_model", "", "This server has no model of the name %q.", fault.Clip(name))
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -22,7 +23,7 @@ import (
 // recorded.
 func (s surface) pass(r *server.Request, req *wire.Request, body []byte) (server.Answer, error) {
 	if req == nil {
-		return s.upstream.relay(r, body)
+		return s.relay(r, body)
 	}
 	prefill := req.TakePrefill()
 	entries, err := req.History(false)
@@ -87,7 +88,7 @@ func (s surface) call(t turn, body []byte, prefill []json.RawMessage) (server.An
 // client through a pipe, as it comes. The end of the answer waits until the answer is
 // stored: otherwise the client's next request could come before.
 type call struct {
-	upstream *upstream
+	upstream *server.Forward
 	request  *server.Request
 	model    string
 	body     []byte
@@ -122,15 +123,15 @@ func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(rep
 	if c.entries != nil {
 		body = wire.Managed(body, c.entries, req.Messages)
 	}
-	res, err := c.upstream.send(ctx, c.request, body)
+	res, err := c.upstream.Send(ctx, c.request, strings.TrimPrefix(c.request.URL.Path, Prefix), body)
 	if err != nil {
-		return reply.ModelResponse{}, unreachable(err)
+		return reply.ModelResponse{}, server.Unreachable(err)
 	}
 	defer res.Body.Close()
 	c.header = res.Header
 	c.status.Store(int64(res.StatusCode))
 	c.begin()
-	limited := io.LimitReader(res.Body, maxAnswer)
+	limited := io.LimitReader(res.Body, server.MaxForwarded)
 	var got wire.Received
 	if c.prefill != nil {
 		if err := each(delta(got.Prefill(c.prefill))); err != nil {
@@ -215,12 +216,7 @@ func ended(ctx context.Context, got *wire.Received, err error) error {
 	case err == nil:
 		err = io.ErrUnexpectedEOF
 	}
-	return unreachable(err)
-}
-
-// unreachable is the error of a connection to the upstream.
-func unreachable(err error) error {
-	return fault.New(fault.Model, "model_unavailable", "", "The server of the model gave no whole answer. Send the request again.").From(err)
+	return server.Unreachable(err)
 }
 
 // refused is the error of an upstream's answer of this status, for the log and the
@@ -250,7 +246,7 @@ type passed struct {
 // Write writes the answer.
 func (p passed) Write(w http.ResponseWriter) error {
 	c, r := p.call, p.call.request
-	copyHeader(w.Header(), c.header)
+	c.upstream.CopyHeader(w.Header(), c.header)
 	w.WriteHeader(int(c.status.Load()))
 	connection := http.NewResponseController(w)
 	piece := make([]byte, 32<<10)

@@ -34,7 +34,7 @@ func (c Recognition) API() server.API {
 			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}", Handle: getCompletion},
 			{Method: "GET", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: c.openSocket},
 			{Method: "POST", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: c.createResponse},
-		}, responseRoutes, conversationRoutes),
+		}, responseRoutes, conversationRoutes, c.Provider.routes()),
 	}
 }
 

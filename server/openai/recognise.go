@@ -23,6 +23,8 @@ type Recognition struct {
 
 	NoSockets bool // no WebSocket is served
 
+	Provider Provider // answers embeddings, old completions and audio
+
 	Record  bool // record the requests that don't say store, too
 	Finish  bool // an answer that the client didn't ask to store goes on when the client goes, too
 	Managed bool // the model reads the branch's context, with its summaries, in place of the client's messages

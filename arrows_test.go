@@ -64,7 +64,7 @@ var arrows = map[string][]string{
 	"db":                  {"fault"},
 	"db/embedded":         {"fault"},
 	"db/citus":            {"db"},
-	"db/migrate":          {"db", "db/citus"},
+	"db/migrate":          {"db", "db/citus", "fault"},
 	"db/upgrade":          {"db", "db/embedded", "db/migrate", "fault"},
 	"db/dbtest":           {"db", "db/embedded", "db/migrate"},
 }

@@ -149,6 +149,9 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 	if err := c.db.announcePooler(ctx, cfg.Database); err != nil {
 		return nil, err
 	}
+	if err := c.db.checkConns(ctx); err != nil {
+		return nil, err
+	}
 	if distributed, err := db.Distributed(ctx, c.db.pool); err != nil {
 		return nil, err
 	} else if distributed {

@@ -263,6 +263,15 @@ func (d *Database) announcePooler(ctx context.Context, cfg DatabaseConfig) error
 	return nil
 }
 
+// checkConns logs where Postgres gives the role fewer connections than the pool may open.
+func (d *Database) checkConns(ctx context.Context) error {
+	allowed, err := db.AllowedConns(ctx, d.pool)
+	if most := int(d.pool.Config().MaxConns); err == nil && allowed < most && !db.Pooled(d.pool) {
+		d.log.Warn("the database allows fewer connections than --max-conns: lower that, or raise max_connections of Postgres or the connection limit of the role or the database", "max_conns", most, "allowed", allowed)
+	}
+	return err
+}
+
 // Close closes the connections, and stops the private Postgres if this program
 // started it.
 func (d *Database) Close() {

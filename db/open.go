@@ -251,3 +251,14 @@ func MissingParameters(ctx context.Context, pool *pgxpool.Pool, cfg Config) (_ [
 	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
+
+// AllowedConns returns how many connections Postgres gives the pool's role at most.
+func AllowedConns(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
+	defer Wrap(&err, "db.AllowedConns")
+	err = pool.QueryRow(ctx, `
+		select least(
+			current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int - coalesce(current_setting('reserved_connections', true)::int, 0),
+			(select nullif(rolconnlimit, -1) from pg_roles where rolname = current_user),
+			(select nullif(datconnlimit, -1) from pg_database where datname = current_database()))`).Scan(&n)
+	return n, err
+}

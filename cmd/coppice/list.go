@@ -76,6 +76,8 @@ func (cmd *listCommand) none() string {
 		return "No conversation has this tag. Without --tag, the list has them all."
 	case cmd.Archived:
 		return "No conversation is archived."
+	case cmd.Tenant != tree.DefaultTenant:
+		return "The tenant " + terminal.OneLine(cmd.Tenant, 100) + " has no conversation. Those that have some: coppice tenants list."
 	}
 	return "There is no conversation yet. Bring some in with coppice import FILE, or try coppice serve --demo."
 }
@@ -89,6 +91,9 @@ func writeConversations(out *terminal.Console, list []tree.Conversation) {
 	rows := make([][]string, len(list))
 	for i, c := range list {
 		rows[i] = []string{c.ID.String()[:length], clock(c.UpdatedAt), title(c)}
+		if c.Pinned {
+			rows[i][2] = "[pinned] " + rows[i][2]
+		}
 	}
 	out.Table([]terminal.Column{{Name: "ID"}, {Name: "UPDATED"}, {Name: "TITLE", Cut: true}}, rows)
 }

@@ -7,7 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -91,6 +93,10 @@ func explain(err error) string {
 		return unreachableProblem(unreachable)
 	case fault.Refused(err): // such as a file whose end too is one that wasn't expected, and not the database's
 		return reason(err)
+	case errors.As(err, &answer) && answer.Code == "53100":
+		return "the disk of the database is full: " + answer.Message + ". Free space on it, or enlarge it. What the command had finished is kept"
+	case errors.As(err, &answer) && answer.Code == "25006":
+		return "the database takes no writes: is it a standby, or set to read only? Give the address of its primary"
 	case errors.As(err, &answer) && strings.HasPrefix(answer.Code, "57P0"):
 		return "the database was shut down under this command. What it had finished is kept; run it again"
 	case connectionBroke(err):
@@ -121,6 +127,9 @@ func connectionBroke(err error) bool {
 func unreachableProblem(e *app.UnreachableError) string {
 	const hint = "check --database-url, or the variable DATABASE_URL"
 	config, err := pgconn.ParseConfig(e.URL)
+	if mode := sslMode(e.URL); err != nil && mode != "" && !slices.Contains(sslModes, mode) {
+		return fmt.Sprintf("the database URL has sslmode=%s: give %s", terminal.OneLine(mode, 40), strings.Join(sslModes, ", "))
+	}
 	if err != nil {
 		return "the database URL can't be read: give it as postgres://user:password@host/database, by --database-url or the variable DATABASE_URL"
 	}
@@ -141,4 +150,16 @@ func unreachableProblem(e *app.UnreachableError) string {
 		why = "it took too long"
 	}
 	return fmt.Sprintf("the database server %s:%d doesn't answer (%s): %s", config.Host, config.Port, terminal.OneLine(why, 300), hint)
+}
+
+// sslModes are those that a database URL may have.
+var sslModes = []string{"disable", "allow", "prefer", "require", "verify-ca", "verify-full"}
+
+// sslMode is the sslmode of a database URL; "" for none.
+func sslMode(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return u.Query().Get("sslmode")
 }

@@ -41,6 +41,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -326,7 +327,26 @@ func openDataDir(path string) (dataDir, *account, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	return dataDir(path), user, nil
+	return dataDir(path), user, checkForeign(dataDir(path))
+}
+
+// checkForeign refuses a directory that somebody keeps other files in.
+func checkForeign(dir dataDir) error {
+	for _, own := range []string{dir.cluster(), dir.file(programLockName)} {
+		if _, err := os.Stat(own); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	entries, err := os.ReadDir(string(dir))
+	for _, e := range entries {
+		switch name := e.Name(); {
+		case name == "PG_VERSION":
+			return fault.New(fault.Invalid, "", "", "%s is a cluster of Postgres, and no data directory of Coppice: name another one by --data-dir, or start that Postgres and name it by --database-url", dir)
+		case name != "lost+found" && !strings.HasPrefix(name, "."):
+			return fault.New(fault.Invalid, "", "", "%s has files of something else, such as %s: name an empty directory by --data-dir", dir, name)
+		}
+	}
+	return err
 }
 
 // A dataDir is the absolute path of a data directory, without links in it.

@@ -343,3 +343,15 @@ func must[T any](got T, err error) func(testing.TB) T {
 		return got
 	}
 }
+
+// A directory with other files than a data directory's is left alone.
+func TestForeignDirectory(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{"PG_VERSION": "is a cluster of Postgres", "photo.jpg": "files of something else, such as photo.jpg", ".DS_Store": ""} {
+		dir := t.TempDir()
+		noError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		if err := checkForeign(dataDir(dir)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("beside %s: %v", name, err)
+		}
+	}
+}

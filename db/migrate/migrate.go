@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
@@ -23,6 +24,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/citus"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 //go:embed migrations/*.sql
@@ -111,9 +113,9 @@ func up(ctx context.Context, cfg db.Config, version int64) (before, after int64,
 	if err != nil {
 		return 0, 0, err
 	}
-	before, err = provider.GetDBVersion(ctx)
+	before, err = provider.GetDBVersion(ctx) // which makes goose's table
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, mayNot(err, conf.ConnConfig)
 	}
 	sources := provider.ListSources()
 	if before > sources[len(sources)-1].Version {
@@ -212,6 +214,16 @@ func tryLock(ctx context.Context, conn *pgx.Conn) (locked bool, err error) {
 		_, err = conn.Exec(ctx, "rollback")
 	}
 	return locked, err
+}
+
+// mayNot says how to mend that the role lacks a right.
+func mayNot(err error, conf *pgx.ConnConfig) error {
+	var answer *pgconn.PgError
+	if !errors.As(err, &answer) || answer.Code != "42501" {
+		return err
+	}
+	role, database := pgx.Identifier{conf.User}.Sanitize(), pgx.Identifier{conf.Database}.Sanitize()
+	return fault.New(fault.Invalid, "", "", "the role may not make or change tables in the database (%s): run `alter database %s owner to %s` as its owner or a superuser", answer.Message, database, role)
 }
 
 // checkNewer tells whether the program works with a schema that is newer.

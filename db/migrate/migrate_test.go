@@ -196,3 +196,19 @@ func TestCheckSchema(t *testing.T) {
 		t.Errorf("an older schema: %v", err)
 	}
 }
+
+// A role that may make no tables hears who can let it.
+func TestRoleWithoutRights(t *testing.T) {
+	t.Parallel()
+	url := dbtest.Empty(t)
+	if _, err := connect(t, url).Exec(t.Context(), "revoke create on schema public from public"); err != nil {
+		t.Fatal(err)
+	}
+	mark := "?"
+	if strings.Contains(url, "?") {
+		mark = "&"
+	}
+	if _, _, err := migrate.Up(t.Context(), db.Config{URL: url + mark + "options=-c%20role%3Dpg_monitor"}); err == nil || !strings.Contains(err.Error(), "run `alter database ") {
+		t.Errorf("%v", err)
+	}
+}

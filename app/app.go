@@ -378,3 +378,6 @@ func (c *Coppice) Database() *Database { return c.db }
 
 // ServeHTTP answers one request.
 func (c *Coppice) ServeHTTP(w http.ResponseWriter, r *http.Request) { c.server.ServeHTTP(w, r) }
+
+// MetricsHandler gives the metrics to everybody who reaches it, without a key.
+func (c *Coppice) MetricsHandler() http.Handler { return c.server.MetricsHandler() }

@@ -75,8 +75,12 @@ func parse(text string, r reading) (query, error) {
 	if r == anyWord && len(all) == 1 {
 		all = loosened(all[0])
 	}
-	q := query{text: text, alternatives: all}
-	for _, a := range all {
+	possible := slices.DeleteFunc(slices.Clone(all), contradicts)
+	if len(all) > 0 && len(possible) == 0 {
+		return query{}, fault.New(fault.Invalid, "no_term_to_find", "query", "The query wants a word and refuses it, so no message can match. Leave one of the two out.")
+	}
+	q := query{text: text, alternatives: possible}
+	for _, a := range possible {
 		if !slices.ContainsFunc(a, func(c *clause) bool { return !c.negated }) {
 			return query{}, fault.New(fault.Invalid, "no_term_to_find", "query", "The query only says what must not occur, which most messages match. Add a word that must.")
 		}
@@ -89,6 +93,16 @@ func parse(text string, r reading) (query, error) {
 		}
 	}
 	return q, nil
+}
+
+// contradicts tells whether an alternative refuses what it wants. A search for it would
+// look at every message in vain.
+func contradicts(alternative []*clause) bool {
+	return slices.ContainsFunc(alternative, func(wants *clause) bool {
+		return !wants.negated && !wants.beginning && slices.ContainsFunc(alternative, func(c *clause) bool {
+			return c.negated && slices.Equal(c.words, wants.words)
+		})
+	})
 }
 
 // inOneLine takes tabs and line ends, which a pasted query has, for blanks.

@@ -113,5 +113,10 @@ func getMetrics(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return served{promhttp.HandlerFor(r.server.cfg.Registry, promhttp.HandlerOpts{}), plain}, nil
+	return served{r.server.MetricsHandler(), plain}, nil
+}
+
+// MetricsHandler gives the registry's metrics to everybody who reaches it.
+func (s *Server) MetricsHandler() http.Handler {
+	return promhttp.HandlerFor(s.cfg.Registry, promhttp.HandlerOpts{})
 }

@@ -101,6 +101,9 @@ type Config struct {
 	// A nil func knows no model.
 	ModelWindow func(model string) (tokens int, known []string)
 
+	// MetricsElsewhere takes /metrics off the routes; MetricsHandler serves it then.
+	MetricsElsewhere bool
+
 	// Models are those that replies and summaries can be asked of, the default
 	// for replies first. A nil func tells none.
 	Models func() []Model
@@ -226,7 +229,11 @@ func New(cfg Config) (_ *Server, err error) {
 	for _, host := range cfg.AllowedHosts {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}
-	s.mount(API{Prefix: "/v1/", Routes: slices.Concat(native, pages()), Refuse: refuseNatively})
+	routes := slices.Concat(native, pages())
+	if cfg.MetricsElsewhere {
+		routes = slices.DeleteFunc(routes, func(r Route) bool { return r.Pattern == "/metrics" })
+	}
+	s.mount(API{Prefix: "/v1/", Routes: routes, Refuse: refuseNatively})
 	s.lostPage = newRoute(s.apis[0], Route{Pattern: nowhere, May: Keyless | Opens, Query: anyQuery, Handle: serveLost})
 	for _, api := range cfg.APIs {
 		if err := s.check(&api); err != nil {

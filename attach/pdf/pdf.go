@@ -5,7 +5,10 @@
 package pdf
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -101,11 +104,31 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
+// zippedCode is PDFium as go-pdfium has it, gzipped, which saves 3 MB of the program. PDFium
+// has the BSD licence. go test ./attach/pdf -run Packed -update writes it anew.
+//
+//go:embed pdfium.wasm.gz
+var zippedCode []byte
+
+// unpack returns PDFium. It is kept from the first PDF on.
+var unpack = sync.OnceValues(func() ([]byte, error) {
+	zipped, err := gzip.NewReader(bytes.NewReader(zippedCode))
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(zipped)
+})
+
 // start starts PDFium. What it runs ends with the context.
 func start(ctx context.Context) (pdfium.Pool, error) {
 	starting.Lock()
 	defer starting.Unlock()
-	return webassembly.Init(webassembly.Config{
+	code, err := unpack()
+	if err != nil {
+		return nil, err
+	}
+	return webassembly.InitWithWASM(webassembly.Config{
+		WASM:     code,
 		Context:  ctx,
 		MaxTotal: 1,
 		FSConfig: wazero.NewFSConfig(), // no folder; the default is the whole disk

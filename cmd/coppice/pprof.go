@@ -32,13 +32,18 @@ func servePprof(ctx context.Context, addr string, log *slog.Logger) (stop func()
 		l.Close()
 		return nil, usagef("--pprof-addr %q leads to %s, which other machines may reach: give 127.0.0.1", addr, l.Addr())
 	}
+	log.Info("serving profiles", "url", baseURL(l)+"/debug/pprof/")
+	return serveAside(l, profiles(), log), nil
+}
+
+// serveAside serves something besides the API until stop is called.
+func serveAside(l net.Listener, h http.Handler, log *slog.Logger) (stop func()) {
 	web := &http.Server{
-		Handler: profiles(), ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, // besides the time that is profiled
+		Handler: h, ReadHeaderTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, // besides the time that is profiled
 		IdleTimeout: 2 * time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	go web.Serve(l) // until it is closed
-	log.Info("serving profiles", "url", baseURL(l)+"/debug/pprof/")
-	return func() { web.Close() }, nil
+	return func() { web.Close() }
 }
 
 // profiles are net/http/pprof's but for the command line, which may hold keys.

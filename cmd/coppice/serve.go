@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"runtime/debug"
 	"time"
@@ -38,6 +39,7 @@ type serveCommand struct {
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
 	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
 	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
+	MetricsAddr       string        `placeholder:"HOST:PORT" help:"Address to serve /metrics on, without a key and on no other one. Without it, the server's own has them."`
 	Presets           string        `type:"existingfile" placeholder:"FILE" help:"JSON array of what conversations can begin with: {name, description, system, model, temperature, settings}."`
 	Demo              bool          `help:"Import a small demonstration conversation first."`
 	RequestTimeout    time.Duration `default:"30s" placeholder:"DURATION" group:"Limits" help:"Time in which a request must come and be answered (${default}). What is streamed has it for each piece."`
@@ -63,6 +65,7 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 	collectLess()
 	log := logs.logger(out.Errors, slog.LevelInfo)
 	version := readBuildInfo().Version
+	log.Info("starting", "version", version)
 	tracing, err := telemetry.StartTracing(ctx, os.Getenv, version, log)
 	if variable := (*telemetry.VariableError)(nil); errors.As(err, &variable) {
 		return usagef("%v", variable)
@@ -86,6 +89,13 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 		return err
 	}
 	defer stopPprof()
+	var metrics net.Listener // nil for none
+	if config.Server.MetricsElsewhere = cmd.MetricsAddr != ""; config.Server.MetricsElsewhere {
+		if metrics, err = listen(ctx, "--metrics-addr", cmd.MetricsAddr); err != nil {
+			return err
+		}
+		defer metrics.Close()
+	}
 	config.Tracing, config.Logger, config.Version = tracing.Provider(), log, version
 	config.Address = listener.Addr().String()
 	config.Server.Loopback = loopback(listener)
@@ -108,6 +118,12 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 	cmd.replyFlags.announce(config.Models, log)
 	if err := c.Start(ctx); err != nil {
 		return err
+	}
+	if metrics != nil {
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", c.MetricsHandler())
+		defer serveAside(metrics, mux, log)()
+		log.Info("serving metrics", "url", baseURL(metrics)+"/metrics")
 	}
 	log.Info("listening", "url", baseURL(listener), "version", version)
 	return c.Serve(ctx, listener, cmd.ShutdownTimeout)

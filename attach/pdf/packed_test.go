@@ -1,0 +1,41 @@
+package pdf
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write pdfium.wasm.gz")
+
+// The PDFium of the program is that of the module's version.
+func TestPackedIsTheModules(t *testing.T) {
+	t.Parallel()
+	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/klippa-app/go-pdfium").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "webassembly", "pdfium.wasm"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		var b bytes.Buffer
+		w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
+		if _, err := w.Write(want); err != nil || w.Close() != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile("pdfium.wasm.gz", b.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		t.Skip("written; run the test again without -update")
+	}
+	if got, err := unpack(); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("pdfium.wasm.gz has %d bytes, %v, and the module %d: run this test with -update", len(got), err, len(want))
+	}
+}

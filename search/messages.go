@@ -113,6 +113,9 @@ func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, co
 			return err
 		}
 		page.Incomplete = x.missing
+		for _, c := range found { // an import may bring messages of the future
+			now = max(now, c.at)
+		}
 		found = found[offset:]
 		more := len(found) > limit
 		page.Data, more, err = x.page(ctx, found[:min(limit, len(found))], q, more)

@@ -60,23 +60,22 @@ func (u *webUI) auxiliary() {
 	}
 }
 
-// stop sends a turn and leaves once its answer has begun; it gives what it has seen
-// of the answer.
-func (u *webUI) stop(history ...string) (seen string) {
+// stop sends a turn and leaves once it has seen a part of its answer.
+func (u *webUI) stop(part string, history ...string) {
 	u.t.Helper()
 	res, err := u.do(u.t.Context(), "acme", "POST", "/openai/v1/chat/completions", u.chat(u.written(history)), u.headers...)
 	if err != nil {
 		u.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	for lines := bufio.NewReader(res.Body); seen == ""; {
+	seen := ""
+	for lines := bufio.NewReader(res.Body); seen != part; {
 		line, err := lines.ReadString('\n')
 		if err != nil {
-			u.t.Fatal(err)
+			u.t.Fatalf("%v, after %q", err, seen)
 		}
-		seen = answerIn(line)
+		seen += answerIn(line)
 	}
-	return seen
 }
 
 // branches are the conversations of acme, each as its branches, which are texts.
@@ -176,7 +175,8 @@ func TestWebUIs(t *testing.T) {
 	gate := make(chan struct{})
 	defer close(gate)
 	next <- llmtest.PauseMidway(gate, "A woodman cuts it with a billhook.")
-	part := u.stop(what, "A wood.", who)
+	const part = "A woodman cuts it with a" // before the pause
+	u.stop(part, what, "A wood.", who)
 	a.eventually(func() bool { return strings.Contains(fmt.Sprint(a.branches()), part) })
 	turn("At home.", what, "A wood.", who, part, "Where does he live?")
 	const begins = "Be brief. / What is a coppice? / A wood. / "

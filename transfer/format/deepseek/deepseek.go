@@ -25,17 +25,20 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		}
 		c.CreatedAt = c.Time(o, "inserted_at", "")
 		c.Metadata = format.Source{"format": "deepseek", "id": c.SourceID}.Copy(o, "updated_at").Metadata()
+		asked := map[string]bool{} // by the ids of nodes
 		for m := range format.MembersOf(o["mapping"]) {
 			if !c.More() {
 				break
 			}
-			readNode(c, format.KeyOf(m.Name), m)
+			readNode(c, format.KeyOf(m.Name), m, asked)
 		}
 		return ""
 	})
 }
 
-func readNode(c *format.Conversation, id string, m format.Member) {
+// readNode reads a node. Older exports have a message's content without the role: the
+// user's and the model's take turns.
+func readNode(c *format.Conversation, id string, m format.Member, asked map[string]bool) {
 	node := c.Object(m.Value, id)
 	said, parent := node.Object("message"), node.Key("parent")
 	if said == nil { // the root of every chat has no message
@@ -66,6 +69,14 @@ func readNode(c *format.Conversation, id string, m format.Member) {
 			c.LeftOut(format.KindContent, id, "fragment %d of type %q has no text", i+1, format.Clip(kind))
 		}
 	}
+	if text, ok := said.Said("content"); ok && t.Role == "" {
+		if t.Role = chat.User; asked[parent] {
+			t.Role = chat.Assistant
+		}
+		t.Think(said.Str("reasoning_content"))
+		t.Text(text)
+	}
+	asked[id] = t.Role == chat.User
 	t.Files(said)
 	c.Messages = append(c.Messages, t.Messages()...)
 }

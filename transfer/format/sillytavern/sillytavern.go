@@ -20,6 +20,18 @@ func (Format) Name() string { return "sillytavern" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{conv: in.Begin(0)}
+	end := func() error {
+		c := &f.conv
+		if f.lines == 0 {
+			return nil
+		}
+		if c.Title == "" {
+			c.Title = f.name
+		}
+		c.SourceID = format.ContentID("sillytavern", f.about, f.first)
+		c.HeadID = f.last
+		return emit(*c)
+	}
 	err := in.EachLine(func(place string, line []byte) error {
 		in.Took(len(line))
 		if !f.conv.More() {
@@ -36,22 +48,22 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			}
 			f.message(o, place)
 		case o.Has("chat_metadata") || o.Has("character_name") || o.Has("user_name"):
+			if f.lines > 0 { // another chat, behind this one
+				if err := end(); err != nil {
+					return err
+				}
+				f = file{conv: in.Begin(len(line))}
+			}
 			f.begin(o, place)
 		default:
 			in.LeftOut(format.KindSyntax, place, "neither a message (mes, is_user) nor what begins a chat")
 		}
 		return nil
 	})
-	if err != nil || f.lines == 0 {
+	if err != nil {
 		return err
 	}
-	c := &f.conv
-	if c.Title == "" {
-		c.Title = f.name
-	}
-	c.SourceID = format.ContentID("sillytavern", f.about, f.first)
-	c.HeadID = f.last
-	return emit(*c)
+	return end()
 }
 
 // A file is a chat up to a line.
@@ -65,7 +77,7 @@ type file struct {
 
 func (f *file) begin(o format.Object, place string) {
 	c := &f.conv
-	if f.about != "" || f.lines > 0 {
+	if f.about != "" {
 		c.LeftOut(format.KindMetadata, place, "another line of what the chat is")
 		return
 	}

@@ -110,6 +110,10 @@ func recognize(ctx context.Context, r io.Reader, name string, formats []format.F
 		sample := format.SampleOf(head)
 		trials := tryAll(ctx, sample, formats)
 		best := bestOf(trials)
+		// A larger sample would cost too much to look into.
+		if size <= 8*headBytes && (best.isList() || best.weight() == 0) {
+			best = bestOf(append([]trial{best}, tryInside(ctx, sample, formats)...))
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, "", context.Cause(ctx)
@@ -142,9 +146,25 @@ type trial struct {
 	why      map[string]int // that nodes gave no message
 }
 
-// bestOf is the trial that keeps most, and of several the first.
+// bestOf is the trial that keeps most, and of several the first. messages, which keeps
+// the marks of a program in the text, goes behind a format that keeps as many messages.
 func bestOf(trials []trial) trial {
-	return slices.MaxFunc(trials, func(a, b trial) int { return cmp.Compare(a.weight(), b.weight()) })
+	most := func(a, b trial) int { return cmp.Compare(a.weight(), b.weight()) }
+	best := slices.MaxFunc(trials, most)
+	if best.isList() {
+		for _, t := range trials {
+			if !t.isList() && t.said > 0 && t.messages >= best.messages && (best.isList() || t.said > best.said) {
+				best = t
+			}
+		}
+	}
+	return best
+}
+
+// isList tells whether the trial is of messages.
+func (t trial) isList() bool {
+	_, list := t.format.(messages.Format)
+	return list
 }
 
 // weight is by how much a format claims a sample. messages reads lists of any program,
@@ -173,7 +193,7 @@ func tryAll(ctx context.Context, sample format.Sample, formats []format.Format) 
 			t := try(ctx, sample, f, member)
 			// Of what reads as well as the file itself the list is read conversation by
 			// conversation.
-			if t.weight() > best.weight() || t.weight() == best.weight() && t.chats == best.chats && (t.chats > 1 || best.nodes == 0) {
+			if t.weight() > best.weight() || t.weight() == best.weight() && t.chats == best.chats && (t.chats > 1 || best.nodes == 0 && t.nodes > 0) {
 				best = t
 			}
 		}
@@ -182,12 +202,27 @@ func tryAll(ctx context.Context, sample format.Sample, formats []format.Format) 
 	return trials
 }
 
+// tryInside reads what stands a few levels inside the sample as each of the formats
+// that know a program. messages looks there by itself.
+func tryInside(ctx context.Context, sample format.Sample, formats []format.Format) (trials []trial) {
+	const levels = 5
+	for _, f := range formats {
+		for n := range levels {
+			if t := (trial{format: f}); !t.isList() {
+				trials = append(trials, try(ctx, sample, f, strings.Repeat(format.Inside, n+1)))
+			}
+		}
+	}
+	return trials
+}
+
 func try(ctx context.Context, sample format.Sample, f format.Format, member string) trial {
 	t := trial{format: f, member: member, why: map[string]int{}}
 	in := format.NewInput(ctx, bytes.NewReader(sample.Text), func(format.Note) {})
 	in.Member = member
+	seen := map[string]bool{}
 	_ = f.Parse(in, func(c format.Conversation) error { // what it says of the sample, it will say of the file
-		messages, said := format.Said(&c)
+		messages, said := format.Said(&c, seen)
 		if said == 0 && c.TooDense() != "" { // for the whole file to say
 			said = 1
 		}
@@ -228,7 +263,7 @@ func unknown(sample format.Sample, trials []trial, ended bool) error {
 	if len(near) > 0 {
 		text += ". Near came " + strings.Join(near, "; ")
 	}
-	return fault.New(fault.Invalid, CodeFormat, "", "%s. The formats are %s", text, strings.Join(namesOf(formatsOf(trials)), ", "))
+	return fault.New(fault.Invalid, CodeFormat, "", `%s. The formats are %s: export the chat in one of them, or write each message as a line {"role":"user","content":"…"}`, text, strings.Join(namesOf(formatsOf(trials)), ", "))
 }
 
 func formatsOf(trials []trial) (formats []format.Format) {

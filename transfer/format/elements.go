@@ -17,7 +17,10 @@ import (
 // EachElement leaves out an element that isn't sound JSON, notes it, and goes on
 // behind it. The brackets tell where such an element ends.
 func (in *Input) EachElement(each func(place string, raw json.RawMessage) error) error {
-	if in.Member != "" {
+	switch {
+	case strings.HasPrefix(in.Member, Inside):
+		each = in.eachInside(strings.Count(in.Member, Inside), each)
+	case in.Member != "":
 		return in.eachElementOf(in.Member, each)
 	}
 	first, err := in.Space()
@@ -39,6 +42,43 @@ func (in *Input) EachElement(each func(place string, raw json.RawMessage) error)
 		if err := in.element(place, each); err != nil {
 			return err
 		}
+	}
+}
+
+// Inside is the Member of what stands in the elements of the file, in their lists and
+// members; written twice, of what stands in that, and so on.
+const Inside = "*"
+
+// eachInside calls each with the objects that stand so many levels inside an element.
+func (in *Input) eachInside(levels int, each func(place string, raw json.RawMessage) error) func(place string, raw json.RawMessage) error {
+	if levels == 0 {
+		return each
+	}
+	inside := in.eachInside(levels-1, each)
+	below := func(place string, raw json.RawMessage) error {
+		if err := in.next(place); err != nil {
+			return err
+		}
+		return inside(place, raw)
+	}
+	return func(place string, raw json.RawMessage) error {
+		if raw[0] != '{' && raw[0] != '[' {
+			in.LeftOut(KindSyntax, place, "neither an object nor a list")
+		}
+		for i, element := range ElementsOf(raw) {
+			if err := below(fmt.Sprintf("%s, %d", place, i+1), element); err != nil {
+				return err
+			}
+		}
+		for m := range MembersOf(raw) {
+			if m.Value[0] != '{' && m.Value[0] != '[' {
+				continue
+			}
+			if err := below(place+", "+Clip(m.Name), m.Value); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 }
 
@@ -329,8 +369,12 @@ func Counting(raw json.RawMessage) (n int) {
 }
 
 // EachLine calls each with the lines of a JSONL file that are not blank, and the
-// place of each. A line may have any length.
+// place of each. A line may have any length. A list counts as the lines that its
+// elements would be.
 func (in *Input) EachLine(each func(place string, line []byte) error) error {
+	if first, err := in.Space(); err == nil && first == '[' || in.Member != "" {
+		return in.EachElement(func(place string, raw json.RawMessage) error { return each(place, raw) })
+	}
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		in.At += int64(len(line))

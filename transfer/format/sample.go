@@ -119,12 +119,15 @@ func wholeText(text []byte) []byte {
 }
 
 // Said returns how many messages of a conversation have a role and say something, and
-// how many bytes they say: text, other content, or calls.
-func Said(c *Conversation) (messages, size int) {
+// how many bytes they say: text, other content, or calls. What is in seen counts no
+// bytes; what says something is put there.
+func Said(c *Conversation, seen map[string]bool) (messages, size int) {
 	for _, m := range c.Messages {
 		if n := saidBy(m, c.OwnIDs); n > 0 {
-			messages++
-			size += n
+			if messages++; !seen[string(m.Body)] {
+				size += n
+				seen[string(m.Body)] = true
+			}
 		}
 	}
 	return messages, size

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -41,6 +42,14 @@ func (s Suite) recognition(t *testing.T) {
 			report, now, err := read(t, encoded(renamed(whole, name), lines))
 			if err == nil && (none(report) || fewer(said, now) && Notes(report) == Notes(before)) {
 				t.Errorf("without %s: %v instead of %v of format %s, and no word of it\n%s", name, now, said, report.Format, Notes(report))
+			}
+		}
+	})
+	t.Run("wrapped", func(t *testing.T) {
+		for _, around := range []any{[]any{whole}, map[string]any{"x": whole}, map[string]any{"x": []any{whole}, "n": 1}, map[string]any{"x": map[string]any{"y": map[string]any{"z": whole}}}} {
+			report, now, err := read(t, format.Encode(around))
+			if err != nil || fewer(said, now) {
+				t.Errorf("%d messages, %v instead of %v of format %s: %v\n%s", report.Messages, now, said, report.Format, err, format.Encode(around))
 			}
 		}
 	})

@@ -41,7 +41,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 	if err := in.EachLine(f.read); err != nil {
 		return err
 	}
-	if f.items == 0 && f.conv.SourceID == "" {
+	if f.conv.SourceID == "" && (f.items == 0 || f.bare) { // a list of items is any program's
 		return nil
 	}
 	return emit(f.conversation())
@@ -54,6 +54,7 @@ type file struct {
 	aside format.Asides
 
 	items int    // so far; the first of a message names it
+	bare  bool   // they stand in a list, and not in lines
 	last  string // source id of the last message
 	model string // that answers
 
@@ -82,6 +83,7 @@ func (f *file) read(place string, line []byte) error {
 	case payload == nil && kind == "" && o.Has("id") && o.Has("timestamp"):
 		f.begin(o, o, place)
 	case payload == nil && kind != "":
+		f.bare = !strings.HasPrefix(place, "line ")
 		f.item(o, o, place)
 	case kind == "session_meta":
 		f.begin(payload, o, place)

@@ -17,7 +17,9 @@ type Format struct{}
 func (Format) Name() string { return "grok" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	in.Member = "conversations"
+	if in.Member == "" {
+		in.Member = "conversations"
+	}
 	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		about := o.Object("conversation")
 		c.ReadTitle(about["title"])

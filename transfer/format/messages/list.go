@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
@@ -184,6 +185,15 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 	}
 	t := l.begin(role, o, raw)
 	content, name := o.First(contentNames...)
+	if whole := o.Str("text"); name == "parts" && whole != "" { // which AI Studio keeps in pieces, too
+		var pieces strings.Builder
+		for part := range o.Objects("parts") {
+			pieces.WriteString(part.Str("text"))
+		}
+		if pieces.String() == whole {
+			content = o["text"]
+		}
+	}
 	_, called := o.First(callNames...)
 	switch {
 	case role == chat.Tool && resultIn(format.Object{"content": content}):

@@ -108,9 +108,6 @@ func (f *file) objects() error {
 
 // element takes a message, or conversations of their own.
 func (f *file) element(place string, raw json.RawMessage) error {
-	if len(raw) > 0 && raw[0] == '[' {
-		return f.conversation(place, nil, []string{""}, []json.RawMessage{raw}, len(raw))
-	}
 	o := exchange(format.ObjectOf(raw))
 	if isMessage(o) && !o.IsList("messages") {
 		if f.current == nil {
@@ -120,8 +117,11 @@ func (f *file) element(place string, raw json.RawMessage) error {
 		f.current.Add(place, raw)
 		return nil
 	}
-	const depth = 4
-	found, err := f.within(place, o, len(raw), depth)
+	if list := byID(raw); list != nil {
+		return f.conversation(place, nil, []string{""}, []json.RawMessage{list}, len(raw))
+	}
+	const depth = 6
+	found, err := f.value(place, raw, depth)
 	if err == nil && !found && f.in.Other != nil {
 		found, err = f.in.Other(place, raw)
 	}
@@ -129,6 +129,20 @@ func (f *file) element(place string, raw json.RawMessage) error {
 		f.in.LeftOut(format.KindSyntax, place, "neither a message with a role nor an object with messages")
 	}
 	return err
+}
+
+// value takes the conversations that stand in a list, which may be one, or in an object.
+func (f *file) value(place string, raw json.RawMessage, depth int) (found bool, err error) {
+	if raw[0] != '[' {
+		return f.within(place, exchange(format.ObjectOf(raw)), len(raw), depth)
+	}
+	if one := format.FirstObject(format.Object{"": raw}, ""); one != nil && isMessage(one) && !one.IsList("messages") {
+		return true, f.conversation(place, nil, []string{""}, []json.RawMessage{raw}, len(raw))
+	}
+	if depth == 0 {
+		return false, nil
+	}
+	return f.list(place, raw, depth-1)
 }
 
 // within takes the conversations that stand in an object: its own list of messages, or
@@ -141,22 +155,14 @@ func (f *file) within(place string, o format.Object, size, depth int) (found boo
 		return true, f.conversation(place, o, names, lists, size)
 	}
 	for name, value := range f.members(o) {
-		switch below := place + ", " + format.Clip(name); {
-		case depth == 0:
-		case value[0] == '{':
-			o := format.ObjectOf(value)
-			one, err := f.within(below, o, len(value), depth-1)
-			if err != nil {
-				return found, err
-			}
-			found = found || one
-		case value[0] == '[':
-			one, err := f.list(below, value, depth-1)
-			if err != nil {
-				return found, err
-			}
-			found = found || one
+		if depth == 0 || value[0] != '{' && value[0] != '[' {
+			continue
 		}
+		one, err := f.value(place+", "+format.Clip(name), value, depth-1)
+		if err != nil {
+			return found, err
+		}
+		found = found || one
 	}
 	return found, nil
 }
@@ -166,7 +172,7 @@ func (f *file) within(place string, o format.Object, size, depth int) (found boo
 func (f *file) list(place string, value json.RawMessage, depth int) (found bool, err error) {
 	var without []int
 	for i, raw := range format.ElementsOf(value) {
-		one, err := f.within(fmt.Sprintf("%s %d", place, i+1), format.ObjectOf(raw), len(raw), depth)
+		one, err := f.value(fmt.Sprintf("%s %d", place, i+1), raw, depth)
 		if err != nil {
 			return found, err
 		}

@@ -115,6 +115,9 @@ var follows = []string{"output", "completion", "chosen", "rejected", "choices", 
 // said.
 func listsIn(o format.Object) (names []string, lists []json.RawMessage) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if list := byID(o[name]); list != nil {
+			o[name] = list
+		}
 		one := format.FirstObject(o, name)
 		if name == "messages" && o.IsList(name) || name != "parts" && name != "pendingInputs" && !slices.Contains(childNames, name) && one != nil && isMessage(one) && (hasContent(unwrapped(one)) || isItem(one.Str("type")) || !o.IsList("messages")) {
 			names = append(names, name)
@@ -134,6 +137,31 @@ func listsIn(o format.Object) (names []string, lists []json.RawMessage) {
 		delete(o, name)
 	}
 	return names, lists
+}
+
+// byID gives the list of the messages that stand by their ids in an object; nil where
+// something else stands there, too.
+func byID(raw json.RawMessage) json.RawMessage {
+	list := []byte("[")
+	for m := range format.MembersOf(raw) {
+		one := format.ObjectOf(m.Value)
+		if one == nil || !isMessage(one) || !hasContent(unwrapped(one)) {
+			return nil
+		}
+		if len(list) > 1 {
+			list = append(list, ',')
+		}
+		value := m.Value
+		if _, id := one.First(idNames...); id == "" {
+			list = append(append(append(list, `{"id":`...), format.Encode(m.Name)...), ',')
+			value = value[1:]
+		}
+		list = append(list, value...)
+	}
+	if len(list) == 1 {
+		return nil
+	}
+	return append(list, ']')
 }
 
 // exchange joins what was sent to a model and what came back, where a log has them apart.

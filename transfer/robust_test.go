@@ -219,6 +219,7 @@ func TestImportOfNoMessage(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
 		`{"a":1}`:        "which is an object with a. The formats are chatgpt, claude, ",
+		`[]`:             "an empty list. The formats",
 		`[1]`:            "a list that doesn't begin with an object",
 		`[{"a":1},{"b":`: "a list of objects with a, and is cut off at its end",
 		`[{"mapping":{"a":{"message":null,"parent":null}}}]`:               "Near came chatgpt, which finds 1 node and no message (none has a role and says something)",

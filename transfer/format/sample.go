@@ -166,6 +166,9 @@ func (s Sample) Describe() string {
 		if kind == "an object" {
 			return "no JSON object and no list"
 		}
+		if bytes.HasPrefix(raw, []byte("]")) {
+			return "an empty list"
+		}
 		return "a list that doesn't begin with an object"
 	}
 	value := raw[:endOf(raw, 0)]

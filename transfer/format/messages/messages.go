@@ -54,11 +54,12 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 }
 
 // A file is a file up to an element, with the messages that stand in it one by one
-// and are a conversation together.
+// and are a conversation together: one for each thread that they name.
 type file struct {
 	in      *format.Input
 	emit    func(format.Conversation) error
-	current *List
+	threads map[string]*List
+	order   []*List
 }
 
 // arrays reads one array, or one a line.
@@ -110,11 +111,9 @@ func (f *file) objects() error {
 func (f *file) element(place string, raw json.RawMessage) error {
 	o := exchange(format.ObjectOf(raw))
 	if isMessage(o) && !o.IsList("messages") {
-		if f.current == nil {
-			f.current = NewList(f.in.Begin(0))
-		}
+		l := f.thread(format.KeyOf(o.FirstStr("thread_id", "threadId", "conversation_id", "chatId")))
 		f.in.Took(len(raw))
-		f.current.Add(place, raw)
+		l.Add(place, raw)
 		return nil
 	}
 	if list := byID(raw); list != nil {
@@ -224,16 +223,32 @@ func (f *file) conversation(place string, about format.Object, names []string, l
 	if len(lists) > 1 {
 		l.conv.HeadID = cmp.Or(l.conv.HeadID, head)
 	}
-	f.current = l
-	return f.flush()
+	return f.emit(l.conversation())
 }
 
-// flush emits the conversation that was being read.
-func (f *file) flush() error {
-	l := f.current
-	f.current = nil
+// thread gives the conversation of the messages that name a thread, or of those that
+// name none.
+func (f *file) thread(id string) *List {
+	l := f.threads[id]
 	if l == nil {
-		return nil
+		if len(f.order) == 0 {
+			f.in.Begin(0)
+			f.threads = map[string]*List{}
+		}
+		l = NewList(f.in.Conversation())
+		f.threads[id], f.order = l, append(f.order, l)
 	}
-	return f.emit(l.conversation())
+	return l
+}
+
+// flush emits the conversations that were being read.
+func (f *file) flush() error {
+	order := f.order
+	f.threads, f.order = nil, nil
+	for _, l := range order {
+		if err := f.emit(l.conversation()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -22,6 +22,7 @@ func TestMessagesShapes(t *testing.T) {
 		"one object of many lines":   {"{\n \"messages\": [\n" + a + ",\n" + b + "\n]}\n", []string{ab}},
 		"array of objects":           {`[{"messages":[` + a + `]},{"messages":[` + a + "," + b + "]}]", []string{"*user: a\n", ab}},
 		"arrays in an object":        {`{"data":[[` + a + "],[" + a + "," + b + "]]}", []string{"*user: a\n", ab}},
+		"messages of two threads":    {`[{"thread_id":"1","role":"user","content":"a"},{"thread_id":"2","role":"user","content":"a"},{"thread_id":"1","role":"assistant","content":"b"}]`, []string{ab, "*user: a\n"}},
 		"messages by their ids":      {`{"messages":{"1":` + a + `,"2":` + b + "}}", []string{ab}},
 		"nothing but these":          {`{"1":` + a + `,"2":` + b + "}", []string{ab}},
 		"array of arrays":            {"[[" + a + "],[" + a + "," + b + "]]", []string{"*user: a\n", ab}},

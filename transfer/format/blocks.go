@@ -164,7 +164,7 @@ func (t *Turn) CallBlock(o Object) {
 	if len(arguments) == 0 {
 		arguments, _ = state.First("input")
 	}
-	name, kind := called.FirstStr("name", "toolName", "tool_name", "tool"), o.Str("type")
+	name, kind := called.FirstStr("name", "toolName", "tool_name", "tool", "apiName", "identifier"), o.Str("type")
 	if name == "" && strings.HasPrefix(kind, "tool-") && kind != "tool-call" && kind != "tool-invocation" {
 		name = kind[len("tool-"):]
 	}

@@ -128,7 +128,6 @@ func (f *file) message(i int, raw json.RawMessage) {
 	}
 	t.Content(m["content"])
 	for call := range m.Objects("tools") {
-		call["name"] = format.Encode(cmp.Or(call.Str("apiName"), call.Str("identifier")))
 		t.CallBlock(call)
 	}
 	t.Files(m)

@@ -195,6 +195,9 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 		}
 	}
 	_, called := o.First(callNames...)
+	if lobeCalls(o) {
+		called = "tools"
+	}
 	switch {
 	case role == chat.Tool && resultIn(format.Object{"content": content}):
 		t.Role = chat.Assistant // of whom no piece comes

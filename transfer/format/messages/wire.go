@@ -202,6 +202,9 @@ func (f *file) members(o format.Object) iter.Seq2[string, json.RawMessage] {
 	}
 }
 
+// lobeCalls tells whether a message's tools are calls, as LobeChat writes them.
+func lobeCalls(o format.Object) bool { return format.FirstObject(o, "tools").Has("apiName") }
+
 // isWire tells whether a message is one of the chat-completions API, which stays as it
 // is.
 func isWire(o format.Object) bool {
@@ -219,7 +222,7 @@ func isWire(o format.Object) bool {
 			return false
 		}
 	}
-	if raw := o["content"]; len(raw) > 0 && raw[0] == '{' {
+	if raw := o["content"]; len(raw) > 0 && raw[0] == '{' || lobeCalls(o) {
 		return false
 	}
 	for block := range o.Objects("content") {

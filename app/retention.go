@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -30,6 +31,7 @@ func (c *Coppice) deleteOld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	var failed error // of one tenant, which keeps no other's
 	for _, t := range all {
 		age, ok := c.retention[t.ID]
 		if !ok {
@@ -42,9 +44,7 @@ func (c *Coppice) deleteOld(ctx context.Context) error {
 		if conversations > 0 {
 			c.log.InfoContext(ctx, "deleted old conversations", "tenant", t.ID, "conversations", conversations, "messages", messages, "retention", age)
 		}
-		if err != nil {
-			return err
-		}
+		failed = errors.Join(failed, err)
 	}
-	return nil
+	return failed
 }

@@ -100,70 +100,42 @@ func (q *Queries) HasOtherKeys(ctx context.Context, tenantID string) (bool, erro
 }
 
 const listIdleConversations = `-- name: ListIdleConversations :many
-select id, tenant_id, message_count, updated_at
+select id
 from conversations
-where tenant_id = $1 and updated_at < $2
+where tenant_id = $1 and archived = $2 and pinned = $3 and updated_at < $4
 order by updated_at, id
-limit $3
+limit $5
 `
 
 type ListIdleConversationsParams struct {
 	TenantID string
+	Archived bool
+	Pinned   bool
 	Before   time.Time
 	RowLimit int32
 }
 
-type ListIdleConversationsRow struct {
-	ID           pgtype.UUID
-	TenantID     string
-	MessageCount int32
-	UpdatedAt    time.Time
-}
-
-// Those in which nothing was said since a time, the oldest first; of all where a
-// tenant is to be deleted.
-func (q *Queries) ListIdleConversations(ctx context.Context, arg ListIdleConversationsParams) ([]ListIdleConversationsRow, error) {
-	rows, err := q.db.Query(ctx, listIdleConversations, arg.TenantID, arg.Before, arg.RowLimit)
+// Those of one sort in which nothing was said since a time, the oldest first: a
+// range of an index, from its end.
+func (q *Queries) ListIdleConversations(ctx context.Context, arg ListIdleConversationsParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listIdleConversations,
+		arg.TenantID,
+		arg.Archived,
+		arg.Pinned,
+		arg.Before,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListIdleConversationsRow
+	var items []pgtype.UUID
 	for rows.Next() {
-		var i ListIdleConversationsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.MessageCount,
-			&i.UpdatedAt,
-		); err != nil {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const listTenantIDs = `-- name: ListTenantIDs :many
-select distinct tenant_id from conversations order by tenant_id
-`
-
-func (q *Queries) ListTenantIDs(ctx context.Context) ([]string, error) {
-	rows, err := q.db.Query(ctx, listTenantIDs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []string
-	for rows.Next() {
-		var tenant_id string
-		if err := rows.Scan(&tenant_id); err != nil {
-			return nil, err
-		}
-		items = append(items, tenant_id)
+		items = append(items, id)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, err

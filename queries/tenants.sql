@@ -28,16 +28,13 @@ join nodes n on n.conversation_id = c.id
 where c.tenant_id = @tenant_id and n.kind = 'message';
 
 -- name: ListIdleConversations :many
--- Those in which nothing was said since a time, the oldest first; of all where a
--- tenant is to be deleted.
-select id, tenant_id, message_count, updated_at
+-- Those of one sort in which nothing was said since a time, the oldest first: a
+-- range of an index, from its end.
+select id
 from conversations
-where tenant_id = @tenant_id and updated_at < @before
+where tenant_id = @tenant_id and archived = @archived and pinned = @pinned and updated_at < @before
 order by updated_at, id
 limit @row_limit;
-
--- name: ListTenantIDs :many
-select distinct tenant_id from conversations order by tenant_id;
 
 -- name: HasOtherKeys :one
 -- Whether a tenant's keys may be deleted: without any key the server is open.

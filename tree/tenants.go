@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
@@ -100,37 +101,51 @@ func (s *Store) MessageSize(ctx context.Context) (bytes, tokens int64, err error
 const idleBatch = 100
 
 // DeleteIdle deletes the tenant's conversations in which nothing was said since a
-// time, pinned and archived ones included, the oldest first. It returns how many
+// time, pinned and archived ones included. It returns how many
 // conversations and messages went, also beside an error. each, if it isn't nil, is
 // called after each conversation. The cost is that of [Store.DeleteConversation].
 func (s *Store) DeleteIdle(ctx context.Context, since time.Time, each func()) (conversations, messages int, err error) {
 	defer db.Wrap(&err, "tree.DeleteIdle(%q, %s)", s.tenant, since)
-	for {
-		rows, err := s.q.ListIdleConversations(ctx, db.ListIdleConversationsParams{TenantID: s.tenant, Before: since, RowLimit: idleBatch})
-		if err != nil || len(rows) == 0 {
-			return conversations, messages, err
-		}
-		for _, row := range rows {
-			idle, deleted := false, 0
-			err := s.dropping(ctx, row.ID.Bytes, func(s *Store, c db.Conversation) error {
-				if idle = c.UpdatedAt.Before(since); !idle {
-					return nil // somebody went on with it
-				}
-				deleted = int(c.MessageCount)
-				return s.deleteConversation(ctx, row.ID.Bytes)
-			})
-			switch {
-			case errors.Is(err, errConversationNotFound), err == nil && !idle:
-				continue
-			case err != nil:
+	for _, o := range []Order{{}, {Pinned: true}, {Archived: true}, {Archived: true, Pinned: true}} {
+		for {
+			ids, err := s.q.ListIdleConversations(ctx, db.ListIdleConversationsParams{TenantID: s.tenant, Archived: o.Archived, Pinned: o.Pinned, Before: since, RowLimit: idleBatch})
+			if err != nil {
 				return conversations, messages, err
 			}
-			conversations, messages = conversations+1, messages+deleted
-			if each != nil {
-				each()
+			if len(ids) == 0 {
+				break
+			}
+			for _, id := range ids {
+				gone, went, err := s.deleteIdle(ctx, id.Bytes, since)
+				if err != nil {
+					return conversations, messages, err
+				}
+				if !gone {
+					continue
+				}
+				conversations, messages = conversations+1, messages+went
+				if each != nil {
+					each()
+				}
 			}
 		}
 	}
+	return conversations, messages, nil
+}
+
+// deleteIdle deletes a conversation, unless it is gone or somebody went on with it.
+func (s *Store) deleteIdle(ctx context.Context, id uuid.UUID, since time.Time) (deleted bool, messages int, err error) {
+	err = s.dropping(ctx, id, func(s *Store, c db.Conversation) error {
+		if !c.UpdatedAt.Before(since) {
+			return nil
+		}
+		deleted, messages = true, int(c.MessageCount)
+		return s.deleteConversation(ctx, id)
+	})
+	if errors.Is(err, errConversationNotFound) {
+		return false, 0, nil
+	}
+	return deleted, messages, err
 }
 
 // DeleteTenant deletes all that the tenant has: conversations, attachments, what is

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestStandardDir(t *testing.T) {
@@ -33,5 +35,29 @@ func TestModelPrice(t *testing.T) {
 	prices, err := f.prices()
 	if err != nil || len(prices) != 2 || prices["gpt-4o"].Prompt != 2.5 || prices["gpt-4o"].Completion != 10 || prices["my=own"].Completion != 0.25 {
 		t.Errorf("%v, %v", prices, err)
+	}
+}
+
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	day := 24 * time.Hour
+	for _, tt := range []struct {
+		values []string
+		want   map[string]time.Duration // nil where they are refused
+	}{
+		{nil, map[string]time.Duration{}},
+		{[]string{"90d", "acme=36h", "a=b=1d"}, map[string]time.Duration{"": 90 * day, "acme": 36 * time.Hour, "a=b": day}},
+		{[]string{"90d", "30d"}, nil},
+		{[]string{"acme=1d", "acme=2d"}, nil},
+		{[]string{"=1d"}, nil},
+		{[]string{"0d"}, nil},
+		{[]string{"-1h"}, nil},
+		{[]string{"36501d"}, nil},
+		{[]string{"acme"}, nil},
+	} {
+		got, err := retention(tt.values)
+		if (err == nil) != (tt.want != nil) || err == nil && !maps.Equal(got, tt.want) {
+			t.Errorf("--retention %q: %v, %v, want %v", tt.values, got, err, tt.want)
+		}
 	}
 }

@@ -84,7 +84,7 @@ func Backup(ctx context.Context, url string, w io.Writer, tell func(text string)
 	if err := db.CheckSchema(ctx, tx); err != nil {
 		return 0, err
 	}
-	header := backupHeader{Version: backupVersion, Schema: db.SchemaVersion, MadeAt: time.Now().UTC().Truncate(time.Second)}
+	header := backupHeader{Version: backupVersion, MadeAt: time.Now().UTC().Truncate(time.Second)}
 	if err := tx.QueryRow(ctx, "select (select max(version_id) from goose_db_version), current_setting('server_version')").Scan(&header.Schema, &header.Postgres); err != nil {
 		return 0, err
 	}
@@ -96,6 +96,7 @@ func Backup(ctx context.Context, url string, w io.Writer, tell func(text string)
 	if err != nil {
 		return 0, err
 	}
+	defer z.Close()
 	lines := json.NewEncoder(z)
 	if err := lines.Encode(header); err != nil {
 		return 0, err
@@ -151,15 +152,12 @@ func Restore(ctx context.Context, url string, r io.Reader, tell func(text string
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	config := db.Config{URL: url}
-	switch err := db.CheckSchema(ctx, conn); {
-	case errors.Is(err, db.ErrNoSchema):
+	if err := db.CheckSchema(ctx, conn); errors.Is(err, db.ErrNoSchema) {
 		if err := migrate.To(ctx, config, header.Schema); err != nil {
 			return 0, err
 		}
-	default:
-		if err := checkEmpty(ctx, conn, header.Schema); err != nil {
-			return 0, err
-		}
+	} else if err := checkEmpty(ctx, conn, header.Schema); err != nil {
+		return 0, err
 	}
 	if rows, err = fill(ctx, conn, in, tell); err != nil {
 		return 0, err
@@ -249,8 +247,7 @@ func told(tell func(string), what, table string, rows int64) {
 type tableRows struct {
 	in    *bufio.Reader
 	rest  []byte // of the piece of a line that was read
-	whole bool   // the next piece begins a line
-	began bool
+	amid  bool   // the next piece goes on with a line
 	ended bool
 	err   error // of reading the file, which Postgres would tell in its own words
 }
@@ -265,12 +262,11 @@ func (t *tableRows) Read(p []byte) (int, error) {
 			t.err = notABackup(err)
 			return 0, t.err
 		}
-		if (t.whole || !t.began) && bytes.Equal(piece, []byte(rowsEnd+"\n")) {
+		if !t.amid && bytes.Equal(piece, []byte(rowsEnd+"\n")) {
 			t.ended = true
 			return 0, io.EOF
 		}
-		t.began, t.whole = true, err == nil
-		t.rest = piece
+		t.rest, t.amid = piece, err != nil
 	}
 	n := copy(p, t.rest)
 	t.rest = t.rest[n:]

@@ -1,0 +1,57 @@
+package app_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+// A tenant's own age wins over that of all, and old conversations of every sort go.
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	url := dbtest.URL(t)
+	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: url}, Retention: map[string]time.Duration{"": 90 * 24 * time.Hour, "brief": time.Hour}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	pool, err := pgxpool.New(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	for _, tenant := range []string{"any", "brief"} {
+		for range 2 {
+			if _, _, err := c.Store().ForTenant(tenant).CreateConversation(t.Context(), tree.NewConversation{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	old := map[string]string{"any": "91 days", "brief": "2 hours"} // one of each tenant's two
+	for tenant, age := range old {
+		if _, err := pool.Exec(t.Context(), `update conversations set updated_at = now() - $2::text::interval, archived = true, pinned = true
+			where id = (select id from conversations where tenant_id = $1 limit 1)`, tenant, age); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		all, err := c.Store().Tenants(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 2 && all[0].Conversations == 1 && all[1].Conversations == 1 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("left are %+v", all)
+		}
+	}
+}

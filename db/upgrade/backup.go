@@ -31,21 +31,17 @@ type (
 		Postgres string    `json:"postgres"`
 		MadeAt   time.Time `json:"made_at"`
 	}
-	backupTable struct {
-		Table   string `json:"table"`
-		Columns string `json:"columns"` // as SQL writes them
-	}
 	backupEnd struct {
 		Rows      map[string]int64    `json:"rows"`
 		Sequences map[string]sequence `json:"sequences"`
 	}
-	sequence struct {
-		Last   int64 `json:"last"`
-		Called bool  `json:"called"`
-	}
 )
 
 const backupVersion = 1
+
+// What is backed up of a database: what is in Coppice's schema, but for the tables in
+// which migrations are counted.
+const backedUp = "and relnamespace = current_schema()::regnamespace and relname !~ '^(goose_|river_migration)'"
 
 // rowsEnd ends the rows of a table. No row is written so.
 const rowsEnd = `\.`
@@ -88,7 +84,7 @@ func Backup(ctx context.Context, url string, w io.Writer, tell func(text string)
 	if err := tx.QueryRow(ctx, "select (select max(version_id) from goose_db_version), current_setting('server_version')").Scan(&header.Schema, &header.Postgres); err != nil {
 		return 0, err
 	}
-	tables, err := backupTables(ctx, tx)
+	tables, err := tablesOf(ctx, conn, backedUp)
 	if err != nil {
 		return 0, err
 	}
@@ -106,18 +102,18 @@ func Backup(ctx context.Context, url string, w io.Writer, tell func(text string)
 		if err := lines.Encode(t); err != nil {
 			return 0, err
 		}
-		tag, err := conn.PgConn().CopyTo(ctx, z, fmt.Sprintf("copy %s (%s) to stdout", t.Table, t.Columns))
+		tag, err := conn.PgConn().CopyTo(ctx, z, fmt.Sprintf("copy %s (%s) to stdout", t.Name, t.Columns))
 		if err != nil {
-			return 0, fmt.Errorf("table %s: %w", t.Table, err)
+			return 0, fmt.Errorf("table %s: %w", t.Name, err)
 		}
 		if _, err := io.WriteString(z, rowsEnd+"\n"); err != nil {
 			return 0, err
 		}
-		end.Rows[t.Table] = tag.RowsAffected()
+		end.Rows[t.Name] = tag.RowsAffected()
 		rows += tag.RowsAffected()
-		told(tell, "copied", t.Table, tag.RowsAffected())
+		told(tell, "copied", t.Name, tag.RowsAffected())
 	}
-	if end.Sequences, err = readSequences(ctx, tx); err != nil {
+	if end.Sequences, err = readSequences(ctx, conn, backedUp); err != nil {
 		return 0, err
 	}
 	if err := lines.Encode(end); err != nil {
@@ -188,13 +184,13 @@ func fill(ctx context.Context, conn *pgx.Conn, in *bufio.Reader, tell func(text 
 		return 0, err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx))
-	own, err := backupTables(ctx, tx)
+	own, err := tablesOf(ctx, conn, backedUp)
 	if err != nil {
 		return 0, err
 	}
 	names, columns := make([]string, len(own)), map[string][]string{}
 	for i, t := range own {
-		names[i], columns[t.Table] = t.Table, strings.Split(t.Columns, ", ")
+		names[i], columns[t.Name] = t.Name, strings.Split(t.Columns, ", ")
 	}
 	if _, err := tx.Exec(ctx, "truncate "+strings.Join(names, ", ")); err != nil { // migrations made some rows
 		return 0, err
@@ -202,13 +198,13 @@ func fill(ctx context.Context, conn *pgx.Conn, in *bufio.Reader, tell func(text 
 	found := map[string]int64{}
 	for {
 		var line struct {
-			backupTable
+			table
 			backupEnd
 		}
 		if err := readLine(in, &line); err != nil {
 			return 0, notABackup(err)
 		}
-		if line.Table == "" {
+		if line.Name == "" {
 			for table, n := range line.Rows {
 				if found[table] != n {
 					return 0, fmt.Errorf("%w: table %s has %d rows, and had %d", ErrNotABackup, table, found[table], n)
@@ -217,22 +213,22 @@ func fill(ctx context.Context, conn *pgx.Conn, in *bufio.Reader, tell func(text 
 			if len(line.Rows) == 0 {
 				return 0, ErrNotABackup
 			}
-			if err := writeSequences(ctx, tx, line.Sequences); err != nil {
+			if err := writeSequences(ctx, conn, line.Sequences); err != nil {
 				return 0, err
 			}
 			return rows, tx.Commit(ctx)
 		}
-		if len(without(strings.Split(line.Columns, ", "), columns[line.Table])) > 0 { // they become SQL
-			return 0, fmt.Errorf("%w: this version has no table %q with the columns %q", ErrNotABackup, line.Table, line.Columns)
+		if len(without(strings.Split(line.Columns, ", "), columns[line.Name])) > 0 { // they become SQL
+			return 0, fmt.Errorf("%w: this version has no table %q with the columns %q", ErrNotABackup, line.Name, line.Columns)
 		}
 		from := &tableRows{in: in}
-		tag, err := conn.PgConn().CopyFrom(ctx, from, fmt.Sprintf("copy %s (%s) from stdin", line.Table, line.Columns))
+		tag, err := conn.PgConn().CopyFrom(ctx, from, fmt.Sprintf("copy %s (%s) from stdin", line.Name, line.Columns))
 		if err != nil {
-			return 0, fmt.Errorf("table %s: %w", line.Table, cmp.Or(from.err, err))
+			return 0, fmt.Errorf("table %s: %w", line.Name, cmp.Or(from.err, err))
 		}
-		found[line.Table] = tag.RowsAffected()
+		found[line.Name] = tag.RowsAffected()
 		rows += tag.RowsAffected()
-		told(tell, "restored", line.Table, tag.RowsAffected())
+		told(tell, "restored", line.Name, tag.RowsAffected())
 	}
 }
 
@@ -305,52 +301,4 @@ func openLong(ctx context.Context, url string) (*pgx.Conn, error) {
 		return nil, err
 	}
 	return conn, nil
-}
-
-// backupTables lists the tables of the schema, but those in which migrations are
-// counted. A table comes after those that its foreign keys name.
-func backupTables(ctx context.Context, tx pgx.Tx) ([]backupTable, error) {
-	rows, err := tx.Query(ctx, `
-		select quote_ident(c.relname) as name, string_agg(quote_ident(attname), ', ' order by attnum) filter (where attgenerated = '') as columns
-		from pg_class c join pg_attribute on attrelid = c.oid
-		where relkind = 'r' and attnum > 0 and not attisdropped and relnamespace = current_schema()::regnamespace
-			and relname not in ('goose_db_version', 'river_migration')
-			and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
-		group by c.oid, c.relname order by c.oid`)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[backupTable])
-}
-
-const schemaSequences = `select quote_ident(relname) from pg_class
-	where relkind = 'S' and relnamespace = current_schema()::regnamespace and relname !~ '^goose_' order by 1`
-
-func readSequences(ctx context.Context, tx pgx.Tx) (map[string]sequence, error) {
-	rows, err := tx.Query(ctx, schemaSequences)
-	if err != nil {
-		return nil, err
-	}
-	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		return nil, err
-	}
-	all := map[string]sequence{}
-	for _, name := range names {
-		var s sequence
-		if err := tx.QueryRow(ctx, "select last_value, is_called from "+name).Scan(&s.Last, &s.Called); err != nil {
-			return nil, err
-		}
-		all[name] = s
-	}
-	return all, nil
-}
-
-func writeSequences(ctx context.Context, tx pgx.Tx, all map[string]sequence) error {
-	for name, s := range all {
-		if _, err := tx.Exec(ctx, "select setval($1::text::regclass, $2, $3)", name, s.Last, s.Called); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// A table is one whose rows are moved. The names are quoted.
+// A table is one whose rows are moved, as SQL writes its name and columns.
 type table struct {
-	Name    string
-	Columns string
+	Name    string `json:"table"`
+	Columns string `json:"columns"`
 }
 
-// tablesOf lists the tables of a database. Columns that Postgres computes aren't
-// copied.
-func tablesOf(ctx context.Context, conn *pgx.Conn) ([]table, error) {
+// tablesOf lists the tables of a database, or which of them. Columns that Postgres
+// computes aren't copied. A table comes after those that its foreign keys name.
+func tablesOf(ctx context.Context, conn *pgx.Conn, which string) ([]table, error) {
 	rows, err := conn.Query(ctx, `
 		select c.oid::regclass::text as name, string_agg(quote_ident(attname), ', ' order by attnum) filter (where attgenerated = '') as columns
 		from pg_class c join pg_attribute on attrelid = c.oid
 		where c.oid >= 16384 and relkind = 'r' and attnum > 0 and not attisdropped
 			and relnamespace not in (select oid from pg_namespace where nspname ~ '^pg_(toast|temp)')
-			and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
+			and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e') `+which+`
 		group by c.oid order by c.oid`)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,11 @@ func (p pair) copyAll(ctx context.Context, tables []table, tell func(text string
 		}
 		tell(fmt.Sprintf("copied %s: %d rows", t.Name, tag.RowsAffected()))
 	}
-	if err := p.copySequences(ctx); err != nil {
+	all, err := readSequences(ctx, p.from, "")
+	if err != nil {
+		return err
+	}
+	if err := writeSequences(ctx, p.to, all); err != nil {
 		return err
 	}
 	for _, statement := range build {
@@ -112,21 +116,32 @@ func (p pair) copyRows(ctx context.Context, t table) (tag pgconn.CommandTag, err
 	return tag, errors.Join(err, <-sent)
 }
 
-const sequences = `select c.oid::regclass::text from pg_class c where c.oid >= 16384 and relkind = 'S' order by 1`
+// A sequence is where one stands.
+type sequence struct {
+	Last   int64 `json:"last"`
+	Called bool  `json:"called"`
+}
 
-// copySequences sets the sequences to where they stand in the old database.
-func (p pair) copySequences(ctx context.Context) error {
-	names, err := texts(ctx, p.from, sequences)
+// readSequences reads where the sequences of a database stand, or which of them.
+func readSequences(ctx context.Context, conn *pgx.Conn, which string) (map[string]sequence, error) {
+	names, err := texts(ctx, conn, "select oid::regclass::text from pg_class where oid >= 16384 and relkind = 'S' "+which+" order by 1")
 	if err != nil {
-		return err
+		return nil, err
 	}
+	all := map[string]sequence{}
 	for _, name := range names {
-		var last int64
-		var called bool
-		if err := p.from.QueryRow(ctx, "select last_value, is_called from "+name).Scan(&last, &called); err != nil {
-			return err
+		var s sequence
+		if err := conn.QueryRow(ctx, "select last_value, is_called from "+name).Scan(&s.Last, &s.Called); err != nil {
+			return nil, err
 		}
-		if _, err := p.to.Exec(ctx, "select setval($1::text::regclass, $2, $3)", name, last, called); err != nil {
+		all[name] = s
+	}
+	return all, nil
+}
+
+func writeSequences(ctx context.Context, conn *pgx.Conn, all map[string]sequence) error {
+	for name, s := range all {
+		if _, err := conn.Exec(ctx, "select setval($1::text::regclass, $2, $3)", name, s.Last, s.Called); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,7 @@ func TestProve(t *testing.T) {
 	const create = `create table public.rows (id int, said text, "odd name" bytea)`
 	execute(p.from, create+`; insert into public.rows select n, 'said ' || n, '\xff00' from generate_series(1, 50) n`)
 	execute(p.to, create+`; insert into public.rows select n, 'said ' || n, '\xff00' from generate_series(50, 1, -1) n`)
-	tables, err := tablesOf(t.Context(), p.from)
+	tables, err := tablesOf(t.Context(), p.from, "")
 	if err != nil || len(tables) != 1 || tables[0].Columns != `id, said, "odd name"` {
 		t.Fatalf("got %q, %v", tables, err)
 	}

@@ -97,7 +97,7 @@ func (r *Result) move(ctx context.Context, from, to *embedded.Server, tell func(
 	if len(e.Foreign)+len(e.Missing) > 0 {
 		return e
 	}
-	tables, err := tablesOf(ctx, p.from)
+	tables, err := tablesOf(ctx, p.from, "")
 	if err != nil {
 		return err
 	}

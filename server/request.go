@@ -67,7 +67,7 @@ func (r *Request) Contexts() *summarize.Service {
 // Replies returns the service of replies for the request's tenant.
 func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
 
-// Recall returns the service that answers questions about the branches of Store.
+// Searches returns the service that answers questions about the branches of Store.
 func (r *Request) Searches() *search.Service { return r.server.cfg.Search }
 
 // Value returns the value of a parameter in the pattern, unescaped.

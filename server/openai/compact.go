@@ -52,6 +52,8 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), fitTimeout)
 	defer cancel()
+	whole := r.Request
+	defer func() { r.Request = whole }() // whose context says whether the client is there
 	r.Request = r.WithContext(ctx)
 	ask := &wire.CompactRequest{Model: req.Model, Input: req.Input, Instructions: req.Instructions, Previous: req.Previous}
 	if req.Conversation != nil {
@@ -61,6 +63,8 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 		}
 		if c.HeadID != uuid.Nil {
 			ask.Previous = &wire.NodeID{Conversation: c.ID, Node: c.HeadID}
+		} else if len(req.Input.Entries) == 0 {
+			return nil, noItem()
 		}
 	}
 	c, err := compactAll(r, ask)

@@ -177,7 +177,7 @@ func TestEmptyConversations(t *testing.T) {
 			t.Errorf("%s: %+v", body, p)
 		}
 		if body == `{}` {
-			for _, members := range []string{``, `"store":false,`} {
+			for _, members := range []string{``, `"store":false,`, `"input":[{"type":"compaction_trigger"}],`} {
 				if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood",`+members+`"conversation":"`+id+`"}`); !strings.Contains(got, `"param":"input","code":"missing_required_parameter"`) {
 					t.Errorf("nothing to answer: %s", got)
 				}
@@ -206,6 +206,7 @@ func TestConversationsRefuse(t *testing.T) {
 		{400, "POST", "/conversations", `{"items":[{"id":"` + gone + `"}]}`, `"param":"items","code":"item_not_found"`},
 		{400, "POST", "/conversations", `{"items":[{"type":"compaction","encrypted_content":"x"}]}`, `"param":"items[0]"`},
 		{400, "POST", "/responses", `{"model":"wood","conversation":"` + id + `","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `"param":"input"`},
+		{400, "POST", "/responses", `{"model":"wood","store":false,"conversation":"` + id + `","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `No tool call found`},
 		{400, "POST", at, `{}`, `"param":"metadata","code":"missing_required_parameter"`},
 		{400, "POST", at + "/items", `{"items":[]}`, `"param":"items","code":"missing_required_parameter"`},
 		{400, "GET", at + "/items?limit=101", ``, `"param":"limit"`},

@@ -77,6 +77,12 @@ func TestEchoedIDs(t *testing.T) {
 	if nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation || a.treeSize(n.Conversation) != 15 {
 		t.Error("another tenant goes on here")
 	}
+	// Items without ids hide none, however many they are.
+	named, native := a.conversation(`{"items":[` + says("user", "Five?") + `]}`)
+	long := a.create(`{"model":"wood","input":[{"id":"` + a.items(named, "").Data[0].ID + `"}` + strings.Repeat(","+says("user", "More."), 20) + `]}`)
+	if nodeOf(t, long.ID).Conversation != native {
+		t.Error("an id above 20 items names nothing")
+	}
 	// Without ids it is known by what it says, and another answer begins a branch.
 	edited := a.create(`{"model":"wood","input":[` + history + `{"role":"assistant","content":"x"},{"role":"user","content":"Four?"}]}`)
 	if branch, nodes := a.said(edited); nodeOf(t, edited.ID).Conversation != n.Conversation || nodes != 18 || branch[2] != "x" {

@@ -18,25 +18,26 @@ import (
 )
 
 // place finds the message below which a request goes on, by a conversation, a response
-// or a compaction item, and with byIDs by the ids of items. at is nil where it names
-// none. The history is what comes behind that message, as far as the request says it.
-func place(r *server.Request, req *wire.Request, entries []wire.Entry, byIDs bool) (at *recognize.Message, h tree.History, err error) {
+// or a compaction item; at is nil where it names none. The history is what comes behind
+// that message, as far as the request says it. Where that is recorded, ids of items name
+// the message, too, and the tree checks the calls of what a conversation gets.
+func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded bool) (at *recognize.Message, h tree.History, err error) {
 	switch {
 	case req.Conversation != nil:
-		if at, err = inConversation(r, *req.Conversation, entries); err == nil {
-			h, err = opened(r, entries)
-		}
-		return at, h, err // the tree checks the calls
+		at, err = inConversation(r, *req.Conversation, entries)
 	case req.Previous != nil:
 		at, err = previous(r, *req.Previous)
 	default:
-		at, entries, err = known(r, entries, byIDs)
+		at, entries, err = known(r, entries, recorded)
 	}
 	if err == nil {
 		h, err = opened(r, entries)
 	}
+	if recorded && req.Conversation != nil {
+		return at, h, err
+	}
 	var open []string
-	if err == nil && at != nil {
+	if err == nil && at != nil && at.ID != uuid.Nil {
 		open, err = r.Store().OpenCalls(r.Context(), at.ConversationID, at.ID)
 	}
 	if err != nil {
@@ -101,9 +102,10 @@ func known(r *server.Request, entries []wire.Entry, byIDs bool) (at *recognize.M
 			}
 			break // else its text stands for all before it
 		}
-		if looks++; !byIDs || e.Node == (wire.NodeID{}) || looks > maxLooks {
+		if !byIDs || e.Node == (wire.NodeID{}) || looks == maxLooks {
 			continue
 		}
+		looks++
 		m, err := r.Store().Message(r.Context(), e.Node.Conversation, e.Node.Node)
 		if errors.Is(err, fault.NotFound) {
 			continue

@@ -46,6 +46,7 @@ func TestRefusals(t *testing.T) {
 		{400, "POST", "/responses", create(`"store":false,"input":[{"role":"user","content":"hi"},{"type":"compaction","encrypted_content":"coppice.v1.AAAA"}]`), `"param":"input[1].encrypted_content"`},
 		{400, "POST", "/responses", create(`"store":false,"input":"hi","previous_response_id":"` + unknown + `"`), `"code":"previous_response_not_found"`},
 		{400, "POST", "/responses", create(`"store":false,"input":[{"type":"function_call_output","call_id":"c","output":"x"}]`), `No tool call found for function call output with call_id c.`},
+		{400, "POST", "/responses", create(`"input":[{"type":"compaction_trigger"}],"previous_response_id":"` + unknown + `"`), `"code":"previous_response_not_found"`},
 		{400, "POST", "/responses/compact", create(`"previous_response_id":"` + unknown + `"`), `"code":"previous_response_not_found"`},
 		{400, "POST", "/responses/compact", create(`"input":[{"role":"developer","content":"hi"}]`), `There is nothing to compact`},
 		{400, "POST", "/responses/compact", create(`"input":[{"role":"user","content":"hi"},{"type":"function_call","call_id":"c","name":"f","arguments":"{}"}]`), `No tool output found for function call c.`},

@@ -137,6 +137,8 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 			s.mu.Unlock()
 		}
 	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // else the socket holds its replies until it ends
 	members := chat.Members(message)
 	take := func(name string) json.RawMessage {
 		i := slices.IndexFunc(members, func(m chat.Member) bool { return m.Name == name })

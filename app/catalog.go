@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -36,9 +37,9 @@ type catalog struct {
 	log     *slog.Logger
 	static  []llm.Model    // answer while no provider lists any
 	changes bool           // the models that answer can change
-	writers []server.Model // only write summaries
+	writers []server.Model // write summaries
 
-	mu       sync.Mutex // of a change
+	mu       sync.Mutex // held for a change, while a provider is asked, too: the provider that was accepted last stays
 	wrap     func(llm.Model) llm.Model
 	provider Models // whose list is asked for; the zero value for none
 	said     string // of the list, as the log told it last
@@ -86,7 +87,7 @@ func (c *catalog) instrument(wrap func(llm.Model) llm.Model) {
 }
 
 // refresh asks a provider which models it has, and has these answer from now on. Where
-// it doesn't tell, those that it told before go on.
+// it doesn't tell, those that it told before go on. The caller holds mu.
 func (c *catalog) refresh(ctx context.Context, provider Models) error {
 	listed, err := provider.list(ctx)
 	if err != nil {
@@ -105,13 +106,13 @@ func (c *catalog) refresh(ctx context.Context, provider Models) error {
 	if next.families, err = models.Families(); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	var known []llm.Model // clients of the same provider, which know already what their models don't take
+	if provider.BaseURL == c.provider.BaseURL {
+		known = c.listed()
+	}
 	for _, name := range names {
-		// A client that there is knows already what its model doesn't take.
-		at := slices.IndexFunc(c.listed(), func(m llm.Model) bool { return m.Name() == name })
-		if at >= 0 {
-			next.replies = append(next.replies, c.listed()[at])
+		if at := slices.IndexFunc(known, func(m llm.Model) bool { return m.Name() == name }); at >= 0 {
+			next.replies = append(next.replies, known[at])
 			continue
 		}
 		m, err := models.client(name, next.families)
@@ -128,12 +129,14 @@ func (c *catalog) refresh(ctx context.Context, provider Models) error {
 // look refreshes the catalog, and logs what is new.
 func (c *catalog) look(ctx context.Context) {
 	c.mu.Lock()
-	provider := c.provider
-	c.mu.Unlock()
-	if !provider.listed() {
+	defer c.mu.Unlock()
+	if !c.provider.listed() {
 		return
 	}
-	err := c.refresh(ctx, provider)
+	err := c.refresh(ctx, c.provider)
+	if err == nil && len(c.listed()) == 0 {
+		err = errors.New("the list has no model that answers")
+	}
 	var names []string
 	for _, m := range c.listed() {
 		names = append(names, m.Name())
@@ -143,9 +146,9 @@ func (c *catalog) look(ctx context.Context) {
 		return
 	}
 	if c.said = said; err != nil {
-		c.log.Warn("the models can't be listed; this is tried again each minute", "url", provider.BaseURL, "error", err)
+		c.log.Warn("the models can't be listed; this is tried again each minute", "url", c.provider.BaseURL, "error", err)
 	} else {
-		c.log.Info("the listed models answer, the first where a request names none", "url", provider.BaseURL, "models", names)
+		c.log.Info("the listed models answer, the first where a request names none", "url", c.provider.BaseURL, "models", names)
 	}
 }
 
@@ -191,6 +194,8 @@ func (c *catalog) Accept(ctx context.Context, baseURL string) error {
 	}
 	provider := c.cfg.Models
 	provider.BaseURL = baseURL
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.refresh(ctx, provider); err != nil {
 		return fault.New(fault.Model, "model_unavailable", "", "The models at this address can't be listed: %w.", err)
 	}

@@ -68,6 +68,13 @@ func TestListedModels(t *testing.T) {
 	if err := cfg.Server.Offers.Accept(t.Context(), provider.URL); err != nil || names(cfg) != "small:32768:true" || len(cfg.Server.Offers.List(t.Context())) != 0 {
 		t.Errorf("accepted: %v, %s", err, names(cfg))
 	}
+	accepted := cfg.Replies.Listed()[0]
+	other := httptest.NewServer(provider.Config.Handler)
+	defer other.Close()
+	m.catalog.cfg.LocalServers[0].BaseURL = other.URL
+	if err := cfg.Server.Offers.Accept(t.Context(), other.URL); err != nil || cfg.Replies.Listed()[0] == accepted {
+		t.Errorf("of another server that lists the same name, the client before answers; %v", err)
+	}
 
 	cfg = Config{LocalServers: cfg.LocalServers, Models: Models{APIKey: "sk-none", Replies: []string{"gpt-4o"}}, Logger: slog.New(slog.DiscardHandler)}
 	if _, err := cfg.fill(t.Context()); err != nil || cfg.Server.Offers != nil || cfg.Replies.Listed != nil {

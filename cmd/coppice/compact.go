@@ -56,7 +56,7 @@ func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs 
 			writeCompacted(out, c, k)
 		}
 		if k.Outcome == tree.OutcomeFailed {
-			if string(k.Attempts) == "[]" {
+			if len(models) == 0 && string(k.Attempts) == "[]" {
 				return errors.New(k.Reason + " Give the models of the server by --summary-model, or ask the server. Or let the digest write it: --digest=always")
 			}
 			return errors.New(k.Reason)

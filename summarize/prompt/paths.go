@@ -1,7 +1,9 @@
 package prompt
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +24,11 @@ const (
 // CutPaths parts a summary's text from the list of files at its end, which WithPaths
 // added. The list has a line for each file; "" for no list.
 func CutPaths(summary string) (text, list string) {
-	text, list, _ = strings.Cut(summary, pathsHeading)
+	at := strings.LastIndex(summary, pathsHeading) // the text may have one of its own
+	if at < 0 {
+		return summary, ""
+	}
+	text, list = summary[:at], summary[at+len(pathsHeading):]
 	for line := range strings.SplitSeq(list, "\n") {
 		if !strings.HasPrefix(line, changedMark) && !strings.HasPrefix(line, readMark) {
 			return summary, ""
@@ -38,17 +44,21 @@ func CutPaths(summary string) (text, list string) {
 // first.
 func WithPaths(summary string, in Input, counter tokens.Counter) string {
 	const share = 8
-	var lines []string
+	uses, last := 0, map[string]int{} // of each line, the last of the uses
 	use := func(line string) {
 		path := strings.TrimPrefix(strings.TrimPrefix(line, readMark), changedMark)
 		read, changed := readMark+path, changedMark+path
-		if slices.Contains(lines, changed) {
+		if last[changed] > 0 {
 			line = changed
 		}
-		lines = append(slices.DeleteFunc(lines, func(l string) bool { return l == read || l == changed }), line)
+		delete(last, read)
+		uses++
+		last[line] = uses
 	}
 	if in.Paths != "" {
-		lines = strings.Split(in.Paths, "\n")
+		for line := range strings.SplitSeq(in.Paths, "\n") {
+			use(line)
+		}
 	}
 	failed := map[string]bool{}
 	for _, m := range in.Fold {
@@ -64,6 +74,8 @@ func WithPaths(summary string, in Input, counter tokens.Counter) string {
 		}
 	}
 	room := in.TargetTokens/share - counter.Count(pathsHeading)
+	byUse := func(a, b string) int { return cmp.Compare(last[a], last[b]) }
+	lines := slices.SortedFunc(maps.Keys(last), byUse)
 	var kept []string
 	for _, mark := range []string{changedMark, readMark} {
 		for _, line := range slices.Backward(lines) {
@@ -76,11 +88,11 @@ func WithPaths(summary string, in Input, counter tokens.Counter) string {
 			kept = append(kept, line)
 		}
 	}
-	lines = slices.DeleteFunc(lines, func(line string) bool { return !slices.Contains(kept, line) })
-	if len(lines) == 0 {
+	if len(kept) == 0 {
 		return summary
 	}
-	return summary + pathsHeading + strings.Join(lines, "\n")
+	slices.SortFunc(kept, byUse)
+	return summary + pathsHeading + strings.Join(kept, "\n")
 }
 
 // pathsOf calls use with a line for each file that a call reads or changes, as far as

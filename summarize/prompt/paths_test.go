@@ -1,8 +1,11 @@
 package prompt
 
 import (
+	"encoding/json"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tree"
@@ -44,6 +47,19 @@ func TestWithPaths(t *testing.T) {
 	in.TargetTokens = 8 * (prompttest.Quarters{}.Count(pathsHeading) + 8)
 	if _, list := CutPaths(WithPaths("Said.", in, prompttest.Quarters{})); list != "- changed a\n- read c" {
 		t.Errorf("in little room, the list is %q", list)
+	}
+	if text, list := CutPaths(summary + pathsHeading + "- read d"); text != summary || list != "- read d" {
+		t.Errorf("below a text that ends with such a list, %q is cut", list)
+	}
+	paths := make([]string, 100_000)
+	for i := range paths {
+		paths[i] = strconv.Itoa(i)
+	}
+	arguments, _ := json.Marshal(map[string]any{"paths": paths}) // texts always marshal
+	begin := time.Now()
+	_, list := CutPaths(WithPaths("Said.", Input{TargetTokens: 1000, Fold: []tree.Message{prompttest.AssistantCalls("read", string(arguments))}}, prompttest.Quarters{}))
+	if took := time.Since(begin); took > 10*time.Second || !strings.HasSuffix(list, "- read 99999") {
+		t.Errorf("100,000 files take %s, and the list is %.200q", took, list)
 	}
 	if text, list := CutPaths(summary + "\nMore."); list != "" || !strings.HasSuffix(text, "More.") {
 		t.Errorf("of what isn't the list, %q is cut", list)

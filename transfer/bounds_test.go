@@ -40,6 +40,27 @@ func repeated(before, text string, n int, after string) io.Reader {
 	return io.MultiReader(strings.NewReader(before), strings.NewReader(strings.Repeat(text, n)), strings.NewReader(after))
 }
 
+// Blocks that stand in each other are read some levels deep: to read each again with the
+// one around it would take the square of their bytes.
+func TestImportOfBlocksInEachOther(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ before, open, text, end, after string }{
+		"parts":     {``, `{"part":`, `{"text":"x"}`, `}`, ``},
+		"messages":  {``, `{"type":"message","content":[`, `{"type":"text","text":"x"}`, `]}`, ``},
+		"texts":     {`{"type":"text","text":`, `{"text":`, `"x"`, `}`, `}`},
+		"results":   {`{"type":"tool_result","content":`, `{"value":`, `"x"`, `}`, `}`},
+		"responses": {`{"type":"tool_result","content":`, `[{"functionResponse":{"response":`, `"x"`, `}}]`, `}`},
+	} {
+		for _, levels := range []int{5, 100} {
+			block := test.before + strings.Repeat(test.open, levels) + test.text + strings.Repeat(test.end, levels) + test.after
+			_, all := formattest.Read(t, strings.NewReader(`[{"uuid":"c","chat_messages":[{"uuid":"a","sender":"human","text":"q"},{"uuid":"b","sender":"assistant","content":[`+block+`]}]}]`), "claude")
+			if outline := formattest.Outline(all[0]); strings.HasSuffix(strings.TrimSpace(outline), ": x") != (levels == 5) {
+				t.Errorf("%s, %d levels: %s", name, levels, outline)
+			}
+		}
+	}
+}
+
 // What a file holds ends where it may hold no more, however small it is packed.
 func TestImportBounds(t *testing.T) {
 	t.Parallel()

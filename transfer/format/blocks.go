@@ -9,6 +9,10 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 )
 
+// inEachOther is how many blocks may stand in each other. Each is read again with the
+// one around it, so that more would take the square of their bytes.
+const inEachOther = 8
+
 // Content adds what a message says, in any of the forms that programs write: text, an
 // object that has it, or a list of blocks. Text, thoughts, calls of tools and their
 // results become messages in their order, as Turn says. What is none of them is noted.
@@ -37,6 +41,12 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 		t.c.LeftOut(KindContent, t.ID, "block %d is neither text nor an object", i+1)
 		return
 	}
+	if t.around == inEachOther {
+		t.c.LeftOut(KindContent, t.ID, "block %d stands in too many others", i+1)
+		return
+	}
+	t.around++
+	defer func() { t.around-- }()
 	for _, name := range []string{"functionCall", "function_call", "toolUse", "tool_call", "toolInvocation"} {
 		if call := o.Object(name); call != nil {
 			t.CallBlock(call)
@@ -108,20 +118,25 @@ func (t *Turn) bigAGI(i int, o, part Object) {
 
 // Said returns the first of the members that is text, or an object or list that has
 // some.
-func (o Object) Said(names ...string) (text string, ok bool) {
+func (o Object) Said(names ...string) (text string, ok bool) { return o.said(0, names...) }
+
+func (o Object) said(around int, names ...string) (text string, ok bool) {
+	if around == inEachOther {
+		return "", false
+	}
 	for _, name := range names {
 		switch raw := o[name]; {
 		case IsString(raw):
 			return o.Str(name), true
 		case !o.Has(name):
 		case raw[0] == '{':
-			if text, ok := ObjectOf(raw).Said("text", "value", "content"); ok {
+			if text, ok := ObjectOf(raw).said(around+1, "text", "value", "content"); ok {
 				return text, true
 			}
 		case raw[0] == '[':
 			var all []string
 			for b := range o.Objects(name) {
-				if text, ok := b.Said("text", "value", "content", "description"); ok {
+				if text, ok := b.said(around+1, "text", "value", "content", "description"); ok {
 					all = append(all, text)
 				}
 			}
@@ -197,19 +212,26 @@ func (t *Turn) ResultBlock(o Object) {
 // ResultParts gives the texts of a tool's result, which stands at place. What is neither
 // text nor blocks stands there as JSON.
 func (c *Conversation) ResultParts(raw json.RawMessage, place string) (parts []chat.Part) {
+	return c.resultParts(raw, place, 0)
+}
+
+func (c *Conversation) resultParts(raw json.RawMessage, place string, around int) (parts []chat.Part) {
+	if around == inEachOther {
+		return []chat.Part{chat.TextPart(Compacted(raw))}
+	}
 	if s, ok := StringOf(raw); ok {
 		return []chat.Part{chat.TextPart(s)}
 	}
 	if o := ObjectOf(raw); o != nil {
 		value, name := o.First("value", "content", "output", "result")
 		if others := len(o) - 1; name != "" && (others == 0 || others == 1 && (o.Has("type") || o.Has("success"))) {
-			return c.ResultParts(value, place)
+			return c.resultParts(value, place, around+1)
 		}
 	}
 	for _, block := range c.List(Object{"blocks": raw}, "blocks", place) {
 		o := ObjectOf(block)
 		if inner := o.Object("functionResponse"); inner != nil { // Gemini's
-			parts = append(parts, c.ResultParts(inner["response"], place)...)
+			parts = append(parts, c.resultParts(inner["response"], place, around+1)...)
 			continue
 		}
 		text, ok := o.Said("text", "content")

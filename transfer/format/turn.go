@@ -32,6 +32,7 @@ type Turn struct {
 	CreatedAt  time.Time
 	Source     Source
 	pieces     []*Piece
+	around     int // blocks, of the one that is being read
 }
 
 // Turn begins a turn.

@@ -118,7 +118,11 @@ func textOf(raw json.RawMessage) string {
 	if parts := o.List("value"); len(parts) > 0 {
 		var all []string
 		for _, one := range parts {
-			all = append(all, textOf(one))
+			text, ok := format.StringOf(one)
+			if !ok {
+				text, _ = format.ObjectOf(one).Said("text", "value", "content")
+			}
+			all = append(all, text)
 		}
 		return strings.Join(all, "")
 	}

@@ -2,6 +2,7 @@ package format
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -47,7 +48,11 @@ const ReadBytes = 64 << 10
 
 // NewInput reads from r until ctx ends, and passes notes on the file to note.
 func NewInput(ctx context.Context, r io.Reader, note func(Note)) *Input {
-	return &Input{Reader: bufio.NewReaderSize(r, ReadBytes), ctx: ctx, note: note}
+	size := ReadBytes
+	if held, ok := r.(*bytes.Reader); ok { // a sample or an element, of which there may be many
+		size = min(size, held.Len())
+	}
+	return &Input{Reader: bufio.NewReaderSize(r, size), ctx: ctx, note: note}
 }
 
 // What is made of a message takes up to 1 kB besides its text, and text stands

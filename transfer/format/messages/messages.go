@@ -93,7 +93,7 @@ func (f *file) objects() error {
 		return err
 	}
 	lines := json.Valid(line)
-	f.in.Reader = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(line), f.in.Reader), format.ReadBytes)
+	f.in.Reader = bufio.NewReaderSize(io.MultiReader(bytes.NewReader(line), f.in.Reader), f.in.Reader.Size())
 	line = nil
 	if !lines {
 		return f.in.EachElement(f.element)

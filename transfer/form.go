@@ -145,8 +145,12 @@ func siblings(ctx context.Context, s *tree.Store, conversationID uuid.UUID, m tr
 			return nil, err
 		}
 		all = append(all, page.Data...)
-		if p.Cursor = page.Next; p.Cursor == "" {
-			return all, nil
+		if p.Cursor = page.Next; p.Cursor != "" {
+			continue
 		}
+		if !slices.ContainsFunc(all, func(one tree.Message) bool { return one.ID == m.ID }) { // pruned meanwhile
+			_, err = s.Message(ctx, conversationID, m.ID)
+		}
+		return all, err
 	}
 }

@@ -110,7 +110,8 @@ create table search_chunks (
     place           smallint,              -- in the segment
 
     primary key (conversation_id, number),
-    constraint search_chunks_place check ((segment is null) = (place is null) and (segment is null or data is not null))
+    constraint search_chunks_place check ((segment is null) = (place is null) and (segment is null or data is not null)),
+    constraint search_chunks_version check (substring(data for 1) <> '\x01') -- so that no program before version 28 stores its kind
 );
 
 -- Hashes don't compress.

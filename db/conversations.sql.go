@@ -482,8 +482,8 @@ type LockTenantParams struct {
 	TenantID string
 }
 
-// Who does one kind of work for a tenant waits here for others that do the same. It
-// comes before any lock of a conversation. Package tree has the kinds.
+// Work of one kind waits here for other work of that kind for the tenant. Package tree
+// has the kinds. All but the index of words come before any lock of a conversation.
 func (q *Queries) LockTenant(ctx context.Context, arg LockTenantParams) error {
 	_, err := q.db.Exec(ctx, lockTenant, arg.Kind, arg.TenantID)
 	return err

@@ -135,6 +135,6 @@ with former as materialized (select current_setting('statement_timeout') as boun
 select former.bound::text as bound, set_config('statement_timeout', @bound::text, true)::text as set from former;
 
 -- name: LockTenant :exec
--- Who does one kind of work for a tenant waits here for others that do the same. It
--- comes before any lock of a conversation. Package tree has the kinds.
+-- Work of one kind waits here for other work of that kind for the tenant. Package tree
+-- has the kinds. All but the index of words come before any lock of a conversation.
 select pg_advisory_xact_lock(@kind::integer, hashtext(@tenant_id::text));

@@ -68,12 +68,14 @@ func (s *Service) CatchUp(ctx context.Context, store *tree.Store) error {
 	}
 }
 
+// makeSegment returns nil where a chunk is a newer program's: a segment without its words
+// would hide it.
 func makeSegment(rows []tree.Chunk) map[int][]byte {
 	chunks := make([]*chunk, len(rows))
 	for i, row := range rows {
 		c, err := decodeChunk(row.Data, len(row.Messages))
-		if err != nil { // of another program: it is made again where it is next looked at
-			c = &chunk{}
+		if err != nil {
+			return nil
 		}
 		chunks[i] = c
 	}

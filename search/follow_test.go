@@ -3,6 +3,7 @@ package search_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -274,4 +275,24 @@ func rowsOf(t testing.TB, pool *pgxpool.Pool, call func(*tree.Store)) (rows int)
 	was := read()
 	call(s)
 	return read() - was
+}
+
+// What a newer program stored is found, also when this one makes segments. An older
+// program can't store what this one would miss.
+func TestChunksOfOtherPrograms(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	old := mustAppend(t, s, id, uuid.Nil, user("the aqueduct"))
+	chain(t, s, id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 399)...)
+	noError(t, find.CatchUp(t.Context(), s))
+	const store = "update search_chunks set data = set_byte(data, 0, $2) where conversation_id = $1 and number = 0"
+	must(search.Database().Exec(t.Context(), store, id, 255))(t)
+	must(search.AddSegments(t.Context(), s, 4))(t)
+	if page := must(find.Messages(t.Context(), s, "aqueduct ", uuid.Nil, tree.Paging{}))(t); len(page.Data) != 1 {
+		t.Errorf("%d messages are found", len(page.Data))
+	}
+	if _, err := search.Database().Exec(t.Context(), store, id, 1); err == nil {
+		t.Error("a chunk of an older program is stored")
+	}
 }

@@ -74,6 +74,7 @@ type matches struct {
 type match struct {
 	candidate
 	having [MaxTerms]bool // of the query's terms
+	weight float64        // sum of the rarities of its terms; likeliest's
 }
 
 func (m *matches) take(parts []*part) {
@@ -102,16 +103,17 @@ func (m *matches) take(parts []*part) {
 
 // likeliest returns the matches that have the rarest words, the newest first.
 func (m *matches) likeliest() (out []candidate) {
-	weight := func(c match) (sum float64) {
-		for i, t := range m.q.terms {
-			if c.having[i] || m.q.goesOn(t) {
-				sum += rarity(m.messages, m.having[i])
+	all := slices.Collect(maps.Values(m.all))
+	for i, t := range m.q.terms {
+		weight, goesOn := rarity(m.messages, m.having[i]), m.q.goesOn(t)
+		for n := range all {
+			if c := &all[n]; c.having[i] || goesOn {
+				c.weight += weight
 			}
 		}
-		return sum
 	}
-	all := slices.SortedFunc(maps.Values(m.all), func(a, b match) int {
-		return cmp.Or(cmp.Compare(weight(b), weight(a)), newestFirst(a.candidate, b.candidate))
+	slices.SortFunc(all, func(a, b match) int {
+		return cmp.Or(cmp.Compare(b.weight, a.weight), newestFirst(a.candidate, b.candidate))
 	})
 	for _, c := range all[:min(len(all), mostRanked)] {
 		out = append(out, c.candidate)

@@ -153,8 +153,8 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 }
 
 // AddSegment names size of the tenant's oldest chunks together, if a quarter more are named
-// by no segment. make gives the data of each bucket, of chunks in their places. It
-// reports false where there are fewer.
+// by no segment. make gives the data of each bucket, of chunks in their places; nil
+// where it can't. AddSegment then changes nothing and reports false, as where there are fewer.
 func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map[int][]byte) (added bool, err error) {
 	defer db.Wrap(&err, "tree.Index.AddSegment")
 	enough := func(s *Store) (bool, error) {
@@ -196,7 +196,11 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 				p.NewestAt = row.NewestAt
 			}
 		}
-		for bucket, data := range make(fromChunks(rows)) {
+		parts := make(fromChunks(rows))
+		if parts == nil {
+			return errStale
+		}
+		for bucket, data := range parts {
 			p.Buckets, p.Parts = append(p.Buckets, int16(bucket)), append(p.Parts, data)
 		}
 		return s.q.InsertSegment(ctx, p)

@@ -71,8 +71,9 @@ func (k Compaction) ReasoningTokens() (sum int) {
 //
 // The summary lands by compare-and-swap. Its anchor and cutoff must still be
 // there, and the message n.ReadID in the version n.ReadVersion: the same messages
-// imported again are others. The summary that applies at the anchor must still be n.Over. Without n.Over it must be the one that it merged,
-// k.PriorSummaryID. Otherwise the outcome becomes OutcomeStale or
+// imported again are others. The summary that applies at the anchor must still be
+// n.Over. Without n.Over it must be the one that it merged, k.PriorSummaryID.
+// Otherwise the outcome becomes OutcomeStale or
 // OutcomeSuperseded, and no node is made. So a late result never hides a newer
 // one. RecordCompaction returns the record as it was stored.
 //

@@ -77,8 +77,9 @@ type Config struct {
 
 	Contexts summarize.Config
 	// KeepWindow keeps the window of Contexts.Settings as it is. Otherwise, where
-	// that is the default, it becomes the window of the smallest model that
-	// answers; the reserve shrinks with it unless KeepReserve is set.
+	// that is the default and a model has less, a branch has the window of the model
+	// that answered last on it, or else of the one that answers where none is named.
+	// The reserve shrinks with it unless KeepReserve is set.
 	KeepWindow, KeepReserve bool
 
 	Jobs jobs.Config // an ID of "" is made of the host's name and DataDir or Address; it names the server of Replies, too
@@ -231,7 +232,7 @@ func (cfg *Config) newCatalog(ctx context.Context) (c *catalog, err error) {
 		c.provider = cfg.Models
 	}
 	c.look(ctx)
-	fitted := append(slices.Clip(c.static), c.listed()[:min(1, len(c.listed()))]...)
+	usual := slices.Concat(c.static, c.listed())
 	if len(c.static) == 0 && !c.provider.listed() {
 		c.static, cfg.Replies.AnyName = []llm.Model{llm.Offline(offlinePause)}, true
 	}
@@ -243,7 +244,18 @@ func (cfg *Config) newCatalog(ctx context.Context) (c *catalog, err error) {
 	if cfg.KeepWindow {
 		cfg.Replies.Window = func(string) int { return 0 } // the settings' window holds, whatever is known of the models
 	} else {
-		cfg.Contexts.Settings = fitWindow(cfg.Contexts.Settings, cfg.KeepReserve, fitted, c.now.Load().families)
+		whole := cfg.Contexts.Settings
+		cfg.Contexts.WindowFor = func(model string) (window, reserved int) {
+			family, known := c.find(model)
+			if !known {
+				return 0, 0
+			}
+			fitted := fitWindow(whole, cfg.KeepReserve, family.Window)
+			return fitted.MaxContextTokens, fitted.ReservedTokens
+		}
+		if len(usual) > 0 {
+			cfg.Contexts.Settings = fitWindow(whole, cfg.KeepReserve, cfg.Replies.Window(usual[0].Name()))
+		}
 	}
 	if c.changes = c.provider.listed() || c.offers(); c.changes {
 		cfg.Replies.Listed = c.listed

@@ -239,19 +239,16 @@ func (m Models) client(name string, families llm.Families) (llm.Model, error) {
 	return llm.NewOpenAI(llm.OpenAIConfig{BaseURL: m.BaseURL, APIKey: m.APIKey, Model: name, LegacyFields: m.LegacyFields, Families: families, Params: params})
 }
 
-// fitWindow makes the settings' window that of the smallest model that answers,
-// so that branches are compacted in time. The reserve shrinks in proportion, as
-// for any smaller window, unless it was given.
-func fitWindow(s summarize.Settings, reserveGiven bool, models []llm.Model, families llm.Families) summarize.Settings {
-	whole := s.MaxContextTokens
-	for _, m := range models {
-		if family, ok := families.Find(m.Name()); ok {
-			s.MaxContextTokens = min(s.MaxContextTokens, family.Window)
-		}
+// fitWindow gives the settings a model's window, if that is smaller than theirs; 0 is
+// unknown. The reserve shrinks in proportion, unless it was given.
+func fitWindow(s summarize.Settings, reserveGiven bool, window int) summarize.Settings {
+	if window == 0 || window >= s.MaxContextTokens {
+		return s
 	}
-	if !reserveGiven && s.MaxContextTokens < whole {
-		s.ReservedTokens = int(float64(s.ReservedTokens) / float64(whole) * float64(s.MaxContextTokens))
+	if !reserveGiven {
+		s.ReservedTokens = int(float64(s.ReservedTokens) / float64(s.MaxContextTokens) * float64(window))
 	}
+	s.MaxContextTokens = window
 	return s
 }
 

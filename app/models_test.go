@@ -14,8 +14,8 @@ import (
 	"github.com/coppice-chat/coppice/summarize"
 )
 
-// Branches are compacted in time for the smallest model that answers, unless the
-// program says a window.
+// Branches are compacted in time for the model that answers them: one that none has
+// answered yet for the first, unless the program says a window.
 func TestFitWindow(t *testing.T) {
 	t.Parallel()
 	with := func(window int) summarize.Settings {
@@ -30,9 +30,10 @@ func TestFitWindow(t *testing.T) {
 	}{
 		{Config{}, nil, 128_000, 16_000},
 		{Config{}, []string{"gpt-4.1"}, 128_000, 16_000},
-		{Config{}, []string{"gpt-4.1", "gpt-4"}, 8192, 1024},
+		{Config{}, []string{"gpt-4.1", "gpt-4"}, 128_000, 16_000},
+		{Config{}, []string{"gpt-4", "gpt-4.1"}, 8192, 1024},
 		{Config{KeepWindow: true}, []string{"gpt-4"}, 128_000, 16_000},
-		{Config{KeepReserve: true}, []string{"o1-mini", "gpt-3.5-turbo"}, 16_385, 16_000},
+		{Config{KeepReserve: true}, []string{"gpt-3.5-turbo", "o1-mini"}, 16_385, 16_000},
 		{Config{KeepWindow: true, Contexts: summarize.Config{Settings: with(50_000)}}, []string{"gpt-4"}, 50_000, 16_000},
 		{Config{Contexts: summarize.Config{Settings: with(60_000)}}, []string{"gpt-4"}, 60_000, 16_000},
 	} {

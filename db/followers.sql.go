@@ -158,7 +158,8 @@ func (q *Queries) ListChangedConversations(ctx context.Context, arg ListChangedC
 const listGrown = `-- name: ListGrown :many
 select ch.kind::text as kind, ch.message_id, ch.parent_id, ch.messages, c.settings,
        (n.id is not null)::boolean as stored, coalesce(n.path_tokens, 0)::bigint as path_tokens, coalesce(n.depth, 0)::integer as depth,
-       coalesce(p.path_tokens, 0)::bigint as prefix_tokens, coalesce(p.depth + 1, 0)::integer as prefix_messages
+       coalesce(p.path_tokens, 0)::bigint as prefix_tokens, coalesce(p.depth + 1, 0)::integer as prefix_messages,
+       coalesce(n.answered_by, '')::text as answered_by
 from conversations c
 cross join (select $1::bigint as place) since
 join lateral (
@@ -169,8 +170,9 @@ join lateral (
     select since.place, 'messages.appended', c.head_id, null, 0
     where c.head_id is not null and not exists (select from changes f where f.conversation_id = $2 and f.sequence = since.place + 1)
 ) ch on true
-left join lateral (select n.id, n.path_tokens, n.depth, n.prefix_id from nodes n
-    where n.conversation_id = $2 and n.id = ch.message_id and ch.kind = 'messages.appended' offset 0) n on true
+left join lateral (select n.id, n.path_tokens, n.depth, n.prefix_id,
+                          case n.role when 'assistant' then left(n.metadata #>> '{reply,model}', 200) end as answered_by
+    from nodes n where n.conversation_id = $2 and n.id = ch.message_id and ch.kind = 'messages.appended' offset 0) n on true
 left join lateral (select p.path_tokens, p.depth from nodes p where p.conversation_id = $2 and p.id = n.prefix_id offset 0) p on true
 where c.id = $2 and c.tenant_id = $3
 order by ch.sequence desc
@@ -195,6 +197,7 @@ type ListGrownRow struct {
 	Depth          int32
 	PrefixTokens   int64
 	PrefixMessages int32
+	AnsweredBy     string
 }
 
 // What changed in a conversation since a place, the newest first, @row_limit rows at
@@ -226,6 +229,7 @@ func (q *Queries) ListGrown(ctx context.Context, arg ListGrownParams) ([]ListGro
 			&i.Depth,
 			&i.PrefixTokens,
 			&i.PrefixMessages,
+			&i.AnsweredBy,
 		); err != nil {
 			return nil, err
 		}

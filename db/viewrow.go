@@ -47,10 +47,10 @@ func eachViewRow(rows pgx.Rows, fn func(*GetViewRow) error) error {
 	defer rows.Close()
 	var r GetViewRow
 	var bodies block
-	const role, body, settings = 3, 9, 17 // columns whose bytes are the same in both of Postgres' formats
+	const role, body, settings, answeredBy = 3, 9, 17, 18 // columns whose bytes are the same in both of Postgres' formats
 	fields := [...]any{
 		&r.Part, &r.ID, &r.ParentID, role: nil, &r.Depth, &r.Tokens, &r.PathTokens, &r.Pinned, &r.CreatedAt, body: nil, &r.CallIds,
-		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Origin, &r.Metadata, settings: nil,
+		&r.LastSummarizedID, &r.PriorSummaryID, &r.KeptIds, &r.Model, &r.Origin, &r.Metadata, settings: nil, answeredBy: nil,
 	}
 	scans := fields // one for all rows, as it goes to the heap
 	for rows.Next() {
@@ -61,12 +61,12 @@ func eachViewRow(rows pgx.Rows, fn func(*GetViewRow) error) error {
 				scans[i] = nil
 			}
 		}
-		r = GetViewRow{Settings: r.Settings, Role: roleOf(values[role]), Body: bodies.keep(values[body])}
+		r = GetViewRow{Settings: r.Settings, AnsweredBy: r.AnsweredBy, Role: roleOf(values[role]), Body: bodies.keep(values[body])}
 		if err := rows.Scan(scans[:]...); err != nil {
 			return err
 		}
 		if r.Settings == nil { // the same in each row
-			r.Settings = bytes.Clone(values[settings])
+			r.Settings, r.AnsweredBy = bytes.Clone(values[settings]), string(values[answeredBy])
 		}
 		if err := fn(&r); err != nil {
 			return err

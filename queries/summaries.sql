@@ -28,10 +28,12 @@ where anchor.id = @anchor_id::uuid;
 -- reads no message of those. The walk carries the messages' columns along, as
 -- they would have to be looked up once more by their ids. Without bodies it
 -- gives the ids of tool calls, and the folded messages that the summary keeps.
--- The summaries @without pass for absent.
+-- The model that answered last is taken from the first answer met. The summaries
+-- @without pass for absent.
 with recursive walk as (
     select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
-           n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id
+           n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id,
+           case n.role when 'assistant' then left(n.metadata #>> '{reply,model}', 200) end as answered_by
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
     left join lateral (
@@ -44,7 +46,8 @@ with recursive walk as (
            case when walk.in_budget and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool') then p.body end,
            walk.tail_tokens + p.tokens,
            walk.in_budget and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool'), -- a result brings its call along
-           coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id)
+           coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id),
+           coalesce(walk.answered_by, case p.role when 'assistant' then left(p.metadata #>> '{reply,model}', 200) end)
     from walk
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = walk.parent_id offset 0) p on true
     left join lateral (
@@ -95,7 +98,8 @@ select n.part::integer as part,
             when 'tool' then array[n.body ->> 'tool_call_id'] end
         end)::text[] as call_ids,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.metadata,
-       (select c.settings from conversations c where c.id = @conversation_id)::json as settings
+       (select c.settings from conversations c where c.id = @conversation_id)::json as settings,
+       coalesce((select w.answered_by from walk w where w.answered_by is not null limit 1), '')::text as answered_by
 from n
 order by n.part, n.depth;
 

@@ -358,12 +358,8 @@ func (s *Service) unfold(ctx context.Context, a *assignment) error {
 // window is the model's, where the conversation's settings don't say one and
 // the model is known; else that of the settings.
 func (s *Service) window(c tree.Conversation, model llm.Model) (w summarize.Window) {
-	var own struct {
-		MaxContextTokens *int `json:"max_context_tokens"`
+	if !summarize.HasWindow(c.Settings) {
+		w.MaxContextTokens = s.cfg.Window(model.Name())
 	}
-	if json.Unmarshal(c.Settings, &own) == nil && own.MaxContextTokens != nil {
-		return w
-	}
-	w.MaxContextTokens = s.cfg.Window(model.Name())
 	return w
 }

@@ -21,6 +21,7 @@ import (
 // model, so the offline digest writes the summaries.
 type Config struct {
 	Settings   Settings              // of the server; the zero value stands for Defaults
+	WindowFor  WindowFor             // nil: no model's is known
 	Summarizer Summarizer            // asked first, such as a Cascade, whose models get a breaker each; nil for the offline digest alone
 	Titles     Titles                // what gives conversations titles after their first answer; "" stands for TitlesOff
 	Counter    tokens.Counter        // nil: o200k, as package tree counts
@@ -32,6 +33,10 @@ type Config struct {
 
 // A Cost tells what the tokens of calls of a model cost, and whether its price is known.
 type Cost func(model string, promptTokens, completionTokens int) (cost float64, known bool)
+
+// A WindowFor tells the window and the reserve of the branches that a model answers, in
+// tokens. A window of 0 says that the model isn't known: those of the settings hold.
+type WindowFor func(model string) (window, reserved int)
 
 // A Service makes contexts and compacts branches. Several goroutines may use
 // it. Between calls it holds its configuration, and which models fail.
@@ -46,6 +51,7 @@ type Service struct {
 	observe    func(tree.Compaction)
 	tracer     trace.Tracer
 	cost       Cost
+	windowFor  WindowFor
 	flights    *flights
 }
 
@@ -89,11 +95,14 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	if cfg.Observe == nil {
 		cfg.Observe = func(tree.Compaction) {}
 	}
+	if cfg.WindowFor == nil {
+		cfg.WindowFor = func(string) (window, reserved int) { return 0, 0 }
+	}
 	if cfg.Cost == nil {
 		cfg.Cost = func(string, int, int) (float64, bool) { return 0, false }
 	}
 	return &Service{
-		cost:  cfg.Cost,
+		cost: cfg.Cost, windowFor: cfg.WindowFor,
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
 		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter},
 		flights: &flights{running: map[flightKey]*flight{}},
@@ -180,26 +189,40 @@ func (s *Service) Context(ctx context.Context, conversationID, headID uuid.UUID,
 	return b.Context(ctx, w, nil)
 }
 
-// SettingsOf returns the settings of a conversation: the server's settings,
-// overridden by the conversation's, overridden by the caller's window. An
+// SettingsOf returns the settings of a conversation in which no model has answered: the
+// server's settings, overridden by the conversation's, overridden by the caller's window. An
 // invalid window is a fault.Invalid.
 func (s *Service) SettingsOf(c tree.Conversation, w Window) (Settings, error) {
 	return s.windowOf(tree.View{ConversationID: c.ID, Settings: c.Settings}, w)
 }
 
-// windowOf is SettingsOf for a view.
+// windowOf is SettingsOf for a view. Its window is that of the model that answered
+// last, unless the conversation's settings name one.
 func (s *Service) windowOf(v tree.View, w Window) (Settings, error) {
 	settings := s.settings
+	if window, reserved := s.windowFor(v.AnsweredBy); window > 0 && !HasWindow(v.Settings) {
+		settings.MaxContextTokens, settings.ReservedTokens = window, reserved
+	}
 	if !isEmptyObject(v.Settings) {
 		// A conversation's settings were checked when they were stored. Where
-		// the server's have changed since, reading must still work.
+		// the server's or the model have changed since, reading must still work.
 		if merged, err := settings.With(v.Settings); err == nil {
+			settings = merged
+		} else if merged, err = s.settings.With(v.Settings); err == nil {
 			settings = merged
 		} else {
 			s.log.Warn("a conversation's settings don't stand with the server's, which are used instead", "conversation_id", v.ConversationID, "error", err)
 		}
 	}
 	return w.over(settings)
+}
+
+// HasWindow reports whether a conversation's settings name a window.
+func HasWindow(settings json.RawMessage) bool {
+	var own struct {
+		MaxContextTokens *int `json:"max_context_tokens"`
+	}
+	return !isEmptyObject(settings) && json.Unmarshal(settings, &own) == nil && own.MaxContextTokens != nil
 }
 
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }

@@ -18,6 +18,8 @@ type Standing struct {
 	messages int  // of the path, that are not in the tail
 	digest   bool // its summary is to be made again, and may be now
 
+	answeredBy string // the model of the newest reply, whose window it is; "" where none is known
+
 	// Up to these nothing is to be done though the branch is past its trigger, because
 	// the last compactions were in vain.
 	quietTokens, quietMessages int
@@ -41,22 +43,33 @@ func (r room) some() bool { return r.tokens > 0 && r.messages > 0 }
 // plans, which reads the branch up to its summary.
 func (s *Service) Check(ctx context.Context, conversationID uuid.UUID, g tree.Growth, b tree.GrownBranch, known *Standing) (due bool, now *Standing, err error) {
 	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, b.HeadID)
-	settings, err := s.windowOf(tree.View{ConversationID: conversationID, Settings: g.Settings}, Window{})
+	answeredBy := b.AnsweredBy
+	if answeredBy == "" && known != nil {
+		answeredBy = known.answeredBy
+	}
+	settings, over, err := s.dueness(conversationID, g, b, answeredBy)
 	if err != nil || !settings.Compaction.automatic() {
 		return false, known, err
-	}
-	trigger := settings.beside(b.PrefixTokens).Trigger
-	over := func(of Standing) bool {
-		return int(b.PathTokens)-of.tokens > trigger || settings.EveryNMessages > 0 && b.Depth+1-max(of.messages, b.PrefixMessages) >= settings.EveryNMessages
-	}
-	if !over(Standing{}) {
-		return false, known, nil
 	}
 	if known != nil {
 		copied := *known
 		now = &copied
-	} else if now, err = s.standing(ctx, conversationID, b, settings, trigger); err != nil {
-		return false, nil, err
+		if answeredBy != now.answeredBy {
+			now.answeredBy, now.until = answeredBy, time.Time{}
+		}
+	}
+	if !over(Standing{}) {
+		return false, now, nil
+	}
+	if now == nil {
+		if now, err = s.standing(ctx, conversationID, b, settings); err != nil {
+			return false, nil, err
+		}
+		if now.answeredBy != answeredBy {
+			if _, over, err = s.dueness(conversationID, g, b, now.answeredBy); err != nil {
+				return false, nil, err
+			}
+		}
 	}
 	switch {
 	case now.digest:
@@ -72,8 +85,19 @@ func (s *Service) Check(ctx context.Context, conversationID uuid.UUID, g tree.Gr
 	return a.plan != nil, now, nil
 }
 
+// dueness returns the settings of a branch that a model answers, and whether a Standing
+// is over what they allow.
+func (s *Service) dueness(conversationID uuid.UUID, g tree.Growth, b tree.GrownBranch, answeredBy string) (Settings, func(Standing) bool, error) {
+	settings, err := s.windowOf(tree.View{ConversationID: conversationID, Settings: g.Settings, AnsweredBy: answeredBy}, Window{})
+	trigger := settings.beside(b.PrefixTokens).Trigger
+	return settings, func(of Standing) bool {
+		return int(b.PathTokens)-of.tokens > trigger || settings.EveryNMessages > 0 && b.Depth+1-max(of.messages, b.PrefixMessages) >= settings.EveryNMessages
+	}, err
+}
+
 // standing reads a branch as far as its trigger.
-func (s *Service) standing(ctx context.Context, conversationID uuid.UUID, b tree.GrownBranch, settings Settings, trigger int) (*Standing, error) {
+func (s *Service) standing(ctx context.Context, conversationID uuid.UUID, b tree.GrownBranch, settings Settings) (*Standing, error) {
+	trigger := settings.beside(b.PrefixTokens).Trigger
 	v, err := s.store.View(ctx, conversationID, b.HeadID, int64(trigger), tree.Skeleton())
 	if err != nil {
 		return nil, err
@@ -86,5 +110,5 @@ func (s *Service) standing(ctx context.Context, conversationID uuid.UUID, b tree
 	if err == nil && digest {
 		digest, err = s.mayRetry(ctx, v, settings)
 	}
-	return &Standing{tokens: int(b.PathTokens) - whole, messages: len(v.Prefix) + v.Folded, digest: digest}, err
+	return &Standing{tokens: int(b.PathTokens) - whole, messages: len(v.Prefix) + v.Folded, digest: digest, answeredBy: v.AnsweredBy}, err
 }

@@ -1,11 +1,13 @@
 package summarize
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -62,5 +64,44 @@ func TestCheckReadsWhatItNeeds(t *testing.T) {
 			t.Fatalf("%d tokens to the trigger, automatic %v (%s): due %v, %v", e.TokensToTrigger, e.Automatic, e.Reason, due, err)
 		}
 		head = talk(t, store, id, head.ID, 1)
+	}
+}
+
+// A branch has the window of the model that answered last on it, however small other
+// models' are: in its contexts, and in when it is due.
+func TestWindowIsThatOfTheModelThatAnswers(t *testing.T) {
+	t.Parallel()
+	store := tree.New(dbtest.New(t))
+	windows := map[string]int{"small": 2000, "large": 40_000}
+	s := service(t, store, Config{Settings: Defaults(), WindowFor: func(model string) (window, reserved int) { return windows[model], windows[model] / 8 }})
+	id := conversation(t, store)
+	trunk := talk(t, store, id, uuid.Nil, 40).ID
+	for _, test := range []struct {
+		model  string
+		window int
+		due    bool
+	}{{"small", 2000, true}, {"large", 40_000, false}, {"unknown", 128_000, false}} {
+		answer := tree.NewMessage{Message: chat.Read(messageBody("assistant", "So it is.")), Metadata: json.RawMessage(`{"reply":{"model":"` + test.model + `"}}`)}
+		head := appendAll(t, store, id, appendAll(t, store, id, trunk, []tree.NewMessage{tree.Text(tree.RoleUser, "Is it?"), answer}).ID, []tree.NewMessage{tree.Text(tree.RoleUser, "And now?")}).ID
+		if c := contextOf(t, s, id, head); c.Usage.MaxContextTokens != test.window {
+			t.Errorf("%s: the window is %d", test.model, c.Usage.MaxContextTokens)
+		}
+		growths, err := store.Feed().Growths(t.Context(), tree.Pending{ConversationID: id, TenantID: store.TenantID()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		branches := growths[0].Branches
+		last := branches[len(branches)-1]
+		due, known, err := s.Check(t.Context(), id, growths[0], branches[len(branches)-2], nil)
+		if err != nil || due != test.due {
+			t.Errorf("%s: its answer is due %v, %v", test.model, due, err)
+		}
+		for what, known := range map[string]*Standing{"known": known, "unknown": nil} {
+			// Of the reply that a message asks for nothing is known, unless the branch was looked at.
+			want := test.due && what == "known"
+			if due, _, err := s.Check(t.Context(), id, growths[0], last, known); err != nil || due != want {
+				t.Errorf("%s: a message below it, whose branch is %s, is due %v, %v", test.model, what, due, err)
+			}
+		}
 	}
 }

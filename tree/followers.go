@@ -101,6 +101,7 @@ type GrownBranch struct {
 	Depth          int       // messages above the head
 	PrefixTokens   int       // of PathTokens: those of the leading system and developer messages
 	PrefixMessages int
+	AnsweredBy     string // the model of the reply that the head is; "" where it is none
 }
 
 // mostGrown is how many changes of one conversation are read, the newest.
@@ -142,7 +143,7 @@ func (g *Growth) add(row db.ListGrownRow) {
 		}
 		g.Branches = append(g.Branches, GrownBranch{
 			HeadID: uuid.UUID(row.MessageID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), New: row.Depth == row.Messages-1,
-			PathTokens: row.PathTokens, Depth: int(row.Depth), PrefixTokens: int(row.PrefixTokens), PrefixMessages: int(row.PrefixMessages),
+			PathTokens: row.PathTokens, Depth: int(row.Depth), PrefixTokens: int(row.PrefixTokens), PrefixMessages: int(row.PrefixMessages), AnsweredBy: row.AnsweredBy,
 		})
 	case SummaryCreated, SummaryDeleted, MessagesPruned, ConversationImported:
 		g.Reshaped = true

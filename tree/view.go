@@ -19,6 +19,7 @@ type View struct {
 	ConversationID uuid.UUID
 	HeadID         uuid.UUID
 	Settings       json.RawMessage // of the conversation
+	AnsweredBy     string          // the model of the newest reply on the branch, as far as it was read; "" where none is known
 	Prefix         []PathMessage   // leading system and developer messages
 	Summary        *Summary        // the applicable one, nil for none
 	Kept           []PathMessage   // of Summary: folded messages that stay verbatim, oldest first; only in a Skeleton, as their text stands in Summary's body
@@ -135,7 +136,7 @@ type viewing struct {
 
 func (v *viewing) take(row *db.GetViewRow) error {
 	if v.read++; v.read == 1 {
-		v.Settings = row.Settings
+		v.Settings, v.AnsweredBy = row.Settings, row.AnsweredBy
 	}
 	m := PathMessage{Message: Message{
 		ConversationID: v.ConversationID, ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes),

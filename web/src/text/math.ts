@@ -4,6 +4,7 @@
 // policy needs no exception. It loads nothing and runs nothing that a formula
 // names (trust is off), and stops at a number of macro expansions.
 import katex from 'katex'
+import { bare } from './formulas'
 
 /** set are formulas that were set lately, to be copied: while a message is streamed the same ones come again. */
 const set = new Map<string, HTMLElement>()
@@ -18,7 +19,7 @@ export function typeset(element: HTMLElement) {
   if (!shape) {
     shape = document.createElement('span')
     try {
-      katex.render(written.slice(2, -2).trim(), shape, { displayMode: display, throwOnError: true, strict: 'ignore', maxSize: 20, maxExpand: 500 })
+      katex.render(bare(written), shape, { displayMode: display, throwOnError: true, strict: 'ignore', maxSize: 20, maxExpand: 500 })
     } catch {
       shape.textContent = written
     }

@@ -97,7 +97,8 @@ test('formulas keep their backslashes, and prices are none', () => {
   assert.equal(html('\\[\nx < y\n\\]\n\nb'), '<div class="math math-display">\\[\nx &lt; y\n\\]</div><p>b</p>\n')
   assert.equal(html('a\n$$\nx\n$$'), '<p>a</p>\n<div class="math math-display">$$\nx\n$$</div>')
   assert.match(html('see $$x$$ here'), /<span class="math math-display">\$\$x\$\$<\/span>/)
-  for (const none of ['$5 and $7', '`\\(x\\)`', '\\(x', '$$', '$$ $$', '\\[a\n\nb\\]', '```\n$$x$$\n```']) assert.doesNotMatch(html(none), /class="math/, none)
+  assert.equal(html('so $E = mc^2$, and $5 or $10'), '<p>so <span class="math">$E = mc^2$</span>, and $5 or $10</p>\n')
+  for (const none of ['$5 and $7', '$5 and $10', '$ x$', '$x $', '$a\n\nb$', '\\$a$', '`$x$`', 'in $HOME and $PATH', '`\\(x\\)`', '\\(x', '$$', '$$ $$', '\\[a\n\nb\\]', '```\n$$x$$\n```']) assert.doesNotMatch(html(none), /class="math/, none)
 })
 
 /** pieces are what Markdown is made of, to be put together at random. */

@@ -166,11 +166,11 @@ func (d *decoder) call(raw json.RawMessage, field string) (c Call) {
 			d.text(value, field+".type")
 		case "function":
 			if name, arguments := d.called(value, field+".function", "arguments"); c.Name == "" || name != "" {
-				c.Name, c.Arguments = name, arguments
+				c.Name, c.Arguments, c.Custom = name, arguments, false
 			}
 		case "custom":
 			if name, input := d.called(value, field+".custom", "input"); c.Name == "" {
-				c.Name, c.Arguments = name, input
+				c.Name, c.Arguments, c.Custom = name, input, name != ""
 			}
 		}
 	}
@@ -201,29 +201,45 @@ func (d *decoder) called(raw json.RawMessage, field, with string) (name, argumen
 // A CallPiece is a piece of a tool call, as the stream of an answer has it, or a whole
 // call.
 type CallPiece struct {
-	Index int    // of the call; -1 where the piece has none
-	ID    string // "" for none, as is Name
-	Name  string
-	Text  string // more of the arguments, or of a custom tool's input
+	Index  int    // of the call; -1 where the piece has none
+	ID     string // "" for none, as is Name
+	Name   string
+	Text   string // more of the arguments, or of a custom tool's input
+	Custom bool   // the call is one of a custom tool
 }
 
 // ReadCallPiece reads a piece of a call. It is not ok if that is none.
 func ReadCallPiece(raw json.RawMessage) (p CallPiece, ok bool) {
 	type called struct{ Name, Arguments, Input string }
 	var given struct {
-		Index            *int
-		ID               string
-		Function, Custom called
+		Index    *int
+		ID       string
+		Function called
+		Custom   *called
 	}
 	if len(raw) == 0 || raw[0] != '{' || json.Unmarshal(raw, &given) != nil {
 		return p, false
 	}
-	f, c := given.Function, given.Custom
-	p = CallPiece{-1, given.ID, withoutNUL(f.Name + c.Name), withoutNUL(f.Arguments + c.Input)}
+	f := given.Function
+	p = CallPiece{Index: -1, ID: given.ID, Name: withoutNUL(f.Name), Text: withoutNUL(f.Arguments)}
+	if c := given.Custom; c != nil && f == (called{}) {
+		p.Name, p.Text, p.Custom = withoutNUL(c.Name), withoutNUL(c.Input), true
+	}
 	if given.Index != nil {
 		p.Index = *given.Index
 	}
 	return p, true
+}
+
+// CustomInput returns the text that the arguments of a function hand over to a custom tool,
+// as which the function was offered: its member input, or all of the arguments where the
+// model wrote no such object.
+func CustomInput(arguments string) string {
+	var a struct{ Input *string }
+	if json.Unmarshal([]byte(arguments), &a) != nil || a.Input == nil {
+		return arguments
+	}
+	return *a.Input
 }
 
 func withoutNUL(s string) string { return strings.ReplaceAll(s, "\x00", "") }

@@ -80,13 +80,17 @@ func (p Part) appendText(out []byte) []byte {
 	return AppendString(out, p.Text)
 }
 
-// EncodeCalls writes calls of functions as the value of the member tool_calls.
+// EncodeCalls writes calls as the value of the member tool_calls.
 func EncodeCalls(calls []Call) json.RawMessage {
 	var out []byte
 	for i, c := range calls {
+		kind, with := `,"type":"function","function":{"name":`, `,"arguments":`
+		if c.Custom {
+			kind, with = `,"type":"custom","custom":{"name":`, `,"input":`
+		}
 		out = AppendString(append(append(out, "[,"[min(i, 1)]), `{"id":`...), c.ID)
-		out = AppendString(append(out, `,"type":"function","function":{"name":`...), c.Name)
-		out = append(AppendString(append(out, `,"arguments":`...), c.Arguments), `}}`...)
+		out = AppendString(append(out, kind...), c.Name)
+		out = append(AppendString(append(out, with...), c.Arguments), `}}`...)
 	}
 	return append(out, ']')
 }

@@ -22,8 +22,8 @@ func TestEncode(t *testing.T) {
 		`{"role":"assistant","content":[{"type":"refusal","refusal":"no"}]}`:            {Role: Assistant, Parts: []Part{{Type: "refusal", Text: "no"}}},
 		`{"role":"tool","content":"","tool_call_id":"1"}`:                               {Role: Tool, CallID: &id},
 		`{"role":"assistant","content":null,"name":"n","refusal":"no"}`:                 {Role: Assistant, Name: &name, Refusal: &refusal},
-		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"2","type":"function","function":{"name":"g","arguments":"\""}}]}`: {
-			Role: Assistant, Calls: []Call{{"1", "f", "{}"}, {"2", "g", `"`}}},
+		`{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"2","type":"custom","custom":{"name":"g","input":"\""}}]}`: {
+			Role: Assistant, Calls: []Call{{ID: "1", Name: "f", Arguments: "{}"}, {ID: "2", Name: "g", Arguments: `"`, Custom: true}}},
 	} {
 		raw := m.Encode()
 		if string(raw) != want {

@@ -65,6 +65,7 @@ type Call struct {
 	ID        string
 	Name      string // of the function or custom tool
 	Arguments string // JSON as the model wrote it, or a custom tool's input
+	Custom    bool   // it calls a custom tool
 }
 
 // A Member is a member of a JSON object.

@@ -60,6 +60,7 @@ type answer struct {
 	content, refusal strings.Builder
 	split            splitter // of reasoning that stands in the content
 	calls            []*toolCall
+	custom           map[string]bool // names of custom tools that were offered as functions
 	finish, model    string
 	prompt, output   int // tokens
 	cached, reasoned int // of these
@@ -188,8 +189,19 @@ func (a *answer) take(d Delta) error {
 	return a.each(d)
 }
 
-// finished takes in what was held at the end of the content.
+// finished takes in what was held at the end of the content and of calls.
 func (a *answer) finished() error {
+	for i, call := range a.calls {
+		if call.text == nil {
+			continue
+		}
+		if more := call.text.end(); more != "" {
+			piece, _ := marshal([]any{map[string]any{"index": i, "custom": map[string]string{"input": more}}}) // which always encodes
+			if err := a.take(Delta{ToolCalls: piece}); err != nil {
+				return err
+			}
+		}
+	}
 	reasoning, content := a.split.rest()
 	return a.take(Delta{Reasoning: withoutNUL(reasoning), Content: withoutNUL(content)})
 }

@@ -38,6 +38,7 @@ type Error struct {
 	said  string // the provider's message as it came, of which withReason makes Reason
 	hint  string // the member of the request that the provider doesn't know; "" for none
 	wants form   // in which the model would take the messages; formFree where that isn't it
+	tools bool   // it may be about tools
 }
 
 func (e *Error) Error() string {

@@ -127,6 +127,7 @@ func refusal(status int, header http.Header, f fault) *Error {
 		e.Kind, e.Detail = ErrInvalid, "the model takes no temperature; add its family with FixedTemperature"
 	case status >= 400:
 		e.Kind, e.Detail, e.hint = ErrInvalid, "the provider refused the request", unknownHint(f)
+		e.tools = aboutTools.MatchString(f.Param + " " + f.Message)
 	default:
 		e.Kind, e.Detail = ErrBadResponse, "the server sent no answer, or points elsewhere; "+checkBaseURL
 	}
@@ -229,6 +230,9 @@ func beforeQuote(text string, sent []json.RawMessage) string {
 // hints are members that help a provider and change no answer. A provider that doesn't
 // know one gets the request without it.
 var hints = []string{"prompt_cache_key", "prompt_cache_retention", "safety_identifier", "service_tier", "user", "verbosity"}
+
+// aboutTools matches what a provider says that knows no custom tools, among other things.
+var aboutTools = regexp.MustCompile(`(?i)custom|\btools?\b|'function'`)
 
 // unknownHint is the hint that a fault names; "" for none.
 func unknownHint(f fault) string {

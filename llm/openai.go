@@ -84,6 +84,7 @@ type OpenAI struct {
 	params           map[string]json.RawMessage
 	unknown          sync.Map     // hints that its provider doesn't know
 	form             atomic.Int32 // a form: how its chat template takes messages, as far as is known
+	functions        atomic.Bool  // it knows no custom tools, as far as is known
 }
 
 // NewOpenAI returns a client. It doesn't connect.
@@ -112,6 +113,7 @@ func NewOpenAI(config OpenAIConfig) (*OpenAI, error) {
 		params:           config.Params,
 		fixedTemperature: family.FixedTemperature,
 	}
+	c.functions.Store(!family.CustomTools)
 	if family.AlternatesRoles {
 		c.form.Store(int32(formTurns))
 	}
@@ -149,7 +151,7 @@ func (c *OpenAI) Complete(ctx context.Context, req Request) (Response, error) {
 }
 
 func (c *OpenAI) complete(ctx context.Context, req Request, a *answer) error {
-	res, err := c.post(ctx, req, false)
+	res, err := c.post(ctx, req, a, false)
 	if err != nil {
 		return err
 	}
@@ -176,7 +178,7 @@ func (c *OpenAI) Stream(ctx context.Context, req Request, each func(Delta) error
 
 func (c *OpenAI) stream(ctx context.Context, req Request, a *answer) (err error) {
 	reading, stop := context.WithCancel(ctx)
-	res, err := c.post(reading, req, true)
+	res, err := c.post(reading, req, a, true)
 	if err != nil {
 		stop()
 		return err
@@ -219,11 +221,16 @@ func leave(body io.ReadCloser, stop func(), well bool) {
 
 // post sends a request, once: the caller counts the attempts. The response is
 // one of HTTP 200, its body unread; every other status is an error. A model whose
-// template refuses the roles gets them by turns at once, and from then on. A
-// provider that doesn't know a hint gets the request without it.
-func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Response, error) {
-	f := form(c.form.Load())
-	body, err := c.encode(f.of(req), stream)
+// template refuses the roles gets them by turns at once, and from then on; a provider
+// that knows no custom tools gets functions. One that doesn't know a hint gets the
+// request without it.
+func (c *OpenAI) post(ctx context.Context, req Request, a *answer, stream bool) (*http.Response, error) {
+	f, functions := form(c.form.Load()), c.functions.Load()
+	sent := req
+	if functions {
+		sent, a.custom = asFunctions(req)
+	}
+	body, err := c.encode(f.of(sent), stream)
 	if err != nil {
 		return nil, err
 	}
@@ -231,13 +238,17 @@ func (c *OpenAI) post(ctx context.Context, req Request, stream bool) (*http.Resp
 	var e *Error
 	if errors.As(err, &e) && e.wants > f {
 		c.form.Store(int32(e.wants))
-		return c.post(ctx, req, stream)
+		return c.post(ctx, req, a, stream)
+	}
+	if e != nil && e.tools && !functions && hasCustom(req) {
+		c.functions.Store(true)
+		return c.post(ctx, req, a, stream)
 	}
 	if e != nil && req.Extra[e.hint] != nil {
 		c.unknown.Store(e.hint, true)
 		req.Extra = maps.Clone(req.Extra)
 		delete(req.Extra, e.hint)
-		return c.post(ctx, req, stream)
+		return c.post(ctx, req, a, stream)
 	}
 	return res, err
 }

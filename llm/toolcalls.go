@@ -23,6 +23,7 @@ type toolCall struct {
 	given    string // the provider's id; "" for none
 	function *called
 	custom   *called
+	text     *inputText // of a function that stands for a custom tool; nil of any other
 	other    map[string]json.RawMessage
 	index    *int // in the stream; nil if the server doesn't count
 }
@@ -78,7 +79,12 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, err
 			return nil, failed(ErrBadResponse, "a tool call can't be read")
 		}
 		at, call, begun := a.callOf(p, whole)
-		if wrong := p.correct(members, at, call, begun); wrong {
+		wrong := p.correct(members, at, call, begun)
+		if f := p.Function; f != nil && (call.text != nil || a.custom[f.Name]) {
+			call.asCustom(members, f.Name, f.Arguments.text)
+			wrong = true
+		}
+		if wrong {
 			pieces[i], _ = marshal(members) // which were JSON
 			changed = true
 		}
@@ -208,6 +214,10 @@ func (t *toolCall) MarshalJSON() ([]byte, error) {
 	}
 	if t.function != nil {
 		members["function"] = map[string]string{"name": t.function.name, "arguments": t.function.input.String()}
+	}
+	if t.text != nil {
+		delete(members, "function")
+		members["type"], members["custom"] = "custom", map[string]string{"name": t.function.name, "input": t.text.all.String()}
 	}
 	if t.custom != nil {
 		members["custom"] = map[string]string{"name": t.custom.name, "input": t.custom.input.String()}

@@ -31,6 +31,11 @@ type Family struct {
 	// assistant by turns only. A client that isn't told so learns it from the first
 	// refusal.
 	AlternatesRoles bool
+
+	// CustomTools reports whether the models know custom tools, which take a text. Other
+	// models get each as a function with one string. A client learns from a refusal that
+	// a server knows none.
+	CustomTools bool
 }
 
 // Families is what is known about models, by the beginnings of their names.
@@ -110,7 +115,8 @@ var known = Families{
 	{Prefix: "offline", Window: 128_000},
 
 	// OpenAI. Of the windows of 400,000 and 1,050,000 tokens, 128,000 are kept
-	// for the answer. Reasoning models refuse a temperature.
+	// for the answer. Reasoning models refuse a temperature. From GPT-5 on, they know
+	// custom tools.
 	{Prefix: "gpt-3.5", Window: 16_385},
 	{Prefix: "gpt-4", Window: 8_192},
 	{Prefix: "gpt-4-32k", Window: 32_768},
@@ -122,17 +128,17 @@ var known = Families{
 	{Prefix: "chatgpt-4o", Window: 128_000},
 	{Prefix: "gpt-4.1", Window: 1_047_576},
 	{Prefix: "gpt-4.5", Window: 128_000},
-	{Prefix: "gpt-5", Window: 272_000, FixedTemperature: true},
+	{Prefix: "gpt-5", Window: 272_000, FixedTemperature: true, CustomTools: true},
 	{Prefix: "gpt-5-chat", Window: 128_000},
 	{Prefix: "gpt-5.1-chat", Window: 128_000, FixedTemperature: true},
 	{Prefix: "gpt-5.2-chat", Window: 128_000, FixedTemperature: true},
 	{Prefix: "gpt-5.3-chat", Window: 128_000, FixedTemperature: true},
-	{Prefix: "gpt-5.4", Window: 922_000, FixedTemperature: true},
-	{Prefix: "gpt-5.4-mini", Window: 272_000, FixedTemperature: true},
-	{Prefix: "gpt-5.4-nano", Window: 272_000, FixedTemperature: true},
-	{Prefix: "gpt-5.5", Window: 922_000, FixedTemperature: true},
-	{Prefix: "gpt-5.6", Window: 922_000, FixedTemperature: true},
-	{Prefix: "gpt-6", Window: 922_000, FixedTemperature: true},
+	{Prefix: "gpt-5.4", Window: 922_000, FixedTemperature: true, CustomTools: true},
+	{Prefix: "gpt-5.4-mini", Window: 272_000, FixedTemperature: true, CustomTools: true},
+	{Prefix: "gpt-5.4-nano", Window: 272_000, FixedTemperature: true, CustomTools: true},
+	{Prefix: "gpt-5.5", Window: 922_000, FixedTemperature: true, CustomTools: true},
+	{Prefix: "gpt-5.6", Window: 922_000, FixedTemperature: true, CustomTools: true},
+	{Prefix: "gpt-6", Window: 922_000, FixedTemperature: true, CustomTools: true},
 	{Prefix: "gpt-oss", Window: 131_072},
 	{Prefix: "o1", Window: 200_000, FixedTemperature: true},
 	{Prefix: "o1-mini", Window: 128_000, FixedTemperature: true},

@@ -151,7 +151,7 @@ func compactBranch(r *server.Request, head recognize.Message, demand summarize.D
 			if m, _, err = show.message(m); err != nil {
 				return compaction{}, err
 			}
-			items = append(items, wire.ItemsOf(nodeOf(m), chat.Read(m.Body), "")...)
+			items = append(items, wire.ItemsOf(nodeOf(m), chat.Read(m.Body), wire.Note{})...)
 		}
 	}
 	return compaction{wire.SignedCompaction{
@@ -200,7 +200,7 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 	var items []wire.Item
 	for _, m := range added {
 		if m.Role == chat.User {
-			items = append(items, wire.ItemsOf(wire.NodeID{Node: uuid.Must(uuid.NewV7())}, m, "")...)
+			items = append(items, wire.ItemsOf(wire.NodeID{Node: uuid.Must(uuid.NewV7())}, m, wire.Note{})...)
 		}
 	}
 	summary := wire.SignedCompaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}

@@ -25,7 +25,7 @@ func storedItems(m tree.Message) []wire.Item {
 		t.Echo = *note.Echo
 	}
 	end.Message = messageOf(m)
-	return t.Items(end, note.Phase)
+	return t.Items(end, note.Note)
 }
 
 func createItems(r *server.Request) (server.Answer, error) {

@@ -187,11 +187,11 @@ func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error)
 			found[wire.NodeID{Conversation: conversation, Node: m.ID}] = m
 		}
 	}
-	add := func(m *chat.Message, phase string) {
+	add := func(m *chat.Message, note wire.Note) {
 		h.Messages = append(h.Messages, m)
 		var metadata json.RawMessage // nil for none
-		if phase != "" {
-			metadata = wire.Marshal(map[string]storedMetadata{"openai": {Phase: phase}})
+		if note != (wire.Note{}) {
+			metadata = wire.Marshal(map[string]storedMetadata{"openai": {Note: note}})
 		}
 		h.Metadata = append(h.Metadata, metadata)
 	}
@@ -203,11 +203,11 @@ func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error)
 				return h, noEntry(e)
 			}
 			original := messageOf(known)
-			add(original, storedMetadataOf(known.Metadata).Phase)
+			add(original, storedMetadataOf(known.Metadata).Note)
 			m = e.Rest(original)
 		}
 		if m != nil {
-			add(m, e.Phase)
+			add(m, e.Note)
 		}
 	}
 	return h, nil
@@ -275,8 +275,8 @@ func inParameter(err error, name string) error {
 
 // storedMetadata is what the metadata of a message holds under "openai".
 type storedMetadata struct {
-	Echo  *wire.Echo `json:"echo,omitempty"`  // of an answer
-	Phase string     `json:"phase,omitempty"` // of an assistant's message that a client brought
+	Echo *wire.Echo `json:"echo,omitempty"` // of an answer
+	wire.Note
 
 	Completion marked `json:"completion,omitempty"` // of an answer by chat completions
 	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought

@@ -180,7 +180,7 @@ func (c *rider) learn(w *forest, r *ride) {
 	switch {
 	case c.kind == byChat:
 	case c.kind == byIDs:
-		raw, err := json.Marshal(wire.ItemsOf(wire.NodeID{Conversation: r.at, Node: m.ID}, said, ""))
+		raw, err := json.Marshal(wire.ItemsOf(wire.NodeID{Conversation: r.at, Node: m.ID}, said, wire.Note{}))
 		if err != nil {
 			w.t.Fatal(err)
 		}

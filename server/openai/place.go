@@ -115,7 +115,7 @@ func known(r *server.Request, entries []wire.Entry, byIDs bool) (at *recognize.M
 		}
 		rest := entries[i+1:]
 		if more := e.Rest(chat.Read(m.Body)); e.Reference != "" && more != nil {
-			rest = slices.Concat([]wire.Entry{{At: e.At, Message: more, Phase: e.Phase}}, rest)
+			rest = slices.Concat([]wire.Entry{{At: e.At, Message: more, Note: e.Note}}, rest)
 		}
 		return &recognize.Message{ConversationID: m.ConversationID, ID: m.ID}, rest, nil
 	}

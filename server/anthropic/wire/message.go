@@ -103,6 +103,9 @@ func callBlock(c chat.Call, input json.RawMessage) json.RawMessage {
 // its text stands in one, and the tool says what is wrong.
 func inputOf(c chat.Call) json.RawMessage {
 	input := json.RawMessage(c.Arguments)
+	if c.Custom { // of a tool that Anthropic's API doesn't have
+		return object(is("input", quote(c.Arguments)))
+	}
 	if isObject(input) {
 		return input
 	}

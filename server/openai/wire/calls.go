@@ -54,10 +54,9 @@ func (p *partCall) whole() chat.Call {
 // calls put calls together from their pieces.
 type calls []*partCall
 
-// add takes a piece, and gives the number of its call and the arguments that came with
-// it; -1 for a piece that is none, of which package llm lets none pass. A call without a
+// add takes a piece, and gives the number of its call and the text that came with it; -1 for a piece that is none, of which package llm lets none pass. A call without a
 // number is whole.
-func (c *calls) add(raw json.RawMessage) (at int, arguments string) {
+func (c *calls) add(raw json.RawMessage) (at int, text string) {
 	p, ok := chat.ReadCallPiece(raw)
 	if !ok {
 		return -1, ""
@@ -72,7 +71,7 @@ func (c *calls) add(raw json.RawMessage) (at int, arguments string) {
 		call.ID = p.ID
 	}
 	if call.Name == "" {
-		call.Name = p.Name
+		call.Name, call.Custom = p.Name, p.Custom
 	}
 	call.arguments.WriteString(p.Text)
 	return at, p.Text

@@ -34,7 +34,13 @@ type Entry struct {
 	Node      NodeID        // the stored message that the id of an item names; the zero NodeID for none
 	Reference string        // an id that stands for the stored message; "" for none. A Message came beside it: see Rest
 	Content   string        // encrypted_content of a compaction item; "" for any other entry
-	Phase     string        // of an assistant's message: commentary, final_answer or ""
+	Note
+}
+
+// A Note is what an item says of its message that the message doesn't.
+type Note struct {
+	Phase  string `json:"phase,omitempty"`  // of an assistant's message: commentary, final_answer or ""
+	Custom bool   `json:"custom,omitempty"` // it is the output of a custom tool
 }
 
 // Rest returns what an entry says in addition to the stored message that it refers to,
@@ -138,7 +144,7 @@ func (o object) input(name string, most int) Input {
 	in := inputReader{reader: o.reader, name: name, named: map[NodeID]bool{}}
 	if value := o.get(name); value != nil && value[0] == '"' && name == "input" {
 		o.text(name, maxInputText)
-		in.whole(0, "", wireMessage{Role: chat.User, Content: value})
+		in.whole(0, "", wireMessage{Role: chat.User, Content: value}, Note{})
 		return in.finish()
 	}
 	for i, raw := range o.list(name, most) {
@@ -167,10 +173,10 @@ func (in *inputReader) add(i int, e Entry, t *turn) int {
 }
 
 // whole adds a message that is one item. An item that stands twice is one message.
-func (in *inputReader) whole(i int, id string, w wireMessage) {
+func (in *inputReader) whole(i int, id string, w wireMessage, note Note) {
 	n := nodeOf(id)
 	if in.before(n, id) < 0 {
-		in.add(i, Entry{Node: n, Message: in.message(i, w)}, nil)
+		in.add(i, Entry{Node: n, Message: in.message(i, w), Note: note}, nil)
 	}
 }
 
@@ -283,10 +289,10 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 			o.wrong("arguments", CodeMissing, "Missing required parameter: %s.", o.at.member("arguments"))
 			return
 		}
-		in.call(i, o, id, o.required("name", math.MaxInt), *arguments)
+		in.call(i, o, id, wireCall{Type: toolFunction, Function: &wireFunction{o.required("name", math.MaxInt), *arguments}})
 	case "function_call_output", "custom_tool_call_output":
 		content, _ := in.content(o, "output", chat.Tool)
-		in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: content})
+		in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: content}, Note{Custom: *kind == "custom_tool_call_output"})
 	case "compaction":
 		in.add(i, Entry{Content: o.required("encrypted_content", maxCompaction)}, nil)
 	case "compaction_trigger":
@@ -307,7 +313,7 @@ func (in *inputReader) readMessage(i int, o object, id string) {
 	}
 	content, parts := in.content(o, "content", role)
 	if role != chat.Assistant {
-		in.whole(i, id, wireMessage{Role: role, Content: content})
+		in.whole(i, id, wireMessage{Role: role, Content: content}, Note{})
 		return
 	}
 	e, t := in.open(i, id, true)
@@ -364,14 +370,22 @@ type wireMessage struct {
 	CallID  string          `json:"tool_call_id,omitempty"`
 }
 
-type wireCall struct {
-	ID       string `json:"id"`
-	Type     string `json:"type"`
-	Function struct {
+type (
+	wireCall struct {
+		ID       string        `json:"id"`
+		Type     string        `json:"type"`
+		Function *wireFunction `json:"function,omitempty"`
+		Custom   *wireCustom   `json:"custom,omitempty"`
+	}
+	wireFunction struct {
 		Name      string `json:"name"`
 		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
+	}
+	wireCustom struct {
+		Name  string `json:"name"`
+		Input string `json:"input"`
+	}
+)
 
 // message checks a message as any message of a tree is checked.
 func (in *inputReader) message(i int, w wireMessage) *chat.Message {

@@ -79,7 +79,7 @@ func TestEntries(t *testing.T) {
 		{"references", `[{"role":"user","content":"hi"},{"type":"item_reference","id":"{rs}"},{"id":"{msg}"},{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":null,"id":"{msg}"},{"type":"item_reference","id":"{other}"},{"type":"item_reference","id":"{cmp}"},{"role":"assistant","content":"A"}]`,
 			"0 {\"role\":\"user\",\"content\":\"hi\"}\n1 ref rs {\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"a\",\"type\":\"function\"," + call + "]}\n4 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n6 ref msg\n7 ref cmp\n8 {\"role\":\"assistant\",\"content\":\"A\"}"},
 		{"tools of the client", `[{"type":"additional_tools","role":"developer","tools":[]},{"type":"custom_tool_call","call_id":"a","namespace":"n","name":"f","input":"x\"y"},{"type":"tool_search_call","call_id":"b","arguments":{"q":1}},{"type":"custom_tool_call_output","call_id":"a","output":"1"},{"type":"tool_search_output","call_id":"b","tools":[{"type":"function","name":"g"}]},{"type":"tool_search_call","call_id":null,"execution":"server","arguments":{}}]`,
-			`1 {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"n__f","arguments":"{\"input\":\"x\\\"y\"}"}},{"id":"b","type":"function","function":{"name":"tool_search","arguments":"{\"q\":1}"}}]}` +
+			`1 {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"n__f","input":"x\"y"}},{"id":"b","type":"function","function":{"name":"tool_search","arguments":"{\"q\":1}"}}]}` +
 				"\n3 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n4 {\"role\":\"tool\",\"content\":\"These tools can be called now: g.\",\"tool_call_id\":\"b\"}"},
 		{"each call with its output", `[{"type":"function_call","id":"{fc}","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":"function_call","id":"{fc}","call_id":"b","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"b","output":"2"}]`,
 			`0 known {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function",` + call + "]}\n" + `1 {"role":"tool","content":"1","tool_call_id":"a"}` + "\n" + `3 {"role":"tool","content":"2","tool_call_id":"b"}`},
@@ -161,8 +161,10 @@ func aMessage(t *rapid.T) *chat.Message {
 			w.Refusal = text.Draw(t, "refusal")
 		}
 		for i := range rapid.IntRange(0, 2).Draw(t, "calls") {
-			call := wireCall{ID: fmt.Sprint("call_", i), Type: "function"}
-			call.Function.Name, call.Function.Arguments = "f", word.Draw(t, "arguments")
+			call := wireCall{ID: fmt.Sprint("call_", i), Type: toolFunction, Function: &wireFunction{"f", word.Draw(t, "arguments")}}
+			if rapid.Bool().Draw(t, "custom") {
+				call = wireCall{ID: call.ID, Type: toolCustom, Custom: &wireCustom{"f", call.Function.Arguments}}
+			}
 			w.Calls = append(w.Calls, call)
 		}
 		if string(w.Content) == "null" && w.Refusal == "" && len(w.Calls) == 0 {
@@ -204,7 +206,7 @@ func TestItemsRoundTrip(t *testing.T) {
 				continue // which would be one turn
 			}
 			messages = append(messages, m)
-			all = append(all, ItemsOf(nodeAt(len(messages)), m, "")...)
+			all = append(all, ItemsOf(nodeAt(len(messages)), m, Note{})...)
 		}
 		ids := map[string]bool{}
 		in, err := parseInput(string(Marshal(all)))
@@ -219,7 +221,7 @@ func TestItemsRoundTrip(t *testing.T) {
 				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, Marshal(all))
 			}
 			clear(ids)
-			for _, item := range ItemsOf(e.Node, messages[i], "") {
+			for _, item := range ItemsOf(e.Node, messages[i], Note{}) {
 				if id, err := ParseItemID(item.ItemID()); err != nil || id.NodeID != nodeAt(i+1) || ids[item.ItemID()] {
 					t.Fatalf("%s: %v", item.ItemID(), err)
 				}

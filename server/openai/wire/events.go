@@ -217,12 +217,18 @@ func (s *Stream) call(dst []byte, raw []byte) []byte {
 }
 
 func (s *Stream) arguments(dst []byte, index int, text string) []byte {
-	if text == "" || s.names.of(s.calls[index].Name).kind != toolFunction { // else the text is known at the end
+	kind := "response.function_call_arguments.delta"
+	switch call := s.calls[index]; {
+	case text == "":
+		return dst
+	case call.Custom:
+		kind = "response.custom_tool_call_input.delta"
+	case s.names.of(call.Name).kind != toolFunction: // the item is known at the end
 		return dst
 	}
 	at := s.firstCall + index
 	return s.send(dst, event{
-		Type: "response.function_call_arguments.delta", ItemID: s.turn.Node.item(KindCall, ordinalCalls+index), Output: &at, Delta: &text,
+		Type: kind, ItemID: s.turn.Node.item(KindCall, ordinalCalls+index), Output: &at, Delta: &text,
 	})
 }
 
@@ -264,7 +270,6 @@ func (s *Stream) close(dst []byte, status string) []byte {
 			case "function_call":
 				dst = s.send(dst, event{Type: "response.function_call_arguments.done", ItemID: item.ID, Output: &at, Name: &item.Name, Arguments: &whole.Arguments})
 			case "custom_tool_call":
-				dst = s.send(dst, event{Type: "response.custom_tool_call_input.delta", ItemID: item.ID, Output: &at, Delta: item.Input})
 				dst = s.send(dst, event{Type: "response.custom_tool_call_input.done", ItemID: item.ID, Output: &at, Input: item.Input})
 			}
 			dst = s.itemDone(dst, at, item)

@@ -56,6 +56,7 @@ type sent struct {
 	Output *int   `json:"output_index"`
 	Delta  string
 	Text   string
+	Input  string
 }
 
 func types(events []sent) string {
@@ -149,12 +150,17 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 		w.Content = Marshal(text)
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
-		call := wireCall{ID: fmt.Sprint("call_", i), Type: "function"}
-		call.Function.Name, call.Function.Arguments = fmt.Sprint("f", i), words.Draw(t, "arguments")
+		kind, with := toolFunction, "arguments"
+		call, given := wireCall{ID: fmt.Sprint("call_", i)}, words.Draw(t, "arguments")
+		if call.Function = (&wireFunction{fmt.Sprint("f", i), given}); rapid.Bool().Draw(t, "custom") {
+			kind, with = toolCustom, "input"
+			call.Custom, call.Function = &wireCustom{call.Function.Name, given}, nil
+		}
+		call.Type = kind
 		w.Calls = append(w.Calls, call)
-		deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, "id": call.ID, "type": "function", "function": map[string]string{"name": call.Function.Name}})}})
-		cut(call.Function.Arguments, func(s string) {
-			deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, "function": map[string]string{"arguments": s}})}})
+		deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, "id": call.ID, "type": kind, kind: map[string]string{"name": fmt.Sprint("f", i)}})}})
+		cut(given, func(s string) {
+			deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
 		})
 	}
 	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4, 1)}
@@ -194,10 +200,10 @@ func TestReplayIsTheSame(t *testing.T) {
 		}
 		texts := map[string]string{}
 		for _, e := range ran {
-			if strings.HasSuffix(e.Type, "_text.delta") {
+			if strings.HasSuffix(e.Type, "_text.delta") || strings.HasSuffix(e.Type, "_input.delta") {
 				texts[e.ItemID] += e.Delta
 			}
-			if strings.HasSuffix(e.Type, "_text.done") && texts[e.ItemID] != e.Text {
+			if strings.HasSuffix(e.Type, "_text.done") && texts[e.ItemID] != e.Text || strings.HasSuffix(e.Type, "_input.done") && texts[e.ItemID] != e.Input {
 				t.Fatalf("the pieces are %q, the text %q", texts[e.ItemID], e.Text)
 			}
 		}

@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 					t.Fatalf("%q has an empty entry", body)
 				}
 				if e.Message != nil {
-					Marshal(ItemsOf(someNode, e.Message, e.Phase))
+					Marshal(ItemsOf(someNode, e.Message, e.Note))
 				}
 			}
 		}
@@ -72,7 +72,7 @@ func FuzzItems(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body, piece []byte) {
 		m := chat.Read(body)
-		Marshal(ItemsOf(someNode, m, ""))
+		Marshal(ItemsOf(someNode, m, Note{}))
 		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 		end := End{Status: Completed, At: someTime, Message: m}
 		Marshal(turn.Completion(end))

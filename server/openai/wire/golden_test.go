@@ -104,7 +104,7 @@ func answers(t testing.TB) map[string]struct {
 		first  = `{"index":0,"id":"call_A","type":"function","function":{"name":"weather","arguments":""}}`
 		second = `{"index":1,"id":"call_B","type":"function","function":{"name":"mcp__clock__now","arguments":"{}"}}`
 		whole  = `{"id":"call_A","type":"function","function":{"name":"weather","arguments":"{\"city\":\"Rome\"}"}}`
-		exec   = `{"index":0,"id":"call_A","type":"function","function":{"name":"functions__exec","arguments":"{\"input\": \"ls\"}"}}`
+		exec   = `{"index":0,"id":"call_A","type":"custom","custom":{"name":"functions__exec","input":"ls"}}`
 		search = `{"index":1,"id":"call_B","type":"function","function":{"name":"tool_search","arguments":"{\"query\":\"mail\"}"}}`
 		other  = `{"id":"call_B","type":"function","function":{"name":"mcp__clock__now","arguments":"{}"}}`
 	)

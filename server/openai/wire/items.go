@@ -85,11 +85,14 @@ func newReasoningItem(n NodeID) ReasoningItem {
 func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status string) CallItem {
 	known := names.of(call.Name)
 	item := CallItem{Type: "function_call", ID: n.item(KindCall, ordinalCalls+index), CallID: call.ID, Namespace: known.space, Name: known.name, Status: status}
-	switch known.kind {
-	case toolCustom:
-		input := customInput(call.Arguments)
+	switch {
+	case call.Custom || known.kind == toolCustom:
+		input := call.Arguments
+		if !call.Custom { // stored before custom calls were
+			input = chat.CustomInput(input)
+		}
 		item.Type, item.Input = "custom_tool_call", &input
-	case toolSearch:
+	case known.kind == toolSearch:
 		item.Type, item.Name, item.Execution, item.Arguments = "tool_search_call", "", "client", json.RawMessage("{}")
 		if chat.CheckObject([]byte(call.Arguments), "search") == nil {
 			item.Arguments = json.RawMessage(call.Arguments)
@@ -107,23 +110,27 @@ func NewCompactionItem(summary NodeID, content string) CompactionItem {
 }
 
 // ItemsOf returns the items of a message. An assistant's message has items for its
-// reasoning, text and calls; any other message is one item. The phase is that of the
+// reasoning, text and calls; any other message is one item. The note is that of the
 // Entry from which the message was stored.
-func ItemsOf(n NodeID, m *chat.Message, phase string) []Item {
-	return itemsOf(n, m, phase, statusCompleted, nil)
+func ItemsOf(n NodeID, m *chat.Message, note Note) []Item {
+	return itemsOf(n, m, note, statusCompleted, nil)
 }
 
 // Items returns the items of a stored message, as its response has them where it is the
 // answer of one.
-func (t Turn) Items(end End, phase string) []Item {
-	return itemsOf(t.Node, end.Message, phase, end.lastItem(), t.Echo.names())
+func (t Turn) Items(end End, note Note) []Item {
+	return itemsOf(t.Node, end.Message, note, end.lastItem(), t.Echo.names())
 }
 
 // itemsOf is ItemsOf for a response, whose last item has the status that is
 // given, and whose tools may stand in namespaces.
-func itemsOf(n NodeID, m *chat.Message, phase, status string, names toolNames) (items []Item) {
+func itemsOf(n NodeID, m *chat.Message, note Note, status string, names toolNames) (items []Item) {
 	if m.Role == chat.Tool {
-		return []Item{CallOutputItem{"function_call_output", n.item(KindCallOutput, ordinalSaid), m.Answers(), callOutput(m), statusCompleted}}
+		kind := "function_call_output"
+		if note.Custom {
+			kind = "custom_tool_call_output"
+		}
+		return []Item{CallOutputItem{kind, n.item(KindCallOutput, ordinalSaid), m.Answers(), callOutput(m), statusCompleted}}
 	}
 	item := newMessageItem(n, m.Role, statusCompleted)
 	if item.Role == "" { // of a message that came from elsewhere
@@ -147,7 +154,7 @@ func itemsOf(n NodeID, m *chat.Message, phase, status string, names toolNames) (
 		items = append(items, r)
 	}
 	if len(item.Content) > 0 {
-		item.Phase = phase
+		item.Phase = note.Phase
 		if len(m.Calls) == 0 {
 			item.Status = status
 		}

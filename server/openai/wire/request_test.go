@@ -14,9 +14,6 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// customSchema is what a model knows of a custom tool without a format.
-const customSchema = `{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text."}},"required":["input"],"additionalProperties":false}`
-
 func TestParseCreate(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, body, extra string }{
@@ -32,11 +29,11 @@ func TestParseCreate(t *testing.T) {
 		{"text", `{"model":"m","input":"hi","text":{"format":{"type":"text"}}}`, `{}`},
 		{"a schema", `{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n","strict":true,"schema":{"type":"object"}}}}`,
 			`{"response_format":{"json_schema":{"name":"n","schema":{"type":"object"},"strict":true},"type":"json_schema"}}`},
-		{"tools", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f","description":"d","parameters":{"$schema":"x"},"strict":null},{"type":"web_search","x":1},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g","strict":true},{"type":"custom","name":"h"}]},{"type":"custom","name":"patch"}],"tool_choice":"auto","parallel_tool_calls":true}`,
-			`{"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"$schema":"x"}}},{"type":"function","function":{"name":"n__g","strict":true}},{"type":"function","function":{"name":"n__h","parameters":` + customSchema + `}},{"type":"function","function":{"name":"patch","parameters":` + customSchema + `}}]}`},
+		{"tools", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f","description":"d","parameters":{"$schema":"x"},"strict":null},{"type":"web_search","x":1},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g","strict":true},{"type":"custom","name":"h"}]},{"type":"custom","name":"patch","format":{"type":"grammar","syntax":"lark","definition":"start: /.+/"}}],"tool_choice":{"type":"custom","name":"patch"},"parallel_tool_calls":true}`,
+			`{"tool_choice":{"custom":{"name":"patch"},"type":"custom"},"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"$schema":"x"}}},{"type":"function","function":{"name":"n__g","strict":true}},{"type":"custom","custom":{"name":"n__h"}},{"type":"custom","custom":{"name":"patch","format":{"grammar":{"syntax":"lark","definition":"start: /.+/"},"type":"grammar"}}}]}`},
 		{"tools that items offer", `{"model":"m","input":[{"type":"additional_tools","role":"developer","tools":[{"type":"custom","name":"x"},{"type":"function","name":"f","strict":true}]},{"role":"user","content":"hi"},
 			{"type":"tool_search_call","call_id":"a","execution":"client","arguments":{"query":"q"}},{"type":"tool_search_output","call_id":"a","execution":"client","tools":[{"type":"function","name":"g"}]}],"tools":[{"type":"function","name":"f"}]}`,
-			`{"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"x","parameters":` + customSchema + `}},{"type":"function","function":{"name":"g"}}]}`},
+			`{"tools":[{"type":"function","function":{"name":"f"}},{"type":"custom","custom":{"name":"x"}},{"type":"function","function":{"name":"g"}}]}`},
 		{"a tool chosen", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"}],"tool_choice":{"type":"function","name":"f"},"parallel_tool_calls":false}`,
 			`{"parallel_tool_calls":false,"tool_choice":{"function":{"name":"f"},"type":"function"},"tools":[{"type":"function","function":{"name":"f"}}]}`},
 		{"tools allowed", `{"model":"m","input":"hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"g"}],"tool_choice":{"type":"allowed_tools","mode":"required","tools":[{"type":"function","name":"g"},{"type":"web_search"}]}}`,

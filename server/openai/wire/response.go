@@ -219,7 +219,7 @@ func (t Turn) Ended(end End) Response {
 		r.Output = append(r.Output, *t.Compaction)
 	}
 	if end.Message != nil {
-		r.Output = append(r.Output, t.Items(end, "")...)
+		r.Output = append(r.Output, t.Items(end, Note{})...)
 	}
 	if r.Usage == nil && r.Error == nil && status != Cancelled {
 		r.Usage = &Usage{} // clients read it without asking whether it is there

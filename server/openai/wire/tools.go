@@ -13,7 +13,7 @@ import (
 
 const maxTools = 1024
 
-// Kinds of tools that a client runs. To a model, all of them are functions.
+// Kinds of tools that a client runs. To a model, a search is a function.
 const (
 	toolFunction = "function"
 	toolCustom   = "custom"      // takes a text
@@ -58,48 +58,28 @@ func (t tool) echo() json.RawMessage {
 	}{t.Type, t.Name, t.Description, t.Parameters, t.Strict, t.Namespace})
 }
 
-// chat is the tool as chat completions have it. A custom tool is a function with one
-// string, because most models know no other tools.
+// chat is the tool as chat completions have it.
 func (t tool) chat() json.RawMessage {
 	type function struct {
 		Name        string          `json:"name"`
 		Description *string         `json:"description,omitempty"`
 		Parameters  json.RawMessage `json:"parameters,omitempty"`
 		Strict      *bool           `json:"strict,omitempty"`
+		Format      json.RawMessage `json:"format,omitempty"`
 	}
-	if t.Type == toolCustom {
-		t.Parameters = t.inputSchema()
+	type offer struct {
+		Type     string    `json:"type"`
+		Function *function `json:"function,omitempty"`
+		Custom   *function `json:"custom,omitempty"`
 	}
-	return Marshal(struct {
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}{"function", function{t.flat(), t.Description, t.Parameters, t.Strict}})
-}
-
-// inputSchema is the schema of a custom tool's text, whose grammar it describes.
-func (t tool) inputSchema() json.RawMessage {
-	text := "The whole input of the tool, as plain text."
-	var format struct{ Syntax, Definition string }
-	if json.Unmarshal(t.Format, &format) == nil && format.Definition != "" {
-		text += " It must match this " + format.Syntax + " grammar:\n" + format.Definition
+	f := &function{t.flat(), t.Description, t.Parameters, t.Strict, t.Format}
+	if t.Type != toolCustom {
+		return Marshal(offer{Type: toolFunction, Function: f})
 	}
-	return json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":` + string(Marshal(text)) +
-		`}},"required":["input"],"additionalProperties":false}`)
-}
-
-// customArguments are the arguments of a call of a custom tool, as of a function.
-func customArguments(input string) string {
-	return string(Marshal(map[string]string{"input": input}))
-}
-
-// customInput is the text that a call hands over to a custom tool; all of its arguments
-// where the model wrote no object.
-func customInput(arguments string) string {
-	var a struct{ Input *string }
-	if json.Unmarshal([]byte(arguments), &a) != nil || a.Input == nil {
-		return arguments
+	if string(chat.MemberOf(t.Format, "type")) == `"grammar"` {
+		f.Format = Marshal(map[string]any{"type": "grammar", "grammar": chat.WithMember(t.Format, "type", nil)})
 	}
-	return *a.Input
+	return Marshal(offer{Type: toolCustom, Custom: f})
 }
 
 // A toolName is what a client knows a tool by.
@@ -227,13 +207,16 @@ func (o object) toolChoice(name string, tools []tool) choice {
 	switch kind := wish.required("type", math.MaxInt); kind {
 	case toolFunction, toolCustom:
 		called := wish.named(tools)
-		c.chat = Marshal(map[string]any{"type": "function", "function": map[string]string{"name": called}})
+		if called.Type != toolCustom {
+			called.Type = toolFunction
+		}
+		c.chat = Marshal(map[string]any{"type": called.Type, called.Type: map[string]string{"name": called.flat()}})
 	case "allowed_tools":
 		c.allowed = []string{}
 		for i, raw := range wish.list("tools", maxTools) {
 			tool := o.object(raw, at.element("tools", i), "type", "name", "namespace")
 			if kind := tool.required("type", math.MaxInt); kind == toolFunction || kind == toolCustom {
-				c.allowed = append(c.allowed, tool.named(tools))
+				c.allowed = append(c.allowed, tool.named(tools).flat())
 			}
 		}
 		c.chat = wish.mode("mode", wish.oneOf("mode", "auto", "required"), tools)
@@ -254,16 +237,18 @@ func (o object) mode(name, mode string, tools []tool) json.RawMessage {
 	return Marshal(mode)
 }
 
-// named reads the name of a function that is among the tools.
-func (o object) named(tools []tool) string {
+// named reads the name of a tool that is among these.
+func (o object) named(tools []tool) tool {
 	name := o.required("name", math.MaxInt)
 	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
 		name = flatName(*space, name)
 	}
-	if !slices.ContainsFunc(tools, func(t tool) bool { return t.flat() == name }) {
+	i := slices.IndexFunc(tools, func(t tool) bool { return t.flat() == name })
+	if i < 0 {
 		o.wrong("name", CodeValue, "No function of the name %q is among the tools.", fault.Clip(name))
+		return tool{}
 	}
-	return name
+	return tools[i]
 }
 
 // toolItem reads an item of a tool that is no plain function: a call, its output, or tools
@@ -276,7 +261,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 			o.wrong("input", CodeMissing, "Missing required parameter: %s.", o.at.member("input"))
 			return true
 		}
-		in.call(i, o, id, o.required("name", math.MaxInt), customArguments(*input))
+		in.call(i, o, id, wireCall{Type: toolCustom, Custom: &wireCustom{o.required("name", math.MaxInt), *input}})
 	case "tool_search_call":
 		if o.get("call_id") != nil { // else OpenAI ran it
 			arguments := "{}"
@@ -285,7 +270,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 					arguments = chat.String(value)
 				}
 			}
-			in.call(i, o, id, toolSearch, arguments)
+			in.call(i, o, id, wireCall{Type: toolFunction, Function: &wireFunction{toolSearch, arguments}})
 		}
 	case "tool_search_output":
 		found := o.tools("tools")
@@ -299,7 +284,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 			if names != nil {
 				text = "These tools can be called now: " + strings.Join(names, ", ") + "."
 			}
-			in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: Marshal(text)})
+			in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: Marshal(text)}, Note{})
 		}
 	case "additional_tools":
 		in.out.tools = withMore(in.out.tools, o.tools("tools"))
@@ -310,12 +295,15 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 }
 
 // call reads a call of a tool, which belongs to the assistant's turn.
-func (in *inputReader) call(i int, o object, id string, name, arguments string) {
-	call := wireCall{ID: o.required("call_id", math.MaxInt), Type: "function"}
+func (in *inputReader) call(i int, o object, id string, call wireCall) {
+	call.ID = o.required("call_id", math.MaxInt)
 	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
-		name = flatName(*space, name)
+		if call.Custom != nil {
+			call.Custom.Name = flatName(*space, call.Custom.Name)
+		} else {
+			call.Function.Name = flatName(*space, call.Function.Name)
+		}
 	}
-	call.Function.Name, call.Function.Arguments = name, arguments
 	_, t := in.open(i, id, false)
 	t.calls = append(t.calls, call)
 }

@@ -1,0 +1,138 @@
+package llm_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/llm/llmtest"
+)
+
+// customRequest offers a custom tool, demands it, and has a call of it in its history.
+func customRequest() llm.Request {
+	return llm.Request{
+		Messages: []json.RawMessage{
+			json.RawMessage(`{"role":"user","content":"the word \"custom\""}`),
+			json.RawMessage(`{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"custom","custom":{"name":"patch","input":"a\"b"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}`),
+			json.RawMessage(`{"role":"tool","tool_call_id":"a","content":"ok"}`), json.RawMessage(`{"role":"tool","tool_call_id":"b","content":"ok"}`),
+		},
+		Extra: map[string]json.RawMessage{
+			"tools":       json.RawMessage(`[{"type":"function","function":{"name":"f"}},{"type":"custom","custom":{"name":"patch","description":"d","format":{"type":"grammar","grammar":{"syntax":"lark","definition":"start: /.+/"}}}}]`),
+			"tool_choice": json.RawMessage(`{"type":"custom","custom":{"name":"patch"}}`),
+		},
+	}
+}
+
+// A model that knows custom tools gets them as they are. Any other gets functions, and
+// so does one whose provider refuses them, at once and from then on.
+func TestCustomToolsAsFunctions(t *testing.T) {
+	t.Parallel()
+	functions := []string{
+		`"tool_choice":{"type":"function","function":{"name":"patch"}}`,
+		`{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"patch","description":"d","parameters":{"type":"object","properties":{"input":{"type":"string","description":"The whole input of the tool, as plain text. It must match this lark grammar:\nstart: /.+/"}},"required":["input"],"additionalProperties":false}}}`,
+		`{"id":"a","type":"function","function":{"name":"patch","arguments":"{\"input\":\"a\\\"b\"}"}},{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}`,
+	}
+	refuses := llmtest.FailWith(llmtest.Failure{Status: http.StatusBadRequest, Message: "Invalid value: 'custom'. Supported values are: 'function'."})
+	ok := llmtest.Answer("ok")
+	for name, test := range map[string]struct {
+		model  string
+		script []llmtest.Behaviour
+		custom []bool // of each request
+	}{
+		"known":   {"gpt-5.5", []llmtest.Behaviour{ok, ok}, []bool{true, true}},
+		"unknown": {"qwen3", []llmtest.Behaviour{ok, ok}, []bool{false, false}},
+		"refused": {"gpt-5.5", []llmtest.Behaviour{refuses, ok, ok}, []bool{true, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := llmtest.NewServer(t, test.script...)
+			c := client(t, s, func(config *llm.OpenAIConfig) { config.Model = test.model })
+			for range 2 {
+				if _, err := c.Complete(deadline(t, timeout), customRequest()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i, req := range s.Requests() {
+				body := string(req.Body)
+				if strings.Contains(body, `"type":"custom"`) != test.custom[i] {
+					t.Errorf("request %d is %s", i, body)
+				}
+				for _, part := range functions {
+					if strings.Contains(body, part) == test.custom[i] {
+						t.Errorf("request %d is %s\nwant     %s", i, body, part)
+					}
+				}
+			}
+		})
+	}
+}
+
+// What a model calls that got functions is a call of the custom tool, in pieces as they
+// come, and says the same in the pieces and in the message.
+func TestCustomCallsOfFunctions(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ arguments, input string }{
+		"text":            {`{"input": "*** Begin\n\"a\" \\ \u00e9 🌳"}`, "*** Begin\n\"a\" \\ é 🌳"},
+		"two escapes":     {`{"input":"a\ud83c\udf33b"}`, "a🌳b"},
+		"half of one":     {`{"input":"a\ud83cb\ud83c"}`, "a\uFFFDb\uFFFD"},
+		"a bare line end": {"{\"input\":\"a\nb\"}", "a\nb"},
+		"more members":    {`{"input":"a","why":"b"}`, "a"},
+		"input is second": {`{"why":"b","input":"a"}`, "a"},
+		"no object":       {"*** Begin", "*** Begin"},
+		"cut off":         {`{"input":"a\u00e`, `a\u00e`},
+		"empty":           {`{"input":""}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			call := llmtest.ToolCall{ID: "a", Name: "patch", Arguments: test.arguments}
+			s := llmtest.NewServer(t, llmtest.CallTools(call, llmtest.ToolCall{ID: "b", Name: "f", Arguments: "{}"}), llmtest.CallTools(call))
+			c := client(t, s, func(config *llm.OpenAIConfig) { config.Model = "qwen3" })
+			type piece struct {
+				Index    int
+				ID, Type string
+				Custom   struct{ Name, Input string }
+				Function *struct{ Name, Arguments string }
+			}
+			var streamed piece
+			res, err := c.Stream(deadline(t, timeout), customRequest(), func(d llm.Delta) error {
+				var pieces []piece
+				if err := json.Unmarshal(d.ToolCalls, &pieces); err != nil {
+					return err
+				}
+				for _, p := range pieces {
+					if p.Index != 0 {
+						continue
+					}
+					streamed.ID, streamed.Type = streamed.ID+p.ID, streamed.Type+p.Type
+					streamed.Custom.Name, streamed.Custom.Input = streamed.Custom.Name+p.Custom.Name, streamed.Custom.Input+p.Custom.Input
+					if p.Function != nil {
+						t.Errorf("a piece is of a function: %s", d.ToolCalls)
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			whole, err := c.Complete(deadline(t, timeout), customRequest())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, message := range []json.RawMessage{res.Message, whole.Message} {
+				var m struct {
+					Calls []piece `json:"tool_calls"`
+				}
+				if err := json.Unmarshal(message, &m); err != nil {
+					t.Fatal(err)
+				}
+				want := piece{ID: "a", Type: "custom"}
+				want.Custom.Name, want.Custom.Input = "patch", test.input
+				if m.Calls[0] != want || streamed != want {
+					t.Errorf("the message is %s, and the pieces %+v; want %+v", message, streamed, want)
+				}
+			}
+		})
+	}
+}

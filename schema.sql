@@ -347,6 +347,45 @@ create table api_keys (
     revoked_at   timestamptz               -- null while the key is good
 );
 
+-- Who did what: deletions, exports, links, keys. Ids and no text of messages. Rows
+-- outlive what they tell of, and their tenant.
+create table audit_events (
+    tenant_id       text        not null,  -- whose data it was
+    id              uuid        not null,  -- UUIDv7, so that the order of ids is that of time
+    at              timestamptz not null,  -- when
+    action          text        not null,  -- what was done, such as conversation.deleted; no check, so that a later version may have more
+    conversation_id uuid,                  -- that it was done to
+    subject_id      uuid,                  -- what in it, or which key
+    detail          text        not null,  -- more of it, for people; '' for nothing
+    key_id          uuid,                  -- key that asked for it; null for none, and for the program itself
+    user_id         text        not null,  -- who asked for it; '' for no one in particular
+    address         text        not null,  -- of the client; '' for a command on the database and for the program itself
+    request_id      text        not null,  -- as in the log; '' for none
+
+    primary key (tenant_id, id)
+);
+
+-- What a tenant may use in a day of UTC. Null is any number.
+create table tenant_limits (
+    tenant_id         text    primary key,   -- whose limits they are
+    requests_per_day  bigint,                -- requests with a key of the tenant's
+    messages_per_day  bigint,                -- messages that are stored
+    bytes_per_day     bigint,                -- bytes of them
+    cost_per_day      double precision       -- what models cost, at the prices of the server that asked them
+);
+
+-- What tenants used, by the day. Servers add to it every few seconds.
+create table tenant_days (
+    tenant_id text             not null,  -- who used it
+    day       date             not null,  -- in UTC
+    requests  bigint           not null,  -- as in tenant_limits
+    messages  bigint           not null,
+    bytes     bigint           not null,
+    cost      double precision not null,
+
+    primary key (tenant_id, day)
+);
+
 -- What is true of the whole installation. One row, which its migration made.
 create table installation (
     only_row boolean not null default true primary key check (only_row), -- keeps it at one row

@@ -74,6 +74,8 @@ type Config struct {
 	// more, by tenant; that of "" is for the tenants that have none of their own.
 	// Without either, they are kept for ever.
 	Retention map[string]time.Duration
+	// AuditRetention is for how long audit events are kept; 0 is DefaultAuditRetention.
+	AuditRetention time.Duration
 
 	Contexts summarize.Config
 	// KeepWindow keeps the window of Contexts.Settings as it is. Otherwise, where
@@ -105,21 +107,22 @@ type Config struct {
 // A Coppice runs in this process. It is an http.Handler, and several goroutines
 // may use it.
 type Coppice struct {
-	db        *Database
-	store     *tree.Store
-	keys      *keys.Keys
-	contexts  *summarize.Service
-	replies   *reply.Service
-	search    *search.Service
-	changes   *watch.Hub
-	catalog   *catalog
-	replica   *replica.Replica // nil for none
-	worker    *jobs.Worker
-	server    *server.Server
-	log       *slog.Logger
-	retention map[string]time.Duration
-	settings  summarize.Settings // of contexts, where a conversation has none of its own
-	started   atomic.Bool
+	db             *Database
+	store          *tree.Store
+	keys           *keys.Keys
+	contexts       *summarize.Service
+	replies        *reply.Service
+	search         *search.Service
+	changes        *watch.Hub
+	catalog        *catalog
+	replica        *replica.Replica // nil for none
+	worker         *jobs.Worker
+	server         *server.Server
+	log            *slog.Logger
+	retention      map[string]time.Duration
+	auditRetention time.Duration
+	settings       summarize.Settings // of contexts, where a conversation has none of its own
+	started        atomic.Bool
 
 	background     sync.WaitGroup // recovers replies, follows changes, and forgets old ones
 	stopBackground context.CancelFunc
@@ -138,7 +141,7 @@ func Open(ctx context.Context, cfg Config) (_ *Coppice, err error) {
 		return nil, err
 	}
 	cfg.Database.Restart, cfg.Database.Tracing = true, cfg.Tracing
-	c := &Coppice{log: cfg.Logger, settings: cfg.Contexts.Settings, retention: cfg.Retention}
+	c := &Coppice{log: cfg.Logger, settings: cfg.Contexts.Settings, retention: cfg.Retention, auditRetention: cmp.Or(cfg.AuditRetention, DefaultAuditRetention)}
 	if c.db, err = OpenDatabase(ctx, cfg.Database, cfg.Logger); err != nil {
 		return nil, err
 	}

@@ -26,9 +26,7 @@ func (c *Coppice) Start(ctx context.Context) error {
 	ctx, c.stopBackground = context.WithCancel(context.WithoutCancel(ctx))
 	c.background.Go(func() { c.replies.Recover(ctx) })
 	c.background.Go(func() { c.changes.Forget(ctx) })
-	if len(c.retention) > 0 {
-		c.background.Go(func() { c.retain(ctx) })
-	}
+	c.background.Go(func() { c.retain(ctx) })
 	if c.catalog.changes {
 		c.background.Go(func() { c.catalog.follow(ctx) })
 	}

@@ -6,17 +6,20 @@ import (
 	"time"
 )
 
+// DefaultAuditRetention is how long audit events are kept.
+const DefaultAuditRetention = 365 * 24 * time.Hour
+
 // retentionInterval is how often old conversations are looked for.
 const retentionInterval = time.Hour
 
-// retain deletes old conversations until ctx ends. Several servers may do so at
+// retain deletes old audit events and conversations until ctx ends. Several servers may do so at
 // once: each conversation goes once.
 func (c *Coppice) retain(ctx context.Context) {
 	ticker := time.NewTicker(retentionInterval)
 	defer ticker.Stop()
 	for {
 		if err := c.deleteOld(ctx); err != nil && ctx.Err() == nil {
-			c.log.WarnContext(ctx, "old conversations could not be deleted", "error", err)
+			c.log.WarnContext(ctx, "what is old could not be deleted", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -27,6 +30,12 @@ func (c *Coppice) retain(ctx context.Context) {
 }
 
 func (c *Coppice) deleteOld(ctx context.Context) error {
+	if _, err := c.store.ForgetAudit(ctx, time.Now().Add(-c.auditRetention)); err != nil {
+		return err
+	}
+	if len(c.retention) == 0 {
+		return nil
+	}
 	all, err := c.store.Tenants(ctx)
 	if err != nil {
 		return err

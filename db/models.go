@@ -34,6 +34,20 @@ type Attachment struct {
 	UploadedAt time.Time
 }
 
+type AuditEvent struct {
+	TenantID       string
+	ID             pgtype.UUID
+	At             time.Time
+	Action         string
+	ConversationID pgtype.UUID
+	SubjectID      pgtype.UUID
+	Detail         string
+	KeyID          pgtype.UUID
+	UserID         string
+	Address        string
+	RequestID      string
+}
+
 type Change struct {
 	ConversationID pgtype.UUID
 	Sequence       int64

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/attach"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -112,7 +113,7 @@ func TestReadFileIsBounded(t *testing.T) {
 		if size == "no length" {
 			req.ContentLength, req.Body = -1, io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, most)), strings.NewReader("x")))
 		}
-		_, err := createAttachment(&Request{Request: req, server: a.server, tenant: "default"})
+		_, err := createAttachment(&Request{Request: req, server: a.server, who: access.Principal{Tenant: "default"}})
 		if !strings.Contains(fmt.Sprint(err), "The file has over") {
 			t.Errorf("%s: %v", size, err)
 		}

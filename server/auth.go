@@ -10,8 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -28,12 +27,6 @@ type KeyVerifier interface {
 	Any(ctx context.Context) (bool, error)
 }
 
-// A caller is who sent a request.
-type caller struct {
-	tenant string
-	key    uuid.UUID // uuid.Nil where no key is needed
-}
-
 // A sender is who answers for a request without a good key: an address, or a key that
 // the installation made.
 type sender struct {
@@ -45,7 +38,7 @@ func (s *Server) senderOf(r *Request, secret string) sender {
 	if s.cfg.Keys.Made(r.Context(), secret) {
 		return sender{key: sha256.Sum256([]byte(secret))}
 	}
-	return sender{address: addressOf(r.RemoteAddr)}
+	return sender{address: networkOf(s.clientOf(r.Request))}
 }
 
 // fromThisMachine reports whether a program of this machine sent the request, and no
@@ -81,8 +74,9 @@ func (s *Server) authenticate(r *Request) error {
 		}
 		return err
 	}
-	r.tenant, r.key = who.tenant, who.key
-	if err := s.countRequest(who.key, r.answer.Header()); err != nil {
+	r.who = who
+	r.who.Address, r.who.Request = s.clientOf(r.Request), r.id
+	if err := s.countRequest(who.Key, r.answer.Header()); err != nil {
 		return err
 	}
 	if r.end != nil {
@@ -94,21 +88,21 @@ func (s *Server) authenticate(r *Request) error {
 // identify tells who sends this key; "" is none. While nobody has made a
 // key, and RequireKey is off, everybody is the default tenant, whatever header
 // a client library sends.
-func (s *Server) identify(ctx context.Context, secret string) (caller, error) {
+func (s *Server) identify(ctx context.Context, secret string) (access.Principal, error) {
 	if !s.cfg.RequireKey {
 		made, err := s.cfg.Keys.Any(ctx)
 		if err != nil {
-			return caller{}, err
+			return access.Principal{}, err
 		}
 		if !made {
-			return caller{tenant: tree.DefaultTenant}, nil
+			return access.Principal{Tenant: tree.DefaultTenant}, nil
 		}
 	}
 	if secret == "" {
-		return caller{}, problemf(CodeMissingKey, "", "This server needs a key. Send the header Authorization: Bearer cop_…; `coppice keys create` makes one.")
+		return access.Principal{}, problemf(CodeMissingKey, "", "This server needs a key. Send the header Authorization: Bearer cop_…; `coppice keys create` makes one.")
 	}
 	key, err := s.cfg.Keys.Verify(ctx, secret)
-	return caller{key.TenantID, key.ID}, err
+	return access.Principal{Tenant: key.TenantID, Key: key.ID}, err
 }
 
 // secretOf is the key in a request's header, or "". Clients of other APIs send it as

@@ -36,6 +36,7 @@ func createConversation(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, ConflictOfKey(err, derived)
 	}
+	r.About(c.ID)
 	return answerCreated(c, created, conversationPath(c.ID))
 }
 

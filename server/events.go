@@ -49,7 +49,7 @@ func (r *Request) watch(conversationID uuid.UUID) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.server.cfg.Changes.Watch(r.Context(), r.tenant, conversationID, last)
+	w, err := r.server.cfg.Changes.Watch(r.Context(), r.who.Tenant, conversationID, last)
 	if err != nil {
 		return nil, err
 	}

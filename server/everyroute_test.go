@@ -67,6 +67,7 @@ var visits = map[string][]visit{
 	"getSummary":         {{status: 200}},
 	"remakeSummary":      {{status: 200, body: `{"instructions":"(text)"}`}},
 	"getUsage":           {{status: 200}},
+	"listAuditEvents":    {{status: 200, nothing: true}},
 	"listTags":           {{status: 200, nothing: true}},
 	"listModels":         {{status: 200, nothing: true}},
 	"acceptModels":       {{status: 400, body: `{"base_url":"(text)"}`, nothing: true}},

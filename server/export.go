@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 func exportConversation(r *Request) (Answer, error) {
@@ -41,6 +42,10 @@ func exportConversation(r *Request) (Answer, error) {
 		if head, err = store.Head(ctx, id); err != nil {
 			return nil, err
 		}
+	}
+	// By the primary: the store may read from a replica.
+	if err := r.server.cfg.Store.For(r.who).Audit(ctx, tree.AuditEvent{Action: tree.ActionConversationExported, ConversationID: id, SubjectID: head, Detail: name}); err != nil {
+		return nil, err
 	}
 	return exportAnswer{
 		contentType: form.ContentType, file: form.FileName(c),

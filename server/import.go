@@ -82,7 +82,7 @@ func (r *Request) checkFileType(types []string) error {
 func (r *Request) importOptions() (opts transfer.Options, err error) {
 	cfg := &r.server.cfg
 	opts = transfer.Options{
-		Format: deref(r.Query("format")), TenantID: r.tenant,
+		Format: deref(r.Query("format")), TenantID: r.who.Tenant,
 		MaxConversationBytes: cfg.MaxConversation, MaxBytes: cfg.MaxImportBytes, MaxNotes: maxImportNotes,
 	}
 	switch deref(r.Query("dry_run")) {

@@ -16,16 +16,16 @@ const smallBytes = 64 << 10
 // held until the request is over, or Release is called. A caller that needs fewer
 // bytes than it thought says so by shrink.
 func (r *Request) hold(l *limiter[string], bytes int64, what string) (shrink func(bytes int64), err error) {
-	if bytes <= smallBytes || r.tenant == "" {
+	if bytes <= smallBytes || r.who.Tenant == "" {
 		return func(int64) {}, nil
 	}
 	held := min(float64(bytes), l.perKey)
-	if _, err := r.awaitUnits(r.Context(), l, r.tenant, held, what); err != nil {
+	if _, err := r.awaitUnits(r.Context(), l, r.who.Tenant, held, what); err != nil {
 		return nil, err
 	}
 	shrink = func(bytes int64) {
 		less := min(float64(bytes), held)
-		l.giveBack(r.tenant, held-less)
+		l.giveBack(r.who.Tenant, held-less)
 		held = less
 	}
 	r.held = append(r.held, func() { shrink(0) })
@@ -58,10 +58,10 @@ func (r *Request) holdBody(bytes int64) (shrink func(bytes int64), err error) {
 // Routes that only read wait by themselves. The answer is made when it holds its bytes:
 // so those that wait for bytes are few.
 func (r *Request) Making() error {
-	if r.tenant == "" {
+	if r.who.Tenant == "" {
 		return nil
 	}
-	leave, err := r.await(r.Context(), r.server.limits.making, r.tenant, "requests")
+	leave, err := r.await(r.Context(), r.server.limits.making, r.who.Tenant, "requests")
 	if err == nil {
 		r.made = sync.OnceFunc(leave)
 	}

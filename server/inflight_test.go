@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/coppice-chat/coppice/access"
 )
 
 // held returns how many units a key holds, and how many requests wait.
@@ -84,7 +86,7 @@ func TestBodyOfUnknownLength(t *testing.T) {
 	s := &Server{limits: newLimits(Config{MaxBytesInFlight: 4 * mebibyte, MaxReads: 1})}
 	for size, while := range map[int]int{smallBytes - 1: 0, 3 * smallBytes: mebibyte} {
 		body := &watchedBody{from: strings.NewReader(strings.Repeat("x", size)), limit: s.limits.bodies}
-		r := &Request{Request: httptest.NewRequest("POST", "/", body), server: s, route: &route{api: &API{MaxBody: mebibyte}}, tenant: "own"}
+		r := &Request{Request: httptest.NewRequest("POST", "/", body), server: s, route: &route{api: &API{MaxBody: mebibyte}}, who: access.Principal{Tenant: "own"}}
 		r.answer.ResponseWriter = httptest.NewRecorder()
 		r.Header.Set("Content-Type", "application/json")
 		data, err := r.ReadJSON()

@@ -76,17 +76,17 @@ func (r *Request) admit() (leave func(), err error) {
 // Search waits until a search may begin, for a route whose requests may search but
 // mostly don't. The caller leaves when the search is over.
 func (r *Request) Search(ctx context.Context) (leave func(), err error) {
-	return r.await(ctx, r.server.limits.searches, r.tenant, "searches")
+	return r.await(ctx, r.server.limits.searches, r.who.Tenant, "searches")
 }
 
 // Import waits until an import may begin, for a route whose requests may store as
 // much as one but mostly don't. The caller leaves when the import is over.
 func (r *Request) Import(ctx context.Context) (leave func(), err error) {
-	return r.await(ctx, r.server.limits.imports, r.tenant, "imports")
+	return r.await(ctx, r.server.limits.imports, r.who.Tenant, "imports")
 }
 
 func (r *Request) awaitRead() (leave func(), err error) {
-	return r.await(r.Context(), r.server.limits.reads, r.tenant, "trees, exports, and contexts with attachments")
+	return r.await(r.Context(), r.server.limits.reads, r.who.Tenant, "trees, exports, and contexts with attachments")
 }
 
 func (r *Request) await(ctx context.Context, l *limiter[string], key, what string) (leave func(), err error) {
@@ -105,7 +105,7 @@ func (r *Request) awaitUnits(ctx context.Context, l *limiter[string], key string
 }
 
 func (r *Request) stream(l *limiter[uuid.UUID], what string) (leave func(), err error) {
-	leave, ok := l.hold(r.Context(), r.key, 1, 0)
+	leave, ok := l.hold(r.Context(), r.who.Key, 1, 0)
 	if !ok {
 		return nil, problemf(CodeTooManyStreams, "", "The key has %d streams of %s open, which is the most. End one, and send the request again.", int(l.perKey), what)
 	}
@@ -131,16 +131,10 @@ func (s *Server) countRequest(key uuid.UUID, h http.Header) error {
 	return problemf(CodeRateLimited, "", "The key sent more requests than it may: %d at once, and then %g a second. Wait %d s, and send this one again.", int(l.perKey), l.rate, wait)
 }
 
-// addressOf is the address of a client. Of an IPv6 address, it is the network of 64
-// bits, because a client has at least so many addresses. An address of another kind
-// is as good as none.
-func addressOf(remote string) netip.Addr {
-	at, err := netip.ParseAddrPort(remote)
-	if err != nil {
-		return netip.Addr{}
-	}
-	address := at.Addr().Unmap().WithZone("")
-	if address.Is4() {
+// networkOf is an address by which a client is counted. Of an IPv6 address, it is the
+// network of 64 bits, because a client has at least so many addresses.
+func networkOf(address netip.Addr) netip.Addr {
+	if !address.Is6() {
 		return address
 	}
 	network, _ := address.Prefix(64) // which every IPv6 address has

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -132,7 +133,7 @@ func TestRequestsTakeTurns(t *testing.T) {
 			a.must(200, nil, r)
 		}
 		s := &Server{limits: a.server.limits} // where a request may take no time
-		if _, err := (&Request{Request: httptest.NewRequest("GET", "/", nil), server: s, tenant: "busy"}).await(t.Context(), test.of, "busy", name); err == nil || toProblem(err).Code != CodeTooManyStreams {
+		if _, err := (&Request{Request: httptest.NewRequest("GET", "/", nil), server: s, who: access.Principal{Tenant: "busy"}}).await(t.Context(), test.of, "busy", name); err == nil || toProblem(err).Code != CodeTooManyStreams {
 			t.Errorf("%s: one too many gets %v", name, err)
 		}
 		leave()

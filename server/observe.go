@@ -229,12 +229,26 @@ func (s *Server) account(r *Request, took time.Duration, cut bool) {
 	if !s.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 10)
+	attrs := make([]slog.Attr, 0, 14)
 	attrs = append(attrs,
 		slog.String("request_id", r.id), slog.String("method", r.Method), slog.String("route", r.route.Pattern),
 		slog.Int("status", r.answer.sent()), slog.Float64("duration_ms", float64(took.Microseconds())/1000), slog.Int64("bytes", r.answer.size))
-	if r.tenant != "" {
-		attrs = append(attrs, slog.String("tenant_id", r.tenant))
+	if client := s.clientOf(r.Request); client.IsValid() {
+		attrs = append(attrs, slog.String("client", client.String()))
+	}
+	if r.who.Tenant != "" {
+		attrs = append(attrs, slog.String("tenant_id", r.who.Tenant))
+	}
+	if r.who.Key != uuid.Nil {
+		attrs = append(attrs, slog.String("key_id", r.who.Key.String()))
+	}
+	if r.who.User != "" {
+		attrs = append(attrs, slog.String("user_id", r.who.User))
+	}
+	if id := r.conversation(); id != uuid.Nil {
+		attrs = append(attrs, slog.String("conversation_id", id.String()))
+	} else if r.about != uuid.Nil {
+		attrs = append(attrs, slog.String("conversation_id", r.about.String()))
 	}
 	if r.code != "" {
 		attrs = append(attrs, slog.String("code", string(r.code)))

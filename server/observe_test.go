@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -23,7 +24,7 @@ import (
 
 // requestFor makes a request of the default tenant's that never came.
 func requestFor(s *Server) *Request {
-	r := &Request{Request: httptest.NewRequest("GET", "/", nil), server: s, route: new(route), tenant: tree.DefaultTenant}
+	r := &Request{Request: httptest.NewRequest("GET", "/", nil), server: s, route: new(route), who: access.Principal{Tenant: tree.DefaultTenant}}
 	r.answer.ResponseWriter = httptest.NewRecorder()
 	return r
 }
@@ -47,8 +48,8 @@ func TestRequestLog(t *testing.T) {
 	a := newAPI(t)
 	plant(t, a.store, "c")
 	const secret = "zebra-in-the-text"
-	named := map[string]string{"X-Request-Id": "trace-1/span:2"}
-	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"` + secret + `"`)), header: named})
+	header := map[string]string{"X-Request-Id": "trace-1/span:2"}
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"` + secret + `"`)), header: header})
 	a.must(400, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"role":"` + secret + `","content":"` + secret + `"`))})
 	a.must(400, nil, request{method: "POST", path: fill(appendPath), body: `{"` + secret})
 	a.must(200, nil, request{method: "GET", path: "/v1/search?query=" + secret})
@@ -62,7 +63,7 @@ func TestRequestLog(t *testing.T) {
 		t.Fatalf("%d lines for 6 requests: %s", len(lines), a.log)
 	}
 	for i, want := range []map[string]any{
-		{"level": "INFO", "method": "POST", "route": "/v1/conversations/{conversation_id}/messages", "status": 201.0, "request_id": "trace-1/span:2", "tenant_id": "default"},
+		{"level": "INFO", "method": "POST", "route": "/v1/conversations/{conversation_id}/messages", "status": 201.0, "request_id": "trace-1/span:2", "tenant_id": "default", "client": "127.0.0.1", "conversation_id": named("c").String()},
 		{"level": "INFO", "status": 400.0, "code": "invalid_role"},
 		{"status": 400.0, "code": "invalid_json"},
 		{"method": "GET", "route": "/v1/search", "status": 200.0},

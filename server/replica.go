@@ -22,7 +22,7 @@ func (r *Request) handle() error {
 		return r.run()
 	case r.route.Header == position:
 		return r.read(of)
-	case r.tenant == "", !r.route.May.has(Follows) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+	case r.who.Tenant == "", !r.route.May.has(Follows) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		return r.run()
 	}
 	a, err := r.route.Handle(r)
@@ -47,6 +47,9 @@ func (r *Request) run() error {
 
 // write sends an answer, to its end.
 func (r *Request) write(a Answer) error {
+	if told, ok := a.(Told); ok {
+		r.About(told.ConversationID)
+	}
 	size := 0
 	if whole, ok := a.(sized); ok {
 		size = whole.Size()
@@ -67,7 +70,7 @@ func (r *Request) read(of *replica.Replica) error {
 	if err != nil {
 		return err
 	}
-	reading, err := of.Read(r.Context(), r.tenant, r.conversation(), deref(token))
+	reading, err := of.Read(r.Context(), r.who.Tenant, r.conversation(), deref(token))
 	if err != nil {
 		return err
 	}
@@ -93,7 +96,7 @@ func (r *Request) read(of *replica.Replica) error {
 // wrote notes how far the database's log is after a write, and says so in a header
 // of the answer, or in its trailer.
 func (r *Request) wrote(of *replica.Replica, header string) {
-	if token := of.Wrote(r.Context(), r.tenant, r.conversation()); token != "" {
+	if token := of.Wrote(r.Context(), r.who.Tenant, r.conversation()); token != "" {
 		r.answer.Header().Set(header, token)
 	}
 }
@@ -106,9 +109,9 @@ func (r *Request) position(fresh bool) string {
 	case of == nil:
 		return ""
 	case fresh:
-		return of.Wrote(r.Context(), r.tenant, r.conversation())
+		return of.Wrote(r.Context(), r.who.Tenant, r.conversation())
 	default:
-		return of.Newest(r.tenant)
+		return of.Newest(r.who.Tenant)
 	}
 }
 

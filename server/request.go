@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/summarize"
@@ -31,11 +32,11 @@ type Request struct {
 	body   body       // decoded; nil where the route has none
 	answer writer
 
-	id     string
-	tenant string
-	key    uuid.UUID // uuid.Nil where no key is needed
-	code   Code      // of the problem it ended in
-	err    error     // behind an internal error
+	id    string
+	who   access.Principal // without a tenant where a route needs no key
+	about uuid.UUID        // conversation that it names elsewhere than in its path; uuid.Nil for none
+	code  Code             // of the problem it ended in
+	err   error            // behind an internal error
 
 	held   []func()                // give back what it holds in the limits of bytes
 	made   func()                  // tells that its answer is made
@@ -46,14 +47,14 @@ type Request struct {
 }
 
 // Tenant returns the tenant that the request acts for.
-func (r *Request) Tenant() string { return r.tenant }
+func (r *Request) Tenant() string { return r.who.Tenant }
 
 // Store returns the store of the request's tenant.
 func (r *Request) Store() *tree.Store {
 	if r.reading != nil {
 		return r.reading
 	}
-	return r.server.cfg.Store.ForTenant(r.tenant)
+	return r.server.cfg.Store.For(r.who)
 }
 
 // Contexts returns the service of contexts for the request's tenant.
@@ -61,14 +62,18 @@ func (r *Request) Contexts() *summarize.Service {
 	if r.reading != nil {
 		return r.server.cfg.Contexts.Over(r.reading)
 	}
-	return r.server.cfg.Contexts.ForTenant(r.tenant)
+	return r.server.cfg.Contexts.ForTenant(r.who.Tenant)
 }
 
 // Replies returns the service of replies for the request's tenant.
-func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.tenant) }
+func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.who.Tenant) }
 
 // Searches returns the service that answers questions about the branches of Store.
 func (r *Request) Searches() *search.Service { return r.server.cfg.Search }
+
+// About notes, for the log, which conversation the request is about, where its path
+// doesn't say so.
+func (r *Request) About(conversationID uuid.UUID) { r.about = conversationID }
 
 // Value returns the value of a parameter in the pattern, unescaped.
 func (r *Request) Value(name string) string {

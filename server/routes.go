@@ -78,6 +78,7 @@ var native = []Route{
 	{"POST", "/v1/attachments", Streams | Uploads | Imports, "name", "", noBody, createAttachment},
 	{"GET", "/v1/attachments/{hash}", Streams | Reads, "", "", noBody, getAttachment},
 
+	{"GET", "/v1/audit-events", 0, "limit cursor", position, noBody, listAuditEvents},
 	{"GET", "/v1/tags", 0, "archived", position, noBody, listTags},
 	{"GET", "/v1/models", 0, "", "", noBody, listModels},
 	{"POST", "/v1/models", 0, "", "", must[acceptedOffer](), acceptModels},

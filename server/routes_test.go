@@ -92,6 +92,7 @@ var reads = []scenario{
 
 	{name: "accept an offer", method: "POST", path: "/v1/models", body: `{"base_url":"http://localhost:11434/v1"}`, status: 200, want: []string{`"name":"test-model"`, `"offers":[{"name":"Ollama"`}},
 	{name: "presets", method: "GET", path: "/v1/presets", status: 200, want: []string{`{"data":[{"name":"Short","system":"Be brief.","temperature":0.2,"settings":{"keep_ratio":0.1}}],"next_cursor":null}`}},
+	{name: "audit", method: "GET", path: "/v1/audit-events?limit=1", status: 200, want: []string{`{"data":[`}},
 	{name: "tags", method: "GET", path: "/v1/tags", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 	{name: "what is archived", method: "GET", path: "/v1/conversations?archived=true&tag=wood", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 	{name: "models", method: "GET", path: "/v1/models", status: 200, want: []string{`{"data":[{"name":"test-model","aliases":["alias"],"max_context_tokens":32768,"replies":true,"summaries":false,"default":true,"price":{"prompt":0.5,"completion":2}}],"next_cursor":null,"offers":[{"name":"Ollama",`}},

@@ -45,6 +45,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -141,10 +142,11 @@ type Config struct {
 	// own.
 	APIs []API
 
-	RequireKey     bool     // refuse requests without a key even while none was made
-	Loopback       bool     // the server listens on loopback only: other addresses are no names of it
-	AllowedHosts   []string // names, besides loopback's, that clients know the server by; "*" is any
-	AllowedOrigins []string // origins, such as https://chat.example.com, whose pages may use the API
+	RequireKey     bool           // refuse requests without a key even while none was made
+	Loopback       bool           // the server listens on loopback only: other addresses are no names of it
+	AllowedHosts   []string       // names, besides loopback's, that clients know the server by; "*" is any
+	TrustedProxies []netip.Prefix // addresses of proxies whose X-Forwarded-For says where a request came from
+	AllowedOrigins []string       // origins, such as https://chat.example.com, whose pages may use the API
 
 	RequestTimeout        time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
 	CompactionTimeout     time.Duration // of a compaction on demand, which waits for models; 0 is DefaultCompactionTimeout

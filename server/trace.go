@@ -41,8 +41,8 @@ func conclude(ctx context.Context, r *Request, cut bool) {
 	if !span.IsRecording() {
 		return
 	}
-	if r.tenant != "" {
-		span.SetAttributes(attribute.String("coppice.tenant_id", r.tenant))
+	if r.who.Tenant != "" {
+		span.SetAttributes(attribute.String("coppice.tenant_id", r.who.Tenant))
 	}
 	if r.code != "" {
 		span.SetAttributes(attribute.String("error.type", string(r.code)))

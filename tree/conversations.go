@@ -303,7 +303,10 @@ func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		return s.q.DeletePlaces(ctx, toUUID(id))
+		if err := s.q.DeletePlaces(ctx, toUUID(id)); err != nil {
+			return err
+		}
+		return s.Audit(ctx, AuditEvent{Action: ActionConversationDeleted, ConversationID: id})
 	})
 }
 

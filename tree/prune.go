@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -118,6 +119,12 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p P
 	change := Change{ConversationID: uuid.UUID(c.ID.Bytes), Kind: MessagesPruned, MessageID: id, ParentID: uuid.UUID(row.Node.ParentID.Bytes), Messages: p.Messages}
 	if p.Messages == 0 { // nothing that was said is gone
 		change.Kind = SummaryDeleted
+	}
+	event := AuditEvent{Action: string(change.Kind), ConversationID: change.ConversationID, SubjectID: id, Detail: fmt.Sprintf("%d messages, %d summaries", p.Messages, p.Summaries)}
+	if err := s.Audit(ctx, event); err != nil {
+		return p, err
+	}
+	if p.Messages == 0 {
 		return p, s.note(ctx, change)
 	}
 	if err := s.forgetWords(ctx, c.ID, deleted.Ids); err != nil {

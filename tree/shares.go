@@ -89,7 +89,10 @@ func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUI
 		if isNoRows(err) {
 			return conflict("id", "The id is taken by another link.")
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		return s.Audit(ctx, AuditEvent{Action: ActionShareCreated, ConversationID: conversationID, SubjectID: row.ID.Bytes})
 	})
 	if err != nil {
 		return share, "", err
@@ -118,14 +121,19 @@ func (s *Store) Shares(ctx context.Context, conversationID uuid.UUID) (_ []Share
 // RevokeShare ends a link: what it showed is not shown from the next request on.
 func (s *Store) RevokeShare(ctx context.Context, conversationID, id uuid.UUID) (err error) {
 	defer db.Wrap(&err, "tree.RevokeShare(%s, %s)", conversationID, id)
-	n, err := s.q.DeleteShare(ctx, db.DeleteShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
-	if err != nil || n > 0 {
-		return err
-	}
-	if _, err := s.Conversation(ctx, conversationID); err != nil {
-		return err
-	}
-	return errShareNotFound
+	return s.inTx(ctx, func(s *Store) error {
+		n, err := s.q.DeleteShare(ctx, db.DeleteShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			return s.Audit(ctx, AuditEvent{Action: ActionShareRevoked, ConversationID: conversationID, SubjectID: id})
+		}
+		if _, err := s.Conversation(ctx, conversationID); err != nil {
+			return err
+		}
+		return errShareNotFound
+	})
 }
 
 func fromShare(row db.Share) Share {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/citus"
 	"github.com/coppice-chat/coppice/tokens"
@@ -26,6 +27,7 @@ type Store struct {
 	h       db.Handle
 	q       *db.Queries
 	tenant  string
+	actor   access.Principal // who asks, for audit events
 	counter tokens.Counter
 	limits  Limits
 	secret  *secret
@@ -67,7 +69,7 @@ func New(h db.Handle, opts ...Option) *Store {
 // ForTenant returns the same Store for another tenant's conversations.
 func (s *Store) ForTenant(tenantID string) *Store {
 	c := *s
-	c.tenant = tenantID
+	c.tenant, c.actor = tenantID, access.Principal{Tenant: tenantID}
 	if c.pool != nil {
 		c.h = c.pool.Of(tenantID)
 		c.q = db.New(c.h)

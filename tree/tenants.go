@@ -3,6 +3,7 @@ package tree
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -148,8 +149,8 @@ func (s *Store) deleteIdle(ctx context.Context, id uuid.UUID, since time.Time) (
 	return deleted, messages, err
 }
 
-// DeleteTenant deletes all that the tenant has: conversations, attachments, what is
-// indexed of them, and keys. It returns what went, also beside an error, after which
+// DeleteTenant deletes all that the tenant has but its audit events: conversations, attachments,
+// what is indexed of them, and keys. It returns what went, also beside an error, after which
 // the call can be repeated. Servers accept a key for some seconds after RevokeKeys,
 // which the caller calls before, and waits.
 //
@@ -184,7 +185,10 @@ func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err
 			}
 			keys, err := s.q.DeleteTenantKeys(ctx, s.tenant)
 			went.Keys = int(keys)
-			return err
+			if err != nil {
+				return err
+			}
+			return s.Audit(ctx, AuditEvent{Action: ActionTenantDeleted, Detail: fmt.Sprintf("%d conversations, %d attachments, %d keys", went.Conversations, went.Attachments, went.Keys)})
 		})
 	})
 }

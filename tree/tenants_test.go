@@ -50,8 +50,13 @@ func TestDeleteTenant(t *testing.T) {
 	if went.Conversations != 1 || went.Messages != 1 || went.Attachments != 2 || went.Keys != 1 {
 		t.Errorf("went %+v", went)
 	}
-	if rows := rowsOf(t, pool, "gone"); len(rows) > 0 {
+	rows := rowsOf(t, pool, "gone")
+	if delete(rows, "audit_events"); len(rows) > 0 {
 		t.Errorf("left of the tenant: %v", rows)
+	}
+	done := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
+	if len(done.Data) != 2 || done.Data[0].Action != tree.ActionTenantDeleted || done.Data[1].Action != tree.ActionConversationDeleted {
+		t.Errorf("the audit tells %+v", done.Data)
 	}
 	after := rowsOf(t, pool, "stays")
 	for table, n := range before {

@@ -47,6 +47,7 @@ type commands struct {
 	Recall      recallCommand      `cmd:"" help:"Find the messages that answer a question."`
 	MCP         mcpCommand         `cmd:"" name:"mcp" help:"Serve an agent over standard input and output (Model Context Protocol)."`
 	Keys        keysCommand        `cmd:"" help:"Make, list and revoke API keys."`
+	Audit       auditCommand       `cmd:"" help:"Tell who deleted, exported or shared what."`
 	Tenants     tenantsCommand     `cmd:"" help:"List, show and delete tenants."`
 	Migrate     migrateCommand     `cmd:"" help:"Bring the database's schema up to date."`
 	Distribute  distributeCommand  `cmd:"" help:"Distribute the conversations over the nodes of a Citus cluster."`

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"runtime/debug"
 	"time"
@@ -37,6 +38,7 @@ type serveCommand struct {
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines without an API key: anyone who reaches the server reads and writes everything."`
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
+	TrustedProxies    []string      `placeholder:"ADDRESS" help:"Addresses or networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For tells the address of a client, for limits, the log and the audit."`
 	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
 	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
 	MetricsAddr       string        `placeholder:"HOST:PORT" help:"Address to serve /metrics on, without a key and on no other one. Without it, the server's own has them."`
@@ -49,6 +51,7 @@ type serveCommand struct {
 	MaxConversations  uint32        `placeholder:"N" group:"Limits" help:"Conversations that a tenant may have. Without it, any number."`
 	MaxMessages       uint32        `placeholder:"N" group:"Limits" help:"Messages that a conversation may have, on all branches. Without it, any number."`
 	Retention         []string      `placeholder:"AGE|TENANT=AGE" group:"Limits" help:"Delete conversations in which nothing was said for so long, such as 90d, of all tenants or of one; checked each hour. Pinned, archived and imported ones go, too. Without it, none."`
+	AuditRetention    age           `default:"365d" placeholder:"AGE" group:"Limits" help:"Delete events of the audit that are older (${default})."`
 	MaxAttachment     int64         `name:"max-attachment-bytes" default:"20971520" placeholder:"BYTES" group:"Limits" help:"Size that a picture or file of a message may have (${default}), 256 MiB at most."`
 	MaxAttachments    int64         `name:"max-attachments-bytes" placeholder:"BYTES" group:"Limits" help:"Size that a tenant's pictures and files may have together. Without it, any size."`
 	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it, any number."`
@@ -157,6 +160,7 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if config.Retention, err = retention(cmd.Retention); err != nil {
 		return config, err
 	}
+	config.AuditRetention = time.Duration(cmd.AuditRetention)
 	if config.Contexts.Settings, err = cmd.settings(summarize.Defaults()); err != nil {
 		return config, err
 	}
@@ -191,6 +195,16 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 		FailureLimit:          cmp.Or(cmd.FailureLimit, -1),
 		RateLimit:             cmd.RateLimit,
 		RateBurst:             int(cmd.RateBurst),
+	}
+	for _, given := range cmd.TrustedProxies {
+		network, err := netip.ParsePrefix(given)
+		if address, addressErr := netip.ParseAddr(given); addressErr == nil {
+			network, err = netip.PrefixFrom(address, address.BitLen()), nil
+		}
+		if err != nil {
+			return config, usagef("--trusted-proxies %s is no address and no network: give 10.0.0.7, or 10.0.0.0/8", given)
+		}
+		config.Server.TrustedProxies = append(config.Server.TrustedProxies, network)
 	}
 	if cmd.Presets != "" {
 		content, err := os.ReadFile(cmd.Presets)

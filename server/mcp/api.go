@@ -78,7 +78,7 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	var failure lastError
 	c := &call{
 		Services: Services{Store: r.Store(), Contexts: r.Contexts(), Search: r.Searches(), Version: h.version},
-		request:  r.Context(), timeout: r.Timeout(), search: r.Search, making: r.Making, failed: failure.set,
+		request:  r.Context(), timeout: r.Timeout(), search: r.Search, making: r.Making, about: r.About, failed: failure.set,
 	}
 	req := r.Request.WithContext(c.in(r.Context()))
 	req.Body = io.NopCloser(bytes.NewReader(h.body))

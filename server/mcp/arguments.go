@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/google/uuid"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-chat/coppice/fault"
@@ -27,6 +28,12 @@ func (t tools) checkArguments(next sdk.MethodHandler) sdk.MethodHandler {
 				var out sdk.CallToolResult
 				out.SetError(refused{server.ProblemOf(err)})
 				return &out, nil
+			}
+			var named struct {
+				ConversationID uuid.UUID `json:"conversation_id"`
+			}
+			if c := callOf(ctx); c.about != nil && json.Unmarshal(params.Arguments, &named) == nil {
+				c.about(named.ConversationID)
 			}
 		}
 		return next(ctx, method, req)

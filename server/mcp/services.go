@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-chat/coppice/search"
@@ -55,6 +56,7 @@ type call struct {
 	timeout time.Duration                                   // of work that waits for no model; 0 is any
 	search  func(context.Context) (leave func(), err error) // waits for a turn; nil for none
 	making  func() error                                    // waits until an answer may be made that may become large; nil for none
+	about   func(conversationID uuid.UUID)                  // is told which conversation a call names; nil for none
 	failed  func(error)                                     // is told of errors, maybe by several goroutines
 }
 

@@ -1,0 +1,13 @@
+package server
+
+func listAuditEvents(r *Request) (Answer, error) {
+	p, err := r.paging()
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Store().AuditEvents(r.Context(), p)
+	if err != nil {
+		return nil, err
+	}
+	return answerPage(page)
+}

@@ -1,0 +1,110 @@
+package tree
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/db"
+)
+
+// An AuditEvent says who did what. It has ids, and no text of messages.
+type AuditEvent struct {
+	ID             uuid.UUID
+	At             time.Time
+	Action         string
+	ConversationID uuid.UUID // uuid.Nil: it was done to none
+	SubjectID      uuid.UUID // what in the conversation, or which key; uuid.Nil: nothing
+	Detail         string    // more of it, for people; "" is nothing
+
+	// Who did it. Without a key, a user and an address it was the program itself or a
+	// command on the database.
+	KeyID     uuid.UUID
+	UserID    string
+	Address   string
+	RequestID string
+}
+
+// Actions of audit events. What a prune deletes has the kinds of its change.
+const (
+	ActionConversationDeleted  = string(ConversationDeleted)
+	ActionConversationExported = "conversation.exported"
+	ActionShareCreated         = "share.created"
+	ActionShareRevoked         = "share.revoked"
+	ActionTenantDeleted        = "tenant.deleted"
+)
+
+// For returns the same Store for what a principal asks.
+func (s *Store) For(p access.Principal) *Store {
+	c := s.ForTenant(p.Tenant)
+	c.actor = p
+	return c
+}
+
+// Audit stores what the Store's principal does. Methods that delete or share something
+// store that by themselves, in their transaction.
+func (s *Store) Audit(ctx context.Context, e AuditEvent) (err error) {
+	defer db.Wrap(&err, "tree.Audit(%s)", e.Action)
+	p := db.InsertAuditEventParams{
+		ID: toUUID(newID()), TenantID: s.tenant, At: now(), Action: e.Action, ConversationID: toUUID(e.ConversationID), SubjectID: toUUID(e.SubjectID),
+		Detail: e.Detail, KeyID: toUUID(s.actor.Key), UserID: s.actor.User, RequestID: s.actor.Request,
+	}
+	if s.actor.Address.IsValid() {
+		p.Address = s.actor.Address.String()
+	}
+	return s.q.InsertAuditEvent(ctx, p)
+}
+
+// AuditEvents lists what was done with the tenant's data, the newest first.
+func (s *Store) AuditEvents(ctx context.Context, p Paging) (_ Page[AuditEvent], err error) {
+	defer db.Wrap(&err, "tree.AuditEvents")
+	limit, before, err := p.page("audit", s.tenant)
+	if err != nil {
+		return Page[AuditEvent]{}, err
+	}
+	rows, err := s.q.ListAuditEvents(ctx, db.ListAuditEventsParams{TenantID: s.tenant, BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1})
+	if err != nil {
+		return Page[AuditEvent]{}, err
+	}
+	more := len(rows) > limit
+	list := make([]AuditEvent, min(len(rows), limit))
+	for i := range list {
+		list[i] = fromAuditEvent(rows[i])
+	}
+	return paged(list, more, before, func(e AuditEvent) cursor { return cursor{id: e.ID} }), nil
+}
+
+// ForgetAudit deletes what all tenants' audit events tell of the time before, and how
+// many it deleted.
+func (s *Store) ForgetAudit(ctx context.Context, before time.Time) (deleted int, err error) {
+	defer db.Wrap(&err, "tree.ForgetAudit(%s)", before)
+	n, err := s.q.DeleteAuditEvents(ctx, before)
+	return int(n), err
+}
+
+func fromAuditEvent(row db.AuditEvent) AuditEvent {
+	return AuditEvent{
+		ID: row.ID.Bytes, At: row.At.UTC(), Action: row.Action, ConversationID: row.ConversationID.Bytes, SubjectID: row.SubjectID.Bytes,
+		Detail: row.Detail, KeyID: row.KeyID.Bytes, UserID: row.UserID, Address: row.Address, RequestID: row.RequestID,
+	}
+}
+
+// AppendJSON appends the event's members. An absent id is null.
+func (e AuditEvent) AppendJSON(dst []byte) []byte {
+	dst = appendID(dst, `{"id":`, e.ID)
+	dst = appendTime(dst, `,"at":`, e.At)
+	dst = appendString(dst, `,"action":`, e.Action)
+	dst = appendID(dst, `,"conversation_id":`, e.ConversationID)
+	dst = appendID(dst, `,"subject_id":`, e.SubjectID)
+	dst = appendString(dst, `,"detail":`, e.Detail)
+	dst = appendID(dst, `,"key_id":`, e.KeyID)
+	dst = appendString(dst, `,"user_id":`, e.UserID)
+	dst = appendString(dst, `,"address":`, e.Address)
+	dst = appendString(dst, `,"request_id":`, e.RequestID)
+	return append(dst, '}')
+}
+
+// MarshalJSON is AppendJSON.
+func (e AuditEvent) MarshalJSON() ([]byte, error) { return e.AppendJSON(nil), nil }

@@ -62,6 +62,14 @@ func (b *tab) clickAt(x, y float64) {
 	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y), chromedp.MouseClickXY(x, y))
 }
 
+// choose opens a menu by its button and takes what stands in it.
+func (b *tab) choose(selector, item string) {
+	b.t.Helper()
+	b.until(`(e => e && (e.scrollIntoView({ block: 'center' }), true))(document.querySelector($1))`, selector)
+	b.click(selector, "")
+	b.click("[role=menuitemradio]", item)
+}
+
 // hover moves the mouse onto an element.
 func (b *tab) hover(selector, text string) {
 	b.t.Helper()

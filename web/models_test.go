@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/coppice-chat/coppice/server"
 )
@@ -29,12 +30,14 @@ func TestModels(t *testing.T) {
 	small.say("By the small one.", end)
 	b.send("Two?")
 	wrote("acme-small")
-	eval[any](b, `{ const p = document.querySelector($1); p.value = 'acme-large'; p.dispatchEvent(new Event('change', { bubbles: true })) }`, picker)
+	b.choose(picker, "acme-large")
 	b.hover(".budget-button", "")
 	b.until(`document.querySelector('.legend')?.innerText.includes('of 35,000 tokens')`)
-	b.hover(picker, "")
-	b.audit("picker")
+	b.click(picker, "")
+	b.until(`document.activeElement.ariaChecked === 'true'`)
 	b.view("picker")
+	b.keys(kb.Escape)
+	b.until(`document.activeElement.matches($1)`, picker)
 	large.say("By the large one.", end)
 	b.send("Three?")
 	wrote("acme-large")

@@ -248,9 +248,9 @@ func TestPromptAndSettings(t *testing.T) {
 	put := func(label, value string) {
 		b.until(`[...document.querySelectorAll('.setting')].some(l => l.innerText.startsWith($1))`, label)
 		eval[any](b, `{
-			const e = [...document.querySelectorAll('.setting')].find(l => l.innerText.startsWith($1)).querySelector('input, select, textarea')
+			const e = [...document.querySelectorAll('.setting')].find(l => l.innerText.startsWith($1)).querySelector('input, textarea')
 			e.value = $2
-			e.dispatchEvent(new Event(e.matches('select') ? 'change' : 'input', { bubbles: true }))
+			e.dispatchEvent(new Event('input', { bubbles: true }))
 		}`, label, value)
 	}
 
@@ -266,11 +266,11 @@ func TestPromptAndSettings(t *testing.T) {
 	put("Window", "")
 	put("Due at", "50")
 	put("Stays at the end", "10")
-	put("Compaction", "manual")
+	b.choose("[name=compaction]", "only when asked for")
 	b.until(`document.querySelector('.settings-effect').innerText.includes('only when you ask for it')`)
-	put("Compaction", "")
+	b.choose("[name=compaction]", "as the server")
 	b.until(`document.querySelector('.settings-effect').innerText.includes('is compacted when it passes about 56,000')`)
-	put("Model", "acme-large")
+	b.choose(".settings .choice", "acme-large")
 	put("Temperature", "0.3")
 	b.until(`!document.querySelector('.notice-in label')`)
 	eval[any](b, `document.querySelector('.settings-effect').scrollIntoView()`)
@@ -321,10 +321,12 @@ func TestPresets(t *testing.T) {
 	}, {Name: "Plain"}}
 	s := newSiteWith(t, presets, small, large)
 	b := newTab(t, s, "/", narrow...)
-	b.until(`document.querySelectorAll('.begin-with option').length === 3`)
-	eval[any](b, `{ const e = document.querySelector('.begin-with select'); e.value = 'Brief'; e.dispatchEvent(new Event('change', { bubbles: true })) }`)
+	b.choose(".begin-with .choice", "Brief")
 	b.shows("Answers in one sentence.")
 	b.until(`document.querySelector('.model-picker')?.value === 'acme-large'`)
+	if width := eval[int](b, `document.querySelector('.field').clientWidth`); width < 300 {
+		t.Errorf("the message has %d pixels beside the tools", width)
+	}
 	b.view("preset")
 	large.say("A wood.", end)
 	b.say("What is a coppice?")
@@ -341,7 +343,7 @@ func TestPresets(t *testing.T) {
 	// The next one begins with nothing, or with what is said for it.
 	b.list()
 	b.click(".sidebar-head button", "New conversation")
-	b.until(`document.querySelector('.begin-with select')?.value === ''`)
+	b.until(`document.querySelector('.begin-with .choice')?.value === ''`)
 	b.click(".begin-with button", "Prompt and settings")
 	b.until(`document.activeElement.matches('.settings textarea')`)
 	b.keys("Be kind.")

@@ -36,7 +36,7 @@ func TestSettings(t *testing.T) {
 		eval[any](b, `{
 			const e = document.querySelector('.settings [name=' + $1 + ']')
 			e.value = $2
-			e.dispatchEvent(new Event(e.matches('select') ? 'change' : 'input', { bubbles: true }))
+			e.dispatchEvent(new Event('input', { bubbles: true }))
 		}`, name, value)
 	}
 	stored := func() string {
@@ -66,15 +66,15 @@ func TestSettings(t *testing.T) {
 	if got := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].map(e => e.name).sort()`); !slices.Equal(got, want) {
 		t.Errorf("there are fields for %q, and settings %q", got, want)
 	}
-	if mute := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].filter(e => !(e.parentElement.querySelector('small')?.textContent || e.placeholder)).map(e => e.name)`); len(mute) > 0 {
+	if mute := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].filter(e => !(e.closest('.setting').querySelector('small')?.textContent || e.placeholder)).map(e => e.name)`); len(mute) > 0 {
 		t.Errorf("no meaning is told of %q", mute)
 	}
 	b.view("settings")
 
 	b.click(".more-settings summary", "More")
 	b.until(`document.querySelector('.settings [name=digest]').checkVisibility()`)
-	put("digest", "never")
-	put("recall", "false")
+	b.choose("[name=digest]", "never stands in")
+	b.choose("[name=recall]", "may search what is folded")
 	put("trigger_cap_tokens", "30000")
 	put("keep_cap_tokens", "9000")
 	put("keep_user_cap_tokens", "0")
@@ -85,7 +85,7 @@ func TestSettings(t *testing.T) {
 	effect("About 9,000 tokens at its end, and the last 4 messages in any case, then stay word for word.")
 	b.click("dialog button", "Save")
 	b.until(`!document.querySelector('dialog')`)
-	const saved = `{"digest":"never","recall":false,"trigger_cap_tokens":30000,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_messages":6,"min_fold_tokens":50,"anchor_slack_turns":3}`
+	const saved = `{"digest":"never","recall":true,"trigger_cap_tokens":30000,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_messages":6,"min_fold_tokens":50,"anchor_slack_turns":3}`
 	if got := stored(); got != saved {
 		t.Errorf("stored are %s", got)
 	}
@@ -94,7 +94,7 @@ func TestSettings(t *testing.T) {
 	b.settings()
 	b.until(`document.querySelector('.more-settings').open`)
 	if got := eval[string](b, `[...document.querySelectorAll('.setting [name]')].filter(e => e.value).map(e => e.name + '=' + e.value).join()`); got !=
-		"recall=false,trigger_cap_tokens=30000,keep_cap_tokens=9000,keep_user_cap_tokens=0,min_fold_messages=6,min_fold_tokens=50,anchor_slack_turns=3,digest=never" {
+		"recall=true,trigger_cap_tokens=30000,keep_cap_tokens=9000,keep_user_cap_tokens=0,min_fold_messages=6,min_fold_tokens=50,anchor_slack_turns=3,digest=never" {
 		t.Errorf("shown are %s", got)
 	}
 	put("trigger_cap_tokens", "")
@@ -117,7 +117,7 @@ func TestSettings(t *testing.T) {
 	b.until(`!document.querySelector('.settings [role=alert], .settings [aria-invalid]')`)
 	b.click("dialog button", "Save")
 	b.until(`!document.querySelector('dialog')`)
-	if got := stored(); got != `{"digest":"never","recall":false,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_tokens":50,"anchor_slack_turns":3,"trigger_cap_tokens":30000}` {
+	if got := stored(); got != `{"digest":"never","recall":true,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_tokens":50,"anchor_slack_turns":3,"trigger_cap_tokens":30000}` {
 		t.Errorf("stored are %s", got)
 	}
 }

@@ -27,7 +27,7 @@ export function PickButton() {
   const input = useRef<HTMLInputElement>(null)
   return (
     <>
-      <button type="button" class="attach" aria-label="Attach files" title="Attach pictures, PDFs or text" onClick={() => input.current!.click()}>
+      <button type="button" class="attach tool-button" aria-label="Attach files" title="Attach pictures, PDFs or text" onClick={() => input.current!.click()}>
         <Icon name="plus" />
       </button>
       <input

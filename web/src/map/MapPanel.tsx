@@ -8,6 +8,7 @@ import { context } from '../state/context'
 import { systemDark, theme } from '../state/look'
 import { failed } from '../state/notices'
 import * as tree from '../state/tree'
+import { Choice } from '../ui/Choice'
 import { Icon } from '../ui/icons'
 import { Camera } from './camera'
 import { find, lay, spotOf, type Found, type Layout, type Spot } from './layout'
@@ -185,13 +186,10 @@ function Map() {
         <button type="button" class="tool-button" aria-label="Fit the whole tree" title="Fit (0)" onClick={fit}><Icon name="fit" /></button>
         <button type="button" class="tool-button" aria-label="Back to where you are" title="Here (.)" onClick={toHere}><Icon name="here" /></button>
         <span class="spring" />
-        <label class="depth">
-          Depth
-          <select value={everything.value ? 'all' : 'forks'} onChange={event => (everything.value = event.currentTarget.value === 'all')}>
-            <option value="forks">Forks</option>
-            <option value="all">Every message</option>
-          </select>
-        </label>
+        <Choice
+          label="Depth" value={everything.value ? 'all' : 'forks'} choose={value => (everything.value = value === 'all')}
+          choices={[['forks', 'Forks'], ['all', 'Every message']]}
+        />
       </div>
     </div>
   )

@@ -14,6 +14,7 @@ import * as models from '../state/models'
 import { failed } from '../state/notices'
 import { place } from '../state/place'
 import * as replies from '../state/replies'
+import { Choice } from './Choice'
 import { GrowingField } from './GrowingField'
 import { Icon } from './icons'
 
@@ -68,21 +69,24 @@ export function Composer() {
       }}
     >
       <Tray />
-      <PickButton />
       <GrowingField
         field={field} label="Message" value={draft.value} placeholder={gone.value ? 'Message… (it is kept until the server is back)' : 'Message…'}
         onInput={text => (draft.value = text)} onKeyDown={onKeyDown}
       />
-      <ModelPicker />
-      {busy && live ? (
-        <button type="button" class="send stop" aria-label="Stop the answer" title="Stop (Esc)" onClick={() => void replies.stop(live).catch(failed('The answer goes on'))}>
-          <Icon name="stop" />
-        </button>
-      ) : (
-        <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!ready()}>
-          <Icon name="send" />
-        </button>
-      )}
+      <div class="composer-tools">
+        <PickButton />
+        <ModelPicker />
+        <span class="spring" />
+        {busy && live ? (
+          <button type="button" class="send stop" aria-label="Stop the answer" title="Stop (Esc)" onClick={() => void replies.stop(live).catch(failed('The answer goes on'))}>
+            <Icon name="stop" />
+          </button>
+        ) : (
+          <button type="submit" class="send" aria-label="Send" title="Send (⏎)" disabled={!ready()}>
+            <Icon name="send" />
+          </button>
+        )}
+      </div>
     </form>
   )
 }
@@ -116,12 +120,10 @@ function ModelPicker() {
   const all = models.models.value
   if (all.length < 2) return null
   return (
-    <select
-      class="model-picker" aria-label="Model" title="The model that answers" value={models.chosen.value?.name}
-      onChange={event => models.choose(event.currentTarget.value)}
-    >
-      {all.map(m => <option key={m.name} value={m.name}>{m.name}</option>)}
-    </select>
+    <Choice
+      label="Model" title="The model that answers" class="model-picker" value={models.chosen.value?.name ?? ''}
+      choices={all.map(m => [m.name, m.name])} choose={models.choose}
+    />
   )
 }
 

@@ -7,6 +7,7 @@ import { importDemo, importing } from '../state/imports'
 import { place } from '../state/place'
 import { beginning, choosePreset, presets } from '../state/settings'
 import { nameOf } from '../text/format'
+import { Choice } from './Choice'
 
 /** Welcome says what this is, at the start of a new conversation. */
 export function Welcome() {
@@ -42,13 +43,13 @@ function BeginWith() {
   return (
     <div class="begin-with">
       {presets.value.length > 0 && (
-        <label>
+        <span>
           Begin with{' '}
-          <select value={preset} onChange={event => choosePreset(event.currentTarget.value)}>
-            <option value="">{own ? 'your own settings' : 'the server’s defaults'}</option>
-            {presets.value.map(p => <option key={p.name} value={p.name}>{p.name}</option>)}
-          </select>
-        </label>
+          <Choice
+            label="Begin with" value={preset} choose={choosePreset}
+            choices={[['', own ? 'your own settings' : 'the server’s defaults'], ...presets.value.map(p => [p.name, p.name] as const)]}
+          />
+        </span>
       )}
       <button type="button" class="plain-button" onClick={() => (dialog.value = { kind: 'settings' })}>Prompt and settings…</button>
       {told && <p class="hint" dir="auto">{told.length > 200 ? told.slice(0, 200) + '…' : told}</p>}

@@ -1,20 +1,24 @@
 // A menu that a button opens: arrow keys move in it, Escape and a click
 // elsewhere close it.
-import type { ComponentChildren } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 export interface Item {
   label: string
   run: () => void
   danger?: boolean
+  /** Of a choice: whether it is the one that holds. */
+  chosen?: boolean
 }
 
-export function Menu({ label, items, children, class: name = 'quiet' }: {
+export function Menu({ label, items, children, class: name = 'quiet', start, ...more }: {
   label: string
   items: Item[]
   children: ComponentChildren
   class?: string
-}) {
+  /** The list begins where its button does, and else it ends there. */
+  start?: boolean
+} & Pick<ButtonHTMLAttributes, 'value' | 'name' | 'title' | 'aria-invalid' | 'aria-label'>) {
   const [open, setOpen] = useState(false)
   const root = useRef<HTMLDivElement>(null)
   const button = useRef<HTMLButtonElement>(null)
@@ -28,8 +32,9 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
   useLayoutEffect(() => {
     if (!open) return
     list.current!.showPopover() // above everything, and in the window's coordinates wherever its button is
-    place(button.current!, list.current!)
-    entries(list.current!)[0]?.focus()
+    place(button.current!, list.current!, start)
+    const all = entries(list.current!)
+    ;(all.find(e => e.ariaChecked === 'true') ?? all[0])?.focus()
   }, [open])
 
   useEffect(() => {
@@ -37,7 +42,7 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
     const elsewhere = (event: Event) => {
       if (!root.current?.contains(event.target as globalThis.Node)) setOpen(false)
     }
-    const scrolled = () => button.current && list.current && place(button.current, list.current) // which may be gone already
+    const scrolled = () => button.current && list.current && place(button.current, list.current, start) // which may be gone already
     document.addEventListener('pointerdown', elsewhere)
     document.addEventListener('scroll', scrolled, true)
     return () => {
@@ -54,15 +59,20 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
       event.preventDefault()
       all[(to + all.length) % all.length]?.focus()
     } else if (event.key === 'Escape') {
+      event.preventDefault() // a dialog around it stays
       event.stopPropagation()
       close()
     } else if (event.key === 'Tab') setOpen(false)
+    else if (event.key.length === 1) {
+      const begins = (e: HTMLElement) => e.innerText.toLowerCase().startsWith(event.key.toLowerCase())
+      ;[...all.slice(at + 1), ...all.slice(0, at + 1)].find(begins)?.focus()
+    }
   }
 
   return (
     <div class="menu" ref={root}>
       <button
-        ref={button} type="button" class={name} aria-label={label} title={label} aria-haspopup="menu" aria-expanded={open}
+        ref={button} type="button" class={name} aria-label={label} title={label} {...more} aria-haspopup="menu" aria-expanded={open}
         onClick={() => setOpen(!open)}
       >
         {children}
@@ -71,7 +81,8 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
         <div class="menu-list" role="menu" popover="manual" aria-label={label} ref={list} onKeyDown={onKeyDown}>
           {items.map(item => (
             <button
-              key={item.label} type="button" role="menuitem" tabIndex={-1} class={item.danger ? 'danger' : ''}
+              key={item.label} type="button" role={item.chosen === undefined ? 'menuitem' : 'menuitemradio'} aria-checked={item.chosen} tabIndex={-1}
+              class={item.danger ? 'danger' : ''} dir="auto"
               onClick={() => {
                 close()
                 item.run()
@@ -86,13 +97,13 @@ export function Menu({ label, items, children, class: name = 'quiet' }: {
   )
 }
 
-const entries = (list: HTMLElement) => Array.from(list.querySelectorAll<HTMLElement>('[role=menuitem]'))
+const entries = (list: HTMLElement) => Array.from(list.querySelectorAll<HTMLElement>('[role^=menuitem]'))
 
 /** place puts the list under its button, or above it, inside the window. */
-function place(button: HTMLElement, list: HTMLElement) {
+function place(button: HTMLElement, list: HTMLElement, start?: boolean) {
   const at = button.getBoundingClientRect()
   const { width, height } = list.getBoundingClientRect()
   const below = at.bottom + 4 + height <= innerHeight - 8
   list.style.top = `${below ? at.bottom + 4 : Math.max(8, at.top - 4 - height)}px`
-  list.style.left = `${Math.max(8, Math.min(at.right - width, innerWidth - width - 8))}px`
+  list.style.left = `${Math.max(8, Math.min(start ? at.left : at.right - width, innerWidth - width - 8))}px`
 }

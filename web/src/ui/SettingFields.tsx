@@ -1,6 +1,7 @@
 // The settings of a conversation as fields of a form, each with its meaning.
 import type { Settings } from '../api/types'
 import { number } from '../text/format'
+import { Choice } from './Choice'
 
 type Key = keyof Settings
 type Value = Settings[Key]
@@ -73,10 +74,11 @@ export function Field({ setting: s, own, served, bad, set }: { setting: Setting;
     return (
       <label class="setting">
         <span>{s.label}</span>
-        <select {...invalid} name={s.key} value={shown(own)} onChange={event => set(s.choices!.find(([value]) => String(value) === event.currentTarget.value)?.[0])}>
-          <option value="">{own === undefined && word ? `${word} (the server’s)` : 'as the server'}</option>
-          {s.choices.map(([value, words]) => <option key={String(value)} value={String(value)}>{words}</option>)}
-        </select>
+        <Choice
+          label={s.label} name={s.key} value={shown(own)} invalid={bad} class="bordered"
+          choices={[['', own === undefined && word ? `${word} (the server’s)` : 'as the server'], ...s.choices.map(([v, words]) => [String(v), words] as const)]}
+          choose={value => set(s.choices!.find(([v]) => String(v) === value)?.[0])}
+        />
         <small>{s.meaning}</small>
       </label>
     )

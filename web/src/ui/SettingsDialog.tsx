@@ -11,6 +11,7 @@ import { failed } from '../state/notices'
 import { beginning, change, most, pin, prompt, promptOf, settings, wishes, without } from '../state/settings'
 import { said } from '../text/content'
 import { count, number } from '../text/format'
+import { Choice } from './Choice'
 import { Modal } from './Modal'
 import { SettingEffect } from './SettingEffect'
 import { compactionSettings, Field, rareSettings, windowSettings } from './SettingFields'
@@ -98,10 +99,10 @@ export function SettingsDialog() {
         {models.value.length > 1 && (
           <label class="setting">
             <span>Model</span>
-            <select value={model} onChange={event => setModel(event.currentTarget.value)}>
-              <option value="">as chosen beside the message</option>
-              {models.value.map(m => <option key={m.name} value={m.name}>{m.name}</option>)}
-            </select>
+            <Choice
+              label="Model" value={model} choose={setModel} class="bordered"
+              choices={[['', 'as chosen beside the message'], ...models.value.map(m => [m.name, m.name] as const)]}
+            />
             <small>Answers in this conversation.</small>
           </label>
         )}

@@ -7,14 +7,16 @@ import { dialog } from '../state/dialog'
 import { failed } from '../state/notices'
 import { inTurn } from '../state/turns'
 import { when, whenFully } from '../text/format'
+import { Choice } from './Choice'
 import { Modal } from './Modal'
 
-const lasts: [string, number][] = [['a day', 1], ['a week', 7], ['a month', 30], ['a year', 365], ['for ever', 0]]
+/** lasts are days, with words for them. */
+const lasts = [['1', 'a day'], ['7', 'a week'], ['30', 'a month'], ['365', 'a year'], ['', 'for ever']] as const
 
 export function SharesDialog({ conversation, head }: { conversation: string; head: string }) {
   const [all, setAll] = useState<Share[]>([])
   const [link, setLink] = useState('')
-  const [days, setDays] = useState(7)
+  const [days, setDays] = useState<(typeof lasts)[number][0]>('7')
   const [summaries, setSummaries] = useState(false)
   const [busy, setBusy] = useState(false)
   const close = () => (dialog.value = null)
@@ -25,7 +27,7 @@ export function SharesDialog({ conversation, head }: { conversation: string; hea
     void work.then(reload).catch(failed(what)).finally(() => setBusy(false))
   }
   const make = async () => {
-    const expires = days > 0 ? new Date(Date.now() + days * 86_400_000).toISOString() : undefined
+    const expires = days ? new Date(Date.now() + Number(days) * 86_400_000).toISOString() : undefined
     const made = await newShare(conversation, head, { summaries, expires_at: expires })
     setLink(`${location.origin}/shared/${made.token}`)
   }
@@ -33,7 +35,7 @@ export function SharesDialog({ conversation, head }: { conversation: string; hea
     <Modal title="Share this branch" close={close}>
       <p>Anybody who has the link reads this branch up to its last message, and nothing else: no other branch, nothing that comes later, and no system prompt.</p>
       <p class="share-options">
-        <label>The link lasts <select value={days} onChange={e => setDays(Number(e.currentTarget.value))}>{lasts.map(([name, n]) => <option key={n} value={n}>{name}</option>)}</select></label>
+        <span>The link lasts <Choice label="The link lasts" value={days} choices={lasts} choose={setDays} /></span>
         <label><input type="checkbox" checked={summaries} onChange={e => setSummaries(e.currentTarget.checked)} /> with the summary that the model reads</label>
       </p>
       {link && (

@@ -6,6 +6,7 @@ const paths = {
   close: 'm4 4 8 8M12 4l-8 8',
   left: 'm9.5 4-4 4 4 4',
   right: 'm6.5 4 4 4-4 4',
+  unfold: 'm5 6.5 3 3 3-3',
   down: 'M8 3v10M4 9l4 4 4-4',
   send: 'M8 13V3M4 7l4-4 4 4',
   stop: 'M5 5h6v6H5z',

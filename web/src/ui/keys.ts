@@ -23,7 +23,7 @@ export function listenForKeys() {
 
 /** typing tells whether a letter belongs to a text field. */
 const typing = (target: EventTarget | null) =>
-  target instanceof HTMLElement && (target.isContentEditable || target.matches('textarea, select, input:not([type=checkbox])'))
+  target instanceof HTMLElement && (target.isContentEditable || target.matches('textarea, input:not([type=checkbox])'))
 
 function letter(event: KeyboardEvent) {
   const act: Record<string, () => void> = {

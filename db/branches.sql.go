@@ -285,6 +285,79 @@ func (q *Queries) GetNewestLeaf(ctx context.Context, arg GetNewestLeafParams) (p
 	return id, err
 }
 
+const getParting = `-- name: GetParting :one
+with recursive walk as (
+    select l.id as left_id, l.parent_id as left_parent, l.depth as left_depth, r.id as right_id, r.parent_id as right_parent, r.depth as right_depth
+    from conversations c
+    join nodes l on l.conversation_id = $1 and l.id = $2 and l.kind = 'message'
+    join nodes r on r.conversation_id = $1 and r.id = $3 and r.kind = 'message'
+    where c.id = $1 and c.tenant_id = $4
+    union all
+    select coalesce(l.id, walk.left_id), case when l.id is null then walk.left_parent else l.parent_id end, coalesce(l.depth, walk.left_depth),
+           coalesce(r.id, walk.right_id), case when r.id is null then walk.right_parent else r.parent_id end, coalesce(r.depth, walk.right_depth)
+    from walk
+    left join lateral (
+        select p.id, p.parent_id, p.depth from nodes p
+        where p.conversation_id = $1 and p.id = walk.left_parent and walk.left_depth >= walk.right_depth offset 0) l on true
+    left join lateral (
+        select p.id, p.parent_id, p.depth from nodes p
+        where p.conversation_id = $1 and p.id = walk.right_parent and walk.right_depth >= walk.left_depth offset 0) r on true
+    where walk.left_id <> walk.right_id and (walk.left_depth > 0 or walk.right_depth > 0)
+)
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning
+from walk
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = walk.left_id offset 0) nodes on true
+where walk.left_id = walk.right_id
+`
+
+type GetPartingParams struct {
+	ConversationID pgtype.UUID
+	LeftID         pgtype.UUID
+	RightID        pgtype.UUID
+	TenantID       string
+}
+
+type GetPartingRow struct {
+	Node Node
+}
+
+// The deepest message that the branches of two heads have in common. Both walks go up,
+// the deeper one first, until they meet: the cost is that of what stands below. No row
+// where the branches begin at different roots.
+func (q *Queries) GetParting(ctx context.Context, arg GetPartingParams) (GetPartingRow, error) {
+	row := q.db.QueryRow(ctx, getParting,
+		arg.ConversationID,
+		arg.LeftID,
+		arg.RightID,
+		arg.TenantID,
+	)
+	var i GetPartingRow
+	err := row.Scan(
+		&i.Node.ConversationID,
+		&i.Node.ID,
+		&i.Node.ParentID,
+		&i.Node.Kind,
+		&i.Node.Role,
+		&i.Node.SiblingIndex,
+		&i.Node.Depth,
+		&i.Node.Tokens,
+		&i.Node.PathTokens,
+		&i.Node.PrefixID,
+		&i.Node.Pinned,
+		&i.Node.CreatedAt,
+		&i.Node.Body,
+		&i.Node.Metadata,
+		&i.Node.LastSummarizedID,
+		&i.Node.PriorSummaryID,
+		&i.Node.KeptIds,
+		&i.Node.Model,
+		&i.Node.Origin,
+		&i.Node.PathHash,
+		&i.Node.Reasoning,
+	)
+	return i, err
+}
+
 const getTranscript = `-- name: GetTranscript :many
 with recursive path as (
     select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, 1 as position,
@@ -435,6 +508,79 @@ func (q *Queries) ListAncestors(ctx context.Context, arg ListAncestorsParams) ([
 			&i.Role,
 			&i.Metadata,
 			&i.SiblingCount,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const listBranchUsage = `-- name: ListBranchUsage :many
+with recursive path as (
+    select n.id, n.parent_id, n.depth, case when n.role = 'assistant' then n.metadata end as metadata
+    from conversations c
+    join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message' and n.depth >= $3::integer
+    where c.id = $1 and c.tenant_id = $4
+    union all
+    select p.id, p.parent_id, p.depth, case when p.role = 'assistant' then p.metadata end
+    from path
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    where path.depth > $3
+), call as (
+    select left(path.metadata -> 'reply' ->> 'model', 200) as model, path.metadata -> 'reply' -> 'usage' as usage
+    from path
+    where json_typeof(path.metadata -> 'reply' -> 'model') = 'string'
+)
+select call.model::text as model, count(*) as calls,
+       coalesce(sum(case when call.usage ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
+       coalesce(sum(case when call.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
+       coalesce(sum(case when call.usage ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
+from call
+group by call.model
+order by call.model
+`
+
+type ListBranchUsageParams struct {
+	ConversationID pgtype.UUID
+	HeadID         pgtype.UUID
+	FromDepth      int32
+	TenantID       string
+}
+
+type ListBranchUsageRow struct {
+	Model            string
+	Calls            int64
+	PromptTokens     int64
+	CompletionTokens int64
+	ReasoningTokens  int64
+}
+
+// What the replies of a branch took, by model, above @head_id as far as @from_depth. As
+// ListUsage counts.
+func (q *Queries) ListBranchUsage(ctx context.Context, arg ListBranchUsageParams) ([]ListBranchUsageRow, error) {
+	rows, err := q.db.Query(ctx, listBranchUsage,
+		arg.ConversationID,
+		arg.HeadID,
+		arg.FromDepth,
+		arg.TenantID,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListBranchUsageRow
+	for rows.Next() {
+		var i ListBranchUsageRow
+		if err := rows.Scan(
+			&i.Model,
+			&i.Calls,
+			&i.PromptTokens,
+			&i.CompletionTokens,
+			&i.ReasoningTokens,
 		); err != nil {
 			return nil, err
 		}

@@ -301,3 +301,56 @@ join lateral (
      order by n.sibling_index desc limit @row_limit::integer)) n on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by n.sibling_index desc;
+
+-- name: GetParting :one
+-- The deepest message that the branches of two heads have in common. Both walks go up,
+-- the deeper one first, until they meet: the cost is that of what stands below. No row
+-- where the branches begin at different roots.
+with recursive walk as (
+    select l.id as left_id, l.parent_id as left_parent, l.depth as left_depth, r.id as right_id, r.parent_id as right_parent, r.depth as right_depth
+    from conversations c
+    join nodes l on l.conversation_id = @conversation_id and l.id = @left_id and l.kind = 'message'
+    join nodes r on r.conversation_id = @conversation_id and r.id = @right_id and r.kind = 'message'
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select coalesce(l.id, walk.left_id), case when l.id is null then walk.left_parent else l.parent_id end, coalesce(l.depth, walk.left_depth),
+           coalesce(r.id, walk.right_id), case when r.id is null then walk.right_parent else r.parent_id end, coalesce(r.depth, walk.right_depth)
+    from walk
+    left join lateral (
+        select p.id, p.parent_id, p.depth from nodes p
+        where p.conversation_id = @conversation_id and p.id = walk.left_parent and walk.left_depth >= walk.right_depth offset 0) l on true
+    left join lateral (
+        select p.id, p.parent_id, p.depth from nodes p
+        where p.conversation_id = @conversation_id and p.id = walk.right_parent and walk.right_depth >= walk.left_depth offset 0) r on true
+    where walk.left_id <> walk.right_id and (walk.left_depth > 0 or walk.right_depth > 0)
+)
+select sqlc.embed(nodes)
+from walk
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = walk.left_id offset 0) nodes on true
+where walk.left_id = walk.right_id;
+
+-- name: ListBranchUsage :many
+-- What the replies of a branch took, by model, above @head_id as far as @from_depth. As
+-- ListUsage counts.
+with recursive path as (
+    select n.id, n.parent_id, n.depth, case when n.role = 'assistant' then n.metadata end as metadata
+    from conversations c
+    join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message' and n.depth >= @from_depth::integer
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    union all
+    select p.id, p.parent_id, p.depth, case when p.role = 'assistant' then p.metadata end
+    from path
+    join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
+    where path.depth > @from_depth
+), call as (
+    select left(path.metadata -> 'reply' ->> 'model', 200) as model, path.metadata -> 'reply' -> 'usage' as usage
+    from path
+    where json_typeof(path.metadata -> 'reply' -> 'model') = 'string'
+)
+select call.model::text as model, count(*) as calls,
+       coalesce(sum(case when call.usage ->> 'prompt_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'prompt_tokens')::bigint end), 0)::bigint as prompt_tokens,
+       coalesce(sum(case when call.usage ->> 'completion_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'completion_tokens')::bigint end), 0)::bigint as completion_tokens,
+       coalesce(sum(case when call.usage ->> 'reasoning_tokens' ~ '^[0-9]{1,9}$' then (call.usage ->> 'reasoning_tokens')::bigint end), 0)::bigint as reasoning_tokens
+from call
+group by call.model
+order by call.model;

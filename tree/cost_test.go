@@ -52,6 +52,9 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 		{"a page of a transcript", 50, func(ctx context.Context, s *tree.Store) error {
 			return second(s.Transcript(ctx, id, head, tree.Paging{Limit: 50}))
 		}},
+		{"a comparison", 3 * 40, func(ctx context.Context, s *tree.Store) error {
+			return second(s.Compare(ctx, id, ids[len(ids)/2-20], ids[len(ids)/2+20], 50))
+		}},
 		{"the end of a branch", 2 * 50, func(ctx context.Context, s *tree.Store) (err error) {
 			for _, err = range s.Branch(ctx, id, uuid.Nil, 50) {
 				if err != nil {

@@ -51,6 +51,7 @@ func (s *machine) check(t *rapid.T, m *model) {
 	if messages := m.messages(); len(messages) > 0 {
 		s.checkChildren(t, m, rapid.SampledFrom(messages).Draw(t, "parent").id)
 		s.checkTranscript(t, m, rapid.SampledFrom(messages).Draw(t, "head").id)
+		s.checkCompare(t, m, rapid.SampledFrom(messages).Draw(t, "left").id, rapid.SampledFrom(messages).Draw(t, "right").id)
 		s.checkSearch(t, m, rapid.SampledFrom(messages).Draw(t, "sought"))
 	}
 	s.checkRows(t, m)
@@ -102,6 +103,29 @@ func (s *machine) checkTranscript(t *rapid.T, m *model, head uuid.UUID) {
 		index := slices.IndexFunc(siblings, func(n modelNode) bool { return n.id == want[i].id }) + 1
 		if g.ID != want[i].id || string(g.Body) != want[i].body || g.PathTokens != sum || g.Depth != i || g.Siblings != (tree.Siblings{Index: index, Count: len(siblings)}) {
 			t.Fatalf("message %d of the transcript is %+v (sum %d), want %+v", i, g, sum, want[i])
+		}
+	}
+}
+
+func (s *machine) checkCompare(t *rapid.T, m *model, left, right uuid.UUID) {
+	got := must(s.store.Compare(s.ctx, m.id, left, right, tree.MaxPage))(t)
+	paths := [][]modelNode{m.path(left), m.path(right)}
+	common, ancestor := 0, uuid.Nil
+	for common < min(len(paths[0]), len(paths[1])) && paths[0][common].id == paths[1][common].id {
+		ancestor = paths[0][common].id
+		common++
+	}
+	if got.AncestorID != ancestor {
+		t.Fatalf("%s and %s part at %s, want %s", left, right, got.AncestorID, ancestor)
+	}
+	for i, side := range []tree.Side{got.Left, got.Right} {
+		want := paths[i][common:]
+		sum := int64(0)
+		for _, g := range side.Page.Data {
+			sum += int64(g.Tokens)
+		}
+		if side.Messages != len(want) || side.Tokens != sum || side.Page.Next != "" || !slices.EqualFunc(side.Page.Data, want, func(g tree.Message, w modelNode) bool { return g.ID == w.id }) {
+			t.Fatalf("side %d has %d messages of %d tokens, %d shown, want %d", i, side.Messages, side.Tokens, len(side.Page.Data), len(want))
 		}
 	}
 }

@@ -179,6 +179,7 @@ func TestTenants(t *testing.T) {
 		"Branches":         func() error { return second(mine.Branches(ctx, c.ID, tree.Paging{})) },
 		"NewestLeaf":       func() error { return second(mine.NewestLeaf(ctx, c.ID, m.ID)) },
 		"Transcript":       func() error { return second(mine.Transcript(ctx, c.ID, m.ID, tree.Paging{})) },
+		"Compare":          func() error { return second(mine.Compare(ctx, c.ID, m.ID, m.ID, 0)) },
 		"Tree": func() error {
 			for _, err := range mine.Tree(ctx, c.ID, 10) {
 				return err

@@ -46,25 +46,28 @@ func (h *hub) find(k key) (found *Reply, known bool) {
 	return nil, known
 }
 
-// begin takes a reply in, of which nothing is stored yet.
-func (h *hub) begin(r *Reply) error {
+// begin takes replies of one tenant in, of which nothing is stored yet: all or none.
+func (h *hub) begin(replies ...*Reply) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	full := func(whose string, most int) error {
+	tenant, n := replies[0].tenant, len(replies)
+	full := func(whose string, running, most int) error {
 		return fault.New(fault.TooMany, "too_many_replies", "",
-			"%s %d replies are under way, which is the most. Wait for one to end, or stop one.", whose, most)
+			"%s %d replies are under way, and %d is the most. Wait for one to end, or stop one.", whose, running, most)
 	}
 	switch {
 	case h.closed:
 		return errClosed
-	case h.tenants[r.tenant] >= h.maxPerTenant:
-		return full("Your", h.maxPerTenant)
-	case len(h.running) >= h.maxRunning:
-		return full("The server's", h.maxRunning)
+	case h.tenants[tenant]+n > h.maxPerTenant:
+		return full("Your", h.tenants[tenant], h.maxPerTenant)
+	case len(h.running)+n > h.maxRunning:
+		return full("The server's", len(h.running), h.maxRunning)
 	}
-	h.busy.Add(1)
-	h.running[r] = false
-	h.tenants[r.tenant]++
+	h.busy.Add(n)
+	for _, r := range replies {
+		h.running[r] = false
+	}
+	h.tenants[tenant] += n
 	return nil
 }
 

@@ -81,7 +81,7 @@ func (s *Service) prepare(ctx context.Context, req Request, model llm.Model) (*a
 	if a.head == uuid.Nil {
 		a.head = c.HeadID
 	}
-	if !req.KeepHead {
+	if !req.KeepHead && !req.aside {
 		a.active = c.HeadID
 	}
 	if err := s.instruct(ctx, a, c); err != nil {
@@ -236,7 +236,7 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 // the reply. Before that the model isn't called.
 func (s *Service) commit(ctx context.Context, r *Reply, a *assignment, again bool) error {
 	given := a.request.Messages
-	if n := len(given); n > 0 && !a.request.HeadAtEnd && !a.request.KeepHead {
+	if n := len(given); n > 0 && !a.request.HeadAtEnd && !a.request.KeepHead && !a.request.aside {
 		a.active = given[n-1].ID
 	}
 	row := tree.Reply{

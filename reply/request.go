@@ -91,6 +91,8 @@ type Request struct {
 	MaxOutputTokens int                        // 0 leaves it to the model. What is more than the settings reserve is taken from the context
 	Options         Options                    // further settings of the answer; Start checks them
 	Extra           map[string]json.RawMessage // other members of the chat-completions request, such as tools
+
+	aside bool // one of several answers: none of them moves the active head
 }
 
 // prepareTimeout bounds what happens before the model is called, compaction
@@ -146,32 +148,13 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 	return r, err == nil, err
 }
 
-// begin stores what the request brings and that this server has the reply, and runs
-// the reply. again says that there may be an earlier try with its id.
+// begin is beginAll of one request.
 func (s *Service) begin(ctx context.Context, req Request, model llm.Model, again bool) (*Reply, error) {
-	r := s.newReply(ctx, req, model)
-	if err := s.hub.begin(r); err != nil {
-		r.cancel(nil)
-		return nil, err
-	}
-	// A client that goes away now may have sent its message all the same.
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareTimeout)
-	defer cancel()
-	a, err := s.prepareInTurn(bounded, req, model)
-	if err == nil {
-		err = s.commit(bounded, r, a, again)
-	}
+	begun, err := s.beginAll(ctx, []Request{req}, []llm.Model{model}, again)
 	if err != nil {
-		s.hub.end(r, "", func() {})
-		r.cancel(nil)
 		return nil, err
 	}
-	s.hub.stored(r)
-	if a.untitled {
-		s.title(bounded, r, a.request)
-	}
-	go s.run(r, a)
-	return r, nil
+	return begun[0], nil
 }
 
 // CheckModel returns an error if a name is neither a model's name nor an alias,

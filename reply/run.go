@@ -67,6 +67,10 @@ func (r *Reply) HeadID() uuid.UUID { return r.head }
 // for it, oldest first. A reply that another request began has none.
 func (r *Reply) Brought() []uuid.UUID { return r.brought }
 
+// Model returns the name of the model that answers. A reply of which only the answer is
+// left has none, because it is in the answer's metadata.
+func (r *Reply) Model() string { return r.model }
+
 // Metadata returns the members that the request added to the answer's metadata.
 // A reply of which only the answer is left has none, because they are in the
 // answer's metadata.
@@ -285,7 +289,7 @@ func (s *Service) keepAnswer(ctx context.Context, r *Reply, a *assignment, answe
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.StoreTimeout)
 	defer cancel()
 	options := []tree.AppendOption{tree.MoveHeadFrom(a.active), tree.EndsReply(s.cfg.ServerID, r.unsaved(true))}
-	if a.request.KeepHead {
+	if a.request.KeepHead || a.request.aside {
 		options[0] = tree.KeepHead()
 	}
 	parent := r.parent(a.head)

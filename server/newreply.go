@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -17,6 +18,8 @@ import (
 // newReply is the schema of this name.
 type newReply struct {
 	id, model         *string
+	models            []string // nil where one answer is asked for
+	n                 *int     // of answers by the same model
 	maxOutputTokens   *int
 	temperature       *float64
 	moveHead, stream  *bool
@@ -43,7 +46,7 @@ func (m *replyMessage) fields() []field {
 func (b *newReply) fields(message, list *json.RawMessage) []field {
 	return append(b.options.fields(), []field{
 		{"id", false, &b.id}, {"instructions", false, &b.instructions}, {"max_output_tokens", false, &b.maxOutputTokens},
-		{"message", false, message}, {"messages", false, list}, {"model", false, &b.model}, {"move_head", false, &b.moveHead},
+		{"message", false, message}, {"messages", false, list}, {"model", false, &b.model}, {"models", false, &b.models}, {"move_head", false, &b.moveHead}, {"n", false, &b.n},
 		{"parent_id", false, &b.parentID}, {"recall", false, &b.recall}, {"continue", false, &b.goOn}, {"stream", false, &b.stream}, {"temperature", false, &b.temperature},
 		{"tool_choice", false, &b.toolChoice}, {"tools", false, &b.tools},
 	}...)
@@ -55,6 +58,9 @@ func (b *newReply) read(o object) (err error) {
 		return err
 	}
 	b.list = list != nil
+	if err := b.readModels(); err != nil {
+		return err
+	}
 	switch {
 	case b.list && message != nil:
 		return problemf(CodeInvalidParameter, "messages", "Send message or messages, not both.")
@@ -72,6 +78,24 @@ func (b *newReply) read(o object) (err error) {
 	}
 	b.message = new(replyMessage)
 	return object(chat.Members(message)).bind("message", b.message.fields())
+}
+
+// readModels reads how many answers are asked for, and of which models.
+func (b *newReply) readModels() error {
+	few := func(field string) error {
+		return problemf(CodeInvalidParameter, field, "Ask for 2 to %d answers, or leave it out for one.", reply.MaxAnswers)
+	}
+	switch {
+	case b.models != nil && b.model != nil, b.models != nil && b.n != nil:
+		return problemf(CodeInvalidParameter, "models", "It names the model of each answer. Leave model and n out beside it.")
+	case b.models != nil && (len(b.models) < 2 || len(b.models) > reply.MaxAnswers):
+		return few("models")
+	case b.n != nil && (*b.n < 2 || *b.n > reply.MaxAnswers):
+		return few("n")
+	case b.n != nil:
+		b.models = slices.Repeat([]string{deref(b.model)}, *b.n)
+	}
+	return nil
 }
 
 // derives tells whether the id in this field is one that derives from the

@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -24,14 +28,18 @@ func createReply(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.models != nil {
+		return r.startSeveral(b, req, derived)
+	}
 	rep, started, err := r.Replies().Start(r.Context(), req)
 	if err != nil {
-		err = b.listed(err)
-		return nil, ConflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
+		return nil, b.conflict(err, derived)
 	}
 	r.Release()
 	if deref(b.stream) {
-		return eventStream{r, rep, 0, replyPath(rep), r.nativeStream()}, nil
+		a := r.nativeStream(0, rep)
+		a.location = replyPath(rep)
+		return a, nil
 	}
 	end, err := rep.Wait(r.Context())
 	switch {
@@ -43,6 +51,77 @@ func createReply(r *Request) (Answer, error) {
 		return nil, problemf(CodeReplyStopped, "", "The reply was stopped before anything came of it. Ask again for another attempt.")
 	}
 	return answerCreated(end.Message, started, messagePath(*end.Message))
+}
+
+// conflict names the field of a refusal as the request does.
+func (b *newReply) conflict(err error, derived bool) error {
+	err = b.listed(err)
+	return ConflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
+}
+
+// startSeveral begins one reply of each model, and answers with their events together,
+// or with how they ended: the schema Replies.
+func (r *Request) startSeveral(b *newReply, req reply.Request, derived bool) (Answer, error) {
+	replies, started, err := r.Replies().StartSeveral(r.Context(), req, b.models)
+	if err != nil {
+		if b.n != nil && strings.HasPrefix(deref(toProblem(err).Field), "models[") {
+			unknown := *fault.Of(err)
+			unknown.Field, err = "model", &unknown
+		}
+		return nil, b.conflict(err, derived)
+	}
+	r.Release()
+	if deref(b.stream) {
+		return r.nativeStream(0, replies...), nil
+	}
+	body := []byte(`{"data":[`)
+	for i, rep := range replies {
+		end, err := rep.Wait(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		if i > 0 {
+			body = append(body, ',')
+		}
+		if body, err = appendEnded(body, rep, &end); err != nil {
+			return nil, err
+		}
+	}
+	a := answer{status: http.StatusOK, body: append(body, "]}"...)}
+	if started {
+		a.status = http.StatusCreated
+	}
+	return a, nil
+}
+
+// appendEnded appends the schema ReplyEnded.
+func appendEnded(dst []byte, rep *reply.Reply, end *reply.End) ([]byte, error) {
+	about := struct {
+		MessageID    uuid.UUID    `json:"message_id"`
+		Model        string       `json:"model"`
+		Status       reply.Status `json:"status"`
+		Usage        reply.Usage  `json:"usage"`
+		FinishReason *string      `json:"finish_reason"`
+		Error        *Problem     `json:"error"`
+	}{rep.MessageID(), rep.Model(), end.Status, end.Usage, nil, nil}
+	if end.FinishReason != "" {
+		about.FinishReason = &end.FinishReason
+	}
+	if end.Err != nil {
+		p := toProblem(end.Err)
+		about.Error = &p
+	}
+	data, err := encode(about)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(append(dst, data[:len(data)-1]...), `,"message":`...)
+	return append(appendStored(dst, end.Message), '}'), nil
+}
+
+// withID puts the id of a reply's answer before the members of an event's data.
+func withID(data []byte, rep *reply.Reply) []byte {
+	return append(append([]byte(`{"message_id":"`+rep.MessageID().String()), `",`...), data[1:]...)
 }
 
 func readReply(r *Request) (Answer, error) {
@@ -67,7 +146,7 @@ func readReply(r *Request) (Answer, error) {
 	if rep.Over(after) {
 		return noContent{}, nil
 	}
-	return r.Stream(rep, after, r.nativeStream()), nil
+	return r.nativeStream(after, rep), nil
 }
 
 func stopReply(r *Request) (Answer, error) {

@@ -51,6 +51,7 @@ var native = []Route{
 	{"POST", "/v1/conversations/{conversation_id}/messages/{message_id}/fork", 0, "", idempotencyKey, maybe[newConversation](), forkMessage},
 
 	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", position, noBody, listBranches},
+	{"GET", "/v1/conversations/{conversation_id}/compare", 0, "left right limit", position, noBody, compareBranches},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", position, noBody, getTranscript},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall attachments model", position, noBody, getContext},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},

@@ -99,6 +99,8 @@ var reads = []scenario{
 
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
 		want: []string{`"head_id":"{{c.result}}"`, `"head_id":"{{c.thanks}}"`, `"title":"Coppicing"`, `"snippet":"`}},
+	{name: "compare", method: "GET", path: conversationPathOf + "/compare?left=active&right={{c.third}}&limit=1", status: 200,
+		want: []string{`{"conversation_id":"{{c}}","ancestor_id":"{{c.question}}","left":{"head_id":"{{c.thanks}}","messages":2,`, `"data":[{"id":"{{c.thanks}}"`, `"right":{"head_id":"{{c.third}}","messages":1,"tokens":`, `"replies":{"calls":0,`}},
 	{name: "search a conversation", method: "GET", path: "/v1/search?query=wood+-oak&conversation_id={{c}}&limit=5", status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
 	{name: "search by relevance", method: "GET", path: "/v1/search?query=which+wood+and+haz&sort=relevance", status: 200, want: []string{`"head_id":"{{c.thanks}}"`, `"next_cursor":null}`}},
 	{name: "search titles", method: "GET", path: "/v1/search?query=coppic&sort=newest", status: 200, want: []string{`"conversations":[{"id":"{{c}}","title":"Coppicing"`}},

@@ -17,10 +17,24 @@ import (
 // every streamed answer has (timeouts.go): it can read on at any time.
 type eventStream struct {
 	request  *Request
-	reply    *reply.Reply
-	after    int    // id of the last event that the reader has
+	sources  []*source
 	location string // at which the events can be read again, or ""
 	form     StreamForm
+	merged   chan heard // what comes of several sources; nil of one
+}
+
+// A source is a reply in a stream.
+type source struct {
+	reply *reply.Reply
+	after int // id of the last event that the reader has
+	event func(dst []byte, e reply.Event) ([]byte, error)
+}
+
+// heard is what came of a source.
+type heard struct {
+	*source
+	events []reply.Event
+	err    error
 }
 
 // A StreamForm says how an API writes the events of a reply. Each function
@@ -34,21 +48,29 @@ type StreamForm struct {
 // Stream returns an Answer that streams a reply's events in an API's form.
 // It begins after the event with the id after.
 func (r *Request) Stream(rep *reply.Reply, after int, form StreamForm) Answer {
-	return eventStream{request: r, reply: rep, after: after, form: form}
+	return eventStream{request: r, sources: []*source{{rep, after, form.Event}}, form: form}
 }
 
-// nativeStream is the form of the native API.
-func (r *Request) nativeStream() StreamForm {
-	return StreamForm{Closed: streamClosed, Event: func(dst []byte, e reply.Event) ([]byte, error) {
-		name, data, err := eventOf(e)
-		if err != nil {
-			return dst, err
-		}
-		if e.End != nil {
-			data = positioned(data, r.position(true))
-		}
-		return appendEvent(dst, e.ID, name, data), nil
-	}}
+// nativeStream streams replies in the form of the native API. The events of several say
+// whose they are.
+func (r *Request) nativeStream(after int, replies ...*reply.Reply) eventStream {
+	s := eventStream{request: r, form: StreamForm{Closed: streamClosed}}
+	for _, rep := range replies {
+		s.sources = append(s.sources, &source{rep, after, func(dst []byte, e reply.Event) ([]byte, error) {
+			name, data, err := eventOf(e)
+			if err != nil {
+				return dst, err
+			}
+			if len(replies) > 1 && e.Started == nil {
+				data = withID(data, rep)
+			}
+			if e.End != nil {
+				data = positioned(data, r.position(true))
+			}
+			return appendEvent(dst, e.ID, name, data), nil
+		}})
+	}
+	return s
 }
 
 // streamClosed appends the event of a stream that is closed. It has no id, as it is
@@ -77,7 +99,12 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 	if s.request.Method == http.MethodHead {
 		return nil
 	}
-	defer s.reply.Attend(s.request.Context(), false)()
+	for _, from := range s.sources {
+		defer from.reply.Attend(s.request.Context(), false)()
+	}
+	ctx, leave := context.WithCancel(s.request.Context())
+	defer leave()
+	s.merge(ctx)
 	open := s.request.server.metrics.Streams
 	open.Inc()
 	defer open.Dec()
@@ -92,29 +119,31 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 			}
 		}
 	}
-	for {
-		events, err := s.next()
-		if errors.Is(err, reply.ErrEnded) {
-			return nil
+	for left := len(s.sources); left > 0; {
+		h := s.next(ctx)
+		if errors.Is(h.err, reply.ErrEnded) {
+			left--
+			continue
 		}
 		if cause := (*expelled)(nil); errors.As(context.Cause(s.request.Context()), &cause) {
 			return s.close(w, cause)
 		}
-		if err != nil {
-			return err
+		if h.err != nil {
+			return h.err
 		}
 		out = out[:0]
-		if len(events) == 0 {
+		if len(h.events) == 0 {
 			out = append(out, ": still here\n\n"...)
 		}
-		for _, e := range events {
-			if out, err = s.form.Event(out, e); err != nil {
+		for _, e := range h.events {
+			var err error
+			if out, err = h.event(out, e); err != nil {
 				return err
 			}
 			if e.End != nil && e.End.Err != nil {
 				s.request.note(e.End.Err, toProblem(e.End.Err)) // the log names it by this request
 			}
-			s.after = e.ID
+			h.after = e.ID
 		}
 		if _, err := w.Write(out); err != nil {
 			return readerGone(err)
@@ -123,6 +152,7 @@ func (s eventStream) Write(w http.ResponseWriter) error {
 			return readerGone(err)
 		}
 	}
+	return nil
 }
 
 // close tells a reader why its stream ends before the reply does.
@@ -135,16 +165,47 @@ func (s eventStream) close(w http.ResponseWriter, cause error) error {
 	return nil
 }
 
+// merge has the events of several replies come together, until ctx ends.
+func (s *eventStream) merge(ctx context.Context) {
+	if len(s.sources) == 1 {
+		return
+	}
+	s.merged = make(chan heard)
+	for _, from := range s.sources {
+		go func() {
+			for after, h := from.after, (heard{source: from}); h.err == nil; {
+				if h.events, h.err = from.reply.Next(ctx, after); len(h.events) > 0 {
+					after = h.events[len(h.events)-1].ID
+				}
+				select {
+				case s.merged <- h:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+	}
+}
+
 // next waits for events, but not longer than the reader, and what stands
 // between, should wait for a sign of life.
-func (s eventStream) next() ([]reply.Event, error) {
-	ctx, cancel := context.WithTimeout(s.request.Context(), s.request.server.cfg.Heartbeat)
+func (s eventStream) next(ctx context.Context) heard {
+	bounded, cancel := context.WithTimeout(ctx, s.request.server.cfg.Heartbeat)
 	defer cancel()
-	events, err := s.reply.Next(ctx, s.after)
-	if errors.Is(err, context.DeadlineExceeded) && s.request.Context().Err() == nil {
-		return nil, nil
+	h := heard{source: s.sources[0]}
+	if s.merged == nil {
+		h.events, h.err = h.reply.Next(bounded, h.after)
+	} else {
+		select {
+		case h = <-s.merged:
+		case <-bounded.Done():
+			h.err = bounded.Err()
+		}
 	}
-	return events, err
+	if errors.Is(h.err, context.DeadlineExceeded) && ctx.Err() == nil {
+		h.err = nil
+	}
+	return h
 }
 
 // readerGone is the error of a reader that left or stands still.

@@ -102,6 +102,23 @@ func TestChat(t *testing.T) {
 	}
 }
 
+// TestChatCompare has two models answer at once. The chat stays, until one answer is
+// kept.
+func TestChatCompare(t *testing.T) {
+	t.Parallel()
+	env := chatEnv(t, chatModels(t))
+	script := "What is a coppice?\n/compare gpt-4o o3\n/title Compared\n/show 1\n/switch 2\n/compare one\n"
+	r := runProgram(t, env, strings.NewReader(script), "chat", "--reply-model", "gpt-4o", "--reply-model", "o3", "--titles", "off")
+	_, compared, _ := strings.Cut(r.stdout, "── gpt-4o\n")
+	before, kept, _ := strings.Cut(compared, "Compared")
+	if strings.Count(before, "of gpt-4o to") != 1 || strings.Count(before, "of o3 to") != 1 || !strings.Contains(before, "(2)\n") {
+		t.Errorf("the answers are:\n%s", r.stdout)
+	}
+	if stays, switched, _ := strings.Cut(kept, "of gpt-4o to"); strings.Contains(stays, "of o3 to") || !strings.Contains(switched, "of o3 to") || !strings.Contains(switched, "2 to 8 answers") {
+		t.Errorf("after the comparison:\n%s", kept)
+	}
+}
+
 // A branch is switched to by the start of its id, and the active head follows.
 func TestChatSwitchByID(t *testing.T) {
 	t.Parallel()

@@ -37,36 +37,52 @@ func (s *chatSession) answer(ctx context.Context, req reply.Request) error {
 	if err != nil {
 		return err
 	}
-	restore := s.signals.divert(func() {
-		go func() { _, _ = s.replies.Stop(context.WithoutCancel(ctx), r.ConversationID(), r.MessageID()) }() // the reply's end tells what came of it
-	})
-	defer restore()
 	p := printer{session: s}
-	for after := 0; ; {
-		events, err := r.Next(ctx, after)
-		if err != nil {
-			return err
-		}
-		for _, e := range events {
-			after = e.ID
-			if e.End != nil {
-				return s.ended(ctx, &p, r, *e.End)
-			}
-			p.event(e)
-		}
-		if err := s.out.Flush(); err != nil {
-			return err
-		}
+	end, err := s.follow(ctx, &p, r, r)
+	if err != nil {
+		return err
 	}
-}
-
-// ended shows how a reply ended, and moves to its end.
-func (s *chatSession) ended(ctx context.Context, p *printer, r *reply.Reply, end reply.End) error {
-	p.endLine()
 	s.listed = nil
 	if err := s.moveTo(ctx, r.HeadID(), end.Message); err != nil {
 		return err
 	}
+	s.tellEnd(&p, end)
+	if end.Status == reply.StatusFailed {
+		s.say("/regenerate asks again. /model chooses another model.")
+	}
+	return nil
+}
+
+// follow shows a reply's events as they come, and returns its end. An interrupt stops
+// those of stops.
+func (s *chatSession) follow(ctx context.Context, p *printer, r *reply.Reply, stops ...*reply.Reply) (reply.End, error) {
+	restore := s.signals.divert(func() {
+		for _, r := range stops {
+			go func() { _, _ = s.replies.Stop(context.WithoutCancel(ctx), r.ConversationID(), r.MessageID()) }() // the reply's end tells what came of it
+		}
+	})
+	defer restore()
+	for after := 0; ; {
+		events, err := r.Next(ctx, after)
+		if err != nil {
+			return reply.End{}, err
+		}
+		for _, e := range events {
+			after = e.ID
+			if e.End != nil {
+				p.endLine()
+				return *e.End, nil
+			}
+			p.event(e)
+		}
+		if err := s.out.Flush(); err != nil {
+			return reply.End{}, err
+		}
+	}
+}
+
+// tellEnd shows how a reply ended.
+func (s *chatSession) tellEnd(p *printer, end reply.End) {
 	var about []string
 	if m := end.Message; m != nil && m.Siblings.Count > 1 {
 		about = append(about, fmt.Sprintf("‹%d/%d›", m.Siblings.Index, m.Siblings.Count))
@@ -85,9 +101,7 @@ func (s *chatSession) ended(ctx context.Context, p *printer, r *reply.Reply, end
 	}
 	if end.Status == reply.StatusFailed {
 		s.problem(end.Err)
-		s.say("/regenerate asks again. /model chooses another model.")
 	}
-	return nil
 }
 
 // moveTo moves the chat to a message that was answered, and to the answer where

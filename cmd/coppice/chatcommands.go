@@ -26,6 +26,7 @@ func chatCommands() []chatCommandLine {
 	return []chatCommandLine{
 		{"/edit", "[N]", "write your message N again, or the last one, in a new branch", (*chatSession).edit},
 		{"/regenerate", "[MODEL]", "ask for another answer, in a new branch", (*chatSession).regenerate},
+		{"/compare", "[N|MODEL…]", "have several models answer once more, or the chosen one N times", (*chatSession).compare},
 		{"/switch", "[N|ID]", "list the branches, or go to one", (*chatSession).switchBranch},
 		{"/map", "", "draw all branches", (*chatSession).drawMap},
 		{"/show", "[N]", "show the last N messages of the branch, or all", (*chatSession).showLast},
@@ -138,26 +139,74 @@ func (s *chatSession) edit(ctx context.Context, args string) error {
 // regenerate asks for another answer to what the branch's last answer answers, or
 // for the first one where there is none.
 func (s *chatSession) regenerate(ctx context.Context, model string) error {
-	if s.head == uuid.Nil {
-		return usagef("there is nothing to answer yet")
-	}
 	if err := s.replies.CheckModel(model); err != nil {
 		return err
 	}
-	m, err := s.store.Message(ctx, s.conversation.ID, s.head)
+	head, err := s.question(ctx)
 	if err != nil {
 		return err
-	}
-	head := m.ID
-	if m.Role == tree.RoleAssistant {
-		if head = reply.EndOf(m).HeadID; head == uuid.Nil {
-			return usagef("nothing stands above the answer, so there is nothing to answer")
-		}
 	}
 	if model == "" {
 		model = s.model
 	}
 	return s.answer(ctx, reply.Request{ConversationID: s.conversation.ID, HeadID: head, Model: model})
+}
+
+// question is the message that the branch's last answer answers, or else its head.
+func (s *chatSession) question(ctx context.Context) (uuid.UUID, error) {
+	if s.head == uuid.Nil {
+		return uuid.Nil, usagef("there is nothing to answer yet")
+	}
+	m, err := s.store.Message(ctx, s.conversation.ID, s.head)
+	if err != nil || m.Role != tree.RoleAssistant {
+		return m.ID, err
+	}
+	head := reply.EndOf(m).HeadID
+	if head == uuid.Nil {
+		return head, usagef("nothing stands above the answer, so there is nothing to answer")
+	}
+	return head, nil
+}
+
+// compare has several models answer what the branch's last answer answers, or one model
+// several times. The chat stays where it is.
+func (s *chatSession) compare(ctx context.Context, args string) error {
+	models := strings.Fields(args)
+	if n, err := strconv.Atoi(args); err == nil || args == "" {
+		if args == "" {
+			n = 2
+		}
+		if n < 2 || n > reply.MaxAnswers {
+			return usagef("/compare takes 2 to %d answers, or the names of so many models", reply.MaxAnswers)
+		}
+		models = slices.Repeat([]string{s.model}, n)
+	}
+	head, err := s.question(ctx)
+	if err != nil {
+		return err
+	}
+	replies, _, err := s.replies.StartSeveral(ctx, reply.Request{ConversationID: s.conversation.ID, HeadID: head}, models)
+	if err != nil {
+		return err
+	}
+	s.listed = nil
+	for _, r := range replies {
+		s.say("── %s", r.Model())
+		p := printer{session: s}
+		end, err := s.follow(ctx, &p, r, replies...)
+		if err != nil {
+			return err
+		}
+		if end.Message != nil {
+			s.listed = append(s.listed, end.Message.ID)
+			s.say("(%d)", len(s.listed))
+		}
+		s.tellEnd(&p, end)
+	}
+	if len(s.listed) > 0 {
+		s.say("/switch with the number in brackets keeps an answer. The chat stands where it was.")
+	}
+	return nil
 }
 
 // mostBranches is how many branches /switch lists.

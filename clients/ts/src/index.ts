@@ -223,7 +223,7 @@ export class Coppice {
    * message, that is appended first. Nothing is sent before the reply is iterated
    * over, or its message is asked for.
    */
-  createReply(conversation: string, head: Head, reply: Omit<Schemas['NewReply'], 'stream'> = {}, options: StreamOptions = {}): Reply {
+  createReply(conversation: string, head: Head, reply: Omit<Schemas['NewReply'], 'stream' | 'models' | 'n'> = {}, options: StreamOptions = {}): Reply {
     const id = reply.id ?? uuidv7()
     return new Reply(this.http, conversation, id, options, () =>
       this.http.send('POST', at(conversation, 'branches', head, 'replies'), {

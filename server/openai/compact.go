@@ -55,19 +55,7 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	whole := r.Request
 	defer func() { r.Request = whole }() // whose context says whether the client is there
 	r.Request = r.WithContext(ctx)
-	ask := &wire.CompactRequest{Model: req.Model, Input: req.Input, Instructions: req.Instructions, Previous: req.Previous}
-	if req.Conversation != nil {
-		c, err := r.Store().Conversation(ctx, *req.Conversation)
-		if err != nil {
-			return nil, inParameter(err, "input")
-		}
-		if c.HeadID != uuid.Nil {
-			ask.Previous = &wire.NodeID{Conversation: c.ID, Node: c.HeadID}
-		} else if len(req.Input.Entries) == 0 {
-			return nil, noItem()
-		}
-	}
-	c, err := compactAll(r, ask)
+	c, err := compactAll(r, req)
 	if err != nil {
 		return nil, inParameter(err, "input")
 	}
@@ -99,14 +87,19 @@ func (c compaction) node() wire.NodeID {
 }
 
 // compactAll makes what takes the place of the branch and the input that a request names.
-func compactAll(r *server.Request, req *wire.CompactRequest) (c compaction, err error) {
+func compactAll(r *server.Request, req *wire.Request) (c compaction, err error) {
 	demand := summarize.Demand{All: true}
 	if len(req.Instructions) <= maxCompactInstructions {
 		demand.Instructions = req.Instructions
 	}
-	at, added, err := place(r, &wire.Request{Previous: req.Previous}, req.Input.Entries, true)
+	at, added, err := place(r, req, req.Input.Entries, true)
 	if err != nil {
 		return c, err
+	}
+	if at != nil && at.ID == uuid.Nil { // the conversation has no message
+		if at = nil; len(added.Messages) == 0 {
+			return c, noItem()
+		}
 	}
 	if at != nil {
 		end, known, err := service(r).Follow(r.Context(), at.ConversationID, at.ID, added.Messages)

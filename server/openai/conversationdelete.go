@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
@@ -71,57 +72,30 @@ func again(m tree.Message) tree.NewMessage {
 // without gives a stored message without one of its items; nil where nothing is
 // left of it.
 func without(m tree.Message, at int) *tree.NewMessage {
-	items := storedItems(m)
-	if len(items) == 1 {
+	items, left, body := storedItems(m), again(m), m.Body
+	switch items[at].(type) {
+	case wire.ReasoningItem:
+		left.Reasoning = ""
+		body = chat.WithMember(chat.WithMember(body, "reasoning_content", nil), "reasoning", nil)
+	case wire.MessageItem:
+		body = chat.WithMember(chat.WithMember(body, "content", json.RawMessage("null")), "refusal", nil)
+	case wire.CallItem: // which stand last
+		var calls []json.RawMessage
+		for call := range chat.Elements(chat.MemberOf(body, "tool_calls")) {
+			calls = append(calls, call)
+		}
+		i := at - len(items) + len(calls)
+		var rest json.RawMessage // nil takes the member out
+		if calls = slices.Delete(calls, i, i+1); len(calls) > 0 {
+			rest = wire.Marshal(calls)
+		}
+		body = chat.WithMember(body, "tool_calls", rest)
+	default:
 		return nil
 	}
-	call := 0 // index among the calls
-	for _, item := range items[:at] {
-		if _, ok := item.(wire.CallItem); ok {
-			call++
-		}
-	}
-	left := again(m)
-	members := chat.Members(m.Body)
-	for i := range members {
-		switch member := &members[i]; items[at].(type) {
-		case wire.ReasoningItem:
-			left.Reasoning = ""
-			if member.Name == "reasoning_content" || member.Name == "reasoning" {
-				member.Value = nil
-			}
-		case wire.MessageItem:
-			switch member.Name {
-			case "content":
-				member.Value = json.RawMessage("null")
-			case "refusal":
-				member.Value = nil
-			}
-		case wire.CallItem:
-			if member.Name == "tool_calls" {
-				member.Value = withoutElement(member.Value, call)
-			}
-		}
-	}
-	left.Message = chat.Read(chat.AppendObject(nil, members))
+	left.Message = chat.Read(body)
 	if message := left.Message; len(message.Calls) == 0 && message.Text() == "" && (message.Refusal == nil || *message.Refusal == "") {
 		return nil // reasoning alone can't be stored
 	}
 	return &left
-}
-
-// withoutElement leaves an element of an array out; nil where it was the only one.
-func withoutElement(array json.RawMessage, at int) json.RawMessage {
-	var rest []json.RawMessage
-	i := 0
-	for element := range chat.Elements(array) {
-		if i != at {
-			rest = append(rest, element)
-		}
-		i++
-	}
-	if rest == nil {
-		return nil
-	}
-	return wire.Marshal(rest)
 }

@@ -37,7 +37,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, all, err := addition{r, h, files}.add(r.Header.Get("Idempotency-Key"), body)
+	c, all, err := addItems(r, body, h, files)
 	if err != nil {
 		return nil, err
 	}

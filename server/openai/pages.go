@@ -82,47 +82,33 @@ func branchPage(r *server.Request, c tree.Conversation, p wire.Page, itemsOf fun
 func branchMessages(r *server.Request, c tree.Conversation, p wire.Page, from uuid.UUID) iter.Seq2[tree.Message, error] {
 	size := p.Limit + 2 // the message to begin with, and one that tells whether there is more
 	return func(yield func(tree.Message, error) bool) {
-		if c.HeadID == uuid.Nil {
-			return
+		if from == uuid.Nil && !p.Ascending {
+			from = c.HeadID
 		}
-		seen := false // whether from was given
-		for {
+		seen := 0 // messages of a page that the one before had
+		for more := c.HeadID != uuid.Nil; more; {
 			var page []tree.Message
 			var err error
-			more := false
 			if p.Ascending {
 				page, more, err = r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, from, size)
-				if more {
-					from = page[len(page)-1].ID
-				}
-				if seen && len(page) > 0 {
-					page = page[1:]
-				}
-				seen = true
 			} else {
-				head := from
-				if head == uuid.Nil {
-					head = c.HeadID
-				}
-				var transcript tree.Page[tree.Message]
-				transcript, err = r.Store().Transcript(r.Context(), c.ID, head, tree.Paging{Limit: size})
-				page = transcript.Data
+				var back tree.Page[tree.Message]
+				back, err = r.Store().Transcript(r.Context(), c.ID, from, tree.Paging{Limit: size})
+				page, more = back.Data, back.Next != ""
 				slices.Reverse(page)
-				if more = transcript.Next != ""; more {
-					from = page[len(page)-1].ParentID
-				}
 			}
 			if err != nil {
 				yield(tree.Message{}, err)
 				return
 			}
-			for _, m := range page {
+			for _, m := range page[min(seen, len(page)):] {
 				if !yield(m, nil) {
 					return
 				}
+				from = m.ParentID
 			}
-			if !more {
-				return
+			if p.Ascending && len(page) > 0 {
+				from, seen = page[len(page)-1].ID, 1
 			}
 		}
 	}

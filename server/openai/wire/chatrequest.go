@@ -29,8 +29,8 @@ func ParseChat(body []byte) (*Request, error) {
 	if o.err != nil {
 		return nil, o.failed()
 	}
-	req := &Request{Extra: passedOn(body, chatMembers)}
-	req.readModel(o)
+	req := &Request{Extra: passedOn(body, chatMembers), Model: o.required("model", 512)}
+	req.readShared(o)
 	for i, raw := range o.list("messages", maxItems) {
 		m, err := chat.ParseMember(raw)
 		if err == nil {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +26,8 @@ const (
 	KindCompaction Kind = "cmp"
 )
 
+var kinds = []Kind{KindMessage, KindCall, KindCallOutput, KindReasoning, KindCompaction}
+
 // Ordinals of the items of a node. They follow from what an item is and not from
 // when it came, so that a stream and a later reading give the same ids.
 const (
@@ -41,28 +44,18 @@ type ItemID struct {
 	Ordinal int
 }
 
-// Node and conversation ids are 16 bytes each, so two of them take 43 characters
-// of base64url and one of them 22. Strict has each id written in one way only.
-const (
-	twoLen = 43
-	oneLen = 22
-)
-
-var base64url = base64.RawURLEncoding.Strict()
+var base64url = base64.RawURLEncoding
 
 func (n NodeID) encode() string {
 	return base64url.EncodeToString(append(n.Conversation[:], n.Node[:]...))
 }
 
-func decodeNode(text string) (n NodeID, ok bool) {
-	var raw [32]byte
-	if len(text) != twoLen || strings.ContainsAny(text, "\r\n") { // which base64 passes over
-		return n, false
+// decodeNode reads what encode wrote. Of any other text, encode gives another one.
+func decodeNode(text string) (n NodeID) {
+	if raw, err := base64url.DecodeString(text[:min(len(text), base64url.EncodedLen(32))]); err == nil && len(raw) == 32 {
+		n = NodeID{uuid.UUID(raw[:16]), uuid.UUID(raw[16:])}
 	}
-	if _, err := base64url.Decode(raw[:], []byte(text)); err != nil {
-		return n, false
-	}
-	return NodeID{uuid.UUID(raw[:16]), uuid.UUID(raw[16:])}, true
+	return n
 }
 
 // ResponseID returns the id of the response whose answer is the node.
@@ -86,8 +79,7 @@ func (i ItemID) String() string {
 
 // ParseResponseID reads the id of a response. Its error is NoResponse.
 func ParseResponseID(id string) (NodeID, error) {
-	rest, found := strings.CutPrefix(id, "resp_")
-	if n, ok := decodeNode(rest); found && ok {
+	if n := decodeNode(strings.TrimPrefix(id, "resp_")); n.ResponseID() == id {
 		return n, nil
 	}
 	return NodeID{}, NoResponse(id)
@@ -95,8 +87,7 @@ func ParseResponseID(id string) (NodeID, error) {
 
 // ParseCompletionID reads the id of a chat completion. Its error is NoCompletion.
 func ParseCompletionID(id string) (NodeID, error) {
-	rest, found := strings.CutPrefix(id, "chatcmpl-")
-	if n, ok := decodeNode(rest); found && ok {
+	if n := decodeNode(strings.TrimPrefix(id, "chatcmpl-")); n.CompletionID() == id {
 		return n, nil
 	}
 	return NodeID{}, NoCompletion(id)
@@ -105,35 +96,24 @@ func ParseCompletionID(id string) (NodeID, error) {
 // ParseConversationID reads the id of a conversation. Its error is
 // NoConversation.
 func ParseConversationID(id string) (uuid.UUID, error) {
-	rest, found := strings.CutPrefix(id, "conv_")
-	var raw uuid.UUID
-	if !found || len(rest) != oneLen || strings.ContainsAny(rest, "\r\n") {
-		return uuid.Nil, NoConversation(id)
+	if len(id) == len(ConversationID(uuid.Nil)) {
+		if raw, err := base64url.DecodeString(id[len("conv_"):]); err == nil && len(raw) == 16 && ConversationID(uuid.UUID(raw)) == id {
+			return uuid.UUID(raw), nil
+		}
 	}
-	if _, err := base64url.Decode(raw[:], []byte(rest)); err != nil {
-		return uuid.Nil, NoConversation(id)
-	}
-	return raw, nil
+	return uuid.Nil, NoConversation(id)
 }
 
 // ParseItemID reads the id of an item. Its error is NoItem, as for an item that
 // doesn't exist.
 func ParseItemID(id string) (ItemID, error) {
 	kind, rest, _ := strings.Cut(id, "_")
-	switch Kind(kind) {
-	case KindMessage, KindCall, KindCallOutput, KindReasoning, KindCompaction:
-	default:
-		return ItemID{}, NoItem(id)
+	number, _ := strconv.Atoi(rest[strings.LastIndexByte(rest, '_')+1:])
+	item := ItemID{decodeNode(rest), Kind(kind), number}
+	if slices.Contains(kinds, item.Kind) && number >= 0 && number <= maxOrdinal && item.String() == id {
+		return item, nil
 	}
-	if len(rest) < twoLen+2 || rest[twoLen] != '_' {
-		return ItemID{}, NoItem(id)
-	}
-	n, ok := decodeNode(rest[:twoLen])
-	ordinal, err := strconv.Atoi(rest[twoLen+1:])
-	if !ok || err != nil || ordinal < 0 || ordinal > maxOrdinal || strconv.Itoa(ordinal) != rest[twoLen+1:] {
-		return ItemID{}, NoItem(id)
-	}
-	return ItemID{n, Kind(kind), ordinal}, nil
+	return ItemID{}, NoItem(id)
 }
 
 // The errors of ids that lead nowhere say the same of an id that is no id, of

@@ -53,16 +53,21 @@ type Compact struct{ Threshold int } // tokens of the input; 0 leaves it to the 
 
 // createMembers are those of a request to Responses that mean something here. What else
 // clients send is passed on to the model, but for notYours.
-var createMembers = []string{
+var createMembers = slices.Concat(createOurs, hints)
+
+var createOurs = []string{
 	"model", "input", "instructions", "previous_response_id", "conversation", "store", "stream", "stream_options", "background",
 	"truncation", "context_management", "include", "tools", "tool_choice", "parallel_tool_calls", "max_output_tokens",
-	"max_tool_calls", "temperature", "top_p", "top_logprobs", "text", "reasoning", "metadata", "user", "safety_identifier",
-	"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "service_tier", "prompt", "moderation", "recall", "litellm_session_id",
+	"max_tool_calls", "temperature", "top_p", "top_logprobs", "text", "reasoning", "metadata", "prompt_cache_retention", "prompt_cache_options",
+	"prompt", "moderation", "recall", "litellm_session_id",
 }
+
+// hints are passed on and read as well. Both APIs have them under one name.
+var hints = []string{"prompt_cache_key", "safety_identifier", "user", "service_tier"}
 
 // notYours are members that are OpenAI's or this server's business, and those that the
 // model's request gets from others.
-var notYours = slices.Concat(createMembers, []string{
+var notYours = slices.Concat(createOurs, []string{
 	"client_metadata", "access_programs", "image", "betas", "type", "stream_id", "generate",
 	"messages", "n", "max_tokens", "max_completion_tokens", "response_format", "functions", "function_call", "logprobs",
 })
@@ -80,8 +85,8 @@ func ParseCreate(body []byte) (*Request, error) {
 // create reads a request for a response, of which some members go to the model as they
 // came.
 func (o object) create(extra map[string]json.RawMessage) (*Request, error) {
-	req := &Request{Extra: extra}
-	req.readModel(o)
+	req := &Request{Extra: extra, Model: o.required("model", 512)}
+	req.readShared(o)
 	tools := o.tools("tools")
 	o.continued(req)
 	req.Input = o.input("input", maxItems)
@@ -94,7 +99,6 @@ func (o object) create(extra map[string]json.RawMessage) (*Request, error) {
 	req.readRun(o)
 	req.readTools(o, withMore(tools, req.Input.tools))
 	req.readSampling(o)
-	req.hint(o)
 	o.format(req)
 	o.reasoning(req)
 	o.refuse("prompt", "send the prompt's text as instructions and input.", "moderation", "leave it out.")
@@ -114,16 +118,14 @@ func ParseInputTokens(body []byte) (*Request, error) {
 	if o.err != nil {
 		return nil, o.failed()
 	}
-	if o.get("model") == nil {
-		o.members = slices.DeleteFunc(o.members, func(m chat.Member) bool { return m.Name == "model" })
-		o.members = append(o.members, chat.Member{Name: "model", Value: json.RawMessage(`"any"`)})
+	if o.get("model") == nil { // the first of two members counts
+		o.members = append([]chat.Member{{Name: "model", Value: json.RawMessage(`"any"`)}}, o.members...)
 	}
 	return o.create(map[string]json.RawMessage{})
 }
 
-// readModel reads what every request for an answer has.
-func (req *Request) readModel(o object) {
-	req.Model = o.required("model", 512)
+// readShared reads what every request for an answer may have.
+func (req *Request) readShared(o object) {
 	e := &req.Echo
 	*e = NewEcho(req.Model)
 	if metadata := o.metadata("metadata"); metadata != nil {
@@ -239,15 +241,6 @@ func (req *Request) readSampling(o object) {
 	}
 	if most := o.integer("top_logprobs", 0, 20); most != nil && *most > 0 {
 		o.wrong("top_logprobs", CodeUnsupported, "Logarithmic probabilities are not given here. Leave top_logprobs out.")
-	}
-}
-
-// hint passes hints on that both APIs have under one name.
-func (req *Request) hint(o object) {
-	for _, name := range []string{"prompt_cache_key", "safety_identifier", "user", "service_tier"} {
-		if value := o.get(name); value != nil {
-			req.Extra[name] = value
-		}
 	}
 }
 

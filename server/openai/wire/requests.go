@@ -48,32 +48,21 @@ func (o object) metadata(name string) map[string]string {
 	return pairs
 }
 
-// A CompactRequest asks for a compaction of a branch together with some input.
-type CompactRequest struct {
-	Model        string
-	Input        Input
-	Instructions string  // for the summarizer; "" for none
-	Previous     *NodeID // nil for none
-}
-
-// ParseCompact reads a request to compact.
-func ParseCompact(body []byte) (*CompactRequest, error) {
+// ParseCompact reads a request to compact a branch together with some input. Its
+// instructions are for the summarizer.
+func ParseCompact(body []byte) (*Request, error) {
 	o := open(body, "model", "input", "instructions", "previous_response_id", "prompt_cache_key")
-	var full Request
-	full.Model = o.required("model", 512)
-	o.continued(&full)
+	req := &Request{Model: o.required("model", 512)}
+	o.continued(req)
 	o.text("prompt_cache_key", 64)
-	c := &CompactRequest{Model: full.Model, Previous: full.Previous, Input: o.input("input", maxItems)}
+	req.Input = o.input("input", maxItems)
 	if text := o.text("instructions", math.MaxInt); text != nil {
-		c.Instructions = *text
+		req.Instructions = *text
 	}
-	if len(c.Input.Entries) == 0 && c.Previous == nil {
+	if len(req.Input.Entries) == 0 && req.Previous == nil {
 		o.wrong("input", CodeMissing, "Missing required parameter: input.")
 	}
-	if err := o.failed(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return req, o.failed()
 }
 
 // A ConversationRequest makes or changes a conversation, or adds items to it.

@@ -3,7 +3,6 @@ package wire
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/base64"
 	"strings"
 	"unicode/utf8"
 
@@ -41,7 +40,7 @@ func (c SignedCompaction) Sign(key []byte) string {
 	payload := make([]byte, 0, signedIDs+len(c.Text))
 	payload = append(append(append(payload, c.Summary.Conversation[:]...), c.Summary.Node[:]...), c.Head[:]...)
 	payload = append(payload, c.Text...)
-	return tokenPrefix + base64.RawURLEncoding.EncodeToString(append(mac(key, payload), payload...))
+	return tokenPrefix + base64url.EncodeToString(append(mac(key, payload), payload...))
 }
 
 // VerifyCompaction reads the content of a compaction item that Sign made with the key. The summary may be gone, or may
@@ -55,7 +54,7 @@ func VerifyCompaction(key []byte, content string) (SignedCompaction, error) {
 	}
 	forged := fault.New(fault.Invalid, CodeValue, "encrypted_content",
 		"This compaction item was changed on its way, or was signed with another key than this server's. Send it as it came, or the messages that it stands for.")
-	raw, err := base64url.DecodeString(rest)
+	raw, err := base64url.Strict().DecodeString(rest)
 	if err != nil || len(raw) < sha256.Size+signedIDs || strings.ContainsAny(rest, "\r\n") {
 		return SignedCompaction{}, forged
 	}

@@ -76,5 +76,5 @@ func TestTheme(t *testing.T) {
 	b.until(isDark)
 	b.audit("dark")
 	b.click(".sidebar-foot button", "Colours: dark")
-	b.until(isDark + ` && !document.documentElement.dataset.theme`)
+	b.until(isDark + ` && localStorage['coppice.theme'] === 'auto'`)
 }

@@ -43,6 +43,25 @@ func assetsOf(t *testing.T, path string, least int) (paths []string) {
 
 func pageAssets(t *testing.T) []string { return assetsOf(t, "/", 4) }
 
+// TestFirstLoad holds what a browser gets before it shows anything to 110 KB.
+func TestFirstLoad(t *testing.T) {
+	t.Parallel()
+	total := 0
+	for _, path := range append(pageAssets(t), "/") {
+		if strings.Contains(path, "/demo-") || strings.Contains(path, "/math-") || strings.Contains(path, "/diagrams-") {
+			continue // asked for when they are needed
+		}
+		body, err := io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total += len(body)
+	}
+	if total > 110_000 || total < 50_000 {
+		t.Errorf("the first load is %d bytes", total)
+	}
+}
+
 func TestHandler(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"/", "/c/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa", "/c/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab"} {

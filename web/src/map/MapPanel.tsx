@@ -5,7 +5,7 @@ import { showMessage } from '../state/actions'
 import * as branchState from '../state/branch'
 import { conversation, path } from '../state/branch'
 import { context } from '../state/context'
-import { systemDark, theme } from '../state/look'
+import { dark } from '../state/look'
 import { failed } from '../state/notices'
 import * as tree from '../state/tree'
 import { Choice } from '../ui/Choice'
@@ -68,8 +68,7 @@ function Map() {
   }, [])
 
   useSignalEffect(() => {
-    void theme.value
-    void systemDark.value
+    void dark.value
     colours.current = frame.current ? paletteOf(frame.current) : null
     moves.value = moves.peek() + 1
   })

@@ -27,7 +27,8 @@ export interface Palette {
   dot: string
   text: string
   ground: string
-  accent: string
+  bark: string
+  here: string
   summary: string
 }
 
@@ -37,7 +38,7 @@ export function paletteOf(element: Element): Palette {
   const colour = (name: string) => style.getPropertyValue(name).trim()
   return {
     line: colour('--map-line'), dot: colour('--map-dot'), text: colour('--muted'), ground: colour('--surface'),
-    accent: colour('--accent'), summary: colour('--summary'),
+    bark: colour('--bark'), here: colour('--here'), summary: colour('--summary'),
   }
 }
 
@@ -93,7 +94,7 @@ function lines(c: CanvasRenderingContext2D, rows: Spot[][], scene: Scene, colour
   const { zoom } = scene.view
   if (scene.lit) stroke(c, lit, colours.summary, Math.max(10, 5 / zoom), 0.36)
   stroke(c, thin, colours.line, Math.max(1.25, 0.7 / zoom), 1)
-  stroke(c, strong, colours.accent, Math.max(2.75, 2 / zoom), 1)
+  stroke(c, strong, colours.bark, Math.max(2.75, 2 / zoom), 1)
 }
 
 function join(path: Path2D, from: Spot, to: Spot) {
@@ -123,7 +124,7 @@ function drawDots(c: CanvasRenderingContext2D, spots: Spot[], scene: Scene, colo
   }
   for (const spot of spots) {
     const on = onBranch(spot, scene)
-    const edge = on ? colours.accent : colours.dot
+    const edge = spot.item.end.id === scene.head ? colours.here : on ? colours.bark : colours.dot
     const asked = spot.item.knot.role === 'user'
     const path = group(asked ? edge : colours.ground, edge)
     const r = on ? 4.5 : 3.75
@@ -223,7 +224,7 @@ function rings(c: CanvasRenderingContext2D, scene: Scene, colours: Palette) {
     if (spot.item.count > 1) c.roundRect(spot.x - radius, spot.y - 5 - radius, 2 * radius, 10 + 2 * radius, radius)
     else c.arc(spot.x, spot.y, radius, 0, 2 * Math.PI)
     c.setLineDash(dash)
-    c.strokeStyle = colours.accent
+    c.strokeStyle = colours.here
     c.lineWidth = width / Math.min(1, scene.view.zoom)
     c.stroke()
     c.setLineDash([])

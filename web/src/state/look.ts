@@ -1,14 +1,16 @@
 // What is shown besides the branch: theme, side panes, dialogs.
-import { effect, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 import { store, stored } from './stored'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
 export const theme = stored<Theme>('coppice.theme', 'auto', ['auto', 'light', 'dark'])
 
-/** dark tells whether the page is dark now, whoever decided it. */
 const prefersDark = matchMedia('(prefers-color-scheme: dark)')
-export const systemDark = signal(prefersDark.matches)
+const systemDark = signal(prefersDark.matches)
+
+/** dark tells whether the page is dark now, whoever decided it. */
+export const dark = computed(() => (theme.value === 'auto' ? systemDark.value : theme.value === 'dark'))
 
 export type Panel = 'none' | 'map' | 'context'
 
@@ -42,10 +44,7 @@ export const calm = matchMedia('(prefers-reduced-motion: reduce)')
 export function start() {
   store('coppice.theme', theme)
   store('coppice.panel', wanted)
-  effect(() => {
-    if (theme.value === 'auto') delete document.documentElement.dataset['theme']
-    else document.documentElement.dataset['theme'] = theme.value
-  })
+  effect(() => void (document.documentElement.dataset['theme'] = dark.value ? 'dark' : 'light'))
   prefersDark.addEventListener('change', () => (systemDark.value = prefersDark.matches))
   wideQuery.addEventListener('change', () => {
     wide.value = wideQuery.matches

@@ -3,7 +3,7 @@
 // no network, no storage, an origin of its own. The page sends it text and gets a
 // picture, which it shows as an image: nothing in an image runs.
 import { effect } from '@preact/signals'
-import { systemDark, theme } from '../state/look'
+import { dark } from '../state/look'
 import { drawnUnasked } from './unasked'
 
 interface Drawing {
@@ -14,7 +14,6 @@ interface Drawing {
 /** longest is how much text is drawn, in characters. */
 const longest = 20_000
 
-const dark = () => theme.value === 'dark' || (theme.value === 'auto' && systemDark.value)
 
 let frame: Promise<Window> | null = null
 let last = 0
@@ -75,7 +74,7 @@ async function drawing(text: string, dark: boolean): Promise<Drawing> {
 export function draw(pre: HTMLPreElement) {
   const text = pre.textContent
   if (text.length > longest) return
-  if (drawn.has(keyOf(text, dark())) || (drawnUnasked(text) && coming.size < mostComing)) return picture(pre)
+  if (drawn.has(keyOf(text, dark.value)) || (drawnUnasked(text) && coming.size < mostComing)) return picture(pre)
   const button = document.createElement('button')
   button.type = 'button'
   button.className = 'quiet'
@@ -109,8 +108,8 @@ function picture(pre: HTMLPreElement, button?: HTMLButtonElement) {
     box.append(image, details)
   }
   const stop = effect(() => {
-    const now = dark()
-    void drawing(text, now).then(found => (box.isConnected ? now === dark() && show(found) : stop()), () => {})
+    const now = dark.value
+    void drawing(text, now).then(found => (box.isConnected ? now === dark.value && show(found) : stop()), () => {})
   })
 }
 

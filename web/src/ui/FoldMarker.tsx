@@ -16,11 +16,12 @@ export function FoldMarker({ context }: { context: Context }) {
   const summary = context.summary!
   const open = opened.value === summary.id
   const before = foldedTokens.value
+  const fresh = Date.now() - Date.parse(summary.created_at) < 5000
   return (
     <article class={`fold ${open ? 'open' : ''}`} aria-label="Folded messages">
       <button type="button" class="fold-rule" aria-expanded={open} onClick={() => (opened.value = open ? null : summary.id)}>
+        <Strip before={before} after={summary.tokens} fresh={fresh} />
         <span class="fold-text">
-          <span class="diamond" aria-hidden="true" />
           <span title={before === null ? undefined : `${number(before)} → ${number(summary.tokens)} tokens`}>
             {count(context.counts.folded, 'message')} folded{before !== null && ` · ${short(before)} → ${short(summary.tokens)} tokens`}
           </span>
@@ -29,6 +30,20 @@ export function FoldMarker({ context }: { context: Context }) {
       </button>
       {open && <SummaryCard conversation={context.conversation_id} id={summary.id} />}
     </article>
+  )
+}
+
+/** Strip is the fold on the line beside the branch. Its height tells the tokens that are folded, ten pixels for each doubling, and its foot what is left of them. */
+function Strip({ before, after, fresh }: { before: number | null; after: number; fresh: boolean }) {
+  const tokens = Math.max(before ?? 0, after, 1)
+  const height = Math.round(Math.max(24, 10 * Math.log2(tokens / 64)))
+  const left = Math.max(3, (height * after) / tokens)
+  return (
+    <svg class={`fold-strip ${fresh ? 'fresh' : ''}`} width="20" height={height} aria-hidden="true">
+      <rect width="20" height={height} />
+      <path class="pleats" d={`M10 0V${height}`} />
+      <rect class="rest" width="20" height={left} y={height - left} />
+    </svg>
   )
 }
 

@@ -22,7 +22,7 @@ export function LiveRow({ live }: { live: replies.Live }) {
 function Sent({ live }: { live: replies.Live }) {
   return (
     <article class="message user pending" aria-label="Your message, being sent">
-      <header><h2>{roleName('user')}</h2><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
+      <header><h2 class="unseen">{roleName('user')}</h2><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
       <div class="body"><Typed text={textOf(live.sent!.content)} /><Attachments content={live.sent!.content} /></div>
     </article>
   )
@@ -46,8 +46,8 @@ function Answer({ live }: { live: replies.Live }) {
   const reasoning = live.reasoning.value
   const took = live.thought.value
   return (
-    <article class={`message assistant live ${state}`} aria-label="Assistant, answering" aria-busy={live.running}>
-      <header><h2>{roleName('assistant')}</h2></header>
+    <article class={`message assistant bare live ${state}`} aria-label="Assistant, answering" aria-busy={live.running}>
+      <header><h2 class="unseen">{roleName('assistant')}</h2></header>
       <div class="body">
         {reasoning && <Reasoning id={live.ask.id} text={reasoning} running={live.running && took === null} took={took} />}
         {text && <Markdown text={text} growing />}

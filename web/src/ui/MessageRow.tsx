@@ -39,7 +39,10 @@ export function MessageRow({ message, state, total }: { message: Message; state:
   const name = message.name ? `${roleName(message.role)} (${message.name})` : roleName(message.role)
   const model = modelOf(message)
   const seen = state.kept ? 'kept word for word' : state.folded ? 'folded' : state.omitted ? 'not seen by the model' : ''
-  const classes = ['message', message.role, state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last', state.last && !state.busy && 'ready']
+  // The line beside the branch tells questions from answers.
+  const plain = !message.name && (message.role === 'user' || message.role === 'assistant')
+  const bare = plain && !model && !message.pinned && !seen && message.siblings.count < 2
+  const classes = ['message', message.role, bare && 'bare', state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last', state.last && !state.busy && 'ready']
   return (
     <article
       class={classes.filter(Boolean).join(' ')} data-id={message.id} tabIndex={-1}
@@ -47,12 +50,11 @@ export function MessageRow({ message, state, total }: { message: Message; state:
       aria-posinset={message.depth + 1} aria-setsize={total}
     >
       <header>
-        <h2 dir="auto">{name}</h2>
+        <h2 class={plain ? 'unseen' : ''} dir="auto">{name}</h2>
+        <SiblingSwitch message={message} />
         {model && <span class="by" dir="auto" title="The model that wrote this">{model}</span>}
         {message.pinned && <span class="seen pinned" title="Pinned: it stays word for word when the branch is compacted.">pinned</span>}
         {seen && <span class="seen" title={seenTitle(state)}>{seen}</span>}
-        <span class="spring" />
-        <SiblingSwitch message={message} />
       </header>
       {actions.editing.value === message.id ? <Editor message={message} /> : <Body message={message} />}
       <Ending message={message} busy={state.busy} />

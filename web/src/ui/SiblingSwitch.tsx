@@ -1,4 +1,5 @@
 // ‹ 2/3 ›: which of its siblings a message is, and the way to the others.
+import { Fragment } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Message } from '../api/types'
 import { step, wishFocus } from '../state/actions'
@@ -24,17 +25,29 @@ export function SiblingSwitch({ message }: { message: Message }) {
     void step(message, by)
   }
   return (
-    <div
-      class="siblings" ref={root} role="group" tabIndex={0} onKeyDown={onKeyDown}
-      aria-label={`Version ${index} of ${count}. Left and right arrow keys switch.`}
-    >
-      <button type="button" tabIndex={-1} aria-label="Previous version" disabled={index === 1} onClick={() => void step(message, -1)}>
-        <Icon name="left" />
-      </button>
-      <span aria-hidden="true">{index}/{count}</span>
-      <button type="button" tabIndex={-1} aria-label="Next version" disabled={index === count} onClick={() => void step(message, 1)}>
-        <Icon name="right" />
-      </button>
-    </div>
+    <>
+      <Twigs others={Math.min(count - 1, 3)} />
+      <div
+        class="siblings" ref={root} role="group" tabIndex={0} onKeyDown={onKeyDown}
+        aria-label={`Version ${index} of ${count}. Left and right arrow keys switch.`}
+      >
+        <button type="button" tabIndex={-1} aria-label="Previous version" disabled={index === 1} onClick={() => void step(message, -1)}>
+          <Icon name="left" />
+        </button>
+        <span aria-hidden="true">{index}/{count}</span>
+        <button type="button" tabIndex={-1} aria-label="Next version" disabled={index === count} onClick={() => void step(message, 1)}>
+          <Icon name="right" />
+        </button>
+      </div>
+    </>
+  )
+}
+
+/** Twigs are the other versions, up to three, as stubs of the line beside the branch. */
+function Twigs({ others }: { others: number }) {
+  return (
+    <svg class="twigs" width={12 + 9 * others} height="28" aria-hidden="true">
+      {Array.from({ length: others }, (_, i) => 16 + 9 * i).map(x => <Fragment key={x}><path d={`M1 0C1 12 ${x} 4 ${x} 17`} /><circle cx={x} cy="20" r="3" /></Fragment>)}
+    </svg>
   )
 }

@@ -60,7 +60,9 @@ create table nodes (
     prior_summary_id   uuid,               -- summary that was merged into this one; no foreign key, as that one may be undone
     kept_ids           uuid[],             -- folded messages that stay verbatim in its body, oldest first
     model              text,               -- what wrote it
-    origin             json,               -- where text of it came in from outside: {imported_at, format, first_imported_at?, merged?}; null where none did
+    -- of both
+    origin             json,               -- where the text comes from, null where it was said or written here. Of a summary an import:
+                                           -- {imported_at, format, first_imported_at?, merged?}; of a message another branch: {from_head_id, ancestor_id, messages, include, model, instructions}
     -- messages only
     path_hash          bytea,              -- 16 bytes that name the message and all above it by what they mean, so that a client that keeps no ids is
                                            -- recognized; null where the path's root has none
@@ -76,7 +78,6 @@ create table nodes (
     constraint nodes_summary check (kind <> 'summary' or
         (sibling_index is null and parent_id is not null and last_summarized_id is not null and kept_ids is not null and model is not null
          and not pinned and role = 'user')),
-    constraint nodes_origin check (origin is null or kind = 'summary'),
     constraint nodes_path_hash check (path_hash is null or kind = 'message'),
     constraint nodes_reasoning check (reasoning is null or kind = 'message' and role = 'assistant')
 );
@@ -149,7 +150,7 @@ create table compactions (
     cutoff_id         uuid,                  -- of the plan; null where there was none
     summary_id        uuid,                  -- node that was saved, null for other outcomes
     prior_summary_id  uuid,                  -- summary that was to be merged
-    trigger           text        not null,  -- 'append', 'reply' or 'request': what asked for it; 'healing' of versions before 24
+    trigger           text        not null,  -- 'append', 'reply' or 'request': what asked for it; 'graft': a text to bring to another branch, of which there is no summary; 'healing' of versions before 24
     outcome           text        not null,  -- 'saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale' or 'failed'
     reason            text        not null,  -- why that outcome, for people
     model             text        not null,  -- what wrote the summary, '' where nothing did
@@ -169,7 +170,7 @@ create table compactions (
     remade_id         uuid,                  -- summary that was to be made again; null where messages were folded for the first time
 
     primary key (conversation_id, id),
-    constraint compactions_trigger check (trigger in ('append', 'reply', 'request', 'healing')),
+    constraint compactions_trigger check (trigger in ('append', 'reply', 'request', 'graft', 'healing')),
     constraint compactions_outcome check (outcome in ('saved', 'nothing_to_do', 'no_gain', 'superseded', 'stale', 'failed'))
 );
 

@@ -360,19 +360,19 @@ func (q *Queries) GetParting(ctx context.Context, arg GetPartingParams) (GetPart
 
 const getTranscript = `-- name: GetTranscript :many
 with recursive path as (
-    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, 1 as position,
+    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, n.origin, 1 as position,
            octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
     union all
-    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, path.position + 1,
+    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, p.origin, path.position + 1,
            path.bytes + octet_length(p.body::text) + coalesce(octet_length(p.metadata::text), 0) + coalesce(octet_length(p.reasoning), 0)
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer and path.bytes < $5::integer
 )
-select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning,
+select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning, path.origin,
        coalesce(case when path.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = path.parent_id)
@@ -402,6 +402,7 @@ type GetTranscriptRow struct {
 	Body         []byte
 	Metadata     []byte
 	Reasoning    pgtype.Text
+	Origin       []byte
 	SiblingCount int32
 }
 
@@ -445,6 +446,7 @@ func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([
 			&i.Body,
 			&i.Metadata,
 			&i.Reasoning,
+			&i.Origin,
 			&i.SiblingCount,
 		); err != nil {
 			return nil, err
@@ -952,7 +954,7 @@ with recursive path as (
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where $4::integer = 0 or path.position < $4
 )
-select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning,
+select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, n.origin,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
@@ -982,6 +984,7 @@ type StreamBranchRow struct {
 	Body         []byte
 	Metadata     []byte
 	Reasoning    pgtype.Text
+	Origin       []byte
 	SiblingCount int32
 }
 
@@ -1016,6 +1019,7 @@ func (q *Queries) StreamBranch(ctx context.Context, arg StreamBranchParams) ([]S
 			&i.Body,
 			&i.Metadata,
 			&i.Reasoning,
+			&i.Origin,
 			&i.SiblingCount,
 		); err != nil {
 			return nil, err
@@ -1085,7 +1089,8 @@ select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.
        (case when $1::integer > 0 then left(coalesce(
            nullif(case json_typeof(n.body -> 'content')
                when 'array' then (select string_agg(part ->> 'text', E'\n') from json_array_elements(n.body -> 'content') part)
-               else n.body ->> 'content' end, ''),
+               else case when n.kind = 'message' and n.origin is not null
+                   then split_part(split_part(n.body ->> 'content', E'<coppice-graft>\n', 2), E'\n</coppice-graft>', 1) else n.body ->> 'content' end end, ''),
            'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
                         from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
            n.body ->> 'refusal', ''), $1) else '' end)::text as preview
@@ -1119,7 +1124,8 @@ type StreamTreeRow struct {
 
 // Every node without its body, a parent before its children. @preview is the
 // length of the text to bring along, in characters; 0 leaves bodies unread. A
-// message that has none names the tools that it calls, or what it refuses.
+// message that has none names the tools that it calls, or what it refuses. Of one
+// that was brought from another branch it is the text between the tags.
 func (q *Queries) StreamTree(ctx context.Context, arg StreamTreeParams) ([]StreamTreeRow, error) {
 	rows, err := q.db.Query(ctx, streamTree, arg.Preview, arg.ConversationID)
 	if err != nil {

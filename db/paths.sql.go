@@ -61,17 +61,17 @@ func (q *Queries) FindPath(ctx context.Context, arg FindPathParams) (FindPathRow
 
 const listPathHashes = `-- name: ListPathHashes :many
 with recursive path as (
-    select n.id, n.parent_id, n.path_hash, n.path_tokens, 1 as position
+    select n.id, n.parent_id, n.role, n.path_hash, n.path_tokens, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3
     union all
-    select p.id, p.parent_id, p.path_hash, p.path_tokens, path.position + 1
+    select p.id, p.parent_id, p.role, p.path_hash, p.path_tokens, path.position + 1
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $4::integer
 )
-select path.id, path.parent_id, path.path_hash, path.path_tokens
+select path.id, path.parent_id, path.role, path.path_hash, path.path_tokens
 from path
 order by path.position
 `
@@ -86,6 +86,7 @@ type ListPathHashesParams struct {
 type ListPathHashesRow struct {
 	ID         pgtype.UUID
 	ParentID   pgtype.UUID
+	Role       string
 	PathHash   []byte
 	PathTokens int64
 }
@@ -108,6 +109,7 @@ func (q *Queries) ListPathHashes(ctx context.Context, arg ListPathHashesParams) 
 		if err := rows.Scan(
 			&i.ID,
 			&i.ParentID,
+			&i.Role,
 			&i.PathHash,
 			&i.PathTokens,
 		); err != nil {

@@ -115,7 +115,7 @@ func (q *Queries) GetApplicableSummary(ctx context.Context, arg GetApplicableSum
 
 const getView = `-- name: GetView :many
 with recursive walk as (
-    select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body,
+    select n.id, n.parent_id, n.prefix_id, n.role, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.origin,
            n.tokens::bigint as tail_tokens, true as in_budget, s.id as summary_id, s.last_summarized_id as cutoff_id,
            case n.role when 'assistant' then left(n.metadata #>> '{reply,model}', 200) end as answered_by
     from conversations c
@@ -127,7 +127,7 @@ with recursive walk as (
     where c.id = $2 and c.tenant_id = $5
     union all
     select p.id, p.parent_id, p.prefix_id, p.role, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at,
-           case when walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool') then p.body end,
+           case when walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool') then p.body end, p.origin,
            walk.tail_tokens + p.tokens,
            walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool'), -- a result brings its call along
            coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id),
@@ -169,7 +169,7 @@ with recursive walk as (
     from parts
     join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = parts.id offset 0) n on true
     union all
-    select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, null, null
+    select 5, w.id, w.parent_id, w.role, w.depth, w.tokens, w.path_tokens, w.pinned, w.created_at, w.body, null, null, null, null, w.origin, null
     from walk w
     where w.in_budget and w.id is distinct from w.prefix_id and w.id is distinct from w.cutoff_id
 )

@@ -12,19 +12,19 @@
 -- this one for small, too, and reads the whole conversation at each step of a walk
 -- (TestReadsOnlyWhatItGives counts the rows).
 with recursive path as (
-    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, 1 as position,
+    select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, n.origin, 1 as position,
            octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
-    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, path.position + 1,
+    select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, p.origin, path.position + 1,
            path.bytes + octet_length(p.body::text) + coalesce(octet_length(p.metadata::text), 0) + coalesce(octet_length(p.reasoning), 0)
     from path
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.position < @row_limit::integer and path.bytes < @byte_limit::integer
 )
-select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning,
+select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning, path.origin,
        coalesce(case when path.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = path.parent_id)
@@ -48,7 +48,7 @@ with recursive path as (
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where @row_limit::integer = 0 or path.position < @row_limit
 )
-select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning,
+select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, n.origin,
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
@@ -184,13 +184,15 @@ limit 1;
 -- name: StreamTree :many
 -- Every node without its body, a parent before its children. @preview is the
 -- length of the text to bring along, in characters; 0 leaves bodies unread. A
--- message that has none names the tools that it calls, or what it refuses.
+-- message that has none names the tools that it calls, or what it refuses. Of one
+-- that was brought from another branch it is the text between the tags.
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
        n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin,
        (case when @preview::integer > 0 then left(coalesce(
            nullif(case json_typeof(n.body -> 'content')
                when 'array' then (select string_agg(part ->> 'text', E'\n') from json_array_elements(n.body -> 'content') part)
-               else n.body ->> 'content' end, ''),
+               else case when n.kind = 'message' and n.origin is not null
+                   then split_part(split_part(n.body ->> 'content', E'<coppice-graft>\n', 2), E'\n</coppice-graft>', 1) else n.body ->> 'content' end end, ''),
            'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
                         from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
            n.body ->> 'refusal', ''), @preview) else '' end)::text as preview

@@ -23,17 +23,17 @@ where c.id = @conversation_id and c.tenant_id = @tenant_id;
 -- name: ListPathHashes :many
 -- From @head_id towards the root, @row_limit messages at most, without bodies.
 with recursive path as (
-    select n.id, n.parent_id, n.path_hash, n.path_tokens, 1 as position
+    select n.id, n.parent_id, n.role, n.path_hash, n.path_tokens, 1 as position
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
     where c.id = @conversation_id and c.tenant_id = @tenant_id
     union all
-    select p.id, p.parent_id, p.path_hash, p.path_tokens, path.position + 1
+    select p.id, p.parent_id, p.role, p.path_hash, p.path_tokens, path.position + 1
     from path
     join lateral (select p.* from nodes p where p.conversation_id = @conversation_id and p.id = path.parent_id offset 0) p on true
     where path.position < @row_limit::integer
 )
-select path.id, path.parent_id, path.path_hash, path.path_tokens
+select path.id, path.parent_id, path.role, path.path_hash, path.path_tokens
 from path
 order by path.position;
 

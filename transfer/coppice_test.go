@@ -98,6 +98,9 @@ func drawStored(t *rapid.T) stored {
 		if rapid.Bool().Draw(t, "with metadata") {
 			n.Metadata = drawObject(t, "metadata")
 		}
+		if rapid.IntRange(0, 3).Draw(t, "grafted") == 0 {
+			n.Graft = &tree.Graft{FromHeadID: newID(), AncestorID: n.ParentID, Messages: 2, Include: tree.IncludeSummary, Instructions: `<"é">`}
+		}
 		messages = append(messages, n)
 	}
 	s.conversation.HeadID = rapid.SampledFrom(messages).Draw(t, "head").ID

@@ -82,7 +82,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 // needsChain tells whether one statement can't append a message so.
 func (s *Store) needsChain(ctx context.Context, o appendOptions, d *draft) (bool, error) {
 	switch {
-	case o.behind != uuid.Nil, len(d.attachments) > 0:
+	case o.behind != uuid.Nil, len(d.attachments) > 0, d.Graft != nil:
 		return true, nil
 	case o.begins != nil && (o.begins.again || o.atHead || o.ifHead || o.auxiliary || !d.fresh):
 		return true, nil

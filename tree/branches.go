@@ -22,7 +22,8 @@ func (s *Store) Message(ctx context.Context, conversationID, id uuid.UUID) (_ Me
 	if row.Node.Kind != string(KindMessage) {
 		return Message{}, errMessageNotFound
 	}
-	return fromMessage(row.Node, row.SiblingCount), nil
+	m := fromMessage(row.Node, row.SiblingCount)
+	return m, s.FindSources(ctx, conversationID, []Message{m})
 }
 
 // Answer reads an assistant's message for a branch that goes on from it. It has no
@@ -176,6 +177,9 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 		page.Data[i] = fromTranscript(conversationID, row)
 	}
 	slices.Reverse(page.Data)
+	if err := s.FindSources(ctx, conversationID, page.Data); err != nil {
+		return Page[Message]{}, err
+	}
 	if oldest := page.Data[0]; oldest.ParentID != uuid.Nil {
 		page.Next = cursor{list: from.list, key: branch, id: oldest.ParentID}.String()
 	}
@@ -186,7 +190,7 @@ func fromTranscript(conversationID uuid.UUID, row db.GetTranscriptRow) Message {
 	return fromMessage(db.Node{
 		ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
 		Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
-		Body: row.Body, Metadata: row.Metadata, Reasoning: row.Reasoning,
+		Body: row.Body, Metadata: row.Metadata, Reasoning: row.Reasoning, Origin: row.Origin,
 	}, row.SiblingCount)
 }
 
@@ -246,6 +250,8 @@ func fromSkeleton(row db.StreamTreeRow) Node {
 	if n.Kind == KindSummary {
 		r := fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model, row.Origin)
 		n.Summary = &r
+	} else {
+		n.Graft = fromGraft(row.Origin)
 	}
 	return n
 }

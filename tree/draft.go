@@ -116,7 +116,7 @@ func (d *draft) same(n db.Node, parentID uuid.UUID) bool {
 	if n.Kind != string(KindMessage) || uuid.UUID(n.ParentID.Bytes) != parentID {
 		return false
 	}
-	return d.derived || n.Pinned == d.Pinned && n.Reasoning.String == d.Reasoning &&
+	return d.derived || n.Pinned == d.Pinned && n.Reasoning.String == d.Reasoning && sameJSON(n.Origin, d.Graft.column()) &&
 		sameJSON(n.Body, d.Message.Raw) && sameJSON(n.Metadata, d.Metadata)
 }
 
@@ -135,7 +135,7 @@ func (d *draft) row(conversationID uuid.UUID, p parentState, index int32) (db.Co
 		ConversationID: toUUID(conversationID), ID: toUUID(d.ID), ParentID: toUUID(p.id),
 		Kind: string(KindMessage), Role: string(d.Message.Role), SiblingIndex: pgtype.Int4{Int32: index, Valid: true},
 		Depth: int32(own.depth), Tokens: int32(d.tokenCount), PathTokens: own.pathTokens, PrefixID: toUUID(own.prefixID),
-		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Message.Raw, Metadata: d.Metadata, Reasoning: textOrNull(d.Reasoning),
+		Pinned: d.Pinned, CreatedAt: d.CreatedAt, Body: d.Message.Raw, Metadata: d.Metadata, Reasoning: textOrNull(d.Reasoning), Origin: d.Graft.column(),
 	}
 	if p.hash != nil {
 		hash := p.hash.Child(d.Message)

@@ -38,6 +38,8 @@ func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func
 		if row.Kind == string(KindSummary) {
 			r := fromSummary(row).Range
 			n.Summary = &r
+		} else {
+			n.Graft = fromGraft(row.Origin)
 		}
 		if !yield(n, nil) {
 			return nil

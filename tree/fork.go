@@ -157,6 +157,9 @@ func copyNode(n db.Node, to uuid.UUID, summaries map[pgtype.UUID]bool) db.CopyNo
 	if n.SiblingIndex.Valid {
 		c.SiblingIndex.Int32 = 1
 	}
+	if n.Kind == string(KindMessage) {
+		c.Origin = graftedFrom(n.Origin, func(id uuid.UUID) uuid.UUID { return uuid.UUID(translate(toUUID(id)).Bytes) })
+	}
 	for i, id := range n.KeptIds {
 		c.KeptIds[i] = translate(id)
 	}

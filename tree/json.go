@@ -16,7 +16,8 @@ import (
 
 // AppendJSON appends the message's JSON to dst: {id, conversation_id,
 // parent_id, the members of the body, reasoning where there is some, pinned,
-// metadata, tokens, depth, siblings, created_at}.
+// metadata, grafted where it was brought from another branch, tokens, depth,
+// siblings, created_at}.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, m.ID)
 	dst = appendID(dst, `,"conversation_id":`, m.ConversationID)
@@ -27,6 +28,7 @@ func (m Message) AppendJSON(dst []byte) []byte {
 	}
 	dst = strconv.AppendBool(append(dst, `,"pinned":`...), m.Pinned)
 	dst = appendObject(dst, `,"metadata":`, m.Metadata)
+	dst = m.Graft.appendMember(dst)
 	dst = appendInt(dst, `,"tokens":`, m.Tokens)
 	dst = appendInt(dst, `,"depth":`, m.Depth)
 	dst = appendInt(dst, `,"siblings":{"index":`, m.Siblings.Index)
@@ -73,8 +75,8 @@ func (c Conversation) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), 
 
 // AppendJSON appends {id, parent_id, kind, role, depth, tokens, pinned,
 // sibling_index, created_at}. A summary also has {last_summarized_id,
-// prior_summary_id, kept_ids, model, origin}. A node that was read with a preview
-// has it too.
+// prior_summary_id, kept_ids, model, origin}, and a message that was brought from
+// another branch {grafted}. A node that was read with a preview has it too.
 func (n Node) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, n.ID)
 	dst = appendID(dst, `,"parent_id":`, n.ParentID)
@@ -90,6 +92,7 @@ func (n Node) AppendJSON(dst []byte) []byte {
 	if n.Summary != nil {
 		dst = n.Summary.appendMembers(dst)
 	}
+	dst = n.Graft.appendMember(dst)
 	if n.Preview != "" {
 		dst = appendString(dst, `,"preview":`, n.Preview)
 	}

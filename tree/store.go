@@ -234,7 +234,7 @@ func fromMessage(n db.Node, siblings int32) Message {
 		ConversationID: uuid.UUID(n.ConversationID.Bytes), ID: uuid.UUID(n.ID.Bytes), ParentID: uuid.UUID(n.ParentID.Bytes),
 		Role: Role(n.Role), Body: n.Body, Reasoning: n.Reasoning.String, Metadata: n.Metadata, Pinned: n.Pinned,
 		Tokens: int(n.Tokens), PathTokens: n.PathTokens, Depth: int(n.Depth),
-		Siblings: Siblings{Index: int(n.SiblingIndex.Int32), Count: int(siblings)}, CreatedAt: n.CreatedAt.UTC(),
+		Siblings: Siblings{Index: int(n.SiblingIndex.Int32), Count: int(siblings)}, Graft: fromGraft(n.Origin), CreatedAt: n.CreatedAt.UTC(),
 	}
 }
 

@@ -137,6 +137,7 @@ type Message struct {
 	PathTokens     int64           // sum of Tokens from the root to this message
 	Depth          int             // messages above it
 	Siblings       Siblings
+	Graft          *Graft // where the text comes from; nil where it was said here
 	CreatedAt      time.Time
 }
 
@@ -154,6 +155,7 @@ type NewMessage struct {
 	Reasoning string          // of an assistant's message, MaxReasoning bytes at most; "" for none
 	Metadata  json.RawMessage // an object; nil for none
 	Pinned    bool
+	Graft     *Graft    // nil where it is said here. Its Gone is not stored
 	CreatedAt time.Time // zero: now
 
 	draft   *draft // of a message that was checked
@@ -188,6 +190,7 @@ type Node struct {
 	Pinned    bool
 	Index     int // among the siblings, from 1, by creation; 0 for a summary
 	CreatedAt time.Time
+	Graft     *Graft        // of a message that was brought from another branch; nil of any other
 	Preview   string        // start of the text, where it was asked for
 	Summary   *SummaryRange // nil for a message
 }
@@ -294,6 +297,7 @@ type BundleNode struct {
 	Reasoning string // of an assistant's message
 	Metadata  json.RawMessage
 	Pinned    bool
+	Graft     *Graft // of a message that was brought from another branch
 	CreatedAt time.Time
 	Summary   *SummaryRange // nil for a message
 }

@@ -40,6 +40,10 @@ type PathMessage struct {
 	Answers string   // id of the tool call that a tool message answers
 }
 
+// Asks reports whether the message has words of the user's own: text that was brought
+// from another branch has none.
+func (m PathMessage) Asks() bool { return m.Role == RoleUser && m.Graft == nil }
+
 // A ViewOption changes what a View reads.
 type ViewOption func(*viewOptions)
 
@@ -158,11 +162,13 @@ func (v *viewing) take(row *db.GetViewRow) error {
 			Body:  row.Body, Metadata: row.Metadata, Tokens: m.Tokens, Depth: m.Depth, CreatedAt: m.CreatedAt,
 		}
 	case partKept:
+		m.Graft = fromGraft(row.Origin)
 		v.Kept = append(v.Kept, m)
 	case partCutoff:
 		v.Folded = max(0, m.Depth+1-len(v.Prefix))
 		v.folded, v.leadTokens = max(v.folded, m.Depth+1), max(v.leadTokens, m.PathTokens)
 	case partTail:
+		m.Graft = fromGraft(row.Origin)
 		v.Tail = append(v.Tail, m)
 	}
 	return nil
@@ -184,7 +190,7 @@ func (v View) With(ms []NewMessage) View {
 	for _, m := range ms {
 		v.pathTokens += int64(m.Tokens())
 		said := PathMessage{Message: Message{
-			ConversationID: v.ConversationID, ID: m.ID, ParentID: v.HeadID, Role: m.Message.Role, Body: m.Message.Raw, Pinned: m.Pinned,
+			ConversationID: v.ConversationID, ID: m.ID, ParentID: v.HeadID, Role: m.Message.Role, Body: m.Message.Raw, Pinned: m.Pinned, Graft: m.Graft,
 			Tokens: m.Tokens(), PathTokens: v.pathTokens, Depth: v.length, CreatedAt: m.CreatedAt,
 		}}
 		switch said.Role {

@@ -38,7 +38,8 @@ type Message struct {
 	Metadata  json.RawMessage // an object, or nil
 	Pinned    bool
 	CreatedAt time.Time
-	Summary   *Summary // nil for a message; only Coppice's own format has them
+	Graft     *tree.Graft // of a message that was brought from another branch; only Coppice's own format says it
+	Summary   *Summary    // nil for a message; only Coppice's own format has them
 }
 
 // Summary is what a summary node of Coppice's own format says besides its text.

@@ -129,6 +129,8 @@ func (f *file) add(o format.Object, place string, summary bool) {
 		for _, raw := range c.List(o, "kept_ids", id) {
 			m.Summary.KeptIDs = append(m.Summary.KeptIDs, lowerID(format.Object{"id": raw}, "id"))
 		}
+	} else {
+		m.Graft = graftOf(c, o, id)
 	}
 	c.Messages = append(c.Messages, m)
 }
@@ -206,6 +208,20 @@ func originOf(c *format.Conversation, o format.Object, id string) *tree.Origin {
 		return nil
 	}
 	return &origin
+}
+
+// graftOf gives what the file tells of the branch from which a message was brought.
+func graftOf(c *format.Conversation, o format.Object, id string) *tree.Graft {
+	raw := unquoted(o["grafted"])
+	if len(raw) == 0 {
+		return nil
+	}
+	var g tree.Graft
+	if err := json.Unmarshal(raw, &g); err != nil || !g.Valid() {
+		c.LeftOut(format.KindMetadata, id, "what the file tells of the branch that the message was brought from can't be read: %s", format.Clip(string(raw)))
+		return nil
+	}
+	return &g
 }
 
 // lowerID writes an id the one way that Coppice does, so that ids can be

@@ -188,6 +188,9 @@ func nodeLine(n tree.BundleNode) []column {
 	if n.Reasoning != "" {
 		line = append(line, column{"reasoning", n.Reasoning})
 	}
+	if n.Graft != nil {
+		line = append(line, column{"grafted", n.Graft})
+	}
 	return append(line, column{"body", n.Body})
 }
 

@@ -19,6 +19,7 @@ type Explanation struct {
 	ConversationID  uuid.UUID          `json:"conversation_id"`
 	HeadID          uuid.UUID          `json:"head_id"`
 	Summaries       []ExplainedSummary `json:"summaries"`       // of the whole conversation, newest first
+	Grafts          []ExplainedGraft   `json:"grafts"`          // of the context, oldest first
 	DroppedPinIDs   []uuid.UUID        `json:"dropped_pin_ids"` // pinned messages that the summary folds and doesn't keep
 	Usage           Usage              `json:"usage"`
 	TokensToTrigger int                `json:"tokens_to_trigger"` // that may be added before a compaction is due; negative past it
@@ -37,6 +38,12 @@ type ExplainedSummary struct {
 	Waits   bool   `json:"waits"` // to be made again from the messages: the offline digest made it, or went into it
 
 	Audit *prompt.Audit `json:"audit"` // of the text that was saved; null for one of the digest, an import or a fork
+}
+
+// ExplainedGraft is a message that was brought from another branch.
+type ExplainedGraft struct {
+	MessageID uuid.UUID  `json:"message_id"`
+	Grafted   tree.Graft `json:"grafted"`
 }
 
 // ExplainedPlan is a plan without its messages.
@@ -73,7 +80,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	}
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
-		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, DroppedPinIDs: []uuid.UUID{}, Settings: settings, Warning: settings.Warning(),
+		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, Grafts: []ExplainedGraft{}, DroppedPinIDs: []uuid.UUID{}, Settings: settings, Warning: settings.Warning(),
 		TokensToTrigger: b.Trigger - used, Plan: explainPlan(a.plan), Automatic: automatic == "", Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
@@ -82,6 +89,9 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	}
 	if a.plan == nil {
 		e.Reason = string(a.reason)
+	}
+	if e.Grafts, err = s.grafts(ctx, v); err != nil {
+		return Explanation{}, err
 	}
 	capped, err := s.overCost(ctx, conversationID, settings)
 	if err != nil {
@@ -119,6 +129,23 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 		e.DroppedPinIDs, err = s.store.DroppedPins(ctx, conversationID, v.Summary.Range)
 	}
 	return e, err
+}
+
+// grafts are the messages of the tail that were brought from other branches, and whether
+// those are there still.
+func (s *Service) grafts(ctx context.Context, v tree.View) ([]ExplainedGraft, error) {
+	var tail []tree.Message
+	for _, m := range v.Tail {
+		if m.Graft != nil {
+			tail = append(tail, m.Message)
+		}
+	}
+	out := make([]ExplainedGraft, len(tail))
+	err := s.store.FindSources(ctx, v.ConversationID, tail)
+	for i, m := range tail {
+		out[i] = ExplainedGraft{m.ID, *m.Graft}
+	}
+	return out, err
 }
 
 // auditIn is the audit of the answer that became a summary: that of the last attempt.

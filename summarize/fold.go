@@ -55,9 +55,15 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	if deadline, ok := ctx.Deadline(); ok && s.mayDigest(a, req) {
 		req.models = deadline.Add(-min(reserve, time.Until(deadline)/4))
 	}
-	text, err := s.foldText(ctx, a, req, &f)
+	r, err := s.foldText(ctx, a, req)
 	if err != nil {
 		return f, err
+	}
+	f.Model = r.Model
+	for _, a := range r.Attempts {
+		f.PromptTokens += a.PromptTokens
+		f.CompletionTokens += a.CompletionTokens
+		f.ReasoningTokens += a.ReasoningTokens
 	}
 	folded := make(map[uuid.UUID]tree.Message, len(plan.Fold))
 	for _, m := range plan.Fold {
@@ -67,7 +73,7 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	for i, k := range plan.Kept {
 		kept[i] = prompt.Kept{Message: folded[k.ID], Limit: k.Limit}
 	}
-	f.Summary, _ = prompt.Wrap(text, kept, s.count)
+	f.Summary, _ = prompt.Wrap(r.Text, kept, s.count)
 	f.Messages = append(f.Messages, history[:len(v.Prefix)]...)
 	f.Messages = append(f.Messages, f.Summary)
 	tail := history[len(history)-plan.Tail:]
@@ -100,12 +106,10 @@ func (s *Service) viewOf(ctx context.Context, history []json.RawMessage) (v tree
 	return v, nil
 }
 
-// foldText has the fold of an assessment's plan summarized, in as many steps as it takes.
-func (s *Service) foldText(ctx context.Context, a assessment, req compactionRequest, f *Folded) (string, error) {
-	models, cancel := req.forModels(ctx)
-	defer cancel()
-	in := prompt.Input{Nonce: prompt.Nonce(uuid.Must(uuid.NewV7())), TargetTokens: a.plan.Target, Instructions: instructions(a.settings, req.demand.Instructions)}
-	in.Stays = prompt.Stays{}
+// foldText has the fold of an assessment's plan summarized, which has the messages'
+// bodies.
+func (s *Service) foldText(ctx context.Context, a assessment, req compactionRequest) (prompt.Result, error) {
+	in := prompt.Input{Stays: prompt.Stays{}}
 	for _, k := range a.plan.Kept {
 		in.Stays[k.ID] = k.Limit == 0
 	}
@@ -120,28 +124,42 @@ func (s *Service) foldText(ctx context.Context, a assessment, req compactionRequ
 		}
 		rest = append(rest, m)
 	}
-	for len(rest) > 0 {
-		in.PriorTokens, in.Fold = s.count.Count(in.Prior), nil
-		for _, m := range rest[:s.portion(models, &Plan{Fold: rest, Target: a.plan.Target}, req)] {
-			in.Fold = append(in.Fold, m.Message)
+	return s.writeAll(ctx, a, req, in, rest, func(part []tree.PathMessage) ([]tree.Message, error) {
+		read := make([]tree.Message, len(part))
+		for i, m := range part {
+			read[i] = m.Message
 		}
-		var err error
+		return read, nil
+	})
+}
+
+// writeAll has messages summarized that needn't be folded, in as many steps as it
+// takes, each of which merges the text before it. It reads the messages of one step at
+// a time. The result has the attempts of all steps, and also has them where none gives
+// a summary, which is a fault.Model.
+func (s *Service) writeAll(ctx context.Context, a assessment, req compactionRequest, in prompt.Input, rest []tree.PathMessage, read func([]tree.PathMessage) ([]tree.Message, error)) (all prompt.Result, err error) {
+	models, cancel := req.forModels(ctx)
+	defer cancel()
+	in.Nonce, in.TargetTokens = prompt.Nonce(uuid.Must(uuid.NewV7())), a.plan.Target
+	in.Instructions = instructions(a.settings, req.demand.Instructions)
+	all.Text = in.Prior
+	for len(rest) > 0 {
+		in.Prior, in.PriorTokens = all.Text, s.count.Count(all.Text)
+		if in.Fold, err = read(rest[:s.portion(models, &Plan{Fold: rest, Target: a.plan.Target}, req)]); err != nil {
+			return all, err
+		}
 		if in.Files, err = s.filesOf(ctx, in.Fold); err != nil {
-			return "", err
+			return all, err
 		}
 		r, err := s.ask(ctx, models, in, a, req)
 		if err != nil {
-			return "", err
+			return all, err
 		}
-		for _, a := range r.Attempts {
-			f.PromptTokens += a.PromptTokens
-			f.CompletionTokens += a.CompletionTokens
-			f.ReasoningTokens += a.ReasoningTokens
-		}
+		all.Attempts = append(all.Attempts, r.Attempts...)
 		if r.Text == "" {
-			return "", fault.New(fault.Model, "model_unavailable", "", "%s Send the request again later.", whyNone(r.Attempts))
+			return all, fault.New(fault.Model, "model_unavailable", "", "%s Send the request again later.", whyNone(all.Attempts))
 		}
-		in.Prior, f.Model, rest = r.Text, r.Model, rest[r.Taken:]
+		all.Text, all.Model, rest = r.Text, r.Model, rest[r.Taken:]
 	}
-	return in.Prior, nil
+	return all, nil
 }

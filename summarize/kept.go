@@ -29,7 +29,7 @@ func chooseKept(folded []tree.PathMessage, budget, pinned int) []Kept {
 			if pinned -= longest + keptFrame; pinned >= 0 {
 				kept = append(kept, Kept{ID: m.ID, Limit: longest})
 			}
-		case m.Role != tree.RoleUser:
+		case !m.Asks():
 		case m.Tokens <= budget:
 			kept = append(kept, Kept{ID: m.ID})
 			budget -= m.Tokens
@@ -59,7 +59,7 @@ func withFirstPinned(v tree.View, s Settings, fold []tree.PathMessage) []tree.Pa
 // are kept or to be folded; -1 where it is not there. Of a branch with a summary
 // it is known by its place: at most one message stands between it and the prefix.
 func firstUser(v tree.View, messages []tree.PathMessage) int {
-	i := slices.IndexFunc(messages, func(m tree.PathMessage) bool { return m.Role == tree.RoleUser })
+	i := slices.IndexFunc(messages, tree.PathMessage.Asks)
 	if i >= 0 && v.Summary != nil && (i >= len(v.Kept) || messages[i].Depth > len(v.Prefix)+1) {
 		return -1
 	}
@@ -80,7 +80,7 @@ const leastTask = 20
 // length in whose turn tools are called.
 func otherTask(tail []tree.PathMessage, first uuid.UUID) bool {
 	return slices.ContainsFunc(tail, func(m tree.PathMessage) bool {
-		return m.Role == tree.RoleUser && m.ID != first && m.Tokens >= leastTask && turnCalls(tail, m.ID)
+		return m.Asks() && m.ID != first && m.Tokens >= leastTask && turnCalls(tail, m.ID)
 	})
 }
 

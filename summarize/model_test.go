@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -67,7 +68,7 @@ type refNode struct {
 	body       string
 	open       []string // calls that a child may answer
 	cutoff     uuid.UUID
-	saw        []string // of a summary: marks
+	saw        []string // marks in the text of a summary, or of what was brought from another branch
 }
 
 func (r *reference) find(id uuid.UUID) *refNode {
@@ -320,4 +321,44 @@ func (s *branchMachine) Fork(t *rapid.T) {
 	if len(s.refs) > 3 {
 		s.refs = s.refs[1:]
 	}
+}
+
+// Graft brings what another branch said since the two parted. From then on these marks
+// are on the branch, also when the other one is pruned.
+func (s *branchMachine) Graft(t *rapid.T) {
+	r := s.ref(t)
+	head, from := s.tip(t, r), s.tip(t, r)
+	path := r.path(from.id)
+	apart := 0
+	for above := r.path(head.id); apart < min(len(path), len(above)) && path[apart].id == above[apart].id; apart++ {
+	}
+	d := GraftDemand{FromHeadID: from.id, Include: rapid.SampledFrom([]tree.Include{tree.IncludeSummary, tree.IncludeMessages}).Draw(t, "include")}
+	a, err := s.service.Graft(s.ctx, r.id, head.id, uuid.Nil, d)
+	if apart == len(path) || len(head.open) > 0 {
+		if fault.Of(err).Kind != fault.Invalid {
+			t.Fatalf("a graft of nothing, or below an open call: %v", err)
+		}
+		return
+	}
+	s.must(t, err)
+	n := refNode{id: a.ID, parent: head.id, role: a.Role, tokens: a.Tokens, body: string(a.Body), saw: marksIn(a.Body)}
+	for _, m := range path[apart:] {
+		if m.mark != "" && d.Include == tree.IncludeMessages && !slices.Contains(n.saw, m.mark) {
+			t.Fatalf("%s was not brought: %s", m.mark, a.Body)
+		}
+	}
+	for _, mark := range n.saw {
+		if !slices.ContainsFunc(path[apart:], func(m refNode) bool { return m.has(mark) }) {
+			t.Fatalf("%s was brought, and the other branch didn't say it since: %s", mark, a.Body)
+		}
+	}
+	if g := a.Graft; g.FromHeadID != from.id || g.Messages != len(path)-apart || apart > 0 && g.AncestorID != path[apart-1].id {
+		t.Fatalf("%+v of %d messages, of which %d are common", g, len(path), apart)
+	}
+	r.nodes = append(r.nodes, n)
+}
+
+// has tells whether a message has a mark, its own or one that was brought.
+func (n refNode) has(mark string) bool {
+	return n.mark == mark || n.cutoff == uuid.Nil && slices.Contains(n.saw, mark)
 }

@@ -43,6 +43,9 @@ func Read(m tree.Message) Said {
 			said.Text = audio.Transcript
 		}
 	}
+	if inner, ok := unwrapGraft(said.Text); ok && m.Role == tree.RoleUser {
+		said.Name, said.Text = graftName, inner
+	}
 	if m.Role == tree.RoleTool {
 		said.Status = exitStatus(said.Text)
 		said.Failed = said.Status != "" && said.Status != "0" || isTrue(c.Other("is_error")) || isTrue(c.Other("isError")) || sourceError(m.Metadata) || saysError(said.Text)

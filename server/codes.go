@@ -65,6 +65,7 @@ const (
 	CodeNoActiveHead          Code = "no_active_head"
 	CodeNoTermToFind          Code = "no_term_to_find"
 	CodeNotReady              Code = "not_ready"
+	CodeNothingToGraft        Code = "nothing_to_graft"
 	CodeOpenToolCalls         Code = "open_tool_calls"
 	CodeParentIsSummary       Code = "parent_is_summary"
 	CodeParentNotFound        Code = "parent_not_found"

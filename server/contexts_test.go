@@ -43,6 +43,7 @@ func plantLong(t testing.TB, store *tree.Store, conversation string, turns int) 
 }
 
 const contextPath = conversationPathOf + "/branches/active/context"
+const graftPath = conversationPathOf + "/branches/{{c.thanks}}/grafts"
 const compactPath = conversationPathOf + "/branches/active/compactions"
 
 var badContexts = []badInput{
@@ -58,6 +59,15 @@ var badContexts = []badInput{
 	{name: "context in an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/branches/{{c.thanks}}/context", status: 404, code: CodeConversationNotFound},
 	{name: "explain an absent head", method: "GET", path: conversationPathOf + "/branches/{{absent}}/explain", status: 404, code: CodeMessageNotFound},
 	{name: "explain a head no UUID", method: "GET", path: conversationPathOf + "/branches/latest/explain", status: 400, code: CodeInvalidID, field: "head_id"},
+	{name: "graft of the same branch", method: "POST", path: graftPath, body: `{"from_head_id":"{{c.thanks}}"}`, status: 400, code: CodeNothingToGraft, field: "from_head_id"},
+	{name: "graft of a message above", method: "POST", path: graftPath, body: `{"from_head_id":"{{c.question}}"}`, status: 400, code: CodeNothingToGraft, field: "from_head_id"},
+	{name: "graft of an absent branch", method: "POST", path: graftPath, body: `{"from_head_id":"{{absent}}"}`, status: 404, code: CodeMessageNotFound, field: "from_head_id"},
+	{name: "graft to an absent branch", method: "POST", path: conversationPathOf + "/branches/{{absent}}/grafts", body: `{"from_head_id":"{{c.third}}"}`, status: 404, code: CodeMessageNotFound},
+	{name: "graft below a pending call", method: "POST", path: conversationPathOf + "/branches/{{c.call}}/grafts", body: `{"from_head_id":"{{c.third}}"}`, status: 400, code: CodeOpenToolCalls, field: "head_id", detail: []string{"call_1"}},
+	{name: "graft of neither form", method: "POST", path: graftPath, body: `{"from_head_id":"{{c.third}}","include":"all"}`, status: 400, code: CodeInvalidDemand, field: "include"},
+	{name: "graft of messages with instructions", method: "POST", path: graftPath, body: `{"from_head_id":"{{c.third}}","include":"messages","instructions":"Briefly."}`, status: 400, code: CodeInvalidDemand, field: "instructions"},
+	{name: "graft of an empty text", method: "POST", path: graftPath, body: `{"from_head_id":"{{c.third}}","text":""}`, status: 400, code: CodeInvalidDemand, field: "text"},
+	{name: "graft of a text in a dry run", method: "POST", path: graftPath, body: `{"from_head_id":"{{c.third}}","text":"x","dry_run":true}`, status: 400, code: CodeInvalidDemand, field: "dry_run"},
 	{name: "message as a summary", method: "GET", path: conversationPathOf + "/summaries/{{c.thanks}}", status: 404, code: CodeSummaryNotFound},
 	{name: "absent summary", method: "GET", path: conversationPathOf + "/summaries/{{absent}}", status: 404, code: CodeSummaryNotFound},
 	{name: "summary no UUID", method: "GET", path: conversationPathOf + "/summaries/last", status: 400, code: CodeInvalidID, field: "summary_id"},

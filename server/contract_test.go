@@ -114,6 +114,7 @@ var bodies = map[string][]field{
 	"ConversationUpdate": new(conversationUpdate).fields(),
 	"MessageUpdate":      new(messageUpdate).fields(),
 	"NewCompaction":      new(newCompaction).fields(),
+	"NewGraft":           new(newGraft).fields(),
 	"NewRemake":          new(newRemake).fields(),
 	"NewShare":           new(newShare).fields(),
 	"AcceptedOffer":      new(acceptedOffer).fields(),

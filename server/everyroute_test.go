@@ -63,7 +63,12 @@ var visits = map[string][]visit{
 		{status: 200, query: "query=(text)"}, {status: 200, head: "active", query: "query=(text)&scope=branch"},
 		{status: 200, query: "query=(text)&scope=conversation"}, {status: 200, query: "query=(text)&scope=tenant"},
 	},
-	"createCompaction":   {{status: 200, body: `{"instructions":"(text)"}`}, {status: 200, head: "active"}},
+	"createCompaction": {{status: 200, body: `{"instructions":"(text)"}`}, {status: 200, head: "active"}},
+	"createGraft": {
+		{status: 201, head: "active", body: `{"id":"(new)","from_head_id":"(m)","instructions":"(text)"}`},
+		{status: 200, head: "active", body: `{"from_head_id":"(m)","include":"messages","dry_run":true}`},
+		{status: 400, body: `{"from_head_id":"(m)","text":"(text)"}`},
+	},
 	"listCompactions":    {{status: 200}},
 	"getSummary":         {{status: 200}},
 	"remakeSummary":      {{status: 200, body: `{"instructions":"(text)"}`}},

@@ -21,6 +21,7 @@ var creates = []struct {
 	{"message under the active head", appendPath, `{%s"role":"user","content":"A"}`, `{%s"role":"user","content":"B"}`, 1},
 	{"chain under the active head", appendPath, `{"messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"B"}]}`,
 		`{"messages":[{%s"role":"user","content":"A"},{"role":"assistant","content":"C"}]}`, 2},
+	{"graft", conversationPathOf + "/branches/{{c.thanks}}/grafts", `{%s"from_head_id":"{{c.third}}"}`, `{%s"from_head_id":"{{c.third}}","include":"messages"}`, 1},
 	{"fork", conversationPathOf + "/messages/{{c.thanks}}/fork", `{%s"title":"A"}`, `{%s"title":"B"}`, 5},
 }
 

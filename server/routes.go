@@ -58,6 +58,7 @@ var native = []Route{
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/recall", Searches, "query limit max_tokens scope", position, noBody, recallBranch},
 
 	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/compactions", Waits, "", "", maybe[newCompaction](), createCompaction},
+	{"POST", "/v1/conversations/{conversation_id}/branches/{head_id}/grafts", Waits, "", idempotencyKey, must[newGraft](), createGraft},
 	{"GET", "/v1/conversations/{conversation_id}/usage", 0, "", position, noBody, getUsage},
 	{"GET", "/v1/conversations/{conversation_id}/compactions", 0, "limit cursor", position, noBody, listCompactions},
 	{"GET", "/v1/conversations/{conversation_id}/summaries/{summary_id}", 0, "", position, noBody, getSummary},

@@ -67,6 +67,13 @@ func TestContextCommands(t *testing.T) {
 		{"compact_remake", []string{"compact", "--remake", summaries[0], "--instructions", "Keep the varieties.", orchard}},
 		{"compact_remake_replaced", []string{"compact", "--remake", summaries[0], orchard}},
 		{"compact_remake_bad_wish", []string{"compact", "--remake", summaries[0], "--keep-recent", "3", orchard}},
+		{"graft", []string{"graft", "--dry-run", orchard, "01990000-0103", "01990000-0102"}},
+		{"graft_nothing", []string{"graft", orchard, "01990000-0102", "01990000-0103"}},
+		{"graft_bad_wish", []string{"graft", "--include", "all", orchard, "01990000-0103", "01990000-0102"}},
+		{"graft_text", []string{"graft", "--text", "They keep the hedge.", orchard, "01990000-0111", "01990000-0103"}},
+		{"graft_tree", []string{"tree", orchard}},
+		{"graft_show", []string{"show", orchard}},
+		{"graft_explain", []string{"explain", orchard}},
 		{"prune_subtree", []string{"prune", "--yes", "--json", orchard, "01990000-0111"}},
 	} {
 		r := runProgram(t, env, nil, tt.args...)
@@ -82,6 +89,7 @@ var (
 		put   string
 	}{
 		{regexp.MustCompile(`(?m)^20\d\d-\d\d-\d\d \d\d:\d\d  `), "1970-01-01 00:00  "},
+		{regexp.MustCompile(`(?m)^(── .* from .*)  20\d\d-\d\d-\d\d \d\d:\d\d$`), "$1  1970-01-01 00:00"},
 		{regexp.MustCompile(`"created_at":( ?)"[^"]*"`), `"created_at":$1"…"`},
 		{regexp.MustCompile(`"next_cursor": "[^"]*"`), `"next_cursor": "…"`},
 		{regexp.MustCompile(`"prompt_tokens":( ?)\d+`), `"prompt_tokens":${1}0`}, // the nonce's differ

@@ -84,6 +84,9 @@ func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Ex
 	if len(e.Summaries) == 0 {
 		out.Line("There is no summary.")
 	}
+	for _, g := range e.Grafts {
+		out.Line("message %s comes %s", short(g.MessageID), terminal.Grafted(g.Grafted))
+	}
 	out.Line("")
 	if e.Warning != "" {
 		out.Line("%s", e.Warning)
@@ -132,6 +135,9 @@ func shortIDs(e summarize.Explanation) func(uuid.UUID) string {
 	}
 	if e.Plan != nil {
 		ids = append(append(ids, e.Plan.CutoffID, e.Plan.AnchorID), e.Plan.KeptIDs...)
+	}
+	for _, g := range e.Grafts {
+		ids = append(ids, g.MessageID)
 	}
 	length := terminal.IDLength(ids)
 	return func(id uuid.UUID) string { return id.String()[:length] }

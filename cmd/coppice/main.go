@@ -41,6 +41,7 @@ type commands struct {
 	Explain     explainCommand     `cmd:"" help:"Tell which summary applies to a branch, and why."`
 	Compact     compactCommand     `cmd:"" help:"Fold the older part of a branch into a summary."`
 	Compactions compactionsCommand `cmd:"" help:"List the compactions of a conversation."`
+	Graft       graftCommand       `cmd:"" help:"Bring to a branch what another branch came to."`
 	Prune       pruneCommand       `cmd:"" help:"Delete a message with all below it, or undo a summary."`
 	Delete      deleteCommand      `cmd:"" help:"Delete a conversation, or all that are old."`
 	Search      searchCommand      `cmd:"" help:"Search the text of messages."`

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -128,6 +129,12 @@ func writeMessage(out *terminal.Console, m tree.Message) {
 	}
 	if m.Pinned {
 		head = append(head, "pinned")
+	}
+	if m.Graft != nil {
+		head = append(head, terminal.Grafted(*m.Graft))
+		if text, ok := prompt.UnwrapGraft(m.Body); ok {
+			said = chat.Text(m.Role, text)
+		}
 	}
 	if id := said.Answers(); id != "" {
 		head = append(head, "answers "+terminal.OneLine(id, 100))

@@ -75,13 +75,20 @@ func (r row) label() string {
 	if r.node.Pinned {
 		label += " pinned"
 	}
+	if r.node.Graft != nil {
+		label += " grafted"
+	}
 	return label
 }
 
-// text is the start of what a message says, or the range of a summary.
+// text is the start of what a message says, behind the branch from which it was
+// brought, or the range of a summary.
 func (r row) text(idLength int) string {
 	if s := r.node.Summary; s != nil {
 		return "up to " + s.LastSummarizedID.String()[:idLength] + ", " + Writer(s.Model, s.Origin)
+	}
+	if g := r.node.Graft; g != nil {
+		return "from " + g.FromHeadID.String()[:idLength] + ": " + r.node.Preview
 	}
 	return r.node.Preview
 }
@@ -140,4 +147,16 @@ func Writer(model string, origin *tree.Origin) string {
 		return model + ", from an imported one"
 	}
 	return model + ", imported"
+}
+
+// Grafted says from where a message was brought.
+func Grafted(g tree.Graft) string {
+	text := "from " + g.FromHeadID.String() + ", " + Count(g.Messages, "message")
+	if g.Model != "" {
+		text += " summarized by " + g.Model
+	}
+	if g.Gone {
+		text += ", deleted since"
+	}
+	return text
 }

@@ -250,5 +250,6 @@ func calls(conversation, message string) map[string]m {
 		"append_messages":     {"conversation_id": conversation, "parent_id": message, "messages": []m{{"role": "user", "content": "x"}}},
 		"fork_branch":         {"conversation_id": conversation, "message_id": message},
 		"compact_branch":      on,
+		"graft_branch":        {"conversation_id": conversation, "from_head_id": message, "include": "messages"},
 	}
 }

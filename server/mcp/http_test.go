@@ -190,7 +190,7 @@ func TestHostile(t *testing.T) {
 		for range rapid.IntRange(0, 4).Draw(rt, "members") {
 			members = append(members, fmt.Sprintf("%q:%s", name.Draw(rt, "name"), value.Draw(rt, "value")))
 		}
-		tool := rapid.SampledFrom([]string{"search", "fetch", "recall", "list_conversations", "list_branches", "read_branch", "explain_context", "append_messages", "fork_branch", "compact_branch", "drop"}).Draw(rt, "tool")
+		tool := rapid.SampledFrom([]string{"search", "fetch", "recall", "list_conversations", "list_branches", "read_branch", "explain_context", "append_messages", "fork_branch", "compact_branch", "graft_branch", "drop"}).Draw(rt, "tool")
 		method := rapid.SampledFrom([]string{"tools/call", "tools/call", "resources/read", "initialize", "completion/complete", "tools/list"}).Draw(rt, "method")
 		params := fmt.Sprintf(`{"name":%q,"arguments":{%s}}`, tool, strings.Join(members, ","))
 		if rapid.IntRange(0, 5).Draw(rt, "odd") == 0 {

@@ -15,7 +15,7 @@ To find something that was said: recall takes a question in plain words and rank
 
 To read: list_conversations, list_branches, then read_branch. Older parts of a branch may be folded into a summary, and explain_context tells which; their messages are still there, for recall, fetch and read_branch.
 
-To write: append_messages below the message that is answered. To try something else without losing what is there, append below an earlier message: that is a new branch. fork_branch copies a branch into a conversation of its own. compact_branch folds the older part of a branch into a summary when its context grows too long. Nothing is ever overwritten or deleted by these tools.
+To write: append_messages below the message that is answered. To try something else without losing what is there, append below an earlier message: that is a new branch. fork_branch copies a branch into a conversation of its own. compact_branch folds the older part of a branch into a summary when its context grows too long. graft_branch brings what another branch came to as one message. Nothing is ever overwritten or deleted by these tools.
 
 Ids don't expire. What others pruned or deleted meanwhile is answered as not found.`
 

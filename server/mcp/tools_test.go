@@ -157,6 +157,12 @@ func (c *client) agent() {
 		t.Fatalf("forked %+v", fork)
 	}
 	c.compact(id)
+	var grafted mcp.GraftResult
+	c.call("graft_branch", m{"conversation_id": id, "head_id": own, "from_head_id": first.HeadID, "include": "messages"}, &grafted)
+	if g := grafted.Message.Grafted; !grafted.Created || grafted.Message.ParentID != own || !strings.Contains(grafted.Message.Text, "Hazel: half shade.") ||
+		g == nil || g.FromHeadID != first.HeadID || g.AncestorID != first.Messages[0] || g.Messages != 2 {
+		t.Fatalf("grafted %+v", grafted)
+	}
 
 	for uri, want := range map[string]string{"coppice://conversations/" + id: `"title":"Woods"`, "coppice://conversations/" + id + "/branches/" + own: "Willow needs the sun.", "coppice://conversations/" + id + "/branches/active": id} {
 		res, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})

@@ -25,6 +25,27 @@ type Message struct {
 	Tokens     int        `json:"tokens"`
 	CutOff     bool       `json:"cut_off,omitempty" jsonschema:"there was no room for all of its text; fetch gives it"`
 	CreatedAt  string     `json:"created_at"`
+	Grafted    *Grafted   `json:"grafted,omitempty" jsonschema:"where the text comes from; none where it was said here"`
+}
+
+// A Grafted tells from which other branch a message was brought.
+type Grafted struct {
+	FromHeadID string `json:"from_head_id" jsonschema:"head of the other branch"`
+	AncestorID string `json:"ancestor_id,omitempty" jsonschema:"the last message that both branches had"`
+	Messages   int    `json:"messages" jsonschema:"how many the other branch had after that"`
+	Include    string `json:"include" jsonschema:"summary or messages"`
+	SourceGone bool   `json:"source_gone,omitempty" jsonschema:"the other branch was deleted since"`
+}
+
+func graftedOf(g *tree.Graft) *Grafted {
+	if g == nil {
+		return nil
+	}
+	out := &Grafted{FromHeadID: g.FromHeadID.String(), Messages: g.Messages, Include: string(g.Include), SourceGone: g.Gone}
+	if g.AncestorID != uuid.Nil {
+		out.AncestorID = g.AncestorID.String()
+	}
+	return out
 }
 
 // A ToolCall is a call in an assistant's message.
@@ -36,7 +57,7 @@ type ToolCall struct {
 
 func messageOf(m tree.Message) Message {
 	out := Message{
-		ID: idOf(m), MessageID: m.ID.String(), Role: string(m.Role), Depth: m.Depth, Tokens: m.Tokens, CreatedAt: timeOf(m.CreatedAt),
+		ID: idOf(m), MessageID: m.ID.String(), Role: string(m.Role), Depth: m.Depth, Tokens: m.Tokens, CreatedAt: timeOf(m.CreatedAt), Grafted: graftedOf(m.Graft),
 	}
 	if m.ParentID != uuid.Nil {
 		out.ParentID = m.ParentID.String()

@@ -26,6 +26,9 @@ func addWrites(t tools) {
 	add(t, tool{name: "compact_branch", title: "Compact a branch", writes: true, waits: true,
 		description: "Folds the older part of a branch into a summary, so that its context takes fewer tokens, and tells how many messages and tokens that saved. No message is lost: recall and read_branch still find them. It may take as long as the model that writes the summary.",
 	}, compactBranch)
+	add(t, tool{name: "graft_branch", title: "Graft a branch", writes: true, waits: true,
+		description: "Brings to a branch what another branch came to: appends one message with a summary of what that one said since the two parted, or with its messages word for word. The other branch stays as it is. Use it to try something aside and keep the result. It may take as long as the model that writes the summary.",
+	}, graftBranch)
 }
 
 type CreateConversationArguments struct {
@@ -207,4 +210,38 @@ func compactBranch(ctx context.Context, c *call, in CompactArguments) (out Compa
 		out.SavedMessages, out.SavedTokens = k.MessagesBefore-k.MessagesAfter, k.TokensBefore-k.TokensAfter
 	}
 	return out, nil
+}
+
+type GraftArguments struct {
+	Branch
+	FromHeadID   string `json:"from_head_id" jsonschema:"id of the message in which the other branch ends"`
+	Include      string `json:"include,omitempty" jsonschema:"summary, which is the default, or messages"`
+	Instructions string `json:"instructions,omitempty" jsonschema:"what the summary should take care of"`
+	Text         string `json:"text,omitempty" jsonschema:"brings this text, and has none written"`
+	ID           string `json:"id,omitempty" jsonschema:"a UUID of your own for the message"`
+}
+
+type GraftResult struct {
+	Message Message `json:"message" jsonschema:"which is the head of the branch now"`
+	Created bool    `json:"created" jsonschema:"false where it was there already"`
+}
+
+func graftBranch(ctx context.Context, c *call, in GraftArguments) (out GraftResult, err error) {
+	id, head, err := in.parse()
+	if err != nil {
+		return out, err
+	}
+	message, err := parseOptional(in.ID, "id")
+	if err != nil {
+		return out, err
+	}
+	d := summarize.GraftDemand{Include: tree.Include(in.Include), Instructions: in.Instructions, Text: in.Text}
+	if d.FromHeadID, err = parseID(in.FromHeadID, "from_head_id"); err != nil {
+		return out, err
+	}
+	m, err := c.Contexts.Graft(ctx, id, head, message, d)
+	if err != nil {
+		return out, err
+	}
+	return GraftResult{messageOf(m.Message), m.Created}, nil
 }

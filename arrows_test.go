@@ -44,7 +44,7 @@ var arrows = map[string][]string{
 	"llm/llmtest":        {"llm"},
 
 	"server/anthropic/wire":       {"chat", "fault"},
-	"server/openai/wire":          {"chat", "fault"},
+	"server/openai/wire":          {"chat", "fault", "server/anthropic/wire"},
 	"summarize/prompt/prompttest": {"transfer", "tree"},
 
 	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/normalize", "tree"},

@@ -86,11 +86,28 @@ func (s Service) named(ctx context.Context, conversationID, id uuid.UUID) (_ *re
 			return nil, false, nil
 		}
 	}
-	rep, err := s.Replies.Find(ctx, conversationID, id)
-	if errors.Is(err, fault.NotFound) { // it ended meanwhile, with nothing to store
-		return nil, false, nil
+	rep, stopped, err := s.join(ctx, conversationID, id)
+	if stopped {
+		return s.named(ctx, conversationID, id)
 	}
 	return rep, false, err
+}
+
+// join finds a reply for another request that reads it until ctx ends; nil for none. One
+// that is being stopped, because its last reader went, is waited for, and is none then.
+func (s Service) join(ctx context.Context, conversationID, id uuid.UUID) (_ *reply.Reply, stopped bool, err error) {
+	rep, err := s.Replies.Find(ctx, conversationID, id)
+	switch {
+	case errors.Is(err, fault.NotFound): // it ended meanwhile, with nothing to store
+		return nil, false, nil
+	case err != nil:
+		return nil, false, err
+	}
+	if rep.Attend(ctx, false); rep.Stopping() {
+		_, err = rep.Wait(ctx)
+		return nil, true, err
+	}
+	return rep, false, nil
 }
 
 // refusals are codes of errors by which a model refuses a request for good.
@@ -98,10 +115,10 @@ var refusals = []string{"model_refused", "model_not_authorized", "prompt_too_lon
 
 // TakeBack takes back what a request brought that its model refused for good, as cause
 // says, unless something else goes on from it. Otherwise each refused request of a client
-// leaves a branch. made says that the conversation was made for such requests, and goes
-// with its last message.
+// leaves a branch. The active head is the one before again. made says that the
+// conversation was made for such requests, and goes with its last message.
 func (s Service) TakeBack(ctx context.Context, rep *reply.Reply, cause error, made bool) {
-	brought := rep.Brought()
+	brought, head := rep.Brought()
 	if len(brought) == 0 || !slices.Contains(refusals, fault.Of(cause).Code) {
 		return
 	}
@@ -111,7 +128,7 @@ func (s Service) TakeBack(ctx context.Context, rep *reply.Reply, cause error, ma
 		if err != nil || slices.ContainsFunc(running, func(r tree.RunningReply) bool { return r.ParentID == id }) {
 			return // what isn't taken back is no fault of the client's
 		}
-		_, err = s.Store.PruneLeaf(ctx, rep.ConversationID(), id)
+		_, err = s.Store.PruneLeaf(ctx, rep.ConversationID(), id, head)
 	}
 	if made && err == nil {
 		_, _ = s.Store.DeleteEmpty(ctx, rep.ConversationID())

@@ -2,7 +2,6 @@ package recognize
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 
@@ -102,10 +101,7 @@ func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID) (
 		}
 		answer = answers[0].ID
 	}
-	rep, err := s.Replies.Find(ctx, conversationID, answer)
-	if errors.Is(err, fault.NotFound) { // it ended meanwhile, with nothing to store
-		return nil, nil
-	}
+	rep, _, err := s.join(ctx, conversationID, answer)
 	return rep, err
 }
 

@@ -53,7 +53,8 @@ func (r *Reply) Attend(ctx context.Context, stops bool) (leave func()) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.readers--
-		return l.readers == 0 && l.stops
+		l.left = l.left || l.readers == 0 && l.stops
+		return l.left
 	}
 	l.mu.Lock()
 	l.readers++
@@ -69,6 +70,18 @@ func (r *Reply) Attend(ctx context.Context, stops bool) (leave func()) {
 			less()
 		}
 	}
+}
+
+// Stopping reports whether this server is about to end the reply, because it was stopped
+// or its last reader went. A reader that attends before Stopping says no can rely on
+// that.
+func (r *Reply) Stopping() bool {
+	if r.events == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.end == nil && (r.left || r.ctx.Err() != nil)
 }
 
 // SaidNothing reports whether a model came to its limit of tokens, or to its filter,

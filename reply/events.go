@@ -131,6 +131,7 @@ type events struct {
 
 	readers int  // that attend
 	stops   bool // when the last of them goes
+	left    bool // it went
 }
 
 // A place is one in the texts of a reply.

@@ -236,6 +236,7 @@ func (s *Service) checkRoom(ctx context.Context, c tree.Conversation, req Reques
 // the reply. Before that the model isn't called.
 func (s *Service) commit(ctx context.Context, r *Reply, a *assignment, again bool) error {
 	given := a.request.Messages
+	r.before = a.active
 	if n := len(given); n > 0 && !a.request.HeadAtEnd && !a.request.KeepHead && !a.request.aside {
 		a.active = given[n-1].ID
 	}

@@ -39,6 +39,7 @@ type Reply struct {
 	noted   bool        // it was saved before; under saving
 	lost    bool        // another server took it; for run
 	brought []uuid.UUID // messages of its request that were stored
+	before  uuid.UUID   // the active head before them; uuid.Nil for none
 
 	// Of any other.
 	service *Service // reads its events; nil where there is nothing but the End
@@ -64,8 +65,9 @@ func (r *Reply) ConversationID() uuid.UUID { return r.conversation }
 func (r *Reply) HeadID() uuid.UUID { return r.head }
 
 // Brought returns the ids of the messages that the request brought and that were stored
-// for it, oldest first. A reply that another request began has none.
-func (r *Reply) Brought() []uuid.UUID { return r.brought }
+// for it, oldest first, and the active head before; uuid.Nil for none. A reply that
+// another request began brought none.
+func (r *Reply) Brought() (ids []uuid.UUID, head uuid.UUID) { return r.brought, r.before }
 
 // Model returns the name of the model that answers. A reply of which only the answer is
 // left has none, because it is in the answer's metadata.

@@ -34,9 +34,6 @@ func NewForward(base *url.URL, client *http.Client, sentOn, comesBack func(heade
 	return f
 }
 
-// MaxForwarded is how many bytes an answer may have that comes back.
-const MaxForwarded = 32 << 20
-
 // Send sends a request of a client's with this body on, to a path below the base.
 func (f *Forward) Send(ctx context.Context, r *Request, path string, body []byte) (*http.Response, error) {
 	to := f.base.JoinPath(path)
@@ -82,7 +79,7 @@ func (f *Forward) Relay(r *Request, path string, body []byte) (Answer, error) {
 	return f.Answer(res), nil
 }
 
-// Answer is another server's answer, as it comes.
+// Answer is another server's answer, as it comes and however long it is.
 func (f *Forward) Answer(res *http.Response) Answer { return relayed{f, res} }
 
 type relayed struct {
@@ -97,11 +94,8 @@ func (a relayed) Write(w http.ResponseWriter) error {
 	w.WriteHeader(a.res.StatusCode)
 	connection := http.NewResponseController(w)
 	piece := make([]byte, 32<<10)
-	for left := MaxForwarded; ; {
+	for {
 		n, err := a.res.Body.Read(piece)
-		if left -= n; left < 0 {
-			return Unreachable(errors.New("the answer is longer than may come back"))
-		}
 		if n > 0 {
 			if _, err := w.Write(piece[:n]); err != nil {
 				return readerGone(err)

@@ -67,18 +67,23 @@ func TestPruneLeaf(t *testing.T) {
 	sibling := mustAppend(t, s, c.ID, root.ID, user("newer sibling"))
 	setHead(t, s, c.ID, leaf.ID)
 	for name, id := range map[string]uuid.UUID{"has_children": root.ID, "message_not_found": uuid.New()} {
-		if _, err := s.PruneLeaf(t.Context(), c.ID, id); err == nil || fault.Of(err).Code != name {
+		if _, err := s.PruneLeaf(t.Context(), c.ID, id, uuid.Nil); err == nil || fault.Of(err).Code != name {
 			t.Errorf("%v, want %s", err, name)
 		}
 	}
-	p, err := s.PruneLeaf(t.Context(), c.ID, leaf.ID)
+	p, err := s.PruneLeaf(t.Context(), c.ID, leaf.ID, uuid.Nil)
 	if err != nil || p != (tree.Pruned{Messages: 1, HeadID: root.ID}) || activeHead(t, s, c.ID) != root.ID {
 		t.Errorf("%+v, %v; the head is to be the parent %s", p, err, root.ID)
 	}
-	if p, err = s.PruneLeaf(t.Context(), c.ID, sibling.ID); err != nil || p.HeadID != root.ID {
+	other := mustAppend(t, s, c.ID, root.ID, user("head"))
+	if p, err = s.PruneLeaf(t.Context(), c.ID, other.ID, sibling.ID); err != nil || p.HeadID != sibling.ID {
+		t.Errorf("%+v, %v; the head is to be the sibling %s", p, err, sibling.ID)
+	}
+	setHead(t, s, c.ID, root.ID)
+	if p, err = s.PruneLeaf(t.Context(), c.ID, sibling.ID, uuid.Nil); err != nil || p.HeadID != root.ID {
 		t.Errorf("%+v, %v; the head stays", p, err)
 	}
-	if p, err = s.PruneLeaf(t.Context(), c.ID, root.ID); err != nil || p.HeadID != uuid.Nil {
+	if p, err = s.PruneLeaf(t.Context(), c.ID, root.ID, uuid.Nil); err != nil || p.HeadID != uuid.Nil {
 		t.Errorf("%+v, %v; nothing is left", p, err)
 	}
 }

@@ -2,6 +2,7 @@ package tree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -34,9 +35,9 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 }
 
 // PruneLeaf prunes a message without child messages. Any other message is a
-// fault.Conflict. If the message is the active head, its parent becomes the
-// active head.
-func (s *Store) PruneLeaf(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
+// fault.Conflict. If the message is the active head, back becomes the active head, or the
+// message's parent where back isn't there or is uuid.Nil.
+func (s *Store) PruneLeaf(ctx context.Context, conversationID, id, back uuid.UUID) (p Pruned, err error) {
 	defer db.Wrap(&err, "tree.PruneLeaf(%s, %s)", conversationID, id)
 	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		leaf, err := s.Message(ctx, conversationID, id)
@@ -50,8 +51,15 @@ func (s *Store) PruneLeaf(ctx context.Context, conversationID, id uuid.UUID) (p 
 		if err != nil {
 			return err
 		}
-		if leaf.ParentID != uuid.Nil && uuid.UUID(c.HeadID.Bytes) == id {
-			c.HeadID = toUUID(leaf.ParentID)
+		if uuid.UUID(c.HeadID.Bytes) == id {
+			if _, err := s.Message(ctx, conversationID, back); errors.Is(err, fault.NotFound) || back == id {
+				back = leaf.ParentID
+			} else if err != nil {
+				return err
+			}
+			if back != uuid.Nil {
+				c.HeadID = toUUID(back)
+			}
 		}
 		p, err = s.prune(ctx, c, id)
 		return err

@@ -115,6 +115,10 @@ func (c *call) Complete(ctx context.Context, req reply.ModelRequest) (reply.Mode
 	return c.Stream(ctx, req, func(reply.ModelDelta) error { return nil })
 }
 
+// maxAnswer is how many bytes an upstream's answer may have. One that is cut isn't whole,
+// and fails.
+const maxAnswer = 32 << 20
+
 // Stream implements reply.Model. Of the request it takes the messages, where the model
 // reads the branch's context.
 func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(reply.ModelDelta) error) (reply.ModelResponse, error) {
@@ -131,7 +135,7 @@ func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(rep
 	c.header = res.Header
 	c.status.Store(int64(res.StatusCode))
 	c.begin()
-	limited := io.LimitReader(res.Body, server.MaxForwarded)
+	limited := io.LimitReader(res.Body, maxAnswer)
 	var got wire.Received
 	if c.prefill != nil {
 		if err := each(delta(got.Prefill(c.prefill))); err != nil {

@@ -24,6 +24,8 @@ func TestPassedOn(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 		case `{"status":401}`:
 			w.WriteHeader(http.StatusUnauthorized)
+		case `{"input":"long"}`:
+			_, _ = io.WriteString(w, strings.Repeat("0.1,", 10<<20))
 		}
 		_, _ = io.WriteString(w, r.URL.Path+" "+string(body)+" "+r.Header.Get("Authorization")+r.Header.Get("X-Api-Key"))
 	}))
@@ -44,6 +46,9 @@ func TestPassedOn(t *testing.T) {
 		if status != test.status || !strings.Contains(got, test.want) || header.Get("Set-Cookie") != "" || strings.Contains(got, a.secrets["acme"]) {
 			t.Errorf("%s %s: %d %s %v", test.path, test.body, status, got, header)
 		}
+	}
+	if status, got, _ := a.send("acme", "POST", "/embeddings", `{"input":"long"}`); status != 200 || len(got) < 40<<20 {
+		t.Errorf("of a long answer, %d bytes came", len(got))
 	}
 	without := a.again(func(s *setup) { s.recognition.Provider = openai.Provider{} })
 	if got, _ := without.ask(404, "acme", "POST", "/embeddings", `{}`); !strings.Contains(got, "no provider") {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -257,6 +259,13 @@ func TestStreamOfARefusal(t *testing.T) {
 				}
 			}
 		}
+	}
+	a.upstream.Script(llmtest.Answer("one"), llmtest.Answer("two"), llmtest.Fail(400))
+	a.complete("acme", chatBody(store, said("user", "hi")))
+	two := a.complete("acme", chatBody(store, said("user", "hi"), said("assistant", "one"), said("user", "on")))
+	a.ask(400, "acme", "POST", "/chat/completions", chatBody(store, said("user", "hi"), said("assistant", "one"), said("user", "aside")))
+	if c, err := a.store.ForTenant("acme").Conversation(t.Context(), uuid.MustParse(two.conversation)); err != nil || c.HeadID.String() != two.head {
+		t.Errorf("after a refusal, the head is %s, want %s: %v", c.HeadID, two.head, err)
 	}
 	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"))
 	if got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`); !strings.Contains(got, "event: response.failed\n") || !strings.Contains(got, `"code":"server_error"`) {

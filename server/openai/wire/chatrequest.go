@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	blocks "github.com/coppice-chat/coppice/server/anthropic/wire"
 )
 
 // chatMembers are the members of a chat-completions request that are not passed on to
@@ -34,7 +35,12 @@ func ParseChat(body []byte) (*Request, error) {
 	for i, raw := range o.list("messages", maxItems) {
 		m, err := chat.ParseMember(raw)
 		if err == nil {
-			err = m.CheckParts()
+			if err = m.CheckParts(); err != nil {
+				if all := fromBlocks(raw); all != nil {
+					req.Messages = append(req.Messages, all...)
+					continue
+				}
+			}
 		}
 		if e := fault.Of(err); e != nil && e.Code == "empty_content" {
 			m = chat.Read(raw) // the tree takes none, and is not always asked
@@ -66,6 +72,23 @@ func ParseChat(body []byte) (*Request, error) {
 		return nil, err
 	}
 	return req, nil
+}
+
+// fromBlocks gives the messages that a message with blocks of Anthropic's API stands for,
+// such as tool_use, tool_result and thinking; nil where one of them is of another kind.
+func fromBlocks(message json.RawMessage) (all []*chat.Message) {
+	req, err := blocks.Parse(slices.Concat([]byte(`{"model":"any","messages":[`), message, []byte(`]}`)))
+	if err != nil {
+		return nil
+	}
+	entries, err := req.History(true)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		all = append(all, e.Message)
+	}
+	return all
 }
 
 // passedOn are the members of a request that this server has no use for: whoever sends

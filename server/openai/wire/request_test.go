@@ -211,13 +211,26 @@ func TestParseChat(t *testing.T) {
 	if err != nil || len(req.Extra) != 0 || req.Store || req.Stream || req.Usage {
 		t.Errorf("%+v: %v", req, err)
 	}
+	req, err = ParseChat([]byte(`{"model":"m","messages":[` + user + `,{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{"y":1}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"z"},{"type":"text","text":"And?"}]}]}`))
+	const blocks = `[{"role":"user","content":"hi"},{"role":"assistant","content":"x","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"y\":1}"}}]},{"role":"tool","content":"z","tool_call_id":"a"},{"role":"user","content":"And?"}]`
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []json.RawMessage
+	for _, m := range req.Messages {
+		all = append(all, m.Raw)
+	}
+	if got := string(Marshal(all)); got != blocks {
+		t.Errorf("blocks of Anthropic's API are %s", got)
+	}
 	for _, test := range []struct{ rest, code, param string }{
 		{`"messages":[]`, CodeMissing, "messages"},
 		{`"messages":"hi"`, codeType, "messages"},
 		{`"messages":["hi"]`, "wrong_type", "messages[0]"},
 		{`"messages":[` + user + `,{"role":"robot","content":"x"}]`, "invalid_role", "messages[1].role"},
 		{`"messages":[{"role":"user","content":[{"type":"text","text":7}]}]`, "invalid_content", "messages[0].content[0].text"},
-		{`"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_result","tool_use_id":"a","content":"x"}]}]`, "invalid_content", "messages[0].content[1].type"},
+		{`"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"functionResponse","name":"a"}]}]`, "invalid_content", "messages[0].content[1].type"},
 		{`"n":2`, CodeUnsupported, "n"}, {`"logprobs":true`, CodeUnsupported, "logprobs"}, {`"modalities":["text","audio"]`, CodeUnsupported, "modalities[1]"},
 		{`"audio":{}`, codeParameter, "audio"}, {`"prediction":{}`, codeParameter, "prediction"}, {`"functions":[]`, codeParameter, "functions"}, {`"web_search_options":{}`, codeParameter, "web_search_options"},
 		{`"seed":"x"`, codeType, "seed"}, {`"stop":7`, codeType, "stop"}, {`"response_format":"json"`, codeType, "response_format"}, {`"max_completion_tokens":0`, CodeValue, "max_completion_tokens"},

@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -58,7 +60,7 @@ func TestMap(t *testing.T) {
 	}
 	b.keys(kb.ArrowDown) // on the branch, to the fork
 	b.keys(kb.ArrowDown)
-	b.keys(kb.ArrowLeft)
+	b.keys(kb.ArrowRight) // where the other branch leans
 	b.until(`document.querySelector('.map-frame').getAttribute('aria-activedescendant') === $1`, "map-"+messages[2].String())
 	b.keys(kb.Enter)
 	b.until(`location.pathname.endsWith($1)`, messages[3].String())
@@ -70,6 +72,17 @@ func TestMap(t *testing.T) {
 	b.until(`document.querySelector($1).getAttribute('aria-label').includes('4 messages below, closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
 	b.keys(" ")
 	b.until(`!document.querySelector($1).getAttribute('aria-label').includes('closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
+
+	// Words stand beside the dots where there is room for them, and are read only then.
+	words := func() bool {
+		return slices.ContainsFunc(b.requests(), func(address string) bool { return strings.Contains(address, "/tree?preview=") })
+	}
+	if words() {
+		t.Error("words were read for a map without room for them")
+	}
+	b.click(".side-head button", "Full window")
+	b.eventually("the words", words)
+	b.view("words")
 }
 
 // TestLargeMap shows a tree of 5,000 messages, many of them alternatives: what the

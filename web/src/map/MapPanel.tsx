@@ -5,12 +5,14 @@ import { showMessage } from '../state/actions'
 import * as branchState from '../state/branch'
 import { conversation, path } from '../state/branch'
 import { context } from '../state/context'
+import { pathTo } from '../state/forest'
 import { dark } from '../state/look'
 import { failed } from '../state/notices'
 import * as tree from '../state/tree'
 import { Choice } from '../ui/Choice'
 import { Icon } from '../ui/icons'
 import { Camera } from './camera'
+import { Glide } from './glide'
 import { find, lay, spotOf, type Found, type Layout, type Spot } from './layout'
 import { MapItems, nameOf } from './MapItems'
 import { MapPreview } from './MapPreview'
@@ -18,6 +20,7 @@ import { folded, outline, runOf } from './outline'
 import { paint, paletteOf, type Palette } from './paint'
 import { pointers } from './pointers'
 import { around, shows, type Size, whole, zoomed } from './view'
+import * as words from './words'
 
 export function MapPanel() {
   const id = conversation.value?.id
@@ -46,9 +49,13 @@ function Map() {
   const camera = useMemo(() => new Camera(() => moves.value++), [])
 
   const { head } = branchState
+  const glide = useMemo(() => new Glide(() => moves.value++), [])
+  const branch = useComputed<ReadonlySet<string>>(() => {
+    const knot = tree.forest.value?.byId.get(head.value ?? '')
+    return new Set(knot ? pathTo(knot) : path.value?.ids.filter(id => id !== undefined))
+  })
   const layout = useComputed(() =>
-    lay(outline(tree.forest.value!, { opened: opened.value, closed: closed.value, spread: spread.value, everything: everything.value, head: head.value })))
-  const branch = useComputed<ReadonlySet<string>>(() => new Set(path.value?.ids.filter(id => id !== undefined)))
+    lay(outline(tree.forest.value!, { opened: opened.value, closed: closed.value, spread: spread.value, everything: everything.value, head: head.value }), branch.value))
   const lit = useComputed(() => (hovered.value?.fold ? folded(hovered.value.fold) : null))
   const here = useComputed(() => spotOf(layout.value, path.value?.ids ?? [], (path.value?.ids.length ?? 0) - 1))
   const cursor = useComputed<Spot | null>(() => layout.value.byItem.get(current.value ?? '') ?? here.value)
@@ -64,6 +71,7 @@ function Map() {
     return () => {
       observer.disconnect()
       camera.stop()
+      glide.stop()
     }
   }, [])
 
@@ -78,13 +86,19 @@ function Map() {
     const spot = here.value
     const { width } = size.peek()
     if (spot && width > 0 && !shows(camera.view, spot.x, spot.y, size.peek())) camera.glide(around(spot.x, spot.y, camera.view.zoom, size.peek()))
+    glide.to(layout.value) // which moves the spot itself
+  })
+
+  useSignalEffect(() => {
+    if (size.value.width >= words.room) words.load(tree.forest.value!.conversation)
   })
 
   useSignalEffect(() => {
     void moves.value
+    void words.read.value
     const scene = {
       layout: layout.value, view: camera.view, size: size.value, branch: branch.value, head: head.value, lit: lit.value,
-      applies: context.value?.summary?.id ?? null, hovered: hovered.value, current: cursor.value, focused: focused.value,
+      applies: context.value?.summary?.id ?? null, wordsOf: size.value.width >= words.room ? words.wordsOf : null, hovered: hovered.value, current: cursor.value, focused: focused.value,
     }
     const frameId = requestAnimationFrame(() => {
       if (!canvas.current || scene.size.width === 0) return

@@ -2,7 +2,7 @@
 import { calm } from '../state/look'
 import type { View } from './view'
 
-const duration = 220
+const duration = 180
 
 /** A Camera moves smoothly from view to view, unless the reader wants no motion. */
 export class Camera {

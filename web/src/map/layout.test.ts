@@ -42,6 +42,22 @@ test('a tree of any depth is laid out, a row for each depth', () => {
   assert.equal(spotOf(layout, [], 3), null)
 })
 
+test('the branch goes straight down, and what parts from it leans to the right', () => {
+  const f = build('x', [message('r', null), message('a', 'r'), message('a1', 'a'), message('a2', 'a'), message('b', 'r'), message('b1', 'b'), message('b2', 'b1')])
+  const { rows } = lay(outline(f, shape({ everything: true, head: 'b2' })), new Set(['r', 'b', 'b1', 'b2']))
+  assert.deepEqual(rows.map(row => row.map(s => `${s.item.knot.id} ${s.x}`)), [['r 0'], ['b 0', 'a 32'], ['b1 0', 'a1 32', 'a2 64'], ['b2 0']])
+})
+
+test('subtrees stand beside one another without touching', () => {
+  let seed = 7
+  const random = (n: number) => (seed = (seed * 48271) % 2147483647) % n
+  const nodes = Array.from({ length: 2000 }, (_, i) => message(`m${i}`, i ? `m${Math.max(0, i - 1 - random(9))}` : null))
+  const { rows, byItem } = lay(outline(build('x', nodes), shape({ everything: true })))
+  for (const row of rows) for (const [i, spot] of row.entries()) if (i > 0) assert.ok(spot.x - row[i - 1]!.x >= 32, `${spot.item.knot.id} touches ${row[i - 1]!.item.knot.id}`)
+  for (const spot of byItem.values()) assert.ok(spot.x >= (spot.parent?.x ?? 0))
+  assert.equal(byItem.size, 2000)
+})
+
 test('between is the part of a row from one x to another', () => {
   const row = [0, 10, 20, 30].map(x => ({ x }) as Spot)
   assert.deepEqual(between(row, 10, 30).map(s => s.x), [10, 20])

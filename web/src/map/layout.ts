@@ -1,5 +1,5 @@
-// Where everything stands on the map, and what is at a place of it.
-import { hierarchy, tree } from 'd3-hierarchy'
+// Where everything stands on the map, and what is at a place of it. The branch that
+// is shown goes straight down; what parts from it leans to the right.
 import type { Fold } from '../state/forest'
 import type { Item } from './outline'
 
@@ -9,6 +9,7 @@ export interface Spot {
   x: number
   y: number
   parent: Spot | null
+  /** The first one stands straight below. */
   children: Spot[]
 }
 
@@ -22,33 +23,69 @@ export interface Layout {
 export const rowHeight = 36
 const columnWidth = 32
 
-/** lay places items. Several roots stand beside one another. */
-export function lay(roots: Item[]): Layout {
-  const top = hierarchy<{ item: Item | null; children: Item[] }>(
-    { item: null, children: roots },
-    d => (d.item ? d.item.children : roots).map(item => ({ item, children: item.children })),
-  )
-  const placed = tree<{ item: Item | null; children: Item[] }>().nodeSize([columnWidth, rowHeight])(top)
+/**
+ * An Edge is how far a subtree reaches to the right in each of its rows, seen from its
+ * root. The deepest row stands first, so that a parent's is added at the end; shift is
+ * added to all.
+ */
+interface Edge {
+  reach: number[]
+  shift: number
+}
+
+/**
+ * lay places items in time that grows with their number alone, at any depth. Several
+ * roots stand beside one another.
+ */
+export function lay(roots: Item[], branch: ReadonlySet<string> = new Set()): Layout {
   const layout: Layout = { rows: [], byItem: new Map(), bounds: { left: 0, right: 0, top: 0, bottom: 0 } }
-  placed.each(node => {
-    const { item } = node.data
-    if (!item) return
-    const parent = node.parent?.data.item ? (layout.byItem.get(node.parent.data.item.knot.id) ?? null) : null
-    const spot: Spot = { item, x: node.x, y: node.y - rowHeight, parent, children: [] }
-    parent?.children.push(spot)
-    ;(layout.rows[node.depth - 1] ??= []).push(spot)
-    layout.byItem.set(item.knot.id, spot)
-  })
-  const { bounds } = layout
-  const first = layout.rows[0]?.[0]
-  if (first) bounds.left = bounds.right = first.x
-  for (const row of layout.rows) {
-    row.sort((a, b) => a.x - b.x)
-    bounds.left = Math.min(bounds.left, row[0]!.x)
-    bounds.right = Math.max(bounds.right, row.at(-1)!.x)
+  const enter = (item: Item, parent: Spot | null): Spot => ({ item, x: 0, y: parent ? parent.y + rowHeight : 0, parent, children: [] })
+  const straightFirst = (items: Item[], parent: Spot | null) => {
+    const spots = items.map(item => enter(item, parent))
+    const straight = spots.findIndex(s => branch.has(s.item.knot.id))
+    if (straight > 0) spots.unshift(...spots.splice(straight, 1))
+    return spots
   }
-  bounds.bottom = Math.max(0, layout.rows.length - 1) * rowHeight
+  const top = straightFirst(roots, null)
+  const all = [...top] // a parent before its children
+  for (let i = 0; i < all.length; i++) {
+    const spot = all[i]!
+    spot.children = straightFirst(spot.item.children, spot)
+    for (const child of spot.children) all.push(child)
+  }
+  const edges = new Map<Spot, Edge>()
+  for (const spot of all.toReversed()) {
+    const edge = besides(spot.children, edges)
+    edge.reach.push(-edge.shift)
+    edges.set(spot, edge)
+  }
+  besides(top, edges)
+  for (const spot of all) {
+    spot.x += spot.parent?.x ?? 0
+    ;(layout.rows[spot.y / rowHeight] ??= []).push(spot)
+    layout.byItem.set(spot.item.knot.id, spot)
+    layout.bounds.right = Math.max(layout.bounds.right, spot.x)
+  }
+  for (const row of layout.rows) row.sort((a, b) => a.x - b.x)
+  layout.bounds.bottom = Math.max(0, layout.rows.length - 1) * rowHeight
   return layout
+}
+
+/** besides puts subtrees beside one another, each to the right of all before it in the rows that it has, and gives the edge of them all. */
+function besides(spots: Spot[], edges: Map<Spot, Edge>): Edge {
+  let all: Edge = { reach: [], shift: 0 }
+  for (const spot of spots) {
+    const own = edges.get(spot)!
+    edges.delete(spot)
+    const rows = Math.min(own.reach.length, all.reach.length)
+    let most = -columnWidth
+    for (let i = 1; i <= rows; i++) most = Math.max(most, all.reach.at(-i)! + all.shift)
+    spot.x = most + columnWidth
+    own.shift += spot.x
+    if (rows === all.reach.length) all = own
+    else for (let i = 1; i <= rows; i++) all.reach[all.reach.length - i] = own.reach.at(-i)! + own.shift - all.shift
+  }
+  return all
 }
 
 /** spotOf finds the spot of a message, which may lie in a run or below a closed item. */

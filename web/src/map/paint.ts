@@ -20,12 +20,15 @@ export interface Scene {
   /** Where the keyboard is. */
   current: Spot | null
   focused: boolean
+  /** The beginning of a message; null where the map has no room for words. */
+  wordsOf: ((id: string) => string) | null
 }
 
 export interface Palette {
   line: string
   dot: string
   text: string
+  ink: string
   ground: string
   bark: string
   here: string
@@ -37,12 +40,12 @@ export function paletteOf(element: Element): Palette {
   const style = getComputedStyle(element)
   const colour = (name: string) => style.getPropertyValue(name).trim()
   return {
-    line: colour('--map-line'), dot: colour('--map-dot'), text: colour('--muted'), ground: colour('--surface'),
+    line: colour('--map-line'), dot: colour('--map-dot'), text: colour('--muted'), ink: colour('--text'), ground: colour('--surface'),
     bark: colour('--bark'), here: colour('--here'), summary: colour('--summary'),
   }
 }
 
-/** legible is the zoom from which counts are written, and visible the one from which dots are more than dust. */
+/** legible is the zoom from which counts and words are written, and visible the one from which dots are more than dust. */
 const legible = 0.55
 const visible = 0.16
 
@@ -71,6 +74,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, colours: Palette,
   diamonds(c, dots, scene, colours)
   if (view.zoom >= legible) counts(c, dots, colours, font)
   rings(c, scene, colours)
+  if (scene.wordsOf && view.zoom >= legible) words(c, rows, scene, colours, font, ratio)
   scale(c, rows, scene, colours, font, ratio)
 }
 
@@ -184,6 +188,37 @@ function counts(c: CanvasRenderingContext2D, spots: Spot[], colours: Palette, fo
     if (spot.item.count > 1) c.fillText(String(spot.item.count), beside, spot.y)
     if (spot.item.hidden > 0) c.fillText(`+${spot.item.hidden}`, beside, spot.y + (spot.item.count > 1 ? 12 : 0))
   }
+}
+
+/** words writes the beginnings of messages: of the shown branch at its left, which is free, and of the last one in a row at its right. */
+function words(c: CanvasRenderingContext2D, rows: Spot[][], scene: Scene, colours: Palette, font: string, ratio: number) {
+  const { view, size } = scene
+  c.setTransform(ratio, 0, 0, ratio, 0, 0)
+  c.font = `12px ${font}`
+  c.textBaseline = 'middle'
+  const write = (spot: Spot, side: 'left' | 'right') => {
+    if (spot.item.count > 1 || spot.item.gathered > 0) return
+    const gap = 16 + (side === 'right' ? spot.item.end.summaries.length * 12 * view.zoom : 0)
+    const x = spot.x * view.zoom + view.left + (side === 'right' ? gap : -gap)
+    const place = side === 'right' ? size.width - x - 16 : Math.min(x - 64, 420)
+    if (place < 60) return
+    c.textAlign = side === 'right' ? 'left' : 'right'
+    c.fillStyle = spot.item.knot.role === 'user' ? colours.ink : colours.text
+    c.fillText(cut(c, scene.wordsOf!(spot.item.knot.id), place), x, spot.y * view.zoom + view.top)
+  }
+  for (const row of rows) {
+    const straight = row.find(s => onBranch(s, scene))
+    const last = row.at(-1)!
+    if (straight) write(straight, 'left')
+    if (last !== straight) write(last, 'right')
+  }
+}
+
+/** cut is as much of a text as has room. */
+function cut(c: CanvasRenderingContext2D, text: string, width: number): string {
+  const all = c.measureText(text).width
+  if (all <= width) return text
+  return text.slice(0, Math.max(0, Math.floor((text.length * width) / all) - 2)).trimEnd() + '…'
 }
 
 /** apart is how far the marks of the scale are from one another at least, in pixels. */

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/coppice-chat/coppice/testdata"
@@ -24,4 +25,26 @@ func TestDemoOpens(t *testing.T) {
 	again := newTab(t, s, "/", beside(b))
 	again.until(`document.querySelectorAll('.entry').length === 2`)
 	again.shows("A conversation is a tree.")
+}
+
+// TestStarters begins with two questions beside one another: the first is shown, and
+// each is answered on its own branch.
+func TestStarters(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := newTab(t, s, "/", alsoDark)
+	b.until(`document.activeElement.matches('.begins .composer textarea')`)
+	b.view("begins")
+	b.click(".starters button", "Hear both sides")
+	b.until(`document.querySelector('.message.ready.assistant') && document.querySelector('.siblings')?.innerText === '1/2'`)
+	id, head := b.ids()
+	if got := s.texts(id, head); len(got) != 2 || !strings.HasPrefix(got[0], "Make the case for") {
+		t.Errorf("shown is %q", got)
+	}
+	var tree struct{ Data []struct{ Role string } }
+	b.eventually("an answer on either branch", func() bool {
+		s.call("GET", "/v1/conversations/"+id.String()+"/tree", "", &tree)
+		return len(tree.Data) == 4
+	})
+	b.view("two-branches")
 }

@@ -46,20 +46,34 @@ export async function send(text: string, content: string | Part[] = text) {
     replies.begin({ conversation: open.conversation, head, message: { ...message, parent_id: head } })
     return
   }
-  let id = open?.conversation
-  if (id === undefined) {
-    const made = await settings.create(uuidv7()) // the server gives it a title
-    id = made.id
-    batch(() => {
-      branch.conversation.value = made
-      branch.path.value = { conversation: made.id, ids: [] }
-      branch.problem.value = null
-    })
-    list.changed(made)
-    go({ conversation: id, head: null })
-  }
+  const id = open?.conversation ?? (await create())
   const prompt = await settings.prompted(id)
   replies.begin({ conversation: id, head: prompt ?? 'active', message: { ...message, parent_id: prompt } })
+}
+
+/** create opens a new conversation and gives its id. */
+async function create(): Promise<string> {
+  const made = await settings.create(uuidv7()) // the server gives it a title
+  batch(() => {
+    branch.conversation.value = made
+    branch.path.value = { conversation: made.id, ids: [] }
+    branch.problem.value = null
+  })
+  list.changed(made)
+  go({ conversation: made.id, head: null })
+  return made.id
+}
+
+/** beginTwo begins with two questions beside one another, and has each answered on its branch. The first is shown. */
+export async function beginTwo(questions: readonly [string, string]) {
+  const id = branch.path.peek()?.conversation ?? (await create())
+  const prompt = await settings.prompted(id)
+  const ask = async (content: string) => (await api.append(id, prompt, [{ role: 'user', content }])).data[0]!
+  const first = await ask(questions[0])
+  branch.grow(first)
+  const other = await ask(questions[1])
+  branch.know(other)
+  for (const { id: head } of [other, first]) replies.begin({ conversation: id, head })
 }
 
 /** withText is a content with another text, and the attachments that it had. */

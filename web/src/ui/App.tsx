@@ -1,4 +1,5 @@
 // The page: conversations, branch, and the pane beside it.
+import { computed } from '@preact/signals'
 import { conversation, path, problem } from '../state/branch'
 import { drawer, narrow, panel, showPanel, wide } from '../state/look'
 import { place } from '../state/place'
@@ -16,6 +17,7 @@ import { MapPanel } from '../map/MapPanel'
 import { Notices } from './Notices'
 import { Sidebar } from './Sidebar'
 import { FullButton, SideEdge } from './SideSize'
+import { Starters } from './Starters'
 import { Transcript } from './Transcript'
 
 export function App() {
@@ -25,13 +27,14 @@ export function App() {
       <a class="skip" href="#branch" onClick={skip}>To the conversation</a>
       <Sidebar />
       {narrow.value && drawer.value && <div class="veil" onClick={() => (drawer.value = false)} />}
-      <main class="branch" id="branch" tabIndex={-1} aria-label="Conversation">
+      <main class={`branch ${begins.value ? 'begins' : ''}`} id="branch" tabIndex={-1} aria-label="Conversation">
         <Header />
         <Branch />
         <div class="composer-frame">
           <Banners />
           <Composer />
         </div>
+        {begins.value && <Starters />}
         <Announcer />
       </main>
       {side && !wide.value && <div class="veil" onClick={() => showPanel('none')} />}
@@ -43,6 +46,13 @@ export function App() {
   )
 }
 
+/** begins tells whether there is no message yet: the composer then stands in the middle. */
+const begins = computed(() => {
+  const p = path.value
+  if (problem.value) return false
+  return p ? p.ids.length === 0 && !replies.at(p.conversation, null) : place.value.conversation === null && !place.value.lost
+})
+
 /** skip takes the focus past the list of conversations. */
 function skip(event: Event) {
   event.preventDefault()
@@ -52,9 +62,8 @@ function skip(event: Event) {
 function Branch() {
   const p = path.value
   if (problem.value) return <div class="transcript-frame"><NotFound error={problem.value} /></div>
-  if (!p && place.value.lost) return <div class="transcript-frame"><Lost /></div>
-  if (!p) return <div class="transcript-frame">{place.value.conversation ? <Loading /> : <Welcome />}</div>
-  if (p.ids.length === 0 && !replies.at(p.conversation, null)) return <div class="transcript-frame"><Welcome /></div>
+  if (begins.value) return <div class="transcript-frame"><Welcome /></div>
+  if (!p) return <div class="transcript-frame">{place.value.lost ? <Lost /> : <Loading />}</div>
   return <Transcript key={p.conversation} />
 }
 

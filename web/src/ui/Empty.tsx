@@ -2,12 +2,9 @@
 import { Problem, reason } from '../api/http'
 import { openConversation } from '../state/actions'
 import { filter, listed } from '../state/conversations'
-import { dialog } from '../state/dialog'
 import { importDemo, importing } from '../state/imports'
 import { place } from '../state/place'
-import { beginning, choosePreset, presets } from '../state/settings'
 import { nameOf } from '../text/format'
-import { Choice } from './Choice'
 
 /** Welcome says what this is, at the start of a new conversation. */
 export function Welcome() {
@@ -30,29 +27,6 @@ export function Welcome() {
           <span>or drop an export of ChatGPT, Claude, LibreChat or Open WebUI anywhere on this page.</span>
         </p>
       )}
-      <BeginWith />
-    </div>
-  )
-}
-
-/** BeginWith chooses what a new conversation begins with. */
-function BeginWith() {
-  const { preset, system, wishes, settings } = beginning.value
-  const own = !preset && (system || Object.keys(wishes).length + Object.keys(settings).length > 0)
-  const told = presets.value.find(p => p.name === preset)?.description ?? system
-  return (
-    <div class="begin-with">
-      {presets.value.length > 0 && (
-        <span>
-          Begin with{' '}
-          <Choice
-            label="Begin with" value={preset} choose={choosePreset}
-            choices={[['', own ? 'your own settings' : 'the server’s defaults'], ...presets.value.map(p => [p.name, p.name] as const)]}
-          />
-        </span>
-      )}
-      <button type="button" class="plain-button" onClick={() => (dialog.value = { kind: 'settings' })}>Prompt and settings…</button>
-      {told && <p class="hint" dir="auto">{told.length > 200 ? told.slice(0, 200) + '…' : told}</p>}
     </div>
   )
 }

@@ -124,18 +124,19 @@ create index search_chunks_loose on search_chunks (tenant_id, conversation_id) w
 -- The chunks that a segment names.
 create index search_chunks_placed on search_chunks (segment, place) where segment is not null;
 
--- Which of a tenant's chunks have a word: 128 chunks together, by the beginning of
--- the word's hash. The tenant leads the key, so that no search reads another's. A
--- prune deletes the segments that name its chunk, and they are made again. On Citus
--- it is distributed by tenant_id.
+-- Which of a tenant's chunks have a word: 32 chunks together in a small segment, and
+-- 1,024 in a large one, by the beginning of the word's hash. The tenant leads the key,
+-- so that no search reads another's. A prune deletes the segments that name its chunk,
+-- and they are made again. On Citus it is distributed by tenant_id.
 create table search_segments (
     tenant_id text        not null,  -- whose chunks it names
-    bucket    smallint    not null,  -- first 8 bits of the hashes in it
+    bucket    smallint    not null,  -- first bits of the hashes in it: from 256 on 6 bits, of a small segment; from 512 on 11, of a large one
     segment   uuid        not null,  -- UUIDv7
     newest_at timestamptz not null,  -- time of the newest message in it
     data      bytea       not null,  -- in bits: the rest of each hash, and the places of the chunks that have it
 
-    primary key (tenant_id, bucket, segment)
+    primary key (tenant_id, bucket, segment),
+    constraint search_segments_bucket check (bucket >= 256) -- so that no program before version 31 stores its kind
 );
 
 alter table search_segments alter column data set storage external;

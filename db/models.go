@@ -156,6 +156,14 @@ type SearchChunk struct {
 	Place          pgtype.Int2
 }
 
+type SearchSegment struct {
+	TenantID string
+	Bucket   int16
+	Segment  pgtype.UUID
+	NewestAt time.Time
+	Data     []byte
+}
+
 type Share struct {
 	ConversationID pgtype.UUID
 	ID             pgtype.UUID

@@ -335,6 +335,45 @@ func (q *Queries) ListAllBehind(ctx context.Context, arg ListAllBehindParams) ([
 	return items, nil
 }
 
+const listBucketsOf = `-- name: ListBucketsOf :many
+select s.tenant_id, s.bucket, s.segment, s.newest_at, s.data from search_segments s
+where s.tenant_id = $1 and s.bucket = any ($2::smallint[]) and s.segment = any ($3::uuid[])
+order by s.bucket
+`
+
+type ListBucketsOfParams struct {
+	TenantID string
+	Buckets  []int16
+	Segments []pgtype.UUID
+}
+
+// Of some segments.
+func (q *Queries) ListBucketsOf(ctx context.Context, arg ListBucketsOfParams) ([]SearchSegment, error) {
+	rows, err := q.db.Query(ctx, listBucketsOf, arg.TenantID, arg.Buckets, arg.Segments)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []SearchSegment
+	for rows.Next() {
+		var i SearchSegment
+		if err := rows.Scan(
+			&i.TenantID,
+			&i.Bucket,
+			&i.Segment,
+			&i.NewestAt,
+			&i.Data,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listChunksOf = `-- name: ListChunksOf :many
 select distinct s.number, s.segment
 from search_chunks s
@@ -588,8 +627,47 @@ func (q *Queries) ListPlacedChunks(ctx context.Context, arg ListPlacedChunksPara
 	return items, nil
 }
 
+const listSegmentIDs = `-- name: ListSegmentIDs :many
+select s.segment, max(s.newest_at)::timestamptz as newest_at from search_segments s
+where s.tenant_id = $1 and s.bucket between $2 and $3
+group by s.segment
+order by newest_at, s.segment
+`
+
+type ListSegmentIDsParams struct {
+	TenantID    string
+	FirstBucket int16
+	LastBucket  int16
+}
+
+type ListSegmentIDsRow struct {
+	Segment  pgtype.UUID
+	NewestAt time.Time
+}
+
+// Of a kind of segments, the oldest first.
+func (q *Queries) ListSegmentIDs(ctx context.Context, arg ListSegmentIDsParams) ([]ListSegmentIDsRow, error) {
+	rows, err := q.db.Query(ctx, listSegmentIDs, arg.TenantID, arg.FirstBucket, arg.LastBucket)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListSegmentIDsRow
+	for rows.Next() {
+		var i ListSegmentIDsRow
+		if err := rows.Scan(&i.Segment, &i.NewestAt); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listSegments = `-- name: ListSegments :many
-select s.segment, s.bucket, s.newest_at, s.data from search_segments s where s.tenant_id = $1 and s.bucket = any ($2::smallint[])
+select s.tenant_id, s.bucket, s.segment, s.newest_at, s.data from search_segments s where s.tenant_id = $1 and s.bucket = any ($2::smallint[])
 `
 
 type ListSegmentsParams struct {
@@ -597,26 +675,20 @@ type ListSegmentsParams struct {
 	Buckets  []int16
 }
 
-type ListSegmentsRow struct {
-	Segment  pgtype.UUID
-	Bucket   int16
-	NewestAt time.Time
-	Data     []byte
-}
-
 // Which chunks of a tenant have words whose hashes begin so.
-func (q *Queries) ListSegments(ctx context.Context, arg ListSegmentsParams) ([]ListSegmentsRow, error) {
+func (q *Queries) ListSegments(ctx context.Context, arg ListSegmentsParams) ([]SearchSegment, error) {
 	rows, err := q.db.Query(ctx, listSegments, arg.TenantID, arg.Buckets)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []ListSegmentsRow
+	var items []SearchSegment
 	for rows.Next() {
-		var i ListSegmentsRow
+		var i SearchSegment
 		if err := rows.Scan(
-			&i.Segment,
+			&i.TenantID,
 			&i.Bucket,
+			&i.Segment,
 			&i.NewestAt,
 			&i.Data,
 		); err != nil {
@@ -848,6 +920,29 @@ type LoosenChunksParams struct {
 // After DeleteSegments.
 func (q *Queries) LoosenChunks(ctx context.Context, arg LoosenChunksParams) error {
 	_, err := q.db.Exec(ctx, loosenChunks, arg.TenantID, arg.Segments)
+	return err
+}
+
+const moveChunks = `-- name: MoveChunks :exec
+update search_chunks s set segment = $1, place = s.place + $2
+where s.tenant_id = $3 and s.segment = $4
+`
+
+type MoveChunksParams struct {
+	IntoSegment pgtype.UUID
+	Distance    pgtype.Int2
+	TenantID    string
+	Segment     pgtype.UUID
+}
+
+// Moves the chunks of a segment into another one, behind those that are there.
+func (q *Queries) MoveChunks(ctx context.Context, arg MoveChunksParams) error {
+	_, err := q.db.Exec(ctx, moveChunks,
+		arg.IntoSegment,
+		arg.Distance,
+		arg.TenantID,
+		arg.Segment,
+	)
 	return err
 }
 

@@ -68,6 +68,24 @@ insert into search_segments (tenant_id, bucket, segment, newest_at, data)
 select @tenant_id, (@buckets::smallint[])[i], @segment, @newest_at, (@parts::bytea[])[i]
 from generate_subscripts(@buckets::smallint[], 1) i;
 
+-- name: ListSegmentIDs :many
+-- Of a kind of segments, the oldest first.
+select s.segment, max(s.newest_at)::timestamptz as newest_at from search_segments s
+where s.tenant_id = @tenant_id and s.bucket between @first_bucket and @last_bucket
+group by s.segment
+order by newest_at, s.segment;
+
+-- name: ListBucketsOf :many
+-- Of some segments.
+select s.* from search_segments s
+where s.tenant_id = @tenant_id and s.bucket = any (@buckets::smallint[]) and s.segment = any (@segments::uuid[])
+order by s.bucket;
+
+-- name: MoveChunks :exec
+-- Moves the chunks of a segment into another one, behind those that are there.
+update search_chunks s set segment = @into_segment, place = s.place + @distance
+where s.tenant_id = @tenant_id and s.segment = @segment;
+
 -- name: ListChunksOf :many
 -- The chunks of a conversation that have one of the messages.
 select distinct s.number, s.segment
@@ -141,7 +159,7 @@ limit @row_limit offset @beyond::integer;
 
 -- name: ListSegments :many
 -- Which chunks of a tenant have words whose hashes begin so.
-select s.segment, s.bucket, s.newest_at, s.data from search_segments s where s.tenant_id = @tenant_id and s.bucket = any (@buckets::smallint[]);
+select s.* from search_segments s where s.tenant_id = @tenant_id and s.bucket = any (@buckets::smallint[]);
 
 -- name: GetNewestSegment :one
 -- The time of the newest message in segments that have words whose hashes begin so.

@@ -3,7 +3,6 @@ package search
 import (
 	"encoding/binary"
 	"errors"
-	"maps"
 	"slices"
 	"time"
 )
@@ -13,20 +12,15 @@ const (
 	// uint64.
 	chunkMessages = 64
 
-	// A term's key has so many bits, of which the first name its bucket in a
-	// segment. A chunk of 1,000 terms has another term of the same key in one look-up
-	// of 4,000, which costs that one more message is read.
-	keyBits    = 22
-	bucketBits = 8
+	// A term's key has so many bits. A chunk of 1,000 terms has another term of the same
+	// key in one look-up of 4,000, which costs that one more message is read.
+	keyBits = 22
 )
 
 // A hash is what a chunk has of a term.
 type hash uint32
 
 func (t term) hash() hash { return hash(t >> (64 - keyBits)) }
-
-func (k hash) bucket() int { return int(k >> (keyBits - bucketBits)) }
-func (k hash) rest() hash  { return k & (1<<(keyBits-bucketBits) - 1) }
 
 // A chunk knows which of its messages have which terms.
 type chunk struct {
@@ -84,7 +78,7 @@ func (c *chunk) encode() []byte {
 }
 
 func (c *chunk) table() []byte {
-	return packTable(keyBits, len(c.at), c.keys, func(i int) set { return set{c.masks[i]} })
+	return packTable(nil, keyBits, len(c.at), padding, c.keys, func(i int) set { return set(c.masks[i]) })
 }
 
 // unpack reads a stored chunk of so many messages. A search looks for a few hashes in
@@ -104,7 +98,10 @@ func unpack(data []byte, messages int) (at []int64, words table, err error) {
 		last, data = last+distance, data[n:]
 		at[i] = last
 	}
-	words, err = readTable(keyBits, messages, data)
+	words, rest, err := readTable(data, keyBits, messages, padding)
+	if len(rest) > 0 {
+		return nil, table{}, errChunk
+	}
 	return at, words, err
 }
 
@@ -116,43 +113,7 @@ func decodeChunk(data []byte, messages int) (*chunk, error) {
 	}
 	c := &chunk{at: at}
 	for k, s := range words.all() {
-		c.keys, c.masks = append(c.keys, k), append(c.masks, s[0])
+		c.keys, c.masks = append(c.keys, k), append(c.masks, uint64(s))
 	}
 	return c, nil
-}
-
-// segmentChunks is how many chunks a segment names. Up to 160 chunks of a tenant are
-// in no segment, and are looked at by each search.
-const segmentChunks = 128
-
-// segment makes the tables of each bucket from chunks in their places: the chunks that
-// have the rest of a key.
-func segment(chunks []*chunk) map[int][]byte {
-	sets := map[hash]set{}
-	for place, c := range chunks {
-		for _, k := range c.keys {
-			sets[k] = sets[k].or(setOf(place))
-		}
-	}
-	data := map[int][]byte{}
-	for keys := slices.Sorted(maps.Keys(sets)); len(keys) > 0; {
-		bucket, n := keys[0].bucket(), 0
-		var rests []hash
-		for ; n < len(keys) && keys[n].bucket() == bucket; n++ {
-			rests = append(rests, keys[n].rest())
-		}
-		own := keys[:n]
-		data[bucket] = packTable(keyBits-bucketBits, segmentChunks, rests, func(i int) set { return sets[own[i]] })
-		keys = keys[n:]
-	}
-	return data
-}
-
-// placesOf returns the chunks that have a key of the data's bucket.
-func placesOf(data []byte, k hash) set {
-	t, err := readTable(keyBits-bucketBits, segmentChunks, data)
-	if err != nil {
-		return set{}
-	}
-	return t.having([]hash{k.rest()})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestChunkIsStoredWhole(t *testing.T) {
 				want |= c.masks[i]
 			}
 		}
-		if got := words.having(sought); got != (set{want}) {
+		if got := words.having(sought); got != set(want) {
 			t.Fatalf("%x have %v, want %x", got, sought, want)
 		}
 		if cut := rapid.IntRange(0, len(data)-1).Draw(t, "cut"); len(c.at) > 0 {
@@ -54,11 +55,15 @@ func TestChunkIsStoredWhole(t *testing.T) {
 	})
 }
 
-// A segment names exactly the chunks that have a term.
+// A small segment names exactly the chunks that have a term, and a large one those of its
+// parts, which aren't newer than it says.
 func TestSegmentNamesItsChunks(t *testing.T) {
 	t.Parallel()
-	var chunks []*chunk
-	for i := range segmentChunks {
+	var chunks []tree.Chunk
+	var smalls [][]tree.Segment
+	start := time.UnixMicro(1e15)
+	newestOf := func(n int) time.Time { return start.Add(-1500 * time.Millisecond * time.Duration(n)) }
+	for i := range 3 * segmentChunks {
 		c := &chunk{}
 		var terms []hash
 		for j := range 200 {
@@ -66,18 +71,85 @@ func TestSegmentNamesItsChunks(t *testing.T) {
 				terms = append(terms, termOf(fmt.Sprint(j)).hash())
 			}
 		}
-		c.add(time.UnixMicro(1), terms)
-		chunks = append(chunks, c)
+		c.add(start, terms)
+		chunks = append(chunks, tree.Chunk{Data: c.encode(), Messages: make([]uuid.UUID, 1)})
 	}
-	data := segment(chunks)
-	for j := range 300 {
-		h := termOf(fmt.Sprint(j)).hash()
-		places := placesOf(data[h.bucket()], h)
-		for i, c := range chunks {
-			if named := places[i/64]&(1<<(i%64)) != 0; named != slices.Contains(c.keys, h) {
-				t.Fatalf("chunk %d, term %d: named %t", i, j, named)
+	segmentOf := func(newest time.Time, made map[int][]byte) (s []tree.Segment) {
+		for _, bucket := range slices.Sorted(maps.Keys(made)) {
+			s = append(s, tree.Segment{Bucket: bucket, NewestAt: newest, Data: made[bucket]})
+		}
+		return s
+	}
+	for some := range slices.Chunk(chunks, segmentChunks) {
+		smalls = append(smalls, segmentOf(newestOf(len(smalls)), smallSegment(some)))
+	}
+	for n, s := range append(smalls, segmentOf(start, largeSegment(smalls))) {
+		own := chunks
+		if n < len(smalls) {
+			own = chunks[n*segmentChunks:][:segmentChunks]
+		}
+		for j := range 300 {
+			h := termOf(fmt.Sprint(j)).hash()
+			named := make([]set, len(own)/segmentChunks)
+			for _, b := range s {
+				all, err := parts(b)
+				if err != nil || len(all) != len(named) {
+					t.Fatalf("%d parts, %v", len(all), err)
+				}
+				for i, p := range all {
+					named[i] |= p.chunks(b.Bucket, &wanted{hashes: []hash{h}})
+					if at := newestOf(i).UnixMicro(); n == len(smalls) && (p.newest < at || p.newest >= at+1e6) {
+						t.Fatalf("part %d: newest %d, want %d", i, p.newest, at)
+					}
+				}
+			}
+			for i, row := range own {
+				c, err := decodeChunk(row.Data, 1)
+				if is := named[i/segmentChunks]&(1<<(i%segmentChunks)) != 0; err != nil || is != slices.Contains(c.keys, h) {
+					t.Fatalf("segment %d, chunk %d, term %d: named %t, %v", n, i, j, is, err)
+				}
 			}
 		}
+	}
+}
+
+// A prune deletes the large segment that names its chunk. The other chunks are named again.
+func TestPruneInLargeSegment(t *testing.T) {
+	t.Parallel()
+	store, find := NewStore(), New(0)
+	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []tree.NewMessage
+	for i := range 2 * chunkMessages {
+		all = append(all, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"user","content":"word%d"}`, i))})
+	}
+	chain, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := func(word string) (large bool) {
+		if err := find.CatchUp(t.Context(), store); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := AddSegments(t.Context(), store, 1); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := store.Index().Segments(t.Context(), query{terms: []*wanted{{hashes: []hash{termOf(word).hash()}}}}.buckets())
+		return len(rows) == 1 && len(rows[0].Data) > 0 && rows[0].Bucket >= tree.LargeSegment.First && err == nil
+	}
+	if !named("word1") || !named("word127") {
+		t.Error("two chunks are in no large segment")
+	}
+	if _, err := store.Prune(t.Context(), c.ID, chain.Messages[127].ID); err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := store.Index().Segments(t.Context(), query{terms: []*wanted{{hashes: []hash{termOf("word127").hash()}}}}.buckets()); len(rows) > 0 || err != nil {
+		t.Errorf("%d segments name a pruned word, %v", len(rows), err)
+	}
+	if !named("word1") {
+		t.Error("what was not pruned is in no segment")
 	}
 }
 
@@ -205,9 +277,11 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 			t.Fatal(err)
 		}
 	}
-	all := make([]int, tree.SegmentBuckets)
-	for i := range all {
-		all[i] = i
+	var all []int
+	for _, l := range []level{small, large} {
+		for i := range l.Count {
+			all = append(all, l.First+i)
+		}
 	}
 	segments, err := store.Index().Segments(ctx, all)
 	if err != nil {
@@ -216,8 +290,14 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 	for word := range gone {
 		if h := termOf(word).hash(); !standing[word] {
 			for _, s := range segments {
-				if s.Bucket == h.bucket() && placesOf(s.Data, h).count() > 0 {
-					t.Fatalf("segment %s has %q, which is gone", s.ID, word)
+				read, err := parts(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range read {
+					if p.chunks(s.Bucket, &wanted{hashes: []hash{h}}) != 0 {
+						t.Fatalf("segment %s has %q, which is gone", s.ID, word)
+					}
 				}
 			}
 		}

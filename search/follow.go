@@ -35,13 +35,25 @@ func (s *Service) Follow(ctx context.Context, store *tree.Store, behind []tree.P
 		s.indexed(ctx, n)
 	}
 	for tenant := range tenants {
-		for added := true; added; {
-			if added, err = store.ForTenant(tenant).Index().AddSegment(ctx, segmentChunks, makeSegment); err != nil {
-				return err
-			}
+		if _, err := addSegments(ctx, store.ForTenant(tenant), segmentChunks, largeParts); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// addSegments names the tenant's chunks by segments, until few are named by none, and few
+// segments are small.
+func addSegments(ctx context.Context, store *tree.Store, chunks, parts int) (added int, err error) {
+	for ; ; added++ {
+		more, err := store.Index().AddSegment(ctx, chunks, smallSegment)
+		if err != nil || !more {
+			return added, err
+		}
+		if _, err := store.Index().MergeSegments(ctx, parts, segmentChunks, largeSegment); err != nil {
+			return added, err
+		}
+	}
 }
 
 // progress is after how many indexed messages the log tells of it.
@@ -66,20 +78,6 @@ func (s *Service) CatchUp(ctx context.Context, store *tree.Store) error {
 			return err
 		}
 	}
-}
-
-// makeSegment returns nil where a chunk is a newer program's: a segment without its words
-// would hide it.
-func makeSegment(rows []tree.Chunk) map[int][]byte {
-	chunks := make([]*chunk, len(rows))
-	for i, row := range rows {
-		c, err := decodeChunk(row.Data, len(row.Messages))
-		if err != nil {
-			return nil
-		}
-		chunks[i] = c
-	}
-	return segment(chunks)
 }
 
 // A maker makes chunks.

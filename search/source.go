@@ -51,12 +51,12 @@ type part struct {
 }
 
 func partOf(conversationID uuid.UUID, m made) (*part, error) {
-	words, err := readTable(keyBits, len(m.ids), m.table())
+	words, _, err := readTable(m.table(), keyBits, len(m.ids), padding)
 	return &part{conversationID, m.ids, m.at, words}, err
 }
 
 // having returns the messages that have a word.
-func (p *part) having(t *wanted) uint64 { return p.words.having(t.hashes)[0] }
+func (p *part) having(t *wanted) uint64 { return uint64(p.words.having(t.hashes)) }
 
 func (p *part) candidates(mask uint64) (out []candidate) {
 	for i, id := range p.ids {
@@ -87,13 +87,14 @@ type extent struct {
 	oldest      int64           // of the conversation's chunks that were read: others aren't newer
 	planned     *query          // of which the segments are still to be asked
 	newestNamed int64           // time of the newest message in them
-	segments    []namedSegment  // of the tenant, that are still to be read, the newest first
-	number      int             // of the tenant's segments
+	segments    []namedPart     // of the tenant's segments, that are still to be read, the newest first
+	number      int             // of the parts of the tenant's segments
 	named       map[*wanted]int // chunks in segments that have a word
 }
 
-type namedSegment struct {
-	id       uuid.UUID
+// A namedPart is one of a segment, with the chunks in it that may match.
+type namedPart struct {
+	at       tree.PlacedChunk // the part's first place
 	newestAt int64
 	places   set
 }
@@ -187,46 +188,48 @@ func (x *extent) look(ctx context.Context, q query) error {
 	if x.conversation != uuid.Nil {
 		return nil
 	}
-	newest, sets := map[uuid.UUID]int64{}, map[*wanted]map[uuid.UUID]set{}
 	rows, err := x.store.Index().Segments(ctx, q.buckets())
 	if err != nil {
 		return err
 	}
+	newest, sets := map[tree.PlacedChunk]int64{}, map[*wanted]map[tree.PlacedChunk]set{}
 	for _, t := range q.terms {
-		sets[t] = map[uuid.UUID]set{}
-		for _, row := range rows {
-			newest[row.ID] = row.NewestAt.UnixMicro()
-			for _, h := range t.hashes {
-				if h.bucket() != row.Bucket {
-					continue
-				}
-				if places := placesOf(row.Data, h); places.count() > 0 {
-					sets[t][row.ID] = sets[t][row.ID].or(places)
+		sets[t] = map[tree.PlacedChunk]set{}
+	}
+	for _, row := range rows {
+		read, err := parts(row)
+		if err != nil {
+			return err
+		}
+		for i, p := range read {
+			at := tree.PlacedChunk{SegmentID: row.ID, Place: i * segmentChunks}
+			newest[at] = p.newest
+			for _, t := range q.terms {
+				if places := p.chunks(row.Bucket, t); places != 0 {
+					sets[t][at] |= places
+					x.named[t] += places.count()
 				}
 			}
-		}
-		for _, places := range sets[t] {
-			x.named[t] += places.count()
 		}
 	}
 	x.number = len(newest)
-	for id, at := range newest {
+	for at, newestAt := range newest {
 		var all set
 		for _, a := range q.alternatives {
-			named := set{^uint64(0), ^uint64(0)}
+			named := ^set(0)
 			for _, c := range sure(a) {
 				for _, t := range c.words {
-					named = named.and(sets[t][id])
+					named &= sets[t][at]
 				}
 			}
-			all = all.or(named)
+			all |= named
 		}
-		if all.count() > 0 {
-			x.segments = append(x.segments, namedSegment{id, at, all})
+		if all != 0 {
+			x.segments = append(x.segments, namedPart{at, newestAt, all})
 		}
 	}
-	slices.SortFunc(x.segments, func(a, b namedSegment) int {
-		return cmp.Or(cmp.Compare(b.newestAt, a.newestAt), bytes.Compare(b.id[:], a.id[:]))
+	slices.SortFunc(x.segments, func(a, b namedPart) int {
+		return cmp.Or(cmp.Compare(b.newestAt, a.newestAt), bytes.Compare(b.at.SegmentID[:], a.at.SegmentID[:]), cmp.Compare(b.at.Place, a.at.Place))
 	})
 	return nil
 }
@@ -235,8 +238,10 @@ func (x *extent) look(ctx context.Context, q query) error {
 func (q query) buckets() (buckets []int) {
 	for _, t := range q.terms {
 		for _, h := range t.hashes {
-			if !slices.Contains(buckets, h.bucket()) {
-				buckets = append(buckets, h.bucket())
+			for _, b := range []int{small.bucket(h), large.bucket(h)} {
+				if !slices.Contains(buckets, b) {
+					buckets = append(buckets, b)
+				}
 			}
 		}
 	}
@@ -275,7 +280,9 @@ func (x *extent) next(ctx context.Context) (parts []*part, bound int64, ok bool,
 	var at []tree.PlacedChunk
 	for len(x.segments) > 0 && (len(at) == 0 || len(at)+x.segments[0].places.count() <= mostPlaced) {
 		for place := range x.segments[0].places.all() {
-			at = append(at, tree.PlacedChunk{SegmentID: x.segments[0].id, Place: place})
+			chunk := x.segments[0].at
+			chunk.Place += place
+			at = append(at, chunk)
 		}
 		x.segments = x.segments[1:]
 	}

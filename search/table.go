@@ -4,29 +4,20 @@ import (
 	"encoding/binary"
 	"iter"
 	"math/bits"
-	"slices"
 )
 
-// A set is one of places: of messages in a chunk, or of chunks in a segment.
-type set [segmentChunks / 64]uint64
+// A set is one of places, the first as the lowest bit: of messages in a chunk, or of
+// chunks in a part of a segment.
+type set uint64
 
-func setOf(place int) (s set) {
-	s[place/64] = 1 << (place % 64)
-	return s
-}
-
-func (s set) and(other set) set { return set{s[0] & other[0], s[1] & other[1]} }
-func (s set) or(other set) set  { return set{s[0] | other[0], s[1] | other[1]} }
-func (s set) count() int        { return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) }
+func (s set) count() int { return bits.OnesCount64(uint64(s)) }
 
 // all gives the places in order.
 func (s set) all() iter.Seq[int] {
 	return func(yield func(int) bool) {
-		for i, m := range s {
-			for ; m != 0; m &= m - 1 {
-				if !yield(64*i + bits.TrailingZeros64(m)) {
-					return
-				}
+		for ; s != 0; s &= s - 1 {
+			if !yield(bits.TrailingZeros64(uint64(s))) {
+				return
 			}
 		}
 	}
@@ -41,13 +32,13 @@ func (s set) all() iter.Seq[int] {
 // then the places; of a larger one a bit for each place that there is.
 type table struct {
 	keyBits, places, size int    // bits of a key, places that there are, and keys
-	keys, sets            []byte // each with padding
+	keys, sets            []byte // each goes on with what follows it, for eight bytes can be read from each
 }
 
 const (
 	mostOnes  = 24 // of a distance: a larger one follows whole
 	mostNamed = 8  // places of a set: else it has a bit for each
-	padding   = 7  // bytes, so that eight can be read from each
+	padding   = 7  // bytes at the end, so that eight can be read from each
 )
 
 // rice returns how many bits a middling distance has.
@@ -55,8 +46,9 @@ func (t table) rice() int { return max(0, t.keyBits-bits.Len(uint(t.size))) }
 
 func (t table) placeBits() int { return bits.Len(uint(max(0, t.places-1))) }
 
-// packTable stores the sets of keys, which are in order.
-func packTable(keyBits, places int, keys []hash, of func(i int) set) []byte {
+// packTable appends the sets of keys, which are in order. pad bytes follow the keys and
+// the sets.
+func packTable(out []byte, keyBits, places, pad int, keys []hash, of func(i int) set) []byte {
 	t := table{keyBits: keyBits, places: places, size: len(keys)}
 	var packed, sets bitWriter
 	next := hash(0) // the least that the next key can be
@@ -77,32 +69,33 @@ func packTable(keyBits, places int, keys []hash, of func(i int) set) []byte {
 		} else {
 			sets.ones(mostNamed)
 			for from := 0; from < places; from += 32 {
-				sets.put(s[from/64]>>(from%64), min(32, places-from))
+				sets.put(uint64(s>>from), min(32, places-from))
 			}
 		}
 	}
-	var head []byte
 	for _, n := range []int{len(keys), len(packed.out), len(sets.out)} {
-		head = binary.AppendUvarint(head, uint64(n))
+		out = binary.AppendUvarint(out, uint64(n))
 	}
-	return slices.Concat(head, packed.out, make([]byte, padding), sets.out, make([]byte, padding))
+	out = append(append(out, packed.out...), make([]byte, pad)...)
+	return append(append(out, sets.out...), make([]byte, pad)...)
 }
 
-// readTable reads a table of so many places.
-func readTable(keyBits, places int, data []byte) (table, error) {
+// readTable reads a table of so many places, and returns what follows it.
+func readTable(data []byte, keyBits, places, pad int) (t table, rest []byte, err error) {
 	var head [3]int
 	for i := range head {
 		v, n := binary.Uvarint(data)
 		if n <= 0 || v > 1<<30 {
-			return table{}, errChunk
+			return table{}, nil, errChunk
 		}
 		head[i], data = int(v), data[n:]
 	}
-	between := head[1] + padding
-	if len(data) != between+head[2]+padding || head[0] > 8*head[1] {
-		return table{}, errChunk
+	sets := head[1] + pad
+	end := sets + head[2] + pad
+	if len(data) < end || head[0] > 8*head[1] {
+		return table{}, nil, errChunk
 	}
-	return table{keyBits, places, head[0], data[:between], data[between:]}, nil
+	return table{keyBits, places, head[0], data, data[sets:]}, data[end:], nil
 }
 
 // all gives the keys in order, and their sets.
@@ -132,7 +125,7 @@ func (t table) having(sought []hash) (found set) {
 			for ; read < i; read++ {
 				sets.set(t.places, t.placeBits())
 			}
-			found = found.or(sets.set(t.places, t.placeBits()))
+			found |= sets.set(t.places, t.placeBits())
 			read++
 		}
 		next = k + 1
@@ -203,13 +196,12 @@ func (r *bitReader) set(places, placeBits int) (s set) {
 	n := r.ones()
 	if n < mostNamed {
 		for range n + 1 {
-			place := r.take(placeBits)
-			s[place/64] |= 1 << (place % 64)
+			s |= 1 << (r.take(placeBits) & 63)
 		}
 		return s
 	}
 	for from := 0; from < places; from += 32 {
-		s[from/64] |= r.take(min(32, places-from)) << (from % 64)
+		s |= set(r.take(min(32, places-from))) << from
 	}
 	return s
 }

@@ -41,8 +41,22 @@ type PlacedChunk struct {
 	Place     int
 }
 
-// SegmentBuckets is how many buckets a segment has at most.
-const SegmentBuckets = 256
+// Buckets are numbers of a kind of segment's buckets: so many from the first on.
+type Buckets struct{ First, Count int }
+
+// The buckets of small segments and of large ones.
+var (
+	SmallSegment = Buckets{First: 256, Count: 64}
+	LargeSegment = Buckets{First: 512, Count: 2048}
+)
+
+func (b Buckets) all() []int16 {
+	out := make([]int16, b.Count)
+	for i := range out {
+		out[i] = int16(b.First + i)
+	}
+	return out
+}
 
 // Unchunked returns the messages of a conversation that are in no chunk, in the
 // order in which they came, as far as that is known: those that came between the
@@ -200,15 +214,79 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 		if parts == nil {
 			return errStale
 		}
-		for bucket, data := range parts {
-			p.Buckets, p.Parts = append(p.Buckets, int16(bucket)), append(p.Parts, data)
-		}
-		return s.q.InsertSegment(ctx, p)
+		return s.insertSegment(ctx, p, parts)
 	})
 	if errors.Is(err, errStale) {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// MergeSegments makes a large segment of so many small ones, the oldest, if there are a
+// quarter more. The chunks of each get their places behind those of the one before, size
+// apart. merge gives the data of each bucket, of the small segments' buckets; nil where it
+// can't. MergeSegments then changes nothing and reports false, as where there are fewer.
+func (s *Index) MergeSegments(ctx context.Context, count, size int, merge func([][]Segment) map[int][]byte) (merged bool, err error) {
+	defer db.Wrap(&err, "tree.Index.MergeSegments")
+	smalls := func(s *Store) ([]db.ListSegmentIDsRow, error) {
+		return s.q.ListSegmentIDs(ctx, db.ListSegmentIDsParams{TenantID: s.tenant, FirstBucket: int16(SmallSegment.First), LastBucket: int16(SmallSegment.First + SmallSegment.Count - 1)})
+	}
+	if rows, err := smalls(s.store()); err != nil || len(rows) < count+count/4 {
+		return false, err
+	}
+	err = s.store().inTx(ctx, func(s *Store) error {
+		if err := s.q.CommitLater(ctx); err != nil {
+			return err
+		}
+		if err := s.lockKind(ctx, indexing); err != nil {
+			return err
+		}
+		all, err := smalls(s)
+		if err != nil || len(all) < count+count/4 {
+			return cmp.Or(err, errStale)
+		}
+		into := db.InsertSegmentParams{TenantID: s.tenant, Segment: toUUID(newID())}
+		var ids []pgtype.UUID
+		var moves []db.MoveChunksParams
+		for i, small := range all[:count] {
+			ids = append(ids, small.Segment)
+			moves = append(moves, db.MoveChunksParams{TenantID: s.tenant, Segment: small.Segment, IntoSegment: into.Segment, Distance: pgtype.Int2{Int16: int16(i * size), Valid: true}})
+			if small.NewestAt.After(into.NewestAt) {
+				into.NewestAt = small.NewestAt
+			}
+		}
+		rows, err := s.q.ListBucketsOf(ctx, db.ListBucketsOfParams{TenantID: s.tenant, Buckets: SmallSegment.all(), Segments: ids})
+		if err != nil {
+			return err
+		}
+		segments := make([][]Segment, count)
+		for _, row := range rows {
+			i := slices.Index(ids, row.Segment)
+			segments[i] = append(segments[i], fromSegment(row))
+		}
+		parts := merge(segments)
+		if parts == nil {
+			return errStale
+		}
+		if _, err := db.ExecAll(ctx, s.h, moves, func(q *db.Queries, arg db.MoveChunksParams) { _ = q.MoveChunks(ctx, arg) }); err != nil {
+			return err
+		}
+		if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: SmallSegment.all(), Segments: ids}); err != nil {
+			return err
+		}
+		return s.insertSegment(ctx, into, parts)
+	})
+	if errors.Is(err, errStale) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *Store) insertSegment(ctx context.Context, p db.InsertSegmentParams, buckets map[int][]byte) error {
+	for bucket, data := range buckets {
+		p.Buckets, p.Parts = append(p.Buckets, int16(bucket)), append(p.Parts, data)
+	}
+	return s.q.InsertSegment(ctx, p)
 }
 
 // forgetWords takes pruned messages out of the index of words, in the transaction
@@ -255,12 +333,10 @@ func (s *Store) dropSegments(ctx context.Context, segments []pgtype.UUID) error 
 	if len(segments) == 0 {
 		return nil
 	}
-	buckets := make([]int16, SegmentBuckets)
-	for i := range buckets {
-		buckets[i] = int16(i)
-	}
-	if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: buckets, Segments: segments}); err != nil {
-		return err
+	for _, buckets := range []Buckets{SmallSegment, LargeSegment} {
+		if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: buckets.all(), Segments: segments}); err != nil {
+			return err
+		}
 	}
 	return s.q.LoosenChunks(ctx, db.LoosenChunksParams{TenantID: s.tenant, Segments: segments})
 }
@@ -304,7 +380,7 @@ func (s *Index) Segments(ctx context.Context, buckets []int) (_ []Segment, err e
 	rows, err := s.q.ListSegments(ctx, p)
 	out := make([]Segment, len(rows))
 	for i, row := range rows {
-		out[i] = Segment{uuid.UUID(row.Segment.Bytes), int(row.Bucket), row.NewestAt.UTC(), row.Data}
+		out[i] = fromSegment(row)
 	}
 	return out, err
 }
@@ -413,6 +489,11 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 
 // errStale says that what was about to be written rests on what is no more.
 var errStale = errors.New("what this rests on has changed")
+
+// fromSegment is the one converter of segments.
+func fromSegment(row db.SearchSegment) Segment {
+	return Segment{uuid.UUID(row.Segment.Bytes), int(row.Bucket), row.NewestAt.UTC(), row.Data}
+}
 
 // fromChunks is the one converter of chunks.
 func fromChunks(rows []db.SearchChunk) []Chunk {

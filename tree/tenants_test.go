@@ -29,7 +29,7 @@ func TestDeleteTenant(t *testing.T) {
 		upload(t, s, "unnamed.png", picture(t, 4, 4))
 		_, err := pool.Exec(t.Context(), `with chunk as (
 				insert into search_chunks (conversation_id, number, tenant_id, messages, newest_at, data) values ($1, 1, $2, '{}', now(), '')
-			) insert into search_segments (tenant_id, bucket, segment, newest_at, data) values ($2, 1, $1, now(), '')`, c, id)
+			) insert into search_segments (tenant_id, bucket, segment, newest_at, data) values ($2, 256, $1, now(), '')`, c, id)
 		noError(t, err)
 	}
 	create := func(tenant string) {

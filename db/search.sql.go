@@ -94,7 +94,12 @@ func (q *Queries) DeleteSegments(ctx context.Context, arg DeleteSegmentsParams) 
 }
 
 const describeHits = `-- name: DescribeHits :many
-with recursive hit as (
+with recursive c as materialized (
+    select c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false) as is_line
+    from conversations c
+    left join lateral (select n.depth from nodes n where n.conversation_id = $1 and n.id = c.head_id) head on true
+    where c.id = $1 and c.tenant_id = $2
+), hit as (
     select n.id, n.created_at
     from unnest($3::uuid[]) wanted (id)
     join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
@@ -102,6 +107,7 @@ with recursive hit as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.id as hit_id, hit.id, hit.created_at
     from hit
+    where not (select c.is_line from c)
     union all
     select below.hit_id, child.id, child.created_at
     from below
@@ -133,14 +139,18 @@ with recursive hit as (
     from reach
     join ending on ending.hit_id = reach.lower_id
     order by reach.hit_id, ending.created_at desc, ending.id desc
+), opened as (
+    select leaf.hit_id, leaf.id from leaf
+    union all
+    select hit.id, c.head_id from hit join c on c.is_line
 )
 select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning, leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
-from leaf
-join conversations c on c.id = $1 and c.tenant_id = $2
+from opened leaf
+join c on true
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = leaf.hit_id offset 0) nodes on true
 `
 
@@ -157,8 +167,9 @@ type DescribeHitsRow struct {
 	SiblingCount int32
 }
 
-// Of one conversation. leaf_id is the newest leaf below a hit: the branch to open.
-// Finding it costs what lies below the hits.
+// Of one conversation. leaf_id is the newest leaf below a hit: the branch to open. Where
+// all messages are on one line, that is its end. Else finding it costs what lies below
+// the hits.
 func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]DescribeHitsRow, error) {
 	rows, err := q.db.Query(ctx, describeHits, arg.ConversationID, arg.TenantID, arg.Ids)
 	if err != nil {

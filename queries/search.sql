@@ -188,9 +188,15 @@ join lateral (select n.* from nodes n where n.conversation_id = @conversation_id
 where c.id = @conversation_id and c.tenant_id = @tenant_id;
 
 -- name: DescribeHits :many
--- Of one conversation. leaf_id is the newest leaf below a hit: the branch to open.
--- Finding it costs what lies below the hits.
-with recursive hit as (
+-- Of one conversation. leaf_id is the newest leaf below a hit: the branch to open. Where
+-- all messages are on one line, that is its end. Else finding it costs what lies below
+-- the hits.
+with recursive c as materialized (
+    select c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false) as is_line
+    from conversations c
+    left join lateral (select n.depth from nodes n where n.conversation_id = @conversation_id and n.id = c.head_id) head on true
+    where c.id = @conversation_id and c.tenant_id = @tenant_id
+), hit as (
     select n.id, n.created_at
     from unnest(@ids::uuid[]) wanted (id)
     join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
@@ -198,6 +204,7 @@ with recursive hit as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.id as hit_id, hit.id, hit.created_at
     from hit
+    where not (select c.is_line from c)
     union all
     select below.hit_id, child.id, child.created_at
     from below
@@ -229,12 +236,16 @@ with recursive hit as (
     from reach
     join ending on ending.hit_id = reach.lower_id
     order by reach.hit_id, ending.created_at desc, ending.id desc
+), opened as (
+    select leaf.hit_id, leaf.id from leaf
+    union all
+    select hit.id, c.head_id from hit join c on c.is_line
 )
 select sqlc.embed(nodes), leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count
-from leaf
-join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+from opened leaf
+join c on true
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = leaf.hit_id offset 0) nodes on true;

@@ -317,8 +317,14 @@ type unfollowed struct {
 	among []uuid.UUID
 }
 
-// lateCommit is how long after its time a change is committed at most.
-const lateCommit = 15 * time.Second
+const (
+	// lateCommit is how long after its time a change is committed at most.
+	lateCommit = 15 * time.Second
+
+	// mostChanges is of how long the changes are looked through, before all conversations
+	// are looked at again. Changes are kept for an hour.
+	mostChanges = 10 * time.Minute
+)
 
 // mostTenants is how many tenants are remembered.
 const mostTenants = 10_000
@@ -335,7 +341,7 @@ func (s *Service) unfollowed(ctx context.Context, store *tree.Store, conversatio
 	known := s.behind[store.TenantID()]
 	s.mu.Unlock()
 	now := time.Now().Add(-lateCommit)
-	if time.Since(known.since) > time.Minute {
+	if time.Since(known.since) > mostChanges {
 		known = unfollowed{}
 	}
 	behind, err := store.Feed().Unfollowed(ctx, tree.SearchFollower, known.among, known.since, mostBehind+1)

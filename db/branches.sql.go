@@ -521,6 +521,53 @@ func (q *Queries) ListAncestors(ctx context.Context, arg ListAncestorsParams) ([
 	return items, nil
 }
 
+const listBelow = `-- name: ListBelow :many
+with recursive below as (
+    select child.id, child.parent_id, child.depth, child.sibling_index, child.role
+    from nodes child
+    where child.conversation_id = $1 and child.parent_id = $2 and child.sibling_index is not null
+    union all
+    select child.id, child.parent_id, child.depth, child.sibling_index, child.role
+    from below
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+)
+select below.id, below.parent_id, below.role
+from below
+order by below.depth, below.sibling_index, below.id
+`
+
+type ListBelowParams struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+}
+
+type ListBelowRow struct {
+	ID       pgtype.UUID
+	ParentID pgtype.UUID
+	Role     string
+}
+
+// The messages below one, a parent before its children, siblings by their index.
+func (q *Queries) ListBelow(ctx context.Context, arg ListBelowParams) ([]ListBelowRow, error) {
+	rows, err := q.db.Query(ctx, listBelow, arg.ConversationID, arg.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListBelowRow
+	for rows.Next() {
+		var i ListBelowRow
+		if err := rows.Scan(&i.ID, &i.ParentID, &i.Role); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listBranchUsage = `-- name: ListBranchUsage :many
 with recursive path as (
     select n.id, n.parent_id, n.depth, case when n.role = 'assistant' then n.metadata end as metadata

@@ -356,3 +356,18 @@ select call.model::text as model, count(*) as calls,
 from call
 group by call.model
 order by call.model;
+
+-- name: ListBelow :many
+-- The messages below one, a parent before its children, siblings by their index.
+with recursive below as (
+    select child.id, child.parent_id, child.depth, child.sibling_index, child.role
+    from nodes child
+    where child.conversation_id = @conversation_id and child.parent_id = @id and child.sibling_index is not null
+    union all
+    select child.id, child.parent_id, child.depth, child.sibling_index, child.role
+    from below
+    join lateral (select child.* from nodes child where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+)
+select below.id, below.parent_id, below.role
+from below
+order by below.depth, below.sibling_index, below.id;

@@ -43,7 +43,7 @@ var visits = map[string][]visit{
 	},
 	"getMessage":    {{status: 200}},
 	"updateMessage": {{status: 200, body: `{"pinned":true}`}},
-	"pruneMessage":  {{status: 200}, {status: 200, message: "summary"}},
+	"pruneMessage":  {{status: 200}, {status: 200, message: "summary"}, {status: 200, query: "keep_below=true"}},
 	"listChildren":  {{status: 200}},
 	"listRoots":     {{status: 200}},
 	"getNewestLeaf": {{status: 200}},

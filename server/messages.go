@@ -112,7 +112,15 @@ func pruneMessage(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	pruned, err := r.Store().Prune(r.Context(), conversationID, messageID)
+	keep, err := r.flag("keep_below", false)
+	if err != nil {
+		return nil, err
+	}
+	prune := r.Store().Prune
+	if keep {
+		prune = r.Store().Remove
+	}
+	pruned, err := prune(r.Context(), conversationID, messageID)
 	if err != nil {
 		return nil, err
 	}

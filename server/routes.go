@@ -45,7 +45,7 @@ var native = []Route{
 	{"POST", "/v1/conversations/{conversation_id}/messages", 0, "", idempotencyKey, must[appendBody](), appendMessages},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", position, noBody, getMessage},
 	{"PATCH", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", must[messageUpdate](), updateMessage},
-	{"DELETE", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "", "", noBody, pruneMessage},
+	{"DELETE", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "keep_below", "", noBody, pruneMessage},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/children", 0, "limit cursor", position, noBody, listChildren},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf", 0, "", position, noBody, getNewestLeaf},
 	{"POST", "/v1/conversations/{conversation_id}/messages/{message_id}/fork", 0, "", idempotencyKey, maybe[newConversation](), forkMessage},

@@ -161,6 +161,7 @@ var writes = []scenario{
 		body: `{"parent_id":"{{c.question}}","messages":[{"id":"{{c.answer}}","role":"assistant","content":"A wood that is cut so that it grows again."},{"id":"{{c.thanks}}","role":"user","content":[{"type":"text","text":"Thank you, hazel!"}]}]}`,
 		want: []string{`{"data":[{"id":"{{c.answer}}"`}},
 	{name: "prune", method: "DELETE", path: conversationPathOf + "/messages/{{c.answer}}", status: 200, want: []string{`{"messages":2,"summaries":1,"head_id":"{{c.third}}"}`}},
+	{name: "prune one", method: "DELETE", path: conversationPathOf + "/messages/{{c.answer}}?keep_below=true", status: 200, want: []string{`{"messages":1,"summaries":1,"head_id":"`}, wantNot: []string{"{{c.thanks}}"}},
 	{name: "prune all", method: "DELETE", path: conversationPathOf + "/messages/{{c.system}}", status: 200, want: []string{`{"messages":8,"summaries":1,"head_id":null}`}},
 	{name: "undo a summary", method: "DELETE", path: conversationPathOf + "/messages/{{c.summary}}", status: 200, want: []string{`{"messages":0,"summaries":1,"head_id":"{{c.thanks}}"}`}},
 	{name: "fork", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", status: 201,

@@ -184,14 +184,14 @@ func (s *Store) hold(ctx context.Context, hashes [][]byte) (held int, err error)
 }
 
 // copyUses notes for the copies of messages what the messages name.
-func (s *Store) copyUses(ctx context.Context, from, to uuid.UUID, ids []pgtype.UUID) error {
+func (s *Store) copyUses(ctx context.Context, from, to uuid.UUID, ids []pgtype.UUID, copied func(uuid.UUID) uuid.UUID) error {
 	rows, err := s.q.ListAttachmentUses(ctx, db.ListAttachmentUsesParams{ConversationID: toUUID(from), MessageIds: ids})
 	if err != nil || len(rows) == 0 {
 		return err
 	}
 	params := db.AddAttachmentUsesParams{ConversationID: toUUID(to), TenantID: s.tenant}
 	for _, row := range rows {
-		params.MessageIds = append(params.MessageIds, toUUID(copyID(to, uuid.UUID(row.MessageID.Bytes))))
+		params.MessageIds = append(params.MessageIds, toUUID(copied(uuid.UUID(row.MessageID.Bytes))))
 		params.Hashes = append(params.Hashes, row.Hash)
 	}
 	return s.q.AddAttachmentUses(ctx, params)

@@ -84,10 +84,10 @@ func (s *Index) Embeddings(ctx context.Context, conversationID uuid.UUID, model 
 }
 
 // copyEmbeddings gives a fork's copies the vectors of the copied messages.
-func (s *Store) copyEmbeddings(ctx context.Context, from, to uuid.UUID, ids []pgtype.UUID) error {
+func (s *Store) copyEmbeddings(ctx context.Context, from, to uuid.UUID, ids []pgtype.UUID, copied func(uuid.UUID) uuid.UUID) error {
 	copies := make([]pgtype.UUID, len(ids))
 	for i, id := range ids {
-		copies[i] = toUUID(copyID(to, uuid.UUID(id.Bytes)))
+		copies[i] = toUUID(copied(uuid.UUID(id.Bytes)))
 	}
 	return s.q.CopyEmbeddings(ctx, db.CopyEmbeddingsParams{ToID: toUUID(to), Copies: copies, Stamp: now().UnixMicro(), Ids: ids, ConversationID: toUUID(from)})
 }

@@ -110,6 +110,7 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 	if err := s.roomFor(0, to.messages); err != nil {
 		return err
 	}
+	copied := func(id uuid.UUID) uuid.UUID { return copyID(to.ID, id) }
 	for chunk := range slices.Chunk(path, copyChunk) {
 		ids := make([]pgtype.UUID, len(chunk))
 		for i, n := range chunk {
@@ -126,10 +127,10 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 		if _, err := s.q.CopyNodes(ctx, copies); err != nil {
 			return err
 		}
-		if err := s.copyUses(ctx, from, to.ID, ids); err != nil {
+		if err := s.copyUses(ctx, from, to.ID, ids, copied); err != nil {
 			return err
 		}
-		if err := s.copyEmbeddings(ctx, from, to.ID, ids); err != nil {
+		if err := s.copyEmbeddings(ctx, from, to.ID, ids, copied); err != nil {
 			return err
 		}
 	}

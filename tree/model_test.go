@@ -153,6 +153,65 @@ func (s *machine) Prune(t *rapid.T) {
 	}
 }
 
+// Remove deletes one message. What stands below it moves up under new ids, and its
+// summaries go.
+func (s *machine) Remove(t *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(t, "remove") > 0 {
+		t.Skip("remove less often than grow")
+	}
+	m := s.conversation(t)
+	if len(m.messages()) == 0 {
+		t.Skip("nothing to remove")
+	}
+	id := s.message(t, m)
+	parent := m.find(id).parent
+	summaries := 0
+	moved := m.below(id)[1:]
+	got := must(s.store.Remove(s.ctx, m.id, id))(t)
+	now := map[uuid.UUID]uuid.UUID{id: parent} // new ids by the old ones
+	for i, at := 0, []uuid.UUID{id}; i < len(at); i++ {
+		were := m.children(at[i])
+		are := paged(t, 9, func(p tree.Paging) (tree.Page[tree.Message], error) {
+			return s.store.Children(s.ctx, m.id, now[at[i]], p)
+		})
+		if len(are) < len(were) {
+			t.Fatalf("%d of %d children are left", len(are), len(were))
+		}
+		for j, was := range were {
+			now[was.id] = are[len(are)-len(were)+j].ID
+			at = append(at, was.id)
+		}
+	}
+	var kept []modelNode
+	m.nodes = slices.DeleteFunc(m.nodes, func(n modelNode) bool {
+		switch {
+		case n.id == id:
+			return true
+		case !slices.Contains(moved, n.id):
+			return false
+		case n.isSummary():
+			summaries++
+		default:
+			n.id, n.parent = now[n.id], now[n.parent]
+			kept = append(kept, n)
+		}
+		return true
+	})
+	m.nodes = append(m.nodes, kept...)
+	switch to, ok := now[m.head]; {
+	case m.head == id && parent == uuid.Nil:
+		m.head = uuid.Nil
+		if leaves := m.leaves(uuid.Nil); len(leaves) > 0 {
+			m.head = leaves[0].id
+		}
+	case ok:
+		m.head = to
+	}
+	if got != (tree.Pruned{Messages: 1, Summaries: summaries, HeadID: m.head}) {
+		t.Fatalf("removed %+v, want %d summaries and head %s", got, summaries, m.head)
+	}
+}
+
 func (s *machine) Fork(t *rapid.T) {
 	m := s.conversation(t)
 	at := s.message(t, m)
@@ -239,7 +298,7 @@ func TestModel(t *testing.T) {
 		s.convs = []*model{{id: c.ID}}
 		actions := map[string]func(*rapid.T){
 			"append": s.Append, "append more": s.Append, "sibling": s.Sibling, "chain": s.Chain, "summarize": s.Summarize,
-			"prune": s.Prune, "fork": s.Fork, "switch": s.Switch, "reimport": s.Reimport, "": s.Check,
+			"prune": s.Prune, "remove": s.Remove, "fork": s.Fork, "switch": s.Switch, "reimport": s.Reimport, "": s.Check,
 		}
 		rt.Repeat(actions)
 	})

@@ -75,6 +75,7 @@ func TestContextCommands(t *testing.T) {
 		{"graft_show", []string{"show", orchard}},
 		{"graft_explain", []string{"explain", orchard}},
 		{"prune_subtree", []string{"prune", "--yes", "--json", orchard, "01990000-0111"}},
+		{"prune_one", []string{"prune", "--yes", "--keep-below", orchard, "01990000-0110"}},
 	} {
 		r := runProgram(t, env, nil, tt.args...)
 		golden(t, "contexts/"+tt.name, steady(commandText(tt.args, r)))

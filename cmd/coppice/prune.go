@@ -21,6 +21,7 @@ type pruneCommand struct {
 	outputFlags
 	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
 	Node         string `arg:"" help:"The message or summary: its id, or the start of it."`
+	KeepBelow    bool   `help:"Delete the message alone: what stands below it goes on from the message above, under new ids."`
 	Yes          bool   `short:"y" help:"Don't ask."`
 }
 
@@ -39,7 +40,17 @@ func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 		if err != nil {
 			return err
 		}
-		if !cmd.Yes {
+		prune := store.Prune
+		if cmd.KeepBelow {
+			prune = store.Remove
+		}
+		switch {
+		case cmd.Yes:
+		case cmd.KeepBelow:
+			if err := ask(ctx, out, "Delete message "+n.String()+" of "+title(c)+"?"); err != nil {
+				return err
+			}
+		default:
 			below, err := countBelow(ctx, store, c.ID, n)
 			if err != nil {
 				return err
@@ -48,7 +59,7 @@ func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 				return err
 			}
 		}
-		pruned, err := store.Prune(ctx, c.ID, n)
+		pruned, err := prune(ctx, c.ID, n)
 		if err != nil {
 			return err
 		}

@@ -141,6 +141,11 @@ export class Coppice {
     return this.http.call('DELETE', at(conversation, 'messages', id), options)
   }
 
+  /** removeMessage deletes a message alone: what stands below it goes on from its parent, under new ids. */
+  removeMessage(conversation: string, id: string, options?: CallOptions): Promise<Answered<'pruneMessage'>> {
+    return this.http.call('DELETE', at(conversation, 'messages', id), { query: { keep_below: true }, ...options })
+  }
+
   listChildren(conversation: string, id: string, query?: Query<'listChildren'>, options?: CallOptions): Listing<Answered<'listChildren'>> {
     return this.list(at(conversation, 'messages', id, 'children'), query, options)
   }
@@ -184,6 +189,17 @@ export class Coppice {
   /** createCompaction waits for the model that writes the summary. */
   createCompaction(conversation: string, head: Head, demand: Schemas['NewCompaction'] = {}, options?: CallOptions): Promise<Schemas['Compaction']> {
     return this.http.call('POST', at(conversation, 'branches', head, 'compactions'), { json: demand, waits: true, ...options })
+  }
+
+  /** createGraft brings to a branch what another one came to. It waits for the model that writes the summary. */
+  createGraft(conversation: string, head: Head, graft: Omit<Schemas['NewGraft'], 'dry_run'>, options?: CallOptions): Promise<Schemas['Message']> {
+    const json = { id: uuidv7(), ...graft }
+    return this.http.call('POST', at(conversation, 'branches', head, 'grafts'), { json, repeatable: true, waits: true, ...options })
+  }
+
+  /** writeGraft gives the text that createGraft would bring, and changes nothing. */
+  writeGraft(conversation: string, head: Head, graft: Omit<Schemas['NewGraft'], 'dry_run' | 'id' | 'text'>, options?: CallOptions): Promise<Schemas['GraftText']> {
+    return this.http.call('POST', at(conversation, 'branches', head, 'grafts'), { json: { ...graft, dry_run: true }, waits: true, ...options })
   }
 
   listCompactions(conversation: string, query?: Query<'listCompactions'>, options?: CallOptions): Listing<Answered<'listCompactions'>> {

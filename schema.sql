@@ -26,8 +26,11 @@ create table conversations (
     archived boolean not null default false, -- left out of lists unless they are asked for
     pinned   boolean not null default false, -- stands first in lists
     tags     text[]  not null default '{}',  -- words by which it is found again, in the order they were given
+    owner_id text not null default '',       -- which of the tenant's people made it; '' for none in particular
+    reader   text not null default '',       -- the only one of them who reads it, who is the owner; '': all of them do
     path_form smallint default 2,            -- canonical form of messages that its path hashes are made of; null: that of versions before 27, until a client's history is looked for
 
+    constraint conversations_reader check (reader in ('', owner_id)),
     constraint conversations_source check (num_nulls(source_conversation_id, source_message_id, source_request) in (0, 3))
 );
 
@@ -343,10 +346,16 @@ create table api_keys (
     id           uuid        primary key,  -- names the key where it is listed or revoked
     tenant_id    text        not null,     -- whose conversations it opens
     name         text        not null,     -- for people: what the key is used for
-    key_hash     bytea       not null unique, -- SHA-256 of the whole key; the key itself is shown once and not stored
+    key_hash     bytea       not null unique, -- SHA-256 of the whole key; of a key that may do less or more than all of a tenant, with a word before it, so that
+                                              -- no program before version 31 takes it for one that may do all. The key itself is shown once and not stored
     created_at   timestamptz not null,     -- when it was made
     last_used_at timestamptz,              -- to about a minute
-    revoked_at   timestamptz               -- null while the key is good
+    revoked_at   timestamptz,              -- null while the key is good
+    role         text        not null default 'admin', -- 'member', 'admin' of the tenant, or 'operator' of all tenants
+    user_id      text        not null default '',      -- whose it is; '' is the tenant itself
+    read_only    boolean     not null default false,   -- it changes nothing
+    conversation_id uuid,                  -- the only one that it opens; null: any
+    expires_at   timestamptz               -- null: it doesn't
 );
 
 -- Who did what: deletions, exports, links, keys. Ids and no text of messages. Rows

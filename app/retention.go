@@ -12,6 +12,9 @@ const DefaultAuditRetention = 365 * 24 * time.Hour
 // retentionInterval is how often old conversations are looked for.
 const retentionInterval = time.Hour
 
+// expiredKeyAge is how long a key is listed after its end.
+const expiredKeyAge = 7 * 24 * time.Hour
+
 // retain deletes old audit events and conversations until ctx ends. Several servers may do so at
 // once: each conversation goes once.
 func (c *Coppice) retain(ctx context.Context) {
@@ -31,6 +34,9 @@ func (c *Coppice) retain(ctx context.Context) {
 
 func (c *Coppice) deleteOld(ctx context.Context) error {
 	if _, err := c.store.ForgetAudit(ctx, time.Now().Add(-c.auditRetention)); err != nil {
+		return err
+	}
+	if err := c.keys.ForgetExpired(ctx, time.Now().Add(-expiredKeyAge)); err != nil {
 		return err
 	}
 	if len(c.retention) == 0 {

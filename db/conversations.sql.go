@@ -48,7 +48,7 @@ func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversation
 }
 
 const findConversation = `-- name: FindConversation :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.path_form from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
 where c.tenant_id = $1
   and (c.id between $2::uuid and $3::uuid or c.title = $4
        or $4 <> '' and strpos(lower(c.title), lower($4)) > 0)
@@ -100,6 +100,8 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 			&i.Archived,
 			&i.Pinned,
 			&i.Tags,
+			&i.OwnerID,
+			&i.Reader,
 			&i.PathForm,
 		); err != nil {
 			return nil, err
@@ -113,7 +115,7 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 }
 
 const getConversation = `-- name: GetConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, path_form from conversations where id = $1 and tenant_id = $2
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations where id = $1 and tenant_id = $2
 `
 
 type GetConversationParams struct {
@@ -141,6 +143,8 @@ func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams
 		&i.Archived,
 		&i.Pinned,
 		&i.Tags,
+		&i.OwnerID,
+		&i.Reader,
 		&i.PathForm,
 	)
 	return i, err
@@ -176,14 +180,14 @@ with inserted as (
             $8, $9, $10,
             $11, $12, $13, $14)
     on conflict (id) do nothing
-    returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, path_form
+    returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form
 ), noted as (
     insert into changes (conversation_id, sequence, tenant_id, kind, messages, at)
     select $1, inserted.change_count, $2, 'conversation.created', 0, $15
     from inserted
     where $15::timestamptz is not null
 )
-select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count, conversations.archived, conversations.pinned, conversations.tags, conversations.path_form from inserted conversations
+select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count, conversations.archived, conversations.pinned, conversations.tags, conversations.owner_id, conversations.reader, conversations.path_form from inserted conversations
 `
 
 type InsertConversationParams struct {
@@ -246,6 +250,8 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		&i.Conversation.Archived,
 		&i.Conversation.Pinned,
 		&i.Conversation.Tags,
+		&i.Conversation.OwnerID,
+		&i.Conversation.Reader,
 		&i.Conversation.PathForm,
 	)
 	return i, err
@@ -255,11 +261,11 @@ const listConversations = `-- name: ListConversations :many
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
        page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
 from (
-    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, listed.path_form, row_number() over earlier as position,
+    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, listed.owner_id, listed.reader, listed.path_form, row_number() over earlier as position,
            coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
            lead(listed.id) over earlier is not null as more
     from (
-        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.path_form from conversations c
+        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
         where c.tenant_id = $1 and c.archived = $2
           and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
           and ($6::text = '' or $6 = any (c.tags))
@@ -437,7 +443,7 @@ func (q *Queries) ListTags(ctx context.Context, arg ListTagsParams) ([]ListTagsR
 }
 
 const lockConversation = `-- name: LockConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, path_form from conversations where id = $1 and tenant_id = $2 for no key update
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations where id = $1 and tenant_id = $2 for no key update
 `
 
 type LockConversationParams struct {
@@ -468,6 +474,8 @@ func (q *Queries) LockConversation(ctx context.Context, arg LockConversationPara
 		&i.Archived,
 		&i.Pinned,
 		&i.Tags,
+		&i.OwnerID,
+		&i.Reader,
 		&i.PathForm,
 	)
 	return i, err
@@ -570,7 +578,7 @@ set title      = coalesce($1, c.title),
 where c.id = $8 and c.tenant_id = $9
   and ($4::uuid is null
        or exists (select from nodes n where n.conversation_id = $8 and n.id = $4 and n.kind = 'message'))
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, path_form
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form
 `
 
 type UpdateConversationParams struct {
@@ -618,6 +626,8 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		&i.Archived,
 		&i.Pinned,
 		&i.Tags,
+		&i.OwnerID,
+		&i.Reader,
 		&i.PathForm,
 	)
 	return i, err

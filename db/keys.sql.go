@@ -12,12 +12,27 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
-const getKeyByHash = `-- name: GetKeyByHash :one
-select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at from api_keys where key_hash = $1
+const deleteExpiredKeys = `-- name: DeleteExpiredKeys :execrows
+delete from api_keys k
+where k.expires_at < $1 and exists (select 1 from api_keys other where other.expires_at is null)
 `
 
-func (q *Queries) GetKeyByHash(ctx context.Context, keyHash []byte) (ApiKey, error) {
-	row := q.db.QueryRow(ctx, getKeyByHash, keyHash)
+// As long as another key keeps the server from turning open.
+func (q *Queries) DeleteExpiredKeys(ctx context.Context, before pgtype.Timestamptz) (int64, error) {
+	result, err := q.db.Exec(ctx, deleteExpiredKeys, before)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
+const getKeyByHash = `-- name: GetKeyByHash :one
+select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at, role, user_id, read_only, conversation_id, expires_at from api_keys where key_hash = any ($1::bytea[])
+`
+
+// By either of the hashes that a secret can be stored by.
+func (q *Queries) GetKeyByHash(ctx context.Context, hashes [][]byte) (ApiKey, error) {
+	row := q.db.QueryRow(ctx, getKeyByHash, hashes)
 	var i ApiKey
 	err := row.Scan(
 		&i.ID,
@@ -27,6 +42,11 @@ func (q *Queries) GetKeyByHash(ctx context.Context, keyHash []byte) (ApiKey, err
 		&i.CreatedAt,
 		&i.LastUsedAt,
 		&i.RevokedAt,
+		&i.Role,
+		&i.UserID,
+		&i.ReadOnly,
+		&i.ConversationID,
+		&i.ExpiresAt,
 	)
 	return i, err
 }
@@ -44,42 +64,127 @@ func (q *Queries) HasKeys(ctx context.Context) (bool, error) {
 }
 
 const insertKey = `-- name: InsertKey :one
-insert into api_keys (id, tenant_id, name, key_hash, created_at)
-values ($1, $2, $3, $4, $5)
-returning id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at
+with made as (
+    insert into api_keys (id, tenant_id, name, key_hash, created_at, role, user_id, read_only, conversation_id, expires_at)
+    values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    returning id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at, role, user_id, read_only, conversation_id, expires_at
+), noted as (
+    insert into audit_events (id, tenant_id, at, action, conversation_id, subject_id, detail, key_id, user_id, address, request_id)
+    select $11, made.tenant_id, made.created_at, 'key.created', made.conversation_id, made.id, made.role || ' ' || made.user_id, $12, $13, $14, $15
+    from made
+)
+select api_keys.id, api_keys.tenant_id, api_keys.name, api_keys.key_hash, api_keys.created_at, api_keys.last_used_at, api_keys.revoked_at, api_keys.role, api_keys.user_id, api_keys.read_only, api_keys.conversation_id, api_keys.expires_at from made api_keys
 `
 
 type InsertKeyParams struct {
-	ID        pgtype.UUID
-	TenantID  string
-	Name      string
-	KeyHash   []byte
-	CreatedAt time.Time
+	ID             pgtype.UUID
+	TenantID       string
+	Name           string
+	KeyHash        []byte
+	CreatedAt      time.Time
+	Role           string
+	UserID         string
+	ReadOnly       bool
+	ConversationID pgtype.UUID
+	ExpiresAt      pgtype.Timestamptz
+	EventID        pgtype.UUID
+	ByKeyID        pgtype.UUID
+	ByUserID       string
+	ByAddress      string
+	ByRequestID    string
 }
 
-func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) (ApiKey, error) {
+type InsertKeyRow struct {
+	ApiKey ApiKey
+}
+
+// With its audit event.
+func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) (InsertKeyRow, error) {
 	row := q.db.QueryRow(ctx, insertKey,
 		arg.ID,
 		arg.TenantID,
 		arg.Name,
 		arg.KeyHash,
 		arg.CreatedAt,
+		arg.Role,
+		arg.UserID,
+		arg.ReadOnly,
+		arg.ConversationID,
+		arg.ExpiresAt,
+		arg.EventID,
+		arg.ByKeyID,
+		arg.ByUserID,
+		arg.ByAddress,
+		arg.ByRequestID,
 	)
-	var i ApiKey
+	var i InsertKeyRow
 	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Name,
-		&i.KeyHash,
-		&i.CreatedAt,
-		&i.LastUsedAt,
-		&i.RevokedAt,
+		&i.ApiKey.ID,
+		&i.ApiKey.TenantID,
+		&i.ApiKey.Name,
+		&i.ApiKey.KeyHash,
+		&i.ApiKey.CreatedAt,
+		&i.ApiKey.LastUsedAt,
+		&i.ApiKey.RevokedAt,
+		&i.ApiKey.Role,
+		&i.ApiKey.UserID,
+		&i.ApiKey.ReadOnly,
+		&i.ApiKey.ConversationID,
+		&i.ApiKey.ExpiresAt,
 	)
 	return i, err
 }
 
+const listKeyPage = `-- name: ListKeyPage :many
+select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at, role, user_id, read_only, conversation_id, expires_at from api_keys
+where tenant_id = $1 and id < $2
+order by id desc
+limit $3
+`
+
+type ListKeyPageParams struct {
+	TenantID string
+	BeforeID pgtype.UUID
+	RowLimit int32
+}
+
+// Of one tenant, newest first. It reads all keys of the installation, as their number
+// is small.
+func (q *Queries) ListKeyPage(ctx context.Context, arg ListKeyPageParams) ([]ApiKey, error) {
+	rows, err := q.db.Query(ctx, listKeyPage, arg.TenantID, arg.BeforeID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ApiKey
+	for rows.Next() {
+		var i ApiKey
+		if err := rows.Scan(
+			&i.ID,
+			&i.TenantID,
+			&i.Name,
+			&i.KeyHash,
+			&i.CreatedAt,
+			&i.LastUsedAt,
+			&i.RevokedAt,
+			&i.Role,
+			&i.UserID,
+			&i.ReadOnly,
+			&i.ConversationID,
+			&i.ExpiresAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listKeys = `-- name: ListKeys :many
-select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at from api_keys
+select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at, role, user_id, read_only, conversation_id, expires_at from api_keys
 where tenant_id = coalesce($1, tenant_id)
 order by created_at desc, id desc
 `
@@ -102,6 +207,11 @@ func (q *Queries) ListKeys(ctx context.Context, tenantID pgtype.Text) ([]ApiKey,
 			&i.CreatedAt,
 			&i.LastUsedAt,
 			&i.RevokedAt,
+			&i.Role,
+			&i.UserID,
+			&i.ReadOnly,
+			&i.ConversationID,
+			&i.ExpiresAt,
 		); err != nil {
 			return nil, err
 		}
@@ -114,29 +224,61 @@ func (q *Queries) ListKeys(ctx context.Context, tenantID pgtype.Text) ([]ApiKey,
 }
 
 const revokeKey = `-- name: RevokeKey :one
-update api_keys
-set revoked_at = coalesce(revoked_at, $1)
-where id = $2
-returning id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at
+with revoked as (
+    update api_keys k
+    set revoked_at = coalesce(k.revoked_at, $1)
+    where k.id = $2 and k.tenant_id = coalesce($3, k.tenant_id)
+    returning k.id, k.tenant_id, k.name, k.key_hash, k.created_at, k.last_used_at, k.revoked_at, k.role, k.user_id, k.read_only, k.conversation_id, k.expires_at
+), noted as (
+    insert into audit_events (id, tenant_id, at, action, conversation_id, subject_id, detail, key_id, user_id, address, request_id)
+    select $4, revoked.tenant_id, $1, 'key.revoked', revoked.conversation_id, revoked.id, '', $5, $6, $7, $8
+    from revoked where revoked.revoked_at = $1
+)
+select api_keys.id, api_keys.tenant_id, api_keys.name, api_keys.key_hash, api_keys.created_at, api_keys.last_used_at, api_keys.revoked_at, api_keys.role, api_keys.user_id, api_keys.read_only, api_keys.conversation_id, api_keys.expires_at from revoked api_keys
 `
 
 type RevokeKeyParams struct {
-	RevokedAt pgtype.Timestamptz
-	ID        pgtype.UUID
+	RevokedAt   pgtype.Timestamptz
+	ID          pgtype.UUID
+	TenantID    pgtype.Text
+	EventID     pgtype.UUID
+	ByKeyID     pgtype.UUID
+	ByUserID    string
+	ByAddress   string
+	ByRequestID string
 }
 
-// Revoking twice keeps the first time.
-func (q *Queries) RevokeKey(ctx context.Context, arg RevokeKeyParams) (ApiKey, error) {
-	row := q.db.QueryRow(ctx, revokeKey, arg.RevokedAt, arg.ID)
-	var i ApiKey
+type RevokeKeyRow struct {
+	ApiKey ApiKey
+}
+
+// Revoking twice keeps the first time, and is no second event. Null is a key of any
+// tenant.
+func (q *Queries) RevokeKey(ctx context.Context, arg RevokeKeyParams) (RevokeKeyRow, error) {
+	row := q.db.QueryRow(ctx, revokeKey,
+		arg.RevokedAt,
+		arg.ID,
+		arg.TenantID,
+		arg.EventID,
+		arg.ByKeyID,
+		arg.ByUserID,
+		arg.ByAddress,
+		arg.ByRequestID,
+	)
+	var i RevokeKeyRow
 	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Name,
-		&i.KeyHash,
-		&i.CreatedAt,
-		&i.LastUsedAt,
-		&i.RevokedAt,
+		&i.ApiKey.ID,
+		&i.ApiKey.TenantID,
+		&i.ApiKey.Name,
+		&i.ApiKey.KeyHash,
+		&i.ApiKey.CreatedAt,
+		&i.ApiKey.LastUsedAt,
+		&i.ApiKey.RevokedAt,
+		&i.ApiKey.Role,
+		&i.ApiKey.UserID,
+		&i.ApiKey.ReadOnly,
+		&i.ApiKey.ConversationID,
+		&i.ApiKey.ExpiresAt,
 	)
 	return i, err
 }

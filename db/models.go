@@ -11,13 +11,18 @@ import (
 )
 
 type ApiKey struct {
-	ID         pgtype.UUID
-	TenantID   string
-	Name       string
-	KeyHash    []byte
-	CreatedAt  time.Time
-	LastUsedAt pgtype.Timestamptz
-	RevokedAt  pgtype.Timestamptz
+	ID             pgtype.UUID
+	TenantID       string
+	Name           string
+	KeyHash        []byte
+	CreatedAt      time.Time
+	LastUsedAt     pgtype.Timestamptz
+	RevokedAt      pgtype.Timestamptz
+	Role           string
+	UserID         string
+	ReadOnly       bool
+	ConversationID pgtype.UUID
+	ExpiresAt      pgtype.Timestamptz
 }
 
 type Attachment struct {
@@ -105,6 +110,8 @@ type Conversation struct {
 	Archived             bool
 	Pinned               bool
 	Tags                 []string
+	OwnerID              string
+	Reader               string
 	PathForm             pgtype.Int2
 }
 

@@ -836,7 +836,7 @@ func (q *Queries) ListTenantBehind(ctx context.Context, arg ListTenantBehindPara
 }
 
 const listTitled = `-- name: ListTitled :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.path_form from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
 where c.tenant_id = $1 and (lower(c.title collate "C") like any ($2::text[]) or octet_length(c.title) > char_length(c.title))
 order by c.updated_at desc, c.id desc
 `
@@ -875,6 +875,8 @@ func (q *Queries) ListTitled(ctx context.Context, arg ListTitledParams) ([]Conve
 			&i.Archived,
 			&i.Pinned,
 			&i.Tags,
+			&i.OwnerID,
+			&i.Reader,
 			&i.PathForm,
 		); err != nil {
 			return nil, err

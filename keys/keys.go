@@ -6,8 +6,8 @@
 // bits. The MAC tells keys that the installation made from guesses, without a query.
 // Keys of versions before have 256 random bits and no MAC, and stay good.
 //
-// The package knows no HTTP. Package server decides which requests need a key,
-// and what a key allows.
+// The package knows no HTTP. Package server decides which requests need a key, and
+// package access what a key allows.
 package keys
 
 import (
@@ -18,6 +18,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"math/big"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -28,6 +29,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -54,7 +56,7 @@ const MaxLength = 200
 
 // Errors of keys, for errors.Is.
 var (
-	ErrUnknown  = fault.New(fault.Unauthorized, "invalid_key", "", "The key is unknown or revoked.")
+	ErrUnknown  = fault.New(fault.Unauthorized, "invalid_key", "", "The key is unknown, revoked or expired.")
 	ErrNotFound = fault.New(fault.NotFound, "key_not_found", "", "There is no key with this id. List the keys to see which there are.")
 )
 
@@ -66,6 +68,22 @@ type Key struct {
 	CreatedAt  time.Time
 	LastUsedAt time.Time // to about a minute; zero if never
 	RevokedAt  time.Time // zero while the key is good
+
+	Role           access.Role
+	UserID         string    // whose it is; "" is the tenant itself
+	ReadOnly       bool      // it changes nothing
+	ConversationID uuid.UUID // the only one that it opens; uuid.Nil is any
+	ExpiresAt      time.Time // zero: it doesn't
+}
+
+// Principal is who a request with the key acts for.
+func (k Key) Principal() access.Principal {
+	return access.Principal{Tenant: k.TenantID, Key: k.ID, User: k.UserID, Role: k.Role, ReadOnly: k.ReadOnly, Conversation: k.ConversationID}
+}
+
+// good reports whether the key opens anything.
+func (k Key) good(now time.Time) bool {
+	return k.RevokedAt.IsZero() && (k.ExpiresAt.IsZero() || now.Before(k.ExpiresAt))
 }
 
 // Keys reads and writes keys. Several goroutines may use it if they may use its
@@ -85,23 +103,39 @@ func New(h db.Handle) *Keys {
 	return &Keys{q: db.New(h), now: time.Now}
 }
 
-// Create makes a key for a tenant and returns its secret, which is stored
-// nowhere. The first key makes the tenant. Create returns a fault.Invalid for an
-// empty tenant id, and for an id or a name that has control characters or is
-// longer than MaxLength.
+// NewKey is a key to be made.
+type NewKey struct {
+	TenantID string
+	Name     string
+	// Role is what the key may do; "" is access.Admin of a key that is all of the
+	// tenant's, and access.Member of any other one.
+	Role           access.Role
+	UserID         string    // whose it is; "" is the tenant itself
+	ReadOnly       bool      // it changes nothing
+	ConversationID uuid.UUID // the only one that it opens; uuid.Nil is any
+	ExpiresAt      time.Time // zero: it doesn't
+}
+
+// Create makes a key that may do all of a tenant's: see [Keys.Mint].
 func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret string, err error) {
-	defer db.Wrap(&err, "keys.Create(%q, %q)", tenantID, name)
-	if tenantID == "" {
-		return Key{}, "", fault.New(fault.Invalid, "missing_field", "tenant_id", "It is empty.")
+	return k.Mint(ctx, access.Principal{}, NewKey{TenantID: tenantID, Name: name})
+}
+
+// Mint makes a key, which by asks for, and returns its secret, which is stored nowhere.
+// A tenant's first key makes the tenant. Mint returns a fault.Invalid for an empty
+// tenant id, for an id or a name that has control characters or is longer than MaxLength,
+// for an unknown role or more than by's, for a role above access.Member of a key with a
+// scope, and for an end that is over.
+func (k *Keys) Mint(ctx context.Context, by access.Principal, n NewKey) (_ Key, secret string, err error) {
+	defer db.Wrap(&err, "keys.Mint(%q, %q)", n.TenantID, n.Name)
+	scoped := n.ReadOnly || n.ConversationID != uuid.Nil
+	if n.Role == "" {
+		n.Role = access.Admin
+		if scoped || n.UserID != "" {
+			n.Role = access.Member
+		}
 	}
-	if err := checkText("tenant_id", tenantID); err != nil {
-		return Key{}, "", err
-	}
-	if err := checkText("name", name); err != nil {
-		return Key{}, "", err
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
+	if err := n.check(k.now(), by, scoped); err != nil {
 		return Key{}, "", err
 	}
 	macKey, err := k.readMACKey(ctx)
@@ -109,15 +143,50 @@ func (k *Keys) Create(ctx context.Context, tenantID, name string) (_ Key, secret
 		return Key{}, "", err
 	}
 	secret = newSecret(macKey)
-	hash := sha256.Sum256([]byte(secret))
-	row, err := k.q.InsertKey(ctx, db.InsertKeyParams{
-		ID: toUUID(id), TenantID: tenantID, Name: name, KeyHash: hash[:], CreatedAt: stamp(k.now()),
-	})
+	hash := plainHash(secret)
+	if n.Role != access.Admin || n.UserID != "" || scoped || !n.ExpiresAt.IsZero() {
+		hash = limitedHash(secret)
+	}
+	p := db.InsertKeyParams{
+		ID: newID(), TenantID: n.TenantID, Name: n.Name, KeyHash: hash[:], CreatedAt: stamp(k.now()), Role: string(n.Role), UserID: n.UserID,
+		ReadOnly: n.ReadOnly, ConversationID: toUUID(n.ConversationID), EventID: newID(), ByKeyID: toUUID(by.Key), ByUserID: by.User, ByRequestID: by.Request,
+	}
+	if !n.ExpiresAt.IsZero() {
+		p.ExpiresAt = toTime(stamp(n.ExpiresAt))
+	}
+	if by.Address.IsValid() {
+		p.ByAddress = by.Address.String()
+	}
+	row, err := k.q.InsertKey(ctx, p)
 	if err != nil {
 		return Key{}, "", err
 	}
 	k.anyMade.Store(true)
-	return fromRow(row), secret, nil
+	return fromRow(row.ApiKey), secret, nil
+}
+
+func (n NewKey) check(now time.Time, by access.Principal, scoped bool) error {
+	if n.TenantID == "" {
+		return fault.New(fault.Invalid, "missing_field", "tenant_id", "It is empty.")
+	}
+	for _, text := range []struct{ what, value string }{{"tenant_id", n.TenantID}, {"name", n.Name}, {"user_id", n.UserID}} {
+		if err := checkText(text.what, text.value); err != nil {
+			return err
+		}
+	}
+	switch {
+	case n.UserID == access.Everybody:
+		return fault.New(fault.Invalid, "invalid_parameter", "user_id", "No user can be called %q.", access.Everybody)
+	case !slices.Contains(access.Roles, n.Role):
+		return fault.New(fault.Invalid, "invalid_parameter", "role", "There is no such role. Roles are %v.", access.Roles)
+	case by.Role != "" && !by.Has(n.Role):
+		return fault.New(fault.Invalid, "invalid_parameter", "role", "It is more than your own, %s.", by.Role)
+	case scoped && n.Role != access.Member:
+		return fault.New(fault.Invalid, "invalid_parameter", "role", "A key that only reads, or opens one conversation, is a %s's.", access.Member)
+	case !n.ExpiresAt.IsZero() && (!n.ExpiresAt.After(now) || n.ExpiresAt.Year() > 9999):
+		return fault.New(fault.Invalid, "invalid_parameter", "expires_at", "The key would be over at once, or after all times. Name a time to come, or leave it out.")
+	}
+	return nil
 }
 
 // List returns a tenant's keys, newest first, revoked keys included. A tenantID
@@ -135,20 +204,54 @@ func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
 	return out, nil
 }
 
-// Revoke ends a key. A server that has the key in its cache accepts it for
-// CacheTTL more. A second call keeps the time of the first. An unknown id is an
-// ErrNotFound.
-func (k *Keys) Revoke(ctx context.Context, id uuid.UUID) (_ Key, err error) {
-	defer db.Wrap(&err, "keys.Revoke(%s)", id)
-	row, err := k.q.RevokeKey(ctx, db.RevokeKeyParams{ID: toUUID(id), RevokedAt: toTime(stamp(k.now()))})
+// Page lists a tenant's keys, newest first: those made before the key before, where
+// uuid.Max is none. more reports whether more were made earlier.
+func (k *Keys) Page(ctx context.Context, tenantID string, before uuid.UUID, limit int) (_ []Key, more bool, err error) {
+	defer db.Wrap(&err, "keys.Page(%q)", tenantID)
+	rows, err := k.q.ListKeyPage(ctx, db.ListKeyPageParams{TenantID: tenantID, BeforeID: toUUID(before), RowLimit: int32(limit) + 1})
+	if err != nil {
+		return nil, false, err
+	}
+	out := make([]Key, min(len(rows), limit))
+	for i := range out {
+		out[i] = fromRow(rows[i])
+	}
+	return out, len(rows) > limit, nil
+}
+
+// Revoke ends a key of any tenant: see [Keys.RevokeOf].
+func (k *Keys) Revoke(ctx context.Context, id uuid.UUID) (Key, error) {
+	return k.RevokeOf(ctx, access.Principal{}, id)
+}
+
+// RevokeOf ends a key, which by asks for. It is a key of by's tenant, if by has one. A
+// server that has the key in its cache accepts it for CacheTTL more. A second call keeps
+// the time of the first. An unknown id is an ErrNotFound.
+func (k *Keys) RevokeOf(ctx context.Context, by access.Principal, id uuid.UUID) (_ Key, err error) {
+	defer db.Wrap(&err, "keys.RevokeOf(%s)", id)
+	p := db.RevokeKeyParams{
+		ID: toUUID(id), TenantID: pgtype.Text{String: by.Tenant, Valid: by.Tenant != ""}, RevokedAt: toTime(stamp(k.now())),
+		EventID: newID(), ByKeyID: toUUID(by.Key), ByUserID: by.User, ByRequestID: by.Request,
+	}
+	if by.Address.IsValid() {
+		p.ByAddress = by.Address.String()
+	}
+	row, err := k.q.RevokeKey(ctx, p)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Key{}, ErrNotFound
 	}
 	if err != nil {
 		return Key{}, err
 	}
-	k.cache.remove(sum(row.KeyHash))
-	return fromRow(row), nil
+	k.cache.remove(sum(row.ApiKey.KeyHash))
+	return fromRow(row.ApiKey), nil
+}
+
+// ForgetExpired deletes keys that expired before a time, of all tenants.
+func (k *Keys) ForgetExpired(ctx context.Context, before time.Time) (err error) {
+	defer db.Wrap(&err, "keys.ForgetExpired(%s)", before)
+	_, err = k.q.DeleteExpiredKeys(ctx, toTime(before))
+	return err
 }
 
 // Verify returns the key that a secret belongs to, or ErrUnknown. It trusts what
@@ -159,18 +262,22 @@ func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
 	if !wellFormed(secret) {
 		return Key{}, ErrUnknown
 	}
-	hash := sha256.Sum256([]byte(secret))
 	now := k.now()
-	if key, ok := k.cache.get(hash, now); ok {
-		return key, nil
+	plain, limited := plainHash(secret), limitedHash(secret)
+	for _, hash := range [][sha256.Size]byte{plain, limited} {
+		if key, ok := k.cache.get(hash, now); ok && key.good(now) {
+			return key, nil
+		}
 	}
 	defer db.Wrap(&err, "keys.Verify") // no argument of it belongs in a log
-	row, err := k.q.GetKeyByHash(ctx, hash[:])
+	row, err := k.q.GetKeyByHash(ctx, [][]byte{plain[:], limited[:]})
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return Key{}, err
 	}
-	if err != nil || subtle.ConstantTimeCompare(row.KeyHash, hash[:]) != 1 || row.RevokedAt.Valid {
-		k.cache.remove(hash)
+	same := subtle.ConstantTimeCompare(row.KeyHash, plain[:]) | subtle.ConstantTimeCompare(row.KeyHash, limited[:])
+	if err != nil || same != 1 || !fromRow(row).good(now) {
+		k.cache.remove(plain)
+		k.cache.remove(limited)
 		return Key{}, ErrUnknown
 	}
 	k.anyMade.Store(true)
@@ -185,14 +292,14 @@ func (k *Keys) Verify(ctx context.Context, secret string) (_ Key, err error) {
 			key.LastUsedAt = used
 		}
 	}
-	k.cache.put(hash, key, now)
+	k.cache.put(sum(row.KeyHash), key, now)
 	return key, nil
 }
 
 // Known reports, without a query, whether the last Verify of a secret found a
 // key, however long ago that was. It forgets some keys that are not in use.
 func (k *Keys) Known(secret string) bool {
-	return wellFormed(secret) && k.cache.has(sha256.Sum256([]byte(secret)))
+	return wellFormed(secret) && (k.cache.has(plainHash(secret)) || k.cache.has(limitedHash(secret)))
 }
 
 // Any reports whether a key was ever made. Revoked keys count, so that a server
@@ -269,6 +376,15 @@ func macOf(macKey, random []byte) []byte {
 	return mac.Sum(nil)[:secretBytes-randomBytes]
 }
 
+// plainHash is what the database has of a key that may do all of a tenant's.
+func plainHash(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
+
+// limitedHash is what it has of any other key: programs before version 31, which know
+// no limits, look for the plain hash, and so don't find the key.
+func limitedHash(secret string) [sha256.Size]byte {
+	return sha256.Sum256([]byte("limited\x00" + secret))
+}
+
 // wellFormed saves the database from looking up what can't be a key.
 func wellFormed(secret string) bool {
 	rest, ok := strings.CutPrefix(secret, Prefix)
@@ -292,7 +408,9 @@ func checkText(what, s string) error {
 // stamp is a time as Postgres stores it.
 func stamp(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
-func toUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: true} }
+func toUUID(id uuid.UUID) pgtype.UUID { return pgtype.UUID{Bytes: id, Valid: id != uuid.Nil} }
+
+func newID() pgtype.UUID { return toUUID(uuid.Must(uuid.NewV7())) }
 
 func toTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t, Valid: true} }
 
@@ -300,6 +418,10 @@ func toTime(t time.Time) pgtype.Timestamptz { return pgtype.Timestamptz{Time: t,
 func fromRow(row db.ApiKey) Key {
 	key := Key{
 		ID: uuid.UUID(row.ID.Bytes), TenantID: row.TenantID, Name: row.Name, CreatedAt: row.CreatedAt.UTC(),
+		Role: access.Role(row.Role), UserID: row.UserID, ReadOnly: row.ReadOnly, ConversationID: row.ConversationID.Bytes,
+	}
+	if row.ExpiresAt.Valid {
+		key.ExpiresAt = row.ExpiresAt.Time.UTC()
 	}
 	if row.LastUsedAt.Valid {
 		key.LastUsedAt = row.LastUsedAt.Time.UTC()

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -341,5 +342,62 @@ func must[T any](got T, err error) func(testing.TB) T {
 		t.Helper()
 		noError(t, err)
 		return got
+	}
+}
+
+// A key's scope comes back with it, its end ends it also where it is cached, and no
+// program before version 31, which looks for the plain hash, finds it.
+func TestLimitedKeys(t *testing.T) {
+	t.Parallel()
+	k, pool, c := newKeys(t)
+	end, conversation := c.now().Add(time.Second), uuid.New()
+	made, secret, err := k.Mint(t.Context(), access.Principal{Tenant: "acme", Role: access.Admin, User: "ada"}, NewKey{TenantID: "acme", UserID: "bob", ReadOnly: true, ConversationID: conversation, ExpiresAt: end})
+	noError(t, err)
+	got := must(k.Verify(t.Context(), secret))(t)
+	if want := (access.Principal{Tenant: "acme", Key: made.ID, User: "bob", Role: access.Member, ReadOnly: true, Conversation: conversation}); got.Principal() != want || !got.ExpiresAt.Equal(end) {
+		t.Errorf("Verify gave %+v", got)
+	}
+	c.pass(time.Second)
+	if _, err := k.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) {
+		t.Errorf("after its end: %v, want ErrUnknown", err)
+	}
+	var plain int
+	noError(t, pool.QueryRow(t.Context(), "select count(*) from api_keys where key_hash = sha256(convert_to($1, 'UTF8'))", secret).Scan(&plain))
+	if plain != 0 {
+		t.Error("an older program finds the key")
+	}
+	must(0, k.ForgetExpired(t.Context(), c.now()))(t)
+	if list := must(k.List(t.Context(), ""))(t); len(list) != 1 {
+		t.Errorf("the last key was deleted: %v", list)
+	}
+	mustCreate(t, k, "acme", "")
+	must(0, k.ForgetExpired(t.Context(), c.now().Add(time.Microsecond)))(t)
+	if list := must(k.List(t.Context(), ""))(t); len(list) != 1 || !list[0].ExpiresAt.IsZero() {
+		t.Errorf("left are %v", list)
+	}
+	var actions []string
+	noError(t, pool.QueryRow(t.Context(), "select array_agg(action || ' ' || user_id order by id) from audit_events").Scan(&actions))
+	if fmt.Sprint(actions) != "[key.created ada key.created ]" {
+		t.Errorf("the audit tells %q", actions)
+	}
+}
+
+func TestScopesAreChecked(t *testing.T) {
+	t.Parallel()
+	k, _, c := newKeys(t)
+	for name, n := range map[string]NewKey{
+		"unknown role":          {Role: "king"},
+		"more than one's own":   {Role: access.Operator},
+		"admin who only reads":  {Role: access.Admin, ReadOnly: true},
+		"admin of one":          {Role: access.Admin, ConversationID: uuid.New()},
+		"over at once":          {ExpiresAt: c.now()},
+		"after all times":       {ExpiresAt: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"control in user":       {UserID: "a\nb"},
+		"user called everybody": {UserID: access.Everybody},
+	} {
+		n.TenantID = "acme"
+		if _, _, err := k.Mint(t.Context(), access.Principal{Tenant: "acme", Role: access.Admin}, n); !errors.Is(err, fault.Invalid) {
+			t.Errorf("%s: Mint gave %v, want fault.Invalid", name, err)
+		}
 	}
 }

@@ -61,6 +61,10 @@ const (
 	Imports                         // it imports; the number at once is limited
 	Searches                        // it searches; the number at once is limited
 	SearchesByQuery                 // it searches if the request has a query
+	Admins                          // it takes an admin's key
+	Operators                       // it takes an operator's key
+	Anybody                         // a key that opens one conversation may ask it, though it names none
+	Forks                           // it makes another conversation than it names
 	Watches                         // it reads what changes; the number at once is limited for each key, as with Follows
 )
 

@@ -5,7 +5,11 @@ func listAuditEvents(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := r.Store().AuditEvents(r.Context(), p)
+	whose, err := r.tenantAsked(r.Query("tenant_id"))
+	if err != nil {
+		return nil, err
+	}
+	page, err := r.Store().For(whose).AuditEvents(r.Context(), p)
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/netip"
 	"testing"
-
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // What deletes, shares or takes out a tenant's data stands in its audit, with who asked
@@ -63,12 +61,9 @@ func TestAudit(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("the audit tells\n%q\nand not\n%q", got, want)
 	}
-	var none struct{ Data []any }
-	if a.must(200, &none, request{method: "GET", path: "/v1/audit-events", header: bearer(other)}); len(none.Data) > 0 {
-		t.Errorf("another tenant's audit tells %v", none.Data)
-	}
-	if list, err := a.store.ForTenant("own").AuditEvents(t.Context(), tree.Paging{}); err != nil || len(list.Data) != len(want)+1 {
-		t.Errorf("%+v, %v", list, err)
+	var theirs struct{ Data []map[string]any }
+	if a.must(200, &theirs, request{method: "GET", path: "/v1/audit-events", header: bearer(other)}); len(theirs.Data) != 1 || theirs.Data[0]["action"] != "key.created" {
+		t.Errorf("another tenant's audit tells %v", theirs.Data)
 	}
 }
 

@@ -95,14 +95,14 @@ func (s *Server) identify(ctx context.Context, secret string) (access.Principal,
 			return access.Principal{}, err
 		}
 		if !made {
-			return access.Principal{Tenant: tree.DefaultTenant}, nil
+			return access.Principal{Tenant: tree.DefaultTenant, Role: access.Operator}, nil
 		}
 	}
 	if secret == "" {
 		return access.Principal{}, problemf(CodeMissingKey, "", "This server needs a key. Send the header Authorization: Bearer cop_…; `coppice keys create` makes one.")
 	}
 	key, err := s.cfg.Keys.Verify(ctx, secret)
-	return access.Principal{Tenant: key.TenantID, Key: key.ID}, err
+	return key.Principal(), err
 }
 
 // secretOf is the key in a request's header, or "". Clients of other APIs send it as

@@ -117,6 +117,7 @@ var bodies = map[string][]field{
 	"NewGraft":           new(newGraft).fields(),
 	"NewRemake":          new(newRemake).fields(),
 	"NewShare":           new(newShare).fields(),
+	"NewKey":             new(newKey).fields(),
 	"AcceptedOffer":      new(acceptedOffer).fields(),
 	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
 	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),

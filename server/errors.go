@@ -44,7 +44,7 @@ var kinds = func() map[Code]fault.Kind {
 		fault.Timeout:      {CodeTimeout},
 		fault.Canceled:     {CodeRequestCanceled},
 		fault.Internal:     {CodeInternalError},
-		forbidden:          {CodeForbiddenHost, CodeCrossOrigin},
+		forbidden:          {CodeForbiddenHost, CodeCrossOrigin, CodeNotPermitted},
 		noSuchMethod:       {CodeMethodNotAllowed},
 		unsupportedMedia:   {CodeUnsupportedMediaType},
 		noMessages:         {CodeUnknownFormat},

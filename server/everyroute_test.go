@@ -74,6 +74,10 @@ var visits = map[string][]visit{
 	"remakeSummary":      {{status: 200, body: `{"instructions":"(text)"}`}},
 	"getUsage":           {{status: 200}},
 	"listAuditEvents":    {{status: 200, nothing: true}},
+	"createKey":          {{status: 201, body: `{"name":"(text)","role":"member","user_id":"(text)","read_only":true,"conversation_id":"(c)","expires_at":"2999-01-01T00:00:00Z"}`, nothing: true}},
+	"listKeys":           {{status: 200, nothing: true}},
+	"revokeKey":          {{status: 404, nothing: true}},
+	"getMe":              {{status: 200, nothing: true}},
 	"listTags":           {{status: 200, nothing: true}},
 	"listModels":         {{status: 200, nothing: true}},
 	"acceptModels":       {{status: 400, body: `{"base_url":"(text)"}`, nothing: true}},
@@ -132,7 +136,7 @@ func (v visit) request(r specRoute, w whose, secret string) request {
 	}
 	out := request{method: r.method, header: map[string]string{}, path: strings.NewReplacer(
 		"{conversation_id}", named(w.conversation).String(), "{message_id}", named(w.messages+"."+message).String(),
-		"{summary_id}", named(w.messages+".summary").String(), "{share_id}", named(w.messages+".share").String(), "{token}", "cps_"+base64.RawURLEncoding.EncodeToString(make([]byte, 48)), "{head_id}", replace(head),
+		"{summary_id}", named(w.messages+".summary").String(), "{share_id}", named(w.messages+".share").String(), "{key_id}", named("no key").String(), "{token}", "cps_"+base64.RawURLEncoding.EncodeToString(make([]byte, 48)), "{head_id}", replace(head),
 		"{hash}", fmt.Sprintf("%x", sha256.Sum256(plantedFile(w.conversation))),
 	).Replace(r.path)}
 	if v.query != "" {

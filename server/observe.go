@@ -137,6 +137,9 @@ func (r *Request) respond() error {
 	if err := s.authenticate(r); err != nil {
 		return err
 	}
+	if err := r.permit(); err != nil {
+		return err
+	}
 	if err := r.checkEncoding(); err != nil {
 		return err
 	}

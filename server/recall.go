@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/search"
 )
 
@@ -33,6 +35,9 @@ func (r *Request) question() (q search.Question, err error) {
 	if scope := r.Query("scope"); scope != nil {
 		if q.Scope = search.Scope(*scope); q.Scope == "" {
 			return q, problemf(CodeInvalidParameter, "scope", "The scope is empty. Leave it out, or name one.")
+		}
+		if q.Scope == search.ScopeTenant && r.who.Conversation != uuid.Nil {
+			return q, notPermitted("The key opens the conversation %s only.", r.who.Conversation)
 		}
 	}
 	if limit := r.Query("limit"); limit != nil {

@@ -93,6 +93,10 @@ var reads = []scenario{
 	{name: "accept an offer", method: "POST", path: "/v1/models", body: `{"base_url":"http://localhost:11434/v1"}`, status: 200, want: []string{`"name":"test-model"`, `"offers":[{"name":"Ollama"`}},
 	{name: "presets", method: "GET", path: "/v1/presets", status: 200, want: []string{`{"data":[{"name":"Short","system":"Be brief.","temperature":0.2,"settings":{"keep_ratio":0.1}}],"next_cursor":null}`}},
 	{name: "audit", method: "GET", path: "/v1/audit-events?limit=1", status: 200, want: []string{`{"data":[`}},
+	{name: "who asks", method: "GET", path: "/v1/me", status: 200, want: []string{`{"tenant_id":"default","user_id":null,"role":"operator","read_only":false,"conversation_id":null,"key_id":null}`}},
+	{name: "the first key", method: "POST", path: "/v1/keys", body: `{"name":"first"}`, status: 403, want: []string{"coppice keys create"}},
+	{name: "no keys", method: "GET", path: "/v1/keys", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+	{name: "no key", method: "DELETE", path: "/v1/keys/{{absent}}", status: 404},
 	{name: "tags", method: "GET", path: "/v1/tags", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 	{name: "what is archived", method: "GET", path: "/v1/conversations?archived=true&tag=wood", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 	{name: "models", method: "GET", path: "/v1/models", status: 200, want: []string{`{"data":[{"name":"test-model","aliases":["alias"],"max_context_tokens":32768,"replies":true,"summaries":false,"default":true,"price":{"prompt":0.5,"completion":2}}],"next_cursor":null,"offers":[{"name":"Ollama",`}},
@@ -236,6 +240,8 @@ func TestRoutes(t *testing.T) {
 	fork.run(t, shared, covered)
 	fork.status = 200
 	fork.run(t, shared, covered)
+
+	covered["createKey 201"], covered["revokeKey 204"] = true, true // by TestKeysOverREST: they take a key
 
 	doc, err := openapi3.NewLoader().LoadFromData(Spec)
 	if err != nil {

@@ -89,6 +89,9 @@ const (
 type Config struct {
 	Store *tree.Store // of any tenant; requests see their own tenant's part
 	Keys  KeyVerifier
+	// KeyRing makes, lists and revokes keys. nil is Keys, if that does, and otherwise
+	// there are no routes for it.
+	KeyRing KeyRing
 
 	// Contexts makes contexts and compacts, over the same database as Store.
 	// nil is a service with the default settings and no model.
@@ -200,6 +203,9 @@ func New(cfg Config) (_ *Server, err error) {
 	if cfg.Search == nil {
 		cfg.Search = search.New(0)
 	}
+	if ring, ok := cfg.Keys.(KeyRing); ok && cfg.KeyRing == nil {
+		cfg.KeyRing = ring
+	}
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping
 	}
@@ -232,6 +238,9 @@ func New(cfg Config) (_ *Server, err error) {
 		s.hosts = append(s.hosts, strings.ToLower(strings.Trim(host, "[]")))
 	}
 	routes := slices.Concat(native, pages())
+	if cfg.KeyRing == nil {
+		routes = slices.DeleteFunc(routes, func(r Route) bool { return strings.HasPrefix(r.Pattern, "/v1/keys") })
+	}
 	if cfg.MetricsElsewhere {
 		routes = slices.DeleteFunc(routes, func(r Route) bool { return r.Pattern == "/metrics" })
 	}

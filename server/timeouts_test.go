@@ -19,6 +19,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -107,7 +108,7 @@ func (s stall) send(t testing.TB, a *testAPI, method, path, header string) (answ
 func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	const good, limited, unknown = "good", "limited", "unknown"
-	ring := keyring{good: {ID: uuid.New(), TenantID: "own"}, limited: {ID: uuid.New(), TenantID: "own"}}
+	ring := keyring{good: {ID: uuid.New(), TenantID: "own", Role: access.Operator}, limited: {ID: uuid.New(), TenantID: "own", Role: access.Operator}}
 	a := newAPI(t, func(c *Config) {
 		c.RequestTimeout, c.CompactionTimeout, c.Keys = 100*time.Millisecond, 100*time.Millisecond, ring
 		c.MaxImportBytes, c.FailureLimit = 20, -1

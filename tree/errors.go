@@ -17,6 +17,9 @@ var (
 		"The conversation has no summary with this id. Read its tree to see which there are.")
 )
 
+// ErrConversationNotFound says that a conversation isn't there, or not for who asks.
+var ErrConversationNotFound error = errConversationNotFound
+
 // isNoRows tells that a query of one row had none.
 func isNoRows(err error) bool { return errors.Is(err, pgx.ErrNoRows) }
 

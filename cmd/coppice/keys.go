@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
@@ -22,8 +23,13 @@ type keysCommand struct {
 type keysCreateCommand struct {
 	databaseFlags `group:"Database"`
 	outputFlags
-	Tenant string `default:"default" placeholder:"ID" help:"Tenant whose conversations the key opens. Its first key makes a tenant."`
-	Name   string `arg:"" help:"What the key is for."`
+	Tenant       string `default:"default" placeholder:"ID" help:"Tenant whose conversations the key opens. Its first key makes a tenant."`
+	Role         string `enum:"member,admin,operator," default:"" placeholder:"ROLE" help:"member, admin or operator. Without it, admin, and member if the key has a user or a scope."`
+	User         string `placeholder:"ID" help:"The one of the tenant's people whose key it is."`
+	ReadOnly     bool   `help:"A key that changes nothing."`
+	Conversation string `placeholder:"ID" help:"The only conversation that it opens."`
+	Expires      age    `placeholder:"AGE" help:"End it after so long, such as 36h or 90d. Without it, it has no end."`
+	Name         string `arg:"" help:"What the key is for."`
 }
 
 func (cmd *keysCreateCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
@@ -36,12 +42,21 @@ func (cmd *keysCreateCommand) Run(ctx context.Context, out *terminal.Console, lo
 		if err != nil {
 			return err
 		}
-		key, secret, err := all.Create(ctx, cmd.Tenant, cmd.Name)
+		n := keys.NewKey{TenantID: cmd.Tenant, Name: cmd.Name, Role: access.Role(cmd.Role), UserID: cmd.User, ReadOnly: cmd.ReadOnly}
+		if cmd.Conversation != "" {
+			if n.ConversationID, err = uuid.Parse(cmd.Conversation); err != nil {
+				return usagef("--conversation: %v", err)
+			}
+		}
+		if cmd.Expires > 0 {
+			n.ExpiresAt = time.Now().Add(time.Duration(cmd.Expires))
+		}
+		key, secret, err := all.Mint(ctx, access.Principal{}, n)
 		if err != nil {
 			return err
 		}
 		if cmd.JSON {
-			return printJSON(out, keyJSON(key, secret))
+			return printJSON(out, keys.Made{Key: key, Secret: secret})
 		}
 		// The key alone goes to standard output, for a script to catch.
 		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, terminal.Printable(key.Name), terminal.Printable(key.TenantID))
@@ -68,7 +83,7 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs
 		if cmd.JSON {
 			l := jsonList{w: out}
 			for _, k := range list {
-				if err := l.add(keyJSON(k, "")); err != nil {
+				if err := l.add(k); err != nil {
 					return err
 				}
 			}
@@ -79,18 +94,21 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs
 			return nil
 		}
 		columns := []terminal.Column{
-			{Name: "ID"}, {Name: "STATE", Width: len("revoked")}, {Name: "CREATED"}, {Name: "LAST USED", Width: len(shortTime)}, {Name: "TENANT", Width: 12}, {Name: "NAME"},
+			{Name: "ID"}, {Name: "STATE", Width: len("revoked")}, {Name: "CREATED"}, {Name: "LAST USED", Width: len(shortTime)}, {Name: "TENANT", Width: 12}, {Name: "ROLE", Width: len(access.Operator)}, {Name: "USER"}, {Name: "NAME"},
 		}
 		rows := make([][]string, len(list))
 		for i, k := range list {
 			state, used := "good", "never"
-			if !k.RevokedAt.IsZero() {
+			switch {
+			case !k.RevokedAt.IsZero():
 				state = "revoked"
+			case !k.ExpiresAt.IsZero() && k.ExpiresAt.Before(time.Now()):
+				state = "expired"
 			}
 			if !k.LastUsedAt.IsZero() {
 				used = clock(k.LastUsedAt)
 			}
-			rows[i] = []string{k.ID.String(), state, clock(k.CreatedAt), used, terminal.Printable(k.TenantID), terminal.Printable(k.Name)}
+			rows[i] = []string{k.ID.String(), state, clock(k.CreatedAt), used, terminal.Printable(k.TenantID), string(k.Role), terminal.Printable(k.UserID), terminal.Printable(k.Name)}
 		}
 		out.Table(columns, rows)
 		return nil
@@ -115,7 +133,7 @@ func (cmd *keysRevokeCommand) Run(ctx context.Context, out *terminal.Console, lo
 			return err
 		}
 		if cmd.JSON {
-			return printJSON(out, keyJSON(key, ""))
+			return printJSON(out, key)
 		}
 		out.Line("Revoked %s (%s) of tenant %s. Running servers heed it within %v.", key.ID, key.Name, key.TenantID, keys.CacheTTL)
 		return nil
@@ -143,25 +161,6 @@ func findKey(ctx context.Context, all *keys.Keys, name string) (uuid.UUID, error
 		return uuid.Nil, keys.ErrNotFound
 	}
 	return uuid.Nil, errors.New("several keys have an id that starts so: give more of it")
-}
-
-// keyJSON is a key for programs.
-func keyJSON(k keys.Key, secret string) any {
-	orNull := func(t time.Time) *time.Time {
-		if t.IsZero() {
-			return nil
-		}
-		return &t
-	}
-	return struct {
-		ID         uuid.UUID  `json:"id"`
-		TenantID   string     `json:"tenant_id"`
-		Name       string     `json:"name"`
-		Key        string     `json:"key,omitempty"` // the key itself, when it is made
-		CreatedAt  time.Time  `json:"created_at"`
-		LastUsedAt *time.Time `json:"last_used_at"`
-		RevokedAt  *time.Time `json:"revoked_at"`
-	}{k.ID, k.TenantID, k.Name, secret, k.CreatedAt, orNull(k.LastUsedAt), orNull(k.RevokedAt)}
 }
 
 // minPrefix is how many characters of an id one has to give.

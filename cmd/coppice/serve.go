@@ -38,7 +38,7 @@ type serveCommand struct {
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines without an API key: anyone who reaches the server reads and writes everything."`
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
-	TrustedProxies    []string      `placeholder:"ADDRESS" help:"Addresses or networks of proxies, such as 10.0.0.0/8, whose X-Forwarded-For tells the address of a client, for limits, the log and the audit."`
+	TrustedProxies    []string      `placeholder:"ADDRESS" help:"Proxies, such as 10.0.0.0/8, whose X-Forwarded-For tells the address of a client."`
 	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
 	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
 	MetricsAddr       string        `placeholder:"HOST:PORT" help:"Address to serve /metrics on, without a key and on no other one. Without it, the server's own has them."`
@@ -51,7 +51,7 @@ type serveCommand struct {
 	MaxConversations  uint32        `placeholder:"N" group:"Limits" help:"Conversations that a tenant may have. Without it, any number."`
 	MaxMessages       uint32        `placeholder:"N" group:"Limits" help:"Messages that a conversation may have, on all branches. Without it, any number."`
 	Retention         []string      `placeholder:"AGE|TENANT=AGE" group:"Limits" help:"Delete conversations in which nothing was said for so long, such as 90d, of all tenants or of one; checked each hour. Pinned, archived and imported ones go, too. Without it, none."`
-	AuditRetention    age           `default:"365d" placeholder:"AGE" group:"Limits" help:"Delete events of the audit that are older (${default})."`
+	AuditRetention    age           `default:"365d" placeholder:"AGE" group:"Limits" help:"Age at which events of the audit are deleted (${default})."`
 	MaxAttachment     int64         `name:"max-attachment-bytes" default:"20971520" placeholder:"BYTES" group:"Limits" help:"Size that a picture or file of a message may have (${default}), 256 MiB at most."`
 	MaxAttachments    int64         `name:"max-attachments-bytes" placeholder:"BYTES" group:"Limits" help:"Size that a tenant's pictures and files may have together. Without it, any size."`
 	RateLimit         float64       `placeholder:"N" group:"Limits" help:"Requests of one key in a second, in the long run. Without it, any number."`

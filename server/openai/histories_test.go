@@ -16,7 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
-	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -83,32 +82,6 @@ func TestEmptyMessages(t *testing.T) {
 		if n := len(a.listed("acme")) - before; a.prompt() != strings.Join(messages, " ") || n != recorded {
 			t.Errorf("%s: %d conversations, %s", empty, n, got)
 		}
-	}
-}
-
-// TestSameQuestionTwice holds that where the same was said twice below one answer, a
-// history is followed into the one that it goes on from.
-func TestSameQuestionTwice(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, llmtest.Answer("It is a wood."), llmtest.Answer("Every ten years."), llmtest.Answer("Every seven years."))
-	a.upstream.Otherwise(llmtest.Answer("Indeed."))
-	first := a.create(`{"model":"wood","input":"What is a coppice?"}`)
-	var heads []wire.NodeID
-	for range 2 {
-		heads = append(heads, nodeOf(t, a.create(`{"model":"wood","previous_response_id":"`+first.ID+`","input":"How often?"}`).ID))
-	}
-	for i, answer := range []string{"Every ten years.", "Every seven years."} {
-		r := nodeOf(t, a.create(`{"model":"wood","input":[`+says("user", "What is a coppice?")+`,{"type":"message","id":"`+first.Output[0].ID+`","role":"assistant","content":"It is a wood."},`+
-			says("user", "How often?")+`,`+says("assistant", answer)+`,`+says("user", "Really?")+`]}`).ID)
-		if got := a.prompt(); strings.Count(got, "Every") != 1 || !strings.Contains(got, answer) {
-			t.Errorf("the model was given %s", got)
-		}
-		if got := a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}); got != heads[i].Node.String() {
-			t.Errorf("after %s it goes on from %s, want %s", answer, got, heads[i].Node)
-		}
-	}
-	if got := a.treeSize(heads[0].Conversation); got != 2+3+4 { // the question is one message
-		t.Errorf("%d messages", got)
 	}
 }
 

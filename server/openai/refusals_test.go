@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
@@ -97,59 +96,9 @@ func TestProviderThatIsOverrun(t *testing.T) {
 	}
 }
 
-// TestModelThatFails holds what a client of chat completions hears of a model that
-// fails, at once and midway.
-func TestModelThatFails(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	for _, members := range []string{``, store, `"stream":true,`} {
-		a.upstream.Script(llmtest.Fail(500))
-		if status, got, header := a.send("acme", "POST", "/chat/completions", chatBody(members, said("user", "hi"))); status != 502 || !strings.Contains(got, `"type":"server_error"`) || header.Get("X-Should-Retry") != "" {
-			t.Errorf("%s fails at once: %d %s", members, status, got)
-		}
-	}
-	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"))
-	if got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(`"stream":true,`, said("user", "hi"))); !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") || !strings.Contains(got, "It is") {
-		t.Errorf("a stream that fails midway: %s", got)
-	}
-}
-
 // before is the message that an answer's question follows.
 func (a *api) before(c completion) string {
 	a.t.Helper()
 	question := a.message(c.conversation, c.head).ParentID
 	return a.message(c.conversation, question.String()).ParentID.String()
-}
-
-// TestRefusalsAreBranches holds that two refusals of one question say different
-// things, and that a client which goes on from one goes on from that one, however it
-// writes it.
-func TestRefusalsAreBranches(t *testing.T) {
-	t.Parallel()
-	a := newAPIWith(t, openai.Recognition{Managed: true}, llmtest.Refuse("Not about hazel."), llmtest.Refuse("Not about willow."))
-	a.upstream.Otherwise(llmtest.Answer("Well then."))
-	question, next := said("user", "How do I fell a tree?"), said("user", "And a shrub?")
-	var refusals []completion
-	for range 2 {
-		refusals = append(refusals, a.complete("acme", chatBody(store, question)))
-	}
-	for i, text := range []string{"Not about hazel.", "Not about willow."} {
-		for _, written := range []string{
-			string(refusals[i].Choices[0].Message),
-			`{"refusal":"` + text + `","role":"assistant","content":""}`,
-			`{"role":"assistant","content":[{"refusal":"` + text + `", "type":"refusal"}]}`,
-		} {
-			c := a.complete("acme", chatBody(store, question, written, next))
-			if got := a.before(c); got != refusals[i].head || !strings.Contains(a.prompt(), text) {
-				t.Errorf("%s goes on from %s, want %s; the model was given %s", written, got, refusals[i].head, a.prompt())
-			}
-		}
-	}
-	if n := a.messages(refusals[0].conversation); n != 3+2+6 {
-		t.Errorf("%d messages", n)
-	}
-	a.complete("acme", chatBody(store, question, `{"role":"assistant","content":null,"refusal":"Made up."}`, next))
-	if got := a.prompt(); !strings.Contains(got, "Made up.") || strings.Contains(got, "hazel") || strings.Contains(got, "willow") {
-		t.Errorf("the model was given %s", got)
-	}
 }

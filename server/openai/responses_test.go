@@ -267,7 +267,10 @@ func TestStreamOfARefusal(t *testing.T) {
 	if c, err := a.store.ForTenant("acme").Conversation(t.Context(), uuid.MustParse(two.conversation)); err != nil || c.HeadID.String() != two.head {
 		t.Errorf("after a refusal, the head is %s, want %s: %v", c.HeadID, two.head, err)
 	}
-	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"))
+	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"), llmtest.FailMidway("It is a wood that is cut"))
+	if got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(`"stream":true,`, said("user", "hi"))); !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") || !strings.Contains(got, "It is") {
+		t.Errorf("a stream that fails midway: %s", got)
+	}
 	if got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`); !strings.Contains(got, "event: response.failed\n") || !strings.Contains(got, `"code":"server_error"`) {
 		t.Errorf("a stream that fails midway: %s", got)
 	}

@@ -248,20 +248,3 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Errorf("it got %s, want %s", c.ID, first.ID)
 	}
 }
-
-// TestRetryInASession holds that a retry doesn't get the answer of another session,
-// whichever header names that.
-func TestRetryInASession(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	a.upstream.Otherwise(llmtest.Answer("ok"))
-	body := chatBody(store, said("user", "hi"))
-	for _, header := range []string{"X-Coppice-Session", "Thread-Id", "X-OpenWebUI-Chat-Id", "X-Claude-Code-Session-Id"} {
-		a.complete("acme", body, header, "one", retryHeader, "0")
-		two := a.complete("acme", body, header, "two", retryHeader, "0")
-		a.complete("acme", body, header, "three", retryHeader, "0")
-		if c := a.complete("acme", body, header, "two", retryHeader, "1"); c.ID != two.ID {
-			t.Errorf("%s: the retry got %s, want %s", header, c.ID, two.ID)
-		}
-	}
-}

@@ -2,70 +2,11 @@ package wire
 
 import (
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/llm"
 )
-
-// TestCallsAreThoseOfTheStoredMessage holds that the pieces of calls, as servers
-// cut and number them, are put together here as package llm puts them together:
-// the items of the stream are those of the message that is stored.
-func TestCallsAreThoseOfTheStoredMessage(t *testing.T) {
-	t.Parallel()
-	for name, pieces := range map[string][]string{
-		"numbered":         {`[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]`, `[{"index":0,"function":{"arguments":"{\"x\""}}]`, `[{"index":0,"function":{"arguments":":1}"}}]`, `[{"index":1,"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]`},
-		"interleaved":      {`[{"index":0,"id":"a","function":{"name":"f"}},{"index":1,"id":"b","function":{"name":"g"}}]`, `[{"index":1,"function":{"arguments":"[1"}},{"index":0,"function":{"arguments":"[0"}}]`, `[{"index":0,"function":{"arguments":"]"}},{"index":1,"function":{"arguments":"]"}}]`},
-		"not numbered":     {`[{"id":"a","function":{"name":"f","arguments":"{"}}]`, `[{"function":{"arguments":"}"}}]`, `[{"id":"b","function":{"name":"g","arguments":"{}"}}]`},
-		"all numbered 0":   {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`, `[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]`},
-		"an id each piece": {`[{"index":0,"id":"a1","function":{"name":"f","arguments":"{"}}]`, `[{"index":0,"id":"a2","function":{"arguments":"}"}}]`},
-		"the name late":    {`[{"index":0,"id":"a","function":{"arguments":"{"}}]`, `[{"index":0,"function":{"name":"f","arguments":"}"}}]`},
-		"the id late":      {`[{"index":0,"function":{"name":"f","arguments":"{"}}]`, `[{"index":1,"id":"b","function":{"name":"g","arguments":""}}]`, `[{"index":0,"id":"a","function":{"arguments":"}"}}]`},
-		"NUL":              {`[{"index":0,"id":"a","function":{"name":"f","arguments":"{\u0000}"}}]`},
-		"members unknown":  {`[{"index":0,"id":"a","extra_content":{"signature":"x"},"function":{"name":"f","arguments":"{}"}}]`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var deltas []Delta
-			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "text/event-stream")
-				fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"x\"}}]}\n\n")
-				for _, piece := range pieces {
-					fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":%s}}]}\n\n", piece)
-				}
-				fmt.Fprint(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n")
-			}))
-			defer web.Close()
-			model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: web.URL, Model: "m"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			res, err := model.Stream(t.Context(), llm.Request{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"hi"}`)}}, func(d llm.Delta) error {
-				var calls []json.RawMessage
-				if d.ToolCalls != nil {
-					if err := json.Unmarshal(d.ToolCalls, &calls); err != nil {
-						return err
-					}
-				}
-				deltas = append(deltas, Delta{Text: d.Content, Calls: calls})
-				return nil
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
-			all := events(t, live(turn, deltas, End{Status: Completed, At: someTime, Message: chat.Read(res.Message), FinishReason: res.FinishReason}, -1))
-			streamed, stored := string(Marshal(doneItems(all))), string(Marshal(all[len(all)-1].Response.Output))
-			if streamed != stored || !strings.Contains(stored, `"function_call"`) {
-				t.Errorf("the items were\n%s\nand the response has\n%s", streamed, stored)
-			}
-		})
-	}
-}
 
 // TestChunksOfCalls holds that a chunk has one piece of a call, with the members that
 // only the provider knows. A stored call gets its number.

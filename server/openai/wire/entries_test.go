@@ -83,6 +83,9 @@ func TestEntries(t *testing.T) {
 				"\n3 {\"role\":\"tool\",\"content\":\"1\",\"tool_call_id\":\"a\"}\n4 {\"role\":\"tool\",\"content\":\"These tools can be called now: g.\",\"tool_call_id\":\"b\"}"},
 		{"each call with its output", `[{"type":"function_call","id":"{fc}","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"a","output":"1"},{"type":"function_call","id":"{fc}","call_id":"b","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"b","output":"2"}]`,
 			`0 known {"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function",` + call + `,{"id":"b","type":"function",` + call + "]}\n" + `1 {"role":"tool","content":"1","tool_call_id":"a"}` + "\n" + `3 {"role":"tool","content":"2","tool_call_id":"b"}`},
+		{"a message beside one with an id", `[{"role":"assistant","id":"{msg}","content":"a"},{"role":"assistant","id":"{other}","content":"b"},{"role":"assistant","content":"c"}]`,
+			`0 known {"role":"assistant","content":"a"}` + "\n" + `1 known {"role":"assistant","content":"b"}` + "\n" + `2 {"role":"assistant","content":"c"}`},
+		{"an item twice in a row", `[{"type":"item_reference","id":"{msg}"},{"role":"assistant","id":"{msg}","content":"a"}]`, `0 ref msg {"role":"assistant","content":"a"}`},
 		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"abc"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
 	} {
 		in, err := parseInput(replacer.Replace(test.input))
@@ -134,6 +137,7 @@ func TestEntriesRefuse(t *testing.T) {
 		{`[{"type":"item_reference","id":"msg_123"}]`, "item_not_found", "input[0].id"},
 		{`[{"type":"compaction","id":"cmp_1"}]`, CodeMissing, "input[0].encrypted_content"},
 		{`[{"type":"compaction_trigger"},{"role":"user","content":"a"}]`, CodeValue, "input[1]"},
+		{`[{"type":"item_reference","id":"` + someNode.item(KindMessage, 1) + `"},{"role":"user","content":"a"},{"role":"assistant","id":"` + someNode.item(KindMessage, 1) + `","content":"b"}]`, CodeValue, "input"}, // one item twice
 		{`[{"type":"reasoning","summary":"x"}]`, codeType, "input[0].summary"},
 		{`[{"type":"web_search_call","id":"ws_1"}]`, CodeUnsupported, "input[0].type"},
 		{`[{"type":"custom_tool_call","call_id":"a","name":"f"}]`, CodeMissing, "input[0].input"},

@@ -158,7 +158,12 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 		}
 		call.Type = kind
 		w.Calls = append(w.Calls, call)
-		deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, "id": call.ID, "type": kind, kind: map[string]string{"name": fmt.Sprint("f", i)}})}})
+		begins := map[string]any{"index": i, "id": call.ID, "type": kind}
+		if rapid.Bool().Draw(t, "the name late") {
+			deltas, begins = append(deltas, Delta{Calls: []json.RawMessage{Marshal(begins)}}), map[string]any{"index": i}
+		}
+		begins[kind] = map[string]string{"name": fmt.Sprint("f", i)}
+		deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(begins)}})
 		cut(given, func(s string) {
 			deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
 		})

@@ -257,6 +257,44 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 	return i, err
 }
 
+const listBranchLengths = `-- name: ListBranchLengths :many
+select c.id, n.depth + 1 as messages
+from conversations c
+join nodes n on n.conversation_id = c.id and n.id = c.head_id
+where c.id = any ($1::uuid[]) and c.tenant_id = $2
+`
+
+type ListBranchLengthsParams struct {
+	Ids      []pgtype.UUID
+	TenantID string
+}
+
+type ListBranchLengthsRow struct {
+	ID       pgtype.UUID
+	Messages int32
+}
+
+// How many messages the active branches of conversations have: each by two keys.
+func (q *Queries) ListBranchLengths(ctx context.Context, arg ListBranchLengthsParams) ([]ListBranchLengthsRow, error) {
+	rows, err := q.db.Query(ctx, listBranchLengths, arg.Ids, arg.TenantID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListBranchLengthsRow
+	for rows.Next() {
+		var i ListBranchLengthsRow
+		if err := rows.Scan(&i.ID, &i.Messages); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listConversations = `-- name: ListConversations :many
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
        page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more

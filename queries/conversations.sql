@@ -61,6 +61,13 @@ from (
 where page.position <= @row_limit::integer and page.bytes_before < @byte_limit::integer
 order by page.position;
 
+-- name: ListBranchLengths :many
+-- How many messages the active branches of conversations have: each by two keys.
+select c.id, n.depth + 1 as messages
+from conversations c
+join nodes n on n.conversation_id = c.id and n.id = c.head_id
+where c.id = any (@ids::uuid[]) and c.tenant_id = @tenant_id;
+
 -- name: ListTags :many
 -- Of the conversations that aren't archived, or of those that are. The most used
 -- first.

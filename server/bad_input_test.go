@@ -145,6 +145,7 @@ var badRequests = []badInput{
 	{name: "list of an empty tag", path: "/v1/conversations?tag=", status: 400, code: CodeInvalidTag, field: "tag"},
 	{name: "list of a tag over 100 bytes", path: "/v1/conversations?tag=" + strings.Repeat("a", 101), status: 413, code: CodeTagTooLarge, field: "tag"},
 	{name: "list of what is archived perhaps", path: "/v1/conversations?archived=1", status: 400, code: CodeInvalidParameter, field: "archived"},
+	{name: "list with shapes perhaps", path: "/v1/conversations?shapes=1", status: 400, code: CodeInvalidParameter, field: "shapes"},
 	{name: "tags of what is archived perhaps", path: "/v1/tags?archived=", status: 400, code: CodeInvalidParameter, field: "archived"},
 	{name: "pin of nothing", method: "PATCH", path: conversationPathOf + "/messages/{{nowhere}}", body: `{"pinned":true}`, status: 404, code: CodeMessageNotFound},
 	{name: "pin of a summary", method: "PATCH", path: conversationPathOf + "/messages/{{c.summary}}", body: `{"pinned":true}`, status: 404, code: CodeMessageNotFound},

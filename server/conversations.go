@@ -49,10 +49,14 @@ func listConversations(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	shapes, err := r.flag("shapes", false)
+	if err != nil {
+		return nil, err
+	}
 	if tag := r.Query("tag"); tag != nil && *tag == "" {
 		return nil, problemf(CodeInvalidTag, "tag", "The tag is empty. Name one, or leave the parameter out.")
 	}
-	filter := tree.ConversationFilter{Query: deref(r.Query("query")), Tag: deref(r.Query("tag")), Archived: archived}
+	filter := tree.ConversationFilter{Query: deref(r.Query("query")), Tag: deref(r.Query("tag")), Archived: archived, Shapes: shapes}
 	list, incomplete, err := r.Searches().Conversations(r.Context(), r.Store(), filter, p)
 	if err != nil {
 		return nil, err

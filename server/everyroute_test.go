@@ -32,7 +32,7 @@ var visits = map[string][]visit{
 		{status: 201, body: `{"title":"(text)","metadata":{"a":"(text)"}}`, nothing: true},
 		{status: 409, body: `{"id":"(c)","title":"(text)"}`, takes: true},
 	},
-	"listConversations":  {{status: 200, query: "query=(text)", nothing: true}, {status: 200, nothing: true}, {status: 200, query: "archived=true&tag=wood", nothing: true}},
+	"listConversations":  {{status: 200, query: "query=(text)", nothing: true}, {status: 200, nothing: true}, {status: 200, query: "archived=true&tag=wood&shapes=true", nothing: true}},
 	"getConversation":    {{status: 200}},
 	"updateConversation": {{status: 200, body: `{"archived":true,"pinned":true,"tags":["wood"]}`}, {status: 200, body: `{"title":"(text)","metadata":{"a":"(text)"}}`}, {status: 200, body: `{"head_id":"(m)"}`}},
 	"deleteConversation": {{status: 204}},

@@ -35,7 +35,7 @@ const (
 // the two equal.
 var native = []Route{
 	{"POST", "/v1/conversations", 0, "", idempotencyKey, maybe[newConversation](), createConversation},
-	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query tag archived", position, noBody, listConversations},
+	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query tag archived shapes", position, noBody, listConversations},
 	{"GET", "/v1/conversations/{conversation_id}", 0, "", position, noBody, getConversation},
 	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", "", must[conversationUpdate](), updateConversation},
 	{"DELETE", "/v1/conversations/{conversation_id}", 0, "", "", noBody, deleteConversation},

@@ -99,6 +99,7 @@ var reads = []scenario{
 	{name: "no key", method: "DELETE", path: "/v1/keys/{{absent}}", status: 404},
 	{name: "tags", method: "GET", path: "/v1/tags", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 	{name: "what is archived", method: "GET", path: "/v1/conversations?archived=true&tag=wood", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
+	{name: "shapes", method: "GET", path: "/v1/conversations?shapes=true&query=coppicing", status: 200, want: []string{`"title":"Coppicing"`, `"shape":{"messages":`}},
 	{name: "models", method: "GET", path: "/v1/models", status: 200, want: []string{`{"data":[{"name":"test-model","aliases":["alias"],"max_context_tokens":32768,"replies":true,"summaries":false,"default":true,"price":{"prompt":0.5,"completion":2}}],"next_cursor":null,"offers":[{"name":"Ollama",`}},
 
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,

@@ -196,11 +196,39 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 	for i, row := range rows {
 		out[i], more = fromListed(row), row.More
 	}
+	if f.Shapes {
+		if err := s.addShapes(ctx, out); err != nil {
+			return Page[Conversation]{}, err
+		}
+	}
 	return paged(out, more, after, func(c Conversation) cursor {
 		last := timed(c.UpdatedAt, c.ID)
 		last.pinned = c.Pinned
 		return last
 	}), nil
+}
+
+// addShapes tells the shape of each conversation that has a message, by one query
+// for all of them.
+func (s *Store) addShapes(ctx context.Context, list []Conversation) error {
+	ids := make([]uuid.UUID, len(list))
+	for i, c := range list {
+		ids[i] = c.ID
+	}
+	rows, err := s.q.ListBranchLengths(ctx, db.ListBranchLengthsParams{Ids: toUUIDs(ids), TenantID: s.tenant})
+	if err != nil {
+		return err
+	}
+	branch := make(map[uuid.UUID]int, len(rows))
+	for _, row := range rows {
+		branch[row.ID.Bytes] = int(row.Messages)
+	}
+	for i, c := range list {
+		if n := branch[c.ID]; n > 0 {
+			list[i].Shape = Shape{Messages: max(c.messages, n), BranchMessages: n}
+		}
+	}
+	return nil
 }
 
 func fromListed(row db.ListConversationsRow) Conversation {

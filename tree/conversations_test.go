@@ -247,6 +247,25 @@ func TestListReadsOnlyItsRows(t *testing.T) {
 	}
 }
 
+// TestShapes tells of each conversation how many messages it has, and how many of
+// them are on its active branch.
+func TestShapes(t *testing.T) {
+	t.Parallel()
+	s, forked := newTree(t)
+	newConversation(t, s) // without a message
+	root := mustAppend(t, s, forked.ID, uuid.Nil, user("Which wood?"))
+	for _, text := range []string{"And oak?", "And hazel?"} {
+		mustAppend(t, s, forked.ID, root.ID, user(text))
+	}
+	page := must(s.Conversations(t.Context(), tree.ConversationFilter{Shapes: true}, tree.Paging{}))(t)
+	for _, c := range page.Data {
+		want := map[uuid.UUID]tree.Shape{forked.ID: {Messages: 3, BranchMessages: 2}}[c.ID]
+		if c.Shape != want {
+			t.Errorf("%s has the shape %+v, and should have %+v", c.ID, c.Shape, want)
+		}
+	}
+}
+
 // updated_at is the time of what was last said or pruned. Looking at another
 // branch, a new title, metadata, settings, and a summary that comes or goes say
 // nothing, and leave the list of conversations as it is.

@@ -48,7 +48,7 @@ func bodyMembers(body json.RawMessage) []byte {
 }
 
 // AppendJSON appends {id, title, metadata, settings, archived, pinned, tags, head_id,
-// created_at, updated_at}. It leaves out the tenant, because a client knows its own.
+// created_at, updated_at, shape?}. It leaves out the tenant, because a client knows its own.
 func (c Conversation) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, c.ID)
 	dst = appendString(dst, `,"title":`, c.Title)
@@ -67,6 +67,10 @@ func (c Conversation) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `,"head_id":`, c.HeadID)
 	dst = appendTime(dst, `,"created_at":`, c.CreatedAt)
 	dst = appendTime(dst, `,"updated_at":`, c.UpdatedAt)
+	if c.Shape != (Shape{}) {
+		dst = strconv.AppendInt(append(dst, `,"shape":{"messages":`...), int64(c.Shape.Messages), 10)
+		dst = append(strconv.AppendInt(append(dst, `,"branch_messages":`...), int64(c.Shape.BranchMessages), 10), '}')
+	}
 	return append(dst, '}')
 }
 

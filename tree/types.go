@@ -49,6 +49,7 @@ type Conversation struct {
 	UpdatedAt time.Time // when something was last said or pruned
 	Order
 	Source Source // of a fork; the zero Source of any other
+	Shape  Shape  // where a list was asked for it; else the zero Shape
 
 	messages int // in it; for RoomFor
 }
@@ -63,6 +64,12 @@ type Order struct {
 	Archived bool
 	Pinned   bool
 	Tags     []string // in the order they were given, each once
+}
+
+// A Shape tells how far a conversation's tree branches.
+type Shape struct {
+	Messages       int // of all branches together
+	BranchMessages int // of the active branch
 }
 
 // A Source says what a fork was made of, so that a repeated request for the same
@@ -114,6 +121,7 @@ type ConversationFilter struct {
 	Unfiltered bool   // all, although there is a query: the caller looks at each
 	Tag        string // that have this tag; "": any
 	Archived   bool   // that are archived, or else those that are not
+	Shapes     bool   // each with its Shape
 }
 
 // A TagCount is a tag, and how many conversations have it.

@@ -7,7 +7,7 @@ import type {
 } from './types'
 
 export const listConversations = (archived: boolean, tag: string, cursor: string | null, limit = 50) =>
-  coppice.listConversations({ ...(archived && { archived }), ...(tag && { tag }), ...from(cursor), limit })
+  coppice.listConversations({ ...(archived && { archived }), ...(tag && { tag }), ...from(cursor), limit, shapes: true })
 
 const from = (cursor: string | null) => (cursor === null ? {} : { cursor })
 

@@ -79,6 +79,8 @@ export async function readMore() {
 export function changed(c: Conversation) {
   revision++
   if (c.archived) archives.value = true
+  const shape = c.shape ?? conversations.peek()?.find(other => other.id === c.id)?.shape // which lists alone bring
+  if (shape) c = { ...c, shape }
   const others = (conversations.peek() ?? []).filter(other => other.id !== c.id)
   const { archived, tag } = filter.peek()
   if (c.archived !== archived || (tag && !c.tags.includes(tag))) {

@@ -6,6 +6,7 @@ import { dialog } from '../state/dialog'
 import { place } from '../state/place'
 import { nameOf } from '../text/format'
 import { deleteItem, orderItems } from './conversationMenu'
+import { Glyph, openShape } from './Glyph'
 import { Icon } from './icons'
 import { Menu } from './Menu'
 import { TitleField } from './TitleField'
@@ -29,6 +30,7 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
             }}
             onKeyDown={event => event.key === 'F2' && setRenaming(true)}
           >
+            <Glyph shape={current ? (openShape.value ?? c.shape) : c.shape} />
             {nameOf(c)}
           </a>
         )}

@@ -247,6 +247,20 @@ create function embedding_values(vector bytea) returns real[]
     language sql immutable strict parallel safe
     return array(select (get_byte(vector, i) - 128)::real from generate_series(0, octet_length(vector) - 1) i);
 
+-- What readers say of messages. It is apart from nodes, so that an append stays what it
+-- is, and a message that is rated keeps its row's version, and with it its vector.
+create table annotations (
+    conversation_id uuid     not null,  -- whose it is
+    message_id      uuid     not null,  -- that it is about
+    rating          smallint not null,  -- 1 or -1; 0 for none
+    label           text     not null,  -- a few words by which the message, or the branch that ends in it, is found again; '' for none
+    note            text     not null,  -- '' for none
+
+    primary key (conversation_id, message_id),
+    constraint annotations_message foreign key (conversation_id, message_id) references nodes (conversation_id, id) on delete cascade,
+    constraint annotations_rating check (rating in (-1, 0, 1))
+);
+
 -- Links by which anybody reads one branch. Only hashes of their secrets are stored.
 create table shares (
     conversation_id uuid        not null references conversations (id) on delete cascade, -- whose branch it is

@@ -71,7 +71,8 @@ func (q *Queries) DeleteSubtree(ctx context.Context, arg DeleteSubtreeParams) (D
 
 const findNodes = `-- name: FindNodes :many
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
-       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = n.id) as annotation
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id between $2 and $3
 where c.id = $1 and c.tenant_id = $4
@@ -103,6 +104,7 @@ type FindNodesRow struct {
 	Model            pgtype.Text
 	Origin           []byte
 	Preview          string
+	Annotation       []byte
 }
 
 // Those whose ids lie in a range, as ids of one beginning do.
@@ -137,6 +139,7 @@ func (q *Queries) FindNodes(ctx context.Context, arg FindNodesParams) ([]FindNod
 			&i.Model,
 			&i.Origin,
 			&i.Preview,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}
@@ -376,7 +379,8 @@ select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.
        coalesce(case when path.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = path.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = path.id) as annotation
 from path
 order by path.position
 `
@@ -404,6 +408,7 @@ type GetTranscriptRow struct {
 	Reasoning    pgtype.Text
 	Origin       []byte
 	SiblingCount int32
+	Annotation   []byte
 }
 
 // From @head_id, or the active head where that is null, towards the root,
@@ -448,6 +453,7 @@ func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([
 			&i.Reasoning,
 			&i.Origin,
 			&i.SiblingCount,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}
@@ -667,7 +673,8 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = page.id) as annotation
 from page
 cross join listed
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
@@ -686,6 +693,7 @@ type ListBranchesRow struct {
 	Node         Node
 	More         bool
 	SiblingCount int32
+	Annotation   []byte
 }
 
 // Messages without child messages, newest first. Reads the conversation's part
@@ -729,6 +737,7 @@ func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]L
 			&i.Node.Reasoning,
 			&i.More,
 			&i.SiblingCount,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}
@@ -1005,7 +1014,8 @@ select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tok
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = n.id) as annotation
 from (select path.id, path.position from path order by path.position desc) path
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = path.id offset 0) n on true
 order by path.position desc
@@ -1033,6 +1043,7 @@ type StreamBranchRow struct {
 	Reasoning    pgtype.Text
 	Origin       []byte
 	SiblingCount int32
+	Annotation   []byte
 }
 
 // The last @row_limit messages of the branch that ends in @head_id, or all where
@@ -1068,6 +1079,7 @@ func (q *Queries) StreamBranch(ctx context.Context, arg StreamBranchParams) ([]S
 			&i.Reasoning,
 			&i.Origin,
 			&i.SiblingCount,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}
@@ -1080,45 +1092,52 @@ func (q *Queries) StreamBranch(ctx context.Context, arg StreamBranchParams) ([]S
 }
 
 const streamNodes = `-- name: StreamNodes :many
-select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning
+select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = n.id) as annotation
 from nodes n
 where n.conversation_id = $1
 order by n.depth, n.sibling_index, n.created_at, n.id
 `
 
+type StreamNodesRow struct {
+	Node       Node
+	Annotation []byte
+}
+
 // The same, whole, in the order in which they can be inserted again: siblings
 // by their index, a summary after its prior.
-func (q *Queries) StreamNodes(ctx context.Context, conversationID pgtype.UUID) ([]Node, error) {
+func (q *Queries) StreamNodes(ctx context.Context, conversationID pgtype.UUID) ([]StreamNodesRow, error) {
 	rows, err := q.db.Query(ctx, streamNodes, conversationID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var items []Node
+	var items []StreamNodesRow
 	for rows.Next() {
-		var i Node
+		var i StreamNodesRow
 		if err := rows.Scan(
-			&i.ConversationID,
-			&i.ID,
-			&i.ParentID,
-			&i.Kind,
-			&i.Role,
-			&i.SiblingIndex,
-			&i.Depth,
-			&i.Tokens,
-			&i.PathTokens,
-			&i.PrefixID,
-			&i.Pinned,
-			&i.CreatedAt,
-			&i.Body,
-			&i.Metadata,
-			&i.LastSummarizedID,
-			&i.PriorSummaryID,
-			&i.KeptIds,
-			&i.Model,
-			&i.Origin,
-			&i.PathHash,
-			&i.Reasoning,
+			&i.Node.ConversationID,
+			&i.Node.ID,
+			&i.Node.ParentID,
+			&i.Node.Kind,
+			&i.Node.Role,
+			&i.Node.SiblingIndex,
+			&i.Node.Depth,
+			&i.Node.Tokens,
+			&i.Node.PathTokens,
+			&i.Node.PrefixID,
+			&i.Node.Pinned,
+			&i.Node.CreatedAt,
+			&i.Node.Body,
+			&i.Node.Metadata,
+			&i.Node.LastSummarizedID,
+			&i.Node.PriorSummaryID,
+			&i.Node.KeptIds,
+			&i.Node.Model,
+			&i.Node.Origin,
+			&i.Node.PathHash,
+			&i.Node.Reasoning,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}
@@ -1140,7 +1159,8 @@ select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.
                    then split_part(split_part(n.body ->> 'content', E'<coppice-graft>\n', 2), E'\n</coppice-graft>', 1) else n.body ->> 'content' end end, ''),
            'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
                         from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
-           n.body ->> 'refusal', ''), $1) else '' end)::text as preview
+           n.body ->> 'refusal', ''), $1) else '' end)::text as preview,
+       (select to_json(a) from annotations a where a.conversation_id = $2 and a.message_id = n.id) as annotation
 from nodes n
 where n.conversation_id = $2
 order by n.depth, n.created_at, n.id
@@ -1167,6 +1187,7 @@ type StreamTreeRow struct {
 	Model            pgtype.Text
 	Origin           []byte
 	Preview          string
+	Annotation       []byte
 }
 
 // Every node without its body, a parent before its children. @preview is the
@@ -1198,6 +1219,7 @@ func (q *Queries) StreamTree(ctx context.Context, arg StreamTreeParams) ([]Strea
 			&i.Model,
 			&i.Origin,
 			&i.Preview,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}

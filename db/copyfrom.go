@@ -9,6 +9,42 @@ import (
 	"context"
 )
 
+// iteratorForCopyAnnotations implements pgx.CopyFromSource.
+type iteratorForCopyAnnotations struct {
+	rows                 []CopyAnnotationsParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForCopyAnnotations) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForCopyAnnotations) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].ConversationID,
+		r.rows[0].MessageID,
+		r.rows[0].Rating,
+		r.rows[0].Label,
+		r.rows[0].Note,
+	}, nil
+}
+
+func (r iteratorForCopyAnnotations) Err() error {
+	return nil
+}
+
+func (q *Queries) CopyAnnotations(ctx context.Context, arg []CopyAnnotationsParams) (int64, error) {
+	return q.db.CopyFrom(ctx, []string{"annotations"}, []string{"conversation_id", "message_id", "rating", "label", "note"}, &iteratorForCopyAnnotations{rows: arg})
+}
+
 // iteratorForCopyNodes implements pgx.CopyFromSource.
 type iteratorForCopyNodes struct {
 	rows                 []CopyNodesParams

@@ -12,6 +12,31 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const annotateMessage = `-- name: AnnotateMessage :exec
+insert into annotations (conversation_id, message_id, rating, label, note)
+values ($1, $2, $3, $4, $5)
+on conflict (conversation_id, message_id) do update set rating = excluded.rating, label = excluded.label, note = excluded.note
+`
+
+type AnnotateMessageParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	Rating         int16
+	Label          string
+	Note           string
+}
+
+func (q *Queries) AnnotateMessage(ctx context.Context, arg AnnotateMessageParams) error {
+	_, err := q.db.Exec(ctx, annotateMessage,
+		arg.ConversationID,
+		arg.MessageID,
+		arg.Rating,
+		arg.Label,
+		arg.Note,
+	)
+	return err
+}
+
 const appendMessage = `-- name: AppendMessage :one
 with place as (
     select p.id as parent_id,
@@ -146,6 +171,14 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 	return i, err
 }
 
+type CopyAnnotationsParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	Rating         int16
+	Label          string
+	Note           string
+}
+
 type CopyNodesParams struct {
 	ConversationID   pgtype.UUID
 	ID               pgtype.UUID
@@ -189,6 +222,20 @@ func (q *Queries) CountSiblings(ctx context.Context, arg CountSiblingsParams) (i
 	var sibling_count int32
 	err := row.Scan(&sibling_count)
 	return sibling_count, err
+}
+
+const deleteAnnotation = `-- name: DeleteAnnotation :exec
+delete from annotations a where a.conversation_id = $1 and a.message_id = $2
+`
+
+type DeleteAnnotationParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+}
+
+func (q *Queries) DeleteAnnotation(ctx context.Context, arg DeleteAnnotationParams) error {
+	_, err := q.db.Exec(ctx, deleteAnnotation, arg.ConversationID, arg.MessageID)
+	return err
 }
 
 const findCall = `-- name: FindCall :one
@@ -359,7 +406,9 @@ select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = n.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       -- what readers say of it; null for nothing
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = $2) as annotation
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id = $2
 where c.id = $1 and c.tenant_id = $3
@@ -374,6 +423,7 @@ type GetNodeParams struct {
 type GetNodeRow struct {
 	Node         Node
 	SiblingCount int32
+	Annotation   []byte
 }
 
 func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, error) {
@@ -402,6 +452,7 @@ func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, e
 		&i.Node.PathHash,
 		&i.Node.Reasoning,
 		&i.SiblingCount,
+		&i.Annotation,
 	)
 	return i, err
 }
@@ -568,7 +619,8 @@ with recursive page as (
         offset 0) n on true
     where page.position < $4::integer and page.bytes < $5::integer
 )
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = page.id) as annotation
 from page
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = page.id offset 0) nodes on true
 order by page.position
@@ -583,7 +635,8 @@ type ListChildrenParams struct {
 }
 
 type ListChildrenRow struct {
-	Node Node
+	Node       Node
+	Annotation []byte
 }
 
 // Of a message, or the roots where @parent_id is null; in sibling order, after a
@@ -626,6 +679,7 @@ func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]L
 			&i.Node.Origin,
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}
@@ -642,7 +696,8 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = wanted.id) as annotation
 from conversations c
 cross join unnest($2::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) nodes on true
@@ -659,6 +714,7 @@ type ListMessagesParams struct {
 type ListMessagesRow struct {
 	Node         Node
 	SiblingCount int32
+	Annotation   []byte
 }
 
 // Nodes of both kinds with their siblings, in the order of @ids.
@@ -694,6 +750,7 @@ func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]L
 			&i.Node.PathHash,
 			&i.Node.Reasoning,
 			&i.SiblingCount,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}
@@ -756,6 +813,75 @@ func (q *Queries) ListParentStates(ctx context.Context, conversationID pgtype.UU
 	return items, nil
 }
 
+const listRatings = `-- name: ListRatings :many
+with answer as (
+    select left(n.metadata -> 'reply' ->> 'model', 200) as model,
+           n.id = any ($1::uuid[]) or exists (
+               select from nodes child
+               where child.conversation_id = n.conversation_id and child.parent_id = n.id and child.sibling_index is not null) as kept,
+           exists (
+               select from nodes other
+               where other.conversation_id = n.conversation_id and other.parent_id = n.parent_id and other.sibling_index = 2) as compared,
+           (select a.rating from annotations a where a.conversation_id = n.conversation_id and a.message_id = n.id) as rating
+    from nodes n
+    where n.conversation_id = any ($2::uuid[]) and n.kind = 'message' and n.role = 'assistant'
+      and json_typeof(n.metadata -> 'reply' -> 'model') = 'string'
+)
+select answer.model::text as model, count(*) as answers, count(*) filter (where answer.kept) as kept,
+       count(*) filter (where answer.compared) as compared, count(*) filter (where answer.compared and answer.kept) as compared_kept,
+       count(*) filter (where answer.rating = 1) as rated_up, count(*) filter (where answer.rating = -1) as rated_down
+from answer
+group by answer.model
+order by answer.model
+`
+
+type ListRatingsParams struct {
+	Heads []pgtype.UUID
+	Ids   []pgtype.UUID
+}
+
+type ListRatingsRow struct {
+	Model        string
+	Answers      int64
+	Kept         int64
+	Compared     int64
+	ComparedKept int64
+	RatedUp      int64
+	RatedDown    int64
+}
+
+// Of the answers in conversations of one tenant, by the model that their replies name: how
+// many were kept, because something follows or they are an active head; the same of those
+// that stand beside others; and how readers rated them. It reads the messages of these
+// conversations and nothing else.
+func (q *Queries) ListRatings(ctx context.Context, arg ListRatingsParams) ([]ListRatingsRow, error) {
+	rows, err := q.db.Query(ctx, listRatings, arg.Heads, arg.Ids)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListRatingsRow
+	for rows.Next() {
+		var i ListRatingsRow
+		if err := rows.Scan(
+			&i.Model,
+			&i.Answers,
+			&i.Kept,
+			&i.Compared,
+			&i.ComparedKept,
+			&i.RatedUp,
+			&i.RatedDown,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listReasoning = `-- name: ListReasoning :many
 select n.id, coalesce(n.reasoning, '')::text as reasoning
 from conversations c
@@ -796,6 +922,46 @@ func (q *Queries) ListReasoning(ctx context.Context, arg ListReasoningParams) ([
 	return items, nil
 }
 
+const listRecentHeads = `-- name: ListRecentHeads :many
+select c.id, c.head_id, c.message_count
+from conversations c
+where c.tenant_id = $1 and c.head_id is not null
+order by c.updated_at desc, c.id desc
+limit $2
+`
+
+type ListRecentHeadsParams struct {
+	TenantID string
+	RowLimit int32
+}
+
+type ListRecentHeadsRow struct {
+	ID           pgtype.UUID
+	HeadID       pgtype.UUID
+	MessageCount int32
+}
+
+// The tenant's conversations, the one touched last first.
+func (q *Queries) ListRecentHeads(ctx context.Context, arg ListRecentHeadsParams) ([]ListRecentHeadsRow, error) {
+	rows, err := q.db.Query(ctx, listRecentHeads, arg.TenantID, arg.RowLimit)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListRecentHeadsRow
+	for rows.Next() {
+		var i ListRecentHeadsRow
+		if err := rows.Scan(&i.ID, &i.HeadID, &i.MessageCount); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const pinMessage = `-- name: PinMessage :exec
 update nodes n set pinned = $1 where n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
 `
@@ -806,7 +972,7 @@ type PinMessageParams struct {
 	ID             pgtype.UUID
 }
 
-// The one change of a message: neither what it says nor where it stands.
+// The one change of a message's row: neither what it says nor where it stands.
 func (q *Queries) PinMessage(ctx context.Context, arg PinMessageParams) error {
 	_, err := q.db.Exec(ctx, pinMessage, arg.Pinned, arg.ConversationID, arg.ID)
 	return err

@@ -148,7 +148,8 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = leaf.hit_id) as annotation
 from opened leaf
 join c on true
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = leaf.hit_id offset 0) nodes on true
@@ -165,6 +166,7 @@ type DescribeHitsRow struct {
 	LeafID       pgtype.UUID
 	Title        string
 	SiblingCount int32
+	Annotation   []byte
 }
 
 // Of one conversation. leaf_id is the newest leaf below a hit: the branch to open. Where
@@ -204,6 +206,7 @@ func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]D
 			&i.LeafID,
 			&i.Title,
 			&i.SiblingCount,
+			&i.Annotation,
 		); err != nil {
 			return nil, err
 		}

@@ -227,4 +227,11 @@ type DescribedHit struct {
 	LeafID       pgtype.UUID
 	Title        string
 	SiblingCount int32
+	Annotation   []byte
+}
+
+// An AnnotatedNode is a row of StreamNodes, likewise.
+type AnnotatedNode struct {
+	Node
+	Annotation []byte
 }

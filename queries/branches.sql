@@ -28,7 +28,8 @@ select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.
        coalesce(case when path.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = path.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = path.id) as annotation
 from path
 order by path.position;
 
@@ -52,7 +53,8 @@ select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tok
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = n.id) as annotation
 from (select path.id, path.position from path order by path.position desc) path
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = path.id offset 0) n on true
 order by path.position desc;
@@ -119,7 +121,8 @@ order by page.position;
 -- name: FindNodes :many
 -- Those whose ids lie in a range, as ids of one beginning do.
 select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
-       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview
+       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = n.id) as annotation
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id between @first_id and @last_id
 where c.id = @conversation_id and c.tenant_id = @tenant_id
@@ -154,7 +157,8 @@ select sqlc.embed(nodes), (page.position < cardinality(listed.ids))::boolean as 
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = page.id) as annotation
 from page
 cross join listed
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
@@ -195,7 +199,8 @@ select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.
                    then split_part(split_part(n.body ->> 'content', E'<coppice-graft>\n', 2), E'\n</coppice-graft>', 1) else n.body ->> 'content' end end, ''),
            'calls ' || (select string_agg(coalesce(call -> 'function' ->> 'name', call -> 'custom' ->> 'name', 'a tool'), ', ')
                         from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) call),
-           n.body ->> 'refusal', ''), @preview) else '' end)::text as preview
+           n.body ->> 'refusal', ''), @preview) else '' end)::text as preview,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = n.id) as annotation
 from nodes n
 where n.conversation_id = @conversation_id
 order by n.depth, n.created_at, n.id;
@@ -203,7 +208,8 @@ order by n.depth, n.created_at, n.id;
 -- name: StreamNodes :many
 -- The same, whole, in the order in which they can be inserted again: siblings
 -- by their index, a summary after its prior.
-select n.*
+select sqlc.embed(n),
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = n.id) as annotation
 from nodes n
 where n.conversation_id = @conversation_id
 order by n.depth, n.sibling_index, n.created_at, n.id;

@@ -57,7 +57,9 @@ select sqlc.embed(n),
        coalesce(case when n.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = n.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       -- what readers say of it; null for nothing
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = @id) as annotation
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id = @id
 where c.id = @conversation_id and c.tenant_id = @tenant_id;
@@ -92,7 +94,8 @@ with recursive page as (
         offset 0) n on true
     where page.position < @row_limit::integer and page.bytes < @byte_limit::integer
 )
-select sqlc.embed(nodes)
+select sqlc.embed(nodes),
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = page.id) as annotation
 from page
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
 order by page.position;
@@ -198,8 +201,19 @@ from nodes n
 where n.conversation_id = @conversation_id and n.id = any (@ids::uuid[]);
 
 -- name: PinMessage :exec
--- The one change of a message: neither what it says nor where it stands.
+-- The one change of a message's row: neither what it says nor where it stands.
 update nodes n set pinned = @pinned where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message';
+
+-- name: AnnotateMessage :exec
+insert into annotations (conversation_id, message_id, rating, label, note)
+values (@conversation_id, @message_id, @rating, @label, @note)
+on conflict (conversation_id, message_id) do update set rating = excluded.rating, label = excluded.label, note = excluded.note;
+
+-- name: DeleteAnnotation :exec
+delete from annotations a where a.conversation_id = @conversation_id and a.message_id = @message_id;
+
+-- name: CopyAnnotations :copyfrom
+insert into annotations (conversation_id, message_id, rating, label, note) values (@conversation_id, @message_id, @rating, @label, @note);
 
 -- name: ListMessages :many
 -- Nodes of both kinds with their siblings, in the order of @ids.
@@ -207,9 +221,43 @@ select sqlc.embed(nodes),
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = wanted.id) as annotation
 from conversations c
 cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) nodes on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id
 order by wanted.position;
+
+-- name: ListRecentHeads :many
+-- The tenant's conversations, the one touched last first.
+select c.id, c.head_id, c.message_count
+from conversations c
+where c.tenant_id = @tenant_id and c.head_id is not null
+order by c.updated_at desc, c.id desc
+limit @row_limit;
+
+-- name: ListRatings :many
+-- Of the answers in conversations of one tenant, by the model that their replies name: how
+-- many were kept, because something follows or they are an active head; the same of those
+-- that stand beside others; and how readers rated them. It reads the messages of these
+-- conversations and nothing else.
+with answer as (
+    select left(n.metadata -> 'reply' ->> 'model', 200) as model,
+           n.id = any (@heads::uuid[]) or exists (
+               select from nodes child
+               where child.conversation_id = n.conversation_id and child.parent_id = n.id and child.sibling_index is not null) as kept,
+           exists (
+               select from nodes other
+               where other.conversation_id = n.conversation_id and other.parent_id = n.parent_id and other.sibling_index = 2) as compared,
+           (select a.rating from annotations a where a.conversation_id = n.conversation_id and a.message_id = n.id) as rating
+    from nodes n
+    where n.conversation_id = any (@ids::uuid[]) and n.kind = 'message' and n.role = 'assistant'
+      and json_typeof(n.metadata -> 'reply' -> 'model') = 'string'
+)
+select answer.model::text as model, count(*) as answers, count(*) filter (where answer.kept) as kept,
+       count(*) filter (where answer.compared) as compared, count(*) filter (where answer.compared and answer.kept) as compared_kept,
+       count(*) filter (where answer.rating = 1) as rated_up, count(*) filter (where answer.rating = -1) as rated_down
+from answer
+group by answer.model
+order by answer.model;

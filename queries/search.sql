@@ -245,7 +245,8 @@ select sqlc.embed(nodes), leaf.id as leaf_id, c.title,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = leaf.hit_id) as annotation
 from opened leaf
 join c on true
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = leaf.hit_id offset 0) nodes on true;

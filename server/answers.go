@@ -19,6 +19,7 @@ import (
 type answer struct {
 	status   int
 	location string // of what was created
+	tag      string // entity tag; "" for none
 	kind     string // media type; "" is JSON
 	body     []byte
 	buffer   *[]byte // that body is in, to be used again; nil for none
@@ -94,6 +95,9 @@ func (a answer) Write(w http.ResponseWriter) error {
 	h.Set("Content-Length", strconv.Itoa(len(a.body)))
 	if a.location != "" {
 		h.Set("Location", a.location)
+	}
+	if a.tag != "" {
+		h.Set("ETag", a.tag)
 	}
 	w.WriteHeader(a.status)
 	_, err := w.Write(a.body)

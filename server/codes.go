@@ -71,6 +71,7 @@ const (
 	CodeOpenToolCalls         Code = "open_tool_calls"
 	CodeParentIsSummary       Code = "parent_is_summary"
 	CodeParentNotFound        Code = "parent_not_found"
+	CodePreconditionFailed    Code = "precondition_failed"
 	CodePromptTooLong         Code = "prompt_too_long"
 	CodeQueryTooLarge         Code = "query_too_large"
 	CodeRateLimited           Code = "rate_limited"

@@ -1,7 +1,10 @@
 package server
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
+	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -73,7 +76,37 @@ func getConversation(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answerWith(c)
+	return answerTagged(c)
+}
+
+// answerTagged gives a conversation with an entity tag, which a change of it may name.
+func answerTagged(c tree.Conversation) (Answer, error) {
+	a, err := answerWith(c)
+	a.tag = tagOf(c)
+	return a, err
+}
+
+// tagOf is the entity tag of a conversation as its answer shows it.
+func tagOf(c tree.Conversation) string {
+	sum := sha256.Sum256(c.AppendJSON(nil))
+	return `"` + hex.EncodeToString(sum[:12]) + `"`
+}
+
+// ifMatch reads the entity tags that a request names: what it changes must have one
+// of them. It is nil where the request names none.
+func (r *Request) ifMatch() (func(tree.Conversation) error, error) {
+	given, err := r.parameter()
+	if given == nil || err != nil || strings.TrimSpace(*given) == "*" {
+		return nil, err
+	}
+	return func(c tree.Conversation) error {
+		for tag := range strings.SplitSeq(*given, ",") {
+			if strings.TrimSpace(tag) == tagOf(c) {
+				return nil
+			}
+		}
+		return problemf(CodePreconditionFailed, ifMatch, "The conversation has changed since. Read it, and send the change again with its new ETag.")
+	}, nil
 }
 
 // conversationUpdate is the schema of this name.
@@ -103,14 +136,19 @@ func updateConversation(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	match, err := r.ifMatch()
+	if err != nil {
+		return nil, err
+	}
 	c, err := r.Store().UpdateConversation(r.Context(), id, tree.ConversationUpdate{
+		Merge: isMergePatch(r.Header.Get("Content-Type")), If: match,
 		Title: b.title, Metadata: json.RawMessage(b.metadata), Settings: json.RawMessage(b.settings), HeadID: head,
 		Archived: b.archived, Pinned: b.pinned, Tags: b.tags,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return answerWith(c)
+	return answerTagged(c)
 }
 
 func deleteConversation(r *Request) (Answer, error) {

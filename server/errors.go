@@ -22,6 +22,7 @@ const (
 	noSuchMethod     fault.Kind = "no such method"
 	unsupportedMedia fault.Kind = "unsupported media type"
 	noMessages       fault.Kind = "no messages"
+	changedSince     fault.Kind = "changed since"
 )
 
 // kinds are those of the server's own codes. Errors of other packages bring
@@ -48,6 +49,7 @@ var kinds = func() map[Code]fault.Kind {
 		noSuchMethod:       {CodeMethodNotAllowed},
 		unsupportedMedia:   {CodeUnsupportedMediaType},
 		noMessages:         {CodeUnknownFormat},
+		changedSince:       {CodePreconditionFailed},
 	} {
 		for _, code := range codes {
 			out[code] = kind
@@ -86,6 +88,7 @@ var answers = map[fault.Kind]struct {
 	forbidden:        {status: http.StatusForbidden},
 	noSuchMethod:     {status: http.StatusMethodNotAllowed},
 	unsupportedMedia: {status: http.StatusUnsupportedMediaType},
+	changedSince:     {status: http.StatusPreconditionFailed},
 }
 
 // ProblemOf returns what a client is told of an error. It is for APIs whose good

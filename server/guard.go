@@ -55,13 +55,13 @@ var clientHeader = regexp.MustCompile(`^(x-stainless|x-coppice|anthropic)-[a-z-]
 func (r *Request) fromOrigin(origin string) (done bool) {
 	h := r.answer.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
-	h.Set("Access-Control-Expose-Headers", "Location, Coppice-Position, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, X-Coppice-Conversation-Id, X-Coppice-Head-Id, X-Coppice-Recorded")
+	h.Set("Access-Control-Expose-Headers", "Location, ETag, Coppice-Position, X-Request-Id, Retry-After, RateLimit, RateLimit-Policy, X-Coppice-Conversation-Id, X-Coppice-Head-Id, X-Coppice-Recorded")
 	h.Add("Vary", "Origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, PATCH, DELETE")
-	allowed := "Api-Key, Authorization, Content-Type, Coppice-Position, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, " +
+	allowed := "Api-Key, Authorization, Content-Type, Coppice-Position, Idempotency-Key, If-Match, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, " +
 		"OpenAI-Beta, OpenAI-Organization, OpenAI-Project, X-Api-Key, X-Request-Id"
 	for name := range strings.SplitSeq(strings.ToLower(r.Header.Get("Access-Control-Request-Headers")), ",") {
 		if name = strings.TrimSpace(name); clientHeader.MatchString(name) {

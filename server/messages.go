@@ -1,8 +1,11 @@
 package server
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -89,18 +92,64 @@ func getMessage(r *Request) (Answer, error) {
 }
 
 // messageUpdate is the schema of this name.
-type messageUpdate struct{ pinned *bool }
+type messageUpdate struct {
+	pinned              *bool
+	rating, label, note json.RawMessage // null takes them away
+}
 
-func (b *messageUpdate) fields() []field { return []field{{"pinned", true, &b.pinned}} }
+func (b *messageUpdate) fields() []field {
+	return []field{{"label", false, &b.label}, {"note", false, &b.note}, {"pinned", false, &b.pinned}, {"rating", false, &b.rating}}
+}
 
-func (b *messageUpdate) read(o object) error { return o.bind("", b.fields()) }
+func (b *messageUpdate) read(o object) error {
+	if err := o.bind("", b.fields()); err != nil {
+		return err
+	}
+	if len(o) == 0 {
+		return problemf(CodeMissingField, "", "Nothing is to be changed. Send one of %s.", strings.Join(names(b.fields()), ", "))
+	}
+	return nil
+}
+
+// update is what the body asks for.
+func (b *messageUpdate) update() (u tree.MessageUpdate, err error) {
+	u.Pinned = b.pinned
+	if b.rating != nil {
+		u.Rating = new(int)
+		if string(b.rating) != "null" {
+			if *u.Rating, err = strconv.Atoi(string(b.rating)); err != nil || *u.Rating == 0 {
+				return u, problemf(CodeInvalidParameter, "rating", "A rating is 1 or -1, or null for none.")
+			}
+		}
+	}
+	for _, text := range []struct {
+		name string
+		raw  json.RawMessage
+		into **string
+	}{{"label", b.label, &u.Label}, {"note", b.note, &u.Note}} {
+		if text.raw == nil {
+			continue
+		}
+		*text.into = new(string)
+		if string(text.raw) != "null" {
+			if **text.into, err = textOf(text.raw, "", text.name); err != nil {
+				return u, err
+			}
+		}
+	}
+	return u, nil
+}
 
 func updateMessage(r *Request) (Answer, error) {
 	conversationID, messageID, err := r.ids("message_id")
 	if err != nil {
 		return nil, err
 	}
-	m, err := r.Store().PinMessage(r.Context(), conversationID, messageID, *r.body.(*messageUpdate).pinned)
+	u, err := r.body.(*messageUpdate).update()
+	if err != nil {
+		return nil, err
+	}
+	m, err := r.Store().UpdateMessage(r.Context(), conversationID, messageID, u)
 	if err != nil {
 		return nil, err
 	}

@@ -208,7 +208,8 @@ func (r *Request) ReadJSON() ([]byte, error) {
 		if most := r.route.api.MaxBody; r.ContentLength > most {
 			return nil, tooLarge(most)
 		}
-		if err := checkContentType(r.Header.Get("Content-Type")); err != nil {
+		kind := r.Header.Get("Content-Type")
+		if err := checkContentType(kind); err != nil && (r.Method != http.MethodPatch || !isMergePatch(kind)) {
 			return nil, err
 		}
 	}
@@ -293,6 +294,12 @@ func (r *Request) checkEncoding() error {
 		return problemf(CodeUnsupportedMediaType, "Content-Encoding", "This server takes no compressed bodies. Send it as it is, without Content-Encoding.")
 	}
 	return nil
+}
+
+// isMergePatch tells a merge patch (RFC 7396) from other JSON.
+func isMergePatch(contentType string) bool {
+	kind, _, err := mime.ParseMediaType(contentType)
+	return err == nil && kind == "application/merge-patch+json"
 }
 
 func checkContentType(header string) error {

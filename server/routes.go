@@ -28,6 +28,7 @@ var noBody Body
 const (
 	idempotencyKey = "Idempotency-Key"
 	lastEventID    = "Last-Event-ID"
+	ifMatch        = "If-Match"
 	position       = replica.Header // of routes that only read, and decide nothing: a replica may answer them
 )
 
@@ -37,7 +38,7 @@ var native = []Route{
 	{"POST", "/v1/conversations", 0, "", idempotencyKey, maybe[newConversation](), createConversation},
 	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query tag archived shapes", position, noBody, listConversations},
 	{"GET", "/v1/conversations/{conversation_id}", 0, "", position, noBody, getConversation},
-	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", "", must[conversationUpdate](), updateConversation},
+	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", ifMatch, must[conversationUpdate](), updateConversation},
 	{"DELETE", "/v1/conversations/{conversation_id}", 0, "", "", noBody, deleteConversation},
 	{"GET", "/v1/conversations/{conversation_id}/tree", Streams | Reads, "preview", position, noBody, getTree},
 	{"GET", "/v1/conversations/{conversation_id}/roots", 0, "limit cursor", position, noBody, listRoots},
@@ -88,6 +89,7 @@ var native = []Route{
 	{"GET", "/v1/tags", 0, "archived", position, noBody, listTags},
 	{"GET", "/v1/models", Anybody, "", "", noBody, listModels},
 	{"POST", "/v1/models", 0, "", "", must[acceptedOffer](), acceptModels},
+	{"GET", "/v1/ratings", Searches, "", position, noBody, getRatings},
 	{"GET", "/v1/presets", Anybody, "", "", noBody, listPresets},
 	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, searchMessages},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", position, noBody, exportConversation},

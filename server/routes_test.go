@@ -104,6 +104,7 @@ var reads = []scenario{
 
 	{name: "search", method: "GET", path: "/v1/search?query=hazel", status: 200,
 		want: []string{`"head_id":"{{c.result}}"`, `"head_id":"{{c.thanks}}"`, `"title":"Coppicing"`, `"snippet":"`}},
+	{name: "ratings", method: "GET", path: "/v1/ratings", status: 200, want: []string{`{"data":[`, `"complete":true}`}},
 	{name: "compare", method: "GET", path: conversationPathOf + "/compare?left=active&right={{c.third}}&limit=1", status: 200,
 		want: []string{`{"conversation_id":"{{c}}","ancestor_id":"{{c.question}}","left":{"head_id":"{{c.thanks}}","messages":2,`, `"data":[{"id":"{{c.thanks}}"`, `"right":{"head_id":"{{c.third}}","messages":1,"tokens":`, `"replies":{"calls":0,`}},
 	{name: "search a conversation", method: "GET", path: "/v1/search?query=wood+-oak&conversation_id={{c}}&limit=5", status: 200, want: []string{`"head_id":"{{c.thanks}}"`}},
@@ -141,6 +142,9 @@ var writes = []scenario{
 	{name: "archive, pin and tag", method: "PATCH", path: conversationPathOf, body: `{"archived":true,"pinned":true,"tags":["wood","two words"]}`, status: 200,
 		want: []string{`"archived":true,"pinned":true,"tags":["wood","two words"]`, `"title":"Coppicing"`}},
 	{name: "pin a message", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"pinned":true}`, status: 200, want: []string{`{"id":"{{c.third}}"`, `"pinned":true`}},
+	{name: "rate a message", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"rating":-1,"label":"no","note":"one\ntwo"}`, status: 200, want: []string{`"pinned":false,"rating":-1,"label":"no","note":"one\ntwo","metadata"`}},
+	{name: "merge metadata", method: "PATCH", path: conversationPathOf, body: `{"metadata":{"merged":{"x":1},"none":null}}`, status: 200,
+		header: map[string]string{"Content-Type": "application/merge-patch+json", "If-Match": "*"}, want: []string{`"merged":{"x":1}`, `ETag: "`}},
 	{name: "delete", method: "DELETE", path: conversationPathOf, status: 204},
 
 	{name: "append", method: "POST", path: conversationPathOf + "/messages", body: `{"parent_id":"{{c.thanks}}","role":"assistant","content":"You're welcome <3"}`, status: 201,

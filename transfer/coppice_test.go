@@ -75,7 +75,7 @@ func drawStored(t *rapid.T) stored {
 	open := map[uuid.UUID]string{} // the call that a message leaves open
 	var messages []tree.BundleNode
 	for range rapid.IntRange(1, 30).Draw(t, "messages") {
-		n := tree.BundleNode{ID: newID(), CreatedAt: drawTime(t), Pinned: rapid.Bool().Draw(t, "pinned")}
+		n := tree.BundleNode{ID: newID(), CreatedAt: drawTime(t), Pinned: rapid.Bool().Draw(t, "pinned"), Annotation: rapid.SampledFrom([]tree.Annotation{{}, {Rating: 1}, {Rating: -1, Label: `<"é">`, Note: "one\ntwo"}}).Draw(t, "annotation")}
 		if seen[n.ID] {
 			continue
 		}

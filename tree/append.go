@@ -120,7 +120,7 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, o app
 	}
 	add := func(h db.Handle) error {
 		node, err := store(ctx, h, params, then...)
-		m = fromMessage(node, node.SiblingIndex.Int32) // the newest sibling's index is their count
+		m = fromMessage(node, node.SiblingIndex.Int32, nil) // the newest sibling's index is their count
 		return err
 	}
 	conversationID := uuid.UUID(params.ConversationID.Bytes)
@@ -186,7 +186,7 @@ func (s *Store) replayed(ctx context.Context, conversationID, parentID uuid.UUID
 	if !d.same(row.Node, parentID) {
 		return Message{}, true, d.taken()
 	}
-	return fromMessage(row.Node, row.SiblingCount), true, nil
+	return fromMessage(row.Node, row.SiblingCount, row.Annotation), true, nil
 }
 
 // taken tells that another message has the draft's id.
@@ -303,7 +303,7 @@ func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid
 		default:
 			return nil, missingInChain(i)
 		}
-		out[i] = fromMessage(row.Node, row.SiblingCount)
+		out[i] = fromMessage(row.Node, row.SiblingCount, row.Annotation)
 		parentID = d.ID
 	}
 	if len(rows) < len(drafts) {
@@ -362,7 +362,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 			return nil, fault.At(err, fmt.Sprintf("messages[%d]", i))
 		}
 		rows[i], p = d.row(conversationID, p, index)
-		out[i] = fromMessage(db.Node(rows[i]), index)
+		out[i] = fromMessage(db.Node(rows[i]), index, nil)
 		index = 1
 	}
 	if _, err := s.q.CopyNodes(ctx, rows); err != nil {

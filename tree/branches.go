@@ -22,7 +22,7 @@ func (s *Store) Message(ctx context.Context, conversationID, id uuid.UUID) (_ Me
 	if row.Node.Kind != string(KindMessage) {
 		return Message{}, errMessageNotFound
 	}
-	m := fromMessage(row.Node, row.SiblingCount)
+	m := fromMessage(row.Node, row.SiblingCount, row.Annotation)
 	return m, s.FindSources(ctx, conversationID, []Message{m})
 }
 
@@ -35,7 +35,7 @@ func (s *Store) Answer(ctx context.Context, conversationID, id uuid.UUID) (_ Mes
 	if err != nil {
 		return Message{}, orMissing(err, errMessageNotFound)
 	}
-	m := fromMessage(row.Node, 0)
+	m := fromMessage(row.Node, 0, nil)
 	m.Siblings = Siblings{}
 	return m, nil
 }
@@ -78,7 +78,7 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 	}
 	out, more := make([]Message, len(rows)), false
 	for i, row := range rows {
-		out[i] = fromMessage(row.Node, siblings)
+		out[i] = fromMessage(row.Node, siblings, row.Annotation)
 		more = row.Node.SiblingIndex.Int32 < siblings
 	}
 	return paged(out, more, after, func(m Message) cursor { return cursor{key: int64(m.Siblings.Index), id: m.ID} }), nil
@@ -92,7 +92,7 @@ func (s *Store) NewestChildren(ctx context.Context, conversationID, id uuid.UUID
 	defer db.Wrap(&err, "tree.NewestChildren(%s, %s)", conversationID, id)
 	rows, err := s.q.ListNewestChildren(ctx, db.ListNewestChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
 	for _, row := range rows {
-		out = append(out, fromMessage(row.Node, 0))
+		out = append(out, fromMessage(row.Node, 0, nil))
 	}
 	return out, err
 }
@@ -118,7 +118,7 @@ func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging
 	}
 	out, more := make([]Message, len(rows)), false
 	for i, row := range rows {
-		out[i], more = fromMessage(row.Node, row.SiblingCount), row.More
+		out[i], more = fromMessage(row.Node, row.SiblingCount, row.Annotation), row.More
 	}
 	return paged(out, more, before, func(m Message) cursor { return timed(m.CreatedAt, m.ID) }), nil
 }
@@ -191,7 +191,7 @@ func fromTranscript(conversationID uuid.UUID, row db.GetTranscriptRow) Message {
 		ConversationID: toUUID(conversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, SiblingIndex: row.SiblingIndex,
 		Depth: row.Depth, Tokens: row.Tokens, PathTokens: row.PathTokens, Pinned: row.Pinned, CreatedAt: row.CreatedAt,
 		Body: row.Body, Metadata: row.Metadata, Reasoning: row.Reasoning, Origin: row.Origin,
-	}, row.SiblingCount)
+	}, row.SiblingCount, row.Annotation)
 }
 
 // noBranch tells why a branch has no row.
@@ -245,7 +245,7 @@ func fromSkeleton(row db.StreamTreeRow) Node {
 	n := Node{
 		ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Kind: Kind(row.Kind), Role: Role(row.Role),
 		Depth: int(row.Depth), Tokens: int(row.Tokens), Pinned: row.Pinned, Index: int(row.SiblingIndex.Int32),
-		CreatedAt: row.CreatedAt.UTC(), Preview: row.Preview,
+		CreatedAt: row.CreatedAt.UTC(), Preview: row.Preview, Annotation: fromAnnotation(row.Annotation),
 	}
 	if n.Kind == KindSummary {
 		r := fromRange(row.LastSummarizedID, row.PriorSummaryID, row.KeptIds, row.Model, row.Origin)

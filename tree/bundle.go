@@ -143,8 +143,16 @@ func (im *importer) copy(ctx context.Context) error {
 		return err
 	}
 	store := func() error {
-		if _, err := im.s.q.CopyNodes(ctx, im.rows); err != nil || len(im.naming) == 0 {
+		if _, err := im.s.q.CopyNodes(ctx, im.rows); err != nil {
 			return err
+		}
+		if len(im.said) > 0 {
+			if _, err := im.s.q.CopyAnnotations(ctx, im.said); err != nil {
+				return err
+			}
+		}
+		if len(im.naming) == 0 {
+			return nil
 		}
 		return im.s.q.AddAttachmentUses(ctx, im.s.usesOf(im.id, im.naming)) // holdNamed holds them
 	}
@@ -156,7 +164,7 @@ func (im *importer) copy(ctx context.Context) error {
 	}
 	clear(im.rows)
 	clear(im.naming)
-	im.rows, im.naming, im.waiting = im.rows[:0], im.naming[:0], 0
+	im.rows, im.naming, im.said, im.waiting = im.rows[:0], im.naming[:0], im.said[:0], 0
 	return err
 }
 
@@ -171,6 +179,7 @@ type importer struct {
 	there    map[[sha256.Size]byte]Attachment // of those that nodes of the import name
 	rows     []db.CopyNodesParams             // not copied yet
 	waiting  int                              // bytes of text in them
+	said     []db.CopyAnnotationsParams       // of the rows that are annotated
 	naming   []*draft                         // those of the rows that name attachments
 	added    int                              // rows copied
 	messages int                              // of them
@@ -331,6 +340,12 @@ func (im *importer) add(ctx context.Context, n BundleNode) error {
 	}
 	im.known[n.ID] = k
 	im.addRow(row)
+	if n.Annotation != (Annotation{}) {
+		if err := n.Annotation.Check(d.Message); err != nil {
+			return err
+		}
+		im.said = append(im.said, annotationRow(im.id, n.ID, n.Annotation))
+	}
 	if im.newest.IsZero() || !row.CreatedAt.Before(im.newest) {
 		im.newest = row.CreatedAt
 	}

@@ -34,6 +34,7 @@ const (
 	HeadMoved            ChangeKind = "head.moved"        // by itself, not by an append or a prune
 	MessagesAppended     ChangeKind = "messages.appended" // one, or several as a path
 	MessagePinned        ChangeKind = "message.pinned"    // or its pin was taken away
+	MessageAnnotated     ChangeKind = "message.annotated" // rated, labelled or noted
 	MessagesPruned       ChangeKind = "messages.pruned"   // one, with all below it
 	SummaryCreated       ChangeKind = "summary.created"   // a compaction landed
 	SummaryDeleted       ChangeKind = "summary.deleted"   // a compaction was undone

@@ -481,7 +481,7 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 	}
 	for _, p := range places {
 		if row, ok := found[p]; ok {
-			out = append(out, Hit{Message: fromMessage(row.Node, row.SiblingCount), LeafID: uuid.UUID(row.LeafID.Bytes), Title: row.Title})
+			out = append(out, Hit{Message: fromMessage(row.Node, row.SiblingCount, row.Annotation), LeafID: uuid.UUID(row.LeafID.Bytes), Title: row.Title})
 		}
 	}
 	return out, nil

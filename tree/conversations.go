@@ -258,13 +258,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		}
 		params.Title = pgtype.Text{String: *u.Title, Valid: true}
 	}
-	if params.Metadata, err = checkExtra(u.Metadata, "metadata"); err != nil {
-		return Conversation{}, err
-	}
-	if params.Settings, err = checkExtra(u.Settings, "settings"); err != nil {
-		return Conversation{}, err
-	}
-	if err := s.checkSettings(params.Settings); err != nil {
+	if err := s.updateObjects(u, &params); err != nil {
 		return Conversation{}, err
 	}
 	if err := checkTags(u.Tags); err != nil {
@@ -272,7 +266,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 	}
 	params.Archived, params.Pinned, params.Tags = toBool(u.Archived), toBool(u.Pinned), u.Tags
 	if u.Title == nil && params.Metadata == nil && u.ChangeMetadata == nil && params.Settings == nil && u.HeadID == uuid.Nil &&
-		u.Archived == nil && u.Pinned == nil && u.Tags == nil {
+		u.Archived == nil && u.Pinned == nil && u.Tags == nil && u.If == nil {
 		return s.Conversation(ctx, id)
 	}
 	var row db.Conversation
@@ -280,6 +274,24 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		was, err := s.lock(ctx, id)
 		if err != nil {
 			return err
+		}
+		if u.If != nil {
+			if err := u.If(fromConversation(was)); err != nil {
+				return err
+			}
+		}
+		if u.Merge {
+			merged := u
+			merged.Merge = false
+			if u.Metadata != nil {
+				merged.Metadata = mergePatch(was.Metadata, u.Metadata)
+			}
+			if u.Settings != nil {
+				merged.Settings = mergePatch(was.Settings, u.Settings)
+			}
+			if err := s.updateObjects(merged, &params); err != nil {
+				return err
+			}
 		}
 		if u.HeadFrom != uuid.Nil && u.HeadFrom != uuid.UUID(was.HeadID.Bytes) {
 			return fault.New(fault.Conflict, "changed_meanwhile", "head_id", "Another branch became active meanwhile, or the branch went on. Read the conversation and move its head again.")
@@ -306,6 +318,18 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		return Conversation{}, err
 	}
 	return fromConversation(row), nil
+}
+
+// updateObjects checks the metadata and the settings of an update. Patches are checked
+// again when they are merged.
+func (s *Store) updateObjects(u ConversationUpdate, params *db.UpdateConversationParams) (err error) {
+	if params.Metadata, err = checkExtra(u.Metadata, "metadata"); err != nil {
+		return err
+	}
+	if params.Settings, err = checkExtra(u.Settings, "settings"); err != nil || u.Merge {
+		return err
+	}
+	return s.checkSettings(params.Settings)
 }
 
 // DeleteConversation deletes a conversation with all its nodes. The cost grows

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -183,41 +184,108 @@ func TestForkKeepsTags(t *testing.T) {
 	}
 }
 
-// A pin comes and goes, is told when it changes, and is no other tenant's affair.
-func TestPinMessage(t *testing.T) {
+// TestUpdateMessage holds that a pin and an annotation come and go, are told when they
+// change, leave the message's version alone, and are no other tenant's affair.
+func TestUpdateMessage(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
 	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: m.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")}))(t)
-	told := func() (n int) {
+	told := map[tree.ChangeKind]int{}
+	yes, no, up, none, label, empty := true, false, 1, 0, "the one to keep", ""
+	for i, step := range []struct {
+		tree.MessageUpdate
+		kind tree.ChangeKind // of the change that is told; "" for none
+		want tree.Message
+	}{
+		{tree.MessageUpdate{Pinned: &yes}, tree.MessagePinned, tree.Message{Pinned: true}},
+		{tree.MessageUpdate{Pinned: &yes}, "", tree.Message{Pinned: true}},
+		{tree.MessageUpdate{Rating: &up, Label: &label}, tree.MessageAnnotated, tree.Message{Pinned: true, Annotation: tree.Annotation{Rating: 1, Label: label}}},
+		{tree.MessageUpdate{Note: &label}, tree.MessageAnnotated, tree.Message{Pinned: true, Annotation: tree.Annotation{Rating: 1, Label: label, Note: label}}},
+		{tree.MessageUpdate{Rating: &up}, "", tree.Message{Pinned: true, Annotation: tree.Annotation{Rating: 1, Label: label, Note: label}}},
+		{tree.MessageUpdate{Pinned: &no}, tree.MessagePinned, tree.Message{Annotation: tree.Annotation{Rating: 1, Label: label, Note: label}}},
+		{tree.MessageUpdate{Rating: &none, Label: &empty, Note: &empty}, tree.MessageAnnotated, tree.Message{}},
+	} {
+		if step.kind != "" {
+			told[step.kind]++
+		}
+		got := must(s.UpdateMessage(t.Context(), c.ID, m.ID, step.MessageUpdate))(t)
+		changes := map[tree.ChangeKind]int{}
 		for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
-			if change.Kind == tree.MessagePinned {
-				n++
+			if change.Kind == tree.MessagePinned || change.Kind == tree.MessageAnnotated {
+				changes[change.Kind]++
 				if change.MessageID != m.ID || change.ParentID != root.ID {
 					t.Errorf("told %+v", change)
 				}
 			}
 		}
-		return n
-	}
-	for i, pinned := range []bool{true, true, false, false} {
-		got := must(s.PinMessage(t.Context(), c.ID, m.ID, pinned))(t)
-		if stored := must(s.Message(t.Context(), c.ID, m.ID))(t); got.Pinned != pinned || stored.Pinned != pinned || told() != 1+i/2 {
-			t.Errorf("pinned %t: answered %t, stored %t, told %d times", pinned, got.Pinned, stored.Pinned, told())
+		for _, m := range []tree.Message{got, must(s.Message(t.Context(), c.ID, m.ID))(t), must(s.Transcript(t.Context(), c.ID, m.ID, tree.Paging{}))(t).Data[1]} {
+			if m.Pinned != step.want.Pinned || m.Annotation != step.want.Annotation || !maps.Equal(changes, told) {
+				t.Errorf("step %d: %+v, told %v", i, m, changes)
+			}
 		}
 	}
+	bad := 2
+	refused(t, "a rating of 2", second(s.UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &bad})), fault.Invalid)
 	for name, err := range map[string]error{
-		"a summary":         second(s.PinMessage(t.Context(), c.ID, summary.ID, true)),
-		"nothing":           second(s.PinMessage(t.Context(), c.ID, uuid.New(), true)),
-		"of another tenant": second(s.ForTenant("other").PinMessage(t.Context(), c.ID, m.ID, true)),
+		"a summary":         second(s.UpdateMessage(t.Context(), c.ID, summary.ID, tree.MessageUpdate{Rating: &up})),
+		"nothing":           second(s.UpdateMessage(t.Context(), c.ID, uuid.New(), tree.MessageUpdate{Rating: &up})),
+		"of another tenant": second(s.ForTenant("other").UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &up})),
 	} {
 		if !errors.Is(err, fault.NotFound) {
 			t.Errorf("%s: %v, want fault.NotFound", name, err)
 		}
 	}
-	if must(s.Message(t.Context(), c.ID, m.ID))(t).Pinned {
-		t.Error("a refused pin was stored")
+	if must(s.Message(t.Context(), c.ID, m.ID))(t).Annotation != (tree.Annotation{}) {
+		t.Error("a refused rating was stored")
+	}
+}
+
+// TestRatings holds that answers count by their models: those that were gone on from or
+// are an active head as kept, those beside others as compared, and those of other tenants
+// not at all.
+func TestRatings(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	answer := func(model string) tree.NewMessage {
+		return tree.NewMessage{Message: chat.Text(tree.RoleAssistant, "x"), Metadata: []byte(`{"reply":{"model":"` + model + `"}}`)}
+	}
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	mustAppend(t, s, c.ID, root.ID, answer("left"))
+	kept := mustAppend(t, s, c.ID, root.ID, answer("kept"))
+	next := mustAppend(t, s, c.ID, kept.ID, user("next"))
+	head := mustAppend(t, s, c.ID, next.ID, answer("kept"))
+	must(s.Append(t.Context(), c.ID, next.ID, tree.Text(tree.RoleAssistant, "by nobody"), tree.KeepHead()))(t)
+	up, down := 1, -1
+	must(s.UpdateMessage(t.Context(), c.ID, head.ID, tree.MessageUpdate{Rating: &up}))(t)
+	must(s.UpdateMessage(t.Context(), c.ID, kept.ID, tree.MessageUpdate{Rating: &down}))(t)
+	got := must(s.Ratings(t.Context()))(t)
+	want := []tree.ModelRatings{
+		{Model: "kept", Answers: 2, Kept: 2, Compared: 2, ComparedKept: 2, RatedUp: 1, RatedDown: 1},
+		{Model: "left", Answers: 1, Compared: 1},
+	}
+	if !slices.Equal(got.Models, want) || got.Conversations != 1 || !got.Complete {
+		t.Errorf("%+v", got)
+	}
+	if theirs := must(s.ForTenant("other").Ratings(t.Context()))(t); theirs.Models != nil || theirs.Conversations != 0 {
+		t.Errorf("another tenant's are %+v", theirs)
+	}
+}
+
+// TestConditionalUpdates holds that merge patches of two clients add up, and that an
+// update under a condition changes nothing where the condition doesn't hold.
+func TestConditionalUpdates(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	for _, patch := range []string{`{"a":{"x":1}}`, `{"b":2,"a":{"y": 2}}`, `{"a":{"x":null}}`} {
+		c = must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Merge: true, Metadata: []byte(patch)}))(t)
+	}
+	no := fault.New(fault.Conflict, "no", "", "No.")
+	title := "Not this one"
+	_, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: &title, If: func(tree.Conversation) error { return no }})
+	if c = must(s.Conversation(t.Context(), c.ID))(t); !errors.Is(err, fault.Conflict) || c.Title == title || string(c.Metadata) != `{"a":{"y":2},"b":2}` {
+		t.Errorf("%v, %q, %s", err, c.Title, c.Metadata)
 	}
 }
 

@@ -27,16 +27,16 @@ func (s *Store) Export(ctx context.Context, conversationID uuid.UUID) (_ Convers
 }
 
 func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func(BundleNode, error) bool) error {
-	for row, err := range db.Stream[db.Node](ctx, s.h, func(q *db.Queries) { _, _ = q.StreamNodes(ctx, toUUID(conversationID)) }) {
+	for row, err := range db.Stream[db.AnnotatedNode](ctx, s.h, func(q *db.Queries) { _, _ = q.StreamNodes(ctx, toUUID(conversationID)) }) {
 		if err != nil {
 			return err
 		}
 		n := BundleNode{
 			ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Body: row.Body, Reasoning: row.Reasoning.String, Metadata: row.Metadata,
-			Pinned: row.Pinned, CreatedAt: row.CreatedAt.UTC(),
+			Pinned: row.Pinned, Annotation: fromAnnotation(row.Annotation), CreatedAt: row.CreatedAt.UTC(),
 		}
 		if row.Kind == string(KindSummary) {
-			r := fromSummary(row).Range
+			r := fromSummary(row.Node).Range
 			n.Summary = &r
 		} else {
 			n.Graft = fromGraft(row.Origin)

@@ -15,8 +15,8 @@ import (
 // metadata are spliced in as they are stored.
 
 // AppendJSON appends the message's JSON to dst: {id, conversation_id,
-// parent_id, the members of the body, reasoning where there is some, pinned,
-// metadata, grafted where it was brought from another branch, tokens, depth,
+// parent_id, the members of the body, reasoning where there is some, pinned, what
+// its Annotation says, metadata, grafted where it was brought from another branch, tokens, depth,
 // siblings, created_at}.
 func (m Message) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, m.ID)
@@ -27,6 +27,7 @@ func (m Message) AppendJSON(dst []byte) []byte {
 		dst = appendString(dst, `,"reasoning":`, m.Reasoning)
 	}
 	dst = strconv.AppendBool(append(dst, `,"pinned":`...), m.Pinned)
+	dst = m.Annotation.AppendJSON(dst)
 	dst = appendObject(dst, `,"metadata":`, m.Metadata)
 	dst = m.Graft.appendMember(dst)
 	dst = appendInt(dst, `,"tokens":`, m.Tokens)
@@ -80,7 +81,8 @@ func (c Conversation) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), 
 // AppendJSON appends {id, parent_id, kind, role, depth, tokens, pinned,
 // sibling_index, created_at}. A summary also has {last_summarized_id,
 // prior_summary_id, kept_ids, model, origin}, and a message that was brought from
-// another branch {grafted}. A node that was read with a preview has it too.
+// another branch {grafted}. A node that was read with a preview has it too, and an
+// annotated one what its Annotation says.
 func (n Node) AppendJSON(dst []byte) []byte {
 	dst = appendID(dst, `{"id":`, n.ID)
 	dst = appendID(dst, `,"parent_id":`, n.ParentID)
@@ -88,7 +90,7 @@ func (n Node) AppendJSON(dst []byte) []byte {
 	dst = appendString(dst, `,"role":`, string(n.Role))
 	dst = appendInt(dst, `,"depth":`, n.Depth)
 	dst = appendInt(dst, `,"tokens":`, n.Tokens)
-	dst = strconv.AppendBool(append(dst, `,"pinned":`...), n.Pinned)
+	dst = n.Annotation.AppendJSON(strconv.AppendBool(append(dst, `,"pinned":`...), n.Pinned))
 	if n.Kind == KindMessage {
 		dst = appendInt(dst, `,"sibling_index":`, n.Index)
 	}

@@ -24,7 +24,7 @@ func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uu
 		if row.Node.Kind != string(KindMessage) {
 			return nil, errMessageNotFound
 		}
-		out[i] = fromMessage(row.Node, row.SiblingCount)
+		out[i] = fromMessage(row.Node, row.SiblingCount, row.Annotation)
 	}
 	return out, nil
 }
@@ -61,7 +61,7 @@ func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID u
 	}
 	out := make([]Message, len(rows))
 	for i, row := range rows {
-		out[i], more = fromMessage(row.Node, 0), row.More
+		out[i], more = fromMessage(row.Node, 0, nil), row.More
 		out[i].Siblings = Siblings{}
 	}
 	return out, more, nil

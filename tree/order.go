@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
@@ -26,31 +25,6 @@ func (s *Store) Tags(ctx context.Context, archived bool) (_ []TagCount, err erro
 		out[i] = TagCount(row)
 	}
 	return out, err
-}
-
-// PinMessage pins a message, or takes its pin away. Pinned messages stay verbatim
-// when a compaction folds them. What a summary keeps already stays as it is.
-func (s *Store) PinMessage(ctx context.Context, conversationID, messageID uuid.UUID, pinned bool) (_ Message, err error) {
-	defer db.Wrap(&err, "tree.PinMessage(%s, %s)", conversationID, messageID)
-	var m Message
-	err = s.inTurn(ctx, conversationID, func(s *Store) error {
-		if _, err := s.lock(ctx, conversationID); err != nil {
-			return err
-		}
-		if m, err = s.Message(ctx, conversationID, messageID); err != nil || m.Pinned == pinned {
-			return err
-		}
-		m.Pinned = pinned
-		params := db.PinMessageParams{ConversationID: toUUID(conversationID), ID: toUUID(messageID), Pinned: pinned}
-		if err := s.q.PinMessage(ctx, params); err != nil {
-			return err
-		}
-		return s.note(ctx, Change{ConversationID: conversationID, Kind: MessagePinned, MessageID: messageID, ParentID: m.ParentID})
-	})
-	if err != nil {
-		return Message{}, err
-	}
-	return m, nil
 }
 
 // checkTags checks all tags of a conversation.

@@ -205,7 +205,7 @@ func (s *Store) highest(ctx context.Context, m Message, goes func(parent Message
 			return m, err
 		}
 		for _, row := range above {
-			parent := fromMessage(db.Node{ConversationID: toUUID(m.ConversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, Metadata: row.Metadata}, row.SiblingCount)
+			parent := fromMessage(db.Node{ConversationID: toUUID(m.ConversationID), ID: row.ID, ParentID: row.ParentID, Role: row.Role, Metadata: row.Metadata}, row.SiblingCount, nil)
 			if m.Siblings.Count > 1 || !goes(parent) {
 				return m, nil
 			}

@@ -229,12 +229,12 @@ func fromConversation(c db.Conversation) Conversation {
 }
 
 // fromMessage is the one converter of message rows.
-func fromMessage(n db.Node, siblings int32) Message {
+func fromMessage(n db.Node, siblings int32, annotation []byte) Message {
 	return Message{
 		ConversationID: uuid.UUID(n.ConversationID.Bytes), ID: uuid.UUID(n.ID.Bytes), ParentID: uuid.UUID(n.ParentID.Bytes),
 		Role: Role(n.Role), Body: n.Body, Reasoning: n.Reasoning.String, Metadata: n.Metadata, Pinned: n.Pinned,
 		Tokens: int(n.Tokens), PathTokens: n.PathTokens, Depth: int(n.Depth),
-		Siblings: Siblings{Index: int(n.SiblingIndex.Int32), Count: int(siblings)}, Graft: fromGraft(n.Origin), CreatedAt: n.CreatedAt.UTC(),
+		Siblings: Siblings{Index: int(n.SiblingIndex.Int32), Count: int(siblings)}, Graft: fromGraft(n.Origin), CreatedAt: n.CreatedAt.UTC(), Annotation: fromAnnotation(annotation),
 	}
 }
 

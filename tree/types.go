@@ -108,6 +108,9 @@ type ConversationUpdate struct {
 	Pinned   *bool
 	Tags     []string // all tags from now on; empty for none, nil leaves them
 
+	Merge bool                     // Metadata and Settings are merge patches (RFC 7396) of what is there
+	If    func(Conversation) error // looks at the conversation before it is changed, and no other writer comes between: its error refuses the update; nil for nothing
+
 	// ChangeMetadata makes the metadata of the present ones, in the place of
 	// Metadata. No other writer comes between. nil: Metadata counts.
 	ChangeMetadata func(json.RawMessage) json.RawMessage
@@ -141,6 +144,7 @@ type Message struct {
 	Reasoning      string          // what the model thought before it said this; "" for none. No context has it, and no search
 	Metadata       json.RawMessage // nil for none
 	Pinned         bool            // stays verbatim when a compaction folds it
+	Annotation     Annotation      // as it was when the message was read to be shown; the zero Annotation in views and pages of BranchFrom
 	Tokens         int             // of this message
 	PathTokens     int64           // sum of Tokens from the root to this message
 	Depth          int             // messages above it
@@ -189,18 +193,19 @@ type Chain struct {
 // A Node is a message or a summary without its body, as the skeleton of a tree
 // shows it.
 type Node struct {
-	ID        uuid.UUID
-	ParentID  uuid.UUID // for a summary its anchor; uuid.Nil for a root
-	Kind      Kind
-	Role      Role
-	Depth     int
-	Tokens    int
-	Pinned    bool
-	Index     int // among the siblings, from 1, by creation; 0 for a summary
-	CreatedAt time.Time
-	Graft     *Graft        // of a message that was brought from another branch; nil of any other
-	Preview   string        // start of the text, where it was asked for
-	Summary   *SummaryRange // nil for a message
+	ID         uuid.UUID
+	ParentID   uuid.UUID // for a summary its anchor; uuid.Nil for a root
+	Kind       Kind
+	Role       Role
+	Depth      int
+	Tokens     int
+	Pinned     bool
+	Index      int // among the siblings, from 1, by creation; 0 for a summary
+	CreatedAt  time.Time
+	Graft      *Graft        // of a message that was brought from another branch; nil of any other
+	Annotation               // of a message
+	Preview    string        // start of the text, where it was asked for
+	Summary    *SummaryRange // nil for a message
 }
 
 // Kind says whether a node is a message or a summary.
@@ -305,6 +310,7 @@ type BundleNode struct {
 	Reasoning string // of an assistant's message
 	Metadata  json.RawMessage
 	Pinned    bool
+	Annotation
 	Graft     *Graft // of a message that was brought from another branch
 	CreatedAt time.Time
 	Summary   *SummaryRange // nil for a message

@@ -20,7 +20,7 @@ type treeCommand struct {
 }
 
 func (cmd *treeCommand) Help() string {
-	return `A straight path stays in one column. At a branch point the other branches open to the right and end with the id that names them; the active one goes on below, marked ●. ‹2/3› is the second of three siblings. ◆ is a summary, under its anchor: how many messages it folds, up to which one, what wrote it, and the id that names it. The number is tokens.`
+	return `A straight path stays in one column. At a branch point the other branches open to the right and end with the id that names them; the active one goes on below, marked ●. ‹2/3› is the second of three siblings, +1 a good one; a label stands in brackets. ◆ is a summary, under its anchor: how many messages it folds, up to which one, what wrote it, and the id that names it. The number is tokens.`
 }
 
 // previewLength is more than fits a line of most terminals.

@@ -22,6 +22,7 @@ var distributed = []struct{ table, column string }{
 	{"replies", "conversation_id"},
 	{"reply_events", "conversation_id"},
 	{"embeddings", "conversation_id"},
+	{"annotations", "conversation_id"},
 	{"changes", "conversation_id"},
 	{"follower_places", "conversation_id"},
 	{"search_chunks", "conversation_id"},

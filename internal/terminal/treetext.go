@@ -78,6 +78,9 @@ func (r row) label() string {
 	if r.node.Graft != nil {
 		label += " grafted"
 	}
+	if r.node.Rating != 0 {
+		label += fmt.Sprintf(" %+d", r.node.Rating)
+	}
 	return label
 }
 
@@ -89,6 +92,9 @@ func (r row) text(idLength int) string {
 	}
 	if g := r.node.Graft; g != nil {
 		return "from " + g.FromHeadID.String()[:idLength] + ": " + r.node.Preview
+	}
+	if r.node.Label != "" {
+		return "[" + r.node.Label + "] " + r.node.Preview
 	}
 	return r.node.Preview
 }

@@ -31,15 +31,16 @@ type Conversation struct {
 
 // A Message is one node of a source conversation.
 type Message struct {
-	SourceID  string          // unique in its conversation
-	ParentID  string          // SourceID of its parent; "" for a root
-	Body      json.RawMessage // chat-completions message object; nil for a node that the parser left out and noted: its children go to its parent
-	Reasoning string          // what the model thought before it said this; "" for none
-	Metadata  json.RawMessage // an object, or nil
-	Pinned    bool
-	CreatedAt time.Time
-	Graft     *tree.Graft // of a message that was brought from another branch; only Coppice's own format says it
-	Summary   *Summary    // nil for a message; only Coppice's own format has them
+	SourceID        string          // unique in its conversation
+	ParentID        string          // SourceID of its parent; "" for a root
+	Body            json.RawMessage // chat-completions message object; nil for a node that the parser left out and noted: its children go to its parent
+	Reasoning       string          // what the model thought before it said this; "" for none
+	Metadata        json.RawMessage // an object, or nil
+	Pinned          bool
+	tree.Annotation // of a message; only Coppice's own format has them
+	CreatedAt       time.Time
+	Graft           *tree.Graft // of a message that was brought from another branch; only Coppice's own format says it
+	Summary         *Summary    // nil for a message; only Coppice's own format has them
 }
 
 // Summary is what a summary node of Coppice's own format says besides its text.

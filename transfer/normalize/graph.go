@@ -258,7 +258,7 @@ func (g *graph) bundle(conversation uuid.UUID) []tree.BundleNode {
 
 func (n *node) bundle() tree.BundleNode {
 	return tree.BundleNode{
-		ID: n.id, ParentID: messageIDOf(n.up), Body: n.Body, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, Graft: n.Graft, CreatedAt: n.CreatedAt,
+		ID: n.id, ParentID: messageIDOf(n.up), Body: n.Body, Reasoning: n.Reasoning, Metadata: n.Metadata, Pinned: n.Pinned, Annotation: n.Annotation, Graft: n.Graft, CreatedAt: n.CreatedAt,
 	}
 }
 

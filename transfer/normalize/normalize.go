@@ -17,6 +17,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -225,6 +226,10 @@ func (g *graph) normalizeBodies() {
 		}
 		n.Body, n.messageInfo = body, info
 		n.Reasoning = g.normalizeReasoning(n)
+		if err := n.Annotation.Check(chat.Read(n.Body)); err != nil && n.Annotation != (tree.Annotation{}) {
+			g.c.LeftOut(format.KindMetadata, n.SourceID, "rating, label and note: %s", fault.Of(err).Detail)
+			n.Annotation = tree.Annotation{}
+		}
 		n.Metadata = normalizeExtra(g.c, n.Metadata, n.SourceID, "metadata")
 		if n.was != "" {
 			n.Metadata = format.AddSource(n.Metadata, "role", format.Clip(string(n.was)))

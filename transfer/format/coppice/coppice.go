@@ -121,6 +121,7 @@ func (f *file) add(o format.Object, place string, summary bool) {
 		SourceID: id, ParentID: lowerID(o, "parent_id"), Body: unquoted(o["body"]), Metadata: unquoted(o["metadata"]),
 		Reasoning: c.TextOf(o, "reasoning", id), Pinned: o.Flag("pinned"), CreatedAt: c.Time(o, "created_at", id),
 	}
+	m.Annotation = annotationOf(c, o, id)
 	if m.Body == nil {
 		m.Body = json.RawMessage("null") // for normalizing to note: the parser leaves nothing out here
 	}
@@ -222,6 +223,15 @@ func graftOf(c *format.Conversation, o format.Object, id string) *tree.Graft {
 		return nil
 	}
 	return &g
+}
+
+// annotationOf gives what readers said of a message.
+func annotationOf(c *format.Conversation, o format.Object, id string) tree.Annotation {
+	a := tree.Annotation{Label: c.TextOf(o, "label", id), Note: c.TextOf(o, "note", id)}
+	if raw := o["rating"]; raw != nil && json.Unmarshal(raw, &a.Rating) != nil {
+		c.LeftOut(format.KindMetadata, id, "the rating %s, which is neither 1 nor -1", format.Clip(string(raw)))
+	}
+	return a
 }
 
 // lowerID writes an id the one way that Coppice does, so that ids can be

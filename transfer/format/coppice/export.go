@@ -182,6 +182,15 @@ func nodeLine(n tree.BundleNode) []column {
 	if n.Pinned {
 		line = append(line, column{"pinned", true})
 	}
+	if n.Rating != 0 {
+		line = append(line, column{"rating", n.Rating})
+	}
+	if n.Label != "" {
+		line = append(line, column{"label", n.Label})
+	}
+	if n.Note != "" {
+		line = append(line, column{"note", n.Note})
+	}
 	if n.Metadata != nil {
 		line = append(line, column{"metadata", n.Metadata})
 	}

@@ -1,0 +1,52 @@
+package tree
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/coppice-chat/coppice/db"
+)
+
+// Ratings says how readers took the answers of models.
+type Ratings struct {
+	Models        []ModelRatings
+	Conversations int  // that were read
+	Complete      bool // there are no others
+}
+
+// ModelRatings says how readers took the answers of one model. An answer is kept if
+// something follows it or if it is the active head. It is compared if it stands beside
+// others.
+type ModelRatings struct {
+	Model                  string
+	Answers, Kept          int
+	Compared, ComparedKept int
+	RatedUp, RatedDown     int
+}
+
+// Ratings reads the tenant's conversations, the one touched last first: 1,000 at most, and
+// about 100,000 messages.
+func (s *Store) Ratings(ctx context.Context) (r Ratings, err error) {
+	defer db.Wrap(&err, "tree.Ratings")
+	const mostConversations, mostMessages = 1000, 100_000 // which take about a second
+	recent, err := s.q.ListRecentHeads(ctx, db.ListRecentHeadsParams{TenantID: s.tenant, RowLimit: mostConversations + 1})
+	if err != nil {
+		return r, err
+	}
+	var ids, heads []pgtype.UUID
+	messages := 0
+	for _, c := range recent {
+		if len(ids) == mostConversations || messages > mostMessages {
+			break
+		}
+		ids, heads = append(ids, c.ID), append(heads, c.HeadID)
+		messages += int(c.MessageCount)
+	}
+	r.Conversations, r.Complete = len(ids), len(ids) == len(recent)
+	rows, err := s.q.ListRatings(ctx, db.ListRatingsParams{Ids: ids, Heads: heads})
+	for _, row := range rows {
+		r.Models = append(r.Models, ModelRatings{row.Model, int(row.Answers), int(row.Kept), int(row.Compared), int(row.ComparedKept), int(row.RatedUp), int(row.RatedDown)})
+	}
+	return r, err
+}

@@ -101,7 +101,7 @@ func readPDF(ctx context.Context, data []byte) (Content, error) {
 	case errors.Is(err, pdf.ErrTooMuch):
 		err = unsupported("The PDF takes too much time or memory to be read. Print it to a new PDF, or send its text.")
 	case errors.Is(err, pdf.ErrTooLong):
-		err = fault.New(fault.TooLarge, "attachment_too_large", "", "The PDF has over %d pages, or over %d bytes of text. Send the pages that matter.", pdf.MaxPages, MaxText)
+		err = fault.New(fault.TooLarge, "attachment_too_large", "", "The PDF has over %d pages, or over %s of text. Send the pages that matter.", pdf.MaxPages, fault.Bytes(MaxText))
 	case err == nil && text == "":
 		err = unsupported("The PDF has no text: its pages are pictures, as a scanner makes them. Send it with text recognized (OCR), or its pages as pictures.")
 	}
@@ -115,7 +115,7 @@ func readText(data []byte) (Content, error) {
 		return Content{}, fault.New(fault.Invalid, "unsupported_attachment", "",
 			"The file is none that a model can read here. Send a picture (PNG, JPEG, GIF or WebP), a PDF, or text in UTF-8.")
 	case len(text) > MaxText:
-		return Content{}, fault.New(fault.TooLarge, "attachment_too_large", "", "The text has %d bytes, and %d is the most. Send the part of it that matters.", len(text), MaxText)
+		return Content{}, fault.New(fault.TooLarge, "attachment_too_large", "", "The text has %s, and %s is the most. Send the part of it that matters.", fault.Bytes(len(text)), fault.Bytes(MaxText))
 	}
 	return Content{MediaType: "text/plain; charset=utf-8", Text: text}, nil
 }

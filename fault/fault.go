@@ -197,3 +197,16 @@ func Clip(s string) string {
 	}
 	return s
 }
+
+// Bytes writes a number of bytes for people: limits are powers of two, and are told as such.
+func Bytes[N int | int64](n N) string {
+	switch {
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprintf("%d KiB", n>>10)
+	case n >= 1_000_000:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

@@ -137,3 +137,13 @@ func TestClip(t *testing.T) {
 		}
 	}
 }
+
+// TestBytes tells limits as people know them, and other numbers so that they are right.
+func TestBytes(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{20 << 20: "20 MiB", 64 << 10: "64 KiB", 1_048_577: "1.0 MB", 65_537: "65537 bytes", 0: "0 bytes"} {
+		if got := fault.Bytes(n); got != want {
+			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

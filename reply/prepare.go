@@ -321,7 +321,7 @@ func (s *Service) instruct(ctx context.Context, a *assignment, c tree.Conversati
 	}
 	said := chat.Read(body)
 	if len(said.Raw) > tree.MaxBodyBytes {
-		return fault.New(fault.TooLarge, "message_too_large", "instructions", "As a message they have %d bytes, and %d is the most. Shorten them.", len(said.Raw), tree.MaxBodyBytes)
+		return fault.New(fault.TooLarge, "message_too_large", "instructions", "As a message they have %s, and %s is the most. Shorten them.", fault.Bytes(len(said.Raw)), fault.Bytes(tree.MaxBodyBytes))
 	}
 	a.instructions = said.Raw
 	if a.window.BesideTokens, err = s.store.Cost(ctx, said); err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -38,7 +39,7 @@ func createAttachment(r *Request) (Answer, error) {
 }
 
 func fileTooLarge(most int64) error {
-	return problemf(CodeAttachmentTooLarge, "", "The file has over %d bytes, which is the most that an attachment may have. Send a smaller one.", most)
+	return problemf(CodeAttachmentTooLarge, "", "The file has over %s, which is the most that an attachment may have. Send a smaller one.", fault.Bytes(most))
 }
 
 func getAttachment(r *Request) (Answer, error) {

@@ -58,7 +58,7 @@ var badBodies = []badInput{
 	{name: "no content type", body: `{}`, header: map[string]string{"Content-Type": ""}, status: 415, code: CodeUnsupportedMediaType, detail: []string{"application/json"}},
 	{name: "form", body: `parent_id=x`, header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "malformed content type", body: `{}`, header: map[string]string{"Content-Type": "application/json; ;"}, status: 415, code: CodeUnsupportedMediaType},
-	{name: "over the limit", body: message(`"role":"user","content":"` + strings.Repeat("x", DefaultMaxBodyBytes) + `"`), status: 413, code: CodeBodyTooLarge, detail: []string{"1048576 bytes"}},
+	{name: "over the limit", body: message(`"role":"user","content":"` + strings.Repeat("x", DefaultMaxBodyBytes) + `"`), status: 413, code: CodeBodyTooLarge, detail: []string{"1 MiB"}},
 	{name: "over the limit in spaces", body: `{}` + strings.Repeat(" ", DefaultMaxBodyBytes), status: 413, code: CodeBodyTooLarge},
 
 	// Fields.

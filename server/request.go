@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/summarize"
@@ -282,7 +283,7 @@ func readSized(body io.Reader, size int) ([]byte, error) {
 }
 
 func tooLarge(most int64) error {
-	return problemf(CodeBodyTooLarge, "", "The body has over %d bytes, which is the most this server takes. Send a chain in several pieces.", most)
+	return problemf(CodeBodyTooLarge, "", "The request has over %s, which is the most this server takes. Send messages in several requests, and a long text as an attachment.", fault.Bytes(most))
 }
 
 var errNoBody = problemf(CodeMissingBody, "", "The request needs a body: a JSON object.")

@@ -80,7 +80,7 @@ func (s *Store) MostAttachmentBytes() int {
 func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a Attachment, created bool, err error) {
 	defer db.Wrap(&err, "tree.AddAttachment(%d bytes)", len(data))
 	if most := s.MostAttachmentBytes(); len(data) > most {
-		return a, false, fault.New(fault.TooLarge, "attachment_too_large", "", "The file has %d bytes, and %d is the most. Send a smaller one.", len(data), most)
+		return a, false, fault.New(fault.TooLarge, "attachment_too_large", "", "The file has %s, and %s is the most. Send a smaller one.", fault.Bytes(len(data)), fault.Bytes(most))
 	}
 	hash := sha256.Sum256(data)
 	there, err := s.q.TouchAttachment(ctx, db.TouchAttachmentParams{UploadedAt: now(), TenantID: s.tenant, Hash: hash[:]})
@@ -132,7 +132,7 @@ func (s *Store) attachmentRoom(ctx context.Context, hash []byte, bytes int) erro
 	if err != nil || have+int64(bytes) <= most {
 		return err
 	}
-	return fault.New(fault.Full, "attachments_full", "", "The attachments have %d bytes together, and %d is the most. Delete messages that name some, or send a smaller file.", have, most)
+	return fault.New(fault.Full, "attachments_full", "", "The attachments have %s together, and %s is the most. Delete messages that name some, or send a smaller file.", fault.Bytes(have), fault.Bytes(most))
 }
 
 // fromAttachment is the one converter of attachment rows.

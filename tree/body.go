@@ -23,7 +23,7 @@ func checkMessage(m *chat.Message) (*chat.Message, error) {
 		m = chat.Read(m.Encode())
 	}
 	if len(m.Raw) > MaxBodyBytes {
-		return nil, fault.New(fault.TooLarge, "message_too_large", "", "The message has %d bytes, and %d is the most. Store large content elsewhere and refer to it.", len(m.Raw), MaxBodyBytes)
+		return nil, fault.New(fault.TooLarge, "message_too_large", "", "The message has %s, and %s is the most. Attach a long text as a file, or store it elsewhere and refer to it.", fault.Bytes(len(m.Raw)), fault.Bytes(MaxBodyBytes))
 	}
 	if err := m.Check(); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func checkReasoning(text string, m *chat.Message) error {
 	case m.Other("reasoning") != nil:
 		return fault.New(fault.Invalid, "reserved_member", "reasoning", "The body can't have a member of this name where reasoning stands beside it.")
 	case len(text) > MaxReasoning:
-		return fault.New(fault.TooLarge, "message_too_large", "reasoning", "The reasoning has %d bytes, and %d is the most. Shorten it, or leave it out.", len(text), MaxReasoning)
+		return fault.New(fault.TooLarge, "message_too_large", "reasoning", "The reasoning has %s, and %s is the most. Shorten it, or leave it out.", fault.Bytes(len(text)), fault.Bytes(MaxReasoning))
 	case !utf8.ValidString(text):
 		return fault.New(fault.Invalid, "invalid_utf8", "reasoning", "It is not valid UTF-8.")
 	case strings.Contains(text, "\x00"):

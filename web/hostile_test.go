@@ -50,7 +50,7 @@ func corpus(t *testing.T) (texts []string, files int) {
 // unsafe lists what of a message stands on the page and shouldn't: elements,
 // attributes and addresses beyond those that Markdown needs.
 const unsafe = `(() => {
-	const tags = new Set('DIV P BR HR EM STRONG DEL CODE PRE A UL OL LI BLOCKQUOTE H1 H2 H3 H4 H5 H6 TABLE THEAD TBODY TR TH TD IMG INPUT SPAN BUTTON DETAILS SUMMARY'.split(' '))
+	const tags = new Set('DIV P BR HR EM STRONG DEL CODE PRE A UL OL LI BLOCKQUOTE H1 H2 H3 H4 H5 H6 TABLE THEAD TBODY TR TH TD IMG INPUT SPAN SUP BUTTON DETAILS SUMMARY'.split(' '))
 	const attributes = new Set('class href title src alt align start type checked disabled data-language target rel tabindex aria-label aria-level open dir'.split(' '))
 	const found = []
 	for (const e of document.querySelectorAll('.math-set *')) { // KaTeX's, which may style and measure, but neither link nor load

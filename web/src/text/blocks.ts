@@ -4,6 +4,7 @@
 // HTML in a message is shown as it was written, and not obeyed: nothing that
 // was said hides from the reader.
 import { Lexer, Marked, type Token, type Tokens, type TokensList } from 'marked'
+import { footnotes } from './footnotes'
 import { formulas } from './formulas'
 
 const escape = (text: string) =>
@@ -17,7 +18,7 @@ const lineBreak = /^<br\s*\/?>$/i
 /** marked reads Markdown and writes HTML, which markdown.ts sanitizes. Code gets its colours, and formulas their shape, in enrich.ts. */
 export const marked = new Marked({
   gfm: true,
-  extensions: formulas,
+  extensions: [...formulas, ...footnotes],
   breaks: true, // what was written on a line of its own stays there
   renderer: {
     html: ({ text, block }) => {

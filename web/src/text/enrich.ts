@@ -3,6 +3,7 @@
 // there is something for it, so that the page itself stays small.
 import { draw } from './diagrams'
 import { purify } from './markdown'
+import { returns } from '../state/connection'
 
 type Highlight = typeof import('./highlight')
 type Math = typeof import('./math')
@@ -30,7 +31,7 @@ export function enrich(element: ParentNode, streaming: boolean) {
   const formulas = element.querySelectorAll<HTMLElement>('.math:not(.math-set)')
   if (formulas.length === 0) return
   if (shapes) formulas.forEach(shapes.typeset)
-  else void loadShapes().then(() => formulas.forEach(f => !f.classList.contains('math-set') && shapes!.typeset(f)), () => {})
+  else void untilLoaded(loadShapes).then(() => formulas.forEach(f => !f.classList.contains('math-set') && shapes!.typeset(f)))
 }
 
 function colour(pre: HTMLPreElement, language: string) {
@@ -38,7 +39,7 @@ function colour(pre: HTMLPreElement, language: string) {
   if (!code) return
   if (colours?.knows(language)) return fill(code, language)
   const load = common.has(language) ? loadColours : loadLanguages
-  void load().then(() => code.isConnected && colours!.knows(language) && fill(code, language), () => {})
+  void untilLoaded(load).then(() => code.isConnected && colours!.knows(language) && fill(code, language))
 }
 
 function fill(code: Element, language: string) {
@@ -55,6 +56,17 @@ function styles(name: string): Promise<void> {
     link.onload = () => done()
     link.onerror = () => fail(new Error('a style sheet is missing'))
     document.head.append(link)
+  })
+}
+
+/** untilLoaded loads something, and tries again each time that the server is back. */
+async function untilLoaded(load: () => Promise<unknown>): Promise<void> {
+  const before = returns.peek()
+  await load().catch(async () => {
+    await new Promise<void>(done => {
+      const stop = returns.subscribe(n => n !== before && (queueMicrotask(() => stop()), done()))
+    })
+    return untilLoaded(load)
   })
 }
 

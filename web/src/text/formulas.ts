@@ -24,7 +24,7 @@ function tokenize(type: string, pattern: RegExp, src: string): Tokens.Generic | 
 }
 
 /** bare is a formula without its marks. */
-export const bare = (text: string) => (/^\$(?!\$)/.test(text) ? text.slice(1, -1) : text.slice(2, -2)).trim()
+const bare = (text: string) => (/^\$(?!\$)/.test(text) ? text.slice(1, -1) : text.slice(2, -2)).trim()
 
 /** wrapped is a formula as it was written, in an element that says how it is to be set. */
 const wrapped = (tag: string, text: string) =>

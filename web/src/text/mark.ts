@@ -1,5 +1,6 @@
 // What a reply's metadata tells of how it ended.
 import type { Message } from '../api/types'
+import { said } from './content'
 
 export interface Ending {
   kind: 'stopped' | 'failed'
@@ -33,6 +34,7 @@ export function endingOf(m: Message): Ending | null {
   const note = noteOf(m)
   if (note?.status !== 'stopped' && note?.status !== 'failed') return null
   if (note.finish_reason === 'interrupted') return { kind: 'stopped', detail: 'the server stopped' }
+  if (note.code === 'model_unavailable' && said(m)) return { kind: note.status, detail: 'the connection to the model broke' }
   return { kind: note.status, detail: reasons[note.code ?? ''] ?? note.code?.replaceAll('_', ' ') ?? '' }
 }
 

@@ -7,7 +7,7 @@ const purifier = DOMPurify()
 
 const allowed = {
   ALLOWED_TAGS: ['p', 'br', 'hr', 'em', 'strong', 'del', 'code', 'pre', 'a', 'ul', 'ol', 'li', 'blockquote', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6',
-    'table', 'thead', 'tbody', 'tr', 'th', 'td', 'img', 'input', 'span', 'div'],
+    'table', 'thead', 'tbody', 'tr', 'th', 'td', 'img', 'input', 'span', 'div', 'sup'],
   ALLOWED_ATTR: ['href', 'title', 'src', 'alt', 'align', 'start', 'class', 'type', 'checked', 'disabled', 'data-language'],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,

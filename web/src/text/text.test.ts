@@ -101,9 +101,14 @@ test('formulas keep their backslashes, and prices are none', () => {
   for (const none of ['$5 and $7', '$5 and $10', '$ x$', '$x $', '$a\n\nb$', '\\$a$', '`$x$`', 'in $HOME and $PATH', '`\\(x\\)`', '\\(x', '$$', '$$ $$', '\\[a\n\nb\\]', '```\n$$x$$\n```']) assert.doesNotMatch(html(none), /class="math/, none)
 })
 
+test('footnotes are numbers, and stand where they were written', () => {
+  assert.equal(marked.parse('Hazel[^1], and oak.[^b]\n\n[^1]: A *shrub*,\nmostly.\n[^b]: A tree.\n\nEnd'),
+    '<p>Hazel<sup>1</sup>, and oak.<sup>b</sup></p>\n<p><sup>1</sup> A <em>shrub</em>,<br>mostly.</p>\n<p><sup>b</sup> A tree.</p>\n<p>End</p>\n')
+})
+
 /** pieces are what Markdown is made of, to be put together at random. */
 const pieces = ['# Title\n', '- item\n', '- item\n\n', '  more of it\n', '1. one\n2. two\n', 'A paragraph with **bold** and `code`. ', 'word ', '\n', '\n\n', '> quoted\n', '| a | b |\n|---|---|\n| 1 | 2 |\n',
-  '```go\nfunc f() {}\n```\n', '```\n', '~~~~\n', '    indented\n', 'Title\n===\n', '---\n', '$$x$$', '\n\\[\ny\n\\]\n', '<b>\n', '[a]: https://example.org\n\n', '[a] ', 'x'.repeat(300) + '\n', 'long line. '.repeat(40) + '\n\n', '\r\n', '\t- sub\n']
+  '```go\nfunc f() {}\n```\n', '```\n', '~~~~\n', '    indented\n', 'Title\n===\n', '---\n', '$$x$$', '\n\\[\ny\n\\]\n', '<b>\n', '[a]: https://example.org\n\n', '[a] ', 'so[^1] ', '[^1]: a note\n', 'x'.repeat(300) + '\n', 'long line. '.repeat(40) + '\n\n', '\r\n', '\t- sub\n']
 
 test('a text that grows is taken apart as the whole text is', () => {
   let seed = 7

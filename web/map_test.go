@@ -37,6 +37,7 @@ func TestMap(t *testing.T) {
 	b.keys(kb.ArrowUp)
 	b.until(`document.querySelector('.map-frame').getAttribute('aria-activedescendant') === $1`, "map-"+messages[1].String())
 	b.until(`document.querySelector('.map-preview')?.innerText.includes('Fork here.')`)
+	b.until(`document.getElementById($1).ariaLabel === 'Assistant: Fork here., on this branch'`, "map-"+messages[1].String())
 
 	// Click on the other branch's message: its branch opens where it was left off.
 	x, y := b.spot(right)

@@ -1,15 +1,18 @@
 // The map for those who don't see it: the item at the keyboard's place and
 // those around it, as items of a tree. They lie over the drawing, unseen.
-import { roleName } from '../text/content'
+import * as messages from '../state/messages'
+import { calls, roleName, said } from '../text/content'
 import { count } from '../text/format'
+import { useTexts } from './texts'
 import type { View } from './view'
 import type { Spot } from './layout'
 
 export const nameOf = (spot: Spot) => `map-${spot.item.knot.id}`
 
-export function MapItems({ spot, head, branch, view }: { spot: Spot | null; head: string | null; branch: ReadonlySet<string>; view: View }) {
+export function MapItems({ spot, speaks, head, branch, view }: { spot: Spot | null; speaks: boolean; head: string | null; branch: ReadonlySet<string>; view: View }) {
+  const around = spot ? [spot.parent, spot, ...spot.children.slice(0, 20), ...(spot.parent?.children ?? []).slice(0, 20)] : []
+  useTexts(around.slice(0, 6).flatMap(s => (speaks && s && s.item.count === 1 && s.item.gathered === 0 ? [s.item.knot.id] : [])))
   if (!spot) return null
-  const around = [spot.parent, spot, ...spot.children.slice(0, 20), ...(spot.parent?.children ?? []).slice(0, 20)]
   return (
     <>
       {[...new Set(around)].filter(s => s !== null).map(s => {
@@ -30,9 +33,15 @@ export function MapItems({ spot, head, branch, view }: { spot: Spot | null; head
 
 function label({ item }: Spot, head: string | null, branch: ReadonlySet<string>): string {
   if (item.gathered > 0) return `${count(item.gathered, 'more version')}, ${count(item.hidden, 'message')} on them, closed`
-  const what = item.count > 1 ? `${count(item.count, 'message')} without a fork` : `${roleName(item.knot.role)}, ${count(item.knot.tokens, 'token')}`
+  const what = item.count > 1 ? `${count(item.count, 'message')} without a fork` : `${roleName(item.knot.role)}: ${gist(item.knot.id) || count(item.knot.tokens, 'token')}`
   const where = item.end.id === head ? ', you are here' : branch.has(item.end.id) ? ', on this branch' : ''
   const summaries = item.end.summaries.length ? `, ${count(item.end.summaries.length, 'summary', 'summaries')}` : ''
   const hidden = item.hidden > 0 ? `, ${count(item.hidden, 'message')} below, closed` : ''
   return what + where + summaries + hidden
+}
+
+/** gist is how a message begins, '' where its text isn't there. */
+function gist(id: string): string {
+  const m = messages.get(id)
+  return m ? (said(m) || calls(m)).slice(0, 200).replaceAll(/\s+/g, ' ').trim().slice(0, 80) : ''
 }

@@ -8,6 +8,7 @@ import { context } from '../state/context'
 import { pathTo } from '../state/forest'
 import { dark } from '../state/look'
 import { failed } from '../state/notices'
+import { full } from '../state/sideSize'
 import * as tree from '../state/tree'
 import { Choice } from '../ui/Choice'
 import { Icon } from '../ui/icons'
@@ -61,14 +62,21 @@ function Map() {
   const cursor = useComputed<Spot | null>(() => layout.value.byItem.get(current.value ?? '') ?? here.value)
 
   useLayoutEffect(() => {
+    let refits = false
+    const stop = full.subscribe(() => (refits = size.peek().width > 0)) // to the size that comes now
     const observer = new ResizeObserver(() => {
       const { clientWidth: width, clientHeight: height } = frame.current!
       const first = size.peek().width === 0
       size.value = { width, height }
+      if (!first && refits) {
+        refits = false
+        fit()
+      }
       if (first) begin(camera, layout.peek(), here.peek(), size.peek())
     })
     observer.observe(frame.current!)
     return () => {
+      stop()
       observer.disconnect()
       camera.stop()
       glide.stop()
@@ -189,9 +197,9 @@ function Map() {
         onFocus={event => (focused.value = event.currentTarget.matches(':focus-visible'))} onBlur={() => (focused.value = false)}
       >
         <canvas ref={canvas} aria-hidden="true" />
-        <MapItems spot={item} head={head.value} branch={branch.value} view={(void moves.value, camera.view)} />
+        <MapItems spot={item} speaks={focused.value} head={head.value} branch={branch.value} view={(void moves.value, camera.view)} />
         {hovered.value && <MapPreview found={hovered.value} view={camera.view} size={size.value} />}
-        {focused.value && !hovered.value && cursor.value && <MapPreview found={{ spot: cursor.value, fold: null }} view={camera.view} size={size.value} />}
+        {focused.value && !hovered.value && cursor.value && <MapPreview found={{ spot: cursor.value, fold: null }} view={camera.view} size={size.value} walks />}
       </div>
       <div class="map-tools">
         <button type="button" class="tool-button" aria-label="Zoom out" title="Zoom out (−)" onClick={() => zoomBy(1 / 1.4)}><Icon name="zoomOut" /></button>

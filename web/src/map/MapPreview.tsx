@@ -1,26 +1,22 @@
 // What lies under the pointer: the beginning of a message, a run, a summary.
-import { useEffect, useState } from 'preact/hooks'
-import { getMessage } from '../api/coppice'
-import { conversation } from '../state/branch'
 import * as messages from '../state/messages'
 import { calls, roleName, said } from '../text/content'
 import { count, number, when } from '../text/format'
 import type { Size, View } from './view'
 import type { Found } from './layout'
 import { folded } from './outline'
+import { useTexts } from './texts'
 
 const width = 240
 
-/** rest is how long the pointer rests on a message before its text is read, in milliseconds. */
-const rest = 80
-
-export function MapPreview({ found, view, size }: { found: Found; view: View; size: Size }) {
+/** MapPreview stands beside what the pointer is on, and for somebody who walks by keys at the end where they are not. */
+export function MapPreview({ found, view, size, walks = false }: { found: Found; view: View; size: Size; walks?: boolean }) {
   const { spot, fold } = found
   const x = spot.x * view.zoom + view.left
   const y = spot.y * view.zoom + view.top
   const place = {
     left: `${Math.max(8, Math.min(x + 20, size.width - width - 8))}px`,
-    ...(y > size.height * 0.6 ? { bottom: `${size.height - y + 16}px` } : { top: `${y + 16}px` }),
+    ...(walks ? { [y > size.height / 2 ? 'top' : 'bottom']: '8px' } : y > size.height * 0.6 ? { bottom: `${size.height - y + 16}px` } : { top: `${y + 16}px` }),
     width: `${width}px`,
   }
   const { item } = spot
@@ -53,23 +49,8 @@ export function MapPreview({ found, view, size }: { found: Found; view: View; si
 }
 
 function Text({ id }: { id: string }) {
-  const [, read] = useState(0)
+  useTexts([id])
   const message = messages.get(id)
-  useEffect(() => {
-    const c = conversation.peek()
-    if (messages.has(id) || !c) return
-    const abort = new AbortController()
-    const timer = setTimeout(() => {
-      getMessage(c.id, id, abort.signal).then(m => {
-        messages.put([m])
-        read(1)
-      }, () => {})
-    }, rest)
-    return () => {
-      clearTimeout(timer)
-      abort.abort()
-    }
-  }, [id])
   if (!message) return <p class="preview-text">…</p>
   return <p class="preview-text" dir="auto">{said(message).slice(0, 280) || (calls(message) || 'nothing')}</p>
 }

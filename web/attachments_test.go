@@ -59,6 +59,19 @@ func TestAttach(t *testing.T) {
 	b.shows("“tree.bin” was not attached: ")
 	eval[any](b, give, base64.StdEncoding.EncodeToString([]byte("# Hazel\n\nCut it low.")), "notes.md", "text/markdown", "drop")
 	file := filepath.Join(t.TempDir(), "left out.txt")
+	eval[any](b, dropped, base64.StdEncoding.EncodeToString([]byte("Beside the field.")), "beside.txt")
+	b.until(`document.querySelectorAll('.tray li:not(.coming)').length === 3`)
+	b.click(`.tray [aria-label="Leave out beside.txt"]`, "")
+	// A long text that is pasted becomes a file, unless it is wanted in the message.
+	eval[any](b, `{
+		const data = new DataTransfer()
+		data.setData('text/plain', 'Hazel '.repeat(5000))
+		document.querySelector('.composer textarea').dispatchEvent(new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true }))
+	}`)
+	b.until(`document.querySelector('.tray li:last-child')?.innerText.includes('pasted.txt')`)
+	b.click(".notice button", "Put it into the message")
+	b.until(`document.querySelectorAll('.tray li').length === 2 && document.querySelector('.composer textarea').textLength === 30_000`)
+	eval[any](b, `document.querySelector('.composer textarea').select()`) // to be written over
 	if err := os.WriteFile(file, []byte("Nobody reads this."), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -38,20 +38,33 @@ func TestSend(t *testing.T) {
 	model.say("Cutting ")
 	b.shows("Cutting")
 	b.until(`document.querySelector('.live.streaming')`)
+	// What is sent meanwhile waits for the end of the answer.
+	b.click(".composer textarea", "")
+	b.keys("How often?")
+	b.keys(kb.Enter)
+	b.shows("Sent when the answer ends.")
+	b.audit("queued")
 	model.say("a tree **back**.", end)
-	b.until(`!document.querySelector('.live') && document.querySelector('.message.assistant strong')?.innerText === 'back'`)
+	b.until(`document.querySelector('.message.assistant strong')?.innerText === 'back' && document.querySelectorAll('.message[data-id]').length === 3`)
 	b.until(`document.querySelector('.composer textarea').value === ''`)
+	b.until(`document.querySelector('.live')`)
 
 	conversation, head := b.ids()
-	if got, want := s.texts(conversation, head), []string{"What is coppicing?", "Cutting a tree **back**."}; !slices.Equal(got, want) {
+	if got, want := s.texts(conversation, head), []string{"What is coppicing?", "Cutting a tree **back**.", "How often?"}; !slices.Equal(got, want) {
 		t.Errorf("stored is %q, want %q", got, want)
 	}
 	// It has a title, in the list, too.
 	b.until(`document.querySelector('.entry.current')?.innerText.includes('What is coppicing?')`)
 
-	b.send("How often?")
+	// The list tells of an answer that is on its way elsewhere, and of one that has come.
+	b.until(`document.querySelector('.entry [aria-label=answering]')`)
+	b.click(`[aria-label="New conversation"]`, "")
+	b.until(`location.pathname === '/'`)
 	model.say("Every seven years.", end)
-	b.until(`document.querySelectorAll('.message[data-id]').length === 4 && !document.querySelector('.live')`)
+	b.until(`document.querySelector('.entry [aria-label="a new answer"]')`)
+	b.view("answered")
+	b.click(".entry a", "What is coppicing?")
+	b.until(`document.querySelectorAll('.message[data-id]').length === 4 && !document.querySelector('.live, .sign')`)
 	_, head = b.ids()
 	if got := s.texts(conversation, head); len(got) != 4 || got[3] != "Every seven years." {
 		t.Errorf("stored is %q", got)
@@ -113,6 +126,7 @@ func TestStop(t *testing.T) {
 	}
 	// Trying again makes another answer beside it.
 	b.click("button", "Try again")
+	b.until(`document.querySelector('.live .siblings')?.innerText.trim() === '2/2'`)
 	model.say("4", end)
 	b.until(`!document.querySelector('.live') && document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
 	// And by the button.
@@ -138,7 +152,7 @@ func TestFailure(t *testing.T) {
 	b.view("failed")
 	b.click("button", "Try again")
 	model.say("Half an ", fail)
-	b.shows("The answer broke off here: the model can’t be reached.")
+	b.shows("The answer broke off here: the connection to the model broke.")
 	b.until(`!document.querySelector('.live')`)
 	_, head := b.ids()
 	if got := s.texts(id, head); !slices.Equal(got, []string{"One?", "One.", "What next?", "Half an "}) {
@@ -287,12 +301,25 @@ func TestPrune(t *testing.T) {
 	b.hover(row(messages[2])+" .body", "")
 	b.click(row(messages[2])+" .menu button", "More")
 	b.click("[role=menuitem]", "Delete from here")
+	b.lasting(never)
 	b.click("dialog button", "Delete 5 messages")
-	b.shows("5 messages deleted, and 1 summary.")
-	b.until(`location.pathname.endsWith($1) && document.querySelectorAll('.message[data-id]').length === 2`, messages[1].String())
-	if _, err := s.store.Message(t.Context(), id, messages[2]); err == nil {
-		t.Error("the message is still there")
+	b.shows("5 messages deleted.")
+	left := `location.pathname.endsWith($1) && document.querySelectorAll('.message[data-id]').length === 2 && !document.querySelector('.banner')`
+	b.until(left, messages[1].String())
+	there := func() bool { _, err := s.store.Message(t.Context(), id, messages[2]); return err == nil }
+	// It can be taken back for a while.
+	b.click(".notice button", "Undo")
+	b.marks("sought", messages[2])
+	if !there() {
+		t.Error("the message is deleted all the same")
 	}
+	b.hover(row(messages[2])+" .body", "")
+	b.click(row(messages[2])+" .menu button", "More")
+	b.click("[role=menuitem]", "Delete from here")
+	b.lasting(0)
+	b.click("dialog button", "Delete 5 messages")
+	b.until(left, messages[1].String())
+	b.eventually("the messages are deleted", func() bool { return !there() })
 	// The last root goes, too, and leaves an empty conversation to write in.
 	b.hover(row(messages[0])+" .body", "")
 	b.click(row(messages[0])+" .menu button", "More")
@@ -314,6 +341,7 @@ func TestReconnect(t *testing.T) {
 	model := newPuppet()
 	s := newSite(t, model)
 	id, messages := s.conversation("Reconnect", "One?", "One.")
+	s.conversation("Elsewhere", "Two?", "Two.")
 	b := newTab(t, s, "/c/"+id.String())
 	b.until(`document.querySelector($1)`, row(messages[1]))
 	b.send("Tell me a story")
@@ -356,4 +384,32 @@ func TestReconnect(t *testing.T) {
 	if got := s.texts(id, head); len(got) != 8 || got[6] != "Are you there?" {
 		t.Errorf("stored is %q", got)
 	}
+
+	// Another conversation comes when the server does.
+	s.goes()
+	b.click(".entry a", "Elsewhere")
+	b.shows("It comes as soon as the server does.")
+	b.hides("Not found")
+	s.comesBack()
+	b.shows("Two.")
+}
+
+// TestTooLarge sends more than a message may have: the text comes back, and nothing else
+// is left of it.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	b := newTab(t, s, "/")
+	b.shows("A conversation is a tree.")
+	eval[any](b, `(field => {
+		field.value = 'word '.repeat($1)
+		field.dispatchEvent(new InputEvent('input', { bubbles: true }))
+		field.focus()
+	})(document.querySelector('.composer textarea'))`, tree.MaxBodyBytes/4)
+	b.keys(kb.Enter)
+	b.shows("Send messages in several requests, and a long text as an attachment.")
+	b.hides("Try again")
+	b.click("button", "Back to the message")
+	b.until(`location.pathname === '/' && document.querySelector('.composer textarea').textLength > 1e6`)
+	b.shows("No conversations yet.")
 }

@@ -81,7 +81,7 @@ func TestKeyboardOnly(t *testing.T) {
 	b.keys("m")
 	b.until(`document.querySelector('.map')`)
 	b.keys("?")
-	b.until(`document.querySelector('dialog')?.innerText.includes('Keys')`)
+	b.until(`document.querySelector('dialog')?.innerText.includes('Keyboard')`)
 	b.keys(kb.Escape)
 	b.until(`!document.querySelector('dialog')`)
 

@@ -138,12 +138,16 @@ func TestImportAndExport(t *testing.T) {
 	eval[any](b, dropped, base64.StdEncoding.EncodeToString(export), "conversations.json")
 	b.until(`document.querySelector('dialog')?.innerText.includes('conversations.json')`)
 	b.shows("from chatgpt.")
-	b.shows("repaired or left out")
+	b.shows("on what was changed")
 	b.click("dialog button", "Done")
 	b.until(`document.querySelectorAll('.entry').length > 0`)
 
 	// What is no export says so.
-	eval[any](b, dropped, base64.StdEncoding.EncodeToString([]byte("nothing of the kind")), "letter.txt")
+	letter := filepath.Join(t.TempDir(), "letter.txt")
+	if err := os.WriteFile(letter, []byte("nothing of the kind"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b.do(chromedp.SetUploadFiles(`[aria-label="Files to import"]`, []string{letter}))
 	b.until(`document.querySelector('dialog .bad')`)
 	b.keys(kb.Escape)
 	b.until(`!document.querySelector('dialog')`)

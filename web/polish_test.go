@@ -19,6 +19,12 @@ func TestListShowsTheOpenConversation(t *testing.T) {
 	b := newTab(t, s, "/c/"+id.String())
 	b.until(`document.querySelectorAll('.entry').length === 51 && document.querySelector('.entry.current')?.innerText.includes('The oldest')`)
 	b.until(`document.querySelector('.group').innerText === 'Open'`)
+	// What it read is read again only if it changed before the page listened.
+	its := "/v1/conversations/" + id.String()
+	b.until(`performance.getEntriesByType('resource').filter(e => e.name.endsWith($1)).length === 2`, its)
+	if n := eval[int](b, `performance.getEntriesByType('resource').filter(e => e.name.includes('/transcript') || e.name.endsWith('/tree')).length`); n != 2 {
+		t.Errorf("branch and tree were read by %d requests", n)
+	}
 	// Another title doesn't bring it further up, to the end of what has been read.
 	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"The very oldest"}`, nil)
 	b.until(`document.querySelector('.entry.current').innerText.includes('The very oldest')`)
@@ -44,6 +50,9 @@ func TestDirections(t *testing.T) {
 		if got := eval[string](b, `getComputedStyle(document.querySelector($1)).direction`, selector); got != want {
 			t.Errorf("%s reads %s", selector, got)
 		}
+	}
+	if got := eval[string](b, `getComputedStyle(document.querySelector('.message.assistant ul')).paddingRight`); got != "24px" {
+		t.Errorf("the bullets stand %s from the right", got)
 	}
 	b.view("directions")
 }

@@ -2,6 +2,7 @@ import './style/page.css'
 import { effect } from '@preact/signals'
 import { render } from 'preact'
 import { followKey } from './api/http'
+import * as answers from './state/answers'
 import * as branch from './state/branch'
 import * as connection from './state/connection'
 import * as context from './state/context'
@@ -13,6 +14,7 @@ import * as live from './state/live'
 import * as look from './state/look'
 import * as models from './state/models'
 import * as place from './state/place'
+import * as prunes from './state/prunes'
 import { pickUp } from './state/replies'
 import * as settings from './state/settings'
 import * as search from './state/search'
@@ -34,7 +36,7 @@ if (first === 'shared' && token && more === undefined) {
 function start() {
   followKey()
   // Modules of state do nothing by themselves when they are imported.
-  for (const part of [look, sideSize, place, tabs, connection, models, settings, conversations, branch, context, search, drafts, welcome, live]) part.start()
+  for (const part of [look, sideSize, place, tabs, connection, models, settings, conversations, branch, context, search, drafts, welcome, live, prunes, answers]) part.start()
   deletions.start(deleted)
   listenForKeys()
   effect(() => {

@@ -52,8 +52,8 @@ export const getMessage = (conversation: string, id: string, signal?: AbortSigna
 
 export const newestLeaf = (conversation: string, id: string) => coppice.getNewestLeaf(conversation, id) as Promise<Message>
 
-/** prune deletes a message with all below it, or a summary alone. */
-export const prune = (conversation: string, id: string) => coppice.pruneMessage(conversation, id)
+/** prune deletes a message with all below it, or a summary alone; if asked to, even where the page goes away meanwhile. */
+export const prune = (conversation: string, id: string, keepalive = false) => coppice.pruneMessage(conversation, id, { keepalive })
 
 export const fork = (conversation: string, message: string, id: string, title: string) => coppice.forkMessage(conversation, message, { id, title })
 

@@ -79,6 +79,9 @@ export function followKey() {
   addEventListener('pageshow', look)
 }
 
+/** missing tells an error that says that something isn't there. */
+export const missing = (error: unknown) => error instanceof Problem && error.status === 404
+
 /** reason is what an error says to the reader. */
 export function reason(error: unknown): string {
   if (error instanceof ConnectionError) return 'The server doesn’t answer.'

@@ -1,6 +1,8 @@
 // What the next message will bring besides its text, and the button that picks it.
 import { useRef } from 'preact/hooks'
 import { Icon } from '../ui/icons'
+import { draft } from '../state/drafts'
+import { note } from '../state/notices'
 import { bytes } from './bytes'
 import * as store from './store'
 
@@ -44,10 +46,24 @@ export function PickButton() {
 /** filesOf are the files that a paste or a drop brings. */
 const filesOf = (data: DataTransfer | null): File[] => Array.from(data?.files ?? [])
 
-/** onPaste takes files from the clipboard. Text is pasted as ever. */
+/** long is how much pasted text becomes a file, in characters: a text field is slow with more. */
+const long = 20_000
+
+/** onPaste takes files from the clipboard, and makes a file of a long text. Other text is pasted as ever. */
 export function onPaste(event: ClipboardEvent) {
   const files = filesOf(event.clipboardData)
-  if (files.length === 0) return
+  const text = event.clipboardData?.getData('text/plain') ?? ''
+  if (files.length === 0 && text.length <= long) return
   event.preventDefault()
-  store.attach(files)
+  if (files.length > 0) return store.attach(files)
+  const [key] = store.attach([new File([text], 'pasted.txt', { type: 'text/plain' })])
+  note('The long text is attached as a file.', {
+    action: {
+      label: 'Put it into the message',
+      run: () => {
+        store.drop(key!)
+        draft.value += text
+      },
+    },
+  })
 }

@@ -23,13 +23,16 @@ let keys = 0
 
 const shown = /^image\/(?:png|jpeg|gif|webp)$/
 
-/** attach sends files to the server, for the next message. */
-export function attach(files: readonly File[]) {
-  for (const file of files) void attachOne(file)
-}
+/** attach sends files to the server, for the next message, and gives their keys. */
+export const attach = (files: readonly File[]) =>
+  files.map(file => {
+    const key = ++keys
+    void attachOne(key, file)
+    return key
+  })
 
-async function attachOne(file: File) {
-  const w: Waiting = { key: ++keys, name: file.name, size: file.size, stored: null, preview: shown.test(file.type) ? URL.createObjectURL(file) : null }
+async function attachOne(key: number, file: File) {
+  const w: Waiting = { key, name: file.name, size: file.size, stored: null, preview: shown.test(file.type) ? URL.createObjectURL(file) : null }
   waiting.value = [...waiting.peek(), w]
   try {
     const stored = await coppice.createAttachment(file, { name: file.name })

@@ -8,7 +8,7 @@ import type { Content, Conversation, ConversationUpdate, Message, Part } from '.
 import * as branch from './branch'
 import * as list from './conversations'
 import * as deletions from './deletions'
-import { count, nameOf } from '../text/format'
+import { nameOf } from '../text/format'
 import { drawer, narrow, showPanel } from './look'
 import { dismiss, failed, note } from './notices'
 import { go, place } from './place'
@@ -54,6 +54,7 @@ export async function send(text: string, content: string | Part[] = text) {
 /** create opens a new conversation and gives its id. */
 async function create(): Promise<string> {
   const made = await settings.create(uuidv7()) // the server gives it a title
+  replies.made.add(made.id)
   batch(() => {
     branch.conversation.value = made
     branch.path.value = { conversation: made.id, ids: [] }
@@ -149,15 +150,6 @@ export async function forkFrom(message: Message) {
   } catch (error) {
     failed('The fork was not made')(error)
   }
-}
-
-/** prune deletes a message and all below it. */
-export async function prune(message: Message) {
-  const conversation = message.conversation_id
-  const pruned = await api.prune(conversation, message.id)
-  tell({ conversation })
-  await branch.pruned(message)
-  note(`${count(pruned.messages, 'message')} deleted${pruned.summaries ? `, and ${count(pruned.summaries, 'summary', 'summaries')}` : ''}.`)
 }
 
 /** showMessage goes to a message from a pane beside the branch, which makes room where it lies over it. */

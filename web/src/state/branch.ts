@@ -4,7 +4,7 @@
 // from the head's depth; their messages come in pages, as they are looked at
 // (want), and leave again when they haven't been looked at for long
 // (messages.ts). So a branch of 10,000 messages opens like one of ten.
-import { type Forest, pathTo } from './forest'
+import { type Forest, newest, pathTo } from './forest'
 import { batch, computed, effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import { Problem } from '../api/http'
@@ -189,7 +189,8 @@ function turn(next: Path, to?: Aim) {
 export async function toNewest(message: string, how: 'keep' | 'show', signal?: AbortSignal) {
   const id = conversation.peek()!.id
   signal ??= setOff()
-  const leaf = await api.newestLeaf(id, message)
+  const known = messages.hidden.size > 0 ? (await tree.load(id)).byId.get(message) : undefined // what the server knows of may be hidden
+  const leaf = known ? newest(known) : await api.newestLeaf(id, message)
   const forest = await tree.load(id).then(f => (f.byId.has(leaf.id) ? f : tree.reload(id)))
   const ids = pathTo(forest.byId.get(leaf.id)!)
   const depth = forest.byId.get(message)?.depth ?? leaf.depth
@@ -345,12 +346,14 @@ export async function reopen(id: string) {
   await arrive(id, null)
 }
 
-/** pruned goes on beside a message that was deleted with all below it. */
+/** pruned goes on beside a message that is deleted with all below it. */
 export async function pruned(m: Message) {
-  messages.remove(m)
-  await tree.reload(m.conversation_id)
-  if (m.parent_id === null) await reopen(m.conversation_id)
-  else await toNewest(m.parent_id, 'keep')
+  const { roots } = await tree.reload(m.conversation_id)
+  const next = m.parent_id ?? roots.at(-1)?.id
+  if (next !== undefined) return toNewest(next, 'keep')
+  setOff()
+  path.value = { conversation: m.conversation_id, ids: [], anew: true }
+  go({ conversation: m.conversation_id, head: null }, 'replace')
 }
 
 /** start shows the place, and reads it again when it may have changed. */
@@ -372,7 +375,9 @@ export function start() {
   })
 }
 
-async function refreshIfChanged() {
+/** refreshIfChanged reads again what is shown, if the conversation tells that it changed. */
+export async function refreshIfChanged() {
+  await settled()
   const c = conversation.peek()
   if (!c) return
   const found = await api.getConversation(c.id).catch(() => null)

@@ -34,15 +34,14 @@ const readTags = inTurn(() => api.listTags().then(all => void (tags.value = all.
 /** revision counts what came into the list, and what went. */
 let revision = 0
 
-/** refresh reads the first page. */
-export const refresh = inTurn(async () => {
+/** again reads the first page. */
+export const again = inTurn(async () => {
   const { archived, tag } = filter.peek()
   const before = revision
-  void lookForArchived()
   try {
-    const [page] = await Promise.all([api.listConversations(archived, tag, null), readTags()])
+    const page = await api.listConversations(archived, tag, null)
     if (filter.peek().archived !== archived || filter.peek().tag !== tag) return
-    if (revision !== before) return void refresh() // the page may be older than what came meanwhile
+    if (revision !== before) return void again() // the page may be older than what came meanwhile
     revision++
     conversations.value = page.data
     more.value = page.next_cursor
@@ -50,6 +49,13 @@ export const refresh = inTurn(async () => {
     if (!keyWanted.peek()) failed('The conversations could not be listed')(error)
   }
 })
+
+/** refresh reads the first page, and what the list can be filtered by. */
+export const refresh = () => {
+  void lookForArchived()
+  readTags().catch(() => {})
+  return again()
+}
 
 let reading = false
 

@@ -9,19 +9,39 @@ const nameOf = (conversation: string | null) => `coppice.draft.${conversation ??
 
 let at: string | null = null
 
+/** rest is how long nothing is typed before the text is kept, in milliseconds. */
+const rest = 250
+
+let unkept: ReturnType<typeof setTimeout> | undefined
+
+/** keep puts what is typed into the browser's storage. */
+function keep() {
+  clearTimeout(unkept)
+  if (unkept === undefined) return
+  unkept = undefined
+  const text = draft.peek()
+  try {
+    if (text) localStorage.setItem(at!, text)
+    else localStorage.removeItem(at!)
+  } catch {
+    // storage is full: the text stays on the page
+  }
+}
+
 /** start reads the draft of the place that is shown, and keeps what is typed. */
 export function start() {
   effect(() => {
-    at = nameOf(place.value.conversation)
-    draft.value = untracked(() => localStorage.getItem(at!) ?? '')
+    const name = nameOf(place.value.conversation)
+    untracked(() => {
+      keep()
+      at = name
+      draft.value = localStorage.getItem(name) ?? ''
+    })
   })
   effect(() => {
-    const text = draft.value
-    try {
-      if (text) localStorage.setItem(at!, text)
-      else localStorage.removeItem(at!)
-    } catch {
-      // storage is full: the text stays on the page
-    }
+    void draft.value
+    clearTimeout(unkept)
+    unkept = setTimeout(keep, rest)
   })
+  addEventListener('pagehide', keep)
 }

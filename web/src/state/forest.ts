@@ -69,6 +69,17 @@ export function pathTo(knot: Knot): string[] {
 /** siblings are the children of a knot's parent, or the roots, by creation. */
 export const siblings = (f: Forest, knot: Knot) => (knot.parent ? knot.parent.children : f.roots)
 
+/** newest is the leaf below a knot that was made last: the ids are in the order of their making. */
+export function newest(knot: Knot): Knot {
+  let found = knot
+  const open = [knot]
+  for (let k = open.pop(); k; k = open.pop()) {
+    if (k.children.length === 0 && (found.children.length > 0 || k.id > found.id)) found = k
+    open.push(...k.children)
+  }
+  return found
+}
+
 /** below counts what pruning a knot would delete, itself included. */
 export function below(knot: Knot): { messages: number; leaves: number; summaries: number } {
   const count = { messages: 0, leaves: 0, summaries: 0 }

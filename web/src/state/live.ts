@@ -5,6 +5,7 @@ import { effect, signal, untracked } from '@preact/signals'
 import { Problem, type ChangeEvent, type Schemas } from '@coppice-chat/client'
 import { getConversation, runningReplies } from '../api/coppice'
 import { coppice, keyWanted, reachable } from '../api/http'
+import * as answers from './answers'
 import * as branch from './branch'
 import * as list from './conversations'
 import * as messages from './messages'
@@ -71,10 +72,18 @@ function take(event: ChangeEvent) {
   else if (!event.data.resumed) readAgain()
 }
 
-/** readAgain reads what may have changed untold: before the first stream, or between two. */
+let streams = 0
+
+/** readAgain reads what may have changed untold: between two streams all of it, before the first one what was read a moment ago and has changed. */
 function readAgain() {
-  void list.refresh()
-  void branch.refresh()
+  answers.running.value = new Map() // whose end may be missed
+  if (streams++ === 0) {
+    void list.again()
+    void branch.refreshIfChanged()
+  } else {
+    void list.refresh()
+    void branch.refresh()
+  }
   const open = branch.conversation.peek()
   if (open) void joinAll(open.id)
 }
@@ -100,9 +109,11 @@ function changed(type: ChangeEvent['event'], c: Schemas['Change']) {
   const id = c.conversation_id
   const open = place.peek().conversation === id // a conversation that is being opened is read again, too
   if (type === 'reply.running') {
+    answers.begins(id, c.message_id!)
     if (open) replies.join(id, c.message_id!, c.parent_id!)
     return
   }
+  if (c.message_id !== null && (type === 'reply.ended' || type === 'messages.appended')) answers.ends(id, c.message_id)
   if (type === 'reply.ended' || own(type, c)) return
   if (type === 'conversation.deleted') list.gone(id)
   else stale.add(id)

@@ -8,6 +8,9 @@ const limit = 1500
 
 const read = new Map<string, Message>()
 
+/** hidden are messages that are about to be deleted, with all below them: their siblings count without them. */
+export const hidden = new Map<string, Message>()
+
 /** revision changes whenever a message comes in or changes. */
 export const revision = signal(0)
 
@@ -25,7 +28,7 @@ export const has = (id: string) => read.has(id)
 export function put(messages: readonly Message[]) {
   for (const m of messages) {
     read.delete(m.id)
-    read.set(m.id, m)
+    read.set(m.id, [...hidden.values()].reduce(close, m))
   }
   for (const id of read.keys()) {
     if (read.size <= limit) break
@@ -48,12 +51,15 @@ export function add(m: Message) {
 /** remove drops a message that was deleted: its siblings close the gap. */
 export function remove(m: Message) {
   read.delete(m.id)
-  for (const [id, other] of read) {
-    if (other.conversation_id !== m.conversation_id || other.parent_id !== m.parent_id) continue
-    const { index, count } = other.siblings
-    read.set(id, { ...other, siblings: { index: index > m.siblings.index ? index - 1 : index, count: count - 1 } })
-  }
+  for (const [id, other] of read) read.set(id, close(other, m))
   revision.value++
+}
+
+/** close has a message count without one of its siblings. */
+function close(m: Message, gone: Message): Message {
+  if (m.conversation_id !== gone.conversation_id || m.parent_id !== gone.parent_id) return m
+  const { index, count } = m.siblings
+  return { ...m, siblings: { index: index > gone.siblings.index ? index - 1 : index, count: count - 1 } }
 }
 
 /** forget drops a conversation's messages, which are read again when they are shown. */

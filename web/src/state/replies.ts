@@ -10,11 +10,13 @@ import { giveBack } from '../attachments/store'
 import { reachable } from '../api/http'
 import type { Message, ToolCall } from '../api/types'
 import * as branch from './branch'
+import * as list from './conversations'
 import { draft } from './drafts'
 import * as messages from './messages'
 import { textOf } from '../text/content'
 import { chosen } from './models'
-import { wishes } from './settings'
+import { go } from './place'
+import { beginAgain, wishes } from './settings'
 import * as tree from './tree'
 
 /** What a reply is doing; failed is an end, in which it stays until it is dismissed. */
@@ -66,6 +68,9 @@ export const at = (conversation: string, head: string | null): Live | undefined 
   return here.findLast(l => !l.joined) ?? here.at(-1)
 }
 
+/** made are conversations that this page made for a first message. */
+export const made = new Set<string>()
+
 /** begin sends a message, or asks for an answer to what is there, and follows the reply. The chosen model answers where none is named. */
 export function begin(ask: Omit<api.Ask, 'id'>) {
   void follow(new Live({ model: chosen.peek()?.name, temperature: wishes.peek().temperature, ...ask, id: uuidv7() }))
@@ -95,9 +100,15 @@ export function dismiss(l: Live) {
   live.value = live.value.filter(other => other !== l)
 }
 
-/** discard drops a reply that failed, and goes back to what was there before. */
+/** discard drops a reply that failed, and goes back to what was there before: to the start, where the conversation was made for it. */
 export function discard(l: Live) {
   dismiss(l)
+  const p = branch.path.peek()
+  if (l.sent && l.parent === null && p?.conversation === l.conversation && made.delete(l.conversation)) {
+    beginAgain(branch.conversation.peek()!)
+    api.deleteConversation(l.conversation).then(() => list.gone(l.conversation), () => {})
+    go({ conversation: null, head: null }, 'replace')
+  }
   if (l.sent) {
     draft.value ||= textOf(l.sent.content)
     giveBack(l.sent.content)

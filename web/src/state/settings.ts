@@ -54,6 +54,11 @@ const wishesOf = (c: Conversation): Wishes => {
 /** wishes are those of the open conversation, or of the next new one. */
 export const wishes = computed(() => (branch.conversation.value ? wishesOf(branch.conversation.value) : beginning.value.wishes))
 
+/** beginAgain has the next conversation begin as one did that holds nothing. */
+export function beginAgain(c: Conversation) {
+  beginning.value = { ...nothing, wishes: wishesOf(c), settings: c.settings }
+}
+
 /** settings are the own settings of the open conversation, or of the next new one. */
 export const settings = (): Settings => (branch.conversation.peek()?.settings as Settings | undefined) ?? beginning.peek().settings
 

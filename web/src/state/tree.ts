@@ -5,6 +5,7 @@ import { signal } from '@preact/signals'
 import { getTree } from '../api/coppice'
 import type { Message } from '../api/types'
 import { build, type Forest, plant } from './forest'
+import { hidden } from './messages'
 
 /** forest is the skeleton; a new object whenever it changed. */
 export const forest = signal<Forest | null>(null)
@@ -26,7 +27,7 @@ export function reload(conversation: string): Promise<Forest> {
   const abort = new AbortController()
   const grown: Message[] = []
   const promise = getTree(conversation, abort.signal).then(tree => {
-    const built = build(conversation, tree.data)
+    const built = build(conversation, tree.data.filter(n => !hidden.has(n.id)))
     for (const m of grown) plant(built, m.id, m.parent_id, m.role, m.tokens)
     if (under?.abort === abort) {
       under = null

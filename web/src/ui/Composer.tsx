@@ -1,8 +1,8 @@
 // Where the next message is written.
-import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { giveBack, take, waiting } from '../attachments/store'
 import { onPaste, PickButton, Tray } from '../attachments/Tray'
-import { Problem } from '../api/http'
+import { missing } from '../api/http'
 import * as actions from '../state/actions'
 import { conversation, headOf, path, problem, toNewest } from '../state/branch'
 import { gone } from '../state/connection'
@@ -26,7 +26,7 @@ export const focusComposer = () => document.querySelector<HTMLTextAreaElement>('
 
 /** ready tells whether there is something to send, and where. In place of a conversation that is gone, it begins a new one. */
 function ready(): boolean {
-  const lost = problem.value instanceof Problem && problem.value.status === 404 && place.value.head === null
+  const lost = missing(problem.value) && place.value.head === null
   return (draft.value.trim() !== '' || waiting.value.length > 0) && (!problem.value || lost)
 }
 
@@ -36,6 +36,15 @@ export function Composer() {
   const live = p ? replies.at(p.conversation, headOf(p)) : undefined
   const busy = live?.running ?? false
   const id = conversation.value?.id
+  // The conversation in which what is written goes off when the answer ends.
+  const [queued, queue] = useState<string | null>(null)
+  const waits = queued !== null && queued === id
+
+  useEffect(() => {
+    if (!waits || busy) return
+    queue(null)
+    if (!live) send() // what failed is looked at first
+  }, [waits, busy])
 
   useLayoutEffect(() => {
     if (!touch.matches && document.activeElement === document.body) field.current?.focus({ preventScroll: true })
@@ -43,7 +52,8 @@ export function Composer() {
 
   const send = () => {
     const text = draft.peek()
-    if (!ready() || busy) return
+    if (!ready()) return
+    if (busy) return queue(id ?? null)
     if (isBehind()) return ask(text)
     const content = take(text)
     if (content === null) return
@@ -71,12 +81,21 @@ export function Composer() {
       <Tray />
       <GrowingField
         field={field} label="Message" value={draft.value} placeholder={gone.value ? 'Message… (it is kept until the server is back)' : 'Message…'}
-        onInput={text => (draft.value = text)} onKeyDown={onKeyDown}
+        onInput={text => {
+          draft.value = text
+          queue(null)
+        }}
+        onKeyDown={onKeyDown}
       />
       <div class="composer-tools">
         <PickButton />
         <ModelPicker />
         <span class="spring" />
+        {waits && (
+          <p class="queued" role="status">
+            Sent when the answer ends. <button type="button" class="plain-button" onClick={() => queue(null)}>Don’t send</button>
+          </p>
+        )}
         {busy && live ? (
           <button type="button" class="send stop" aria-label="Stop the answer" title="Stop (Esc)" onClick={() => void replies.stop(live).catch(failed('The answer goes on'))}>
             <Icon name="stop" />

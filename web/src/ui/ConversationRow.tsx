@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { Conversation } from '../api/types'
 import { openConversation } from '../state/actions'
+import { running, unseen } from '../state/answers'
 import { dialog } from '../state/dialog'
 import { place } from '../state/place'
 import { nameOf } from '../text/format'
@@ -34,6 +35,7 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
             {nameOf(c)}
           </a>
         )}
+        <Sign id={c.id} />
         <Menu
           label={`Actions of ${nameOf(c)}`} class="quiet icon-only"
           items={[
@@ -48,4 +50,10 @@ export function ConversationRow({ conversation: c, group }: { conversation: Conv
       </li>
     </>
   )
+}
+
+/** Sign tells that an answer is on its way in a conversation, or has come unseen. */
+function Sign({ id }: { id: string }) {
+  const what = running.value.has(id) ? 'answering' : unseen.value.has(id) ? 'a new answer' : ''
+  return what && <span class={`sign ${running.value.has(id) ? 'running' : ''}`} role="img" aria-label={what} title={what} />
 }

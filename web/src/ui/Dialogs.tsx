@@ -1,5 +1,5 @@
 // The dialogs: a question before something is deleted, what an import brought,
-// the key that the server asks for, and the list of keys.
+// the key that the server asks for, and what the keyboard does.
 import { useRef, useState } from 'preact/hooks'
 import { forgetKey, key, keyRefused, keyWanted, Problem, reason, setKey } from '../api/http'
 import type { ImportReport } from '../api/types'
@@ -137,7 +137,7 @@ function Report({ report: r, close }: { report: ImportReport; close: () => void 
       {r.notes.length > 0 && (
         <details>
           <summary>
-            {count(r.notes.length, 'thing')} repaired or left out{r.left_out > 0 && `, ${count(r.left_out, 'message')} among them left out`}
+            {r.left_out > 0 ? `${count(r.left_out, 'message')} could not be read` : 'Every message came in'}; {count(r.notes.length, 'note')} on what was changed
           </summary>
           <ul class="notes">
             {r.notes.slice(0, 200).map((n, i) => (
@@ -170,7 +170,7 @@ const keys: [string[], string][] = [
 function HelpDialog() {
   const close = () => (dialog.value = null)
   return (
-    <Modal title="Keys" close={close}>
+    <Modal title="Keyboard" close={close}>
       <dl class="keys">
         {keys.map(([combination, what]) => (
           <div key={what}>

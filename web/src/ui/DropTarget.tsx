@@ -1,11 +1,12 @@
 // Files that are dragged over the page are attached to the next message when they
-// are pictures or are dropped on its field, and imported else.
+// are pictures or PDFs or are dropped on its field, or when they turn out to be no
+// export of a chat. Exports are imported.
 import { useEffect, useState } from 'preact/hooks'
 import { attach } from '../attachments/store'
 import { importFiles } from '../state/imports'
 
 /** neverImported are the types that no export of a chat has. */
-const neverImported = /^image\//
+const neverImported = /^image\/|^application\/pdf$/
 
 export function DropTarget() {
   const [over, setOver] = useState(false)
@@ -27,7 +28,7 @@ export function DropTarget() {
       const dropped = Array.from(event.dataTransfer!.files)
       const composer = event.target instanceof Element && event.target.closest('.composer')
       if (composer || dropped.every(f => neverImported.test(f.type))) attach(dropped)
-      else void importFiles(dropped)
+      else void importFiles(dropped, true)
     }
     addEventListener('dragenter', enter)
     addEventListener('dragleave', leave)
@@ -47,7 +48,7 @@ export function DropTarget() {
   return (
     <div class="drop" aria-hidden="true">
       <p>Drop an export to import it<br /><small>ChatGPT, Claude, LibreChat, Open WebUI, Coppice and more</small></p>
-      <p>Drop a picture anywhere, or a file on the message field, to attach it</p>
+      <p>Drop another file to attach it to the message</p>
     </div>
   )
 }

@@ -1,6 +1,7 @@
 // What stands in place of a branch where there is none.
-import { Problem, reason } from '../api/http'
+import { missing, reason } from '../api/http'
 import { openConversation } from '../state/actions'
+import { gone } from '../state/connection'
 import { filter, listed } from '../state/conversations'
 import { importDemo, importing } from '../state/imports'
 import { place } from '../state/place'
@@ -64,7 +65,7 @@ export function NotFound({ error }: { error: Error }) {
   return (
     <div class="welcome" role="alert">
       <h2>{head ? 'This branch can’t be shown.' : 'This conversation can’t be shown.'}</h2>
-      <p>{error instanceof Problem && error.status === 404 ? 'It was deleted, or the address is wrong.' : reason(error)}</p>
+      <p>{missing(error) ? 'It was deleted, or the address is wrong.' : gone.value ? 'The server doesn’t answer. It comes as soon as the server does.' : reason(error)}</p>
       <p class="welcome-actions">
         {head && <button type="button" class="secondary" onClick={() => openConversation(conversation)}>Open the conversation where it was left off</button>}
         <StartAnew />

@@ -6,6 +6,7 @@ import { compact } from '../state/context'
 import { dialog } from '../state/dialog'
 import { drawer, narrow, panel, togglePanel } from '../state/look'
 import { place } from '../state/place'
+import { missing } from '../api/http'
 import { nameOf } from '../text/format'
 import { BudgetBar } from './BudgetBar'
 import { deleteItem, orderItems } from './conversationMenu'
@@ -27,7 +28,7 @@ export function Header() {
           <Icon name="menu" />
         </button>
       )}
-      {c ? <Title key={c.id} conversation={c} /> : <h1 class="title">{path.value ? '' : problem.value || place.value.lost ? 'Not found' : 'New conversation'}</h1>}
+      {c ? <Title key={c.id} conversation={c} /> : <h1 class="title">{path.value ? '' : place.value.lost || missing(problem.value) ? 'Not found' : problem.value ? 'Not loaded' : 'New conversation'}</h1>}
       <span class="spring" />
       {c && (
         <>

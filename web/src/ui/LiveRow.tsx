@@ -1,5 +1,5 @@
 // A reply on its way, and the message that it was sent with.
-import { reason } from '../api/http'
+import { Problem, reason } from '../api/http'
 import { gone } from '../state/connection'
 import { failed } from '../state/notices'
 import { Attachments } from '../attachments/Attachments'
@@ -7,6 +7,7 @@ import * as replies from '../state/replies'
 import { roleName, textOf } from '../text/content'
 import { Markdown, Typed } from './Markdown'
 import { Reasoning } from './Reasoning'
+import { besides, LiveSwitch } from './SiblingSwitch'
 import { ToolCalls } from './Tools'
 
 export function LiveRow({ live }: { live: replies.Live }) {
@@ -20,9 +21,10 @@ export function LiveRow({ live }: { live: replies.Live }) {
 }
 
 function Sent({ live }: { live: replies.Live }) {
+  const others = besides(live)
   return (
     <article class="message user pending" aria-label="Your message, being sent">
-      <header><h2 class="unseen">{roleName('user')}</h2><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
+      <header><h2 class="unseen">{roleName('user')}</h2><LiveSwitch others={others} /><span class="seen">{sending[live.state.value] ?? 'sending'}</span></header>
       <div class="body"><Typed text={textOf(live.sent!.content)} /><Attachments content={live.sent!.content} /></div>
     </article>
   )
@@ -45,9 +47,10 @@ function Answer({ live }: { live: replies.Live }) {
   const text = live.text.value
   const reasoning = live.reasoning.value
   const took = live.thought.value
+  const others = besides(live)
   return (
-    <article class={`message assistant bare live ${state}`} aria-label="Assistant, answering" aria-busy={live.running}>
-      <header><h2 class="unseen">{roleName('assistant')}</h2></header>
+    <article class={`message assistant live ${state} ${others.length > 0 ? '' : 'bare'}`} aria-label="Assistant, answering" aria-busy={live.running}>
+      <header><h2 class="unseen">{roleName('assistant')}</h2><LiveSwitch others={others} /></header>
       <div class="body">
         {reasoning && <Reasoning id={live.ask.id} text={reasoning} running={live.running && took === null} took={took} />}
         {text && <Markdown text={text} growing />}
@@ -66,12 +69,15 @@ function Answer({ live }: { live: replies.Live }) {
   )
 }
 
+/** hopeless tells that the server will refuse the same message again. */
+const hopeless = ({ sent, problem: { value: why } }: replies.Live) => sent && why instanceof Problem && (why.status === 413 || why.status === 422 || why.status === 400)
+
 function Failed({ live, what }: { live: replies.Live; what: string }) {
   return (
     <p class="ending failed" role="alert">
       <span>{what}. {live.problem.value && reason(live.problem.value)}{live.text.value ? ' What came until then is kept above.' : ''}</span>
-      <button type="button" class="plain-button" onClick={() => replies.again(live)}>Try again</button>
-      <button type="button" class="plain-button" onClick={() => replies.discard(live)}>Dismiss</button>
+      {!hopeless(live) && <button type="button" class="plain-button" onClick={() => replies.again(live)}>Try again</button>}
+      <button type="button" class="plain-button" onClick={() => replies.discard(live)}>{live.sent ? 'Back to the message' : 'Dismiss'}</button>
     </p>
   )
 }

@@ -6,6 +6,7 @@ import { dialog } from '../state/dialog'
 import { below } from '../state/forest'
 import { models } from '../state/models'
 import { failed } from '../state/notices'
+import { begin } from '../state/prunes'
 import { pin } from '../state/settings'
 import * as tree from '../state/tree'
 import { roleName, said } from '../text/content'
@@ -140,10 +141,10 @@ async function confirmPrune(message: Message) {
   const lines = [
     after === 0 ? 'This message goes.' : `This message goes, and ${count(after, 'message')} below it${what.leaves > 1 ? `, on ${what.leaves} branches` : ''}.`,
     what.summaries > 0 ? `${count(what.summaries, 'summary that saw them goes', 'summaries that saw them go')} as well.` : '',
-    'It can’t be undone.',
+    'You can take it back for ten seconds.',
   ]
   dialog.value = {
     kind: 'confirm', title: 'Delete from here', text: lines.filter(Boolean).join(' '),
-    action: `Delete ${count(what.messages, 'message')}`, run: () => actions.prune(message),
+    action: `Delete ${count(what.messages, 'message')}`, run: () => begin(message, what.messages),
   }
 }

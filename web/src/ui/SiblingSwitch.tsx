@@ -3,7 +3,36 @@ import { Fragment } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Message } from '../api/types'
 import { step, wishFocus } from '../state/actions'
+import { toNewest } from '../state/branch'
+import type { Knot } from '../state/forest'
+import { failed } from '../state/notices'
+import type { Live } from '../state/replies'
+import { forest } from '../state/tree'
 import { Icon } from './icons'
+
+/** besides are the versions that stand beside a reply on its way. */
+export function besides({ conversation, parent }: Live): Knot[] {
+  const f = forest.value
+  if (f?.conversation !== conversation) return []
+  return parent === null ? f.roots : (f.byId.get(parent)?.children ?? [])
+}
+
+/** LiveSwitch leads from a reply on its way, which is no message yet, to the others. */
+export function LiveSwitch({ others }: { others: readonly Knot[] }) {
+  const count = others.length + 1
+  if (count < 2) return null
+  const back = () => void toNewest(others.at(-1)!.id, 'keep').catch(failed('The branch could not be switched'))
+  return (
+    <>
+      <Twigs others={Math.min(count - 1, 3)} />
+      <div class="siblings" role="group" aria-label={`Version ${count} of ${count}`}>
+        <button type="button" aria-label="Previous version" onClick={back}><Icon name="left" /></button>
+        <span aria-hidden="true">{count}/{count}</span>
+        <button type="button" aria-label="Next version" disabled><Icon name="right" /></button>
+      </div>
+    </>
+  )
+}
 
 export function SiblingSwitch({ message }: { message: Message }) {
   const root = useRef<HTMLDivElement>(null)

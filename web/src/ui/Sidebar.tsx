@@ -147,7 +147,7 @@ function Foot() {
       />
       <span class="spring" />
       <button type="button" class="tool-button" aria-label={look.label} title={look.label} onClick={() => (theme.value = look.next)}><Icon name={look.icon} /></button>
-      <button type="button" class="tool-button" aria-label="Keys and help" title="Keys and help (?)" onClick={() => (dialog.value = { kind: 'help' })}><Icon name="help" /></button>
+      <button type="button" class="tool-button" aria-label="Keyboard and help" title="Keyboard and help (?)" onClick={() => (dialog.value = { kind: 'help' })}><Icon name="help" /></button>
     </div>
   )
 }

@@ -144,6 +144,19 @@ create table search_segments (
 
 alter table search_segments alter column data set storage external;
 
+-- By which words titles are found, made by the follower that makes the chunks: a text in
+-- lower case without accents, of 64 letters at most.
+create table title_words (
+    conversation_id uuid not null references conversations (id) on delete cascade, -- whose title it is
+    word            text collate "C" not null,
+    tenant_id       text not null,  -- of the conversation
+
+    primary key (conversation_id, word)
+);
+
+-- A tenant's conversations with a word, or with the beginning of one.
+create index title_words_found on title_words (tenant_id, word, conversation_id);
+
 -- One row for every compaction that ran, whatever came of it. It names nodes
 -- without foreign keys, because it outlives them.
 create table compactions (

@@ -307,7 +307,7 @@ from (
         where c.tenant_id = $1 and c.archived = $2
           and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
           and ($6::text = '' or $6 = any (c.tags))
-          and ($7::text = '' or c.id = any ($8::uuid[]) or strpos(lower(c.title), lower($7)) > 0)
+          and (not $7::boolean or c.id = any ($8::uuid[]))
         order by c.pinned desc, c.updated_at desc, c.id desc
         limit 1 + $9::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
@@ -322,7 +322,7 @@ type ListConversationsParams struct {
 	BeforeUpdatedAt time.Time
 	BeforeID        pgtype.UUID
 	Tag             string
-	Query           string
+	Chosen          bool
 	Among           []pgtype.UUID
 	RowLimit        int32
 	ByteLimit       int32
@@ -357,7 +357,7 @@ type ListConversationsRow struct {
 // of a whole page are measured at once, in one statement that Citus takes. Messages
 // are measured one by one, as in GetTranscript.
 //
-// With @query, they are those whose title has the text, and those @among.
+// If they are @chosen, they are those @among.
 func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]ListConversationsRow, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
@@ -366,7 +366,7 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 		arg.BeforeUpdatedAt,
 		arg.BeforeID,
 		arg.Tag,
-		arg.Query,
+		arg.Chosen,
 		arg.Among,
 		arg.RowLimit,
 		arg.ByteLimit,

@@ -12,6 +12,25 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
+const addTitleWords = `-- name: AddTitleWords :exec
+insert into title_words (conversation_id, word, tenant_id)
+select c.id, word, c.tenant_id
+from conversations c, unnest($1::text[]) word
+where c.id = $2 and c.tenant_id = $3
+on conflict do nothing
+`
+
+type AddTitleWordsParams struct {
+	Words          []string
+	ConversationID pgtype.UUID
+	TenantID       string
+}
+
+func (q *Queries) AddTitleWords(ctx context.Context, arg AddTitleWordsParams) error {
+	_, err := q.db.Exec(ctx, addTitleWords, arg.Words, arg.ConversationID, arg.TenantID)
+	return err
+}
+
 const commitLater = `-- name: CommitLater :exec
 
 select set_config('synchronous_commit', 'off', true)
@@ -90,6 +109,21 @@ type DeleteSegmentsParams struct {
 
 func (q *Queries) DeleteSegments(ctx context.Context, arg DeleteSegmentsParams) error {
 	_, err := q.db.Exec(ctx, deleteSegments, arg.TenantID, arg.Buckets, arg.Segments)
+	return err
+}
+
+const deleteTitleWords = `-- name: DeleteTitleWords :exec
+delete from title_words t where t.conversation_id = $1 and t.word <> all ($2::text[])
+`
+
+type DeleteTitleWordsParams struct {
+	ConversationID pgtype.UUID
+	Words          []string
+}
+
+// Those that a title doesn't have.
+func (q *Queries) DeleteTitleWords(ctx context.Context, arg DeleteTitleWordsParams) error {
+	_, err := q.db.Exec(ctx, deleteTitleWords, arg.ConversationID, arg.Words)
 	return err
 }
 
@@ -839,21 +873,41 @@ func (q *Queries) ListTenantBehind(ctx context.Context, arg ListTenantBehindPara
 }
 
 const listTitled = `-- name: ListTitled :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
-where c.tenant_id = $1 and (lower(c.title collate "C") like any ($2::text[]) or octet_length(c.title) > char_length(c.title))
+with found as (
+    select t.conversation_id as id
+    from unnest($2::text[]) sought (word)
+    join lateral (select t.conversation_id from title_words t where t.tenant_id = $1 and t.word = sought.word collate "C" offset 0) t on true
+    union
+    select t.conversation_id
+    from unnest($3::text[]) sought (word)
+    join lateral (
+        select t.conversation_id from title_words t
+        where t.tenant_id = $1 and t.word >= sought.word collate "C" and t.word < (sought.word || chr(1114111)) collate "C"
+        offset 0) t on true
+    union
+    select id from unnest($4::uuid[]) id
+)
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from found
+join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c where c.id = found.id and c.tenant_id = $1 offset 0) c on true
 order by c.updated_at desc, c.id desc
 `
 
 type ListTitledParams struct {
-	TenantID string
-	Patterns []string
+	TenantID   string
+	Words      []string
+	Beginnings []string
+	Among      []pgtype.UUID
 }
 
-// Conversations whose titles have one of the patterns, or a letter that people may
-// write as another, the one touched last first. Others are ASCII, which the collation C
-// makes lower at 1.7 times the speed.
+// Conversations whose titles have one of the words, or a word that begins so, and those
+// among some, the one touched last first.
 func (q *Queries) ListTitled(ctx context.Context, arg ListTitledParams) ([]Conversation, error) {
-	rows, err := q.db.Query(ctx, listTitled, arg.TenantID, arg.Patterns)
+	rows, err := q.db.Query(ctx, listTitled,
+		arg.TenantID,
+		arg.Words,
+		arg.Beginnings,
+		arg.Among,
+	)
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ select pg_advisory_xact_lock(1668246643, hashtext(concat(@tenant_id::text, @id::
 -- of a whole page are measured at once, in one statement that Citus takes. Messages
 -- are measured one by one, as in GetTranscript.
 --
--- With @query, they are those whose title has the text, and those @among.
+-- If they are @chosen, they are those @among.
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
        page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
 from (
@@ -54,7 +54,7 @@ from (
         where c.tenant_id = @tenant_id and c.archived = @archived
           and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
           and (@tag::text = '' or @tag = any (c.tags))
-          and (@query::text = '' or c.id = any (@among::uuid[]) or strpos(lower(c.title), lower(@query)) > 0)
+          and (not @chosen::boolean or c.id = any (@among::uuid[]))
         order by c.pinned desc, c.updated_at desc, c.id desc
         limit 1 + @row_limit::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page

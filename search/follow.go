@@ -88,9 +88,14 @@ func newMaker() *maker { return &maker{newStemmer()} }
 // follow indexes what came to a conversation, and returns how many messages it read.
 func (m *maker) follow(ctx context.Context, store *tree.Store, p tree.Pending) (messages int, err error) {
 	for {
-		ids, err := store.Index().Unchunked(ctx, p)
+		ids, titled, err := store.Index().Unchunked(ctx, p)
 		if err != nil {
 			return messages, err
+		}
+		if titled {
+			if err := indexTitle(ctx, store, p.ConversationID); err != nil {
+				return messages, err
+			}
 		}
 		open, next, err := store.Index().OpenChunks(ctx, p.ConversationID, chunkMessages)
 		if err != nil {

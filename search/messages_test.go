@@ -426,28 +426,37 @@ func TestSearchRankedCursors(t *testing.T) {
 	}
 }
 
-// Titles are found by their words, the last of which may be the beginning of one.
+// Titles are found by their words, the last of which may be the beginning of one, before
+// they are indexed and after.
 func TestSearchTitles(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
-	for _, title := range []string{"The hazel hedge", "Hazelnuts", "A wall", ""} {
-		for _, tenant := range []string{"mine", "theirs"} {
-			must3(s.ForTenant(tenant+s.TenantID()).CreateConversation(t.Context(), tree.NewConversation{Title: title + strings.Repeat(" of "+tenant, min(1, len(title)))}))(t)
-		}
+	mine, theirs := s.ForTenant("mine"+s.TenantID()), s.ForTenant("theirs"+s.TenantID())
+	for _, title := range []string{"The hazel hedge", "Hazelnuts", "A wall", "", "Größe des Gartens", "東京の天気", strings.Repeat("endless", 20)} {
+		must3(theirs.CreateConversation(t.Context(), tree.NewConversation{Title: title}))(t)
+		before := must3(mine.CreateConversation(t.Context(), tree.NewConversation{Title: "Formerly"}))(t)
+		must(mine.UpdateConversation(t.Context(), before.ID, tree.ConversationUpdate{Title: &title}))(t)
 	}
-	for query, want := range map[string][]string{
-		"hazel": {"Hazelnuts of mine", "The hazel hedge of mine"}, "hazel ": {"The hazel hedge of mine"}, "hedge haz": {"The hazel hedge of mine"},
-		"of -hazel": {"Hazelnuts of mine", "A wall of mine"}, "theirs": nil, `"hazel hedge"`: {"The hazel hedge of mine"},
-	} {
-		list, err := find.Titles(t.Context(), s.ForTenant("mine"+s.TenantID()), query)
-		var got []string
-		for _, c := range list {
-			got = append(got, c.Title)
+	for _, indexed := range []string{"before", "after"} {
+		for query, want := range map[string][]string{
+			"hazel": {"Hazelnuts", "The hazel hedge"}, "hazel ": {"The hazel hedge"}, "hedge haz": {"The hazel hedge"}, "azel": nil, "formerly": nil,
+			"the -nuts or wall": {"A wall", "The hazel hedge"}, "-hazel wall": {"A wall"}, `"hazel hedge"`: {"The hazel hedge"}, "grosse ": {"Größe des Gartens"},
+			"京": {"東京の天気"}, "天気": {"東京の天気"}, strings.Repeat("endless", 20) + " ": {strings.Repeat("endless", 20)},
+		} {
+			list := must(find.Titles(t.Context(), mine, query))(t)
+			page, _, err := find.Conversations(t.Context(), mine, tree.ConversationFilter{Query: query}, tree.Paging{})
+			noError(t, err)
+			slices.Sort(want)
+			for what, found := range map[string][]tree.Conversation{"titles": list, "list": page.Data} {
+				var got []string
+				for _, c := range found {
+					got = append(got, c.Title)
+				}
+				if slices.Sort(got); !slices.Equal(got, want) {
+					t.Errorf("%s %s: %q: %q, want %q", indexed, what, query, got, want)
+				}
+			}
 		}
-		slices.Sort(got)
-		slices.Sort(want)
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%q: %q, %v, want %q", query, got, err, want)
-		}
+		noError(t, find.CatchUp(t.Context(), mine))
 	}
 }

@@ -108,7 +108,7 @@ func (s *Service) open(ctx context.Context, store *tree.Store, conversation uuid
 	}
 	left := mostBehindMessages
 	for i, p := range behind {
-		ids, err := store.Index().Unchunked(ctx, p)
+		ids, _, err := store.Index().Unchunked(ctx, p)
 		if err != nil {
 			return nil, err
 		}

@@ -2,7 +2,9 @@ package search
 
 import (
 	"context"
+	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -18,40 +20,94 @@ const (
 )
 
 // Titles finds conversations whose titles match a query, in the syntax of Messages.
-// It returns up to 20, the one in which something was last said or pruned first. It
-// reads the tenant's conversations, at about a million a second.
+// It returns up to 20, the one in which something was last said or pruned first.
 func (s *Service) Titles(ctx context.Context, store *tree.Store, text string) (out []tree.Conversation, err error) {
 	defer fault.Wrap(&err, "search.Titles")
-	err = s.searching(ctx, store, text, allWords, uuid.Nil, func(ctx context.Context, store *tree.Store, q query) error {
-		return store.Index().Titled(ctx, q.longest(), func(c tree.Conversation) bool {
-			if q.matches(sayingOf(c.Title)) {
-				out = append(out, c)
-			}
-			return len(out) < mostTitles
-		})
+	err = s.searching(ctx, store, text, allWords, uuid.Nil, func(ctx context.Context, store *tree.Store, q query) (err error) {
+		out, err = s.titled(ctx, store, q, mostTitles)
+		return err
 	})
 	return out, err
 }
 
-// longest returns the longest word that must occur of each alternative.
-func (q query) longest() (words []string) {
+// titled returns so many conversations at most whose titles match. Titles that aren't
+// indexed yet are looked at.
+func (s *Service) titled(ctx context.Context, store *tree.Store, q query, most int) (out []tree.Conversation, err error) {
+	behind, err := s.unfollowed(ctx, store, uuid.Nil)
+	if err != nil {
+		return nil, err
+	}
+	var among []uuid.UUID
+	for _, p := range behind {
+		among = append(among, p.ConversationID)
+	}
+	words, beginnings := q.inTitles()
+	err = store.Index().Titled(ctx, words, beginnings, among, func(c tree.Conversation) bool {
+		if q.matches(sayingOf(c.Title)) {
+			out = append(out, c)
+		}
+		return len(out) < most
+	})
+	return out, err
+}
+
+// inTitles returns, of each alternative, the longest word that must occur, which is one
+// of words, or the beginning of one.
+func (q query) inTitles() (words, beginnings []string) {
 	for _, a := range q.alternatives {
-		longest := ""
-		for _, c := range sure(a) {
+		longest, beginning := "", false
+		for _, c := range a {
 			for _, t := range c.words {
-				if len(t.text) > len(longest) {
-					longest = t.text
+				if !c.negated && len(t.text) > len(longest) {
+					longest, beginning = t.text, c.beginning
 				}
 			}
 		}
-		words = append(words, longest)
+		if longest = titleWord(longest); beginning {
+			beginnings = append(beginnings, longest)
+		} else {
+			words = append(words, longest)
+		}
 	}
-	return words
+	return words, beginnings
+}
+
+// titleLetters is how many letters a word in the index of titles has at most.
+const titleLetters = 64
+
+func titleWord(text string) string {
+	if r := []rune(text); len(r) > titleLetters {
+		return string(r[:titleLetters])
+	}
+	return text
+}
+
+// indexTitle stores by which words a conversation's title is found. A letter of a script
+// without spaces is sought alone, too.
+func indexTitle(ctx context.Context, store *tree.Store, id uuid.UUID) error {
+	c, err := store.Conversation(ctx, id)
+	if errors.Is(err, fault.NotFound) { // deleted meanwhile
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	words := []string{}
+	for _, w := range wordsOf(c.Title) {
+		text := withoutAccents(w.text)
+		words = append(words, titleWord(text))
+		if w.bigram {
+			words = append(words, strings.Split(text, "")...)
+		}
+	}
+	slices.Sort(words)
+	return store.Index().SetTitleWords(ctx, id, slices.Compact(words))
 }
 
 // Conversations lists conversations as tree.Store.Conversations does. A query keeps
-// those whose title contains it, in upper or lower case, and those with a message that
-// Messages would find. incomplete tells that messages aren't indexed yet.
+// those whose title Titles would find, and those with a message that Messages would
+// find; a query without a word keeps none. incomplete tells that messages aren't indexed
+// yet.
 func (s *Service) Conversations(ctx context.Context, store *tree.Store, f tree.ConversationFilter, p tree.Paging) (page tree.Page[tree.Conversation], incomplete bool, err error) {
 	defer fault.Wrap(&err, "search.Conversations(%+v)", p)
 	if f.Query == "" {
@@ -59,26 +115,32 @@ func (s *Service) Conversations(ctx context.Context, store *tree.Store, f tree.C
 		return page, false, err
 	}
 	f.Query = inOneLine(f.Query)
+	f.Chosen = true
 	err = s.searching(ctx, store, f.Query, allWords, uuid.Nil, func(ctx context.Context, store *tree.Store, q query) error {
 		x, err := s.open(ctx, store, uuid.Nil)
 		if err != nil {
 			return err
 		}
 		incomplete = x.missing
+		titled, err := s.titled(ctx, store, q, mostListed)
+		if err != nil {
+			return err
+		}
+		for _, c := range titled {
+			f.Among = append(f.Among, c.ID)
+		}
 		among, all, err := x.conversations(ctx, q)
 		if err != nil {
 			return err
 		}
-		if all {
-			f.Among = among
-			page, err = store.Conversations(ctx, f, p)
-			return err
+		if f.Chosen = all && len(titled) < mostListed; f.Chosen {
+			f.Among = append(f.Among, among...)
+			return nil
 		}
-		f.Unfiltered = true
 		page, err = s.listed(ctx, store, f, q, p)
 		return err
 	})
-	if err == nil && page.Data == nil { // the query has no word
+	if err == nil && f.Chosen {
 		page, err = store.Conversations(ctx, f, p)
 	}
 	return page, incomplete, err
@@ -100,7 +162,6 @@ func (s *Service) listed(ctx context.Context, store *tree.Store, f tree.Conversa
 	if p.Limit == 0 {
 		p.Limit = tree.DefaultPage
 	}
-	text := strings.ToLower(f.Query)
 	bytes := 0
 	for want := p.Limit; len(page.Data) < want && bytes <= tree.MaxPageBytes; {
 		p.Limit = want - len(page.Data) // so that a full page ends where these rows do
@@ -113,7 +174,7 @@ func (s *Service) listed(ctx context.Context, store *tree.Store, f tree.Conversa
 			return page, err
 		}
 		for _, c := range some.Data {
-			if matching[c.ID] || strings.Contains(strings.ToLower(c.Title), text) {
+			if matching[c.ID] || q.matches(sayingOf(c.Title)) {
 				page.Data = append(page.Data, c)
 				bytes += len(c.Metadata) + len(c.Settings)
 			}

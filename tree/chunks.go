@@ -61,13 +61,14 @@ func (b Buckets) all() []int16 {
 // Unchunked returns the messages of a conversation that are in no chunk, in the
 // order in which they came, as far as that is known: those that came between the
 // place and the sequence of p, or all, where the feed has lost the changes in
-// between. It may return more messages than there are: some were pruned since.
-func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err error) {
+// between. It may return more messages than there are: some were pruned since. titled
+// tells whether the title may have changed.
+func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, titled bool, err error) {
 	defer db.Wrap(&err, "tree.Index.Unchunked(%s)", p.ConversationID)
 	const most = 1000
 	changes, err := s.q.ListChanges(ctx, db.ListChangesParams{ConversationID: toUUID(p.ConversationID), After: p.Place, RowLimit: most})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	next, known := p.Place+1, true
 	for _, c := range changes {
@@ -76,6 +77,7 @@ func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err 
 		}
 		known = c.Sequence == next && c.Kind != string(ConversationCreated) && c.Kind != string(ConversationImported)
 		next++
+		titled = titled || c.Kind == string(ConversationUpdated)
 		switch {
 		case c.Kind != string(MessagesAppended):
 		case c.Messages == 1:
@@ -83,7 +85,7 @@ func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err 
 		default:
 			chain, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(p.ConversationID), HeadID: c.MessageID, TenantID: s.tenant, RowLimit: c.Messages})
 			if err != nil {
-				return nil, err
+				return nil, false, err
 			}
 			for _, m := range slices.Backward(chain) {
 				ids = append(ids, uuid.UUID(m.ID.Bytes))
@@ -93,7 +95,7 @@ func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err 
 	}
 	if !known || next <= p.Sequence {
 		rows, err := s.q.ListUnchunked(ctx, toUUID(p.ConversationID))
-		return fromUUIDs(rows), err
+		return fromUUIDs(rows), true, err
 	}
 	// A message may have been stored again under its id after a prune.
 	seen := map[uuid.UUID]bool{}
@@ -101,7 +103,7 @@ func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, err 
 		again := seen[id]
 		seen[id] = true
 		return again
-	}), nil
+	}), titled, nil
 }
 
 // OpenChunks returns the chunks of a conversation that may change: those of fewer
@@ -436,17 +438,24 @@ func (s *Feed) Unfollowed(ctx context.Context, follower string, among []uuid.UUI
 	return out, err
 }
 
-// Titled calls fn with the tenant's conversations whose titles, in lower case, have one
-// of these words, or a letter beyond ASCII, the one touched last first, until fn returns
-// false.
-func (s *Index) Titled(ctx context.Context, words []string, fn func(Conversation) bool) (err error) {
+// SetTitleWords stores by which words a conversation's title is found.
+func (s *Index) SetTitleWords(ctx context.Context, conversationID uuid.UUID, words []string) (err error) {
+	defer db.Wrap(&err, "tree.Index.SetTitleWords(%s)", conversationID)
+	return s.store().inTx(ctx, func(s *Store) error {
+		if err := s.q.DeleteTitleWords(ctx, db.DeleteTitleWordsParams{ConversationID: toUUID(conversationID), Words: words}); err != nil || len(words) == 0 {
+			return err
+		}
+		return s.q.AddTitleWords(ctx, db.AddTitleWordsParams{ConversationID: toUUID(conversationID), Words: words, TenantID: s.tenant})
+	})
+}
+
+// Titled calls fn with the tenant's conversations whose titles were found to have one of
+// the words, or one that begins with one of the beginnings, and with those among some,
+// the one touched last first, until fn returns false.
+func (s *Index) Titled(ctx context.Context, words, beginnings []string, among []uuid.UUID, fn func(Conversation) bool) (err error) {
 	defer db.Wrap(&err, "tree.Index.Titled")
-	patterns := make([]string, len(words))
-	for i, word := range words {
-		patterns[i] = "%" + word + "%"
-	}
 	for row, err := range db.Stream[db.Conversation](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListTitled(ctx, db.ListTitledParams{TenantID: s.tenant, Patterns: patterns})
+		_, _ = q.ListTitled(ctx, db.ListTitledParams{TenantID: s.tenant, Words: words, Beginnings: beginnings, Among: toUUIDs(among)})
 	}) {
 		if err != nil || !fn(fromConversation(row)) {
 			return err

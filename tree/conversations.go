@@ -181,12 +181,9 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 		return Page[Conversation]{}, err
 	}
 	params := db.ListConversationsParams{
-		TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag, Query: f.Query, Among: toUUIDs(f.Among),
+		TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag, Chosen: f.Chosen, Among: toUUIDs(f.Among),
 		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
 		RowLimit: int32(limit), ByteLimit: MaxPageBytes,
-	}
-	if f.Unfiltered {
-		params.Query = ""
 	}
 	rows, err := s.q.ListConversations(ctx, params)
 	if err != nil {

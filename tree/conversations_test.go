@@ -59,7 +59,13 @@ func TestListsAreInOrder(t *testing.T) {
 		f := tree.ConversationFilter{
 			Archived: rapid.Bool().Draw(rt, "of the archived"),
 			Tag:      rapid.SampledFrom(append([]string{"", "none"}, tags...)).Draw(rt, "tag"),
-			Query:    rapid.SampledFrom([]string{"", "hazel", "%"}).Draw(rt, "query"),
+			Query:    rapid.SampledFrom([]string{"", "hazel"}).Draw(rt, "query"),
+			Chosen:   rapid.Bool().Draw(rt, "chosen"),
+		}
+		for _, c := range all {
+			if rapid.Bool().Draw(rt, "among") {
+				f.Among = append(f.Among, c.ID)
+			}
 		}
 		var want, got []uuid.UUID
 		slices.SortFunc(all, func(a, b tree.Conversation) int {
@@ -72,7 +78,7 @@ func TestListsAreInOrder(t *testing.T) {
 			return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID.String(), a.ID.String()))
 		})
 		for _, c := range all {
-			if c.Archived == f.Archived && (f.Tag == "" || slices.Contains(c.Tags, f.Tag)) && strings.Contains(c.Title, f.Query) {
+			if c.Archived == f.Archived && (f.Tag == "" || slices.Contains(c.Tags, f.Tag)) && (!f.Chosen || slices.Contains(f.Among, c.ID)) {
 				want = append(want, c.ID)
 			}
 		}

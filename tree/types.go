@@ -118,13 +118,12 @@ type ConversationUpdate struct {
 
 // A ConversationFilter says which conversations a list has.
 type ConversationFilter struct {
-	Query string      // of which the title contains this; "": any
-	Among []uuid.UUID // or, with a query, that are among these
-
-	Unfiltered bool   // all, although there is a query: the caller looks at each
-	Tag        string // that have this tag; "": any
-	Archived   bool   // that are archived, or else those that are not
-	Shapes     bool   // each with its Shape
+	Query    string      // what package search looks for; "": nothing
+	Chosen   bool        // only those of Among
+	Among    []uuid.UUID // that the search found
+	Tag      string      // that have this tag; "": any
+	Archived bool        // that are archived, or else those that are not
+	Shapes   bool        // each with its Shape
 }
 
 // A TagCount is a tag, and how many conversations have it.

@@ -27,6 +27,7 @@ var distributed = []struct{ table, column string }{
 	{"follower_places", "conversation_id"},
 	{"search_chunks", "conversation_id"},
 	{"search_segments", byTenant},
+	{"title_words", "conversation_id"},
 	{"attachments", byTenant},
 	{"attachment_uses", "conversation_id"},
 	{"shares", "conversation_id"},

@@ -374,7 +374,7 @@ create table api_keys (
     tenant_id    text        not null,     -- whose conversations it opens
     name         text        not null,     -- for people: what the key is used for
     key_hash     bytea       not null unique, -- SHA-256 of the whole key; of a key that may do less or more than all of a tenant, with a word before it, so that
-                                              -- no program before version 31 takes it for one that may do all. The key itself is shown once and not stored
+                                              -- no program before version 32 takes it for one that may do all. The key itself is shown once and not stored
     created_at   timestamptz not null,     -- when it was made
     last_used_at timestamptz,              -- to about a minute
     revoked_at   timestamptz,              -- null while the key is good

@@ -69,11 +69,11 @@ func (s *Service) offer(a *assignment, c tree.Conversation) error {
 	return nil
 }
 
-// offers tells whether tools have a function of a name.
+// offers tells whether tools have one of a name.
 func offers(tools json.RawMessage, name string) bool {
 	for tool := range elements(tools) {
-		var t struct{ Function struct{ Name string } }
-		if json.Unmarshal(tool, &t) == nil && t.Function.Name == name {
+		var t struct{ Function, Custom struct{ Name string } }
+		if json.Unmarshal(tool, &t) == nil && (t.Function.Name == name || t.Custom.Name == name) {
 			return true
 		}
 	}

@@ -206,6 +206,7 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 	t.Parallel()
 	yes, no := true, false
 	own := map[string]json.RawMessage{"tools": json.RawMessage(`[{"type":"function","function":{"name":"look"}},{"type":"function","function":{"name":"recall"}}]`)}
+	custom := map[string]json.RawMessage{"tools": json.RawMessage(`[{"type":"custom","custom":{"name":"recall"}}]`)}
 	other := map[string]json.RawMessage{"tools": json.RawMessage(`[ {"type":"function","function":{"name":"look"}} ]`)}
 	for name, test := range map[string]struct {
 		settings string
@@ -219,6 +220,7 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 		"the request has the last say": {withRecall, &no, nil, false},
 		"beside the client's tools":    {withRecall, nil, other, true},
 		"the client's own stands":      {withRecall, nil, own, false},
+		"a custom tool of the client":  {withRecall, nil, custom, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,6 +2,7 @@ package llm_test
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -40,17 +41,19 @@ func TestCustomToolsAsFunctions(t *testing.T) {
 		model  string
 		script []llmtest.Behaviour
 		custom []bool // of each request
+		fails  error  // of the first call
 	}{
-		"known":   {"gpt-5.5", []llmtest.Behaviour{ok, ok}, []bool{true, true}},
-		"unknown": {"qwen3", []llmtest.Behaviour{ok, ok}, []bool{false, false}},
-		"refused": {"gpt-5.5", []llmtest.Behaviour{refuses, ok, ok}, []bool{true, false, false}},
+		"known":                      {"gpt-5.5", []llmtest.Behaviour{ok, ok}, []bool{true, true}, nil},
+		"unknown":                    {"qwen3", []llmtest.Behaviour{ok, ok}, []bool{false, false}, nil},
+		"refused":                    {"gpt-5.5", []llmtest.Behaviour{refuses, ok, ok}, []bool{true, false, false}, nil},
+		"refused for something else": {"gpt-5.5", []llmtest.Behaviour{refuses, refuses, ok}, []bool{true, false, true}, llm.ErrInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, test.script...)
 			c := client(t, s, func(config *llm.OpenAIConfig) { config.Model = test.model })
-			for range 2 {
-				if _, err := c.Complete(deadline(t, timeout), customRequest()); err != nil {
+			for _, want := range []error{test.fails, nil} {
+				if _, err := c.Complete(deadline(t, timeout), customRequest()); !errors.Is(err, want) {
 					t.Fatal(err)
 				}
 			}

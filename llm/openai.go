@@ -242,7 +242,11 @@ func (c *OpenAI) post(ctx context.Context, req Request, a *answer, stream bool) 
 	}
 	if e != nil && e.tools && !functions && hasCustom(req) {
 		c.functions.Store(true)
-		return c.post(ctx, req, a, stream)
+		again, refused := c.post(ctx, req, a, stream)
+		if errors.Is(refused, ErrInvalid) { // for something else
+			c.functions.Store(false)
+		}
+		return again, refused
 	}
 	if e != nil && req.Extra[e.hint] != nil {
 		c.unknown.Store(e.hint, true)

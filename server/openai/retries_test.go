@@ -38,30 +38,6 @@ func (a *api) try(body string, headers ...string) (id string) {
 	return r.ID
 }
 
-// TestRetries holds that a retry of a completion gets the answer of the first
-// attempt, on any server, and that the same request sent anew gets another one.
-func TestRetries(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	a.upstream.Otherwise(llmtest.Answer("ok"))
-	body := chatBody(store, said("user", "hi"))
-	first := a.complete("acme", body, retryHeader, "0")
-	for i, server := range []*api{a, a, a.again()} {
-		if c := server.complete("acme", body, retryHeader, fmt.Sprint(i+1)); c.ID != first.ID {
-			t.Errorf("retry %d got %s, want %s", i+1, c.ID, first.ID)
-		}
-	}
-	if anew := a.complete("acme", body, retryHeader, "0"); anew.ID == first.ID {
-		t.Errorf("a request sent anew got the answer of the first")
-	}
-	if c := a.complete("other", body, retryHeader, "1"); c.conversation == first.conversation {
-		t.Errorf("another tenant's retry got %+v", c)
-	}
-	if n := a.messages(first.conversation); n != 3 {
-		t.Errorf("%d messages, want a question and two answers", n)
-	}
-}
-
 // TestRetryElsewhere holds that a retry of a response finds the turn of the first
 // attempt on another server, in whatever way the request says what it continues.
 func TestRetryElsewhere(t *testing.T) {

@@ -3,7 +3,7 @@
 import type { Schemas, StreamOptions } from '@coppice-chat/client'
 import { coppice, key } from './http'
 import type {
-  Context, Conversation, ConversationUpdate, HitPage, Message, Page, Part, Shared,
+  Context, Conversation, ConversationUpdate, Grafted, HitPage, Message, Page, Part, Shared,
 } from './types'
 
 export const listConversations = (archived: boolean, tag: string, cursor: string | null, limit = 50) =>
@@ -55,6 +55,14 @@ export const newestLeaf = (conversation: string, id: string) => coppice.getNewes
 /** prune deletes a message with all below it, or a summary alone; if asked to, even where the page goes away meanwhile. */
 export const prune = (conversation: string, id: string, keepalive = false) => coppice.pruneMessage(conversation, id, { keepalive })
 
+/** writeGraft gives the text that would bring to a branch what another one came to. */
+export const writeGraft = (conversation: string, head: string, from: string, include: Grafted['include'], signal?: AbortSignal) =>
+  coppice.writeGraft(conversation, head, { from_head_id: from, include }, { signal })
+
+/** graft appends such a text to a branch. */
+export const graft = (conversation: string, head: string, id: string, from: string, include: Grafted['include'], text: string) =>
+  coppice.createGraft(conversation, head, { id, from_head_id: from, include, text }) as Promise<Message>
+
 export const fork = (conversation: string, message: string, id: string, title: string) => coppice.forkMessage(conversation, message, { id, title })
 
 export const getTree = (conversation: string, signal?: AbortSignal, preview?: number) =>
@@ -90,6 +98,8 @@ export interface Ask {
   /** The message to answer, or where the message to send has its place. */
   head: string
   message?: { id: string; role: 'user'; content: string | Part[]; parent_id: string | null }
+  /** The head is an answer, and the new one begins with its text. */
+  continue?: boolean
   /** The model that answers, the server's default where there is none. */
   model?: string
   temperature?: number

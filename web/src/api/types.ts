@@ -27,6 +27,7 @@ export type Settings = Schemas['Settings']
 export type TagCount = Schemas['TagPage']['data'][number]
 export type Explanation = Schemas['Explanation']
 export type Node = Schemas['Node']
+export type Grafted = Schemas['Grafted']
 export type Hit = Omit<Schemas['Hit'], 'message'> & { message: Message }
 export type HitPage = Page<Hit> & { conversations?: Conversation[] }
 export type ContextMessage = Pick<Message, 'role' | 'content' | 'tool_calls' | 'tool_call_id' | 'name'>

@@ -105,7 +105,7 @@ function Map() {
     void moves.value
     void words.read.value
     const scene = {
-      layout: layout.value, view: camera.view, size: size.value, branch: branch.value, head: head.value, lit: lit.value,
+      layout: layout.value, grafts: tree.forest.value?.grafts ?? [], view: camera.view, size: size.value, branch: branch.value, head: head.value, lit: lit.value,
       applies: context.value?.summary?.id ?? null, wordsOf: size.value.width >= words.room ? words.wordsOf : null, hovered: hovered.value, current: cursor.value, focused: focused.value,
     }
     const frameId = requestAnimationFrame(() => {

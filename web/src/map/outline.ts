@@ -41,6 +41,7 @@ export function outline(forest: Forest, shape: Shape): Item[] {
   const landmarks = new Set<string>()
   if (shape.head) landmarks.add(shape.head)
   for (const fold of forest.folds.values()) landmarks.add(fold.anchor.id).add(fold.cutoff.id)
+  for (const { knot, from } of forest.grafts) landmarks.add(knot.id).add(from)
   const branch = new Set<Knot>()
   for (let k = shape.head ? forest.byId.get(shape.head) : undefined; k; k = k.parent ?? undefined) branch.add(k)
   const roots: Item[] = []

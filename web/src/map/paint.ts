@@ -1,12 +1,14 @@
 // Draws the map on a canvas: only what is in view, thousands of dots in a few
 // strokes.
-import type { Fold } from '../state/forest'
+import type { Fold, Forest } from '../state/forest'
 import { number } from '../text/format'
 import type { Size, View } from './view'
 import { between, diamondAt, rowHeight, type Layout, type Spot } from './layout'
 
 export interface Scene {
   layout: Layout
+  /** Messages that were brought from other branches, and the heads of those. */
+  grafts: Forest['grafts']
   view: View
   size: Size
   /** Messages on the shown branch. */
@@ -69,6 +71,7 @@ export function paint(canvas: HTMLCanvasElement, scene: Scene, colours: Palette,
   const rows = layout.rows.slice(top, bottom + 1)
 
   lines(c, rows, scene, colours)
+  twigs(c, scene, colours)
   const dots = rows.flatMap(row => between(row, left, right))
   if (view.zoom >= visible) drawDots(c, dots, scene, colours)
   diamonds(c, dots, scene, colours)
@@ -99,6 +102,22 @@ function lines(c: CanvasRenderingContext2D, rows: Spot[][], scene: Scene, colour
   if (scene.lit) stroke(c, lit, colours.summary, Math.max(10, 5 / zoom), 0.36)
   stroke(c, thin, colours.line, Math.max(1.25, 0.7 / zoom), 1)
   stroke(c, strong, colours.bark, Math.max(2.75, 2 / zoom), 1)
+}
+
+/** twigs draws a dotted line from a branch to each message that was brought from it. */
+function twigs(c: CanvasRenderingContext2D, scene: Scene, colours: Palette) {
+  const path = new Path2D()
+  for (const { knot, from } of scene.grafts) {
+    const [to, source] = [scene.layout.byItem.get(knot.id), scene.layout.byItem.get(from)]
+    if (!to || !source) continue
+    const bend = Math.max(rowHeight, Math.abs(to.y - source.y) / 2)
+    path.moveTo(source.x, source.y)
+    path.bezierCurveTo(source.x, source.y + bend, to.x + (to.x === source.x ? rowHeight : 0), to.y + bend, to.x, to.y)
+  }
+  const width = Math.max(1.75, 1 / scene.view.zoom)
+  c.setLineDash([0, 3 * width])
+  stroke(c, path, colours.here, width, 1)
+  c.setLineDash([])
 }
 
 function join(path: Path2D, from: Spot, to: Spot) {

@@ -4,7 +4,7 @@ import { siblings } from './forest'
 import { batch, signal } from '@preact/signals'
 import { uuidv7 } from '@coppice-chat/client'
 import * as api from '../api/coppice'
-import type { Content, Conversation, ConversationUpdate, Message, Part } from '../api/types'
+import type { Content, Conversation, ConversationUpdate, Grafted, Message, Part } from '../api/types'
 import * as branch from './branch'
 import * as list from './conversations'
 import * as deletions from './deletions'
@@ -98,6 +98,22 @@ export function regenerate(message: Message, model?: string) {
   if (message.parent_id === null) return
   branch.cut(message.depth)
   replies.begin({ conversation: message.conversation_id, head: message.parent_id, ...(model && { model }) })
+}
+
+/** goOn asks for an answer beside this one that begins with its text. */
+export function goOn(message: Message) {
+  if (message.parent_id === null) return
+  branch.cut(message.depth)
+  replies.begin({ conversation: message.conversation_id, head: message.id, continue: true })
+}
+
+/** graft brings to a branch what another one came to, and goes there. */
+export async function graft(conversation: string, head: string, from: string, include: Grafted['include'], text: string) {
+  const made = await api.graft(conversation, head, uuidv7(), from, include, text)
+  tell({ conversation })
+  branch.know(made)
+  await branch.toNewest(made.id, 'show')
+  note('Brought here.')
 }
 
 /** answer asks for an answer to the shown head. */

@@ -16,6 +16,14 @@ export interface Behind {
   chosen: (how: 'cancel' | 'there' | 'here') => Promise<void>
 }
 
-export type Dialog = Confirm | Behind | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation: string; head?: string }
+/** Graft brings what a branch said to another one, which is chosen where none is named. */
+export interface Graft {
+  kind: 'graft'
+  conversation: string
+  from: string
+  to?: string
+}
+
+export type Dialog = Confirm | Behind | Graft | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation: string; head?: string }
 
 export const dialog = signal<Dialog | null>(null)

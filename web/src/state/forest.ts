@@ -1,5 +1,5 @@
 // A conversation's tree without its texts: messages as knots, summaries as folds.
-import type { Node, Role } from '../api/types'
+import type { Grafted, Node, Role } from '../api/types'
 
 /** A Knot is a message in its place in the tree. */
 export interface Knot {
@@ -29,23 +29,26 @@ export interface Forest {
   roots: Knot[]
   byId: Map<string, Knot>
   folds: Map<string, Fold>
+  /** Messages that were brought, with the heads of the branches that they come from. */
+  grafts: { knot: Knot; from: string }[]
 }
 
 /** build makes a forest of nodes, a parent before its children. What has no parent among them is left out. */
 export function build(conversation: string, nodes: Node[]): Forest {
-  const f: Forest = { conversation, roots: [], byId: new Map(), folds: new Map() }
-  for (const n of nodes) if (n.kind === 'message') plant(f, n.id, n.parent_id, n.role, n.tokens)
+  const f: Forest = { conversation, roots: [], byId: new Map(), folds: new Map(), grafts: [] }
+  for (const n of nodes) if (n.kind === 'message') plant(f, n.id, n.parent_id, n.role, n.tokens, n.grafted)
   for (const n of nodes) if (n.kind === 'summary') fold(f, n)
   return f
 }
 
 /** plant adds a message, unless it is there or its parent is not. */
-export function plant(f: Forest, id: string, parentId: string | null, role: Role, tokens: number) {
+export function plant(f: Forest, id: string, parentId: string | null, role: Role, tokens: number, grafted?: Grafted) {
   const parent = parentId === null ? null : f.byId.get(parentId)
   if (parent === undefined || f.byId.has(id)) return
   const knot: Knot = { id, parent, children: [], summaries: [], role, depth: parent ? parent.depth + 1 : 0, tokens }
   ;(parent ? parent.children : f.roots).push(knot)
   f.byId.set(id, knot)
+  if (grafted) f.grafts.push({ knot, from: grafted.from_head_id })
 }
 
 function fold(f: Forest, n: Node) {

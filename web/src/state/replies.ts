@@ -42,7 +42,7 @@ export class Live {
   parent: string | null
 
   constructor(readonly ask: api.Ask) {
-    this.parent = ask.message ? ask.message.parent_id : ask.head
+    this.parent = ask.message ? ask.message.parent_id : ask.continue ? (messages.get(ask.head)?.parent_id ?? ask.head) : ask.head
   }
 
   get conversation() {
@@ -92,7 +92,7 @@ export function join(conversation: string, id: string, parent: string) {
 /** again tries once more. What was sent already isn't sent twice. */
 export function again(l: Live) {
   dismiss(l)
-  void follow(new Live(l.began ? { ...l.ask, head: l.parent ?? l.ask.head, message: undefined, id: uuidv7() } : l.ask))
+  void follow(new Live(l.began ? { ...l.ask, head: l.ask.continue ? l.ask.head : (l.parent ?? l.ask.head), message: undefined, id: uuidv7() } : l.ask))
 }
 
 export function dismiss(l: Live) {

@@ -28,7 +28,7 @@ export function reload(conversation: string): Promise<Forest> {
   const grown: Message[] = []
   const promise = getTree(conversation, abort.signal).then(tree => {
     const built = build(conversation, tree.data.filter(n => !hidden.has(n.id)))
-    for (const m of grown) plant(built, m.id, m.parent_id, m.role, m.tokens)
+    for (const m of grown) plant(built, m.id, m.parent_id, m.role, m.tokens, m.grafted)
     if (under?.abort === abort) {
       under = null
       forest.value = built
@@ -57,6 +57,6 @@ export function grow(m: Message) {
   if (under?.conversation === m.conversation_id) under.grown.push(m)
   const f = forest.peek()
   if (f?.conversation !== m.conversation_id || f.byId.has(m.id)) return
-  plant(f, m.id, m.parent_id, m.role, m.tokens)
+  plant(f, m.id, m.parent_id, m.role, m.tokens, m.grafted)
   forest.value = { ...f }
 }

@@ -10,7 +10,13 @@ export const textOf = (content: Content | undefined): string =>
   parts(content).map(p => p.text ?? p.refusal ?? '').filter(Boolean).join('\n\n')
 
 /** said is a message's text, or what was refused in its place. */
-export const said = (m: Pick<Message, 'content' | 'refusal'>): string => textOf(m.content) || m.refusal || ''
+export const said = (m: Pick<Message, 'content' | 'refusal'>): string => brought(textOf(m.content)) || m.refusal || ''
+
+const tags = /^Between the tags is what another branch [^<]*<coppice-graft>\n([^]*)\n<\/coppice-graft>$/
+
+/** brought is a text without the tags in which it was brought from another branch. */
+const brought = (text: string): string =>
+  tags.exec(text)?.[1]?.replaceAll(/⟦U\+([0-9A-F]{4,6})⟧/g, (_, code: string) => String.fromCodePoint(parseInt(code, 16))) ?? text
 
 export interface Attachment {
   name: string

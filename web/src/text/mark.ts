@@ -3,7 +3,7 @@ import type { Message } from '../api/types'
 import { said } from './content'
 
 export interface Ending {
-  kind: 'stopped' | 'failed'
+  kind: 'stopped' | 'failed' | 'cut'
   detail: string
 }
 
@@ -32,6 +32,7 @@ const noteOf = (m: Message) => m.metadata['reply'] as ReplyNote | undefined
 /** endingOf tells of a reply that didn't come to its end; null of all other messages. */
 export function endingOf(m: Message): Ending | null {
   const note = noteOf(m)
+  if (note?.finish_reason === 'length') return { kind: 'cut', detail: '' }
   if (note?.status !== 'stopped' && note?.status !== 'failed') return null
   if (note.finish_reason === 'interrupted') return { kind: 'stopped', detail: 'the server stopped' }
   if (note.code === 'model_unavailable' && said(m)) return { kind: note.status, detail: 'the connection to the model broke' }

@@ -11,6 +11,7 @@ import { failed } from '../state/notices'
 import { count, number } from '../text/format'
 import { BehindDialog } from './BehindDialog'
 import { ExportDialog } from './ExportDialog'
+import { GraftDialog } from './GraftDialog'
 import { Modal } from './Modal'
 import { SettingsDialog } from './SettingsDialog'
 import { SharesDialog } from './SharesDialog'
@@ -23,6 +24,7 @@ export function Dialogs() {
       {keyWanted.value && <KeyDialog />}
       {d?.kind === 'confirm' && <ConfirmDialog confirm={d} />}
       {d?.kind === 'behind' && <BehindDialog behind={d} />}
+      {d?.kind === 'graft' && <GraftDialog graft={d} />}
       {d?.kind === 'help' && <HelpDialog />}
       {d?.kind === 'settings' && <SettingsDialog />}
       {d?.kind === 'tags' && <TagsDialog id={d.conversation} />}

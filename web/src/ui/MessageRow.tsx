@@ -1,7 +1,8 @@
 // One message of the transcript: who, what, and what can be done with it.
-import type { Message } from '../api/types'
+import type { Grafted, Message } from '../api/types'
 import { Attachments } from '../attachments/Attachments'
 import * as actions from '../state/actions'
+import * as branch from '../state/branch'
 import { dialog } from '../state/dialog'
 import { below } from '../state/forest'
 import { models } from '../state/models'
@@ -37,11 +38,12 @@ export interface RowState {
 }
 
 export function MessageRow({ message, state, total }: { message: Message; state: RowState; total: number }) {
-  const name = message.name ? `${roleName(message.role)} (${message.name})` : roleName(message.role)
+  const name = message.grafted ? 'From another branch' : message.name ? `${roleName(message.role)} (${message.name})` : roleName(message.role)
   const model = modelOf(message)
   const seen = state.kept ? 'kept word for word' : state.folded ? 'folded' : state.omitted ? 'not seen by the model' : ''
   // The line beside the branch tells questions from answers.
-  const plain = !message.name && (message.role === 'user' || message.role === 'assistant')
+  const { grafted } = message
+  const plain = !message.name && !grafted && (message.role === 'user' || message.role === 'assistant')
   const bare = plain && !model && !message.pinned && !seen && message.siblings.count < 2
   const classes = ['message', message.role, bare && 'bare', state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last', state.last && !state.busy && 'ready']
   return (
@@ -52,6 +54,7 @@ export function MessageRow({ message, state, total }: { message: Message; state:
     >
       <header>
         <h2 class={plain ? 'unseen' : ''} dir="auto">{name}</h2>
+        {grafted && <Origin grafted={grafted} />}
         <SiblingSwitch message={message} />
         {model && <span class="by" dir="auto" title="The model that wrote this">{model}</span>}
         {message.pinned && <span class="seen pinned" title="Pinned: it stays word for word when the branch is compacted.">pinned</span>}
@@ -61,6 +64,17 @@ export function MessageRow({ message, state, total }: { message: Message; state:
       <Ending message={message} busy={state.busy} />
       {actions.editing.value !== message.id && <Actions message={message} state={state} />}
     </article>
+  )
+}
+
+/** Origin leads to the branch that a message was brought from. */
+function Origin({ grafted }: { grafted: Grafted }) {
+  const what = `${count(grafted.messages, 'message')}${grafted.include === 'summary' ? ', summarized' : ''}`
+  if (grafted.source_gone) return <span class="seen" title="The branch that this comes from was deleted.">{what}, deleted since</span>
+  return (
+    <button type="button" class="quiet by" title="Show the branch that this comes from" onClick={() => void actions.showMessage(grafted.from_head_id)}>
+      {what}
+    </button>
   )
 }
 
@@ -76,7 +90,7 @@ function Body({ message }: { message: Message }) {
   return (
     <div class="body">
       {reasoning && <Reasoning id={message.id} text={reasoning} took={thoughtFor(message)} />}
-      {text && (message.role === 'assistant' ? <Markdown text={text} /> : <Typed text={text} />)}
+      {text && (message.role === 'assistant' || message.grafted ? <Markdown text={text} /> : <Typed text={text} />)}
       <Attachments content={message.content} />
       <ToolCalls calls={message.tool_calls ?? []} />
     </div>
@@ -89,8 +103,11 @@ function Ending({ message, busy }: { message: Message; busy: boolean }) {
   return (
     <p class={`ending ${ending.kind}`}>
       <span>
-        {ending.kind === 'stopped' && !ending.detail ? 'Stopped here.' : `The answer broke off here${ending.detail && `: ${ending.detail}`}.`} What came until then is kept.
+        {ending.kind === 'cut' ? 'Cut at the token limit.' : ending.kind === 'stopped' && !ending.detail ? 'Stopped here.' : `The answer broke off here${ending.detail && `: ${ending.detail}`}.`} What came until then is kept.
       </span>
+      {said(message) && !message.tool_calls?.length && (
+        <button type="button" class="plain-button" disabled={busy} title="Another version, which begins with this text" onClick={() => actions.goOn(message)}>Continue</button>
+      )}
       <button type="button" class="plain-button" disabled={busy} onClick={() => actions.regenerate(message)}>Try again</button>
     </p>
   )
@@ -105,6 +122,7 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
   if (message.role === 'assistant' && !message.tool_calls?.length && !state.busy) {
     more.unshift({ label: 'Edit this answer', run: () => (actions.editing.value = message.id) })
   }
+  if (!state.busy) more.unshift(bring(message, state))
   if (!state.last) more.unshift({ label: 'Continue from here', run: () => actions.continueFrom(message) })
   if (message.role === 'assistant' && message.parent_id !== null && !state.busy && models.value.length > 1) {
     more.unshift(...models.value.map(m => ({ label: `Regenerate with ${m.name}`, run: () => actions.regenerate(message, m.name) })))
@@ -112,7 +130,7 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
   return (
     <footer>
       <div class="actions">
-        {message.role === 'user' && (
+        {message.role === 'user' && !message.grafted && (
           <button type="button" class="quiet" disabled={state.busy} onClick={() => (actions.editing.value = message.id)}>edit</button>
         )}
         {message.role === 'assistant' && message.parent_id !== null && (
@@ -130,6 +148,13 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
       </span>
     </footer>
   )
+}
+
+/** bring takes what the shown branch came to elsewhere, or from its end to one of its messages. */
+function bring(message: Message, state: RowState): Item {
+  const from = branch.head.peek()!
+  const graft = (to?: string) => (dialog.value = { kind: 'graft', conversation: message.conversation_id, from, ...(to && { to }) })
+  return state.last ? { label: 'Bring to another branch…', run: () => graft() } : { label: 'Bring back to here…', run: () => graft(message.id) }
 }
 
 /** confirmPrune names what goes with a message before it is deleted. */

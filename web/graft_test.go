@@ -1,0 +1,60 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestGraft brings back what a branch came to: the text is changed, stands on the other
+// branch with its origin, and the origin leads back.
+func TestGraft(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string][]option{"wide": {alsoDark}, "narrow": narrow} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			id, messages := s.conversation("Hedge", "Which shrub?", "Hazel or willow.", "Hazel it is.", "Good.")
+			aside := s.append(id, messages[1], "user", "What would willow cost?")
+			from := s.append(id, aside, "assistant", "Willow costs 12 euros a metre, and needs the sun.")
+			b := newTab(t, s, fmt.Sprintf("/c/%s/%s", id, from), options...)
+			b.click(".message.last [aria-label=More]", "")
+			b.click("[role=menuitem]", "Bring to another branch…")
+			b.until(`document.querySelector('.graft-text')?.value.includes('12 euros')`)
+			b.view("graft-dialog-" + name)
+			eval[any](b, `(f => { f.value += ' So hazel stays.'; f.dispatchEvent(new Event('input', { bubbles: true })) })(document.querySelector('.graft-text'))`)
+			b.click(".modal-foot button", "Bring it there")
+			b.until(`document.querySelector('.message.last')?.innerText.includes('So hazel stays.')`)
+			b.until(`!document.querySelector('dialog')`)
+			if got := s.texts(id, messages[3]); len(got) != 4 {
+				t.Errorf("the other branch says %q", got)
+			}
+			shown := eval[string](b, `document.querySelector('.message.last').innerText`)
+			if !strings.Contains(shown, "From another branch") || strings.Contains(shown, "coppice-graft") {
+				t.Errorf("the message shows %q", shown)
+			}
+			b.view("graft-" + name)
+			b.click(".message.last header .by", "2 messages")
+			b.until(`location.pathname.endsWith($1)`, from.String())
+		})
+	}
+}
+
+// TestContinue goes on with an answer that the token limit cut: a version beside it has
+// both parts.
+func TestContinue(t *testing.T) {
+	t.Parallel()
+	p := newPuppet()
+	s := newSite(t, p)
+	id, messages := s.conversation("Count", "Count to four.")
+	s.call("POST", "/v1/conversations/"+id.String()+"/messages", fmt.Sprintf(
+		`{"parent_id":%q,"role":"assistant","content":"One, two,","metadata":{"reply":{"status":"completed","finish_reason":"length"}}}`, messages[0]), nil)
+	b := newTab(t, s, "/c/"+id.String(), alsoDark)
+	b.shows("Cut at the token limit.")
+	b.view("cut")
+	p.say(" three, four.", end)
+	b.click(".ending button", "Continue")
+	b.until(`document.querySelector('.message.last')?.innerText.includes('One, two, three, four.')`)
+	b.until(`document.querySelector('.message.last .siblings')?.innerText.includes('2')`)
+	b.hides("Cut at the token limit.")
+}

@@ -68,7 +68,7 @@ async function write(results) {
   if (round.length) throw new Error(`these import one another in a circle, or lead to one: ${round.join(', ')}`)
   await rm(dist, { recursive: true, force: true })
   await mkdir(join(dist, 'assets'), { recursive: true })
-  const names = {}
+  const names = {}, parts = results.flatMap(r => imported(r.metafile.outputs, 'src/main.tsx'))
   for (const file of results.flatMap(r => r.outputFiles)) {
     const name = basename(file.path), bundle = name.split('-')[0]
     names[bundle + extname(name)] = name
@@ -82,10 +82,18 @@ async function write(results) {
   for (const from of ['src/index.html', 'src/docs/docs.html']) {
     const page = await readFile(join(root, from), 'utf8')
     await writeFile(join(dist, basename(from)), page.replaceAll(/\{\{(.+?)\}\}/g, (_, name) => {
+      if (name === "app's parts") return parts.map(part => `<link rel="modulepreload" href="/assets/${part}">`).join('\n')
       if (!names[name]) throw new Error(`${from} names ${name}, which the build doesn't make`)
       return '/assets/' + names[name]
     }))
   }
+}
+
+/** imported are the files that an entry's needs from the start: what it shares with parts that come later. */
+function imported(outputs, entry) {
+  const found = new Set(Object.keys(outputs).filter(name => outputs[name].entryPoint === entry))
+  for (const name of found) for (const { path, kind } of outputs[name].imports) if (kind === 'import-statement') found.add(path)
+  return [...found].slice(1).map(name => basename(name))
 }
 
 /** circular are the sources that are left when all are taken out whose imports are. */
@@ -151,8 +159,10 @@ async function licenses(metafiles) {
 /** report says what the page weighs, as browsers get it. */
 async function report() {
   let total = 0
+  const page = await readFile(join(dist, 'index.html'), 'utf8')
   for (const name of ['index.html', ...(await readdir(join(dist, 'assets'))).map(n => join('assets', n))]) {
-    if (/licenses\.txt$|demo-|docs-|diagrams-|part-|math-|KaTeX|literata/.test(name)) continue // not part of opening the page
+    if (/licenses\.txt$|demo-|docs-|diagrams-|math-|KaTeX|literata/.test(name)) continue // not part of opening the page
+    if (name.includes('part-') && !page.includes(basename(name))) continue
     const size = zip(await readFile(join(dist, name))).length
     total += size
     console.log(`${String(size).padStart(8)}  ${name}`)

@@ -22,13 +22,13 @@ import * as sideSize from './state/sideSize'
 import * as tabs from './state/tabs'
 import * as welcome from './state/welcome'
 import { App } from './ui/App'
-import { Shared } from './ui/Shared'
 import { listenForKeys } from './ui/keys'
+import { loadLater } from './ui/lazy'
 
 const [, first, token, more] = location.pathname.split('/')
 if (first === 'shared' && token && more === undefined) {
   look.start()
-  render(<Shared token={token} />, document.getElementById('app')!)
+  void import('./ui/Shared').then(({ Shared }) => render(<Shared token={token} />, document.getElementById('app')!))
 } else {
   start()
 }
@@ -45,4 +45,5 @@ function start() {
   })
   pickUp()
   render(<App />, document.getElementById('app')!)
+  loadLater()
 }

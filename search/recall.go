@@ -54,12 +54,12 @@ type Question struct {
 // An Answer has the messages that were found, the best first.
 type Answer struct {
 	ConversationID, HeadID uuid.UUID // of the branch that was asked about; uuid.Nil where a tenant was
-	Scope                  Scope
-	Hits                   []Hit
-	Searched               int     // messages in the scope, as far as they were read
-	Incomplete             bool    // older messages of the scope were not read yet: the next question reads on
-	Omitted                int     // hits for which MaxTokens, or a page, had no room
-	Ranking                Ranking // "" where no model is configured
+	Scope                  Scope     `json:"scope"`
+	Hits                   []Hit     `json:"data"`
+	Searched               int       `json:"searched"`   // messages in the scope, as far as they were read
+	Incomplete             bool      `json:"incomplete"` // older messages of the scope were not read yet: the next question reads on
+	Omitted                int       `json:"omitted"`    // hits for which MaxTokens, or a page, had no room
+	Ranking                Ranking   `json:"ranking"`    // "" where no model is configured
 }
 
 // A Ranking says how hits were chosen.
@@ -74,13 +74,13 @@ const (
 // around it on the branch, oldest first, as far as there was room. No message
 // occurs twice in an answer.
 type Hit struct {
-	Message  tree.Message // its Body is nil where there was no room for it
-	Excerpt  string       // the part of its text where most of the question's words stand
-	Score    float64      // comparable within one answer only
-	OnBranch bool         // it lies on the branch that was asked about; in scope tenant, on the active one of its conversation
-	Folded   bool         // the applicable summary of that branch replaces it
-	Before   []tree.Message
-	After    []tree.Message
+	Message  tree.Message   `json:"message"`   // its Body is nil where there was no room for it
+	Excerpt  string         `json:"excerpt"`   // the part of its text where most of the question's words stand
+	Score    float64        `json:"score"`     // comparable within one answer only
+	OnBranch bool           `json:"on_branch"` // it lies on the branch that was asked about; in scope tenant, on the active one of its conversation
+	Folded   bool           `json:"folded"`    // the applicable summary of that branch replaces it
+	Before   []tree.Message `json:"before"`
+	After    []tree.Message `json:"after"`
 }
 
 // A Service answers questions about conversations. Several goroutines may use

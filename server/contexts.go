@@ -33,27 +33,38 @@ func getContext(r *Request) (Answer, error) {
 			return nil, problemf(CodeInvalidParameter, "attachments", "It must be data or names.")
 		}
 	}
+	parts, err := r.flag("parts", false)
+	if err != nil {
+		return nil, err
+	}
 	c, err := r.Contexts().Context(r.Context(), id, head, w)
 	if model := r.Query("model"); err == nil && model != nil && r.server.cfg.AlternatesRoles != nil && r.server.cfg.AlternatesRoles(*model) {
 		c = c.ByTurns()
 	}
 	if err == nil && !names && summarize.NamesAttachments(c.Messages) { // which may be many bytes
-		return r.contextWithAttachments(c)
+		return r.contextWithAttachments(c, parts)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return answerContext(c), nil
+	return answerContext(c, parts)
 }
 
-func answerContext(c summarize.Context) answer {
+// answerContext gives a context, and what each of its messages is where parts asks for it.
+func answerContext(c summarize.Context, parts bool) (answer, error) {
 	buffer := buffers.Get().(*[]byte)
-	return answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}
+	a := answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}
+	if !parts {
+		return a, nil
+	}
+	list, err := encode(c.Parts())
+	a.body = append(append(append(a.body[:len(a.body)-1], `,"parts":`...), list...), '}')
+	return a, err
 }
 
 // contextWithAttachments counts as a read, as a tree does, until the answer is
 // written: it may have 43 MB.
-func (r *Request) contextWithAttachments(c summarize.Context) (Answer, error) {
+func (r *Request) contextWithAttachments(c summarize.Context, parts bool) (Answer, error) {
 	leave, err := r.awaitRead()
 	if err != nil {
 		return nil, err
@@ -62,7 +73,8 @@ func (r *Request) contextWithAttachments(c summarize.Context) (Answer, error) {
 		leave()
 		return nil, err
 	}
-	return leavingAnswer{answerContext(c), leave}, nil
+	a, err := answerContext(c, parts)
+	return leavingAnswer{a, leave}, err
 }
 
 // A leavingAnswer leaves once it is written.

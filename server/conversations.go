@@ -44,6 +44,9 @@ func createConversation(r *Request) (Answer, error) {
 }
 
 func listConversations(r *Request) (Answer, error) {
+	if name := r.Query("name"); name != nil {
+		return r.conversationsNamed(*name)
+	}
 	p, err := r.paging()
 	if err != nil {
 		return nil, err
@@ -65,6 +68,18 @@ func listConversations(r *Request) (Answer, error) {
 		return nil, err
 	}
 	return answerFound(list, incomplete)
+}
+
+// conversationsNamed gives the conversations that a person may mean by a name.
+func (r *Request) conversationsNamed(name string) (Answer, error) {
+	if name == "" || len(r.query) > 1 {
+		return nil, problemf(CodeInvalidParameter, "name", "Give an id, a title or a part of one, and no other parameter.")
+	}
+	found, err := r.Store().FindConversation(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	return answerPage(tree.Page[tree.Conversation]{Data: found})
 }
 
 func getConversation(r *Request) (Answer, error) {

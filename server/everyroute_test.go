@@ -32,7 +32,7 @@ var visits = map[string][]visit{
 		{status: 201, body: `{"title":"(text)","metadata":{"a":"(text)"}}`, nothing: true},
 		{status: 409, body: `{"id":"(c)","title":"(text)"}`, takes: true},
 	},
-	"listConversations":  {{status: 200, query: "query=(text)", nothing: true}, {status: 200, nothing: true}, {status: 200, query: "archived=true&tag=wood&shapes=true", nothing: true}},
+	"listConversations":  {{status: 200, query: "query=(text)", nothing: true}, {status: 200, query: "name=(text)", nothing: true}, {status: 200, nothing: true}, {status: 200, query: "archived=true&tag=wood&shapes=true", nothing: true}},
 	"getConversation":    {{status: 200}},
 	"updateConversation": {{status: 200, body: `{"archived":true,"pinned":true,"tags":["wood"]}`}, {status: 200, body: `{"title":"(text)","metadata":{"a":"(text)"}}`}, {status: 200, body: `{"head_id":"(m)"}`}},
 	"deleteConversation": {{status: 204}},
@@ -57,7 +57,7 @@ var visits = map[string][]visit{
 	"listBranches":     {{status: 200}},
 	"compareBranches":  {{status: 200, query: "left=(m)&right=active"}},
 	"getTranscript":    {{status: 200}, {status: 200, head: "active"}},
-	"getContext":       {{status: 200}, {status: 200, head: "active", query: "max_context_tokens=9000&attachments=names"}},
+	"getContext":       {{status: 200}, {status: 200, head: "active", query: "max_context_tokens=9000&attachments=names&parts=true"}},
 	"explainBranch":    {{status: 200}, {status: 200, head: "active"}},
 	"recallBranch": {
 		{status: 200, query: "query=(text)"}, {status: 200, head: "active", query: "query=(text)&scope=branch"},
@@ -83,6 +83,7 @@ var visits = map[string][]visit{
 	"acceptModels":       {{status: 400, body: `{"base_url":"(text)"}`, nothing: true}},
 	"getRatings":         {{status: 200, nothing: true}},
 	"listPresets":        {{status: 200, nothing: true}},
+	"recall":             {{status: 200, query: "query=(text)", nothing: true}},
 	"search":             {{status: 200, query: "query=(text)", nothing: true}, {status: 200, query: "query=(text)&conversation_id=(c)"}},
 	"exportConversation": {{status: 200}, {status: 200, query: "format=markdown"}, {status: 200, query: "format=markdown&head_id=(m)"}},
 	"createReply": {

@@ -42,7 +42,11 @@ func createImport(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, importProblem(err, report, source.err, store.err, opts.MaxBytes)
 	}
-	body, err := json.Marshal(newImportReport(report))
+	answered := importReport{Report: report}
+	if report.Added+report.Present > 0 {
+		answered.FirstID = &report.First
+	}
+	body, err := json.Marshal(answered)
 	return answer{status: http.StatusOK, body: body}, err
 }
 
@@ -83,7 +87,7 @@ func (r *Request) importOptions() (opts transfer.Options, err error) {
 	cfg := &r.server.cfg
 	opts = transfer.Options{
 		Format: deref(r.Query("format")), TenantID: r.who.Tenant,
-		MaxConversationBytes: cfg.MaxConversation, MaxBytes: cfg.MaxImportBytes, MaxNotes: maxImportNotes,
+		MaxConversationBytes: cfg.MaxConversation, MaxBytes: cfg.MaxImportBytes, MaxNotes: maxImportNotes, Workers: importWorkers,
 	}
 	switch deref(r.Query("dry_run")) {
 	case "", "false":
@@ -103,6 +107,10 @@ func (r *Request) importOptions() (opts transfer.Options, err error) {
 	opts.DropSummaries = asked == "drop" || cfg.DropImportedSummaries
 	return opts, nil
 }
+
+// importWorkers is how many conversations of a file are stored at once: the database works
+// while the next one is read and counted.
+const importWorkers = 2
 
 // maxImportNotes is how many notes an answer lists.
 const maxImportNotes = 10_000
@@ -205,41 +213,6 @@ func (w *watched) watch(err error) {
 
 // importReport is the schema ImportReport.
 type importReport struct {
-	Added            int          `json:"added"`
-	Attachments      int          `json:"attachments"`
-	AttachmentsAdded int          `json:"attachments_added"`
-	BranchPoints     int          `json:"branch_points"`
-	Conversations    int          `json:"conversations"`
-	FirstID          *uuid.UUID   `json:"first_conversation_id"`
-	Format           string       `json:"format"`
-	Leaves           int          `json:"leaves"`
-	LeftOut          int          `json:"left_out"`
-	Messages         int          `json:"messages"`
-	Notes            []importNote `json:"notes"`
-	Present          int          `json:"present"`
-	Summaries        int          `json:"summaries"`
-	SummariesDropped int          `json:"summaries_dropped"`
-}
-
-type importNote struct {
-	Action       string `json:"action"`
-	Conversation string `json:"conversation"`
-	Detail       string `json:"detail"`
-	Kind         string `json:"kind"`
-	Place        string `json:"place"`
-}
-
-func newImportReport(r transfer.Report) importReport {
-	out := importReport{
-		Format: r.Format, Conversations: r.Conversations, Messages: r.Messages, LeftOut: r.LeftOut, Summaries: r.Summaries, SummariesDropped: r.Dropped,
-		Attachments: r.Attachments, AttachmentsAdded: r.Attached, BranchPoints: r.BranchPoints, Leaves: r.Leaves, Added: r.Added, Present: r.Present,
-		Notes: make([]importNote, len(r.Notes)),
-	}
-	if r.Added+r.Present > 0 {
-		out.FirstID = &r.First
-	}
-	for i, n := range r.Notes {
-		out.Notes[i] = importNote{Action: string(n.Action), Kind: string(n.Kind), Conversation: n.Conversation, Place: n.Place, Detail: n.Detail}
-	}
-	return out
+	transfer.Report
+	FirstID *uuid.UUID `json:"first_conversation_id"` // nil where nothing is stored
 }

@@ -9,6 +9,14 @@ import (
 	"github.com/coppice-chat/coppice/search"
 )
 
+func recallTenant(r *Request) (Answer, error) {
+	q, err := r.question()
+	if err != nil {
+		return nil, err
+	}
+	return answerRecall(r.Searches().RecallTenant(r.Context(), r.Store(), q))
+}
+
 func recallBranch(r *Request) (Answer, error) {
 	q, err := r.question()
 	if err != nil {
@@ -18,7 +26,10 @@ func recallBranch(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.Searches().Recall(r.Context(), r.Store(), id, head, q)
+	return answerRecall(r.Searches().Recall(r.Context(), r.Store(), id, head, q))
+}
+
+func answerRecall(found search.Answer, err error) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ const (
 // the two equal.
 var native = []Route{
 	{"POST", "/v1/conversations", 0, "", idempotencyKey, maybe[newConversation](), createConversation},
-	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query tag archived shapes", position, noBody, listConversations},
+	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query name tag archived shapes", position, noBody, listConversations},
 	{"GET", "/v1/conversations/{conversation_id}", 0, "", position, noBody, getConversation},
 	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", ifMatch, must[conversationUpdate](), updateConversation},
 	{"DELETE", "/v1/conversations/{conversation_id}", 0, "", "", noBody, deleteConversation},
@@ -54,7 +54,7 @@ var native = []Route{
 	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", position, noBody, listBranches},
 	{"GET", "/v1/conversations/{conversation_id}/compare", 0, "left right limit", position, noBody, compareBranches},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/transcript", 0, "limit cursor", position, noBody, getTranscript},
-	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall attachments model", position, noBody, getContext},
+	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/context", 0, "max_context_tokens reserved_tokens recall attachments parts model", position, noBody, getContext},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/explain", 0, "", "", noBody, explainBranch},
 	{"GET", "/v1/conversations/{conversation_id}/branches/{head_id}/recall", Searches, "query limit max_tokens scope", position, noBody, recallBranch},
 
@@ -91,6 +91,7 @@ var native = []Route{
 	{"POST", "/v1/models", 0, "", "", must[acceptedOffer](), acceptModels},
 	{"GET", "/v1/ratings", Searches, "", position, noBody, getRatings},
 	{"GET", "/v1/presets", Anybody, "", "", noBody, listPresets},
+	{"GET", "/v1/recall", Searches, "query limit max_tokens", position, noBody, recallTenant},
 	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, searchMessages},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", position, noBody, exportConversation},
 	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},

@@ -28,7 +28,7 @@ func TestExportedFileCanBeImported(t *testing.T) {
 	put := request{method: "POST", path: "/v1/imports", body: file, header: octets}
 	var report importReport
 	to.must(200, &report, put)
-	if report.Format != "coppice" || report.Messages != 9 || report.Summaries != 1 || report.Added != 10 || report.Leaves != 4 || report.AttachmentsAdded != 1 || report.BranchPoints != 1 || len(report.Notes) != 0 {
+	if report.Format != "coppice" || report.Messages != 9 || report.Summaries != 1 || report.Added != 10 || report.Leaves != 4 || report.Attached != 1 || report.BranchPoints != 1 || len(report.Notes) != 0 {
 		t.Errorf("%+v", report)
 	}
 	to.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}","title":"Hazel"}`)})
@@ -75,11 +75,11 @@ func TestImportedSummaries(t *testing.T) {
 	keeps := newAPI(t)
 	var report importReport
 	keeps.must(200, &report, put("?dry_run=true&summaries=drop"))
-	if report.Summaries != 0 || report.SummariesDropped != 1 {
+	if report.Summaries != 0 || report.Dropped != 1 {
 		t.Errorf("dropped by the request: %+v", report)
 	}
 	keeps.must(200, &report, put("?summaries=keep"))
-	if report.Summaries != 1 || report.SummariesDropped != 0 {
+	if report.Summaries != 1 || report.Dropped != 0 {
 		t.Errorf("%+v", report)
 	}
 	for _, at := range []string{"/branches/active/context", "/branches/active/explain", "/summaries/" + *made.SummaryID, "/tree"} {
@@ -104,7 +104,7 @@ func TestImportedSummaries(t *testing.T) {
 		t.Error("a refused import changed something")
 	}
 	drops.must(200, &report, put(""))
-	if report.Summaries != 0 || report.SummariesDropped != 1 {
+	if report.Summaries != 0 || report.Dropped != 1 {
 		t.Errorf("%+v", report)
 	}
 	var without shown

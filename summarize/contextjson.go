@@ -56,9 +56,9 @@ func encode(v any) ([]byte, error) {
 
 // A Part says what one of a context's messages is and what it costs.
 type Part struct {
-	Kind   PartKind
-	ID     uuid.UUID // the message; of a repair, the one whose call it answers
-	Tokens int
+	Kind   PartKind  `json:"kind"`
+	ID     uuid.UUID `json:"id,omitzero"` // the message; of a repair, the one whose call it answers; uuid.Nil for a turn
+	Tokens int       `json:"tokens"`
 }
 
 // A PartKind says why a message is in a context.

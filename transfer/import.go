@@ -67,20 +67,20 @@ type Options struct {
 // largest occurrence, and a note that comes up more than once stands there once and
 // says how often.
 type Report struct {
-	Format        string
-	Conversations int
-	Messages      int       // without summaries
-	First         uuid.UUID // the first conversation that was stored, or would be
-	Summaries     int
-	Dropped       int // summaries left out because of Options.DropSummaries, which are not among Summaries
-	LeftOut       int // messages or other nodes that are named in Notes and not stored; those of one conversation as far as MaxNotes allows
-	BranchPoints  int // messages that two or more reply to
-	Leaves        int // messages that none replies to
-	Added         int // nodes stored
-	Present       int // nodes that were stored before
-	Attachments   int // pictures and files that the file brings, each once
-	Attached      int // of these, stored
-	Notes         []format.Note
+	Format        string        `json:"format"`
+	Conversations int           `json:"conversations"`
+	Messages      int           `json:"messages"` // without summaries
+	LeftOut       int           `json:"left_out"` // messages or other nodes that are named in Notes and not stored; those of one conversation as far as MaxNotes allows
+	Summaries     int           `json:"summaries"`
+	Dropped       int           `json:"summaries_dropped"` // left out because of Options.DropSummaries, and not among Summaries
+	BranchPoints  int           `json:"branch_points"`     // messages that two or more reply to
+	Leaves        int           `json:"leaves"`            // messages that none replies to
+	Added         int           `json:"added"`             // nodes stored
+	Present       int           `json:"present"`           // nodes that were stored before
+	Attachments   int           `json:"attachments"`       // pictures and files that the file brings, each once
+	Attached      int           `json:"attachments_added"` // of these, stored
+	Notes         []format.Note `json:"notes"`
+	First         uuid.UUID     `json:"-"` // the first conversation that was stored, or would be
 }
 
 // Codes of the errors of a file. Those of kind fault.Invalid are about what is in

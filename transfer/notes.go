@@ -61,7 +61,7 @@ func (n *notes) add(at int, more ...Note) {
 // all gives the notes in the order of the file.
 func (n *notes) all() []Note {
 	slices.SortStableFunc(n.kept, func(a, b kept) int { return cmp.Compare(a.at, b.at) })
-	var all []Note
+	all := []Note{} // for programs, which get none as a list
 	for _, k := range n.kept {
 		if k.times > 1 {
 			k.Detail += fmt.Sprintf(" (%d times)", k.times)

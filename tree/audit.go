@@ -12,19 +12,19 @@ import (
 
 // An AuditEvent says who did what. It has ids, and no text of messages.
 type AuditEvent struct {
-	ID             uuid.UUID
-	At             time.Time
-	Action         string
-	ConversationID uuid.UUID // uuid.Nil: it was done to none
-	SubjectID      uuid.UUID // what in the conversation, or which key; uuid.Nil: nothing
-	Detail         string    // more of it, for people; "" is nothing
+	ID             uuid.UUID `json:"id"`
+	At             time.Time `json:"at"`
+	Action         string    `json:"action"`
+	ConversationID uuid.UUID `json:"conversation_id"` // uuid.Nil: it was done to none
+	SubjectID      uuid.UUID `json:"subject_id"`      // what in the conversation, or which key; uuid.Nil: nothing
+	Detail         string    `json:"detail"`          // more of it, for people; "" is nothing
 
 	// Who did it. Without a key, a user and an address it was the program itself or a
 	// command on the database.
-	KeyID     uuid.UUID
-	UserID    string
-	Address   string
-	RequestID string
+	KeyID     uuid.UUID `json:"key_id"`
+	UserID    string    `json:"user_id"`
+	Address   string    `json:"address"`
+	RequestID string    `json:"request_id"`
 }
 
 // Actions of audit events. What a prune deletes has the kinds of its change.

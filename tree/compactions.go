@@ -26,31 +26,31 @@ const (
 
 // A Compaction is the record of a compaction that ran, with any outcome.
 type Compaction struct {
-	ConversationID   uuid.UUID
-	ID               uuid.UUID
-	HeadID           uuid.UUID // branch that was compacted
-	AnchorID         uuid.UUID // of the plan; uuid.Nil where there was none
-	CutoffID         uuid.UUID
-	SummaryID        uuid.UUID // node that was saved; uuid.Nil for other outcomes
-	PriorSummaryID   uuid.UUID // summary that was to be merged; uuid.Nil for none
-	RemadeID         uuid.UUID // summary that was to be made again; uuid.Nil where messages were folded for the first time
-	Trigger          string    // append, reply or request; healing in records of earlier versions
-	Outcome          Outcome
-	Reason           string // why that outcome, for people
-	Model            string // what wrote the summary
-	Instructions     string
-	Settings         json.RawMessage
-	Attempts         json.RawMessage
-	MessagesBefore   int // in the context
-	MessagesAfter    int
-	TokensBefore     int
-	TokensAfter      int
-	FoldedMessages   int // newly folded
-	FoldedTokens     int
-	PromptTokens     int // that all attempts cost
-	CompletionTokens int
-	Duration         time.Duration
-	CreatedAt        time.Time
+	ConversationID   uuid.UUID       `json:"conversation_id"`
+	ID               uuid.UUID       `json:"id"`
+	HeadID           uuid.UUID       `json:"head_id"`   // branch that was compacted
+	AnchorID         uuid.UUID       `json:"anchor_id"` // of the plan; uuid.Nil where there was none
+	CutoffID         uuid.UUID       `json:"cutoff_id"`
+	SummaryID        uuid.UUID       `json:"summary_id"`       // node that was saved; uuid.Nil for other outcomes
+	PriorSummaryID   uuid.UUID       `json:"prior_summary_id"` // summary that was to be merged; uuid.Nil for none
+	RemadeID         uuid.UUID       `json:"remade_id"`        // summary that was to be made again; uuid.Nil where messages were folded for the first time
+	Trigger          string          `json:"trigger"`          // append, reply or request; healing in records of earlier versions
+	Outcome          Outcome         `json:"outcome"`
+	Reason           string          `json:"reason"` // why that outcome, for people
+	Model            string          `json:"model"`  // what wrote the summary
+	Instructions     string          `json:"instructions"`
+	Settings         json.RawMessage `json:"settings"`
+	Attempts         json.RawMessage `json:"attempts"`
+	MessagesBefore   int             `json:"messages_before"` // in the context
+	MessagesAfter    int             `json:"messages_after"`
+	TokensBefore     int             `json:"tokens_before"`
+	TokensAfter      int             `json:"tokens_after"`
+	FoldedMessages   int             `json:"folded_messages"` // newly folded
+	FoldedTokens     int             `json:"folded_tokens"`
+	PromptTokens     int             `json:"prompt_tokens"` // that all attempts cost
+	CompletionTokens int             `json:"completion_tokens"`
+	Duration         time.Duration   `json:"-"`
+	CreatedAt        time.Time       `json:"created_at"`
 }
 
 // ReasoningTokens returns the part of CompletionTokens that was reasoning, as far

@@ -41,6 +41,24 @@ func (m Message) AppendJSON(dst []byte) []byte {
 // MarshalJSON is AppendJSON.
 func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
 
+// UnmarshalJSON reads what AppendJSON writes. The body then has its members in the order
+// of their names, and PathTokens is 0.
+func (m *Message) UnmarshalJSON(raw []byte) error {
+	type bare Message // without this method
+	var members map[string]json.RawMessage
+	for _, into := range []any{(*bare)(m), &m.Annotation, &members} {
+		if err := json.Unmarshal(raw, into); err != nil {
+			return err
+		}
+	}
+	for _, own := range []string{"id", "conversation_id", "parent_id", "reasoning", "pinned", "rating", "label", "note", "metadata", "tokens", "depth", "siblings", "grafted", "created_at"} {
+		delete(members, own)
+	}
+	var err error
+	m.Body, err = json.Marshal(members)
+	return err
+}
+
 // bodyMembers is an object's text between its braces. A stored body has a role
 // at least.
 func bodyMembers(body json.RawMessage) []byte {
@@ -107,6 +125,16 @@ func (n Node) AppendJSON(dst []byte) []byte {
 
 // MarshalJSON is AppendJSON.
 func (n Node) MarshalJSON() ([]byte, error) { return n.AppendJSON(nil), nil }
+
+// UnmarshalJSON reads what AppendJSON writes.
+func (n *Node) UnmarshalJSON(raw []byte) error {
+	type bare Node // without this method
+	err := json.Unmarshal(raw, (*bare)(n))
+	if err == nil && n.Kind == KindSummary {
+		err = json.Unmarshal(raw, &n.Summary)
+	}
+	return err
+}
 
 func (r SummaryRange) appendMembers(dst []byte) []byte {
 	dst = appendID(dst, `,"last_summarized_id":`, r.LastSummarizedID)

@@ -39,17 +39,17 @@ const (
 
 // A Conversation is one tree of nodes.
 type Conversation struct {
-	ID        uuid.UUID
-	TenantID  string
-	Title     string
-	Metadata  json.RawMessage // an object, as the client gave it
-	Settings  json.RawMessage // an object: compaction settings that differ from the server's
-	HeadID    uuid.UUID       // the active head; uuid.Nil while there is no message
-	CreatedAt time.Time
-	UpdatedAt time.Time // when something was last said or pruned
+	ID        uuid.UUID       `json:"id"`
+	TenantID  string          `json:"-"`
+	Title     string          `json:"title"`
+	Metadata  json.RawMessage `json:"metadata"` // an object, as the client gave it
+	Settings  json.RawMessage `json:"settings"` // an object: compaction settings that differ from the server's
+	HeadID    uuid.UUID       `json:"head_id"`  // the active head; uuid.Nil while there is no message
+	CreatedAt time.Time       `json:"created_at"`
+	UpdatedAt time.Time       `json:"updated_at"` // when something was last said or pruned
 	Order
-	Source Source // of a fork; the zero Source of any other
-	Shape  Shape  // where a list was asked for it; else the zero Shape
+	Source Source `json:"-"` // of a fork; the zero Source of any other
+	Shape  Shape  `json:"-"` // where a list was asked for it; else the zero Shape
 
 	messages int // in it; for RoomFor
 }
@@ -61,9 +61,9 @@ func (c Conversation) MessageCount() int { return c.messages }
 // An Order is where a tenant puts a conversation. Lists leave archived conversations
 // out, and begin with the pinned ones.
 type Order struct {
-	Archived bool
-	Pinned   bool
-	Tags     []string // in the order they were given, each once
+	Archived bool     `json:"archived"`
+	Pinned   bool     `json:"pinned"`
+	Tags     []string `json:"tags"` // in the order they were given, each once
 }
 
 // A Shape tells how far a conversation's tree branches.
@@ -135,21 +135,21 @@ type TagCount struct {
 // A Message is a node that somebody said. It never changes: an edit is a
 // sibling, a regeneration another child of the same parent.
 type Message struct {
-	ConversationID uuid.UUID
-	ID             uuid.UUID
-	ParentID       uuid.UUID // uuid.Nil for a root
-	Role           Role
-	Body           json.RawMessage // chat-completions message object, byte for byte as it was given
-	Reasoning      string          // what the model thought before it said this; "" for none. No context has it, and no search
-	Metadata       json.RawMessage // nil for none
-	Pinned         bool            // stays verbatim when a compaction folds it
-	Annotation     Annotation      // as it was when the message was read to be shown; the zero Annotation in views and pages of BranchFrom
-	Tokens         int             // of this message
-	PathTokens     int64           // sum of Tokens from the root to this message
-	Depth          int             // messages above it
-	Siblings       Siblings
-	Graft          *Graft // where the text comes from; nil where it was said here
-	CreatedAt      time.Time
+	ConversationID uuid.UUID       `json:"conversation_id"`
+	ID             uuid.UUID       `json:"id"`
+	ParentID       uuid.UUID       `json:"parent_id"` // uuid.Nil for a root
+	Role           Role            `json:"role"`
+	Body           json.RawMessage `json:"-"`         // chat-completions message object, byte for byte as it was given
+	Reasoning      string          `json:"reasoning"` // what the model thought before it said this; "" for none. No context has it, and no search
+	Metadata       json.RawMessage `json:"metadata"`  // nil for none
+	Pinned         bool            `json:"pinned"`    // stays verbatim when a compaction folds it
+	Annotation     Annotation      `json:"-"`         // as it was when the message was read to be shown; the zero Annotation in views and pages of BranchFrom
+	Tokens         int             `json:"tokens"`    // of this message
+	PathTokens     int64           `json:"-"`         // sum of Tokens from the root to this message
+	Depth          int             `json:"depth"`     // messages above it
+	Siblings       Siblings        `json:"siblings"`
+	Graft          *Graft          `json:"grafted"` // where the text comes from; nil where it was said here
+	CreatedAt      time.Time       `json:"created_at"`
 }
 
 // Siblings says where a message stands among the children of its parent, or among
@@ -192,19 +192,19 @@ type Chain struct {
 // A Node is a message or a summary without its body, as the skeleton of a tree
 // shows it.
 type Node struct {
-	ID         uuid.UUID
-	ParentID   uuid.UUID // for a summary its anchor; uuid.Nil for a root
-	Kind       Kind
-	Role       Role
-	Depth      int
-	Tokens     int
-	Pinned     bool
-	Index      int // among the siblings, from 1, by creation; 0 for a summary
-	CreatedAt  time.Time
-	Graft      *Graft        // of a message that was brought from another branch; nil of any other
+	ID         uuid.UUID     `json:"id"`
+	ParentID   uuid.UUID     `json:"parent_id"` // for a summary its anchor; uuid.Nil for a root
+	Kind       Kind          `json:"kind"`
+	Role       Role          `json:"role"`
+	Depth      int           `json:"depth"`
+	Tokens     int           `json:"tokens"`
+	Pinned     bool          `json:"pinned"`
+	Index      int           `json:"sibling_index"` // among the siblings, from 1, by creation; 0 for a summary
+	CreatedAt  time.Time     `json:"created_at"`
+	Graft      *Graft        `json:"grafted"` // of a message that was brought from another branch; nil of any other
 	Annotation               // of a message
-	Preview    string        // start of the text, where it was asked for
-	Summary    *SummaryRange // nil for a message
+	Preview    string        `json:"preview"` // start of the text, where it was asked for
+	Summary    *SummaryRange `json:"-"`       // nil for a message
 }
 
 // Kind says whether a node is a message or a summary.
@@ -267,8 +267,8 @@ type NewSummary struct {
 // A Page is one page of a list. Next is the cursor of the next page, or "" on the
 // last page.
 type Page[T any] struct {
-	Data []T
-	Next string
+	Data []T    `json:"data"`
+	Next string `json:"next_cursor"`
 }
 
 // Paging asks for one page.
@@ -279,17 +279,17 @@ type Paging struct {
 
 // A Hit is a message that a search found.
 type Hit struct {
-	Message Message
-	LeafID  uuid.UUID // newest leaf below it: the branch to open
-	Title   string    // of its conversation
-	Snippet string    // the words around the match, plain text
+	Message Message   `json:"message"`
+	LeafID  uuid.UUID `json:"head_id"` // newest leaf below it: the branch to open
+	Title   string    `json:"title"`   // of its conversation
+	Snippet string    `json:"snippet"` // the words around the match, plain text
 }
 
 // Pruned counts what a prune deleted.
 type Pruned struct {
-	Messages  int
-	Summaries int
-	HeadID    uuid.UUID // the active head after it; uuid.Nil where no message is left
+	Messages  int       `json:"messages"`
+	Summaries int       `json:"summaries"`
+	HeadID    uuid.UUID `json:"head_id"` // the active head after it; uuid.Nil where no message is left
 }
 
 // A Bundle is a whole conversation that an import brings.

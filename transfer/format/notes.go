@@ -22,11 +22,11 @@ func (c *Conversation) TextOf(o Object, name, place string) string {
 
 // A Note names one thing in a source that was repaired or left out.
 type Note struct {
-	Action       Action
-	Kind         Kind   // of the same sort as other notes with the same kind
-	Conversation string // title or source id; "" for the file as a whole
-	Place        string // source id of the message, or a path or line in the file
-	Detail       string // what was found and what was made of it
+	Action       Action `json:"action"`
+	Kind         Kind   `json:"kind"`         // of the same sort as other notes with the same kind
+	Conversation string `json:"conversation"` // title or source id; "" for the file as a whole
+	Place        string `json:"place"`        // source id of the message, or a path or line in the file
+	Detail       string `json:"detail"`       // what was found and what was made of it
 }
 
 // Action is what an import did with something unsound.

@@ -184,6 +184,11 @@ export class Coppice {
     return this.get(at(conversation, 'branches', head, 'recall'), query, options)
   }
 
+  /** recall asks all conversations, as recallBranch asks a branch. */
+  recall(query: Query<'recall'>, options?: CallOptions): Promise<Answered<'recall'>> {
+    return this.get('/v1/recall', query, options)
+  }
+
   // Summaries
 
   /** createCompaction waits for the model that writes the summary. */

@@ -91,6 +91,9 @@ type Config struct {
 	// program some minutes later, and its answers some seconds later.
 	Address string
 
+	// LocalSecret opens every tenant to programs of this machine, by LocalKey; "" is none.
+	LocalSecret string
+
 	Replies   reply.Config
 	Server    server.Config
 	OpenAI    openai.Recognition // what becomes of the requests of clients that keep their history themselves
@@ -123,6 +126,7 @@ type Coppice struct {
 	auditRetention time.Duration
 	settings       summarize.Settings // of contexts, where a conversation has none of its own
 	started        atomic.Bool
+	stopped        atomic.Bool
 
 	background     sync.WaitGroup // recovers replies, follows changes, and forgets old ones
 	stopBackground context.CancelFunc
@@ -343,7 +347,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	}
 
 	s := cfg.Server
-	s.Store, s.Keys, s.Contexts, s.Replies, s.Search, s.Changes = c.store, c.keys, c.contexts, c.replies, c.search, c.changes
+	s.Store, s.Keys, s.Contexts, s.Replies, s.Search, s.Changes = c.store, keyring{c.keys, cfg.LocalSecret}, c.contexts, c.replies, c.search, c.changes
 	s.Replica = c.replica
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
 	messages, err := cfg.Anthropic.API()

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/watch"
 )
 
 const (
@@ -352,4 +353,13 @@ func (d *Database) lossError() error {
 	reason, _, _ := strings.Cut(fmt.Sprint(d.private.Err()), "\n")
 	return fmt.Errorf("the private Postgres ended (%s), so the server stops. Start it again: what was acknowledged is kept. "+
 		"Postgres' own log is in the data directory, as postgres.log", reason)
+}
+
+// changes says where the changes of the database's conversations are told.
+func (d *Database) changes() watch.Config {
+	cfg := watch.Config{Store: tree.New(d.pool), Logger: d.log}
+	if signals := db.NewSignals(d.pool, "coppice_changes"); signals != nil {
+		cfg.Signals = signals
+	}
+	return cfg
 }

@@ -52,6 +52,16 @@ func (c *Coppice) followers() []watch.Follower {
 // have so far. Then it stops the background jobs and closes the database. All
 // requests must have ended before, except those that wait for a reply.
 func (c *Coppice) Close(ctx context.Context) error {
+	err := c.Stop(ctx)
+	c.closeDatabase()
+	return err
+}
+
+// Stop does what Close does, but leaves the database open. Close does the rest.
+func (c *Coppice) Stop(ctx context.Context) error {
+	if c.stopped.Swap(true) {
+		return nil
+	}
 	err := c.closeReplies(ctx)
 	if c.stopBackground != nil {
 		c.stopBackground()
@@ -59,7 +69,6 @@ func (c *Coppice) Close(ctx context.Context) error {
 	}
 	c.stopWorker(ctx)
 	c.changes.Close()
-	c.closeDatabase()
 	return err
 }
 

@@ -16,9 +16,9 @@ import (
 // MaxAnswers is how many answers one request can ask for.
 const MaxAnswers = 8
 
-// answerID is the id of one of the answers of a request whose first answer has the id
-// given.
-func answerID(first uuid.UUID, index int) uuid.UUID {
+// AnswerID returns the id of one of the answers of a request whose first answer has the
+// id given. Index counts from 0.
+func AnswerID(first uuid.UUID, index int) uuid.UUID {
 	if index == 0 {
 		return first
 	}
@@ -61,7 +61,7 @@ func (s *Service) StartSeveral(ctx context.Context, req Request, models []string
 	var missing []int
 	for i, name := range models {
 		own := req
-		own.ID, own.Model = answerID(req.ID, i), name
+		own.ID, own.Model = AnswerID(req.ID, i), name
 		model, err := s.model(name)
 		if err != nil {
 			unknown := *fault.Of(err)

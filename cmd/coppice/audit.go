@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -18,15 +17,14 @@ type auditCommand struct {
 }
 
 func (cmd *auditCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.AuditEvent], error) {
-			return d.Store(cmd.Tenant).AuditEvents(ctx, p)
-		})
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		const path = "/v1/audit-events"
+		if cmd.JSON {
+			return printPages(ctx, out, c, cmd.pageFlags, path, nil)
+		}
+		page, err := readPages[tree.AuditEvent](ctx, c, cmd.pageFlags, path, nil)
 		if err != nil {
 			return err
-		}
-		if cmd.JSON {
-			return writePage(out, page)
 		}
 		if len(page.Data) == 0 {
 			out.Remark("Nothing was deleted, exported or shared.")

@@ -6,14 +6,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -32,82 +30,37 @@ func (cmd *chatCommand) Help() string {
 	return `Each line is a message. One that ends with \ goes on in the next line. Lines that begin with / are commands: /edit and /regenerate open branches, /switch goes to another one, /map draws them all, and /help lists the rest. Ctrl-C stops an answer and keeps what came of it; Ctrl-D ends the chat. Input that is no terminal is read line by line.`
 }
 
-// chatTimeout is how long the end of a chat waits for a title, and titleSlow after
-// how long it says so.
-const (
-	chatTimeout = 30 * time.Second
-	titleSlow   = time.Second
-)
-
 func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags, signals *interrupts) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) (err error) {
-		var c tree.Conversation
+	return cmd.withServer(ctx, out, logs, alone{begins: true, quiet: true, config: cmd.config, settings: cmd.settings}, func(c *client) (err error) {
+		s := &chatSession{out: out, in: newLines(os.Stdin, os.Stdout, out), client: c, signals: signals, reasoning: cmd.Reasoning}
 		if cmd.Conversation != "" {
-			if c, err = findConversation(ctx, d.Store(cmd.Tenant), cmd.Conversation); err != nil {
+			if s.conversation, err = findConversation(ctx, c, cmd.Conversation); err != nil {
 				return err
 			}
-		}
-		log := logs.logger(out.Errors, slog.LevelWarn)
-		config, err := cmd.config(ctx, d)
-		if err != nil {
-			return err
-		}
-		config.Logger = logs.logger(out.Errors, slog.LevelError) // the chat itself tells what went wrong with an answer
-		changes := d.Changes()
-		defer changes.Close()
-		replies, store, err := d.Chat(ctx, cmd.Tenant, config, changes)
-		if err != nil {
-			return err
-		}
-		defer func() {
-			patient, cancel := context.WithTimeout(ctx, chatTimeout)
-			defer cancel()
-			slow := time.AfterFunc(titleSlow, func() {
-				if out.Interactive {
-					out.Remark("A model looks for a title. Ctrl-C ends without it.")
-				}
-			})
-			defer slow.Stop()
-			if closeErr := replies.Close(patient); err == nil {
-				err = closeErr
-			}
-		}()
-		cmd.modelFlags.announce(log)
-		cmd.answerFlags.announce(config.Models, log)
-		s := &chatSession{
-			out: out, in: newLines(os.Stdin, os.Stdout, out), store: store, replies: replies, signals: signals,
-			reasoning: cmd.Reasoning, conversation: c, head: c.HeadID,
+			s.head = s.conversation.HeadID
 		}
 		return s.run(ctx)
 	})
 }
 
-// config is what the flags say of the models that answer here, with the settings of
-// the server that started last beneath them.
-func (cmd *chatCommand) config(ctx context.Context, d *app.Database) (config app.Config, err error) {
+// config is what the flags say of the models that answer here.
+func (cmd *chatCommand) config(config *app.Config, log *slog.Logger) (err error) {
 	if err := cmd.modelFlags.check(); err != nil {
-		return config, err
+		return err
 	}
 	if config.Replies, err = cmd.answerFlags.config(); err != nil {
-		return config, err
-	}
-	served, err := app.ServedSettings(ctx, d.Store(cmd.Tenant))
-	if err != nil {
-		return config, err
-	}
-	prices, err := cmd.prices()
-	if err != nil {
-		return config, err
-	}
-	config.Contexts.Cost = prices.Cost
-	if config.Contexts.Settings, err = cmd.settings(served); err != nil {
-		return config, err
+		return err
 	}
 	config.Contexts.Titles = summarize.Titles(cmd.Titles)
 	config.KeepWindow = cmd.MaxContextTokens != nil
 	config.Models = cmd.models()
+	if config.Models.Prices, err = cmd.prices(); err != nil {
+		return err
+	}
 	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
-	return config, nil
+	cmd.modelFlags.announce(log)
+	cmd.answerFlags.announce(config.Models, log)
+	return nil
 }
 
 // A chatSession is a chat on one conversation. It stands at a head, which is its
@@ -115,11 +68,11 @@ func (cmd *chatCommand) config(ctx context.Context, d *app.Database) (config app
 type chatSession struct {
 	out       *terminal.Console
 	in        lines
-	store     *tree.Store
-	replies   *reply.Service
+	client    *client
 	signals   *interrupts
 	reasoning bool
-	model     string // that answers; "" for the default
+	model     string   // that answers; "" for the default
+	models    []string // that may answer, the default first
 
 	conversation tree.Conversation // the zero value until the first message
 	head         uuid.UUID         // uuid.Nil while the branch has no message
@@ -140,7 +93,7 @@ var errQuit = errors.New("the chat is over")
 const shownAtStart = 2
 
 func (s *chatSession) run(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
+	if err := s.start(ctx); err != nil {
 		return err
 	}
 	for {
@@ -168,7 +121,21 @@ func (s *chatSession) run(ctx context.Context) error {
 	}
 }
 
-func (s *chatSession) begin(ctx context.Context) error {
+func (s *chatSession) start(ctx context.Context) error {
+	var models struct {
+		Data []struct {
+			Name    string `json:"name"`
+			Replies bool   `json:"replies"`
+		} `json:"data"`
+	}
+	if err := s.client.get(ctx, "/v1/models", nil, &models); err != nil {
+		return err
+	}
+	for _, m := range models.Data {
+		if m.Replies {
+			s.models = append(s.models, m.Name)
+		}
+	}
 	if s.conversation.ID == uuid.Nil {
 		s.say("A new conversation, answered by %s. /help lists the commands.", s.modelName())
 		return nil
@@ -196,8 +163,11 @@ func (s *chatSession) problem(err error) {
 }
 
 func (s *chatSession) modelName() string {
-	if s.model != "" {
+	switch {
+	case s.model != "":
 		return s.model
+	case len(s.models) == 0:
+		return "no model"
 	}
-	return s.replies.Models()[0]
+	return s.models[0]
 }

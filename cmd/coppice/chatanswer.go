@@ -1,15 +1,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,69 +24,124 @@ func sprintf(format string, args ...any) string { return fmt.Sprintf(format, arg
 // begins the conversation where there is none.
 func (s *chatSession) ask(ctx context.Context, parent uuid.UUID, said *chat.Message) (err error) {
 	if s.conversation.ID == uuid.Nil {
-		if s.conversation, _, err = s.store.CreateConversation(ctx, tree.NewConversation{}); err != nil {
+		if err := s.client.send(ctx, http.MethodPost, "/v1/conversations", map[string]any{}, &s.conversation); err != nil {
 			return err
 		}
 	}
-	return s.answer(ctx, reply.Request{
-		ConversationID: s.conversation.ID, HeadID: s.head, ParentID: &parent, Model: s.model,
-		Messages: []tree.NewMessage{{ID: uuid.Must(uuid.NewV7()), Message: said}},
-	})
+	var message map[string]any
+	if err := json.Unmarshal(said.Encode(), &message); err != nil {
+		return err
+	}
+	id := uuid.Must(uuid.NewV7())
+	message["id"], message["parent_id"] = id, nil
+	if parent != uuid.Nil {
+		message["parent_id"] = parent
+	}
+	return s.answer(ctx, id, map[string]any{"message": message})
 }
 
-// answer has a branch answered, and shows the answer as it comes. The chat then
-// stands at the answer, or at the message that has none.
-func (s *chatSession) answer(ctx context.Context, req reply.Request) error {
-	r, _, err := s.replies.Start(ctx, req)
+// answer has a message of the branch answered, or one that comes with the request, and
+// shows the answer as it comes. The chat then stands at the answer, or at the message that
+// has none.
+func (s *chatSession) answer(ctx context.Context, answered uuid.UUID, request map[string]any) error {
+	at, id := answered, uuid.Must(uuid.NewV7())
+	if request["message"] != nil {
+		at = s.head
+	}
+	if s.model != "" && request["model"] == nil {
+		request["model"] = s.model
+	}
+	defer s.signals.divert(s.stops(ctx, id))()
+	stream, err := s.begin(ctx, at, id, request)
 	if err != nil {
 		return err
 	}
 	p := printer{session: s}
-	end, err := s.follow(ctx, &p, r, r)
+	end, err := s.follow(ctx, &p, stream)
 	if err != nil {
 		return err
 	}
 	s.listed = nil
-	if err := s.moveTo(ctx, r.HeadID(), end.Message); err != nil {
+	if err := s.moveTo(ctx, answered, end.Message); err != nil {
 		return err
 	}
 	s.tellEnd(&p, end)
-	if end.Status == reply.StatusFailed {
+	if end.name == "reply.failed" {
 		s.say("/regenerate asks again. /model chooses another model.")
 	}
 	return nil
 }
 
-// follow shows a reply's events as they come, and returns its end. An interrupt stops
-// those of stops.
-func (s *chatSession) follow(ctx context.Context, p *printer, r *reply.Reply, stops ...*reply.Reply) (reply.End, error) {
-	restore := s.signals.divert(func() {
-		for _, r := range stops {
-			go func() { _, _ = s.replies.Stop(context.WithoutCancel(ctx), r.ConversationID(), r.MessageID()) }() // the reply's end tells what came of it
-		}
-	})
-	defer restore()
-	for after := 0; ; {
-		events, err := r.Next(ctx, after)
-		if err != nil {
-			return reply.End{}, err
-		}
-		for _, e := range events {
-			after = e.ID
-			if e.End != nil {
-				p.endLine()
-				return *e.End, nil
-			}
-			p.event(e)
-		}
-		if err := s.out.Flush(); err != nil {
-			return reply.End{}, err
+// begin asks for a reply to a message, which has an id, and gives its events. Of several
+// replies it is the id of the first one.
+func (s *chatSession) begin(ctx context.Context, at, id uuid.UUID, request map[string]any) (io.ReadCloser, error) {
+	head := "active"
+	if at != uuid.Nil {
+		head = at.String()
+	}
+	request["id"], request["stream"] = id, true
+	body, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := s.client.do(ctx, http.MethodPost, conversationPath(s.conversation.ID, "branches", head, "replies"), nil, bytes.NewReader(body), "application/json")
+	if err != nil {
+		return nil, err
+	}
+	return stream.Body, nil
+}
+
+// stops gives what stops replies. Their ends tell what came of it.
+func (s *chatSession) stops(ctx context.Context, ids ...uuid.UUID) func() {
+	return func() {
+		for _, id := range ids {
+			go func() {
+				_ = s.client.send(context.WithoutCancel(ctx), http.MethodDelete, conversationPath(s.conversation.ID, "replies", id.String()), nil, nil)
+			}()
 		}
 	}
 }
 
+// follow shows the events of a reply as they come, and returns the last one.
+func (s *chatSession) follow(ctx context.Context, p *printer, stream io.ReadCloser) (said replyEvent, err error) {
+	defer stream.Close()
+	for e, err := range s.client.events(ctx, stream) {
+		if err != nil {
+			return said, err
+		}
+		said = replyEvent{name: e.name}
+		if err := json.Unmarshal(e.data, &said); err != nil {
+			return said, err
+		}
+		switch e.name {
+		case "reply.completed", "reply.stopped", "reply.failed":
+			p.endLine()
+			return said, nil
+		}
+		p.event(said)
+		if err := s.out.Flush(); err != nil {
+			return said, err
+		}
+	}
+	return said, nil
+}
+
+// A replyEvent is any event of a reply.
+type replyEvent struct {
+	name string
+	problem
+	Model   string `json:"model"`
+	Context struct {
+		Usage summarize.Usage `json:"usage"`
+	} `json:"context"`
+	Message   *tree.Message `json:"message"`
+	Reasoning string        `json:"reasoning"`
+	Content   string        `json:"content"`
+	Refusal   string        `json:"refusal"`
+}
+
 // tellEnd shows how a reply ended.
-func (s *chatSession) tellEnd(p *printer, end reply.End) {
+func (s *chatSession) tellEnd(p *printer, end replyEvent) {
 	var about []string
 	if m := end.Message; m != nil && m.Siblings.Count > 1 {
 		about = append(about, fmt.Sprintf("‹%d/%d›", m.Siblings.Index, m.Siblings.Count))
@@ -91,16 +150,16 @@ func (s *chatSession) tellEnd(p *printer, end reply.End) {
 		about = append(about, p.started.Model, tokensOf(p.started.Context.Usage))
 	}
 	switch {
-	case end.Status == reply.StatusStopped && end.Message != nil:
+	case end.name == "reply.stopped" && end.Message != nil:
 		about = append(about, "stopped, what came is kept")
-	case end.Status == reply.StatusStopped:
+	case end.name == "reply.stopped":
 		about = append(about, "stopped before anything came, /regenerate asks again")
 	}
 	if len(about) > 0 {
 		s.say("%s", strings.Join(about, " · "))
 	}
-	if end.Status == reply.StatusFailed {
-		s.problem(end.Err)
+	if end.name == "reply.failed" {
+		s.problem(end.problem.err(http.StatusBadGateway))
 	}
 }
 
@@ -108,7 +167,7 @@ func (s *chatSession) tellEnd(p *printer, end reply.End) {
 // there is one. The turns are read anew where that is another branch.
 func (s *chatSession) moveTo(ctx context.Context, answered uuid.UUID, answer *tree.Message) error {
 	before := s.head
-	m, err := s.store.Message(ctx, s.conversation.ID, answered)
+	m, err := s.message(ctx, answered)
 	if err != nil {
 		return err
 	}
@@ -125,27 +184,32 @@ func (s *chatSession) moveTo(ctx context.Context, answered uuid.UUID, answer *tr
 	return s.load(ctx)
 }
 
+// message reads a message of the conversation.
+func (s *chatSession) message(ctx context.Context, id uuid.UUID) (m tree.Message, err error) {
+	return m, s.client.get(ctx, conversationPath(s.conversation.ID, "messages", id.String()), nil, &m)
+}
+
 // A printer shows an answer while it comes.
 type printer struct {
 	session  *chatSession
-	started  *reply.Started
-	thinking bool // the last piece was reasoning
-	open     bool // the line isn't at its end
-	folded   bool // it was said that there is reasoning
+	started  *replyEvent // nil before the model is asked
+	thinking bool        // the last piece was reasoning
+	open     bool        // the line isn't at its end
+	folded   bool        // it was said that there is reasoning
 }
 
-func (p *printer) event(e reply.Event) {
-	switch {
-	case e.Started != nil:
-		p.started = e.Started
-	case e.Message != nil:
+func (p *printer) event(e replyEvent) {
+	switch e.name {
+	case "reply.started":
+		p.started = &e
+	case "reply.message":
 		p.endLine()
 		for _, call := range chat.Read(e.Message.Body).Calls {
 			p.session.say("→ %s(%s)", terminal.OneLine(call.Name, 60), terminal.OneLine(call.Arguments, 200))
 		}
-	case e.Delta != nil:
-		p.reasoning(e.Delta.Reasoning)
-		p.content(e.Delta.Content + e.Delta.Refusal)
+	default:
+		p.reasoning(e.Reasoning)
+		p.content(e.Content + e.Refusal)
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -63,13 +64,11 @@ func (s *chatSession) load(ctx context.Context) error {
 	if s.head == uuid.Nil {
 		return nil
 	}
-	for m, err := range s.store.Branch(ctx, s.conversation.ID, s.head, 0) {
-		if err != nil {
-			return err
-		}
+	branch, _, err := readBranch(ctx, s.client, s.conversation.ID, s.head, 0, func(tree.Message) bool { return false })
+	for _, m := range branch {
 		s.add(m)
 	}
-	return nil
+	return err
 }
 
 // add takes note of a message at the end of the branch.
@@ -110,7 +109,7 @@ func (s *chatSession) edit(ctx context.Context, args string) error {
 		}
 	}
 	t := s.turns[n-1]
-	m, err := s.store.Message(ctx, s.conversation.ID, t.id)
+	m, err := s.message(ctx, t.id)
 	if err != nil {
 		return err
 	}
@@ -139,17 +138,15 @@ func (s *chatSession) edit(ctx context.Context, args string) error {
 // regenerate asks for another answer to what the branch's last answer answers, or
 // for the first one where there is none.
 func (s *chatSession) regenerate(ctx context.Context, model string) error {
-	if err := s.replies.CheckModel(model); err != nil {
-		return err
-	}
 	head, err := s.question(ctx)
 	if err != nil {
 		return err
 	}
-	if model == "" {
-		model = s.model
+	request := map[string]any{}
+	if model != "" {
+		request["model"] = model
 	}
-	return s.answer(ctx, reply.Request{ConversationID: s.conversation.ID, HeadID: head, Model: model})
+	return s.answer(ctx, head, request)
 }
 
 // question is the message that the branch's last answer answers, or else its head.
@@ -157,7 +154,7 @@ func (s *chatSession) question(ctx context.Context) (uuid.UUID, error) {
 	if s.head == uuid.Nil {
 		return uuid.Nil, usagef("there is nothing to answer yet")
 	}
-	m, err := s.store.Message(ctx, s.conversation.ID, s.head)
+	m, err := s.message(ctx, s.head)
 	if err != nil || m.Role != tree.RoleAssistant {
 		return m.ID, err
 	}
@@ -172,6 +169,7 @@ func (s *chatSession) question(ctx context.Context) (uuid.UUID, error) {
 // several times. The chat stays where it is.
 func (s *chatSession) compare(ctx context.Context, args string) error {
 	models := strings.Fields(args)
+	request := map[string]any{"models": models}
 	if n, err := strconv.Atoi(args); err == nil || args == "" {
 		if args == "" {
 			n = 2
@@ -179,21 +177,33 @@ func (s *chatSession) compare(ctx context.Context, args string) error {
 		if n < 2 || n > reply.MaxAnswers {
 			return usagef("/compare takes 2 to %d answers, or the names of so many models", reply.MaxAnswers)
 		}
-		models = slices.Repeat([]string{s.model}, n)
+		models = slices.Repeat([]string{s.modelName()}, n)
+		request["models"] = models
 	}
 	head, err := s.question(ctx)
 	if err != nil {
 		return err
 	}
-	replies, _, err := s.replies.StartSeveral(ctx, reply.Request{ConversationID: s.conversation.ID, HeadID: head}, models)
+	ids := make([]uuid.UUID, len(models))
+	first := uuid.Must(uuid.NewV7())
+	for i := range ids {
+		ids[i] = reply.AnswerID(first, i)
+	}
+	defer s.signals.divert(s.stops(ctx, ids...))()
+	all, err := s.begin(ctx, head, first, request)
 	if err != nil {
 		return err
 	}
+	all.Close() // the events of each reply are read alone
 	s.listed = nil
-	for _, r := range replies {
-		s.say("── %s", r.Model())
+	for i, id := range ids {
+		s.say("── %s", models[i])
+		stream, err := s.client.do(ctx, http.MethodGet, conversationPath(s.conversation.ID, "replies", id.String(), "events"), nil, nil, "")
+		if err != nil {
+			return err
+		}
 		p := printer{session: s}
-		end, err := s.follow(ctx, &p, r, replies...)
+		end, err := s.follow(ctx, &p, stream.Body)
 		if err != nil {
 			return err
 		}
@@ -223,11 +233,11 @@ func (s *chatSession) switchBranch(ctx context.Context, args string) error {
 	if err != nil {
 		return err
 	}
-	leaf, err := s.store.NewestLeaf(ctx, s.conversation.ID, id)
-	if err != nil {
+	var leaf tree.Message
+	if err := s.client.get(ctx, conversationPath(s.conversation.ID, "messages", id.String(), "newest-leaf"), nil, &leaf); err != nil {
 		return err
 	}
-	if s.conversation, err = s.store.UpdateConversation(ctx, s.conversation.ID, tree.ConversationUpdate{HeadID: leaf.ID}); err != nil {
+	if err := s.update(ctx, map[string]any{"head_id": leaf.ID}); err != nil {
 		return err
 	}
 	s.head = leaf.ID
@@ -254,13 +264,11 @@ func (s *chatSession) branchNamed(ctx context.Context, name string) (uuid.UUID, 
 	if name == "active" {
 		return uuid.Nil, usagef("/switch takes a number of its list, an id, or the start of one")
 	}
-	return findHead(ctx, s.store, s.conversation.ID, name)
+	return findHead(ctx, s.client, s.conversation, name)
 }
 
-func (s *chatSession) branches(ctx context.Context) (tree.Page[tree.Message], error) {
-	page, err := readPages(pageFlags{Limit: mostBranches}, func(p tree.Paging) (tree.Page[tree.Message], error) {
-		return s.store.Branches(ctx, s.conversation.ID, p)
-	})
+func (s *chatSession) branches(ctx context.Context) (page[tree.Message], error) {
+	page, err := readPages[tree.Message](ctx, s.client, pageFlags{Limit: mostBranches}, conversationPath(s.conversation.ID, "branches"), nil)
 	s.listed = nil
 	for _, m := range page.Data {
 		s.listed = append(s.listed, m.ID)
@@ -293,12 +301,10 @@ func (s *chatSession) drawMap(ctx context.Context, _ string) error {
 	if s.conversation.ID == uuid.Nil {
 		return usagef("there are no branches yet")
 	}
-	c, err := s.store.Conversation(ctx, s.conversation.ID)
-	if err != nil {
+	if err := s.reread(ctx); err != nil {
 		return err
 	}
-	c.HeadID = s.head // of the chat, whatever another program made active
-	return writeTree(s.out, c, s.store.Tree(ctx, c.ID, min(previewLength, s.out.Width)))
+	return writeTree(ctx, s.out, s.client, s.conversation, s.head) // of the chat, whatever another program made active
 }
 
 func (s *chatSession) showLast(ctx context.Context, args string) error {
@@ -318,19 +324,25 @@ func (s *chatSession) show(ctx context.Context, limit int) (err error) {
 		s.say("The branch has no message yet.")
 		return nil
 	}
-	if s.conversation, err = s.store.Conversation(ctx, s.conversation.ID); err != nil {
+	if err := s.reread(ctx); err != nil {
 		return err
 	}
-	last, err := s.store.Message(ctx, s.conversation.ID, s.head)
-	if err != nil {
-		return err
-	}
-	return writeTranscript(s.out, s.conversation, last, s.store.Branch(ctx, s.conversation.ID, s.head, limit), s.reasoning)
+	return showBranch(ctx, s.out, s.client, s.conversation, s.head, limit, s.reasoning)
+}
+
+// reread reads what others have changed of the conversation.
+func (s *chatSession) reread(ctx context.Context) error {
+	return s.client.get(ctx, conversationPath(s.conversation.ID), nil, &s.conversation)
+}
+
+// update changes the conversation.
+func (s *chatSession) update(ctx context.Context, members map[string]any) error {
+	return s.client.send(ctx, http.MethodPatch, conversationPath(s.conversation.ID), members, &s.conversation)
 }
 
 func (s *chatSession) chooseModel(_ context.Context, name string) error {
 	if name == "" {
-		for _, m := range s.replies.Models() {
+		for _, m := range s.models {
 			mark := " "
 			if m == s.modelName() {
 				mark = "●"
@@ -339,8 +351,8 @@ func (s *chatSession) chooseModel(_ context.Context, name string) error {
 		}
 		return nil
 	}
-	if err := s.replies.CheckModel(name); err != nil {
-		return err
+	if !slices.Contains(s.models, name) {
+		return fmt.Errorf("no model of this name answers here. /model lists those that do")
 	}
 	s.model = name
 	s.say("%s answers from now on.", name)
@@ -352,9 +364,9 @@ func (s *chatSession) title(ctx context.Context, text string) (err error) {
 		return usagef("the conversation begins with its first message: give it a title then")
 	}
 	if text != "" {
-		s.conversation, err = s.store.UpdateConversation(ctx, s.conversation.ID, tree.ConversationUpdate{Title: &text})
+		err = s.update(ctx, map[string]any{"title": text})
 	} else {
-		s.conversation, err = s.store.Conversation(ctx, s.conversation.ID)
+		err = s.reread(ctx)
 	}
 	if err == nil {
 		s.out.Line("%s  %s", s.out.Bold(title(s.conversation)), s.out.Dim(s.conversation.ID.String()))

@@ -2,15 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -31,32 +32,29 @@ func (cmd *compactCommand) Help() string {
 }
 
 func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store, log := d.Store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
-		models, err := cmd.summaryModels(ctx, log)
+	if cmd.Remake != "" && (cmd.KeepRecent != 0 || cmd.LookAhead != "") {
+		return usagef("--keep-recent and --look-ahead don't go with --remake: the summary folds what it folded")
+	}
+	return cmd.withServer(ctx, out, logs, alone{config: cmd.config, settings: cmd.settings}, func(c *client) error {
+		conversation, head, err := cmd.find(ctx, c)
 		if err != nil {
 			return err
 		}
-		cmd.announce(log)
-		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, models, log)
-		if err != nil {
-			return err
-		}
-		c, head, err := cmd.find(ctx, store)
-		if err != nil {
-			return err
-		}
-		k, err := cmd.compact(ctx, store, contexts, c, head)
-		if err != nil {
+		var raw json.RawMessage
+		if err := cmd.compact(ctx, c, conversation.ID, head, &raw); err != nil {
 			return cmd.usage(err)
 		}
+		var k tree.Compaction
+		if err := json.Unmarshal(raw, &k); err != nil {
+			return err
+		}
 		if cmd.JSON {
-			err = writeJSON(out, k.AppendJSON(nil))
+			err = writeJSON(out, raw)
 		} else {
-			writeCompacted(out, c, k)
+			writeCompacted(out, conversation, k)
 		}
 		if k.Outcome == tree.OutcomeFailed {
-			if len(models) == 0 && string(k.Attempts) == "[]" {
+			if cmd.Server == "" && len(cmd.SummaryModel) == 0 && string(k.Attempts) == "[]" {
 				return errors.New(k.Reason + " Give the models of the server by --summary-model, or ask the server. Or let the digest write it: --digest=always")
 			}
 			return errors.New(k.Reason)
@@ -65,20 +63,40 @@ func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs 
 	})
 }
 
-func (cmd *compactCommand) compact(ctx context.Context, store *tree.Store, contexts *summarize.Service, c tree.Conversation, head uuid.UUID) (k tree.Compaction, err error) {
-	if cmd.Remake == "" {
-		return contexts.Compact(ctx, c.ID, head, summarize.TriggerRequest, &summarize.Demand{
-			KeepRecentMessages: cmd.KeepRecent, Instructions: cmd.Instructions, LookAhead: summarize.LookAhead(cmd.LookAhead),
-		})
+// config is what the flags say of the models that write summaries.
+func (cmd *compactCommand) config(config *app.Config, log *slog.Logger) error {
+	cmd.announce(log)
+	return summaryModels(config, &cmd.modelFlags, &cmd.priceFlags)
+}
+
+// summaryModels puts what flags say of the models that write summaries into config.
+func summaryModels(config *app.Config, f *modelFlags, p *priceFlags) (err error) {
+	config.Models = f.models()
+	if config.Models.Prices, err = p.prices(); err == nil {
+		err = f.check()
 	}
-	if cmd.KeepRecent != 0 || cmd.LookAhead != "" {
-		return k, usagef("--keep-recent and --look-ahead don't go with --remake: the summary folds what it folded")
+	return err
+}
+
+func (cmd *compactCommand) compact(ctx context.Context, c *client, id, head uuid.UUID, into *json.RawMessage) error {
+	demand := map[string]any{}
+	if cmd.Instructions != "" {
+		demand["instructions"] = cmd.Instructions
 	}
-	id, err := findNode(ctx, store, c.ID, cmd.Remake)
-	if err != nil {
-		return k, err
+	if cmd.Remake != "" {
+		summary, err := findNode(ctx, c, id, cmd.Remake)
+		if err != nil {
+			return err
+		}
+		return c.send(ctx, http.MethodPost, conversationPath(id, "summaries", summary.String(), "remake"), demand, into)
 	}
-	return contexts.Remake(ctx, c.ID, id, summarize.RemakeDemand{Instructions: cmd.Instructions})
+	if cmd.KeepRecent != 0 {
+		demand["keep_recent_messages"] = cmd.KeepRecent
+	}
+	if cmd.LookAhead != "" {
+		demand["look_ahead"] = cmd.LookAhead
+	}
+	return c.send(ctx, http.MethodPost, branchPath(id, head, "compactions"), demand, into)
 }
 
 // usage names the flag that a demand is wrong by.

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -16,20 +15,18 @@ type compactionsCommand struct {
 }
 
 func (cmd *compactionsCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		c, err := findConversation(ctx, store, cmd.Conversation)
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		conversation, err := findConversation(ctx, c, cmd.Conversation)
 		if err != nil {
 			return err
 		}
-		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Compaction], error) {
-			return store.Compactions(ctx, c.ID, p)
-		})
-		if err != nil {
-			return err
-		}
+		path := conversationPath(conversation.ID, "compactions")
 		if cmd.JSON {
-			return writePage(out, page)
+			return printPages(ctx, out, c, cmd.pageFlags, path, nil)
+		}
+		page, err := readPages[tree.Compaction](ctx, c, cmd.pageFlags, path, nil)
+		if err != nil {
+			return err
 		}
 		if len(page.Data) == 0 {
 			out.Remark("No compaction ran in this conversation.")

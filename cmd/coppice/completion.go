@@ -5,13 +5,14 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"log/slog"
+	"net/url"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
@@ -187,32 +188,33 @@ func conversationsLike(ctx context.Context, given []string, word string) (found 
 	if err != nil {
 		return nil
 	}
-	config := flags.config()
-	config.MaxConns = commandConns
-	if config.URL == "" {
-		if config.URL, err = embedded.Attach(config.DataDir); err != nil {
+	ask := func(c *client) error {
+		query := url.Values{"limit": {strconv.Itoa(completionConversations)}}
+		if word != "" {
+			query = url.Values{"name": {word}}
+		}
+		var list tree.Page[tree.Conversation]
+		if err := c.get(ctx, "/v1/conversations", query, &list); err != nil {
+			return err
+		}
+		for _, conversation := range list.Data {
+			found = append(found, candidate{conversation.ID.String(), terminal.OneLine(title(conversation), 60)})
+		}
+		return nil
+	}
+	c, err := flags.running(ctx)
+	switch {
+	case err != nil:
+		return nil
+	case c != nil:
+		_ = ask(c)
+		return found
+	case flags.DatabaseURL == "":
+		if flags.DatabaseURL, err = embedded.Attach(flags.DataDir); err != nil {
 			return nil
 		}
 	}
-	d, err := app.JoinDatabase(ctx, config, slog.New(slog.DiscardHandler))
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	store := d.Store(flags.Tenant)
-	list, err := func() ([]tree.Conversation, error) {
-		if word != "" {
-			return store.FindConversation(ctx, word)
-		}
-		page, err := store.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{Limit: completionConversations})
-		return page.Data, err
-	}()
-	if err != nil {
-		return nil
-	}
-	for _, c := range list {
-		found = append(found, candidate{c.ID.String(), terminal.OneLine(title(c), 60)})
-	}
+	_ = flags.withOwnServer(ctx, terminal.New(os.Stdout, os.Stderr, true), &logFlags{LogLevel: "error"}, alone{}, ask)
 	return found
 }
 
@@ -224,7 +226,7 @@ func placeOf(given []string) (dataFlags, error) {
 	for i, word := range given {
 		name, _, joined := strings.Cut(word, "=")
 		switch name {
-		case "--database-url", "--data-dir", "--cache-dir", "--tenant":
+		case "--database-url", "--data-dir", "--cache-dir", "--tenant", "--server", "--key":
 			args = append(args, word)
 			if !joined && i+1 < len(given) {
 				args = append(args, given[i+1])

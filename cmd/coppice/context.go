@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -34,62 +37,69 @@ func (cmd *contextCommand) Help() string {
 }
 
 func (cmd *contextCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	w, err := cmd.window()
-	if err != nil {
-		return err
+	query := url.Values{"attachments": {"names"}, "parts": {"true"}}
+	switch {
+	case cmd.Window < 0:
+		return usagef("--window is negative: give it in tokens")
+	case cmd.Window > 0:
+		query.Set("max_context_tokens", strconv.Itoa(cmd.Window))
+	case cmd.Model != "":
+		query.Set("model", cmd.Model)
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, nil, logs.logger(out.Errors, slog.LevelWarn))
+	if cmd.Reserve != nil {
+		query.Set("reserved_tokens", strconv.Itoa(*cmd.Reserve))
+	}
+	if cmd.JSON {
+		query.Del("parts")
+	}
+	return cmd.withServer(ctx, out, logs, alone{config: cmd.config, settings: cmd.settings}, func(c *client) error {
+		conversation, head, err := cmd.find(ctx, c)
 		if err != nil {
 			return err
 		}
-		conversation, head, err := cmd.find(ctx, store)
-		if err != nil {
-			return err
-		}
-		c, err := contexts.Context(ctx, conversation.ID, head, w)
-		if err != nil {
+		var raw json.RawMessage
+		if err := c.get(ctx, branchPath(conversation.ID, head, "context"), query, &raw); err != nil {
 			return windowUsage(err)
 		}
-		switch {
-		case cmd.Messages:
-			err = writeJSON(out, c.AppendMessages(nil))
-		case cmd.JSON:
-			err = writeJSON(out, c.AppendJSON(nil))
-		default:
-			writeContext(out, conversation, c)
+		if cmd.JSON && !cmd.Messages {
+			return writeJSON(out, raw)
 		}
-		return err
+		var read readContext
+		if err := json.Unmarshal(raw, &read); err != nil {
+			return err
+		}
+		if cmd.Messages {
+			return writeJSON(out, read.AppendMessages(nil))
+		}
+		writeContext(out, conversation, read)
+		return nil
 	})
 }
 
-// window is what the flags say of the model's window.
-func (cmd *contextCommand) window() (w summarize.Window, err error) {
-	w = summarize.Window{MaxContextTokens: cmd.Window, ReservedTokens: cmd.Reserve}
-	switch {
-	case cmd.Window < 0:
-		return w, usagef("--window is negative: give it in tokens")
-	case cmd.Window > 0 || cmd.Model == "":
-		return w, nil
+// config is what the flags say of models' windows.
+func (cmd *contextCommand) config(config *app.Config, _ *slog.Logger) (err error) {
+	config.Models.Windows = cmd.ModelWindow
+	if config.Models.Prices, err = cmd.prices(); err == nil {
+		err = cmd.check()
 	}
-	if err := cmd.check(); err != nil {
-		return w, err
-	}
-	families, err := app.Models{Windows: cmd.ModelWindow}.Families()
-	if err != nil {
-		return w, err
-	}
-	if w.MaxContextTokens, err = families.Window(cmd.Model); err != nil {
-		err = usagef("%v. Or give --window", err)
-	}
-	return w, err
+	return err
+}
+
+// A readContext is a context as a server gives it.
+type readContext struct {
+	summarize.Context
+	Parts []summarize.Part `json:"parts"` // of its messages
 }
 
 // windowUsage names the flag that a window is wrong by.
 func windowUsage(err error) error {
 	var wrong *fault.Error
-	if !errors.As(err, &wrong) || wrong.Code != "invalid_setting" {
+	switch {
+	case !errors.As(err, &wrong):
+		return err
+	case wrong.Code == "unknown_model":
+		return usagef("%s", strings.ReplaceAll(wrong.Detail, "max_context_tokens", "--window"))
+	case wrong.Code != "invalid_setting":
 		return err
 	}
 	flags := map[string]string{"max_context_tokens": "--window", "reserved_tokens": "--reserve"}
@@ -97,7 +107,7 @@ func windowUsage(err error) error {
 }
 
 // writeContext writes a table of what the model reads, a message a line.
-func writeContext(out *terminal.Console, conversation tree.Conversation, c summarize.Context) {
+func writeContext(out *terminal.Console, conversation tree.Conversation, c readContext) {
 	writeBranch(out, conversation, c.HeadID, "%s in the context, %s", terminal.Count(len(c.Messages), "message"), tokensOf(c.Usage))
 	if c.Omitted > 0 {
 		out.Line("%s left out, for which there is no room", terminal.Count(c.Omitted, "message"))
@@ -106,7 +116,7 @@ func writeContext(out *terminal.Console, conversation tree.Conversation, c summa
 	}
 	out.Line("")
 	var rows [][]string
-	for i, p := range c.Parts() {
+	for i, p := range c.Parts {
 		m := chat.Read(c.Messages[i])
 		text := strings.Join(linesOf(m), " ")
 		if p.Kind == summarize.PartSummary {
@@ -122,9 +132,9 @@ func writeContext(out *terminal.Console, conversation tree.Conversation, c summa
 }
 
 // folding says what a context's summary stands for.
-func folding(c summarize.Context) string {
+func folding(c readContext) string {
 	ids := []uuid.UUID{c.HeadID, c.Summary.ID, c.Summary.ParentID, c.Summary.LastSummarizedID}
-	for _, p := range c.Parts() {
+	for _, p := range c.Parts {
 		ids = append(ids, p.ID)
 	}
 	cutoff := c.Summary.LastSummarizedID.String()[:terminal.IDLength(ids)]

@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -19,32 +17,11 @@ type branchArgs struct {
 }
 
 // find finds the branch that a person means.
-func (a *branchArgs) find(ctx context.Context, store *tree.Store) (tree.Conversation, uuid.UUID, error) {
-	c, err := findConversation(ctx, store, a.Conversation)
-	if err != nil {
-		return c, uuid.Nil, err
+func (a *branchArgs) find(ctx context.Context, c *client) (conversation tree.Conversation, head uuid.UUID, err error) {
+	if conversation, err = findConversation(ctx, c, a.Conversation); err == nil {
+		head, err = findHead(ctx, c, conversation, a.Head)
 	}
-	head, err := findHead(ctx, store, c.ID, a.Head)
-	return c, head, err
-}
-
-// newContexts makes the service that gives contexts and compacts, for a command
-// of one tenant. What the flags leave open is as on the server that started last,
-// so that the page and the command line tell the same of a branch.
-func newContexts(ctx context.Context, store *tree.Store, f *settingsFlags, models []summarize.Model, log *slog.Logger) (*summarize.Service, error) {
-	served, err := app.ServedSettings(ctx, store)
-	if err != nil {
-		return nil, err
-	}
-	settings, err := f.settings(served)
-	if err != nil {
-		return nil, err
-	}
-	prices, err := f.prices()
-	if err != nil {
-		return nil, err
-	}
-	return summarize.New(store, summarize.Config{Settings: settings, Cost: prices.Cost, Summarizer: summarize.Cascade{Models: models}, Logger: log})
+	return conversation, head, err
 }
 
 // writeBranch writes the lines that say which branch this is about.

@@ -13,22 +13,23 @@ import (
 	"github.com/coppice-chat/coppice/internal/terminal"
 )
 
-const (
-	// slowStart is how long a command starts in silence.
-	slowStart = 3 * time.Second
-	// commandConns are enough for a command, which does one thing at a time.
-	commandConns = 2
-)
+// slowStart is how long a command starts in silence.
+const slowStart = 3 * time.Second
+
+// announceSlow says what takes long where a command's start does.
+func (f *databaseFlags) announceSlow(out *terminal.Console) *time.Timer {
+	return time.AfterFunc(slowStart, func() {
+		if f.DatabaseURL == "" {
+			out.Remark("Starting the private Postgres. The first time, this may include fetching it.")
+		}
+	})
+}
 
 // withDatabase runs a command on its database. That is the one at the database
 // URL if there is one; else the private Postgres that a running program has on the
 // data directory; else one that the command starts, and stops.
 func withDatabase(ctx context.Context, f *databaseFlags, out *terminal.Console, logs *logFlags, do func(*app.Database) error) error {
-	slow := time.AfterFunc(slowStart, func() {
-		if f.DatabaseURL == "" {
-			out.Remark("Starting the private Postgres. The first time, this may include fetching it.")
-		}
-	})
+	slow := f.announceSlow(out)
 	config := f.config()
 	config.MaxConns = commandConns
 	d, err := app.JoinDatabase(ctx, config, logs.logger(out.Errors, slog.LevelWarn))
@@ -49,9 +50,13 @@ func withDatabase(ctx context.Context, f *databaseFlags, out *terminal.Console, 
 // directory that somebody has mistyped.
 func withData(ctx context.Context, f *databaseFlags, out *terminal.Console, logs *logFlags, do func(*app.Database) error) error {
 	if _, err := os.Stat(f.DataDir); f.DatabaseURL == "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no data in %s: give the directory of your server (--data-dir), or begin with coppice serve or coppice import", f.DataDir)
+		return noData(f.DataDir)
 	}
 	return withDatabase(ctx, f, out, logs, do)
+}
+
+func noData(dir string) error {
+	return fmt.Errorf("there is no data in %s: give the directory of your server (--data-dir), name a running one (--server), or begin with coppice serve or coppice import", dir)
 }
 
 func awaitOthers(ctx context.Context, d *app.Database, out *terminal.Console) {

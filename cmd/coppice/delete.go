@@ -2,10 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
+	"net/http"
+	"slices"
 	"time"
 
-	"github.com/coppice-chat/coppice/app"
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 type deleteCommand struct {
@@ -24,30 +30,46 @@ func (cmd *deleteCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	if (cmd.Conversation == "") == (cmd.OlderThan == 0) {
 		return usagef("name a conversation, or give --older-than")
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		var went deleted
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		var doomed []tree.Conversation
 		if cmd.OlderThan > 0 {
 			since := time.Now().Add(-time.Duration(cmd.OlderThan))
-			err := cmd.ask(ctx, out, "all conversations of tenant "+terminal.Printable(cmd.Tenant)+" in which nothing was said since "+clock(since))
+			all, err := allConversations(ctx, c)
 			if err != nil {
 				return err
 			}
-			if went.Conversations, went.Messages, err = store.DeleteIdle(ctx, since, nil); err != nil {
+			doomed = slices.DeleteFunc(all, func(c tree.Conversation) bool { return !c.UpdatedAt.Before(since) })
+			if err := cmd.ask(ctx, out, terminal.Count(len(doomed), "conversation")+" in which nothing was said since "+clock(since)); err != nil {
 				return err
 			}
 		} else {
-			c, err := findConversation(ctx, store, cmd.Conversation)
+			found, err := findConversation(ctx, c, cmd.Conversation)
 			if err != nil {
 				return err
 			}
-			if err := cmd.ask(ctx, out, title(c)+" with "+terminal.Count(c.MessageCount(), "message")); err != nil {
+			below, err := countBelow(ctx, c, found.ID, uuid.Nil)
+			if err != nil {
 				return err
 			}
-			if err := store.DeleteConversation(ctx, c.ID); err != nil {
+			if err := cmd.ask(ctx, out, title(found)+" with "+terminal.Count(below.messages, "message")); err != nil {
 				return err
 			}
-			went = deleted{1, c.MessageCount()}
+			doomed = append(doomed, found)
+		}
+		var went deleted
+		for _, d := range doomed {
+			below, err := countBelow(ctx, c, d.ID, uuid.Nil)
+			if err == nil {
+				err = c.send(ctx, http.MethodDelete, conversationPath(d.ID), nil, nil)
+			}
+			if errors.Is(err, fault.NotFound) && cmd.OlderThan > 0 {
+				continue // deleted since the list was read
+			}
+			if err != nil {
+				return err
+			}
+			went.Conversations++
+			went.Messages += below.messages
 		}
 		if cmd.JSON {
 			return printJSON(out, went)

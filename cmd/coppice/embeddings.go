@@ -4,7 +4,6 @@ import (
 	"log/slog"
 
 	"github.com/coppice-chat/coppice/app"
-	"github.com/coppice-chat/coppice/search/embed"
 )
 
 // embeddingFlags say which model puts messages into vectors.
@@ -32,18 +31,6 @@ func (f *embeddingFlags) check() error {
 		return usagef("--embedding-model: %v", err)
 	}
 	return nil
-}
-
-// service embeds for a command; nil where no model is given or can be reached.
-func (f *embeddingFlags) service(p *providerFlags, log *slog.Logger) (*embed.Service, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	model, err := (app.Models{BaseURL: p.OpenAIBaseURL, APIKey: p.OpenAIAPIKey, Embedding: f.embedding()}).Embedder()
-	if err != nil || model == nil {
-		return nil, err
-	}
-	return embed.New(embed.Config{Model: model, Logger: log}), nil
 }
 
 // announce logs whether recall has vectors.

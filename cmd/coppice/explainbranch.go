@@ -27,31 +27,26 @@ func (cmd *explainCommand) Help() string {
 }
 
 func (cmd *explainCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		log := logs.logger(out.Errors, slog.LevelWarn)
-		models, err := cmd.summaryModels(ctx, log)
+	return cmd.withServer(ctx, out, logs, alone{config: cmd.summaries, settings: cmd.settings}, func(c *client) error {
+		conversation, head, err := cmd.find(ctx, c)
 		if err != nil {
 			return err
 		}
-		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, models, log)
-		if err != nil {
-			return err
-		}
-		c, head, err := cmd.find(ctx, store)
-		if err != nil {
-			return err
-		}
-		e, err := contexts.Explain(ctx, c.ID, head)
-		if err != nil {
+		var e summarize.Explanation
+		if err := c.get(ctx, branchPath(conversation.ID, head, "explain"), nil, &e); err != nil {
 			return err
 		}
 		if cmd.JSON {
 			return printJSON(out, e)
 		}
-		writeExplanation(out, c, e)
+		writeExplanation(out, conversation, e)
 		return nil
 	})
+}
+
+// summaries is what the flags say of the models that write summaries.
+func (cmd *explainCommand) summaries(config *app.Config, _ *slog.Logger) error {
+	return summaryModels(config, &cmd.modelFlags, &cmd.priceFlags)
 }
 
 func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Explanation) {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
@@ -54,23 +55,22 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	if err := cmd.check(); err != nil {
 		return err
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		ids, err := cmd.find(ctx, store)
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		all, err := cmd.find(ctx, c)
 		if err != nil {
 			return err
 		}
 		n := 0
 		switch {
 		case cmd.folder:
-			n, err = cmd.exportFiles(ctx, store, ids)
+			n, err = cmd.exportFiles(ctx, c, all)
 		case cmd.Output == "-":
 			w := out.Export()
-			_, err := cmd.export(ctx, store, ids, w)
+			_, err := cmd.export(ctx, c, all, w)
 			return errors.Join(err, w.Close())
 		default:
 			err = writeFile(cmd.Output, func(w io.Writer) (err error) {
-				n, err = cmd.export(ctx, store, ids, w)
+				n, err = cmd.export(ctx, c, all, w)
 				return err
 			})
 		}
@@ -81,32 +81,26 @@ func (cmd *exportCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	})
 }
 
-// find gives the ids of what is to be exported.
-func (cmd *exportCommand) find(ctx context.Context, store *tree.Store) (ids []uuid.UUID, err error) {
+// find gives what is to be exported.
+func (cmd *exportCommand) find(ctx context.Context, c *client) (all []tree.Conversation, err error) {
 	if cmd.All {
-		all, err := allConversations(ctx, store)
-		for _, c := range all {
-			ids = append(ids, c.ID)
-		}
-		return ids, err
+		return allConversations(ctx, c)
 	}
 	for _, name := range cmd.Conversations {
-		c, err := findConversation(ctx, store, name)
+		found, err := findConversation(ctx, c, name)
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, c.ID)
+		all = append(all, found)
 	}
-	return ids, nil
+	return all, nil
 }
 
 // allConversations gives a tenant's conversations in the order of their list, and
 // then the archived ones.
-func allConversations(ctx context.Context, store *tree.Store) (all []tree.Conversation, err error) {
-	for _, archived := range []bool{false, true} {
-		list, err := readPages(pageFlags{}, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
-			return store.Conversations(ctx, tree.ConversationFilter{Archived: archived}, p)
-		})
+func allConversations(ctx context.Context, c *client) (all []tree.Conversation, err error) {
+	for _, archived := range []string{"false", "true"} {
+		list, err := readPages[tree.Conversation](ctx, c, pageFlags{}, "/v1/conversations", url.Values{"archived": {archived}})
 		if err != nil {
 			return nil, err
 		}
@@ -116,44 +110,51 @@ func allConversations(ctx context.Context, store *tree.Store) (all []tree.Conver
 }
 
 // export writes the conversations into one file and returns how many.
-func (cmd *exportCommand) export(ctx context.Context, store *tree.Store, ids []uuid.UUID, w io.Writer) (n int, err error) {
-	return cmd.each(ctx, store, ids, func(c tree.Conversation, head uuid.UUID) error {
+func (cmd *exportCommand) export(ctx context.Context, c *client, all []tree.Conversation, w io.Writer) (n int, err error) {
+	return cmd.each(ctx, c, all, func(_ tree.Conversation, file *http.Response) error {
 		if n++; n > 1 && cmd.Format == "markdown" {
 			if _, err := io.WriteString(w, "\n"); err != nil {
 				return err
 			}
 		}
-		return cmd.form.Write(ctx, store, c, head, w)
+		_, err := io.Copy(w, file.Body)
+		return err
 	})
 }
 
 // exportFiles writes each conversation into a file of the folder. Conversations of one
 // day and title have their ids behind it.
-func (cmd *exportCommand) exportFiles(ctx context.Context, store *tree.Store, ids []uuid.UUID) (n int, err error) {
+func (cmd *exportCommand) exportFiles(ctx context.Context, c *client, all []tree.Conversation) (n int, err error) {
 	taken := map[string]int{}
-	return cmd.each(ctx, store, ids, func(c tree.Conversation, head uuid.UUID) error {
-		name := cmd.form.FileName(c)
+	return cmd.each(ctx, c, all, func(conversation tree.Conversation, file *http.Response) error {
+		name := cmd.form.FileName(conversation)
 		key := strings.ToLower(name) // for file systems that take both cases for one
 		if taken[key]++; taken[key] > 1 {
 			ext := "." + cmd.form.Extension
-			name = fmt.Sprintf("%s (%s)%s", strings.TrimSuffix(name, ext), c.ID, ext)
+			name = fmt.Sprintf("%s (%s)%s", strings.TrimSuffix(name, ext), conversation.ID, ext)
 		}
 		return writeFile(filepath.Join(cmd.Output, name), func(w io.Writer) error {
-			return cmd.form.Write(ctx, store, c, head, w)
+			_, err := io.Copy(w, file.Body)
+			return err
 		})
 	})
 }
 
-// each calls write with the conversations, and returns how many.
-func (cmd *exportCommand) each(ctx context.Context, store *tree.Store, ids []uuid.UUID, write func(c tree.Conversation, head uuid.UUID) error) (n int, err error) {
-	for _, id := range ids {
-		c, err := store.Conversation(ctx, id)
-		head := uuid.Nil
-		if err == nil && cmd.Head != "" && c.HeadID != uuid.Nil {
-			head, err = findHead(ctx, store, id, cmd.Head)
+// each calls write with the conversations and their files, and returns how many.
+func (cmd *exportCommand) each(ctx context.Context, c *client, all []tree.Conversation, write func(tree.Conversation, *http.Response) error) (n int, err error) {
+	for _, conversation := range all {
+		query := url.Values{"format": {cmd.Format}}
+		if cmd.Head != "" && conversation.HeadID != uuid.Nil {
+			head, err := findHead(ctx, c, conversation, cmd.Head)
+			if err != nil {
+				return n, err
+			}
+			query.Set("head_id", head.String())
 		}
+		file, err := c.do(ctx, http.MethodGet, conversationPath(conversation.ID, "export"), query, nil, "")
 		if err == nil {
-			err = write(c, head)
+			err = write(conversation, file)
+			file.Body.Close()
 		}
 		if cmd.All && errors.Is(err, fault.NotFound) {
 			continue // deleted since the list was read

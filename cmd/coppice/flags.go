@@ -27,12 +27,6 @@ type tenantFlags struct {
 	Tenant string `default:"default" placeholder:"ID" help:"Tenant whose conversations these are (${default})."`
 }
 
-// dataFlags are the flags of every command on conversations.
-type dataFlags struct {
-	databaseFlags `group:"Database"`
-	tenantFlags   `group:"Database"`
-}
-
 // outputFlags are the flags of every command that prints results.
 type outputFlags struct {
 	JSON bool `name:"json" help:"Print JSON, in the shapes of the REST API."`

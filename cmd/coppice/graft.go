@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 
 	"github.com/google/uuid"
 
@@ -36,49 +38,56 @@ func (cmd *graftCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 	if cmd.DryRun && cmd.Text != "" {
 		return usagef("--dry-run doesn't go with --text: the text is known")
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store, log := d.Store(cmd.Tenant), logs.logger(out.Errors, slog.LevelWarn)
-		models, err := cmd.summaryModels(ctx, log)
+	return cmd.withServer(ctx, out, logs, alone{config: cmd.summaries, settings: cmd.settings}, func(c *client) error {
+		conversation, head, err := (&branchArgs{cmd.Conversation, cmd.Head}).find(ctx, c)
 		if err != nil {
 			return err
 		}
-		contexts, err := newContexts(ctx, store, &cmd.settingsFlags, models, log)
+		from, err := findHead(ctx, c, conversation, cmd.From)
 		if err != nil {
 			return err
 		}
-		c, head, err := (&branchArgs{cmd.Conversation, cmd.Head}).find(ctx, store)
-		if err != nil {
-			return err
+		demand := map[string]any{"from_head_id": from, "dry_run": cmd.DryRun}
+		for name, text := range map[string]string{"include": cmd.Include, "instructions": cmd.Instructions, "text": cmd.Text} {
+			if text != "" {
+				demand[name] = text
+			}
 		}
-		demand := summarize.GraftDemand{Include: tree.Include(cmd.Include), Instructions: cmd.Instructions, Text: cmd.Text}
-		if demand.FromHeadID, err = findHead(ctx, store, c.ID, cmd.From); err != nil {
-			return err
+		var raw json.RawMessage
+		if err := c.send(ctx, http.MethodPost, branchPath(conversation.ID, head, "grafts"), demand, &raw); err != nil {
+			return cmd.usage(err)
 		}
-		return cmd.usage(cmd.graft(ctx, out, contexts, c, head, demand))
+		return cmd.write(out, conversation.ID, raw)
 	})
 }
 
-func (cmd *graftCommand) graft(ctx context.Context, out *terminal.Console, contexts *summarize.Service, c tree.Conversation, head uuid.UUID, d summarize.GraftDemand) error {
+// summaries is what the flags say of the models that write summaries.
+func (cmd *graftCommand) summaries(config *app.Config, _ *slog.Logger) error {
+	return summaryModels(config, &cmd.modelFlags, &cmd.priceFlags)
+}
+
+// write prints the text that would be brought, or the message that was.
+func (cmd *graftCommand) write(out *terminal.Console, id uuid.UUID, raw json.RawMessage) error {
 	if cmd.DryRun {
-		g, err := contexts.WriteGraft(ctx, c.ID, head, d)
-		switch {
-		case err != nil:
+		var g summarize.GraftText
+		if err := json.Unmarshal(raw, &g); err != nil {
 			return err
-		case cmd.JSON:
+		}
+		if cmd.JSON {
 			return printJSON(out, g)
 		}
 		out.Line("%s", terminal.Printable(g.Text))
 		return nil
 	}
-	m, err := contexts.Graft(ctx, c.ID, head, uuid.Nil, d)
-	switch {
-	case err != nil:
+	if cmd.JSON {
+		return writeJSON(out, raw)
+	}
+	var m tree.Message
+	if err := json.Unmarshal(raw, &m); err != nil {
 		return err
-	case cmd.JSON:
-		return writeJSON(out, m.AppendJSON(nil))
 	}
 	out.Line("Grafted %s, as message %s.", terminal.Grafted(*m.Graft), m.ID)
-	out.Line("To undo it: coppice prune %s %s", c.ID, m.ID)
+	out.Line("To undo it: coppice prune %s %s", id, m.ID)
 	return nil
 }
 

@@ -2,17 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 type importCommand struct {
@@ -33,15 +34,15 @@ func (cmd *importCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	if cmd.DryRun {
 		return cmd.importAll(ctx, &imports{out: out, list: jsonList{w: out}})
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		return cmd.importAll(ctx, &imports{out: out, list: jsonList{w: out}, store: d.Store(cmd.Tenant)})
+	return cmd.withServer(ctx, out, logs, alone{begins: true}, func(c *client) error {
+		return cmd.importAll(ctx, &imports{out: out, list: jsonList{w: out}, client: c})
 	})
 }
 
 // imports are what became of the files until now.
 type imports struct {
 	out      *terminal.Console
-	store    *tree.Store // nil for a dry run
+	client   *client // nil for a dry run
 	list     jsonList
 	failures []string
 }
@@ -99,7 +100,7 @@ func (cmd *importCommand) importFolder(ctx context.Context, im *imports, f *fold
 // and is no export is left out. The error is that of writing the report.
 func (cmd *importCommand) importOne(ctx context.Context, im *imports, path string, in *folder) error {
 	file := imported{File: path}
-	file.report, file.err = cmd.importFile(ctx, im.out, im.store, path)
+	file.report, file.err = cmd.importFile(ctx, im.out, im.client, path)
 	if in != nil && file.err != nil && fault.Of(file.err).Code == transfer.CodeFormat {
 		in.leave(leftFormats, filepath.Base(path))
 		return nil
@@ -127,18 +128,18 @@ func (cmd *importCommand) importOne(ctx context.Context, im *imports, path strin
 	return nil
 }
 
-func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console, store *tree.Store, path string) (transfer.Report, error) {
+func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console, c *client, path string) (report transfer.Report, err error) {
 	var in io.Reader = os.Stdin
 	name, size := "standard input", int64(-1)
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return transfer.Report{}, errors.Unwrap(err) // who reports it names the file
+			return report, errors.Unwrap(err) // who reports it names the file
 		}
 		defer f.Close()
 		info, err := f.Stat()
 		if err != nil {
-			return transfer.Report{}, err
+			return report, err
 		}
 		if info.Mode().IsRegular() {
 			size = info.Size()
@@ -147,17 +148,33 @@ func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console,
 	}
 	progress := out.Progress(name, size)
 	defer progress.End()
-	options := transfer.Options{TenantID: cmd.Tenant, DryRun: cmd.DryRun, Progress: progress.Read, Workers: importWorkers, DropSummaries: cmd.Summaries == "drop"}
-	if cmd.Format != "auto" {
-		options.Format = cmd.Format
+	format := cmd.Format
+	if format == "auto" {
+		format = ""
 	}
-	// A nil *tree.Store would be a Store that is not nil.
-	if store == nil {
-		return transfer.Import(ctx, nil, in, options)
+	if c == nil {
+		return transfer.Import(ctx, nil, in, transfer.Options{TenantID: cmd.Tenant, DryRun: true, Progress: progress.Read, Format: format, DropSummaries: cmd.Summaries == "drop"})
 	}
-	return transfer.Import(ctx, store, in, options)
+	query := url.Values{"summaries": {cmd.Summaries}}
+	if format != "" {
+		query.Set("format", format)
+	}
+	answer, err := c.do(ctx, http.MethodPost, "/v1/imports", query, &progressReader{in, progress.Read}, "application/octet-stream")
+	if err != nil {
+		return report, err
+	}
+	defer answer.Body.Close()
+	return report, json.NewDecoder(answer.Body).Decode(&report)
 }
 
-// importWorkers is how many conversations are stored at once: enough that the
-// database works while the next ones are read and counted.
-const importWorkers = 4
+// A progressReader tells how much was read.
+type progressReader struct {
+	io.Reader
+	read func(int64)
+}
+
+func (p *progressReader) Read(b []byte) (int, error) {
+	n, err := p.Reader.Read(b)
+	p.read(int64(n))
+	return n, err
+}

@@ -101,38 +101,14 @@ func noteLine(n transfer.Note) string {
 
 // MarshalJSON gives the report for programs, with every note.
 func (f imported) MarshalJSON() ([]byte, error) {
-	type note struct {
-		Action       transfer.Action `json:"action"`
-		Kind         transfer.Kind   `json:"kind"`
-		Conversation string          `json:"conversation"`
-		Place        string          `json:"place"`
-		Detail       string          `json:"detail"`
-	}
-	notes := make([]note, len(f.report.Notes))
-	for i, n := range f.report.Notes {
-		notes[i] = note(n)
-	}
 	var failure *string
 	if f.err != nil {
 		text := explain(f.err)
 		failure = &text
 	}
-	r := f.report
 	return json.Marshal(struct {
-		File          string  `json:"file"`
-		Format        string  `json:"format"`
-		Conversations int     `json:"conversations"`
-		Messages      int     `json:"messages"`
-		LeftOut       int     `json:"left_out"`
-		Summaries     int     `json:"summaries"`
-		Dropped       int     `json:"summaries_dropped"`
-		BranchPoints  int     `json:"branch_points"`
-		Leaves        int     `json:"leaves"`
-		Added         int     `json:"added"`
-		Present       int     `json:"present"`
-		Attachments   int     `json:"attachments"`
-		Attached      int     `json:"attachments_added"`
-		Notes         []note  `json:"notes"`
-		Error         *string `json:"error"`
-	}{f.File, r.Format, r.Conversations, r.Messages, r.LeftOut, r.Summaries, r.Dropped, r.BranchPoints, r.Leaves, r.Added, r.Present, r.Attachments, r.Attached, notes, failure})
+		File string `json:"file"`
+		transfer.Report
+		Error *string `json:"error"`
+	}{f.File, f.report, failure})
 }

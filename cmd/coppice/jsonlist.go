@@ -2,11 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"net/url"
 	"strings"
-
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // printJSON writes one thing as JSON, indented.
@@ -88,13 +88,22 @@ func (l *jsonList) end(next string) error {
 
 func (l *jsonList) begin() string { return "{" + l.lead + `"data": [` }
 
-// writePage writes a page that is in memory.
-func writePage[T any](w io.Writer, page tree.Page[T]) error {
-	l := jsonList{w: w}
-	for _, item := range page.Data {
+// printPages prints as many pages of a list as the flags ask for, as one.
+func printPages(ctx context.Context, w io.Writer, c *client, f pageFlags, path string, query url.Values) error {
+	page, err := readPages[json.RawMessage](ctx, c, f, path, query)
+	if err != nil {
+		return err
+	}
+	return printList(w, "", page.Data, page.Next)
+}
+
+// printList prints a list that is in memory; lead is what jsonList has.
+func printList(w io.Writer, lead string, list []json.RawMessage, next string) error {
+	l := jsonList{w: w, lead: lead}
+	for _, item := range list {
 		if err := l.add(item); err != nil {
 			return err
 		}
 	}
-	return l.end(page.Next)
+	return l.end(next)
 }

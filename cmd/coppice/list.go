@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -32,31 +31,35 @@ func (cmd *listCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
 		return err
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		list := func(out *terminal.Console) error { return cmd.list(ctx, out, d.Store(cmd.Tenant)) }
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		list := func(out *terminal.Console) error { return cmd.list(ctx, out, c) }
 		if cmd.Watch {
-			return follow(ctx, d, out, cmd.Tenant, uuid.Nil, redrawn(out, list))
+			return follow(ctx, c, out, tenantEvents, redrawn(out, list))
 		}
 		return list(out)
 	})
 }
 
-func (cmd *listCommand) list(ctx context.Context, out *terminal.Console, store *tree.Store) error {
-	service := search.New(0)
+func (cmd *listCommand) list(ctx context.Context, out *terminal.Console, c *client) error {
+	query := url.Values{}
 	if cmd.Query != "" {
-		if err := service.CatchUp(ctx, store); err != nil {
+		query.Set("query", cmd.Query)
+		if err := c.indexed(ctx); err != nil {
 			return err
 		}
 	}
-	page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Conversation], error) {
-		page, _, err := service.Conversations(ctx, store, tree.ConversationFilter{Query: cmd.Query, Tag: cmd.Tag, Archived: cmd.Archived}, p)
-		return page, err
-	})
-	if err != nil {
-		return err
+	if cmd.Tag != "" {
+		query.Set("tag", cmd.Tag)
+	}
+	if cmd.Archived {
+		query.Set("archived", "true")
 	}
 	if cmd.JSON {
-		return writePage(out, page)
+		return printPages(ctx, out, c, cmd.pageFlags, "/v1/conversations", query)
+	}
+	page, err := readPages[tree.Conversation](ctx, c, cmd.pageFlags, "/v1/conversations", query)
+	if err != nil {
+		return err
 	}
 	if len(page.Data) == 0 {
 		out.Remark("%s", cmd.none())
@@ -102,29 +105,6 @@ func writeConversations(out *terminal.Console, list []tree.Conversation) {
 const shortTime = "2006-01-02 15:04"
 
 func clock(t time.Time) string { return t.Local().Format(shortTime) }
-
-// readPages reads as many pages as the flags ask for, as one page.
-func readPages[T any](f pageFlags, read func(tree.Paging) (tree.Page[T], error)) (tree.Page[T], error) {
-	if f.Limit < 0 {
-		return tree.Page[T]{}, usagef("--limit is negative: give 0 for all, or a number")
-	}
-	all := tree.Page[T]{Data: []T{}, Next: f.Cursor}
-	for {
-		p := tree.Paging{Limit: tree.MaxPage, Cursor: all.Next}
-		if f.Limit > 0 {
-			p.Limit = min(p.Limit, f.Limit-len(all.Data))
-		}
-		page, err := read(p)
-		if err != nil {
-			return all, err
-		}
-		all.Data = append(all.Data, page.Data...)
-		all.Next = page.Next
-		if all.Next == "" || f.Limit > 0 && len(all.Data) >= f.Limit {
-			return all, nil
-		}
-	}
-}
 
 // remarkMore says that a list goes on.
 func remarkMore(out *terminal.Console, next string) {

@@ -25,7 +25,7 @@ import (
 
 const description = `Stores conversations with language models as trees in Postgres, so that an edit or a regeneration is a new branch and nothing is lost.
 
-Without a database URL the data lies in a private Postgres under the data directory. Commands start it themselves, or use the one that a running "coppice serve" has.`
+Without a database URL the data lies in a private Postgres under the data directory. Commands ask the "coppice serve" that runs on it, or start it themselves. With --server they ask a server elsewhere.`
 
 // commands is the whole command line. Every flag has a twin in the environment:
 // --data-dir is COPPICE_DATA_DIR.

@@ -1,13 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
 	"os"
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/server/mcp"
 )
 
@@ -19,34 +20,28 @@ type mcpCommand struct {
 }
 
 func (cmd *mcpCommand) Help() string {
-	return `Serves one agent over standard input and output, as clients of the Model Context Protocol start it: with the tenant's conversations, and the tools that "coppice serve" has at /mcp. It ends with its input. No key is needed, as who starts it reaches the database anyway.`
+	return `Serves one agent over standard input and output, as clients of the Model Context Protocol start it: with the tenant's conversations, and the tools that "coppice serve" has at /mcp. It ends with its input. With --server it needs that server's key; on a database it needs none, as who starts it reaches that anyway.`
 }
 
 func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		log := logs.logger(out.Errors, slog.LevelWarn)
-		models, err := cmd.summaryModels(ctx, log)
-		if err != nil {
-			return err
-		}
-		cmd.modelFlags.announce(log)
-		embeddings, err := cmd.service(&cmd.providerFlags, log)
-		if err != nil {
-			return err
-		}
-		contexts, err := newContexts(ctx, d.Store(cmd.Tenant), &cmd.settingsFlags, models, log)
-		if err != nil {
-			return err
-		}
-		store := d.Store(cmd.Tenant).CheckingSettings(contexts.CheckSettings)
-		service := search.New(0, search.WithEmbeddings(embeddings))
+	return cmd.withServer(ctx, out, logs, alone{begins: true, config: cmd.config, settings: cmd.settings}, func(c *client) error {
 		go func() {
-			if err := service.CatchUp(ctx, store); err != nil && ctx.Err() == nil {
-				log.WarnContext(ctx, "some messages aren't indexed for searches", "error", err)
+			if err := c.indexed(ctx); err != nil && ctx.Err() == nil {
+				logs.logger(out.Errors, slog.LevelWarn).Warn("some messages aren't indexed for searches", "error", err)
 			}
 		}()
-		return mcp.Run(ctx, mcp.Services{
-			Store: store, Contexts: contexts.ForTenant(cmd.Tenant), Search: service, Version: readBuildInfo().Version, Logger: log,
+		return mcp.Relay(ctx, func(ctx context.Context, header http.Header, message []byte) (*http.Response, error) {
+			return c.ask(ctx, http.MethodPost, mcp.Path, header, bytes.NewReader(message))
 		}, os.Stdin, os.Stdout)
 	})
+}
+
+// config is what the flags say of models.
+func (cmd *mcpCommand) config(config *app.Config, log *slog.Logger) error {
+	cmd.modelFlags.announce(log)
+	if err := summaryModels(config, &cmd.modelFlags, &cmd.priceFlags); err != nil {
+		return err
+	}
+	config.Models.Embedding = cmd.embedding()
+	return cmd.embeddingFlags.check()
 }

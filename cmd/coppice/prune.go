@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"strings"
 
 	"github.com/google/uuid"
 	"golang.org/x/term"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -30,37 +30,36 @@ func (cmd *pruneCommand) Help() string {
 }
 
 func (cmd *pruneCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		c, err := findConversation(ctx, store, cmd.Conversation)
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		conversation, err := findConversation(ctx, c, cmd.Conversation)
 		if err != nil {
 			return err
 		}
-		n, err := findNode(ctx, store, c.ID, cmd.Node)
+		n, err := findNode(ctx, c, conversation.ID, cmd.Node)
 		if err != nil {
 			return err
-		}
-		prune := store.Prune
-		if cmd.KeepBelow {
-			prune = store.Remove
 		}
 		switch {
 		case cmd.Yes:
 		case cmd.KeepBelow:
-			if err := ask(ctx, out, "Delete message "+n.String()+" of "+title(c)+"?"); err != nil {
+			if err := ask(ctx, out, "Delete message "+n.String()+" of "+title(conversation)+"?"); err != nil {
 				return err
 			}
 		default:
-			below, err := countBelow(ctx, store, c.ID, n)
+			below, err := countBelow(ctx, c, conversation.ID, n)
 			if err != nil {
 				return err
 			}
-			if err := ask(ctx, out, "Delete "+below.String()+" of "+title(c)+", "+n.String()+" and what stands below it?"); err != nil {
+			if err := ask(ctx, out, "Delete "+below.String()+" of "+title(conversation)+", "+n.String()+" and what stands below it?"); err != nil {
 				return err
 			}
 		}
-		pruned, err := prune(ctx, c.ID, n)
-		if err != nil {
+		path := conversationPath(conversation.ID, "messages", n.String())
+		if cmd.KeepBelow {
+			path += "?keep_below=true"
+		}
+		var pruned tree.Pruned
+		if err := c.send(ctx, http.MethodDelete, path, nil, &pruned); err != nil {
 			return err
 		}
 		if cmd.JSON {
@@ -88,31 +87,13 @@ func (s subtree) String() string {
 	return terminal.Count(s.messages, "message") + " and " + terminal.Count(s.summaries, "summary")
 }
 
-// findNode finds the message or summary that a person means, by its id or the
-// start of it.
-func findNode(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, error) {
-	found, err := store.FindNodes(ctx, conversationID, name)
-	if err != nil {
-		return uuid.Nil, err
-	}
-	switch len(found) {
-	case 0:
-		return uuid.Nil, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
-	case 1:
-		return found[0].ID, nil
-	}
-	return uuid.Nil, fmt.Errorf("%q fits %s messages and summaries: give more of the id", name, several(len(found)))
-}
-
-// countBelow counts what stands at and below a node. It reads the whole tree,
-// in which parents come before children.
-func countBelow(ctx context.Context, store *tree.Store, conversationID, root uuid.UUID) (s subtree, err error) {
+// countBelow counts what stands at and below a node, or in the whole conversation for
+// uuid.Nil. Parents come before children.
+func countBelow(ctx context.Context, c *client, conversationID, root uuid.UUID) (s subtree, err error) {
+	t, err := readTree(ctx, c, conversationID, 0)
 	in := map[uuid.UUID]bool{}
-	for n, err := range store.Tree(ctx, conversationID, 0) {
-		if err != nil {
-			return s, err
-		}
-		if n.ID != root && !in[n.ParentID] {
+	for _, n := range t.Data {
+		if n.ID != root && root != uuid.Nil && !in[n.ParentID] {
 			continue
 		}
 		in[n.ID] = true
@@ -122,7 +103,7 @@ func countBelow(ctx context.Context, store *tree.Store, conversationID, root uui
 			s.messages++
 		}
 	}
-	return s, nil
+	return s, err
 }
 
 // ask asks a person to agree. Where nobody can answer, it is an error that says

@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -13,7 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/search"
-	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -34,7 +36,7 @@ func (cmd *recallCommand) Help() string {
 }
 
 func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	q := search.Question{Query: strings.Join(cmd.Words[len(cmd.Words)-1:], " "), Scope: search.Scope(cmd.Scope), Limit: cmd.Limit, MaxTokens: cmd.MaxTokens}
+	scope := cmd.Scope
 	switch {
 	case len(cmd.Words) > 2:
 		return usagef("there are %d arguments: give the conversation and the question, each in quotes where it has several words", len(cmd.Words))
@@ -42,51 +44,60 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		return usagef("--limit must be 1 or more")
 	case cmd.MaxTokens == 0:
 		return usagef("--max-tokens must be 1 or more")
-	case len(cmd.Words) == 1 && (cmd.Head != "active" || cmd.Scope != "" && q.Scope != search.ScopeTenant):
+	case len(cmd.Words) == 1 && (cmd.Head != "active" || scope != "" && scope != string(search.ScopeTenant)):
 		return usagef("--head and --scope need a conversation before the question")
-	case q.Scope == "":
-		q.Scope = search.ScopeBranch
+	case scope == "":
+		scope = string(search.ScopeBranch)
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		embeddings, err := cmd.service(&cmd.providerFlags, logs.logger(out.Errors, slog.LevelWarn))
-		if err != nil {
-			return err
-		}
-		answer, err := cmd.ask(ctx, store, q, embeddings)
+	query := url.Values{"query": cmd.Words[len(cmd.Words)-1:], "limit": {strconv.Itoa(cmd.Limit)}, "max_tokens": {strconv.Itoa(cmd.MaxTokens)}}
+	if len(cmd.Words) == 2 {
+		query.Set("scope", scope)
+	}
+	return cmd.withServer(ctx, out, logs, alone{config: cmd.config}, func(c *client) error {
+		raw, answer, err := cmd.ask(ctx, c, query)
 		if err != nil {
 			return recallUsage(err)
 		}
 		if cmd.JSON {
-			return writeJSON(out, answer.AppendJSON(nil))
+			return writeJSON(out, raw)
 		}
-		return writeRecalled(ctx, out, store, answer)
+		return writeRecalled(ctx, out, c, answer)
 	})
 }
 
-func (cmd *recallCommand) ask(ctx context.Context, store *tree.Store, q search.Question, embeddings *embed.Service) (search.Answer, error) {
-	service := search.New(0, search.WithEmbeddings(embeddings))
-	if err := service.CatchUp(ctx, store); err != nil {
-		return search.Answer{}, err
-	}
-	recall := func() (search.Answer, error) { return service.RecallTenant(ctx, store, q) }
+// config is what the flags say of the model of vectors.
+func (cmd *recallCommand) config(config *app.Config, _ *slog.Logger) error {
+	config.Models = app.Models{BaseURL: cmd.OpenAIBaseURL, APIKey: cmd.OpenAIAPIKey, Embedding: cmd.embedding()}
+	return cmd.check()
+}
+
+// ask asks until all is searched, as a question reads a part of a large conversation.
+func (cmd *recallCommand) ask(ctx context.Context, c *client, query url.Values) (raw json.RawMessage, answer search.Answer, err error) {
+	path := "/v1/recall"
 	if len(cmd.Words) > 1 {
-		c, err := findConversation(ctx, store, cmd.Words[0])
+		conversation, err := findConversation(ctx, c, cmd.Words[0])
 		if err != nil {
-			return search.Answer{}, err
+			return nil, answer, err
 		}
-		head, err := findHead(ctx, store, c.ID, cmd.Head)
+		head, err := findHead(ctx, c, conversation, cmd.Head)
 		if err != nil {
-			return search.Answer{}, err
+			return nil, answer, err
 		}
-		recall = func() (search.Answer, error) { return service.Recall(ctx, store, c.ID, head, q) }
+		path = branchPath(conversation.ID, head, "recall")
 	}
-	answer, err := recall()
-	for searched := 0; err == nil && answer.Incomplete && answer.Searched > searched; {
+	if err := c.indexed(ctx); err != nil {
+		return nil, answer, err
+	}
+	for searched := -1; ; {
+		answer = search.Answer{}
+		if err := c.get(ctx, path, query, &raw); err != nil {
+			return nil, answer, err
+		}
+		if err := json.Unmarshal(raw, &answer); err != nil || !answer.Incomplete || answer.Searched <= searched {
+			return raw, answer, err
+		}
 		searched = answer.Searched
-		answer, err = recall()
 	}
-	return answer, err
 }
 
 // recallUsage names the flag that a question is wrong by.
@@ -104,7 +115,7 @@ func recallUsage(err error) error {
 
 // writeRecalled prints each hit under a line that says where it stands, with the
 // messages around it as single lines.
-func writeRecalled(ctx context.Context, out *terminal.Console, store *tree.Store, a search.Answer) error {
+func writeRecalled(ctx context.Context, out *terminal.Console, cl *client, a search.Answer) error {
 	if a.Incomplete {
 		out.Remark("Older messages were not searched.")
 	}
@@ -119,8 +130,8 @@ func writeRecalled(ctx context.Context, out *terminal.Console, store *tree.Store
 		}
 		id := h.Message.ConversationID
 		if _, known := titles[id]; !known {
-			c, err := store.Conversation(ctx, id)
-			if err != nil {
+			var c tree.Conversation
+			if err := cl.get(ctx, conversationPath(id), nil, &c); err != nil {
 				return err
 			}
 			titles[id] = title(c)

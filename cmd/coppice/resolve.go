@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
+	"net/url"
 	"strings"
 
 	"github.com/google/uuid"
@@ -14,21 +14,21 @@ import (
 
 // findConversation finds the one conversation that a person means: by its id, by
 // the start of its id, by its title, or by a part of its title.
-func findConversation(ctx context.Context, store *tree.Store, name string) (tree.Conversation, error) {
+func findConversation(ctx context.Context, c *client, name string) (tree.Conversation, error) {
 	if name == "" {
 		return tree.Conversation{}, usagef("no conversation is given: name it by its id, the start of its id, its title, or a part of its title")
 	}
-	found, err := store.FindConversation(ctx, name)
-	if err != nil {
+	var found tree.Page[tree.Conversation]
+	if err := c.get(ctx, "/v1/conversations", url.Values{"name": {name}}, &found); err != nil {
 		return tree.Conversation{}, err
 	}
-	switch len(found) {
+	switch len(found.Data) {
 	case 1:
-		return found[0], nil
+		return found.Data[0], nil
 	case 0:
 		return tree.Conversation{}, fmt.Errorf("no conversation has the id, the start of an id, the title or a part of a title %q: coppice list shows which there are", name)
 	}
-	return tree.Conversation{}, fmt.Errorf("%q fits %s conversations. Name one by more of its id, or of its title:\n%s", name, several(len(found)), listed(found))
+	return tree.Conversation{}, fmt.Errorf("%q fits %s conversations. Name one by more of its id, or of its title:\n%s", name, several(len(found.Data)), listed(found.Data))
 }
 
 // several is how many were found, where not all are looked for.
@@ -50,27 +50,60 @@ func listed(found []tree.Conversation) string {
 
 // findHead finds the message that a branch ends in: "active", an id, or the
 // start of one.
-func findHead(ctx context.Context, store *tree.Store, conversationID uuid.UUID, name string) (uuid.UUID, error) {
+func findHead(ctx context.Context, c *client, conversation tree.Conversation, name string) (uuid.UUID, error) {
 	if name == "active" {
-		return store.Head(ctx, conversationID)
+		if conversation.HeadID == uuid.Nil {
+			return uuid.Nil, fmt.Errorf("the conversation %s has no message yet", conversation.ID)
+		}
+		return conversation.HeadID, nil
 	}
-	if id, err := uuid.Parse(name); err == nil {
-		return id, nil
-	}
-	found, err := store.FindNodes(ctx, conversationID, name)
-	if err != nil {
+	found, err := nodesLike(ctx, c, conversation.ID, name, func(n tree.Node) bool { return n.Kind == tree.KindMessage })
+	switch {
+	case err != nil:
 		return uuid.Nil, err
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) == 0:
+		return uuid.Nil, fmt.Errorf("no message of the conversation has an id that starts with %q: coppice tree %s shows the ends of its branches", name, conversation.ID)
 	}
-	if all := len(found) < tree.MostFound; all {
-		found = slices.DeleteFunc(found, func(n tree.Node) bool { return n.Kind != tree.KindMessage })
+	return uuid.Nil, fmt.Errorf("%q fits %d messages: give more of the id", name, len(found))
+}
+
+// findNode finds the message or summary that a person means, by its id or the
+// start of it.
+func findNode(ctx context.Context, c *client, conversationID uuid.UUID, name string) (uuid.UUID, error) {
+	found, err := nodesLike(ctx, c, conversationID, name, func(tree.Node) bool { return true })
+	switch {
+	case err != nil:
+		return uuid.Nil, err
+	case len(found) == 1:
+		return found[0], nil
+	case len(found) == 0:
+		return uuid.Nil, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
 	}
-	switch len(found) {
-	case 1:
-		return found[0].ID, nil
-	case 0:
-		return uuid.Nil, fmt.Errorf("no message of the conversation has an id that starts with %q: coppice tree %s shows the ends of its branches", name, conversationID)
+	return uuid.Nil, fmt.Errorf("%q fits %d messages and summaries: give more of the id", name, len(found))
+}
+
+// minBeginning is how many characters of an id name it at least.
+const minBeginning = 4
+
+// nodesLike finds what has an id, or the beginning of one, in which dashes may be left out.
+// A whole id isn't looked up.
+func nodesLike(ctx context.Context, c *client, conversationID uuid.UUID, name string, of func(tree.Node) bool) (found []uuid.UUID, err error) {
+	if id, err := uuid.Parse(name); err == nil {
+		return []uuid.UUID{id}, nil
 	}
-	return uuid.Nil, fmt.Errorf("%q fits %s messages: give more of the id", name, several(len(found)))
+	if len(name) < minBeginning {
+		return nil, nil
+	}
+	plain := func(id string) string { return strings.ToLower(strings.ReplaceAll(id, "-", "")) }
+	t, err := readTree(ctx, c, conversationID, 0)
+	for _, n := range t.Data {
+		if of(n) && strings.HasPrefix(plain(n.ID.String()), plain(name)) {
+			found = append(found, n.ID)
+		}
+	}
+	return found, err
 }
 
 // title is how a conversation is called where people read it.

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
+	"net/url"
 	"strings"
 
-	"github.com/google/uuid"
-
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -22,45 +19,30 @@ type searchCommand struct {
 }
 
 func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		var in uuid.UUID
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		query := url.Values{"query": {strings.Join(cmd.Words, " ")}, "sort": {cmd.Sort}}
 		if cmd.Conversation != "" {
-			c, err := findConversation(ctx, store, cmd.Conversation)
+			in, err := findConversation(ctx, c, cmd.Conversation)
 			if err != nil {
 				return err
 			}
-			in = c.ID
+			query.Set("conversation_id", in.ID.String())
 		}
-		service := search.New(0)
-		if err := service.CatchUp(ctx, store); err != nil {
-			return err
-		}
-		query, find := strings.Join(cmd.Words, " "), service.Messages
-		if cmd.Sort == "relevance" {
-			find = service.Ranked
-		}
-		page, err := readPages(cmd.pageFlags, func(p tree.Paging) (tree.Page[tree.Hit], error) {
-			page, err := find(ctx, store, query, in, p)
-			return page.Page, err
-		})
-		if err != nil {
+		if err := c.indexed(ctx); err != nil {
 			return err
 		}
 		if cmd.JSON {
-			return writePage(out, page)
+			return printPages(ctx, out, c, cmd.pageFlags, "/v1/search", query)
 		}
-		var titled []tree.Conversation
-		if in == uuid.Nil && cmd.Cursor == "" {
-			if titled, err = service.Titles(ctx, store, query); err != nil {
-				return err
-			}
+		page, err := readPages[tree.Hit](ctx, c, cmd.pageFlags, "/v1/search", query)
+		if err != nil {
+			return err
 		}
-		if len(page.Data)+len(titled) == 0 {
+		if len(page.Data)+len(page.Conversations) == 0 {
 			out.Remark("Nothing found.")
 			return nil
 		}
-		writeTitled(out, titled)
+		writeTitled(out, page.Conversations)
 		writeHits(out, page.Data)
 		remarkMore(out, page.Next)
 		return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -103,6 +104,9 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 	config.Address = listener.Addr().String()
 	config.Server.Loopback = loopback(listener)
 	config.Server.RequireKey = !loopback(listener) && !cmd.Insecure
+	if config.Database.URL == "" {
+		config.LocalSecret = rand.Text()
+	}
 	c, err := app.Open(ctx, config)
 	if err != nil {
 		return err
@@ -127,6 +131,13 @@ func (cmd *serveCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 		mux.Handle("GET /metrics", c.MetricsHandler())
 		defer serveAside(metrics, mux, log)()
 		log.Info("serving metrics", "url", baseURL(metrics)+"/metrics")
+	}
+	if config.LocalSecret != "" {
+		forget, err := localServer{baseURL(listener), config.LocalSecret}.announce(cmd.DataDir)
+		if err != nil {
+			return err
+		}
+		defer forget()
 	}
 	log.Info("listening", "url", baseURL(listener), "version", version)
 	return c.Serve(ctx, listener, cmd.ShutdownTimeout)

@@ -2,13 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"iter"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -29,92 +31,97 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
 		return err
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		c, err := findConversation(ctx, store, cmd.Conversation)
+	if cmd.Limit < 0 {
+		return usagef("--limit is negative: give 0 for all, or a number")
+	}
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		conversation, err := findConversation(ctx, c, cmd.Conversation)
 		if err != nil {
 			return err
 		}
-		head, err := findHead(ctx, store, c.ID, cmd.Head)
+		head, err := findHead(ctx, c, conversation, cmd.Head)
 		if err != nil {
 			return err
 		}
-		if cmd.Limit < 0 {
-			return usagef("--limit is negative: give 0 for all, or a number")
+		if cmd.Watch {
+			f := followed{cmd: cmd, out: out, client: c, conversation: conversation, head: head}
+			return follow(ctx, c, out, conversationPath(conversation.ID, "events"), func() error { return f.show(ctx) })
 		}
-		last, err := store.Message(ctx, c.ID, head)
-		if err != nil {
-			return err
+		if cmd.JSON {
+			branch, next, err := readBranch(ctx, c, conversation.ID, head, cmd.Limit, func(json.RawMessage) bool { return false })
+			if err != nil {
+				return err
+			}
+			return printList(out, "", branch, next)
 		}
-		branch := store.Branch(ctx, c.ID, head, cmd.Limit)
-		switch {
-		case cmd.Watch:
-			f := followed{cmd: cmd, out: out, store: store, conversation: c, head: last}
-			return follow(ctx, d, out, cmd.Tenant, c.ID, func() error { return f.show(ctx) })
-		case !cmd.JSON:
-			return writeTranscript(out, c, last, branch, cmd.Reasoning)
-		case cmd.Limit == 0:
-			return writeTranscriptJSON(out, branch)
-		}
-		page, err := lastMessages(ctx, store, c.ID, head, cmd.Limit)
-		if err != nil {
-			return err
-		}
-		return writePage(out, page)
+		return showBranch(ctx, out, c, conversation, head, cmd.Limit, cmd.Reasoning)
 	})
 }
 
-// lastMessages gives the end of a branch as one page, with the cursor that
-// leads on.
-func lastMessages(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, limit int) (all tree.Page[tree.Message], err error) {
+// readBranch reads the last messages of a branch, oldest first; 0 is all of them. It reads
+// no further up than a message for which known is true, which it leaves out with those
+// above. Where there are more, it gives the cursor that leads on.
+func readBranch[T any](ctx context.Context, c *client, id, head uuid.UUID, limit int, known func(T) bool) (branch []T, next string, err error) {
 	for {
-		page, err := store.Transcript(ctx, conversationID, headID, tree.Paging{Limit: min(limit-len(all.Data), tree.MaxPage), Cursor: all.Next})
-		if err != nil {
-			return all, err
+		query := url.Values{"limit": {strconv.Itoa(tree.MaxPage)}}
+		if limit > 0 {
+			query.Set("limit", strconv.Itoa(min(tree.MaxPage, limit-len(branch))))
 		}
-		all.Data, all.Next = append(page.Data, all.Data...), page.Next
-		if all.Next == "" || len(all.Data) == limit {
-			return all, nil
+		if next != "" {
+			query.Set("cursor", next)
+		}
+		var page tree.Page[T]
+		if err := c.get(ctx, branchPath(id, head, "transcript"), query, &page); err != nil {
+			return nil, "", err
+		}
+		new := page.Data
+		for i := len(new) - 1; i >= 0; i-- {
+			if known(new[i]) {
+				new = new[i+1:]
+				break
+			}
+		}
+		branch, next = append(slices.Clone(new), branch...), page.Next
+		if next == "" || len(branch) == limit && limit > 0 || len(new) < len(page.Data) {
+			return branch, next, nil
 		}
 	}
 }
 
-func writeTranscriptJSON(out *terminal.Console, branch iter.Seq2[tree.Message, error]) error {
-	list := jsonList{w: out}
-	for m, err := range branch {
-		if err != nil {
-			return err
-		}
-		if err := list.add(m); err != nil {
-			return err
-		}
+// showBranch prints the last messages of a branch, 0 for all of them.
+func showBranch(ctx context.Context, out *terminal.Console, c *client, conversation tree.Conversation, head uuid.UUID, limit int, reasoning bool) error {
+	branch, _, err := readBranch(ctx, c, conversation.ID, head, limit, func(tree.Message) bool { return false })
+	if err == nil {
+		writeTranscript(out, conversation, branch, reasoning)
 	}
-	return list.end("")
+	return err
 }
 
-func writeTranscript(out *terminal.Console, c tree.Conversation, head tree.Message, branch iter.Seq2[tree.Message, error], reasoning bool) error {
+// writeTranscript prints the end of a branch, one message at least.
+func writeTranscript(out *terminal.Console, c tree.Conversation, branch []tree.Message, reasoning bool) {
+	head, tokens := branch[len(branch)-1], 0
+	for _, m := range branch {
+		tokens += m.Tokens
+	}
 	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
 	active := ""
 	if head.ID == c.HeadID {
 		active = ", active"
 	}
-	out.Line("branch %s%s: %s, %s", head.ID, active, terminal.Count(head.Depth+1, "message"), terminal.Count(int(head.PathTokens), "token"))
-	first := true
-	for m, err := range branch {
-		if err != nil {
-			return err
-		}
-		if first && m.Depth > 0 {
-			out.Line("")
-			out.Line("%s", out.Dim("… "+terminal.Count(m.Depth, "message")+" above …"))
-		}
-		first = false
+	counts := terminal.Count(head.Depth+1, "message")
+	if above := branch[0].Depth; above == 0 {
+		out.Line("branch %s%s: %s, %s", head.ID, active, counts, terminal.Count(tokens, "token"))
+	} else {
+		out.Line("branch %s%s: %s", head.ID, active, counts)
+		out.Line("")
+		out.Line("%s", out.Dim("… "+terminal.Count(above, "message")+" above …"))
+	}
+	for _, m := range branch {
 		if !reasoning {
 			m.Reasoning = ""
 		}
 		writeMessage(out, m)
 	}
-	return nil
 }
 
 // writeMessage prints a message under a line that says whose it is.

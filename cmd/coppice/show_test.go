@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,7 +23,15 @@ import (
 func TestLastMessages(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	store := tree.New(dbtest.New(t))
+	pool := dbtest.New(t)
+	store := tree.New(pool)
+	s, err := server.New(server.Config{Store: store, Keys: keys.New(pool)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := httptest.NewServer(s)
+	defer web.Close()
+	asked := &client{http: web.Client(), base: web.URL}
 	c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
 	if err != nil {
 		t.Fatal(err)
@@ -46,18 +57,18 @@ func TestLastMessages(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{1, tree.MaxPage, tree.MaxPage + 1, total, total + 1} {
-		page, err := lastMessages(ctx, store, c.ID, ids[total-1], limit)
+		branch, next, err := readBranch(ctx, asked, c.ID, ids[total-1], limit, func(tree.Message) bool { return false })
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := ids[max(0, total-limit):]
-		if whole := len(want) == total; (page.Next == "") != whole {
-			t.Errorf("limit %d: next cursor %q", limit, page.Next)
+		if whole := len(want) == total; (next == "") != whole {
+			t.Errorf("limit %d: next cursor %q", limit, next)
 		}
-		if len(page.Data) != len(want) {
-			t.Fatalf("limit %d: %d messages, want %d", limit, len(page.Data), len(want))
+		if len(branch) != len(want) {
+			t.Fatalf("limit %d: %d messages, want %d", limit, len(branch), len(want))
 		}
-		for i, m := range page.Data {
+		for i, m := range branch {
 			if m.ID != want[i] {
 				t.Fatalf("limit %d: message %d is %s", limit, i, m.ID)
 			}
@@ -73,10 +84,7 @@ func TestShowReasoning(t *testing.T) {
 	for asked, want := range map[bool]string{false: "\nA wood.\n", true: "\n┆ Hm.\n┆ \n┆ Hazel"} {
 		var b bytes.Buffer
 		out := &terminal.Console{Writer: bufio.NewWriter(&b), Width: 80}
-		branch := func(yield func(tree.Message, error) bool) { yield(m, nil) }
-		if err := writeTranscript(out, tree.Conversation{}, m, branch, asked); err != nil {
-			t.Fatal(err)
-		}
+		writeTranscript(out, tree.Conversation{}, []tree.Message{m}, asked)
 		if err := out.Writer.Flush(); err != nil {
 			t.Fatal(err)
 		}

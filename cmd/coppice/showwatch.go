@@ -14,9 +14,9 @@ import (
 type followed struct {
 	cmd          *showCommand
 	out          *terminal.Console
-	store        *tree.Store
+	client       *client
 	conversation tree.Conversation
-	head         tree.Message       // the branch ends in; messages up to it were shown
+	head         uuid.UUID          // the branch ends in; messages up to it were shown
 	shown        map[uuid.UUID]bool // or above what was shown at first
 	last         uuid.UUID          // that was shown
 }
@@ -25,52 +25,57 @@ type followed struct {
 // now, a line tells at which message it leaves what was shown.
 func (f *followed) show(ctx context.Context) error {
 	if f.shown == nil {
-		f.shown = map[uuid.UUID]bool{}
 		return f.first(ctx)
 	}
 	head, err := f.grown(ctx)
-	if err != nil || head == f.head.ID {
+	if err != nil || head == f.head {
 		return err
 	}
-	for m, err := range f.store.Branch(ctx, f.conversation.ID, head, 0) {
-		if err != nil {
-			return err
-		}
-		f.head = m
-		if f.shown[m.ID] {
-			continue
-		}
+	branch, _, err := readBranch(ctx, f.client, f.conversation.ID, head, 0, func(m tree.Message) bool { return f.shown[m.ID] })
+	if err != nil {
+		return err
+	}
+	f.head = head
+	for _, m := range branch {
 		if m.ParentID != f.last {
 			f.out.Line("")
 			f.out.Line("%s", f.out.Dim("⑂ another branch"+f.below(m)))
 		}
-		f.write(m)
+		f.shown[m.ID], f.last = true, m.ID
+		if !f.cmd.Reasoning {
+			m.Reasoning = ""
+		}
+		writeMessage(f.out, m)
 	}
 	return nil
 }
 
 // first writes the branch as it is at the start.
 func (f *followed) first(ctx context.Context) error {
-	above := 0 // messages that --limit leaves out
-	if f.cmd.Limit > 0 {
-		above = max(0, f.head.Depth+1-f.cmd.Limit)
+	branch, _, err := readBranch(ctx, f.client, f.conversation.ID, f.head, 0, func(tree.Message) bool { return false })
+	if err != nil {
+		return err
 	}
-	return writeTranscript(f.out, f.conversation, f.head, func(yield func(tree.Message, error) bool) {
-		for m, err := range f.store.Branch(ctx, f.conversation.ID, f.head.ID, 0) {
-			f.shown[m.ID], f.last = true, m.ID
-			if (err != nil || m.Depth >= above) && !yield(m, err) {
-				return
-			}
-		}
-	}, f.cmd.Reasoning)
+	f.shown, f.last = map[uuid.UUID]bool{}, f.head
+	for _, m := range branch {
+		f.shown[m.ID] = true
+	}
+	if n := len(branch) - f.cmd.Limit; f.cmd.Limit > 0 && n > 0 {
+		branch = branch[n:]
+	}
+	writeTranscript(f.out, f.conversation, branch, f.cmd.Reasoning)
+	return nil
 }
 
 // grown is the head of the branch now.
 func (f *followed) grown(ctx context.Context) (uuid.UUID, error) {
 	if f.cmd.Head == "active" {
-		return f.store.Head(ctx, f.conversation.ID)
+		var c tree.Conversation
+		err := f.client.get(ctx, conversationPath(f.conversation.ID), nil, &c)
+		return c.HeadID, err
 	}
-	leaf, err := f.store.NewestLeaf(ctx, f.conversation.ID, f.head.ID)
+	var leaf tree.Message
+	err := f.client.get(ctx, conversationPath(f.conversation.ID, "messages", f.head.String(), "newest-leaf"), nil, &leaf)
 	return leaf.ID, err
 }
 
@@ -79,12 +84,4 @@ func (f *followed) below(m tree.Message) string {
 		return ", from the start"
 	}
 	return ", below " + m.ParentID.String()
-}
-
-func (f *followed) write(m tree.Message) {
-	f.shown[m.ID], f.last = true, m.ID
-	if !f.cmd.Reasoning {
-		m.Reasoning = ""
-	}
-	writeMessage(f.out, m)
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"iter"
+	"net/url"
+	"strconv"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -30,23 +31,20 @@ func (cmd *treeCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	if err := cmd.watchFlags.check(cmd.outputFlags); err != nil {
 		return err
 	}
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		store := d.Store(cmd.Tenant)
-		c, err := findConversation(ctx, store, cmd.Conversation)
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		conversation, err := findConversation(ctx, c, cmd.Conversation)
 		if err != nil {
 			return err
 		}
 		if cmd.JSON {
-			return writeTreeJSON(out, c, store.Tree(ctx, c.ID, previewLength))
+			return printTree(ctx, out, c, conversation.ID)
 		}
-		draw := func(out *terminal.Console) error {
-			return writeTree(out, c, store.Tree(ctx, c.ID, min(previewLength, out.Width)))
-		}
+		draw := func(out *terminal.Console) error { return writeTree(ctx, out, c, conversation, uuid.Nil) }
 		if !cmd.Watch {
 			return draw(out)
 		}
-		return follow(ctx, d, out, cmd.Tenant, c.ID, redrawn(out, func(out *terminal.Console) (err error) {
-			if c, err = store.Conversation(ctx, c.ID); err != nil {
+		return follow(ctx, c, out, conversationPath(conversation.ID, "events"), redrawn(out, func(out *terminal.Console) error {
+			if err := c.get(ctx, conversationPath(conversation.ID), nil, &conversation); err != nil {
 				return err
 			}
 			return draw(out)
@@ -54,40 +52,51 @@ func (cmd *treeCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 	})
 }
 
-func writeTree(out *terminal.Console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
-	var nodes []tree.Node
-	var ids []uuid.UUID
-	for n, err := range all {
-		if err != nil {
-			return err
-		}
-		nodes = append(nodes, n)
-		ids = append(ids, n.ID)
+// A skeleton is all of a conversation's nodes without their bodies, parents before
+// children.
+type skeleton[T any] struct {
+	HeadID uuid.UUID `json:"head_id"`
+	Data   []T       `json:"data"`
+}
+
+// readTree reads all nodes of a conversation, with as much of their texts as preview says.
+func readTree(ctx context.Context, c *client, id uuid.UUID, preview int) (t skeleton[tree.Node], err error) {
+	return t, c.get(ctx, conversationPath(id, "tree"), url.Values{"preview": {strconv.Itoa(preview)}}, &t)
+}
+
+// writeTree draws a conversation's tree. The head is the one of the conversation where it
+// is uuid.Nil.
+func writeTree(ctx context.Context, out *terminal.Console, c *client, conversation tree.Conversation, head uuid.UUID) error {
+	t, err := readTree(ctx, c, conversation.ID, min(previewLength, out.Width))
+	if err != nil {
+		return err
 	}
-	d := terminal.Draw(nodes, c.HeadID)
-	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
+	if head == uuid.Nil {
+		head = t.HeadID
+	}
+	ids := make([]uuid.UUID, len(t.Data))
+	for i, n := range t.Data {
+		ids[i] = n.ID
+	}
+	d := terminal.Draw(t.Data, head)
+	out.Line("%s  %s", out.Bold(title(conversation)), out.Dim(conversation.ID.String()))
 	out.Line("%s", d.Totals)
-	if len(nodes) > 0 {
+	if len(t.Data) > 0 {
 		out.Line("")
 	}
 	d.Write(out, terminal.IDLength(ids))
 	return nil
 }
 
-// writeTreeJSON writes nodes as they come.
-func writeTreeJSON(out *terminal.Console, c tree.Conversation, all iter.Seq2[tree.Node, error]) error {
+// printTree prints a tree as JSON, a node a line.
+func printTree(ctx context.Context, out *terminal.Console, c *client, id uuid.UUID) error {
+	var t skeleton[json.RawMessage]
+	if err := c.get(ctx, conversationPath(id, "tree"), url.Values{"preview": {strconv.Itoa(previewLength)}}, &t); err != nil {
+		return err
+	}
 	head := "null"
-	if c.HeadID != uuid.Nil {
-		head = `"` + c.HeadID.String() + `"`
+	if t.HeadID != uuid.Nil {
+		head = `"` + t.HeadID.String() + `"`
 	}
-	list := jsonList{w: out, lead: fmt.Sprintf(`"conversation_id": "%s", "head_id": %s, `, c.ID, head)}
-	for n, err := range all {
-		if err != nil {
-			return err
-		}
-		if err := list.add(n); err != nil {
-			return err
-		}
-	}
-	return list.end("")
+	return printList(out, fmt.Sprintf(`"conversation_id": "%s", "head_id": %s, `, id, head), t.Data, "")
 }

@@ -4,11 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"net/http"
 
-	"github.com/google/uuid"
-
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // watchFlags let a command follow what changes.
@@ -24,18 +23,39 @@ func (f *watchFlags) check(o outputFlags) error {
 	return nil
 }
 
-// follow calls show at first, and then each time that something has changed in a
-// conversation, or in any of the tenant's where the id is uuid.Nil. It ends with
-// Ctrl-C, or with the conversation, which is no error.
-func follow(ctx context.Context, d *app.Database, out *terminal.Console, tenant string, conversation uuid.UUID, show func() error) error {
-	changes := d.Changes()
-	defer changes.Close()
-	w, err := changes.Watch(ctx, tenant, conversation, nil)
+// follow calls show at first, and then each time that something has changed of which a
+// stream of events tells. It ends with Ctrl-C, or with the conversation that the stream
+// is about, which is no error.
+func follow(ctx context.Context, c *client, out *terminal.Console, path string, show func() error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := c.do(ctx, http.MethodGet, path, nil, nil, "")
 	if err != nil {
 		return err
 	}
-	defer w.Close()
+	defer stream.Body.Close()
+	changed, ended := make(chan struct{}, 1), make(chan error, 1)
+	go func() {
+		for e, err := range c.events(ctx, stream.Body) {
+			if err != nil || e.name == string(tree.ConversationDeleted) && path != tenantEvents {
+				ended <- err
+				return
+			}
+			select {
+			case changed <- struct{}{}:
+			default: // it is about to be shown
+			}
+		}
+	}()
 	for {
+		select {
+		case <-changed:
+		case err := <-ended:
+			if err == nil {
+				out.Remark("The conversation was deleted.")
+			}
+			return unlessEnded(ctx, err)
+		}
 		err := show()
 		if err == nil {
 			err = out.Flush()
@@ -43,16 +63,11 @@ func follow(ctx context.Context, d *app.Database, out *terminal.Console, tenant 
 		if err != nil {
 			return unlessEnded(ctx, err)
 		}
-		came, err := w.Next(ctx)
-		if err != nil {
-			return unlessEnded(ctx, err)
-		}
-		if w.Deleted(came) {
-			out.Remark("The conversation was deleted.")
-			return nil
-		}
 	}
 }
+
+// tenantEvents is the path of what changes in all conversations.
+const tenantEvents = "/v1/events"
 
 // unlessEnded is no error where Ctrl-C led to it.
 func unlessEnded(ctx context.Context, err error) error {

@@ -31,13 +31,13 @@ func API(version string) server.API {
 	return server.API{
 		Prefix: Path + "/", Refuse: refuse,
 		Routes: []server.Route{{Method: "POST", Pattern: Path, May: server.Waits, Handle: func(r *server.Request) (server.Answer, error) {
-			return answer(r, version, handler)
+			return answer(r, handler)
 		}}},
 	}
 }
 
 // answer takes a request's body, which is one message of JSON-RPC.
-func answer(r *server.Request, version string, handler http.Handler) (server.Answer, error) {
+func answer(r *server.Request, handler http.Handler) (server.Answer, error) {
 	body, err := r.ReadJSON()
 	if err != nil {
 		return nil, err
@@ -54,12 +54,12 @@ func answer(r *server.Request, version string, handler http.Handler) (server.Ans
 	}
 	req, is := message.(*jsonrpc.Request)
 	if !is { // an answer, though the server asks nothing
-		return &handled{request: r, body: body, version: version, handler: handler}, nil
+		return &handled{request: r, body: body, handler: handler}, nil
 	}
 	if wrong := refusal(req); wrong != nil {
 		return refusedRequest{req.ID, statusOf(r.Header.Get("MCP-Protocol-Version"), req.IsCall(), wrong.Code), wrong}, nil
 	}
-	return &handled{r, req.ID, body, version, handler}, nil
+	return &handled{r, req.ID, body, handler}, nil
 }
 
 // handled is the answer that the SDK's handler gives.
@@ -67,7 +67,6 @@ type handled struct {
 	request *server.Request
 	id      jsonrpc.ID
 	body    []byte
-	version string
 	handler http.Handler
 }
 
@@ -77,8 +76,8 @@ func (h *handled) Write(w http.ResponseWriter) error {
 	r := h.request
 	var failure lastError
 	c := &call{
-		Services: Services{Store: r.Store(), Contexts: r.Contexts(), Search: r.Searches(), Version: h.version},
-		request:  r.Context(), timeout: r.Timeout(), search: r.Search, making: r.Making, about: r.About, failed: failure.set,
+		Store: r.Store(), Contexts: r.Contexts(), Search: r.Searches(),
+		request: r.Context(), timeout: r.Timeout(), turn: r.Search, making: r.Making, about: r.About, failed: failure.set,
 	}
 	req := r.Request.WithContext(c.in(r.Context()))
 	req.Body = io.NopCloser(bytes.NewReader(h.body))

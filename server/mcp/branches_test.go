@@ -22,7 +22,7 @@ import (
 func TestAppendBelowTheActiveHead(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	c := a.piped("default")
+	c := a.piped("")
 	id := uuid.New()
 	if _, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{ID: id}); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 func TestImportedSummaryIsMarkedForTools(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	c := a.piped("default")
+	c := a.piped("")
 	for _, imported := range []bool{true, false} {
 		id, first, last := uuid.New(), uuid.New(), uuid.New()
 		bundle := tree.Bundle{Conversation: tree.NewConversation{ID: id}, Format: "coppice", HeadID: last, Nodes: []tree.BundleNode{
@@ -108,7 +108,7 @@ func TestExplainTellsWhatWaits(t *testing.T) {
 	t.Parallel()
 	offline := newAPI(t)
 	id, _ := plant(t, offline.store, "hazel")
-	offline.piped("default").compact(id.String())
+	offline.piped("").compact(id.String())
 	settings := summarize.Defaults()
 	settings.Digest = summarize.DigestWhenNeeded
 	contexts, err := summarize.New(offline.store, summarize.Config{Settings: settings, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{}, Window: 10_000}}}})

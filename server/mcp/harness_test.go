@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -19,7 +20,6 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
 	"github.com/coppice-chat/coppice/summarize"
@@ -87,16 +87,14 @@ func (a *api) over(secret string) *client {
 	})
 }
 
-// piped connects a client over pipes.
-func (a *api) piped(tenant string) *client {
+// piped connects a client over pipes, with a key or with none.
+func (a *api) piped(secret string) *client {
 	a.t.Helper()
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- mcp.Run(context.WithoutCancel(a.t.Context()), mcp.Services{
-			Store: a.store.ForTenant(tenant), Contexts: a.contexts.ForTenant(tenant), Search: search.New(0), Version: "test",
-		}, fromClient, toClient)
+		ended <- mcp.Relay(context.WithoutCancel(a.t.Context()), a.relayed(secret), fromClient, toClient)
 		toClient.Close()
 	}()
 	c := a.connect(&sdk.IOTransport{Reader: fromServer, Writer: toServer})
@@ -107,6 +105,18 @@ func (a *api) piped(tenant string) *client {
 		}
 	})
 	return c
+}
+
+// relayed posts a message with a key or with none.
+func (a *api) relayed(secret string) func(context.Context, http.Header, []byte) (*http.Response, error) {
+	return func(ctx context.Context, header http.Header, message []byte) (*http.Response, error) {
+		req, err := http.NewRequestWithContext(ctx, "POST", a.url+mcp.Path, bytes.NewReader(message))
+		if err != nil {
+			return nil, err
+		}
+		req.Header = header
+		return keyed{secret}.RoundTrip(req)
+	}
 }
 
 func (a *api) connect(transport sdk.Transport) *client {

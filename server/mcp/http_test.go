@@ -136,12 +136,12 @@ func TestMalformed(t *testing.T) {
 
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
-	go mcp.Run(t.Context(), mcp.Services{Store: a.store}, fromClient, toClient) //nolint:errcheck // it ends with the test
+	go mcp.Relay(t.Context(), a.relayed(""), fromClient, toClient) //nolint:errcheck // it ends with the test
 	t.Cleanup(func() { toServer.Close() })
 	answers := json.NewDecoder(fromServer)
 	for _, test := range [][2]string{
-		{call("chop", "{}"), `{"jsonrpc":"2.0","id":7,"error":{"code":-32601,"message":"There is no method \"chop\" here."}}`},
-		{call("tools/call", `{"name":5}`), `{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"params.name: This must be a string."}}`},
+		{call("chop", "{}"), `{"error":{"code":-32601,"message":"There is no method \"chop\" here."},"id":7,"jsonrpc":"2.0"}`},
+		{call("tools/call", `{"name":5}`), `{"error":{"code":-32602,"message":"params.name: This must be a string."},"id":7,"jsonrpc":"2.0"}`},
 	} {
 		if _, err := io.WriteString(toServer, test[0]+"\n"); err != nil {
 			t.Fatal(err)

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -171,30 +170,3 @@ func (w *watched) Write(p []byte) (int, error) {
 
 // Unwrap lets http.ResponseController find the connection.
 func (w *watched) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// strict is a transport that answers the calls that the SDK need not get.
-type strict struct{ sdk.Transport }
-
-func (t strict) Connect(ctx context.Context) (sdk.Connection, error) {
-	c, err := t.Transport.Connect(ctx)
-	return strictConnection{c}, err
-}
-
-type strictConnection struct{ sdk.Connection }
-
-func (c strictConnection) Read(ctx context.Context) (jsonrpc.Message, error) {
-	for {
-		m, err := c.Connection.Read(ctx)
-		req, is := m.(*jsonrpc.Request)
-		if err != nil || !is || !req.IsCall() {
-			return m, err
-		}
-		refused := refusal(req)
-		if refused == nil {
-			return m, nil
-		}
-		if err := c.Write(ctx, &jsonrpc.Response{ID: req.ID, Error: refused}); err != nil {
-			return nil, err
-		}
-	}
-}

@@ -2,16 +2,12 @@ package mcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
 
 	"github.com/google/uuid"
-	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/server"
@@ -19,43 +15,16 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Services are what the calls of one tenant may use.
-type Services struct {
-	Store    *tree.Store
+// A call is what the tools may use that one request calls.
+type call struct {
+	Store    *tree.Store // of the request's tenant
 	Contexts *summarize.Service
 	Search   *search.Service
-	Version  string // of the program, for clients
-	Logger   *slog.Logger
-}
 
-// Run serves one client that writes to in and reads from out, until the client
-// closes in or ctx is done.
-func Run(ctx context.Context, s Services, in io.ReadCloser, out io.WriteCloser) error {
-	if s.Logger == nil {
-		s.Logger = slog.New(slog.DiscardHandler)
-	}
-	c := &call{Services: s, failed: func(err error) {
-		if p := server.ProblemOf(err); p.Status >= 500 {
-			s.Logger.Error("a call failed", "code", p.Code, "error", err)
-		}
-	}}
-	err := New(s.Version).Run(c.in(ctx), strict{&sdk.IOTransport{Reader: in, Writer: out, MaxLineLength: maxLine}})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) {
-		return nil
-	}
-	return err
-}
-
-// maxLine is how many bytes a message from a pipe has at most.
-const maxLine = 32 << 20
-
-// A call is the Services with what one request, or one client, brings besides.
-type call struct {
-	Services
-	request context.Context                                 // that ends with the request; nil for none
-	timeout time.Duration                                   // of work that waits for no model; 0 is any
-	search  func(context.Context) (leave func(), err error) // waits for a turn; nil for none
-	making  func() error                                    // waits until an answer may be made that may become large; nil for none
+	request context.Context                                 // that ends with the request
+	timeout time.Duration                                   // of work that waits for no model
+	turn    func(context.Context) (leave func(), err error) // waits for a turn among searches
+	making  func() error                                    // waits until an answer may be made that may become large
 	about   func(conversationID uuid.UUID)                  // is told which conversation a call names; nil for none
 	failed  func(error)                                     // is told of errors, maybe by several goroutines
 }
@@ -70,12 +39,9 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 // request, and in time unless the work waits for a model.
 func (c *call) while(ctx context.Context, waits bool) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	stop := func() bool { return true }
-	if c.request != nil {
-		stop = context.AfterFunc(c.request, func() { cancel(context.Cause(c.request)) })
-	}
+	stop := context.AfterFunc(c.request, func() { cancel(context.Cause(c.request)) })
 	bound, release := ctx, context.CancelFunc(func() {})
-	if c.timeout > 0 && !waits {
+	if !waits {
 		bound, release = context.WithTimeout(ctx, c.timeout)
 	}
 	return bound, func() {
@@ -101,20 +67,12 @@ func do[Out any](ctx context.Context, waits bool, f func(context.Context, *call)
 			out, err = none, refused{server.ProblemOf(err)}
 		}
 	}()
-	if c.making != nil && !waits {
+	if !waits {
 		if err := c.making(); err != nil {
 			return out, err
 		}
 	}
 	return f(ctx, c)
-}
-
-// turn waits for a turn among searches.
-func (c *call) turn(ctx context.Context) (leave func(), err error) {
-	if c.search == nil {
-		return func() {}, nil
-	}
-	return c.search(ctx)
 }
 
 // refused is an error as a client is told of it.

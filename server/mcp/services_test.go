@@ -16,8 +16,8 @@ import (
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed error
-	ctx := (&call{failed: func(err error) { failed = err }}).in(t.Context())
-	_, err := do(ctx, false, func(context.Context, *call) (int, error) { panic("quagga") })
+	ctx := (&call{request: t.Context(), failed: func(err error) { failed = err }}).in(t.Context())
+	_, err := do(ctx, true, func(context.Context, *call) (int, error) { panic("quagga") })
 	var r refused
 	if !errors.As(err, &r) || r.Code != server.CodeInternalError || strings.Contains(err.Error(), "quagga") {
 		t.Errorf("%v", err)
@@ -31,7 +31,7 @@ func TestPanic(t *testing.T) {
 func TestCallEnds(t *testing.T) {
 	t.Parallel()
 	until := func(c *call, waits bool) error {
-		c.failed = func(error) {}
+		c.failed, c.making = func(error) {}, func() error { return nil }
 		bounded, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
 		_, err := do(c.in(bounded), waits, func(ctx context.Context, _ *call) (int, error) {
@@ -44,15 +44,15 @@ func TestCallEnds(t *testing.T) {
 	cancel()
 	for _, waits := range []bool{false, true} {
 		var r refused
-		if err := until(&call{request: request}, waits); !errors.As(err, &r) || r.Code != server.CodeRequestCanceled {
+		if err := until(&call{request: request, timeout: time.Minute}, waits); !errors.As(err, &r) || r.Code != server.CodeRequestCanceled {
 			t.Errorf("a client that left: %v", err)
 		}
 	}
 	var r refused
-	if err := until(&call{timeout: time.Millisecond}, false); !errors.As(err, &r) || r.Code != server.CodeTimeout {
+	if err := until(&call{request: t.Context(), timeout: time.Millisecond}, false); !errors.As(err, &r) || r.Code != server.CodeTimeout {
 		t.Errorf("a call that takes too long: %v", err)
 	}
-	c := &call{timeout: time.Nanosecond, failed: func(error) {}}
+	c := &call{request: t.Context(), timeout: time.Nanosecond, making: func() error { return nil }, failed: func(error) {}}
 	if _, err := do(c.in(t.Context()), true, func(ctx context.Context, _ *call) (int, error) { return 1, ctx.Err() }); err != nil {
 		t.Errorf("a call that waits for a model: %v", err)
 	}
@@ -62,7 +62,7 @@ func TestCallEnds(t *testing.T) {
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	full := fault.New(fault.TooMany, "too_many_streams", "", "Later.")
-	c := &call{search: func(context.Context) (func(), error) { return nil, full }, failed: func(error) {}}
+	c := &call{turn: func(context.Context) (func(), error) { return nil, full }, failed: func(error) {}}
 	for _, f := range []func() error{
 		func() error { _, err := searchMessages(t.Context(), c, SearchArguments{Query: "a"}); return err },
 		func() error { _, err := recallMessages(t.Context(), c, RecallArguments{Question: "a"}); return err },

@@ -26,7 +26,7 @@ type m = map[string]any
 func TestTools(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	c := a.piped("default")
+	c := a.piped("")
 	res, err := c.session.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestAgent(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	for name, c := range map[string]*client{
-		"pipes": a.piped("piped"), "HTTP": a.over(a.key("keyed")),
+		"pipes": a.piped(a.key("piped")), "HTTP": a.over(a.key("keyed")),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -282,7 +282,7 @@ func TestTenants(t *testing.T) {
 	own, ownIDs := plant(t, a.store.ForTenant("own"), "hazel")
 	other, otherIDs := plant(t, a.store.ForTenant("other"), "hazel")
 	before := a.state()
-	for name, c := range map[string]*client{"HTTP": a.over(a.key("own")), "pipes": a.piped("own")} {
+	for name, c := range map[string]*client{"HTTP": a.over(a.key("own")), "pipes": a.piped(a.key("own"))} {
 		absent, absentID := uuid.NewString(), uuid.NewString()
 		for _, pair := range [][4]string{
 			{other.String(), otherIDs[0].String(), absent, absentID},

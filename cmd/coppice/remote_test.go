@@ -1,0 +1,70 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
+)
+
+// With a server's address and a key, commands work on that server, as its key's tenant and
+// with its models.
+func TestRemote(t *testing.T) {
+	t.Parallel()
+	models := chatModels(t)
+	env := append(chatEnv(t, models), "DATABASE_URL="+dbtest.URL(t))
+	mustRun(t, env, "import", "--tenant", "orchard", hedgeFile)
+	key := strings.TrimSpace(mustRun(t, env, "keys", "create", "--tenant", "orchard", "a laptop"))
+	s := serve(t, env, "--reply-model", "gpt-4o")
+	away := []string{"COPPICE_SERVER=" + s.url, "COPPICE_KEY=" + key}
+	if out := mustRun(t, away, "list"); !strings.Contains(out, "A hedge for the shade") {
+		t.Errorf("list shows\n%s", out)
+	}
+	r := runProgram(t, away, strings.NewReader("What is a coppice?\n"), "chat")
+	if r.code != 0 || !strings.Contains(r.stdout, "Answer 1 of gpt-4o") {
+		t.Errorf("chat: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	for args, want := range map[string]string{
+		"list --key cop_none":                       "Give the key by --key",
+		"list --tenant oak":                         "--tenant doesn't go with --server",
+		"compact --summary-model gpt-4o-mini hedge": "--summary-model doesn't go with --server",
+		"list --server orchard":                     "is no URL",
+		"list --server " + other.URL:                "not as Coppice does",
+		"list --server http://127.0.0.1:1":          "Check --server",
+	} {
+		if r := runProgram(t, away, nil, strings.Fields(args)...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: exit code %d, %s", args, r.code, r.stderr)
+		}
+	}
+	// A database that is named wins over the server of the environment.
+	if out := mustRun(t, append(env, away...), "list", "--database-url", strings.TrimPrefix(env[len(env)-1], "DATABASE_URL=")); strings.Contains(out, "hedge") {
+		t.Errorf("the default tenant has\n%s", out)
+	}
+}
+
+// Beside a server on the same data directory commands ask that server, of any tenant; with
+// models of their own, and once it has ended, they work on the data.
+func TestBesideServer(t *testing.T) {
+	t.Parallel()
+	models := chatModels(t)
+	env := []string{"COPPICE_DATA_DIR=" + usedDataDir(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL=" + models.URL()}
+	s := serve(t, append(env, "COPPICE_REPLY_MODEL=gpt-4o"))
+	answeredBy := func(model string, args ...string) {
+		t.Helper()
+		r := runProgram(t, env, strings.NewReader("Hazel?\n"), append([]string{"chat", "--tenant", "oak"}, args...)...)
+		if r.code != 0 || !strings.Contains(r.stdout, " of "+model+" to") {
+			t.Errorf("chat: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+		}
+	}
+	answeredBy("gpt-4o")
+	answeredBy("o3", "--reply-model", "o3")
+	s.cmd.Process.Kill()
+	s.wait(t)
+	if out := mustRun(t, env, "list", "--tenant", "oak"); strings.Count(out, "Hazel?") != 2 {
+		t.Errorf("list shows\n%s", out)
+	}
+}

@@ -54,8 +54,11 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 	for _, own := range []string{"id", "conversation_id", "parent_id", "reasoning", "pinned", "rating", "label", "note", "metadata", "tokens", "depth", "siblings", "grafted", "created_at"} {
 		delete(members, own)
 	}
-	var err error
-	m.Body, err = json.Marshal(members)
+	var body bytes.Buffer
+	e := json.NewEncoder(&body)
+	e.SetEscapeHTML(false)
+	err := e.Encode(members)
+	m.Body = bytes.TrimSpace(body.Bytes())
 	return err
 }
 

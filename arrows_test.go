@@ -22,7 +22,7 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"db", "db/embedded", "db/migrate", "fault", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
+	"app":                {"access", "db", "db/embedded", "db/migrate", "fault", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
 	"internal/telemetry": {"llm", "search", "replica", "reply", "tree"},
 	"recognize":          {"chat", "fault", "reply", "summarize", "tree"},
 	"replica":            {"db", "fault", "tree"},

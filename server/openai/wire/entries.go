@@ -126,9 +126,10 @@ type inputReader struct {
 
 // A turn collects the items of an assistant's turn.
 type turn struct {
-	named                      bool // a message of it has the id of a stored one
-	texts, refusals, reasoning []string
-	calls                      []wireCall
+	named               bool // a message of it has the id of a stored one
+	texts               []chat.Part
+	refusals, reasoning []string
+	calls               []chat.Call
 }
 
 func (t *turn) silent() bool { return len(t.texts)+len(t.refusals)+len(t.calls) == 0 }
@@ -143,8 +144,7 @@ func (in *inputReader) silent(at int) bool {
 func (o object) input(name string, most int) Input {
 	in := inputReader{reader: o.reader, name: name, named: map[NodeID]bool{}}
 	if value := o.get(name); value != nil && value[0] == '"' && name == "input" {
-		o.text(name, maxInputText)
-		in.whole(0, "", wireMessage{Role: chat.User, Content: value}, Note{})
+		in.whole(0, "", &chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(*o.text(name, maxInputText))}}, Note{})
 		return in.finish()
 	}
 	for i, raw := range o.list(name, most) {
@@ -173,10 +173,10 @@ func (in *inputReader) add(i int, e Entry, t *turn) int {
 }
 
 // whole adds a message that is one item. An item that stands twice is one message.
-func (in *inputReader) whole(i int, id string, w wireMessage, note Note) {
+func (in *inputReader) whole(i int, id string, m *chat.Message, note Note) {
 	n := nodeOf(id)
 	if in.before(n, id) < 0 {
-		in.add(i, Entry{Node: n, Message: in.message(i, w), Note: note}, nil)
+		in.add(i, Entry{Node: n, Message: in.message(i, m), Note: note}, nil)
 	}
 }
 
@@ -245,7 +245,11 @@ func (in *inputReader) finish() Input {
 		}
 		t := in.turns[at]
 		if t != nil && !t.silent() {
-			e.Message = in.message(e.At, wireMessage{Role: chat.Assistant, Content: texts(t.texts), Refusal: strings.Join(t.refusals, "\n"), Calls: t.calls})
+			said := &chat.Message{Role: chat.Assistant, Parts: t.texts, Calls: t.calls}
+			if refusal := strings.Join(t.refusals, "\n"); refusal != "" {
+				said.Refusal = &refusal
+			}
+			e.Message = in.message(e.At, said)
 			if e.Message != nil {
 				e.Message.Reasoning = strings.TrimSpace(strings.Join(t.reasoning, "\n\n")) // beside the body, which goes to the model
 			}
@@ -289,10 +293,10 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 			o.wrong("arguments", CodeMissing, "Missing required parameter: %s.", o.at.member("arguments"))
 			return
 		}
-		in.call(i, o, id, wireCall{Type: toolFunction, Function: &wireFunction{o.required("name", math.MaxInt), *arguments}})
+		in.call(i, o, id, chat.Call{Name: o.required("name", math.MaxInt), Arguments: *arguments})
 	case "function_call_output", "custom_tool_call_output":
-		content, _ := in.content(o, "output", chat.Tool)
-		in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: content}, Note{Custom: *kind == "custom_tool_call_output"})
+		call := o.required("call_id", math.MaxInt)
+		in.whole(i, id, &chat.Message{Role: chat.Tool, CallID: &call, Parts: in.content(o, "output", chat.Tool)}, Note{Custom: *kind == "custom_tool_call_output"})
 	case "compaction":
 		in.add(i, Entry{Content: o.required("encrypted_content", maxCompaction)}, nil)
 	case "compaction_trigger":
@@ -311,17 +315,23 @@ func (in *inputReader) readMessage(i int, o object, id string) {
 		o.wrong("role", CodeMissing, "Missing required parameter: %s.", o.at.member("role"))
 		return
 	}
-	content, parts := in.content(o, "content", role)
+	parts := in.content(o, "content", role)
 	if role != chat.Assistant {
-		in.whole(i, id, wireMessage{Role: role, Content: content}, Note{})
+		in.whole(i, id, &chat.Message{Role: role, Parts: parts}, Note{})
 		return
 	}
 	e, t := in.open(i, id, true)
 	if phase := o.oneOf("phase", "commentary", "final_answer"); phase != "" {
 		e.Phase = phase
 	}
-	t.texts = append(t.texts, parts.texts...)
-	t.refusals = append(t.refusals, parts.refusals...)
+	for _, p := range parts {
+		switch {
+		case p.Type == "refusal":
+			t.refusals = append(t.refusals, p.Text)
+		case p.Text != "":
+			t.texts = append(t.texts, p)
+		}
+	}
 }
 
 // thought reads the text of a reasoning item, which may have none that this
@@ -361,38 +371,12 @@ func (in *inputReader) reference(i int, id string) {
 	e.Reference = cmp.Or(e.Reference, id)
 }
 
-// A wireMessage is a chat-completions message as it is stored.
-type wireMessage struct {
-	Role    chat.Role       `json:"role"`
-	Content json.RawMessage `json:"content"`
-	Refusal string          `json:"refusal,omitempty"`
-	Calls   []wireCall      `json:"tool_calls,omitempty"`
-	CallID  string          `json:"tool_call_id,omitempty"`
-}
-
-type (
-	wireCall struct {
-		ID       string        `json:"id"`
-		Type     string        `json:"type"`
-		Function *wireFunction `json:"function,omitempty"`
-		Custom   *wireCustom   `json:"custom,omitempty"`
-	}
-	wireFunction struct {
-		Name      string `json:"name"`
-		Arguments string `json:"arguments"`
-	}
-	wireCustom struct {
-		Name  string `json:"name"`
-		Input string `json:"input"`
-	}
-)
-
 // message checks a message as any message of a tree is checked.
-func (in *inputReader) message(i int, w wireMessage) *chat.Message {
+func (in *inputReader) message(i int, m *chat.Message) *chat.Message {
 	if in.err != nil {
 		return nil
 	}
-	m, err := chat.Parse(Marshal(w))
+	m, err := chat.Parse(m.Encode())
 	if err != nil {
 		e := fault.Of(err)
 		at := in.path(i)
@@ -404,50 +388,18 @@ func (in *inputReader) message(i int, w wireMessage) *chat.Message {
 	return m
 }
 
-// texts is the content of an assistant's message.
-func texts(all []string) json.RawMessage {
-	switch len(all) {
-	case 0:
-		return json.RawMessage("null")
-	case 1:
-		return Marshal(all[0])
-	}
-	parts := make([]json.RawMessage, len(all))
-	for i, text := range all {
-		parts[i] = Marshal(textPart{"text", text})
-	}
-	return Marshal(parts)
-}
-
-// parts are what a content is made of, as far as an assistant says it.
-type parts struct{ texts, refusals []string }
-
-// content reads a content: a string, or parts of the kinds that the role may
-// have.
-func (in *inputReader) content(o object, name string, role chat.Role) (content json.RawMessage, p parts) {
-	value := o.get(name)
-	switch {
+// content reads a content: a string, or parts of the kinds that the role may have.
+func (in *inputReader) content(o object, name string, role chat.Role) (parts []chat.Part) {
+	switch value := o.get(name); {
 	case value == nil:
 		o.wrong(name, CodeMissing, "Missing required parameter: %s.", o.at.member(name))
-		return nil, p
 	case value[0] == '"':
-		if text := chat.String(value); text != "" {
-			p.texts = []string{text}
-		}
-		return value, p
+		return []chat.Part{chat.TextPart(chat.String(value))}
 	case value[0] != '[':
 		o.wrong(name, codeType, "This must be a string or an array of parts.")
-		return nil, p
 	}
-	var all []json.RawMessage
 	for i, raw := range o.list(name, maxItems) {
-		all = append(all, in.part(raw, o.at.element(name, i), role, &p))
+		parts = append(parts, in.part(raw, o.at.element(name, i), role))
 	}
-	if len(all) == 1 && len(p.texts) == 1 {
-		return Marshal(p.texts[0]), p // every server takes a string
-	}
-	if all == nil && role == chat.Tool {
-		return json.RawMessage(`""`), p
-	}
-	return Marshal(all), p
+	return parts
 }

@@ -157,35 +157,35 @@ func aMessage(t *rapid.T) *chat.Message {
 	word := rapid.StringOfN(rapid.SampledFrom([]rune("ab \"\\\n<é🌳")), 0, 8, -1)
 	text := rapid.Map(word, func(s string) string { return "x" + s })
 	var reasoning string
-	w := wireMessage{Role: rapid.SampledFrom([]chat.Role{chat.User, chat.System, chat.Developer, chat.Assistant, chat.Assistant, chat.Tool}).Draw(t, "role")}
+	w := &chat.Message{Role: rapid.SampledFrom([]chat.Role{chat.User, chat.System, chat.Developer, chat.Assistant, chat.Assistant, chat.Tool}).Draw(t, "role")}
 	switch w.Role {
 	case chat.Assistant:
-		w.Content = texts(rapid.SliceOfN(text, 0, 2).Draw(t, "texts"))
+		for _, said := range rapid.SliceOfN(text, 0, 2).Draw(t, "texts") {
+			w.Parts = append(w.Parts, chat.TextPart(said))
+		}
 		if rapid.Bool().Draw(t, "refuses") {
-			w.Refusal = text.Draw(t, "refusal")
+			refusal := text.Draw(t, "refusal")
+			w.Refusal = &refusal
 		}
 		for i := range rapid.IntRange(0, 2).Draw(t, "calls") {
-			call := wireCall{ID: fmt.Sprint("call_", i), Type: toolFunction, Function: &wireFunction{"f", word.Draw(t, "arguments")}}
-			if rapid.Bool().Draw(t, "custom") {
-				call = wireCall{ID: call.ID, Type: toolCustom, Custom: &wireCustom{"f", call.Function.Arguments}}
-			}
-			w.Calls = append(w.Calls, call)
+			w.Calls = append(w.Calls, chat.Call{ID: fmt.Sprint("call_", i), Name: "f", Arguments: word.Draw(t, "arguments"), Custom: rapid.Bool().Draw(t, "custom")})
 		}
-		if string(w.Content) == "null" && w.Refusal == "" && len(w.Calls) == 0 {
-			w.Content = Marshal("x")
+		if len(w.Parts) == 0 && w.Refusal == nil && len(w.Calls) == 0 {
+			w.Parts = []chat.Part{chat.TextPart("x")}
 		}
 		if rapid.Bool().Draw(t, "reasons") {
 			reasoning = "r" + strings.TrimSpace(word.Draw(t, "reasoning"))
 		}
 	case chat.Tool:
-		w.CallID, w.Content = "call_0", Marshal(word.Draw(t, "result"))
+		call := "call_0"
+		w.CallID, w.Parts = &call, []chat.Part{chat.TextPart(word.Draw(t, "result"))}
 	default:
-		w.Content = Marshal(text.Draw(t, "text"))
+		w.Parts = []chat.Part{chat.TextPart(text.Draw(t, "text"))}
 		if w.Role == chat.User && rapid.Bool().Draw(t, "parts") {
-			w.Content = Marshal([]any{textPart{"text", text.Draw(t, "first")}, imagePart{"image_url", imageURL{"data:,x", "auto"}}, filePart{"file", fileData{Name: "a", Data: "data:,y"}}})
+			w.Parts = append(w.Parts, chat.ReadPart(Marshal(imagePart{"image_url", imageURL{"data:,x", "auto"}})), chat.ReadPart(Marshal(filePart{"file", fileData{Name: "a", Data: "data:,y"}})))
 		}
 	}
-	m := message(t, string(Marshal(w)))
+	m := message(t, string(w.Encode()))
 	m.Reasoning = reasoning
 	return m
 }

@@ -145,18 +145,16 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 	cut(reasoning, func(s string) { deltas = append(deltas, Delta{Reasoning: s}) })
 	cut(text, func(s string) { deltas = append(deltas, Delta{Text: s}) })
 	cut(refusal, func(s string) { deltas = append(deltas, Delta{Refusal: s}) })
-	w := wireMessage{Role: chat.Assistant, Content: null, Refusal: refusal}
+	w := &chat.Message{Role: chat.Assistant, Refusal: &refusal}
 	if text != "" {
-		w.Content = Marshal(text)
+		w.Parts = []chat.Part{chat.TextPart(text)}
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "calls") {
 		kind, with := toolFunction, "arguments"
-		call, given := wireCall{ID: fmt.Sprint("call_", i)}, words.Draw(t, "arguments")
-		if call.Function = (&wireFunction{fmt.Sprint("f", i), given}); rapid.Bool().Draw(t, "custom") {
+		call := chat.Call{ID: fmt.Sprint("call_", i), Name: fmt.Sprint("f", i), Arguments: words.Draw(t, "arguments"), Custom: rapid.Bool().Draw(t, "custom")}
+		if call.Custom {
 			kind, with = toolCustom, "input"
-			call.Custom, call.Function = &wireCustom{call.Function.Name, given}, nil
 		}
-		call.Type = kind
 		w.Calls = append(w.Calls, call)
 		begins := map[string]any{"index": i, "id": call.ID, "type": kind}
 		if rapid.Bool().Draw(t, "the name late") {
@@ -164,14 +162,14 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 		}
 		begins[kind] = map[string]string{"name": fmt.Sprint("f", i)}
 		deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(begins)}})
-		cut(given, func(s string) {
+		cut(call.Arguments, func(s string) {
 			deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
 		})
 	}
 	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4, 1)}
 	end.FinishReason = rapid.SampledFrom([]string{"stop", "length", "content_filter", "tool_calls"}).Draw(t, "reason")
 	if text+refusal != "" || len(w.Calls) > 0 {
-		end.Message = chat.Read(Marshal(w))
+		end.Message = chat.Read(w.Encode())
 		end.Message.Reasoning = reasoning
 	}
 	return deltas, end

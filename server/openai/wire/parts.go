@@ -35,8 +35,8 @@ type (
 )
 
 // part reads a part of an item's content and gives it as chat completions have
-// it. Texts and refusals are noted in p, too.
-func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role, p *parts) json.RawMessage {
+// it.
+func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role) (p chat.Part) {
 	o := in.object(raw, at, "type", "text", "refusal", "image_url", "detail", "file_id", "file_data", "file_url", "filename")
 	kind := o.required("type", math.MaxInt)
 	asks := role == chat.User || role == chat.Tool
@@ -46,12 +46,11 @@ func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role, 
 		text := o.text("text", math.MaxInt)
 		if text == nil {
 			o.wrong("text", CodeMissing, "Missing required parameter: %s.", at.member("text"))
-			return nil
+			return p
 		}
-		p.texts = append(p.texts, *text)
-		return Marshal(textPart{"text", *text})
+		return chat.TextPart(*text)
 	case kind == "refusal" && role == chat.Assistant:
-		p.refusals = append(p.refusals, o.required("refusal", math.MaxInt))
+		return chat.Part{Type: kind, Text: o.required("refusal", math.MaxInt)}
 	case kind == "input_image" && asks:
 		return in.image(o)
 	case kind == "input_file" && asks:
@@ -59,22 +58,22 @@ func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role, 
 	default:
 		o.wrong("type", CodeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
 	}
-	return nil
+	return p
 }
 
-func (in *inputReader) image(o object) json.RawMessage {
+func (in *inputReader) image(o object) (p chat.Part) {
 	if o.get("image_url") == nil && o.get("file_id") != nil {
 		o.wrong("file_id", CodeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
-		return nil
+		return p
 	}
 	url := o.required("image_url", math.MaxInt)
 	if url != "" && !hasPrefix(url, "https://", "http://", "data:", chat.AttachmentScheme) {
 		o.wrong("image_url", CodeValue, "This must be an https: or a data: URL.")
 	}
-	return Marshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}})
+	return chat.ReadPart(Marshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}}))
 }
 
-func (in *inputReader) file(o object) json.RawMessage {
+func (in *inputReader) file(o object) (p chat.Part) {
 	var f fileData
 	if id := o.text("file_id", math.MaxInt); id != nil && strings.HasPrefix(*id, chat.AttachmentScheme) {
 		f.ID = *id
@@ -82,7 +81,7 @@ func (in *inputReader) file(o object) json.RawMessage {
 		for _, name := range []string{"file_id", "file_url"} {
 			if o.get("file_data") == nil && o.get(name) != nil {
 				o.wrong(name, CodeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
-				return nil
+				return p
 			}
 		}
 		f.Data = o.required("file_data", math.MaxInt)
@@ -90,7 +89,7 @@ func (in *inputReader) file(o object) json.RawMessage {
 	if name := o.text("filename", math.MaxInt); name != nil {
 		f.Name = *name
 	}
-	return Marshal(filePart{"file", f})
+	return chat.ReadPart(Marshal(filePart{"file", f}))
 }
 
 func hasPrefix(s string, prefixes ...string) bool {

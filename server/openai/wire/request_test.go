@@ -335,7 +335,7 @@ func TestLargeBodies(t *testing.T) {
 		"one text":          {fill(`{"model":"m","input":[{"role":"user","content":"`, `<3 `, `"}]}`), 12},
 		"escapes":           {fill(`{"model":"m","input":[{"role":"user","content":"`, `\u00e9`, `"}]}`), 12},
 		"items":             {fill(`{"model":"m","input":[`, `{"role":"user","content":"`+strings.Repeat("x", 400)+`"},`, `]}`), 12},
-		"too many items":    {fill(`{"model":"m","input":[`, `{"role":"user","content":"x"},`, `]}`), 60},
+		"too many items":    {fill(`{"model":"m","input":[`, `{"role":"user","content":"x"},`, `]}`), 64},
 		"parts":             {fill(`{"model":"m","input":[{"role":"user","content":[`, `{"type":"input_text","text":"`+strings.Repeat("x", 400)+`"},`, `]}]}`), 20},
 		"a picture":         {fill(`{"model":"m","input":[{"role":"user","content":[{"type":"input_image","image_url":"data:image/png;base64,`, `AAAA`, `"}]}]}`), 16},
 		"members of a part": {fill(`{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"`, `,"a":1`, `}]}]}`), 2},

@@ -261,7 +261,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 			o.wrong("input", CodeMissing, "Missing required parameter: %s.", o.at.member("input"))
 			return true
 		}
-		in.call(i, o, id, wireCall{Type: toolCustom, Custom: &wireCustom{o.required("name", math.MaxInt), *input}})
+		in.call(i, o, id, chat.Call{Name: o.required("name", math.MaxInt), Arguments: *input, Custom: true})
 	case "tool_search_call":
 		if o.get("call_id") != nil { // else OpenAI ran it
 			arguments := "{}"
@@ -270,7 +270,7 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 					arguments = chat.String(value)
 				}
 			}
-			in.call(i, o, id, wireCall{Type: toolFunction, Function: &wireFunction{toolSearch, arguments}})
+			in.call(i, o, id, chat.Call{Name: toolSearch, Arguments: arguments})
 		}
 	case "tool_search_output":
 		found := o.tools("tools")
@@ -284,7 +284,8 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 			if names != nil {
 				text = "These tools can be called now: " + strings.Join(names, ", ") + "."
 			}
-			in.whole(i, id, wireMessage{Role: chat.Tool, CallID: o.required("call_id", math.MaxInt), Content: Marshal(text)}, Note{})
+			call := o.required("call_id", math.MaxInt)
+			in.whole(i, id, &chat.Message{Role: chat.Tool, CallID: &call, Parts: []chat.Part{chat.TextPart(text)}}, Note{})
 		}
 	case "additional_tools":
 		in.out.tools = withMore(in.out.tools, o.tools("tools"))
@@ -295,14 +296,10 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 }
 
 // call reads a call of a tool, which belongs to the assistant's turn.
-func (in *inputReader) call(i int, o object, id string, call wireCall) {
+func (in *inputReader) call(i int, o object, id string, call chat.Call) {
 	call.ID = o.required("call_id", math.MaxInt)
 	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
-		if call.Custom != nil {
-			call.Custom.Name = flatName(*space, call.Custom.Name)
-		} else {
-			call.Function.Name = flatName(*space, call.Function.Name)
-		}
+		call.Name = flatName(*space, call.Name)
 	}
 	_, t := in.open(i, id, false)
 	t.calls = append(t.calls, call)

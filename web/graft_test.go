@@ -58,3 +58,30 @@ func TestContinue(t *testing.T) {
 	b.until(`document.querySelector('.message.last .siblings')?.innerText.includes('2')`)
 	b.hides("Cut at the token limit.")
 }
+
+// TestDeleteOne deletes a message alone, once it was taken back: what follows stays.
+func TestDeleteOne(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, messages := s.conversation("Hedge", "Which shrub?", "Hazel or willow.", "My number is 555.", "Hazel it is.")
+	b := newTab(t, s, "/c/"+id.String(), alsoDark)
+	b.lasting(never)
+	remove := func() {
+		b.hover(row(messages[2])+" .body", "")
+		b.click(row(messages[2])+" .menu button", "More")
+		b.click("[role=menuitem]", "Delete this message")
+		b.hides("555")
+	}
+	remove()
+	b.audit("deleted-one")
+	b.click(".notice button", "Undo")
+	b.shows("My number is 555.")
+	b.lasting(0)
+	remove()
+	b.until(`document.querySelectorAll('.message[data-id]').length === 3`)
+	b.shows("Hazel it is.")
+	_, head := b.ids()
+	if got := s.texts(id, head); strings.Join(got, "|") != "Which shrub?|Hazel or willow.|Hazel it is." {
+		t.Errorf("stored is %q", got)
+	}
+}

@@ -15,6 +15,7 @@ import * as look from './state/look'
 import * as models from './state/models'
 import * as place from './state/place'
 import * as prunes from './state/prunes'
+import * as removals from './state/removals'
 import { pickUp } from './state/replies'
 import * as settings from './state/settings'
 import * as search from './state/search'
@@ -36,7 +37,7 @@ if (first === 'shared' && token && more === undefined) {
 function start() {
   followKey()
   // Modules of state do nothing by themselves when they are imported.
-  for (const part of [look, sideSize, place, tabs, connection, models, settings, conversations, branch, context, search, drafts, welcome, live, prunes, answers]) part.start()
+  for (const part of [look, sideSize, place, tabs, connection, models, settings, conversations, branch, context, search, drafts, welcome, live, prunes, removals, answers]) part.start()
   deletions.start(deleted)
   listenForKeys()
   effect(() => {

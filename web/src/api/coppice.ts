@@ -55,6 +55,9 @@ export const newestLeaf = (conversation: string, id: string) => coppice.getNewes
 /** prune deletes a message with all below it, or a summary alone; if asked to, even where the page goes away meanwhile. */
 export const prune = (conversation: string, id: string, keepalive = false) => coppice.pruneMessage(conversation, id, { keepalive })
 
+/** removeMessage deletes a message alone, as prune does with all below it. */
+export const removeMessage = (conversation: string, id: string, keepalive = false) => coppice.removeMessage(conversation, id, { keepalive })
+
 /** writeGraft gives the text that would bring to a branch what another one came to. */
 export const writeGraft = (conversation: string, head: string, from: string, include: Grafted['include'], signal?: AbortSignal) =>
   coppice.writeGraft(conversation, head, { from_head_id: from, include }, { signal })

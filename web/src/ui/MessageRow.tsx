@@ -8,6 +8,7 @@ import { below } from '../state/forest'
 import { models } from '../state/models'
 import { failed } from '../state/notices'
 import { begin } from '../state/prunes'
+import * as removals from '../state/removals'
 import { pin } from '../state/settings'
 import * as tree from '../state/tree'
 import { roleName, said } from '../text/content'
@@ -60,9 +61,13 @@ export function MessageRow({ message, state, total }: { message: Message; state:
         {message.pinned && <span class="seen pinned" title="Pinned: it stays word for word when the branch is compacted.">pinned</span>}
         {seen && <span class="seen" title={seenTitle(state)}>{seen}</span>}
       </header>
-      {actions.editing.value === message.id ? <Editor message={message} /> : <Body message={message} />}
-      <Ending message={message} busy={state.busy} />
-      {actions.editing.value !== message.id && <Actions message={message} state={state} />}
+      {removals.waiting.value.has(message.id) ? <p class="ending">Deleted. What follows stays.</p> : (
+        <>
+          {actions.editing.value === message.id ? <Editor message={message} /> : <Body message={message} />}
+          <Ending message={message} busy={state.busy} />
+          {actions.editing.value !== message.id && <Actions message={message} state={state} />}
+        </>
+      )}
     </article>
   )
 }
@@ -117,6 +122,7 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
   const text = said(message)
   const more: Item[] = [
     { label: message.pinned ? 'Unpin' : 'Pin: keep it word for word', run: () => void pin(message, !message.pinned).catch(failed('Not changed')) },
+    ...(state.last || state.busy || message.tool_calls?.length ? [] : [{ label: 'Delete this message', run: () => removals.begin(message), danger: true }]),
     { label: 'Delete from here…', run: () => void confirmPrune(message), danger: true },
   ]
   if (message.role === 'assistant' && !message.tool_calls?.length && !state.busy) {

@@ -74,6 +74,13 @@ func TestMap(t *testing.T) {
 	b.keys(" ")
 	b.until(`!document.querySelector($1).getAttribute('aria-label').includes('closed')`, fmt.Sprintf(`[id="map-%s"]`, messages[1]))
 
+	// With motion the dots come to the same places: the branch goes straight down.
+	b.prefer(false, false)
+	x, y = b.spot(right)
+	b.clickAt(x, y)
+	b.until(`location.pathname.endsWith($1)`, leaf.String())
+	b.until(`document.querySelector($1)?.style.left === document.querySelector($2)?.style.left`, fmt.Sprintf(`[id="map-%s"]`, right), fmt.Sprintf(`[id="map-%s"]`, messages[1]))
+
 	// Words stand beside the dots where there is room for them, and are read only then.
 	words := func() bool {
 		return slices.ContainsFunc(b.requests(), func(address string) bool { return strings.Contains(address, "/tree?preview=") })

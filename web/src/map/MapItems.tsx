@@ -1,9 +1,8 @@
 // The map for those who don't see it: the item at the keyboard's place and
 // those around it, as items of a tree. They lie over the drawing, unseen.
-import * as messages from '../state/messages'
-import { calls, roleName, said } from '../text/content'
+import { roleName } from '../text/content'
 import { count } from '../text/format'
-import { useTexts } from './texts'
+import { gist, useTexts } from './texts'
 import type { View } from './view'
 import type { Spot } from './layout'
 
@@ -38,10 +37,4 @@ function label({ item }: Spot, head: string | null, branch: ReadonlySet<string>)
   const summaries = item.end.summaries.length ? `, ${count(item.end.summaries.length, 'summary', 'summaries')}` : ''
   const hidden = item.hidden > 0 ? `, ${count(item.hidden, 'message')} below, closed` : ''
   return what + where + summaries + hidden
-}
-
-/** gist is how a message begins, '' where its text isn't there. */
-function gist(id: string): string {
-  const m = messages.get(id)
-  return m ? (said(m) || calls(m)).slice(0, 200).replaceAll(/\s+/g, ' ').trim().slice(0, 80) : ''
 }

@@ -21,7 +21,7 @@ import { folded, outline, runOf } from './outline'
 import { paint, paletteOf, type Palette } from './paint'
 import { pointers } from './pointers'
 import { around, shows, type Size, whole, zoomed } from './view'
-import * as words from './words'
+import { loadPreviews, previews, room, wordsOf } from './texts'
 
 export function MapPanel() {
   const id = conversation.value?.id
@@ -47,10 +47,11 @@ function Map() {
   const focused = useSignal(false)
   const moves = useSignal(0)
   const colours = useRef<Palette | null>(null)
-  const camera = useMemo(() => new Camera(() => moves.value++), [])
+  const moved = () => (moves.value = moves.peek() + 1)
+  const camera = useMemo(() => new Camera(moved), [])
 
   const { head } = branchState
-  const glide = useMemo(() => new Glide(() => moves.value++), [])
+  const glide = useMemo(() => new Glide(moved), [])
   const branch = useComputed<ReadonlySet<string>>(() => {
     const knot = tree.forest.value?.byId.get(head.value ?? '')
     return new Set(knot ? pathTo(knot) : path.value?.ids.filter(id => id !== undefined))
@@ -86,7 +87,7 @@ function Map() {
   useSignalEffect(() => {
     void dark.value
     colours.current = frame.current ? paletteOf(frame.current) : null
-    moves.value = moves.peek() + 1
+    moved()
   })
 
   // Where the branch goes, the map goes along.
@@ -98,15 +99,15 @@ function Map() {
   })
 
   useSignalEffect(() => {
-    if (size.value.width >= words.room) words.load(tree.forest.value!.conversation)
+    if (size.value.width >= room) loadPreviews(tree.forest.value!.conversation)
   })
 
   useSignalEffect(() => {
     void moves.value
-    void words.read.value
+    void previews.value
     const scene = {
       layout: layout.value, grafts: tree.forest.value?.grafts ?? [], view: camera.view, size: size.value, branch: branch.value, head: head.value, lit: lit.value,
-      applies: context.value?.summary?.id ?? null, wordsOf: size.value.width >= words.room ? words.wordsOf : null, hovered: hovered.value, current: cursor.value, focused: focused.value,
+      applies: context.value?.summary?.id ?? null, wordsOf: size.value.width >= room ? wordsOf : null, hovered: hovered.value, current: cursor.value, focused: focused.value,
     }
     const frameId = requestAnimationFrame(() => {
       if (!canvas.current || scene.size.width === 0) return

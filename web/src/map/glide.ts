@@ -16,10 +16,11 @@ export class Glide {
   constructor(private readonly moved: () => void) {}
 
   to(layout: Layout) {
-    cancelAnimationFrame(this.frame)
     const { before } = this
+    if (before === layout) return
+    cancelAnimationFrame(this.frame)
     this.before = layout
-    if (!before || before === layout || calm.matches || layout.byItem.size > most) return
+    if (!before || calm.matches || layout.byItem.size > most) return
     const moves: { spot: Spot; from: { x: number; y: number }; to: { x: number; y: number } }[] = []
     const placeOf = new Map<Spot, { x: number; y: number }>()
     for (const spot of layout.rows.flat()) { // parents first

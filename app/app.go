@@ -226,7 +226,7 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 // newCatalog makes the clients of the models that answer, and fits the window of
 // contexts to them.
 func (cfg *Config) newCatalog(ctx context.Context) (c *catalog, err error) {
-	c = &catalog{cfg: *cfg, log: cfg.Logger, wrap: func(m llm.Model) llm.Model { return m }}
+	c = &catalog{cfg: *cfg, log: cfg.Logger, wrap: func(m llm.Model) llm.Model { return m }, keep: func(context.Context, string) error { return nil }}
 	families, err := cfg.Models.Families()
 	if err != nil {
 		return nil, err
@@ -337,6 +337,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 		}
 	}
 	c.catalog = models.catalog
+	c.catalog.keep = c.storeServed
 	c.catalog.instrument(t.Model)
 	cfg.Replies.Models = c.catalog.static
 	if c.replies, err = reply.New(cfg.Replies); err != nil {

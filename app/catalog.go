@@ -35,9 +35,10 @@ const (
 type catalog struct {
 	cfg     Config
 	log     *slog.Logger
-	static  []llm.Model    // answer while no provider lists any
-	changes bool           // the models that answer can change
-	writers []server.Model // write summaries
+	static  []llm.Model                                     // answer while no provider lists any
+	changes bool                                            // the models that answer can change
+	writers []server.Model                                  // write summaries
+	keep    func(ctx context.Context, baseURL string) error // stores which local server was accepted
 
 	mu       sync.Mutex // held for a change, while a provider is asked, too: the provider that was accepted last stays
 	wrap     func(llm.Model) llm.Model
@@ -167,29 +168,30 @@ func (c *catalog) follow(ctx context.Context) {
 }
 
 // List implements server.Offers.
-func (c *catalog) List(ctx context.Context) (offers []server.Offer) {
+func (c *catalog) List(ctx context.Context) []server.Offer {
 	if len(c.listed()) > 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, offerTimeout)
 	defer cancel()
-	for _, s := range c.cfg.LocalServers {
-		listed, err := Models{BaseURL: s.BaseURL}.list(ctx)
-		if err != nil || len(listed) == 0 {
-			continue
-		}
-		offer := server.Offer{Name: s.Name, BaseURL: s.BaseURL}
-		for _, l := range listed {
-			offer.Models = append(offer.Models, l.Name)
-		}
-		offers = append(offers, offer)
+	offers := make([]server.Offer, len(c.cfg.LocalServers))
+	var asked sync.WaitGroup
+	for i, s := range c.cfg.LocalServers {
+		asked.Go(func() { // one that is silent leaves the others their time
+			listed, _ := Models{BaseURL: s.BaseURL}.list(ctx) // whose error says that nothing is offered
+			offers[i] = server.Offer{Name: s.Name, BaseURL: s.BaseURL}
+			for _, l := range listed {
+				offers[i].Models = append(offers[i].Models, l.Name)
+			}
+		})
 	}
-	return offers
+	asked.Wait()
+	return slices.DeleteFunc(offers, func(o server.Offer) bool { return len(o.Models) == 0 })
 }
 
 // Accept implements server.Offers.
 func (c *catalog) Accept(ctx context.Context, baseURL string) error {
-	if !slices.ContainsFunc(c.cfg.LocalServers, func(s LocalServer) bool { return s.BaseURL == baseURL }) {
+	if !c.local(baseURL) {
 		return fault.New(fault.Invalid, "invalid_parameter", "base_url", "This isn't offered. The list of models has what is; --openai-base-url names any other server.")
 	}
 	provider := c.cfg.Models
@@ -199,8 +201,26 @@ func (c *catalog) Accept(ctx context.Context, baseURL string) error {
 	if err := c.refresh(ctx, provider); err != nil {
 		return fault.New(fault.Model, "model_unavailable", "", "The models at this address can't be listed: %w.", err)
 	}
-	c.log.Info("the page had models of this machine answer, until the server stops; --openai-base-url keeps them", "url", baseURL)
-	return nil
+	c.log.Info("the page had models of this machine answer, from now on; --openai-base-url names others", "url", baseURL)
+	return c.keep(ctx, baseURL)
+}
+
+// local reports whether a server is one of those that are looked for.
+func (c *catalog) local(baseURL string) bool {
+	return slices.ContainsFunc(c.cfg.LocalServers, func(s LocalServer) bool { return s.BaseURL == baseURL })
+}
+
+// restore has the models of a server answer that was accepted before the program's start,
+// once they are looked for; "" is none. It returns the server, or "" where models are set up
+// otherwise now.
+func (c *catalog) restore(baseURL string) string {
+	if !c.offers() || !c.local(baseURL) {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.provider.BaseURL = baseURL
+	return baseURL
 }
 
 // models tells requests which models there are.

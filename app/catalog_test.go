@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -54,7 +55,9 @@ func TestListedModels(t *testing.T) {
 
 	// Where nothing is set up, the same is offered, and answers once it is accepted.
 	list.Store(`{"data":[{"id":"small"}]}`)
-	cfg = Config{LocalServers: []LocalServer{{"Nobody", "http://127.0.0.1:1/v1"}, {"Acme", provider.URL}}, Logger: slog.New(slog.DiscardHandler)}
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	cfg = Config{LocalServers: []LocalServer{{"Nobody", "http://127.0.0.1:1/v1"}, {"Silent", silent.URL}, {"Acme", provider.URL}}, Logger: slog.New(slog.DiscardHandler)}
 	if m, err = cfg.fill(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -80,4 +83,43 @@ func TestListedModels(t *testing.T) {
 	if _, err := cfg.fill(t.Context()); err != nil || cfg.Server.Offers != nil || cfg.Replies.Listed != nil {
 		t.Errorf("beside a named model: %v", err)
 	}
+}
+
+// An accepted offer stands after the next start, unless models are named then.
+func TestAcceptedOfferStays(t *testing.T) {
+	t.Parallel()
+	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"data":[{"id":"small"}]}`)
+	}))
+	defer provider.Close()
+	cfg := Config{Database: DatabaseConfig{URL: dbtest.URL(t)}, LocalServers: []LocalServer{{"Acme", provider.URL}}}
+	start := func(cfg Config) *Coppice {
+		t.Helper()
+		c, err := Open(t.Context(), cfg)
+		if err == nil {
+			err = c.Start(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := start(cfg)
+	if err := c.catalog.Accept(t.Context(), provider.URL); err != nil {
+		t.Fatal(err)
+	}
+	c.Close(t.Context())
+	c = start(cfg)
+	c.catalog.look(t.Context()) // which the start does in the background
+	if got := c.Replies().Models(); len(got) != 1 || got[0] != "small" {
+		t.Errorf("after a start %q answer", got)
+	}
+	c.Close(t.Context())
+	cfg.Models.Replies = []string{"gpt-4o"}
+	c = start(cfg)
+	c.catalog.look(t.Context())
+	if got := c.Replies().Models(); len(got) != 1 || got[0] == "small" {
+		t.Errorf("beside a named model %q answer", got)
+	}
+	c.Close(t.Context())
 }

@@ -19,7 +19,12 @@ func (c *Coppice) Start(ctx context.Context) error {
 	if c.started.Swap(true) {
 		return nil
 	}
-	if err := storeSettings(ctx, c.store, c.settings, c.contexts.AsksModels()); err != nil {
+	accepted, err := acceptedModels(ctx, c.store)
+	if err != nil {
+		return err
+	}
+	accepted = c.catalog.restore(accepted)
+	if err := c.storeServed(ctx, accepted); err != nil {
 		return err
 	}
 	// It doesn't end with ctx: requests that are still running may queue jobs.
@@ -28,7 +33,12 @@ func (c *Coppice) Start(ctx context.Context) error {
 	c.background.Go(func() { c.changes.Forget(ctx) })
 	c.background.Go(func() { c.retain(ctx) })
 	if c.catalog.changes {
-		c.background.Go(func() { c.catalog.follow(ctx) })
+		c.background.Go(func() {
+			if accepted != "" {
+				c.catalog.look(ctx)
+			}
+			c.catalog.follow(ctx)
+		})
 	}
 	for _, f := range c.followers() {
 		c.background.Go(func() { c.changes.Follow(ctx, f) })

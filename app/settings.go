@@ -23,15 +23,33 @@ func ServedSettings(ctx context.Context, store *tree.Store) (summarize.Settings,
 	return settings, nil
 }
 
-// storeSettings lets commands on the same database know the settings. A command that
-// has no models then knows by the digest's use whether this Coppice has some.
-func storeSettings(ctx context.Context, store *tree.Store, settings summarize.Settings, asksModels bool) error {
-	if settings.Digest == "" && asksModels {
-		settings.Digest = summarize.DigestWhenNeeded
+// served is what a Coppice leaves to others on its database, and to its next start.
+type served struct {
+	summarize.Settings
+	ModelsAt string `json:"models_at,omitempty"` // the local server whose models were accepted; "" for none
+}
+
+// acceptedModels returns the local server whose models were accepted; "" is none.
+func acceptedModels(ctx context.Context, store *tree.Store) (baseURL string, err error) {
+	stored, err := store.ServedSettings(ctx)
+	if err != nil {
+		return "", err
 	}
-	object, err := json.Marshal(settings)
+	var s served
+	_ = json.Unmarshal(stored, &s) // of another version, maybe
+	return s.ModelsAt, nil
+}
+
+// storeServed lets commands on the same database know the settings. A command that
+// has no models then knows by the digest's use whether this Coppice has some.
+func (c *Coppice) storeServed(ctx context.Context, modelsAt string) error {
+	s := served{c.settings, modelsAt}
+	if s.Digest == "" && c.contexts.AsksModels() {
+		s.Digest = summarize.DigestWhenNeeded
+	}
+	object, err := json.Marshal(s)
 	if err != nil {
 		return err
 	}
-	return store.SetServedSettings(ctx, object)
+	return c.store.SetServedSettings(ctx, object)
 }

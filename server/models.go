@@ -37,7 +37,7 @@ type Offer struct {
 type Offers interface {
 	// List returns those that answer now.
 	List(ctx context.Context) []Offer
-	// Accept has the models of one answer from now on, by its BaseURL, until the program ends.
+	// Accept has the models of one answer from now on, by its BaseURL.
 	Accept(ctx context.Context, baseURL string) error
 }
 

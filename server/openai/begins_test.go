@@ -13,7 +13,7 @@ func TestBegins(t *testing.T) {
 		{"### Task:\r\n\n  Generate", "### Task: Generate", true},
 		{"### Task: Generate", "### Task:\n\tGen", true},
 		{"### Task:\nRespond to the user query", "### Task: Generate", false},
-		{" ### Task: Generate", "### Task: Generate", false},
+		{" ### Task: Generate", "### Task: Generate", true},
 		{"### Task:", "### Task: Generate", false},
 		{"Título: é", "Título:\u00a0é", true},
 		{"", "x", false},

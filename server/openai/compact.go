@@ -34,16 +34,8 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	item, err := signedItem(r, c.SignedCompaction)
-	if err != nil {
-		return nil, err
-	}
-	usage := c.usage
-	if usage == nil {
-		usage = &wire.Usage{}
-	}
 	return tell(map[string]any{
-		"id": c.Summary.ResponseID(), "object": "response.compaction", "created_at": time.Now().Unix(), "output": append(slices.Clip(c.kept), *item), "usage": usage,
+		"id": c.Summary.ResponseID(), "object": "response.compaction", "created_at": time.Now().Unix(), "output": append(slices.Clip(c.kept), *c.item), "usage": c.usage,
 	}, c.node()), nil
 }
 
@@ -59,10 +51,7 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, inParameter(err, "input")
 	}
-	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo}
-	if turn.Compaction, err = signedItem(r, c.SignedCompaction); err != nil {
-		return nil, err
-	}
+	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo, Compaction: c.item}
 	end := wire.End{Status: wire.Completed, At: time.Now(), Usage: c.usage}
 	if req.Stream {
 		s := wire.NewStream(turn, -1)
@@ -74,6 +63,7 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 // A compaction is what takes the place of a branch or of a history.
 type compaction struct {
 	wire.SignedCompaction
+	item  *wire.CompactionItem
 	kept  []wire.Item // that stay verbatim
 	usage *wire.Usage
 }
@@ -88,6 +78,11 @@ func (c compaction) node() wire.NodeID {
 
 // compactAll makes what takes the place of the branch and the input that a request names.
 func compactAll(r *server.Request, req *wire.Request) (c compaction, err error) {
+	defer func() {
+		if err == nil {
+			c.item, err = signedItem(r, c.SignedCompaction)
+		}
+	}()
 	demand := summarize.Demand{All: true}
 	if len(req.Instructions) <= maxCompactInstructions {
 		demand.Instructions = req.Instructions
@@ -149,7 +144,7 @@ func compactBranch(r *server.Request, head recognize.Message, demand summarize.D
 	}
 	return compaction{wire.SignedCompaction{
 		Summary: wire.NodeID{Conversation: head.ConversationID, Node: c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
-	}, items, wire.NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
+	}, nil, items, wire.NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
 }
 
 func openCall(id string) error {
@@ -197,5 +192,5 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 		}
 	}
 	summary := wire.SignedCompaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
-	return compaction{summary, items, wire.NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
+	return compaction{summary, nil, items, wire.NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
 }

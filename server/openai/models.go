@@ -9,31 +9,34 @@ import (
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
-// modelObject is a model as clients list it. Its time is that of the server's start,
-// because the time of the model isn't known.
-func modelObject(name string, at time.Time) any {
-	return struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Created int64  `json:"created"`
-		OwnedBy string `json:"owned_by"`
-	}{name, "model", at.Unix(), "coppice"}
-}
-
-func listModels(r *server.Request, at time.Time) (server.Answer, error) {
-	models := []any{}
+// models are those that clients can name. Their time is that of the server's start, because
+// the time of a model isn't known.
+func models(r *server.Request, started time.Time) []model {
+	all := []model{}
 	for _, name := range r.Replies().Names() {
-		models = append(models, modelObject(name, at))
+		all = append(all, model{name, "model", started.Unix(), "coppice"})
 	}
-	return tell(map[string]any{"object": "list", "data": models}, wire.NodeID{}), nil
+	return all
 }
 
-func getModel(r *server.Request, at time.Time) (server.Answer, error) {
-	name := r.Value("model")
-	if !slices.Contains(r.Replies().Names(), name) {
+type model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func listModels(r *server.Request, started time.Time) (server.Answer, error) {
+	return tell(map[string]any{"object": "list", "data": models(r, started)}, wire.NodeID{}), nil
+}
+
+func getModel(r *server.Request, started time.Time) (server.Answer, error) {
+	all, name := models(r, started), r.Value("model")
+	i := slices.IndexFunc(all, func(m model) bool { return m.ID == name })
+	if i < 0 {
 		return nil, fault.New(fault.NotFound, "unknown_model", "model", "The model '%s' does not exist.", fault.Clip(name))
 	}
-	return tell(modelObject(name, at), wire.NodeID{}), nil
+	return tell(all[i], wire.NodeID{}), nil
 }
 
 // checkModel refuses a model that this server doesn't have, before anything is

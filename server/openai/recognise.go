@@ -2,8 +2,8 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/recognize"
@@ -61,43 +61,15 @@ func (c Recognition) recordOr(r *server.Request, req *wire.Request, record, ask 
 
 // auxiliary tells whether a request is an auxiliary one, as for a title.
 func (c Recognition) auxiliary(req *wire.Request) bool {
-	for _, name := range c.SideModels {
-		if req.Model == name {
-			return true
-		}
-	}
 	last := req.LastMessage()
-	if last == nil || last.Role != chat.User {
-		return false
-	}
-	text := last.Text()
-	for _, beginning := range c.SidePrompts {
-		if begins(text, beginning) {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(c.SideModels, req.Model) || last != nil && last.Role == chat.User && slices.ContainsFunc(c.SidePrompts, func(p string) bool { return begins(last.Text(), p) })
 }
 
-// begins tells whether a text begins with another one, where all white space is
-// the same.
+// begins tells whether a text begins with another one, where any white space is one space.
 func begins(text, beginning string) bool {
-	for beginning != "" {
-		want := strings.TrimLeftFunc(beginning, unicode.IsSpace)
-		got := strings.TrimLeftFunc(text, unicode.IsSpace)
-		if (len(want) < len(beginning)) != (len(got) < len(text)) {
-			return false
-		}
-		end := strings.IndexFunc(want, unicode.IsSpace)
-		if end < 0 {
-			end = len(want)
-		}
-		if !strings.HasPrefix(got, want[:end]) {
-			return false
-		}
-		text, beginning = got[end:], want[end:]
-	}
-	return true
+	fold := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	const spaces = 1 << 10 // that a beginning may have in the text
+	return strings.HasPrefix(fold(text[:min(len(text), len(beginning)+spaces)]), fold(beginning))
 }
 
 // service recognizes the histories of the request's tenant.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A Delta is a piece of an answer that is still streaming. All pieces together
@@ -75,4 +76,41 @@ func (c *calls) add(raw json.RawMessage) (at int, text string) {
 	}
 	call.arguments.WriteString(p.Text)
 	return at, p.Text
+}
+
+// CheckCalls refuses results of calls that nobody made, and calls that have no
+// result before the input goes on. The messages continue a branch on which the
+// calls named in pending have no result yet. Calls of the last message may stay
+// open.
+func CheckCalls(pending []string, messages []*chat.Message) error {
+	open := map[string]bool{}
+	var order []string
+	begin := func(ids []string) {
+		clear(open)
+		order = ids
+		for _, id := range ids {
+			open[id] = true
+		}
+	}
+	begin(pending)
+	for _, m := range messages {
+		if m.Role == chat.Tool {
+			if !open[m.Answers()] {
+				return fault.New(fault.Invalid, CodeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
+			}
+			delete(open, m.Answers())
+			continue
+		}
+		for _, id := range order {
+			if open[id] {
+				return fault.New(fault.Invalid, CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
+			}
+		}
+		var calls []string
+		for _, call := range m.Calls {
+			calls = append(calls, call.ID)
+		}
+		begin(calls)
+	}
+	return nil
 }

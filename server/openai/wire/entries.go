@@ -77,43 +77,6 @@ func (e Entry) isOutput() bool {
 	return e.Message != nil && e.Message.Role == chat.Tool || strings.HasPrefix(e.Reference, string(KindCallOutput)+"_")
 }
 
-// CheckCalls refuses results of calls that nobody made, and calls that have no
-// result before the input goes on. The messages continue a branch on which the
-// calls named in pending have no result yet. Calls of the last message may stay
-// open.
-func CheckCalls(pending []string, messages []*chat.Message) error {
-	open := map[string]bool{}
-	var order []string
-	begin := func(ids []string) {
-		clear(open)
-		order = ids
-		for _, id := range ids {
-			open[id] = true
-		}
-	}
-	begin(pending)
-	for _, m := range messages {
-		if m.Role == chat.Tool {
-			if !open[m.Answers()] {
-				return fault.New(fault.Invalid, CodeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
-			}
-			delete(open, m.Answers())
-			continue
-		}
-		for _, id := range order {
-			if open[id] {
-				return fault.New(fault.Invalid, CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
-			}
-		}
-		var calls []string
-		for _, call := range m.Calls {
-			calls = append(calls, call.ID)
-		}
-		begin(calls)
-	}
-	return nil
-}
-
 // An inputReader puts items together to entries.
 type inputReader struct {
 	*reader

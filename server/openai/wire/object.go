@@ -196,32 +196,25 @@ func (o object) boolean(name string, absent bool) bool {
 
 // integer reads a whole number within bounds; nil for none.
 func (o object) integer(name string, least, most int) *int {
-	value := o.get(name)
-	if value == nil {
-		return nil
-	}
-	n, err := strconv.Atoi(string(value))
-	switch {
-	case err != nil:
-		o.wrong(name, codeType, "This must be a whole number between %d and %d.", least, most)
-	case n < least || n > most:
-		o.wrong(name, CodeValue, "%d is not between %d and %d.", n, least, most)
-	}
-	return &n
+	return numeric(o, name, "a whole number", least, most, strconv.Atoi)
 }
 
 // number reads a number within bounds; nil for none.
 func (o object) number(name string, least, most float64) *float64 {
+	return numeric(o, name, "a number", least, most, func(s string) (float64, error) { return strconv.ParseFloat(s, 64) })
+}
+
+func numeric[T int | float64](o object, name, what string, least, most T, parse func(string) (T, error)) *T {
 	value := o.get(name)
 	if value == nil {
 		return nil
 	}
-	n, err := strconv.ParseFloat(string(value), 64)
+	n, err := parse(string(value))
 	switch {
 	case err != nil:
-		o.wrong(name, codeType, "This must be a number between %g and %g.", least, most)
+		o.wrong(name, codeType, "This must be %s between %v and %v.", what, least, most)
 	case n < least || n > most:
-		o.wrong(name, CodeValue, "%g is not between %g and %g.", n, least, most)
+		o.wrong(name, CodeValue, "%v is not between %v and %v.", n, least, most)
 	}
 	return &n
 }

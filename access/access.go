@@ -6,8 +6,13 @@ package access
 import (
 	"net/netip"
 	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // A Role says what a principal may do besides reading and writing conversations.
@@ -39,6 +44,39 @@ type Principal struct {
 
 	Address netip.Addr // of the client; the zero value is none
 	Request string     // id of the request
+}
+
+// MaxUser is the largest number of characters in a user's id.
+const MaxUser = 200
+
+// CheckUser returns a fault.Invalid about a field for what can't be a user's id. "" can,
+// and is nobody in particular.
+func CheckUser(field, id string) error {
+	invalid := func(detail string) error { return fault.New(fault.Invalid, "invalid_parameter", field, "%s", detail) }
+	switch {
+	case id == Everybody:
+		return invalid("No user can be called *.")
+	case utf8.RuneCountInString(id) > MaxUser:
+		return invalid("It has over 200 characters.")
+	case !utf8.ValidString(id) || strings.ContainsFunc(id, unicode.IsControl):
+		return invalid("It has a control character, or is not valid UTF-8.")
+	}
+	return nil
+}
+
+// Reader is whose private conversations the principal reads, besides all that aren't
+// private: its user's, or those of everybody where it is the tenant itself.
+func (p Principal) Reader() string {
+	if p.User == "" {
+		return Everybody
+	}
+	return p.User
+}
+
+// Owns reports whether the principal may delete a user's conversation, and say who reads
+// it. "" is no user in particular.
+func (p Principal) Owns(userID string) bool {
+	return p.User == "" || p.Has(Admin) || p.User == userID
 }
 
 // Has reports whether the principal may do what a role may.

@@ -17,7 +17,7 @@ insert into attachment_uses (conversation_id, message_id, hash, tenant_id)
 select c.id, named.message_id, named.hash, c.tenant_id
 from conversations c
 cross join (select unnest($1::uuid[]) as message_id, unnest($2::bytea[]) as hash) named
-where c.id = $3 and c.tenant_id = $4
+where c.id = $3 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
 on conflict do nothing
 `
 
@@ -26,6 +26,7 @@ type AddAttachmentUsesParams struct {
 	Hashes         [][]byte
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 // The same message may name one several times. The conversation is there, and read
@@ -36,6 +37,7 @@ func (q *Queries) AddAttachmentUses(ctx context.Context, arg AddAttachmentUsesPa
 		arg.Hashes,
 		arg.ConversationID,
 		arg.TenantID,
+		arg.Reader,
 	)
 	return err
 }
@@ -306,17 +308,18 @@ const listConversationAttachments = `-- name: ListConversationAttachments :many
 select distinct u.hash
 from conversations c
 join attachment_uses u on u.conversation_id = $1
-where c.id = $1 and c.tenant_id = $2
+where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 order by u.hash
 `
 
 type ListConversationAttachmentsParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 func (q *Queries) ListConversationAttachments(ctx context.Context, arg ListConversationAttachmentsParams) ([][]byte, error) {
-	rows, err := q.db.Query(ctx, listConversationAttachments, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listConversationAttachments, arg.ConversationID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -600,6 +603,27 @@ select pg_advisory_xact_lock_shared(1668246642, hashtext($1::text))
 func (q *Queries) LockUpload(ctx context.Context, tenantID string) error {
 	_, err := q.db.Exec(ctx, lockUpload, tenantID)
 	return err
+}
+
+const namesAttachment = `-- name: NamesAttachment :one
+select exists (
+    select from attachment_uses u
+    join conversations c on c.id = u.conversation_id
+    where u.tenant_id = $1 and u.hash = $2 and c.tenant_id = $1 and (c.reader = '' or $3::text in (c.reader, '*'))) as named
+`
+
+type NamesAttachmentParams struct {
+	TenantID string
+	Hash     []byte
+	Reader   string
+}
+
+// Whether a message that the store's user may read names an attachment.
+func (q *Queries) NamesAttachment(ctx context.Context, arg NamesAttachmentParams) (bool, error) {
+	row := q.db.QueryRow(ctx, namesAttachment, arg.TenantID, arg.Hash, arg.Reader)
+	var named bool
+	err := row.Scan(&named)
+	return named, err
 }
 
 const recountMessages = `-- name: RecountMessages :exec

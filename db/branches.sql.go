@@ -75,9 +75,9 @@ select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.
        (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = n.id) as annotation
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id between $2 and $3
-where c.id = $1 and c.tenant_id = $4
+where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
 order by n.id
-limit $5
+limit $6
 `
 
 type FindNodesParams struct {
@@ -85,6 +85,7 @@ type FindNodesParams struct {
 	FirstID        pgtype.UUID
 	LastID         pgtype.UUID
 	TenantID       string
+	Reader         string
 	RowLimit       int32
 }
 
@@ -114,6 +115,7 @@ func (q *Queries) FindNodes(ctx context.Context, arg FindNodesParams) ([]FindNod
 		arg.FirstID,
 		arg.LastID,
 		arg.TenantID,
+		arg.Reader,
 		arg.RowLimit,
 	)
 	if err != nil {
@@ -156,17 +158,17 @@ with recursive path as (
     select n.id, n.parent_id, n.depth
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
+    where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.depth
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.depth > $4::integer
+    where path.depth > $5::integer
 ), listed as materialized (
     select array(
         select path.id from path
-        where path.depth >= $4::integer
-        order by path.depth limit 1 + $5::integer) as ids
+        where path.depth >= $5::integer
+        order by path.depth limit 1 + $6::integer) as ids
 ), page as (
     select n.id, 1 as position, octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from listed
@@ -176,7 +178,7 @@ with recursive path as (
     from page
     cross join listed
     join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = listed.ids[page.position + 1] offset 0) n on true
-    where page.position < $5::integer and page.bytes < $6::integer
+    where page.position < $6::integer and page.bytes < $7::integer
 )
 select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning, (page.position < cardinality(listed.ids))::boolean as more
 from page
@@ -189,6 +191,7 @@ type GetBranchPageParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
 	TenantID       string
+	Reader         string
 	FromDepth      int32
 	RowLimit       int32
 	ByteLimit      int32
@@ -209,6 +212,7 @@ func (q *Queries) GetBranchPage(ctx context.Context, arg GetBranchPageParams) ([
 		arg.ConversationID,
 		arg.HeadID,
 		arg.TenantID,
+		arg.Reader,
 		arg.FromDepth,
 		arg.RowLimit,
 		arg.ByteLimit,
@@ -294,7 +298,7 @@ with recursive walk as (
     from conversations c
     join nodes l on l.conversation_id = $1 and l.id = $2 and l.kind = 'message'
     join nodes r on r.conversation_id = $1 and r.id = $3 and r.kind = 'message'
-    where c.id = $1 and c.tenant_id = $4
+    where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
     union all
     select coalesce(l.id, walk.left_id), case when l.id is null then walk.left_parent else l.parent_id end, coalesce(l.depth, walk.left_depth),
            coalesce(r.id, walk.right_id), case when r.id is null then walk.right_parent else r.parent_id end, coalesce(r.depth, walk.right_depth)
@@ -318,6 +322,7 @@ type GetPartingParams struct {
 	LeftID         pgtype.UUID
 	RightID        pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type GetPartingRow struct {
@@ -333,6 +338,7 @@ func (q *Queries) GetParting(ctx context.Context, arg GetPartingParams) (GetPart
 		arg.LeftID,
 		arg.RightID,
 		arg.TenantID,
+		arg.Reader,
 	)
 	var i GetPartingRow
 	err := row.Scan(
@@ -367,13 +373,13 @@ with recursive path as (
            octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
+    where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, p.origin, path.position + 1,
            path.bytes + octet_length(p.body::text) + coalesce(octet_length(p.metadata::text), 0) + coalesce(octet_length(p.reasoning), 0)
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.position < $4::integer and path.bytes < $5::integer
+    where path.position < $5::integer and path.bytes < $6::integer
 )
 select path.id, path.parent_id, path.role, path.sibling_index, path.depth, path.tokens, path.path_tokens, path.pinned, path.created_at, path.body, path.metadata, path.reasoning, path.origin,
        coalesce(case when path.parent_id is null
@@ -389,6 +395,7 @@ type GetTranscriptParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
 	TenantID       string
+	Reader         string
 	RowLimit       int32
 	ByteLimit      int32
 }
@@ -428,6 +435,7 @@ func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([
 		arg.ConversationID,
 		arg.HeadID,
 		arg.TenantID,
+		arg.Reader,
 		arg.RowLimit,
 		arg.ByteLimit,
 	)
@@ -579,7 +587,7 @@ with recursive path as (
     select n.id, n.parent_id, n.depth, case when n.role = 'assistant' then n.metadata end as metadata
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message' and n.depth >= $3::integer
-    where c.id = $1 and c.tenant_id = $4
+    where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.depth, case when p.role = 'assistant' then p.metadata end
     from path
@@ -604,6 +612,7 @@ type ListBranchUsageParams struct {
 	HeadID         pgtype.UUID
 	FromDepth      int32
 	TenantID       string
+	Reader         string
 }
 
 type ListBranchUsageRow struct {
@@ -622,6 +631,7 @@ func (q *Queries) ListBranchUsage(ctx context.Context, arg ListBranchUsageParams
 		arg.HeadID,
 		arg.FromDepth,
 		arg.TenantID,
+		arg.Reader,
 	)
 	if err != nil {
 		return nil, err
@@ -760,7 +770,7 @@ join lateral (
     (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n
      where $2::uuid is null and n.conversation_id = $1 and n.parent_id is null
      order by n.sibling_index desc limit $3::integer)) n on true
-where c.id = $1 and c.tenant_id = $4
+where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
 order by n.sibling_index desc
 `
 
@@ -769,6 +779,7 @@ type ListNewestChildrenParams struct {
 	ParentID       pgtype.UUID
 	RowLimit       int32
 	TenantID       string
+	Reader         string
 }
 
 type ListNewestChildrenRow struct {
@@ -782,6 +793,7 @@ func (q *Queries) ListNewestChildren(ctx context.Context, arg ListNewestChildren
 		arg.ParentID,
 		arg.RowLimit,
 		arg.TenantID,
+		arg.Reader,
 	)
 	if err != nil {
 		return nil, err
@@ -1003,12 +1015,12 @@ with recursive path as (
     select n.id, n.parent_id, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
+    where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, path.position + 1
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where $4::integer = 0 or path.position < $4
+    where $5::integer = 0 or path.position < $5
 )
 select n.id, n.parent_id, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.pinned, n.created_at, n.body, n.metadata, n.reasoning, n.origin,
        coalesce(case when n.parent_id is null
@@ -1025,6 +1037,7 @@ type StreamBranchParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
 	TenantID       string
+	Reader         string
 	RowLimit       int32
 }
 
@@ -1055,6 +1068,7 @@ func (q *Queries) StreamBranch(ctx context.Context, arg StreamBranchParams) ([]S
 		arg.ConversationID,
 		arg.HeadID,
 		arg.TenantID,
+		arg.Reader,
 		arg.RowLimit,
 	)
 	if err != nil {

@@ -89,20 +89,21 @@ from (
     from (
         select k.id, k.created_at, octet_length(k.settings::text) + octet_length(k.attempts::text) + octet_length(k.reason) + octet_length(k.instructions) as bytes
         from compactions k
-        join conversations c on c.id = $1 and c.tenant_id = $2
+        join conversations c on c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
         where k.conversation_id = $1
-          and (k.created_at, k.id) < ($3::timestamptz, $4::uuid)
+          and (k.created_at, k.id) < ($4::timestamptz, $5::uuid)
         order by k.created_at desc, k.id desc
-        limit 1 + $5::integer) listed
+        limit 1 + $6::integer) listed
     window earlier as (order by listed.created_at desc, listed.id desc)) page
 join lateral (select k.conversation_id, k.id, k.head_id, k.anchor_id, k.cutoff_id, k.summary_id, k.prior_summary_id, k.trigger, k.outcome, k.reason, k.model, k.instructions, k.settings, k.attempts, k.messages_before, k.messages_after, k.tokens_before, k.tokens_after, k.folded_messages, k.folded_tokens, k.prompt_tokens, k.completion_tokens, k.duration_ms, k.created_at, k.remade_id from compactions k where k.conversation_id = $1 and k.id = page.id offset 0) compactions on true
-where page.position <= $5::integer and page.bytes_before < $6::integer
+where page.position <= $6::integer and page.bytes_before < $7::integer
 order by page.position
 `
 
 type ListCompactionsParams struct {
 	ConversationID  pgtype.UUID
 	TenantID        string
+	Reader          string
 	BeforeCreatedAt time.Time
 	BeforeID        pgtype.UUID
 	RowLimit        int32
@@ -119,6 +120,7 @@ func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams
 	rows, err := q.db.Query(ctx, listCompactions,
 		arg.ConversationID,
 		arg.TenantID,
+		arg.Reader,
 		arg.BeforeCreatedAt,
 		arg.BeforeID,
 		arg.RowLimit,
@@ -172,17 +174,18 @@ func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams
 const listFruitlessCompactions = `-- name: ListFruitlessCompactions :many
 select k.cutoff_id, k.remade_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
 from compactions k
-join conversations c on c.id = $1 and c.tenant_id = $2
+join conversations c on c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 where k.conversation_id = $1 and k.trigger <> 'request'
   and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
-  and k.settings::text = $3::text
+  and k.settings::text = $4::text
 order by k.created_at desc, k.id desc
-limit $4
+limit $5
 `
 
 type ListFruitlessCompactionsParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 	Settings       string
 	RowLimit       int32
 }
@@ -202,6 +205,7 @@ func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitles
 	rows, err := q.db.Query(ctx, listFruitlessCompactions,
 		arg.ConversationID,
 		arg.TenantID,
+		arg.Reader,
 		arg.Settings,
 		arg.RowLimit,
 	)
@@ -233,13 +237,14 @@ func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitles
 const listWriters = `-- name: ListWriters :many
 select k.summary_id, k.prior_summary_id, k.model, k.attempts
 from compactions k
-join conversations c on c.id = $1 and c.tenant_id = $2
+join conversations c on c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 where k.conversation_id = $1 and k.summary_id is not null
 `
 
 type ListWritersParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListWritersRow struct {
@@ -252,7 +257,7 @@ type ListWritersRow struct {
 // What wrote the summaries of a conversation, and its calls of models, also of
 // summaries that were undone since, of which there is no node any more.
 func (q *Queries) ListWriters(ctx context.Context, arg ListWritersParams) ([]ListWritersRow, error) {
-	rows, err := q.db.Query(ctx, listWriters, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listWriters, arg.ConversationID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}

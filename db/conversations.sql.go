@@ -30,17 +30,18 @@ func (q *Queries) CountConversations(ctx context.Context, arg CountConversations
 }
 
 const deleteConversation = `-- name: DeleteConversation :execrows
-delete from conversations where id = $1 and tenant_id = $2
+delete from conversations c where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 `
 
 type DeleteConversationParams struct {
 	ID       pgtype.UUID
 	TenantID string
+	Reader   string
 }
 
 // Its nodes go with it, by their foreign key.
 func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversationParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteConversation, arg.ID, arg.TenantID)
+	result, err := q.db.Exec(ctx, deleteConversation, arg.ID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return 0, err
 	}
@@ -49,15 +50,16 @@ func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversation
 
 const findConversation = `-- name: FindConversation :many
 select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
-where c.tenant_id = $1
-  and (c.id between $2::uuid and $3::uuid or c.title = $4
-       or $4 <> '' and strpos(lower(c.title), lower($4)) > 0)
-order by case when c.id between $2 and $3 then 1 when c.title = $4 then 2 else 3 end, c.updated_at desc, c.id desc
-limit $5
+where c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*'))
+  and (c.id between $3::uuid and $4::uuid or c.title = $5
+       or $5 <> '' and strpos(lower(c.title), lower($5)) > 0)
+order by case when c.id between $3 and $4 then 1 when c.title = $5 then 2 else 3 end, c.updated_at desc, c.id desc
+limit $6
 `
 
 type FindConversationParams struct {
 	TenantID string
+	Reader   string
 	FirstID  pgtype.UUID
 	LastID   pgtype.UUID
 	Title    string
@@ -71,6 +73,7 @@ type FindConversationParams struct {
 func (q *Queries) FindConversation(ctx context.Context, arg FindConversationParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, findConversation,
 		arg.TenantID,
+		arg.Reader,
 		arg.FirstID,
 		arg.LastID,
 		arg.Title,
@@ -115,16 +118,17 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 }
 
 const getConversation = `-- name: GetConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations where id = $1 and tenant_id = $2
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations c where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 `
 
 type GetConversationParams struct {
 	ID       pgtype.UUID
 	TenantID string
+	Reader   string
 }
 
 func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams) (Conversation, error) {
-	row := q.db.QueryRow(ctx, getConversation, arg.ID, arg.TenantID)
+	row := q.db.QueryRow(ctx, getConversation, arg.ID, arg.TenantID, arg.Reader)
 	var i Conversation
 	err := row.Scan(
 		&i.ID,
@@ -175,17 +179,17 @@ func (q *Queries) GetServedSettings(ctx context.Context) ([]byte, error) {
 const insertConversation = `-- name: InsertConversation :one
 with inserted as (
     insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                               source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags)
+                               source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader)
     values ($1, $2, $3, $4, $5, $6, $7,
             $8, $9, $10,
-            $11, $12, $13, $14)
+            $11, $12, $13, $14, $15, $16)
     on conflict (id) do nothing
     returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form
 ), noted as (
     insert into changes (conversation_id, sequence, tenant_id, kind, messages, at)
-    select $1, inserted.change_count, $2, 'conversation.created', 0, $15
+    select $1, inserted.change_count, $2, 'conversation.created', 0, $17
     from inserted
-    where $15::timestamptz is not null
+    where $17::timestamptz is not null
 )
 select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count, conversations.archived, conversations.pinned, conversations.tags, conversations.owner_id, conversations.reader, conversations.path_form from inserted conversations
 `
@@ -205,6 +209,8 @@ type InsertConversationParams struct {
 	Archived             bool
 	Pinned               bool
 	Tags                 []string
+	OwnerID              string
+	PrivateTo            string
 	NotedAt              pgtype.Timestamptz
 }
 
@@ -230,6 +236,8 @@ func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversation
 		arg.Archived,
 		arg.Pinned,
 		arg.Tags,
+		arg.OwnerID,
+		arg.PrivateTo,
 		arg.NotedAt,
 	)
 	var i InsertConversationRow
@@ -261,12 +269,13 @@ const listBranchLengths = `-- name: ListBranchLengths :many
 select c.id, n.depth + 1 as messages
 from conversations c
 join nodes n on n.conversation_id = c.id and n.id = c.head_id
-where c.id = any ($1::uuid[]) and c.tenant_id = $2
+where c.id = any ($1::uuid[]) and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 `
 
 type ListBranchLengthsParams struct {
 	Ids      []pgtype.UUID
 	TenantID string
+	Reader   string
 }
 
 type ListBranchLengthsRow struct {
@@ -276,7 +285,7 @@ type ListBranchLengthsRow struct {
 
 // How many messages the active branches of conversations have: each by two keys.
 func (q *Queries) ListBranchLengths(ctx context.Context, arg ListBranchLengthsParams) ([]ListBranchLengthsRow, error) {
-	rows, err := q.db.Query(ctx, listBranchLengths, arg.Ids, arg.TenantID)
+	rows, err := q.db.Query(ctx, listBranchLengths, arg.Ids, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -297,26 +306,27 @@ func (q *Queries) ListBranchLengths(ctx context.Context, arg ListBranchLengthsPa
 
 const listConversations = `-- name: ListConversations :many
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
-       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.owner_id, page.reader, page.more::boolean as more
 from (
     select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, listed.owner_id, listed.reader, listed.path_form, row_number() over earlier as position,
            coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
            lead(listed.id) over earlier is not null as more
     from (
         select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
-        where c.tenant_id = $1 and c.archived = $2
-          and (c.pinned, c.updated_at, c.id) < ($3::boolean, $4::timestamptz, $5::uuid)
-          and ($6::text = '' or $6 = any (c.tags))
-          and (not $7::boolean or c.id = any ($8::uuid[]))
+        where c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) and c.archived = $3
+          and (c.pinned, c.updated_at, c.id) < ($4::boolean, $5::timestamptz, $6::uuid)
+          and ($7::text = '' or $7 = any (c.tags))
+          and (not $8::boolean or c.id = any ($9::uuid[]))
         order by c.pinned desc, c.updated_at desc, c.id desc
-        limit 1 + $9::integer) listed
+        limit 1 + $10::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
-where page.position <= $9::integer and page.bytes_before < $10::integer
+where page.position <= $10::integer and page.bytes_before < $11::integer
 order by page.position
 `
 
 type ListConversationsParams struct {
 	TenantID        string
+	Reader          string
 	Archived        bool
 	BeforePinned    bool
 	BeforeUpdatedAt time.Time
@@ -345,6 +355,8 @@ type ListConversationsRow struct {
 	Archived             bool
 	Pinned               bool
 	Tags                 []string
+	OwnerID              string
+	Reader               string
 	More                 bool
 }
 
@@ -361,6 +373,7 @@ type ListConversationsRow struct {
 func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]ListConversationsRow, error) {
 	rows, err := q.db.Query(ctx, listConversations,
 		arg.TenantID,
+		arg.Reader,
 		arg.Archived,
 		arg.BeforePinned,
 		arg.BeforeUpdatedAt,
@@ -395,6 +408,8 @@ func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsPa
 			&i.Archived,
 			&i.Pinned,
 			&i.Tags,
+			&i.OwnerID,
+			&i.Reader,
 			&i.More,
 		); err != nil {
 			return nil, err
@@ -438,17 +453,50 @@ func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsPara
 	return items, nil
 }
 
+const listReadable = `-- name: ListReadable :many
+select c.id from conversations c
+where c.id = any ($1::uuid[]) and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
+`
+
+type ListReadableParams struct {
+	Ids      []pgtype.UUID
+	TenantID string
+	Reader   string
+}
+
+// Those of some that the store's user may read.
+func (q *Queries) ListReadable(ctx context.Context, arg ListReadableParams) ([]pgtype.UUID, error) {
+	rows, err := q.db.Query(ctx, listReadable, arg.Ids, arg.TenantID, arg.Reader)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []pgtype.UUID
+	for rows.Next() {
+		var id pgtype.UUID
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		items = append(items, id)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listTags = `-- name: ListTags :many
 select tag::text as tag, count(*) as conversations
 from conversations c, unnest(c.tags) tag
-where c.tenant_id = $1 and c.archived = $2 and c.tags <> '{}'
+where c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) and c.archived = $3 and c.tags <> '{}'
 group by tag
 order by count(*) desc, tag
-limit $3
+limit $4
 `
 
 type ListTagsParams struct {
 	TenantID string
+	Reader   string
 	Archived bool
 	RowLimit int32
 }
@@ -461,7 +509,12 @@ type ListTagsRow struct {
 // Of the conversations that aren't archived, or of those that are. The most used
 // first.
 func (q *Queries) ListTags(ctx context.Context, arg ListTagsParams) ([]ListTagsRow, error) {
-	rows, err := q.db.Query(ctx, listTags, arg.TenantID, arg.Archived, arg.RowLimit)
+	rows, err := q.db.Query(ctx, listTags,
+		arg.TenantID,
+		arg.Reader,
+		arg.Archived,
+		arg.RowLimit,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -481,19 +534,20 @@ func (q *Queries) ListTags(ctx context.Context, arg ListTagsParams) ([]ListTagsR
 }
 
 const lockConversation = `-- name: LockConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations where id = $1 and tenant_id = $2 for no key update
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations c where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*')) for no key update
 `
 
 type LockConversationParams struct {
 	ID       pgtype.UUID
 	TenantID string
+	Reader   string
 }
 
 // Writers of one conversation take their turns here. A statement that follows
 // in the same transaction sees all that the writer before it committed.
 // "no key", so that a foreign key's check of another row doesn't wait.
 func (q *Queries) LockConversation(ctx context.Context, arg LockConversationParams) (Conversation, error) {
-	row := q.db.QueryRow(ctx, lockConversation, arg.ID, arg.TenantID)
+	row := q.db.QueryRow(ctx, lockConversation, arg.ID, arg.TenantID, arg.Reader)
 	var i Conversation
 	err := row.Scan(
 		&i.ID,
@@ -612,23 +666,28 @@ set title      = coalesce($1, c.title),
     head_id    = coalesce($4, c.head_id),
     archived   = coalesce($5, c.archived),
     pinned     = coalesce($6, c.pinned),
-    tags       = coalesce($7, c.tags)
-where c.id = $8 and c.tenant_id = $9
+    tags       = coalesce($7, c.tags),
+    owner_id   = coalesce($8, c.owner_id),
+    reader     = coalesce($9, c.reader)
+where c.id = $10 and c.tenant_id = $11 and (c.reader = '' or $12::text in (c.reader, '*'))
   and ($4::uuid is null
-       or exists (select from nodes n where n.conversation_id = $8 and n.id = $4 and n.kind = 'message'))
+       or exists (select from nodes n where n.conversation_id = $10 and n.id = $4 and n.kind = 'message'))
 returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form
 `
 
 type UpdateConversationParams struct {
-	Title    pgtype.Text
-	Metadata []byte
-	Settings []byte
-	HeadID   pgtype.UUID
-	Archived pgtype.Bool
-	Pinned   pgtype.Bool
-	Tags     []string
-	ID       pgtype.UUID
-	TenantID string
+	Title     pgtype.Text
+	Metadata  []byte
+	Settings  []byte
+	HeadID    pgtype.UUID
+	Archived  pgtype.Bool
+	Pinned    pgtype.Bool
+	Tags      []string
+	OwnerID   pgtype.Text
+	PrivateTo pgtype.Text
+	ID        pgtype.UUID
+	TenantID  string
+	Reader    string
 }
 
 // Null leaves a column as it is. It runs after LockConversation, so that a
@@ -643,8 +702,11 @@ func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversation
 		arg.Archived,
 		arg.Pinned,
 		arg.Tags,
+		arg.OwnerID,
+		arg.PrivateTo,
 		arg.ID,
 		arg.TenantID,
+		arg.Reader,
 	)
 	var i Conversation
 	err := row.Scan(

@@ -68,7 +68,7 @@ select e.message_id, n.version, e.stamp, e.vector
 from conversations c
 join embeddings e on e.conversation_id = $1 and e.model = $2 and e.stamp > $3 and e.vector is not null
 join lateral (select n.xmin::text as version from nodes n where n.conversation_id = $1 and n.id = e.message_id offset 0) n on true
-where c.id = $1 and c.tenant_id = $4
+where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
 order by e.stamp
 `
 
@@ -77,6 +77,7 @@ type ListEmbeddingsParams struct {
 	Model          string
 	AfterStamp     int64
 	TenantID       string
+	Reader         string
 }
 
 type ListEmbeddingsRow struct {
@@ -94,6 +95,7 @@ func (q *Queries) ListEmbeddings(ctx context.Context, arg ListEmbeddingsParams) 
 		arg.Model,
 		arg.AfterStamp,
 		arg.TenantID,
+		arg.Reader,
 	)
 	if err != nil {
 		return nil, err
@@ -122,7 +124,7 @@ const listNewUnembedded = `-- name: ListNewUnembedded :many
 with recursive said as (
     select ch.message_id as id, ch.messages
     from changes ch
-    where ch.conversation_id = $1 and ch.sequence > $5::bigint and ch.kind = 'messages.appended'
+    where ch.conversation_id = $1 and ch.sequence > $6::bigint and ch.kind = 'messages.appended'
     union all
     select p.parent_id, said.messages - 1
     from said
@@ -135,15 +137,16 @@ join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth
     from nodes n where n.conversation_id = $1 and n.id = said.id and n.kind = 'message' offset 0) n on true
 left join lateral (select true as there from embeddings e where e.conversation_id = $1 and e.message_id = n.id and e.model = $2 offset 0) e on true
 where e.there is null
-  and exists (select from conversations c where c.id = $1 and c.tenant_id = $3)
+  and exists (select from conversations c where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*')))
 order by n.id desc
-limit $4
+limit $5
 `
 
 type ListNewUnembeddedParams struct {
 	ConversationID pgtype.UUID
 	Model          string
 	TenantID       string
+	Reader         string
 	RowLimit       int32
 	Place          int64
 }
@@ -166,6 +169,7 @@ func (q *Queries) ListNewUnembedded(ctx context.Context, arg ListNewUnembeddedPa
 		arg.ConversationID,
 		arg.Model,
 		arg.TenantID,
+		arg.Reader,
 		arg.RowLimit,
 		arg.Place,
 	)
@@ -244,15 +248,16 @@ select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message'
 left join lateral (select true as there from embeddings e where e.conversation_id = $1 and e.message_id = n.id and e.model = $2 offset 0) e on true
-where c.id = $1 and c.tenant_id = $3 and e.there is null
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*')) and e.there is null
 order by n.id desc
-limit $4
+limit $5
 `
 
 type ListUnembeddedParams struct {
 	ConversationID pgtype.UUID
 	Model          string
 	TenantID       string
+	Reader         string
 	RowLimit       int32
 }
 
@@ -277,6 +282,7 @@ func (q *Queries) ListUnembedded(ctx context.Context, arg ListUnembeddedParams) 
 		arg.ConversationID,
 		arg.Model,
 		arg.TenantID,
+		arg.Reader,
 		arg.RowLimit,
 	)
 	if err != nil {

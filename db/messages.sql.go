@@ -48,31 +48,31 @@ with place as (
            (p.id is null or p.prefix_id = p.id) as in_prefix
     from conversations c
     left join nodes p on p.conversation_id = $1 and p.id = case when $2::boolean then c.head_id else $3::uuid end and p.kind = 'message'
-    where c.id = $1 and c.tenant_id = $4
-      and ($5::integer = 0 or c.message_count < $5)
+    where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
+      and ($6::integer = 0 or c.message_count < $6)
       and (p.id is not null or case when $2 then c.head_id else $3::uuid end is null)
-      and (not $6::boolean or c.head_id is not distinct from $7)
-      and not exists (select from nodes d where d.conversation_id = $1 and d.id = $8)
+      and (not $7::boolean or c.head_id is not distinct from $8)
+      and not exists (select from nodes d where d.conversation_id = $1 and d.id = $9)
 ), inserted as (
     insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id,
                        pinned, created_at, body, metadata, path_hash, reasoning)
-    select $1, $8, place.parent_id, 'message', $9::text,
+    select $1, $9, place.parent_id, 'message', $10::text,
            case when place.parent_id is null
                then (select coalesce(max(r.sibling_index), 0) + 1 from nodes r where r.conversation_id = $1 and r.parent_id is null)
                else (select coalesce(max(s.sibling_index), 0) + 1 from nodes s where s.conversation_id = $1 and s.parent_id = place.parent_id)
            end,
-           place.depth, $10::integer, place.path_tokens + $10::integer,
-           case when place.in_prefix and $9::text in ('system', 'developer') then $8 else place.prefix_id end,
-           $11, $12, $13, $14,
+           place.depth, $11::integer, place.path_tokens + $11::integer,
+           case when place.in_prefix and $10::text in ('system', 'developer') then $9 else place.prefix_id end,
+           $12, $13, $14, $15,
            -- chat.PathHash.ChildOf; null below a message that has none
-           case when $15::boolean then null when place.parent_id is null then $16::bytea else substring(sha256(place.path_hash || $17::bytea) for 16) end,
-           $18
+           case when $16::boolean then null when place.parent_id is null then $17::bytea else substring(sha256(place.path_hash || $18::bytea) for 16) end,
+           $19
     from place
     returning conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, prefix_id, pinned, created_at, body, metadata, last_summarized_id, prior_summary_id, kept_ids, model, origin, path_hash, reasoning
 ), touched as (
     update conversations c
-    set head_id = case when $19::boolean and (not $20::boolean or c.head_id is not distinct from $7) then inserted.id else c.head_id end,
-        updated_at = greatest(c.updated_at, $12),
+    set head_id = case when $20::boolean and (not $21::boolean or c.head_id is not distinct from $8) then inserted.id else c.head_id end,
+        updated_at = greatest(c.updated_at, $13),
         message_count = c.message_count + 1,
         change_count = c.change_count + 1
     from inserted
@@ -80,7 +80,7 @@ with place as (
     returning c.change_count, c.head_id
 ), noted as ( -- as NoteChange does
     insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
-    select $1, touched.change_count, $4, 'messages.appended', $8, inserted.parent_id, touched.head_id, 1, $21
+    select $1, touched.change_count, $4, 'messages.appended', $9, inserted.parent_id, touched.head_id, 1, $22
     from inserted, touched
 )
 select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning from inserted nodes
@@ -91,6 +91,7 @@ type AppendMessageParams struct {
 	AtHead         bool
 	ParentID       pgtype.UUID
 	TenantID       string
+	Reader         string
 	MostMessages   int32
 	IfHead         bool
 	ExpectedHead   pgtype.UUID
@@ -126,6 +127,7 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 		arg.AtHead,
 		arg.ParentID,
 		arg.TenantID,
+		arg.Reader,
 		arg.MostMessages,
 		arg.IfHead,
 		arg.ExpectedHead,
@@ -242,7 +244,7 @@ const findCall = `-- name: FindCall :one
 select n.id
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message' and n.role = 'assistant' and position($2::text in n.body::text) > 0
-where c.id = $1 and c.tenant_id = $3
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
   and exists (
       select from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) made
       where made ->> 'id' = $2)
@@ -254,12 +256,18 @@ type FindCallParams struct {
 	ConversationID pgtype.UUID
 	CallID         string
 	TenantID       string
+	Reader         string
 }
 
 // The newest message that makes a tool call. It reads the conversation's messages;
 // only of those whose text has the call's id the calls are taken apart.
 func (q *Queries) FindCall(ctx context.Context, arg FindCallParams) (pgtype.UUID, error) {
-	row := q.db.QueryRow(ctx, findCall, arg.ConversationID, arg.CallID, arg.TenantID)
+	row := q.db.QueryRow(ctx, findCall,
+		arg.ConversationID,
+		arg.CallID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	var id pgtype.UUID
 	err := row.Scan(&id)
 	return id, err
@@ -269,7 +277,7 @@ const getAnswer = `-- name: GetAnswer :one
 select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message' and n.role = 'assistant'
-where c.id = $1 and c.tenant_id = $3
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
   and not exists (
       select from replies r where r.conversation_id = $1 and r.message_id = $2 and r.state = 'deleted')
 `
@@ -278,6 +286,7 @@ type GetAnswerParams struct {
 	ConversationID pgtype.UUID
 	ID             pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type GetAnswerRow struct {
@@ -287,7 +296,12 @@ type GetAnswerRow struct {
 // An answer to go on from, which no client deleted, in one look: each request that
 // continues a response asks for one.
 func (q *Queries) GetAnswer(ctx context.Context, arg GetAnswerParams) (GetAnswerRow, error) {
-	row := q.db.QueryRow(ctx, getAnswer, arg.ConversationID, arg.ID, arg.TenantID)
+	row := q.db.QueryRow(ctx, getAnswer,
+		arg.ConversationID,
+		arg.ID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	var i GetAnswerRow
 	err := row.Scan(
 		&i.Node.ConversationID,
@@ -320,7 +334,7 @@ with recursive run as (
     select n.id, n.parent_id, n.role, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
+    where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
@@ -337,6 +351,7 @@ type GetCallsParams struct {
 	ConversationID pgtype.UUID
 	ParentID       pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type GetCallsRow struct {
@@ -350,7 +365,12 @@ type GetCallsRow struct {
 // Also those results, to tell which calls are answered already. The walk is as
 // long as the run of results.
 func (q *Queries) GetCalls(ctx context.Context, arg GetCallsParams) ([]GetCallsRow, error) {
-	rows, err := q.db.Query(ctx, getCalls, arg.ConversationID, arg.ParentID, arg.TenantID)
+	rows, err := q.db.Query(ctx, getCalls,
+		arg.ConversationID,
+		arg.ParentID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -411,13 +431,14 @@ select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.
        (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = $2) as annotation
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id = $2
-where c.id = $1 and c.tenant_id = $3
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 `
 
 type GetNodeParams struct {
 	ConversationID pgtype.UUID
 	ID             pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type GetNodeRow struct {
@@ -427,7 +448,12 @@ type GetNodeRow struct {
 }
 
 func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, error) {
-	row := q.db.QueryRow(ctx, getNode, arg.ConversationID, arg.ID, arg.TenantID)
+	row := q.db.QueryRow(ctx, getNode,
+		arg.ConversationID,
+		arg.ID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	var i GetNodeRow
 	err := row.Scan(
 		&i.Node.ConversationID,
@@ -701,7 +727,7 @@ select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role,
 from conversations c
 cross join unnest($2::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id offset 0) nodes on true
-where c.id = $1 and c.tenant_id = $3
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 order by wanted.position
 `
 
@@ -709,6 +735,7 @@ type ListMessagesParams struct {
 	ConversationID pgtype.UUID
 	Ids            []pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListMessagesRow struct {
@@ -719,7 +746,12 @@ type ListMessagesRow struct {
 
 // Nodes of both kinds with their siblings, in the order of @ids.
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
-	rows, err := q.db.Query(ctx, listMessages, arg.ConversationID, arg.Ids, arg.TenantID)
+	rows, err := q.db.Query(ctx, listMessages,
+		arg.ConversationID,
+		arg.Ids,
+		arg.TenantID,
+		arg.Reader,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -887,13 +919,14 @@ select n.id, coalesce(n.reasoning, '')::text as reasoning
 from conversations c
 cross join unnest($1::uuid[]) as wanted (id)
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
-where c.id = $2 and c.tenant_id = $3 and n.reasoning is not null
+where c.id = $2 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*')) and n.reasoning is not null
 `
 
 type ListReasoningParams struct {
 	Ids            []pgtype.UUID
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListReasoningRow struct {
@@ -903,7 +936,12 @@ type ListReasoningRow struct {
 
 // Of those of these messages that have some.
 func (q *Queries) ListReasoning(ctx context.Context, arg ListReasoningParams) ([]ListReasoningRow, error) {
-	rows, err := q.db.Query(ctx, listReasoning, arg.Ids, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listReasoning,
+		arg.Ids,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -925,13 +963,14 @@ func (q *Queries) ListReasoning(ctx context.Context, arg ListReasoningParams) ([
 const listRecentHeads = `-- name: ListRecentHeads :many
 select c.id, c.head_id, c.message_count
 from conversations c
-where c.tenant_id = $1 and c.head_id is not null
+where c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) and c.head_id is not null
 order by c.updated_at desc, c.id desc
-limit $2
+limit $3
 `
 
 type ListRecentHeadsParams struct {
 	TenantID string
+	Reader   string
 	RowLimit int32
 }
 
@@ -943,7 +982,7 @@ type ListRecentHeadsRow struct {
 
 // The tenant's conversations, the one touched last first.
 func (q *Queries) ListRecentHeads(ctx context.Context, arg ListRecentHeadsParams) ([]ListRecentHeadsRow, error) {
-	rows, err := q.db.Query(ctx, listRecentHeads, arg.TenantID, arg.RowLimit)
+	rows, err := q.db.Query(ctx, listRecentHeads, arg.TenantID, arg.Reader, arg.RowLimit)
 	if err != nil {
 		return nil, err
 	}

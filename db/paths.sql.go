@@ -26,13 +26,14 @@ left join lateral (
     order by wanted.position desc
     limit 1
 ) found on true
-where c.id = $2 and c.tenant_id = $3
+where c.id = $2 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 `
 
 type FindPathParams struct {
 	Hashes         [][]byte
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type FindPathRow struct {
@@ -48,7 +49,12 @@ type FindPathRow struct {
 // several with one hash it takes the newest. current is false where the hashes are
 // those of an older canonical form.
 func (q *Queries) FindPath(ctx context.Context, arg FindPathParams) (FindPathRow, error) {
-	row := q.db.QueryRow(ctx, findPath, arg.Hashes, arg.ConversationID, arg.TenantID)
+	row := q.db.QueryRow(ctx, findPath,
+		arg.Hashes,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	var i FindPathRow
 	err := row.Scan(
 		&i.Position,
@@ -64,12 +70,12 @@ with recursive path as (
     select n.id, n.parent_id, n.role, n.path_hash, n.path_tokens, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
+    where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.role, p.path_hash, p.path_tokens, path.position + 1
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.position < $4::integer
+    where path.position < $5::integer
 )
 select path.id, path.parent_id, path.role, path.path_hash, path.path_tokens
 from path
@@ -80,6 +86,7 @@ type ListPathHashesParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
 	TenantID       string
+	Reader         string
 	RowLimit       int32
 }
 
@@ -97,6 +104,7 @@ func (q *Queries) ListPathHashes(ctx context.Context, arg ListPathHashesParams) 
 		arg.ConversationID,
 		arg.HeadID,
 		arg.TenantID,
+		arg.Reader,
 		arg.RowLimit,
 	)
 	if err != nil {

@@ -17,13 +17,14 @@ const getRecallBranch = `-- name: GetRecallBranch :one
 select n.id as head_id, n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
-where c.id = $1 and c.tenant_id = $3
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 `
 
 type GetRecallBranchParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type GetRecallBranchRow struct {
@@ -43,7 +44,12 @@ type GetRecallBranchRow struct {
 // path. A sibling's prune changes it too, which only costs a second reading.
 // No @head_id stands for the active head.
 func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams) (GetRecallBranchRow, error) {
-	row := q.db.QueryRow(ctx, getRecallBranch, arg.ConversationID, arg.HeadID, arg.TenantID)
+	row := q.db.QueryRow(ctx, getRecallBranch,
+		arg.ConversationID,
+		arg.HeadID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	var i GetRecallBranchRow
 	err := row.Scan(
 		&i.HeadID,
@@ -58,12 +64,13 @@ func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams
 const listTenantsOwn = `-- name: ListTenantsOwn :many
 select c.id, c.message_count
 from conversations c
-where c.id = any ($1::uuid[]) and c.tenant_id = $2 and c.head_id is not null
+where c.id = any ($1::uuid[]) and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*')) and c.head_id is not null
 `
 
 type ListTenantsOwnParams struct {
 	Ids      []pgtype.UUID
 	TenantID string
+	Reader   string
 }
 
 type ListTenantsOwnRow struct {
@@ -73,7 +80,7 @@ type ListTenantsOwnRow struct {
 
 // Of the conversations @ids, those that are the tenant's and have a message.
 func (q *Queries) ListTenantsOwn(ctx context.Context, arg ListTenantsOwnParams) ([]ListTenantsOwnRow, error) {
-	rows, err := q.db.Query(ctx, listTenantsOwn, arg.Ids, arg.TenantID)
+	rows, err := q.db.Query(ctx, listTenantsOwn, arg.Ids, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +104,7 @@ select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
-where c.id = $2 and c.tenant_id = $3
+where c.id = $2 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 order by wanted.position
 `
 
@@ -105,6 +112,7 @@ type ListTextsParams struct {
 	Ids            []pgtype.UUID
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListTextsRow struct {
@@ -120,7 +128,12 @@ type ListTextsRow struct {
 
 // In the order of @ids; what is absent is left out.
 func (q *Queries) ListTexts(ctx context.Context, arg ListTextsParams) ([]ListTextsRow, error) {
-	rows, err := q.db.Query(ctx, listTexts, arg.Ids, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listTexts,
+		arg.Ids,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -152,13 +165,14 @@ const listVersions = `-- name: ListVersions :many
 select n.id, n.xmin::text as version
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message'
-where c.id = $1 and c.tenant_id = $2
+where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 order by n.created_at desc, n.id desc
 `
 
 type ListVersionsParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListVersionsRow struct {
@@ -168,7 +182,7 @@ type ListVersionsRow struct {
 
 // Every message of a conversation, the newest first.
 func (q *Queries) ListVersions(ctx context.Context, arg ListVersionsParams) ([]ListVersionsRow, error) {
-	rows, err := q.db.Query(ctx, listVersions, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listVersions, arg.ConversationID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +206,12 @@ with recursive path as (
     select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
+    where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.created_at, p.body, path.position + 1
     from path
     join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
-    where path.position < $4::integer
+    where path.position < $5::integer
 )
 select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.created_at, path.body
 from path
@@ -208,6 +222,7 @@ type WalkUpParams struct {
 	ConversationID pgtype.UUID
 	ID             pgtype.UUID
 	TenantID       string
+	Reader         string
 	RowLimit       int32
 }
 
@@ -228,6 +243,7 @@ func (q *Queries) WalkUp(ctx context.Context, arg WalkUpParams) ([]WalkUpRow, er
 		arg.ConversationID,
 		arg.ID,
 		arg.TenantID,
+		arg.Reader,
 		arg.RowLimit,
 	)
 	if err != nil {

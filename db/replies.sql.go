@@ -41,7 +41,7 @@ const beginReply = `-- name: BeginReply :execrows
 insert into replies (conversation_id, message_id, parent_id, move_head_from, server_id, model, state, metadata, alive_at)
 select c.id, $1::uuid, $2::uuid, $3::uuid, $4::text, $5::text, 'running', $6::json, $7::timestamptz
 from conversations c
-where c.id = $8 and c.tenant_id = $9
+where c.id = $8 and c.tenant_id = $9 and (c.reader = '' or $10::text in (c.reader, '*'))
   and exists (select from nodes n where n.conversation_id = $8 and n.id = $2::uuid and n.kind = 'message')
   and not exists (select from nodes n where n.conversation_id = $8 and n.id = $1::uuid)
 on conflict (conversation_id, message_id) do update
@@ -60,6 +60,7 @@ type BeginReplyParams struct {
 	AliveAt        time.Time
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 // After LockConversation, and after the question where the request brings one. No
@@ -77,6 +78,7 @@ func (q *Queries) BeginReply(ctx context.Context, arg BeginReplyParams) (int64, 
 		arg.AliveAt,
 		arg.ConversationID,
 		arg.TenantID,
+		arg.Reader,
 	)
 	if err != nil {
 		return 0, err
@@ -165,17 +167,23 @@ func (q *Queries) ForgetReplyEvents(ctx context.Context, arg ForgetReplyEventsPa
 const getReply = `-- name: GetReply :one
 select r.conversation_id, r.message_id, r.parent_id, r.move_head_from, r.server_id, r.model, r.state, r.metadata, r.alive_at, r.end_event
 from conversations c join replies r on r.conversation_id = $1 and r.message_id = $2
-where c.id = $1 and c.tenant_id = $3
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 `
 
 type GetReplyParams struct {
 	ConversationID pgtype.UUID
 	MessageID      pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 func (q *Queries) GetReply(ctx context.Context, arg GetReplyParams) (Reply, error) {
-	row := q.db.QueryRow(ctx, getReply, arg.ConversationID, arg.MessageID, arg.TenantID)
+	row := q.db.QueryRow(ctx, getReply,
+		arg.ConversationID,
+		arg.MessageID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	var i Reply
 	err := row.Scan(
 		&i.ConversationID,
@@ -276,13 +284,14 @@ func (q *Queries) ListReplyEvents(ctx context.Context, arg ListReplyEventsParams
 const listRunningReplies = `-- name: ListRunningReplies :many
 select r.message_id, r.parent_id, r.model, r.metadata
 from conversations c join replies r on r.conversation_id = $1 and r.state in ('running', 'stopping')
-where c.id = $1 and c.tenant_id = $2
+where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 order by r.message_id
 `
 
 type ListRunningRepliesParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListRunningRepliesRow struct {
@@ -294,7 +303,7 @@ type ListRunningRepliesRow struct {
 
 // Of a conversation, with what their requests add to the metadata of the answers.
 func (q *Queries) ListRunningReplies(ctx context.Context, arg ListRunningRepliesParams) ([]ListRunningRepliesRow, error) {
-	rows, err := q.db.Query(ctx, listRunningReplies, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listRunningReplies, arg.ConversationID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}

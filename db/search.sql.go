@@ -132,10 +132,10 @@ with recursive c as materialized (
     select c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false) as is_line
     from conversations c
     left join lateral (select n.depth from nodes n where n.conversation_id = $1 and n.id = c.head_id) head on true
-    where c.id = $1 and c.tenant_id = $2
+    where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 ), hit as (
     select n.id, n.created_at
-    from unnest($3::uuid[]) wanted (id)
+    from unnest($4::uuid[]) wanted (id)
     join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 ), below as (
     -- What lies below each hit, down to the next hit: no message is walked twice.
@@ -192,6 +192,7 @@ join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sib
 type DescribeHitsParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 	Ids            []pgtype.UUID
 }
 
@@ -207,7 +208,12 @@ type DescribeHitsRow struct {
 // all messages are on one line, that is its end. Else finding it costs what lies below
 // the hits.
 func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]DescribeHitsRow, error) {
-	rows, err := q.db.Query(ctx, describeHits, arg.ConversationID, arg.TenantID, arg.Ids)
+	rows, err := q.db.Query(ctx, describeHits,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Reader,
+		arg.Ids,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -779,13 +785,14 @@ select n.conversation_id, n.id, (octet_length(n.body::text) + coalesce(octet_len
 from conversations c
 cross join unnest($1::uuid[]) wanted (id)
 join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id offset 0) n on true
-where c.id = $2 and c.tenant_id = $3
+where c.id = $2 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 `
 
 type ListSizesParams struct {
 	Ids            []pgtype.UUID
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListSizesRow struct {
@@ -796,7 +803,12 @@ type ListSizesRow struct {
 
 // How many bytes messages of one conversation have in a page.
 func (q *Queries) ListSizes(ctx context.Context, arg ListSizesParams) ([]ListSizesRow, error) {
-	rows, err := q.db.Query(ctx, listSizes, arg.Ids, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listSizes,
+		arg.Ids,
+		arg.ConversationID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -875,25 +887,26 @@ func (q *Queries) ListTenantBehind(ctx context.Context, arg ListTenantBehindPara
 const listTitled = `-- name: ListTitled :many
 with found as (
     select t.conversation_id as id
-    from unnest($2::text[]) sought (word)
+    from unnest($3::text[]) sought (word)
     join lateral (select t.conversation_id from title_words t where t.tenant_id = $1 and t.word = sought.word collate "C" offset 0) t on true
     union
     select t.conversation_id
-    from unnest($3::text[]) sought (word)
+    from unnest($4::text[]) sought (word)
     join lateral (
         select t.conversation_id from title_words t
         where t.tenant_id = $1 and t.word >= sought.word collate "C" and t.word < (sought.word || chr(1114111)) collate "C"
         offset 0) t on true
     union
-    select id from unnest($4::uuid[]) id
+    select id from unnest($5::uuid[]) id
 )
 select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from found
-join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c where c.id = found.id and c.tenant_id = $1 offset 0) c on true
+join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c where c.id = found.id and c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) offset 0) c on true
 order by c.updated_at desc, c.id desc
 `
 
 type ListTitledParams struct {
 	TenantID   string
+	Reader     string
 	Words      []string
 	Beginnings []string
 	Among      []pgtype.UUID
@@ -904,6 +917,7 @@ type ListTitledParams struct {
 func (q *Queries) ListTitled(ctx context.Context, arg ListTitledParams) ([]Conversation, error) {
 	rows, err := q.db.Query(ctx, listTitled,
 		arg.TenantID,
+		arg.Reader,
 		arg.Words,
 		arg.Beginnings,
 		arg.Among,

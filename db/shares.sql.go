@@ -27,17 +27,23 @@ const deleteShare = `-- name: DeleteShare :execrows
 delete from shares s
 using conversations c
 where s.conversation_id = $1 and s.id = $2
-  and c.id = $1 and c.tenant_id = $3
+  and c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 `
 
 type DeleteShareParams struct {
 	ConversationID pgtype.UUID
 	ID             pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 func (q *Queries) DeleteShare(ctx context.Context, arg DeleteShareParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteShare, arg.ConversationID, arg.ID, arg.TenantID)
+	result, err := q.db.Exec(ctx, deleteShare,
+		arg.ConversationID,
+		arg.ID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	if err != nil {
 		return 0, err
 	}
@@ -125,18 +131,19 @@ func (q *Queries) InsertShare(ctx context.Context, arg InsertShareParams) (Share
 
 const listShares = `-- name: ListShares :many
 select s.conversation_id, s.id, s.head_id, s.secret_hash, s.summaries, s.created_at, s.expires_at from conversations c join shares s on s.conversation_id = c.id
-where c.id = $1 and s.conversation_id = $1 and c.tenant_id = $2
+where c.id = $1 and s.conversation_id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 order by s.created_at desc, s.id desc
 `
 
 type ListSharesParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 // Newest first.
 func (q *Queries) ListShares(ctx context.Context, arg ListSharesParams) ([]Share, error) {
-	rows, err := q.db.Query(ctx, listShares, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listShares, arg.ConversationID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}

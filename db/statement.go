@@ -60,7 +60,7 @@ func (r *recorder) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyF
 // caller then asks what is missing.
 func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams, then ...Statement) (n Node, err error) {
 	insert := StatementOf(func(q *Queries) { _, _ = q.AppendMessage(ctx, arg) })
-	lock := LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID}
+	lock := LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID, Reader: arg.Reader}
 	err = inTurn(ctx, h, lock, append([]Statement{insert}, then...), func(results pgx.BatchResults) error {
 		rows, _ := results.Query() // whose error the rows have, too
 		n, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[Node])
@@ -73,7 +73,7 @@ func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams, then .
 // AppendInTurn does. It returns the number of rows of BeginReply.
 func BeginReplyInTurn(ctx context.Context, h Handle, arg BeginReplyParams) (rows int64, err error) {
 	begin := StatementOf(func(q *Queries) { _, _ = q.BeginReply(ctx, arg) })
-	lock := LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID}
+	lock := LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID, Reader: arg.Reader}
 	err = inTurn(ctx, h, lock, []Statement{begin}, func(results pgx.BatchResults) error {
 		tag, err := results.Exec()
 		rows = tag.RowsAffected()

@@ -124,12 +124,12 @@ with recursive walk as (
         select a.id, a.last_summarized_id from nodes a
         where a.conversation_id = $2 and a.parent_id = n.id and a.sibling_index is null and a.id <> all($4::uuid[])
         order by a.created_at desc, a.id desc limit 1) s on true
-    where c.id = $2 and c.tenant_id = $5
+    where c.id = $2 and c.tenant_id = $5 and (c.reader = '' or $6::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.prefix_id, p.role, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at,
-           case when walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool') then p.body end, p.origin,
+           case when walk.in_budget and (walk.tail_tokens <= $7::bigint or walk.role = 'tool') then p.body end, p.origin,
            walk.tail_tokens + p.tokens,
-           walk.in_budget and (walk.tail_tokens <= $6::bigint or walk.role = 'tool'), -- a result brings its call along
+           walk.in_budget and (walk.tail_tokens <= $7::bigint or walk.role = 'tool'), -- a result brings its call along
            coalesce(walk.summary_id, s.id), coalesce(walk.cutoff_id, s.last_summarized_id),
            coalesce(walk.answered_by, case p.role when 'assistant' then left(p.metadata #>> '{reply,model}', 200) end)
     from walk
@@ -141,8 +141,8 @@ with recursive walk as (
         order by a.created_at desc, a.id desc limit 1) s on true
     where walk.id is distinct from walk.cutoff_id
       and walk.id is distinct from walk.prefix_id
-      and (walk.in_budget and (walk.tail_tokens <= $6 or walk.role = 'tool')
-           or walk.summary_id is null and walk.tail_tokens <= $7::bigint)
+      and (walk.in_budget and (walk.tail_tokens <= $7 or walk.role = 'tool')
+           or walk.summary_id is null and walk.tail_tokens <= $8::bigint)
 ), found as (
     select w.summary_id, w.cutoff_id from walk w where w.summary_id is not null limit 1
 ), prefix as (
@@ -194,6 +194,7 @@ type GetViewParams struct {
 	HeadID         pgtype.UUID
 	Without        []pgtype.UUID
 	TenantID       string
+	Reader         string
 	Budget         int64
 	Reach          int64
 }
@@ -239,6 +240,7 @@ func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow,
 		arg.HeadID,
 		arg.Without,
 		arg.TenantID,
+		arg.Reader,
 		arg.Budget,
 		arg.Reach,
 	)
@@ -285,7 +287,7 @@ with recursive path as (
     select n.id, n.parent_id
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-    where c.id = $1 and c.tenant_id = $3
+    where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id
     from path
@@ -300,11 +302,17 @@ type ListBranchSummariesParams struct {
 	ConversationID pgtype.UUID
 	HeadID         pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 // The summaries anchored on root to @head_id. Walks the whole path.
 func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummariesParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listBranchSummaries, arg.ConversationID, arg.HeadID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listBranchSummaries,
+		arg.ConversationID,
+		arg.HeadID,
+		arg.TenantID,
+		arg.Reader,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -328,7 +336,7 @@ with recursive path as (
     select n.id, n.parent_id, n.prefix_id, n.pinned, n.depth
     from conversations c
     join nodes n on n.conversation_id = $2 and n.id = $3 and n.kind = 'message'
-    where c.id = $2 and c.tenant_id = $4
+    where c.id = $2 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
     from path
@@ -346,6 +354,7 @@ type ListDroppedPinsParams struct {
 	ConversationID pgtype.UUID
 	CutoffID       pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 // The pinned messages on the path from @cutoff_id up to the prefix that are not
@@ -356,6 +365,7 @@ func (q *Queries) ListDroppedPins(ctx context.Context, arg ListDroppedPinsParams
 		arg.ConversationID,
 		arg.CutoffID,
 		arg.TenantID,
+		arg.Reader,
 	)
 	if err != nil {
 		return nil, err
@@ -379,13 +389,14 @@ const listSummaries = `-- name: ListSummaries :many
 select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from conversations c
 join nodes n on n.conversation_id = $1 and n.last_summarized_id is not null
-where c.id = $1 and c.tenant_id = $2
+where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 order by n.created_at desc, n.id desc
 `
 
 type ListSummariesParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListSummariesRow struct {
@@ -404,7 +415,7 @@ type ListSummariesRow struct {
 // A conversation's summaries without their bodies, newest first. They are found
 // by nodes_cutoffs, so that no message is read.
 func (q *Queries) ListSummaries(ctx context.Context, arg ListSummariesParams) ([]ListSummariesRow, error) {
-	rows, err := q.db.Query(ctx, listSummaries, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listSummaries, arg.ConversationID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ with said as (
     select n.metadata
     from conversations c
     join nodes n on n.conversation_id = $1 and n.kind = 'message' and n.role = 'assistant'
-    where c.id = $1 and c.tenant_id = $2 and n.metadata is not null
+    where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*')) and n.metadata is not null
 ), call as (
     select 'reply' as what, left(said.metadata -> 'reply' ->> 'model', 200) as model, said.metadata -> 'reply' -> 'usage' as usage
     from said
@@ -24,7 +24,7 @@ with said as (
     union all
     select 'compaction', attempt ->> 'model', attempt
     from compactions k
-    join conversations c on c.id = $1 and c.tenant_id = $2
+    join conversations c on c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
     cross join lateral json_array_elements(k.attempts) attempt
     where k.conversation_id = $1
     union all
@@ -45,6 +45,7 @@ order by call.what, call.model
 type ListUsageParams struct {
 	ConversationID pgtype.UUID
 	TenantID       string
+	Reader         string
 }
 
 type ListUsageRow struct {
@@ -62,7 +63,7 @@ type ListUsageRow struct {
 // they were made. A client may write in metadata, so what is no count counts nothing.
 // It reads the conversation's messages.
 func (q *Queries) ListUsage(ctx context.Context, arg ListUsageParams) ([]ListUsageRow, error) {
-	rows, err := q.db.Query(ctx, listUsage, arg.ConversationID, arg.TenantID)
+	rows, err := q.db.Query(ctx, listUsage, arg.ConversationID, arg.TenantID, arg.Reader)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,7 @@ func EachViewRow(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetV
 func ViewInConversation(ctx context.Context, h Handle, arg GetViewParams, fn func(*GetViewRow) error) (c Conversation, err error) {
 	statements := []Statement{
 		StatementOf(func(q *Queries) {
-			_, _ = q.GetConversation(ctx, GetConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID})
+			_, _ = q.GetConversation(ctx, GetConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID, Reader: arg.Reader})
 		}),
 		StatementOf(func(q *Queries) { _, _ = q.GetView(ctx, arg) }),
 	}

@@ -32,6 +32,7 @@ const (
 	Conflict     Kind = "conflict"       // something else has the id, or the state has changed
 	TooLarge     Kind = "too large"      // the input is over a limit of size
 	Full         Kind = "no room"        // the tenant has stored as much as it may
+	Forbidden    Kind = "forbidden"      // who asks may not do this
 	Unauthorized Kind = "not authorized" // the key is unknown or revoked
 	TooMany      Kind = "too many"       // as many run at a time as may: there is room later
 	Unavailable  Kind = "unavailable"    // the database or the service is away: the same may go well later

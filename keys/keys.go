@@ -169,14 +169,15 @@ func (n NewKey) check(now time.Time, by access.Principal, scoped bool) error {
 	if n.TenantID == "" {
 		return fault.New(fault.Invalid, "missing_field", "tenant_id", "It is empty.")
 	}
-	for _, text := range []struct{ what, value string }{{"tenant_id", n.TenantID}, {"name", n.Name}, {"user_id", n.UserID}} {
+	for _, text := range []struct{ what, value string }{{"tenant_id", n.TenantID}, {"name", n.Name}} {
 		if err := checkText(text.what, text.value); err != nil {
 			return err
 		}
 	}
+	if err := access.CheckUser("user_id", n.UserID); err != nil {
+		return err
+	}
 	switch {
-	case n.UserID == access.Everybody:
-		return fault.New(fault.Invalid, "invalid_parameter", "user_id", "No user can be called %q.", access.Everybody)
 	case !slices.Contains(access.Roles, n.Role):
 		return fault.New(fault.Invalid, "invalid_parameter", "role", "There is no such role. Roles are %v.", access.Roles)
 	case by.Role != "" && !by.Has(n.Role):
@@ -398,7 +399,7 @@ func checkText(what, s string) error {
 	case !utf8.ValidString(s):
 		return fault.New(fault.Invalid, "invalid_utf8", what, "It is not valid UTF-8.")
 	case utf8.RuneCountInString(s) > MaxLength:
-		return fault.New(fault.Invalid, "too_long", what, "It has over %d characters.", MaxLength)
+		return fault.New(fault.Invalid, "invalid_parameter", what, "It has over %d characters.", MaxLength)
 	case strings.ContainsFunc(s, unicode.IsControl):
 		return fault.New(fault.Invalid, "invalid_character", what, "It has a control character. Take it out.")
 	}

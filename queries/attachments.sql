@@ -93,7 +93,7 @@ insert into attachment_uses (conversation_id, message_id, hash, tenant_id)
 select c.id, named.message_id, named.hash, c.tenant_id
 from conversations c
 cross join (select unnest(@message_ids::uuid[]) as message_id, unnest(@hashes::bytea[]) as hash) named
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 on conflict do nothing;
 
 -- name: ListAttachmentUses :many
@@ -106,7 +106,7 @@ order by message_id, hash;
 select distinct u.hash
 from conversations c
 join attachment_uses u on u.conversation_id = @conversation_id
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by u.hash;
 
 -- name: ListNamedAttachments :many
@@ -145,3 +145,10 @@ select tenant_id, hash from attachments
 where (tenant_id, hash) > (@after_tenant::text, @after_hash::bytea) and uploaded_at < @before
 order by tenant_id, hash
 limit @row_limit;
+
+-- name: NamesAttachment :one
+-- Whether a message that the store's user may read names an attachment.
+select exists (
+    select from attachment_uses u
+    join conversations c on c.id = u.conversation_id
+    where u.tenant_id = @tenant_id and u.hash = @hash and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))) as named;

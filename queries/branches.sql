@@ -16,7 +16,7 @@ with recursive path as (
            octet_length(n.body::text) + coalesce(octet_length(n.metadata::text), 0) + coalesce(octet_length(n.reasoning), 0) as bytes
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at, p.body, p.metadata, p.reasoning, p.origin, path.position + 1,
            path.bytes + octet_length(p.body::text) + coalesce(octet_length(p.metadata::text), 0) + coalesce(octet_length(p.reasoning), 0)
@@ -42,7 +42,7 @@ with recursive path as (
     select n.id, n.parent_id, 1 as position
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, path.position + 1
     from path
@@ -90,7 +90,7 @@ with recursive path as (
     select n.id, n.parent_id, n.depth
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.depth
     from path
@@ -125,7 +125,7 @@ select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.
        (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = n.id) as annotation
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id between @first_id and @last_id
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by n.id
 limit @row_limit;
 
@@ -307,7 +307,7 @@ join lateral (
     (select n.* from nodes n
      where sqlc.narg(parent_id)::uuid is null and n.conversation_id = @conversation_id and n.parent_id is null
      order by n.sibling_index desc limit @row_limit::integer)) n on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by n.sibling_index desc;
 
 -- name: GetParting :one
@@ -319,7 +319,7 @@ with recursive walk as (
     from conversations c
     join nodes l on l.conversation_id = @conversation_id and l.id = @left_id and l.kind = 'message'
     join nodes r on r.conversation_id = @conversation_id and r.id = @right_id and r.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select coalesce(l.id, walk.left_id), case when l.id is null then walk.left_parent else l.parent_id end, coalesce(l.depth, walk.left_depth),
            coalesce(r.id, walk.right_id), case when r.id is null then walk.right_parent else r.parent_id end, coalesce(r.depth, walk.right_depth)
@@ -344,7 +344,7 @@ with recursive path as (
     select n.id, n.parent_id, n.depth, case when n.role = 'assistant' then n.metadata end as metadata
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message' and n.depth >= @from_depth::integer
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.depth, case when p.role = 'assistant' then p.metadata end
     from path

@@ -16,7 +16,7 @@ from (
     from (
         select k.id, k.created_at, octet_length(k.settings::text) + octet_length(k.attempts::text) + octet_length(k.reason) + octet_length(k.instructions) as bytes
         from compactions k
-        join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+        join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
         where k.conversation_id = @conversation_id
           and (k.created_at, k.id) < (@before_created_at::timestamptz, @before_id::uuid)
         order by k.created_at desc, k.id desc
@@ -31,7 +31,7 @@ order by page.position;
 -- the settings that are asked for, newest first.
 select k.cutoff_id, k.remade_id, k.outcome, k.messages_before, k.tokens_before, k.created_at
 from compactions k
-join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 where k.conversation_id = @conversation_id and k.trigger <> 'request'
   and k.outcome in ('no_gain', 'superseded', 'stale', 'failed') and k.cutoff_id is not null
   and k.settings::text = @settings::text
@@ -43,5 +43,5 @@ limit @row_limit;
 -- summaries that were undone since, of which there is no node any more.
 select k.summary_id, k.prior_summary_id, k.model, k.attempts
 from compactions k
-join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 where k.conversation_id = @conversation_id and k.summary_id is not null;

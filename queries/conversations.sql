@@ -3,10 +3,10 @@
 -- With @noted_at the change is noted, as NoteChange does.
 with inserted as (
     insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at,
-                               source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags)
+                               source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader)
     values (@id, @tenant_id, @title, @metadata, @settings, @created_at, @updated_at,
             sqlc.narg(source_conversation_id), sqlc.narg(source_message_id), sqlc.narg(source_request),
-            @first_change, @archived, @pinned, @tags)
+            @first_change, @archived, @pinned, @tags, @owner_id, @private_to)
     on conflict (id) do nothing
     returning *
 ), noted as (
@@ -18,13 +18,13 @@ with inserted as (
 select sqlc.embed(conversations) from inserted conversations;
 
 -- name: GetConversation :one
-select * from conversations where id = @id and tenant_id = @tenant_id;
+select * from conversations c where c.id = @id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: LockConversation :one
 -- Writers of one conversation take their turns here. A statement that follows
 -- in the same transaction sees all that the writer before it committed.
 -- "no key", so that a foreign key's check of another row doesn't wait.
-select * from conversations where id = @id and tenant_id = @tenant_id for no key update;
+select * from conversations c where c.id = @id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) for no key update;
 
 -- name: LockTurn :exec
 -- Before LockConversation on a distributed database. The row's lock is on the node
@@ -44,14 +44,14 @@ select pg_advisory_xact_lock(1668246643, hashtext(concat(@tenant_id::text, @id::
 --
 -- If they are @chosen, they are those @among.
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
-       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.more::boolean as more
+       page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.owner_id, page.reader, page.more::boolean as more
 from (
     select listed.*, row_number() over earlier as position,
            coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
            lead(listed.id) over earlier is not null as more
     from (
         select c.* from conversations c
-        where c.tenant_id = @tenant_id and c.archived = @archived
+        where c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and c.archived = @archived
           and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
           and (@tag::text = '' or @tag = any (c.tags))
           and (not @chosen::boolean or c.id = any (@among::uuid[]))
@@ -66,14 +66,14 @@ order by page.position;
 select c.id, n.depth + 1 as messages
 from conversations c
 join nodes n on n.conversation_id = c.id and n.id = c.head_id
-where c.id = any (@ids::uuid[]) and c.tenant_id = @tenant_id;
+where c.id = any (@ids::uuid[]) and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: ListTags :many
 -- Of the conversations that aren't archived, or of those that are. The most used
 -- first.
 select tag::text as tag, count(*) as conversations
 from conversations c, unnest(c.tags) tag
-where c.tenant_id = @tenant_id and c.archived = @archived and c.tags <> '{}'
+where c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and c.archived = @archived and c.tags <> '{}'
 group by tag
 order by count(*) desc, tag
 limit @row_limit;
@@ -84,7 +84,7 @@ limit @row_limit;
 -- stands beside those on titles, so that no plan reads the ids of other tenants in
 -- that range.
 select c.* from conversations c
-where c.tenant_id = @tenant_id
+where c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
   and (c.id between sqlc.narg(first_id)::uuid and sqlc.narg(last_id)::uuid or c.title = @title
        or @title <> '' and strpos(lower(c.title), lower(@title)) > 0)
 order by case when c.id between sqlc.narg(first_id) and sqlc.narg(last_id) then 1 when c.title = @title then 2 else 3 end, c.updated_at desc, c.id desc
@@ -101,15 +101,17 @@ set title      = coalesce(sqlc.narg(title), c.title),
     head_id    = coalesce(sqlc.narg(head_id), c.head_id),
     archived   = coalesce(sqlc.narg(archived), c.archived),
     pinned     = coalesce(sqlc.narg(pinned), c.pinned),
-    tags       = coalesce(sqlc.narg(tags), c.tags)
-where c.id = @id and c.tenant_id = @tenant_id
+    tags       = coalesce(sqlc.narg(tags), c.tags),
+    owner_id   = coalesce(sqlc.narg(owner_id), c.owner_id),
+    reader     = coalesce(sqlc.narg(private_to), c.reader)
+where c.id = @id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
   and (sqlc.narg(head_id)::uuid is null
        or exists (select from nodes n where n.conversation_id = @id and n.id = sqlc.narg(head_id) and n.kind = 'message'))
 returning *;
 
 -- name: DeleteConversation :execrows
 -- Its nodes go with it, by their foreign key.
-delete from conversations where id = @id and tenant_id = @tenant_id;
+delete from conversations c where c.id = @id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: MoveHead :exec
 -- After LockConversation. Null where no message is left.
@@ -145,3 +147,8 @@ select former.bound::text as bound, set_config('statement_timeout', @bound::text
 -- Work of one kind waits here for other work of that kind for the tenant. Package tree
 -- has the kinds. All but the index of words come before any lock of a conversation.
 select pg_advisory_xact_lock(@kind::integer, hashtext(@tenant_id::text));
+
+-- name: ListReadable :many
+-- Those of some that the store's user may read.
+select c.id from conversations c
+where c.id = any (@ids::uuid[]) and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));

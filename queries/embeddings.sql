@@ -9,7 +9,7 @@ select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
 left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id and e.there is null
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and e.there is null
 order by n.id desc
 limit @row_limit;
 
@@ -32,7 +32,7 @@ join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth
     from nodes n where n.conversation_id = @conversation_id and n.id = said.id and n.kind = 'message' offset 0) n on true
 left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
 where e.there is null
-  and exists (select from conversations c where c.id = @conversation_id and c.tenant_id = @tenant_id)
+  and exists (select from conversations c where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')))
 order by n.id desc
 limit @row_limit;
 
@@ -56,7 +56,7 @@ select e.message_id, n.version, e.stamp, e.vector
 from conversations c
 join embeddings e on e.conversation_id = @conversation_id and e.model = @model and e.stamp > @after_stamp and e.vector is not null
 join lateral (select n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = e.message_id offset 0) n on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by e.stamp;
 
 -- name: CopyEmbeddings :exec

@@ -15,7 +15,7 @@ with place as (
            (p.id is null or p.prefix_id = p.id) as in_prefix
     from conversations c
     left join nodes p on p.conversation_id = @conversation_id and p.id = case when @at_head::boolean then c.head_id else sqlc.narg(parent_id)::uuid end and p.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
       and (@most_messages::integer = 0 or c.message_count < @most_messages)
       and (p.id is not null or case when @at_head then c.head_id else sqlc.narg(parent_id)::uuid end is null)
       and (not @if_head::boolean or c.head_id is not distinct from sqlc.narg(expected_head))
@@ -62,7 +62,7 @@ select sqlc.embed(n),
        (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = @id) as annotation
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id = @id
-where c.id = @conversation_id and c.tenant_id = @tenant_id;
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: GetAnswer :one
 -- An answer to go on from, which no client deleted, in one look: each request that
@@ -70,7 +70,7 @@ where c.id = @conversation_id and c.tenant_id = @tenant_id;
 select sqlc.embed(n)
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message' and n.role = 'assistant'
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
   and not exists (
       select from replies r where r.conversation_id = @conversation_id and r.message_id = @id and r.state = 'deleted');
 
@@ -117,7 +117,7 @@ with recursive run as (
     select n.id, n.parent_id, n.role, 1 as position
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @parent_id and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.role, run.position + 1
     from run
@@ -135,7 +135,7 @@ order by run.position;
 select n.id
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.kind = 'message' and n.role = 'assistant' and position(@call_id::text in n.body::text) > 0
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
   and exists (
       select from json_array_elements(case json_typeof(n.body -> 'tool_calls') when 'array' then n.body -> 'tool_calls' else '[]' end) made
       where made ->> 'id' = @call_id)
@@ -148,7 +148,7 @@ select n.id, coalesce(n.reasoning, '')::text as reasoning
 from conversations c
 cross join unnest(@ids::uuid[]) as wanted (id)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id and n.reasoning is not null;
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and n.reasoning is not null;
 
 -- name: ListParentStates :many
 -- What inserting below existing nodes needs to know of them.
@@ -226,14 +226,14 @@ select sqlc.embed(nodes),
 from conversations c
 cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) nodes on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by wanted.position;
 
 -- name: ListRecentHeads :many
 -- The tenant's conversations, the one touched last first.
 select c.id, c.head_id, c.message_count
 from conversations c
-where c.tenant_id = @tenant_id and c.head_id is not null
+where c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and c.head_id is not null
 order by c.updated_at desc, c.id desc
 limit @row_limit;
 

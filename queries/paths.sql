@@ -18,7 +18,7 @@ left join lateral (
     order by wanted.position desc
     limit 1
 ) found on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id;
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: ListPathHashes :many
 -- From @head_id towards the root, @row_limit messages at most, without bodies.
@@ -26,7 +26,7 @@ with recursive path as (
     select n.id, n.parent_id, n.role, n.path_hash, n.path_tokens, 1 as position
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.role, p.path_hash, p.path_tokens, path.position + 1
     from path

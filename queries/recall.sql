@@ -11,7 +11,7 @@
 select n.id as head_id, n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.id = coalesce(sqlc.narg(head_id)::uuid, c.head_id) and n.kind = 'message'
-where c.id = @conversation_id and c.tenant_id = @tenant_id;
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: WalkUp :many
 -- From @id towards the root, @row_limit messages at most.
@@ -19,7 +19,7 @@ with recursive path as (
     select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body, 1 as position
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.created_at, p.body, path.position + 1
     from path
@@ -35,7 +35,7 @@ order by path.position;
 select n.id, n.xmin::text as version
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by n.created_at desc, n.id desc;
 
 -- name: ListTexts :many
@@ -44,11 +44,11 @@ select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.
 from conversations c
 cross join unnest(@ids::uuid[]) with ordinality as wanted (id, position)
 join lateral (select n.*, n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by wanted.position;
 
 -- name: ListTenantsOwn :many
 -- Of the conversations @ids, those that are the tenant's and have a message.
 select c.id, c.message_count
 from conversations c
-where c.id = any (@ids::uuid[]) and c.tenant_id = @tenant_id and c.head_id is not null;
+where c.id = any (@ids::uuid[]) and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and c.head_id is not null;

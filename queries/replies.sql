@@ -6,7 +6,7 @@
 insert into replies (conversation_id, message_id, parent_id, move_head_from, server_id, model, state, metadata, alive_at)
 select c.id, @message_id::uuid, @parent_id::uuid, sqlc.narg(move_head_from)::uuid, @server_id::text, @model::text, 'running', @metadata::json, @alive_at::timestamptz
 from conversations c
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
   and exists (select from nodes n where n.conversation_id = @conversation_id and n.id = @parent_id::uuid and n.kind = 'message')
   and not exists (select from nodes n where n.conversation_id = @conversation_id and n.id = @message_id::uuid)
 on conflict (conversation_id, message_id) do update
@@ -57,7 +57,7 @@ order by r.alive_at;
 -- name: GetReply :one
 select r.*
 from conversations c join replies r on r.conversation_id = @conversation_id and r.message_id = @message_id
-where c.id = @conversation_id and c.tenant_id = @tenant_id;
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: ListReplyEvents :many
 -- After GetReply. Readers on other servers ask for it several times a second.
@@ -70,7 +70,7 @@ order by e.sequence;
 -- Of a conversation, with what their requests add to the metadata of the answers.
 select r.message_id, r.parent_id, r.model, r.metadata
 from conversations c join replies r on r.conversation_id = @conversation_id and r.state in ('running', 'stopping')
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by r.message_id;
 
 -- name: StopReply :execrows

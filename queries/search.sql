@@ -200,7 +200,7 @@ with found as (
     select id from unnest(@among::uuid[]) id
 )
 select c.* from found
-join lateral (select c.* from conversations c where c.id = found.id and c.tenant_id = @tenant_id offset 0) c on true
+join lateral (select c.* from conversations c where c.id = found.id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) offset 0) c on true
 order by c.updated_at desc, c.id desc;
 
 -- name: ListSizes :many
@@ -209,7 +209,7 @@ select n.conversation_id, n.id, (octet_length(n.body::text) + coalesce(octet_len
 from conversations c
 cross join unnest(@ids::uuid[]) wanted (id)
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id offset 0) n on true
-where c.id = @conversation_id and c.tenant_id = @tenant_id;
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: DescribeHits :many
 -- Of one conversation. leaf_id is the newest leaf below a hit: the branch to open. Where
@@ -219,7 +219,7 @@ with recursive c as materialized (
     select c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false) as is_line
     from conversations c
     left join lateral (select n.depth from nodes n where n.conversation_id = @conversation_id and n.id = c.head_id) head on true
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 ), hit as (
     select n.id, n.created_at
     from unnest(@ids::uuid[]) wanted (id)

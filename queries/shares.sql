@@ -14,14 +14,14 @@ select count(*) from shares where conversation_id = @conversation_id;
 -- name: ListShares :many
 -- Newest first.
 select s.* from conversations c join shares s on s.conversation_id = c.id
-where c.id = @conversation_id and s.conversation_id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and s.conversation_id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by s.created_at desc, s.id desc;
 
 -- name: DeleteShare :execrows
 delete from shares s
 using conversations c
 where s.conversation_id = @conversation_id and s.id = @id
-  and c.id = @conversation_id and c.tenant_id = @tenant_id;
+  and c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: GetShare :one
 -- Of any tenant: whoever shows the link may read what it opens.

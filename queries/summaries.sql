@@ -40,7 +40,7 @@ with recursive walk as (
         select a.id, a.last_summarized_id from nodes a
         where a.conversation_id = @conversation_id and a.parent_id = n.id and a.sibling_index is null and a.id <> all(@without::uuid[])
         order by a.created_at desc, a.id desc limit 1) s on true
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.prefix_id, p.role, p.depth, p.tokens, p.path_tokens, p.pinned, p.created_at,
            case when walk.in_budget and (walk.tail_tokens <= @budget::bigint or walk.role = 'tool') then p.body end, p.origin,
@@ -131,7 +131,7 @@ select walk.summary_id from walk where walk.summary_id is not null;
 select n.id, n.parent_id, n.depth, n.tokens, n.created_at, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.last_summarized_id is not null
-where c.id = @conversation_id and c.tenant_id = @tenant_id
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by n.created_at desc, n.id desc;
 
 -- name: ListBranchSummaries :many
@@ -140,7 +140,7 @@ with recursive path as (
     select n.id, n.parent_id
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @head_id and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id
     from path
@@ -165,7 +165,7 @@ with recursive path as (
     select n.id, n.parent_id, n.prefix_id, n.pinned, n.depth
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.id = @cutoff_id and n.kind = 'message'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.prefix_id, p.pinned, p.depth
     from path

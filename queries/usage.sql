@@ -8,7 +8,7 @@ with said as (
     select n.metadata
     from conversations c
     join nodes n on n.conversation_id = @conversation_id and n.kind = 'message' and n.role = 'assistant'
-    where c.id = @conversation_id and c.tenant_id = @tenant_id and n.metadata is not null
+    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and n.metadata is not null
 ), call as (
     select 'reply' as what, left(said.metadata -> 'reply' ->> 'model', 200) as model, said.metadata -> 'reply' -> 'usage' as usage
     from said
@@ -16,7 +16,7 @@ with said as (
     union all
     select 'compaction', attempt ->> 'model', attempt
     from compactions k
-    join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id
+    join conversations c on c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
     cross join lateral json_array_elements(k.attempts) attempt
     where k.conversation_id = @conversation_id
     union all

@@ -51,6 +51,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/search"
@@ -207,6 +208,11 @@ func setDefault[T comparable](field *T, value T) {
 // ForTenant returns the same Service for another tenant's conversations.
 func (s *Service) ForTenant(tenantID string) *Service {
 	return &Service{shared: s.shared, store: s.store.ForTenant(tenantID), contexts: s.contexts.ForTenant(tenantID)}
+}
+
+// For returns the same Service for what a principal asks.
+func (s *Service) For(p access.Principal) *Service {
+	return &Service{shared: s.shared, store: s.store.For(p), contexts: s.contexts.For(p)}
 }
 
 // Aliases returns the further names of models, each with the model's own name.

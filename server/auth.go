@@ -6,9 +6,12 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/keys"
@@ -59,7 +62,6 @@ func (s *Server) authenticate(r *Request) error {
 	if r.route.May.has(Keyless) || r.route.May.has(Local) && fromThisMachine(r.Request) {
 		return nil
 	}
-	ctx := r.Context()
 	secret := secretOf(r.Header)
 	if !s.cfg.Keys.Known(secret) {
 		if wait := s.limits.failedAuth.wait(s.senderOf(r, secret)); wait > 0 {
@@ -67,7 +69,7 @@ func (s *Server) authenticate(r *Request) error {
 			return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address, or with this revoked key. Wait %d s, and send this one again with a good key.", wait)
 		}
 	}
-	who, err := s.identify(ctx, secret)
+	who, err := s.identify(r.Request, secret)
 	if err != nil {
 		if toProblem(err).Status == http.StatusUnauthorized {
 			s.limits.failedAuth.debit(s.senderOf(r, secret))
@@ -76,20 +78,29 @@ func (s *Server) authenticate(r *Request) error {
 	}
 	r.who = who
 	r.who.Address, r.who.Request = s.clientOf(r.Request), r.id
-	if err := s.countRequest(who.Key, r.answer.Header()); err != nil {
+	if err := s.countRequest(countedBy(who), r.answer.Header()); err != nil {
 		return err
 	}
 	if r.end != nil {
-		go s.watchKey(ctx, r.end, secret)
+		go s.watchKey(r.Request, r.end, secret)
 	}
 	return nil
 }
 
-// identify tells who sends this key; "" is none. While nobody has made a
-// key, and RequireKey is off, everybody is the default tenant, whatever header
-// a client library sends.
-func (s *Server) identify(ctx context.Context, secret string) (access.Principal, error) {
-	if !s.cfg.RequireKey && !s.cfg.Keys.Known(secret) {
+// identify tells who sends a request with this key; "" is none. Without one, it may be
+// whom a trusted proxy names. While nobody has made a key, and neither RequireKey nor
+// AuthHeader is set, everybody is the default tenant, whatever header a client library
+// sends.
+func (s *Server) identify(r *http.Request, secret string) (access.Principal, error) {
+	ctx := r.Context()
+	if user := s.userOf(r); secret == "" && user != "" {
+		who := access.Principal{Tenant: cmp.Or(s.cfg.AuthTenant, tree.DefaultTenant), User: user, Role: access.Member}
+		if slices.Contains(s.cfg.AuthAdmins, user) {
+			who.Role = access.Admin
+		}
+		return who, access.CheckUser("user_id", user)
+	}
+	if !s.cfg.RequireKey && s.cfg.AuthHeader == "" && !s.cfg.Keys.Known(secret) {
 		made, err := s.cfg.Keys.Any(ctx)
 		if err != nil {
 			return access.Principal{}, err
@@ -105,6 +116,26 @@ func (s *Server) identify(ctx context.Context, secret string) (access.Principal,
 	return key.Principal(), err
 }
 
+// userOf is whom a trusted proxy says that a request is of, "" for none.
+func (s *Server) userOf(r *http.Request) string {
+	if s.cfg.AuthHeader == "" {
+		return ""
+	}
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || !s.trusts(plainAddress(remote.Addr())) {
+		return ""
+	}
+	return r.Header.Get(s.cfg.AuthHeader)
+}
+
+// countedBy is what a principal's requests are counted by: its key, or its user.
+func countedBy(who access.Principal) uuid.UUID {
+	if who.Key == uuid.Nil && who.User != "" {
+		return uuid.NewSHA1(uuid.Nil, []byte(who.Tenant+"\x00"+who.User))
+	}
+	return who.Key
+}
+
 // secretOf is the key in a request's header, or "". Clients of other APIs send it as
 // x-api-key or api-key.
 func secretOf(h http.Header) string {
@@ -117,16 +148,16 @@ func secretOf(h http.Header) string {
 
 // watchKey ends a request whose sender would no longer be let in: a stream may
 // outlast its key by hours. What keeps it from finding out ends nothing.
-func (s *Server) watchKey(ctx context.Context, end context.CancelCauseFunc, secret string) {
+func (s *Server) watchKey(r *http.Request, end context.CancelCauseFunc, secret string) {
 	tick := time.NewTicker(s.cfg.KeyCheck)
 	defer tick.Stop()
 	for {
 		select {
-		case <-ctx.Done():
+		case <-r.Context().Done():
 			return
 		case <-tick.C:
 		}
-		if _, err := s.identify(ctx, secret); err != nil && toProblem(err).Status == http.StatusUnauthorized {
+		if _, err := s.identify(r, secret); err != nil && toProblem(err).Status == http.StatusUnauthorized {
 			end(&expelled{err})
 			return
 		}

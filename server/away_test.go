@@ -47,7 +47,7 @@ func (a *testAPI) goesAway(fragile *dbtest.Fragile, store *tree.Store, how dbtes
 			plant(a.t, store.ForTenant(tenant), name)
 		}
 		return func() dbtest.Answer {
-			res, whole := a.answerOf(v.request(r, whose{name, name, "hazel"}, secret), fragile)
+			res, whole := a.answerOf(v.request(r, whose{name, name, "hazel"}, bearer(secret)), fragile)
 			good := res.StatusCode == v.status
 			away := good && (streams(res.Response) || v.status >= 400 || !whole)
 			if res.StatusCode == http.StatusServiceUnavailable {
@@ -88,7 +88,7 @@ func TestDatabaseIsAway(t *testing.T) {
 	_, secret := a.newKey("own")
 	pool.Close()
 	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
-		a, request := a.with(t), v.request(r, whose{"own", "own", "hazel"}, secret)
+		a, request := a.with(t), v.request(r, whose{"own", "own", "hazel"}, bearer(secret))
 		switch {
 		case strings.HasPrefix(r.path, "/v1/"):
 			a.refused(http.StatusServiceUnavailable, CodeDatabaseUnavailable, request)

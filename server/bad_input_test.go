@@ -136,7 +136,7 @@ var badRequests = []badInput{
 	{name: "head absent", method: "PATCH", path: conversationPathOf, body: `{"title":"x","head_id":"{{absent}}"}`, status: 400, code: CodeHeadNotFound, field: "head_id"},
 	{name: "head a summary", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.summary}}"}`, status: 400, code: CodeHeadNotFound, field: "head_id"},
 	{name: "head no UUID", method: "PATCH", path: conversationPathOf, body: `{"head_id":"active"}`, status: 400, code: CodeInvalidID, field: "head_id"},
-	{name: "unknown field in a change", method: "PATCH", path: conversationPathOf, body: `{"name":"x"}`, status: 400, code: CodeUnknownField, field: "name", detail: []string{"archived, head_id, metadata, pinned, settings, tags, title"}},
+	{name: "unknown field in a change", method: "PATCH", path: conversationPathOf, body: `{"name":"x"}`, status: 400, code: CodeUnknownField, field: "name", detail: []string{"archived, head_id, metadata, owner_id, pinned, settings, tags, title, visibility"}},
 	{name: "tags that are no list", method: "PATCH", path: conversationPathOf, body: `{"tags":"wood"}`, status: 400, code: CodeWrongType, field: "tags"},
 	{name: "tag with a line", method: "PATCH", path: conversationPathOf, body: `{"tags":["a\nb"]}`, status: 400, code: CodeInvalidCharacter, field: "tags[0]"},
 	{name: "tag over 100 bytes", method: "PATCH", path: conversationPathOf, body: `{"tags":["` + strings.Repeat("é", 51) + `"]}`, status: 413, code: CodeTagTooLarge, field: "tags[0]"},

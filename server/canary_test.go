@@ -157,9 +157,9 @@ func (c *cage) everywhere() {
 			if r.method == http.MethodDelete {
 				w.conversation = "own 2" // the other one is needed until the end
 			}
-			requests = append(requests, v.request(r, w, c.secret))
+			requests = append(requests, v.request(r, w, bearer(c.secret)))
 			for _, header := range []string{"Basic " + c.secret, "Bearer " + c.secret + "x"} {
-				misplaced := v.request(r, w, "")
+				misplaced := v.request(r, w, nil)
 				misplaced.header["Authorization"] = header
 				requests = append(requests, misplaced)
 			}
@@ -278,7 +278,7 @@ func (c *cage) replies() {
 	for _, r := range specRoutes(c.t) {
 		if r.operation == "createReply" || r.operation == "createCompaction" {
 			for _, v := range visits[r.operation] {
-				c.visit(v.request(r, whose{"own", "own", canaryText}, c.secret))
+				c.visit(v.request(r, whose{"own", "own", canaryText}, bearer(c.secret)))
 			}
 		}
 	}

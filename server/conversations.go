@@ -11,12 +11,13 @@ import (
 
 // newConversation is the schema of this name.
 type newConversation struct {
-	id, title          *string
-	metadata, settings jsonObject
+	id, title           *string
+	ownerID, visibility *string
+	metadata, settings  jsonObject
 }
 
 func (b *newConversation) fields() []field {
-	return []field{{"id", false, &b.id}, {"metadata", false, &b.metadata}, {"settings", false, &b.settings}, {"title", false, &b.title}}
+	return []field{{"owner_id", false, &b.ownerID}, {"visibility", false, &b.visibility}, {"id", false, &b.id}, {"metadata", false, &b.metadata}, {"settings", false, &b.settings}, {"title", false, &b.title}}
 }
 
 func (b *newConversation) read(o object) error { return o.bind("", b.fields()) }
@@ -26,8 +27,37 @@ func (b *newConversation) read(o object) error { return o.bind("", b.fields()) }
 func (r *Request) newConversation(scope string) (n tree.NewConversation, derived bool, err error) {
 	b := r.body.(*newConversation)
 	n = tree.NewConversation{Title: deref(b.title), Metadata: json.RawMessage(b.metadata), Settings: json.RawMessage(b.settings)}
+	if n.OwnerID, n.Shared, err = r.readers(b.ownerID, b.visibility); err != nil {
+		return n, false, err
+	}
 	n.ID, derived, err = r.newID(b.id, scope)
 	return n, derived, err
+}
+
+// readers reads whose a conversation becomes, and whether the whole tenant reads it.
+// Only the tenant itself makes conversations of others than itself.
+func (r *Request) readers(ownerID, word *string) (owner string, shared bool, err error) {
+	owner = deref(ownerID)
+	if ownerID != nil && owner != r.who.User && r.who.User != "" {
+		return "", false, notPermitted("You make conversations of your own only: leave owner_id out.")
+	}
+	private, err := isPrivate(word)
+	if err == nil && private != nil && *private && owner == "" && r.who.User == "" {
+		err = problemf(CodeInvalidParameter, "visibility", "Without an owner, nobody could read it. Name one as owner_id.")
+	}
+	return owner, private != nil && !*private, err
+}
+
+// isPrivate reads a visibility; nil is none.
+func isPrivate(word *string) (*bool, error) {
+	switch {
+	case word == nil:
+		return nil, nil
+	case *word == "private", *word == "tenant":
+		private := *word == "private"
+		return &private, nil
+	}
+	return nil, problemf(CodeInvalidParameter, "visibility", "It is private, or tenant for all of the tenant.")
 }
 
 func createConversation(r *Request) (Answer, error) {
@@ -126,16 +156,17 @@ func (r *Request) ifMatch() (func(tree.Conversation) error, error) {
 
 // conversationUpdate is the schema of this name.
 type conversationUpdate struct {
-	headID, title      *string
-	metadata, settings jsonObject
-	archived, pinned   *bool
-	tags               []string
+	headID, title       *string
+	ownerID, visibility *string
+	metadata, settings  jsonObject
+	archived, pinned    *bool
+	tags                []string
 }
 
 func (b *conversationUpdate) fields() []field {
 	return []field{
 		{"archived", false, &b.archived}, {"head_id", false, &b.headID}, {"metadata", false, &b.metadata}, {"pinned", false, &b.pinned},
-		{"settings", false, &b.settings}, {"tags", false, &b.tags}, {"title", false, &b.title},
+		{"settings", false, &b.settings}, {"tags", false, &b.tags}, {"title", false, &b.title}, {"owner_id", false, &b.ownerID}, {"visibility", false, &b.visibility},
 	}
 }
 
@@ -155,8 +186,13 @@ func updateConversation(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	private, err := isPrivate(b.visibility)
+	if err != nil {
+		return nil, err
+	}
 	c, err := r.Store().UpdateConversation(r.Context(), id, tree.ConversationUpdate{
 		Merge: isMergePatch(r.Header.Get("Content-Type")), If: match,
+		OwnerID: b.ownerID, Private: private,
 		Title: b.title, Metadata: json.RawMessage(b.metadata), Settings: json.RawMessage(b.settings), HeadID: head,
 		Archived: b.archived, Pinned: b.pinned, Tags: b.tags,
 	})

@@ -45,7 +45,7 @@ type mutant struct {
 // corpus makes requests of a visit, each of them odd in one place that openapi.yaml names.
 func corpus(t *testing.T, r specRoute) (all []mutant) {
 	t.Helper()
-	base := visits[r.operation][0].request(r, whose{"c", "c", "hazel"}, "")
+	base := visits[r.operation][0].request(r, whose{"c", "c", "hazel"}, nil)
 	path, query, _ := strings.Cut(base.path, "?")
 	for n, p := range r.parameters {
 		step := 1

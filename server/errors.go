@@ -18,7 +18,6 @@ func asError[T error](err error, target *T) bool { return errors.As(err, target)
 
 // Kinds of error that only HTTP knows.
 const (
-	forbidden        fault.Kind = "forbidden"
 	noSuchMethod     fault.Kind = "no such method"
 	unsupportedMedia fault.Kind = "unsupported media type"
 	noMessages       fault.Kind = "no messages"
@@ -45,7 +44,7 @@ var kinds = func() map[Code]fault.Kind {
 		fault.Timeout:      {CodeTimeout},
 		fault.Canceled:     {CodeRequestCanceled},
 		fault.Internal:     {CodeInternalError},
-		forbidden:          {CodeForbiddenHost, CodeCrossOrigin, CodeNotPermitted},
+		fault.Forbidden:    {CodeForbiddenHost, CodeCrossOrigin, CodeNotPermitted},
 		noSuchMethod:       {CodeMethodNotAllowed},
 		unsupportedMedia:   {CodeUnsupportedMediaType},
 		noMessages:         {CodeUnknownFormat},
@@ -85,7 +84,7 @@ var answers = map[fault.Kind]struct {
 	fault.Canceled: {statusClientClosed, CodeRequestCanceled, "The client went away."},
 	fault.Internal: {http.StatusInternalServerError, CodeInternalError,
 		"Something broke in the server. Its log tells more under the X-Request-Id of this answer."},
-	forbidden:        {status: http.StatusForbidden},
+	fault.Forbidden:  {status: http.StatusForbidden},
 	noSuchMethod:     {status: http.StatusMethodNotAllowed},
 	unsupportedMedia: {status: http.StatusUnsupportedMediaType},
 	changedSince:     {status: http.StatusPreconditionFailed},

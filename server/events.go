@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/tree"
 	"github.com/coppice-chat/coppice/watch"
 )
@@ -20,6 +22,36 @@ type changeStream struct {
 	request *Request
 	watch   *watch.Watch
 	follow  bool // wait for more than what was missed
+
+	readable map[uuid.UUID]bool // of conversations that were told of, or weren't; nil where all are
+}
+
+// told returns those of the changes that the request's principal may know of: of what it
+// may read, and of what is gone that it was told of before.
+func (s changeStream) told(changes []tree.Change) ([]tree.Change, error) {
+	if s.readable == nil || len(changes) == 0 {
+		return changes, nil
+	}
+	var ids []uuid.UUID
+	for _, c := range changes {
+		if !slices.Contains(ids, c.ConversationID) {
+			ids = append(ids, c.ConversationID)
+		}
+	}
+	may, err := s.request.server.cfg.Store.For(s.request.who).Readable(s.request.Context(), ids)
+	if err != nil {
+		return nil, err
+	}
+	var told []tree.Change
+	for _, c := range changes {
+		if slices.Contains(may, c.ConversationID) || c.Kind == tree.ConversationDeleted && s.readable[c.ConversationID] {
+			told = append(told, c)
+		}
+	}
+	for _, id := range ids {
+		s.readable[id] = slices.Contains(may, id)
+	}
+	return told, nil
 }
 
 func watchTenant(r *Request) (Answer, error) { return r.watch(uuid.Nil) }
@@ -49,11 +81,21 @@ func (r *Request) watch(conversationID uuid.UUID) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := r.server.cfg.Changes.Watch(r.Context(), r.who.Tenant, conversationID, last)
+	stream := changeStream{request: r, follow: follow}
+	if who := r.who; who.Reader() != access.Everybody {
+		stream.readable = map[uuid.UUID]bool{}
+		if conversationID != uuid.Nil {
+			if _, err := r.Store().Conversation(r.Context(), conversationID); err != nil {
+				return nil, err
+			}
+			stream.readable[conversationID] = true
+		}
+	}
+	stream.watch, err = r.server.cfg.Changes.Watch(r.Context(), r.who.Tenant, conversationID, last)
 	if err != nil {
 		return nil, err
 	}
-	return changeStream{r, w, follow}, nil
+	return stream, nil
 }
 
 // Write writes events until the reader goes away, or the conversation.
@@ -86,10 +128,17 @@ func (s changeStream) Write(w http.ResponseWriter) error {
 		return err
 	}
 	if !s.follow {
-		return write(s.events(nil, s.watch.Missed()))
+		missed, err := s.told(s.watch.Missed())
+		if err != nil {
+			return err
+		}
+		return write(s.events(nil, missed))
 	}
 	for {
 		changes, err := s.next()
+		if err == nil {
+			changes, err = s.told(changes)
+		}
 		if cause := (*expelled)(nil); errors.As(context.Cause(s.request.Context()), &cause) {
 			err = cause
 		} else if s.request.Context().Err() != nil {

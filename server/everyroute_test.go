@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -122,7 +123,7 @@ type whose struct {
 	text         string
 }
 
-func (v visit) request(r specRoute, w whose, secret string) request {
+func (v visit) request(r specRoute, w whose, header map[string]string) request {
 	replace := func(s string) string {
 		return strings.NewReplacer(
 			"(c)", named(w.conversation).String(), "(m)", named(w.messages+".third").String(),
@@ -150,9 +151,7 @@ func (v visit) request(r specRoute, w whose, secret string) request {
 	if v.file {
 		out.header["Content-Type"] = "application/octet-stream"
 	}
-	if secret != "" {
-		out.header["Authorization"] = "Bearer " + secret
-	}
+	maps.Copy(out.header, header)
 	return out
 }
 

@@ -105,7 +105,7 @@ func (r *Request) awaitUnits(ctx context.Context, l *limiter[string], key string
 }
 
 func (r *Request) stream(l *limiter[uuid.UUID], what string) (leave func(), err error) {
-	leave, ok := l.hold(r.Context(), r.who.Key, 1, 0)
+	leave, ok := l.hold(r.Context(), countedBy(r.who), 1, 0)
 	if !ok {
 		return nil, problemf(CodeTooManyStreams, "", "The key has %d streams of %s open, which is the most. End one, and send the request again.", int(l.perKey), what)
 	}

@@ -43,7 +43,9 @@ type Offers interface {
 
 // operates tells whether who runs the server sent a request: on its machine, without a
 // key where none was made.
-func (r *Request) operates() bool { return r.who.Key == uuid.Nil && fromThisMachine(r.Request) }
+func (r *Request) operates() bool {
+	return r.who.Key == uuid.Nil && r.who.User == "" && fromThisMachine(r.Request)
+}
 
 // listModels answers with all of them, as a server has but a few.
 func listModels(r *Request) (Answer, error) {

@@ -39,7 +39,7 @@ func cursorLists(t testing.TB, a *testAPI) (lists []cursorList) {
 				continue
 			}
 			v.message = "question"
-			path := v.request(r, whose{"c", "c", "hazel"}, "").path
+			path := v.request(r, whose{"c", "c", "hazel"}, nil).path
 			lists = append(lists, cursorList{path: path + map[bool]string{true: "&", false: "?"}[strings.Contains(path, "?")] + "limit=1"})
 		}
 	}

@@ -83,7 +83,7 @@ func (r *Request) read(of *replica.Replica) error {
 			r.reading, r.Request = nil, whole
 			reading.Close()
 		}()
-		r.reading, r.Request = reading.Store, whole.WithContext(reading.Context)
+		r.reading, r.Request = reading.Store.For(r.who), whole.WithContext(reading.Context)
 		err = r.run()
 		return reading.Again(err)
 	}()

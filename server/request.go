@@ -63,11 +63,11 @@ func (r *Request) Contexts() *summarize.Service {
 	if r.reading != nil {
 		return r.server.cfg.Contexts.Over(r.reading)
 	}
-	return r.server.cfg.Contexts.ForTenant(r.who.Tenant)
+	return r.server.cfg.Contexts.For(r.who)
 }
 
 // Replies returns the service of replies for the request's tenant.
-func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.ForTenant(r.who.Tenant) }
+func (r *Request) Replies() *reply.Service { return r.server.cfg.Replies.For(r.who) }
 
 // Searches returns the service that answers questions about the branches of Store.
 func (r *Request) Searches() *search.Service { return r.server.cfg.Search }

@@ -148,6 +148,9 @@ type Config struct {
 	RequireKey     bool           // refuse requests without a key even while none was made
 	Loopback       bool           // the server listens on loopback only: other addresses are no names of it
 	AllowedHosts   []string       // names, besides loopback's, that clients know the server by; "*" is any
+	AuthHeader     string         // header in which a trusted proxy names the user that it has signed in, such as X-Forwarded-User; "" is none. Other requests need a key then
+	AuthTenant     string         // whose people those users are; "" is tree.DefaultTenant
+	AuthAdmins     []string       // those of them who are admins
 	TrustedProxies []netip.Prefix // addresses of proxies whose X-Forwarded-For says where a request came from
 	AllowedOrigins []string       // origins, such as https://chat.example.com, whose pages may use the API
 

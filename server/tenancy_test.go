@@ -2,24 +2,51 @@ package server
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestTenantsDontSeeEachOther visits every operation with what is one's own,
-// another tenant's, and nobody's. The last two must answer alike, byte for
-// byte, and change nothing. What is made anew under a given id can't help telling
-// that the id is taken: it answers as for any other id that can't be had.
+// TestTenantsDontSeeEachOther visits every operation as a tenant beside others.
 func TestTenantsDontSeeEachOther(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	plant(t, a.store.ForTenant("own"), "own")
-	plant(t, a.store.ForTenant("other"), "other")
-	plant(t, a.store.ForTenant("third"), "third")
 	_, secret := a.newKey("own")
 	a.newKey("other")
+	a.dontSee(a.store.ForTenant, bearer(secret))
+}
+
+// TestOwnersDontSeeEachOther visits every operation as one of a tenant's people beside
+// others of the same tenant, whose conversations are private.
+func TestOwnersDontSeeEachOther(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, func(c *Config) {
+		c.AuthHeader, c.AuthTenant, c.TrustedProxies = "X-Forwarded-User", "acme", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		c.AuthAdmins = []string{"own"}
+	})
+	a.dontSee(func(user string) *tree.Store {
+		return a.store.For(access.Principal{Tenant: "acme", User: user, Role: access.Member})
+	}, map[string]string{"X-Forwarded-User": "own"}, "getAttachment") // whose file no message names
+}
+
+// dontSee visits every operation with what is one's own,
+// another's, and nobody's. The last two must answer alike, byte for
+// byte, and change nothing. What is made anew under a given id can't help telling
+// that the id is taken: it answers as for any other id that can't be had.
+func (a *testAPI) dontSee(of func(name string) *tree.Store, header map[string]string, except ...string) {
+	t := a.t.(*testing.T)
+	plant(t, of("own"), "own")
+	plant(t, of("other"), "other")
+	plant(t, of("third"), "third")
 	plants := 0
 	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
+		if slices.Contains(except, r.operation) {
+			return
+		}
 		a := a.with(t)
 		before := a.state()
 		for _, pair := range [][2]whose{
@@ -28,12 +55,12 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 			{{"other", "own", "hazel"}, {"absent", "own", "hazel"}}, // one's own in theirs
 		} {
 			if !v.nothing && !v.takes && (pair[0].conversation != "own" || v.namesMessage(r)) {
-				a.sameAnswer(v.request(r, pair[0], secret), v.request(r, pair[1], secret))
+				a.sameAnswer(v.request(r, pair[0], header), v.request(r, pair[1], header))
 			}
 		}
 		if v.takes {
 			by := func(taken string) request {
-				req := v.request(r, whose{"own", "own", "hazel"}, secret)
+				req := v.request(r, whose{"own", "own", "hazel"}, header)
 				req.body = strings.ReplaceAll(req.body.(string), named("own").String(), named(taken).String())
 				return req
 			}
@@ -48,14 +75,14 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 		}
 		plants++
 		own := fmt.Sprint("own ", plants)
-		plant(t, a.store.ForTenant("own"), own)
-		res := a.must(v.status, nil, v.request(r, whose{own, own, "hazel"}, secret))
+		plant(t, of("own"), own)
+		res := a.must(v.status, nil, v.request(r, whose{own, own, "hazel"}, header))
 		if strings.Contains(string(res.body), named("other").String()) {
 			t.Errorf("one's own answer shows another's: %s", res.body)
 		}
 	})
 	for _, list := range []string{"/v1/conversations", "/v1/conversations?query=hazel", "/v1/search?query=hazel"} {
-		res := a.must(200, nil, request{method: "GET", path: list, header: bearer(secret)})
+		res := a.must(200, nil, request{method: "GET", path: list, header: header})
 		if strings.Contains(string(res.body), named("other").String()) || !strings.Contains(string(res.body), `"conversation_id":"`) && !strings.Contains(string(res.body), `"title":"Coppicing"`) {
 			t.Errorf("%s shows %s", list, res.body)
 		}

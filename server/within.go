@@ -11,7 +11,7 @@ import (
 // It is the same client's, has the body given, and is answered to w. It counts for the
 // key's rate like any request; the error says so.
 func (r *Request) Within(ctx context.Context, body []byte, w http.ResponseWriter) (*Request, error) {
-	if err := r.server.countRequest(r.who.Key, w.Header()); err != nil {
+	if err := r.server.countRequest(countedBy(r.who), w.Header()); err != nil {
 		return nil, err
 	}
 	in := *r

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tokens"
@@ -117,6 +118,9 @@ func (s *Service) AsksModels() bool { return s.summarizer != nil }
 func (s *Service) ForTenant(tenantID string) *Service {
 	return s.Over(s.store.ForTenant(tenantID))
 }
+
+// For returns the same Service for what a principal asks.
+func (s *Service) For(p access.Principal) *Service { return s.Over(s.store.For(p)) }
 
 // Over returns the same Service over another store of the same conversations: in a
 // transaction, or on a replica of the database.

@@ -61,7 +61,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 	}
 	form := d.Message.Form()
 	params := db.AppendMessageParams{
-		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), AtHead: o.atHead, IfHead: o.ifHead, TenantID: s.tenant,
+		ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), AtHead: o.atHead, IfHead: o.ifHead, TenantID: s.tenant, Reader: s.reader,
 		ID: toUUID(d.ID), Role: string(d.Message.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
 		CreatedAt: d.CreatedAt, Body: d.Message.Raw, Metadata: d.Metadata, Unhashed: o.auxiliary, Reasoning: textOrNull(d.Reasoning),
 		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
@@ -116,7 +116,7 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, o app
 	}
 	var then []db.Statement
 	if o.begins != nil {
-		then = append(then, o.begins.statement(ctx, s.tenant, params.ID))
+		then = append(then, o.begins.statement(ctx, s, params.ID))
 	}
 	add := func(h db.Handle) error {
 		node, err := store(ctx, h, params, then...)
@@ -176,7 +176,7 @@ func (s *Store) whyNotAppended(ctx context.Context, conversationID, parentID uui
 // replayed looks whether the draft's id is there already: found with the
 // stored message where it says the same, or with an error where it doesn't.
 func (s *Store) replayed(ctx context.Context, conversationID, parentID uuid.UUID, d *draft) (_ Message, found bool, err error) {
-	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(d.ID), TenantID: s.tenant})
+	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(d.ID), TenantID: s.tenant, Reader: s.reader})
 	if isNoRows(err) {
 		return Message{}, false, nil
 	}
@@ -201,7 +201,7 @@ func (s *Store) checkParent(ctx context.Context, conversationID, parentID uuid.U
 	if err != nil || parentID == uuid.Nil {
 		return c, err
 	}
-	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant})
+	row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant, Reader: s.reader})
 	if isNoRows(err) {
 		return c, fault.New(fault.NotFound, "parent_not_found", "parent_id",
 			"The conversation has no message with this id. Append under one that it has, or send null to start a new root.")
@@ -283,7 +283,7 @@ func (s *Store) replayedChain(ctx context.Context, conversationID, parentID uuid
 	for i, d := range drafts {
 		ids[i] = d.ID
 	}
-	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
+	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Ids: toUUIDs(ids)})
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
@@ -334,14 +334,14 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		p.hash = &chat.PathHash{}
 	}
 	if parentID != uuid.Nil {
-		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant})
+		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(parentID), TenantID: s.tenant, Reader: s.reader})
 		if err != nil {
 			return nil, err
 		}
 		p = parentStateOf(row.Node)
 	}
 	if o.behind != uuid.Nil {
-		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(o.behind), TenantID: s.tenant})
+		row, err := s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(o.behind), TenantID: s.tenant, Reader: s.reader})
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/attach"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
@@ -147,6 +148,15 @@ func (s *Store) fromAttachment(row db.ListAttachmentsRow) Attachment {
 // fault.NotFound, as one is that isn't there.
 func (s *Store) Attachment(ctx context.Context, hash [sha256.Size]byte) (_ Attachment, data []byte, err error) {
 	defer db.Wrap(&err, "tree.Attachment(%x)", hash)
+	if s.reader != access.Everybody {
+		named, err := s.q.NamesAttachment(ctx, db.NamesAttachmentParams{TenantID: s.tenant, Hash: hash[:], Reader: s.reader})
+		if err == nil && !named {
+			err = errAttachmentNotFound
+		}
+		if err != nil {
+			return Attachment{}, nil, err
+		}
+	}
 	row, err := s.q.GetAttachment(ctx, db.GetAttachmentParams{TenantID: s.tenant, Hash: hash[:]})
 	if err != nil {
 		return Attachment{}, nil, orMissing(err, errAttachmentNotFound)
@@ -201,7 +211,7 @@ func (s *Index) ConversationAttachments(ctx context.Context, conversationID uuid
 	if _, err := s.store().Conversation(ctx, conversationID); err != nil {
 		return nil, err
 	}
-	raw, err := s.q.ListConversationAttachments(ctx, db.ListConversationAttachmentsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	raw, err := s.q.ListConversationAttachments(ctx, db.ListConversationAttachmentsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	return fromHashes(raw), err
 }
 

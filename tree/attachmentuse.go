@@ -159,7 +159,7 @@ func (s *Store) use(ctx context.Context, conversationID uuid.UUID, drafts []*dra
 
 // usesOf are the attachments that the drafts name.
 func (s *Store) usesOf(conversationID uuid.UUID, drafts []*draft) db.AddAttachmentUsesParams {
-	params := db.AddAttachmentUsesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant}
+	params := db.AddAttachmentUsesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader}
 	for _, d := range drafts {
 		for _, a := range d.attachments {
 			params.MessageIds, params.Hashes = append(params.MessageIds, toUUID(d.ID)), append(params.Hashes, a.Hash[:])
@@ -189,7 +189,7 @@ func (s *Store) copyUses(ctx context.Context, from, to uuid.UUID, ids []pgtype.U
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	params := db.AddAttachmentUsesParams{ConversationID: toUUID(to), TenantID: s.tenant}
+	params := db.AddAttachmentUsesParams{ConversationID: toUUID(to), TenantID: s.tenant, Reader: s.reader}
 	for _, row := range rows {
 		params.MessageIds = append(params.MessageIds, toUUID(copied(uuid.UUID(row.MessageID.Bytes))))
 		params.Hashes = append(params.Hashes, row.Hash)

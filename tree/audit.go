@@ -31,6 +31,7 @@ type AuditEvent struct {
 const (
 	ActionConversationDeleted  = string(ConversationDeleted)
 	ActionConversationExported = "conversation.exported"
+	ActionConversationHanded   = "conversation.handed" // to another owner, or to other readers
 	ActionShareCreated         = "share.created"
 	ActionShareRevoked         = "share.revoked"
 	ActionTenantDeleted        = "tenant.deleted"
@@ -39,7 +40,7 @@ const (
 // For returns the same Store for what a principal asks.
 func (s *Store) For(p access.Principal) *Store {
 	c := s.ForTenant(p.Tenant)
-	c.actor = p
+	c.actor, c.reader = p, p.Reader()
 	return c
 }
 

@@ -28,7 +28,7 @@ func (s *Store) Branch(ctx context.Context, conversationID, headID uuid.UUID, li
 func (s *Store) streamBranch(ctx context.Context, conversationID, headID uuid.UUID, limit int, yield func(Message, error) bool) error {
 	found := false
 	for row, err := range db.Stream[db.GetTranscriptRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.StreamBranch(ctx, db.StreamBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, RowLimit: int32(limit)})
+		_, _ = q.StreamBranch(ctx, db.StreamBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	}) {
 		if err != nil {
 			return err

@@ -31,7 +31,7 @@ func (s *Store) Message(ctx context.Context, conversationID, id uuid.UUID) (_ Me
 // are a fault.NotFound.
 func (s *Store) Answer(ctx context.Context, conversationID, id uuid.UUID) (_ Message, err error) {
 	defer db.Wrap(&err, "tree.Answer(%s, %s)", conversationID, id)
-	row, err := s.q.GetAnswer(ctx, db.GetAnswerParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
+	row, err := s.q.GetAnswer(ctx, db.GetAnswerParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader})
 	if err != nil {
 		return Message{}, orMissing(err, errMessageNotFound)
 	}
@@ -41,7 +41,7 @@ func (s *Store) Answer(ctx context.Context, conversationID, id uuid.UUID) (_ Mes
 }
 
 func (s *Store) node(ctx context.Context, conversationID, id uuid.UUID) (db.GetNodeRow, error) {
-	return s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
+	return s.q.GetNode(ctx, db.GetNodeParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader})
 }
 
 // Children lists the messages under a message, or the roots where id is
@@ -90,7 +90,7 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 // one query.
 func (s *Store) NewestChildren(ctx context.Context, conversationID, id uuid.UUID, limit int) (out []Message, err error) {
 	defer db.Wrap(&err, "tree.NewestChildren(%s, %s)", conversationID, id)
-	rows, err := s.q.ListNewestChildren(ctx, db.ListNewestChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
+	rows, err := s.q.ListNewestChildren(ctx, db.ListNewestChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	for _, row := range rows {
 		out = append(out, fromMessage(row.Node, 0, nil))
 	}
@@ -161,7 +161,7 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 		branch, start = from.key, from.id
 	}
 	rows, err := s.q.GetTranscript(ctx, db.GetTranscriptParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(start), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, HeadID: toUUID(start), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	if err != nil {
 		return Page[Message]{}, err

@@ -23,7 +23,7 @@ func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID)
 		_, err := s.checkParent(ctx, conversationID, parentID)
 		return nil, err
 	}
-	run, err := s.q.GetCalls(ctx, db.GetCallsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant})
+	run, err := s.q.GetCalls(ctx, db.GetCallsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant, Reader: s.reader})
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Store) OpenCalls(ctx context.Context, conversationID, id uuid.UUID) (op
 // such message is a fault.NotFound. It reads the conversation's messages.
 func (s *Store) FindCall(ctx context.Context, conversationID uuid.UUID, callID string) (_ uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.FindCall(%s)", conversationID)
-	id, err := s.q.FindCall(ctx, db.FindCallParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, CallID: callID})
+	id, err := s.q.FindCall(ctx, db.FindCallParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, CallID: callID})
 	if err != nil {
 		return uuid.Nil, orMissing(err, errMessageNotFound)
 	}

@@ -76,7 +76,7 @@ func (s *Store) committing(conversationID uuid.UUID) {
 // ChangeCount returns the sequence of a conversation's newest change.
 func (s *Store) ChangeCount(ctx context.Context, conversationID uuid.UUID) (_ int64, err error) {
 	defer db.Wrap(&err, "tree.ChangeCount(%s)", conversationID)
-	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(conversationID), TenantID: s.tenant})
+	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	return row.ChangeCount, orMissing(err, errConversationNotFound)
 }
 

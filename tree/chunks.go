@@ -83,7 +83,7 @@ func (s *Index) Unchunked(ctx context.Context, p Pending) (ids []uuid.UUID, titl
 		case c.Messages == 1:
 			ids = append(ids, uuid.UUID(c.MessageID.Bytes))
 		default:
-			chain, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(p.ConversationID), HeadID: c.MessageID, TenantID: s.tenant, RowLimit: c.Messages})
+			chain, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(p.ConversationID), HeadID: c.MessageID, TenantID: s.tenant, Reader: s.reader, RowLimit: c.Messages})
 			if err != nil {
 				return nil, false, err
 			}
@@ -455,7 +455,7 @@ func (s *Index) SetTitleWords(ctx context.Context, conversationID uuid.UUID, wor
 func (s *Index) Titled(ctx context.Context, words, beginnings []string, among []uuid.UUID, fn func(Conversation) bool) (err error) {
 	defer db.Wrap(&err, "tree.Index.Titled")
 	for row, err := range db.Stream[db.Conversation](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListTitled(ctx, db.ListTitledParams{TenantID: s.tenant, Words: words, Beginnings: beginnings, Among: toUUIDs(among)})
+		_, _ = q.ListTitled(ctx, db.ListTitledParams{TenantID: s.tenant, Reader: s.reader, Words: words, Beginnings: beginnings, Among: toUUIDs(among)})
 	}) {
 		if err != nil || !fn(fromConversation(row)) {
 			return err
@@ -478,7 +478,7 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 	}
 	which := make([]db.DescribeHitsParams, 0, len(ids))
 	for conversation, some := range ids {
-		which = append(which, db.DescribeHitsParams{ConversationID: toUUID(conversation), Ids: some, TenantID: s.tenant})
+		which = append(which, db.DescribeHitsParams{ConversationID: toUUID(conversation), Ids: some, TenantID: s.tenant, Reader: s.reader})
 	}
 	rows, err := db.All[db.DescribedHit](ctx, s.h, which, func(q *db.Queries, arg db.DescribeHitsParams) { _, _ = q.DescribeHits(ctx, arg) })
 	if err != nil {

@@ -148,7 +148,7 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 // fault.NotFound.
 func (s *Store) Version(ctx context.Context, conversationID, messageID uuid.UUID) (_ Version, err error) {
 	defer db.Wrap(&err, "tree.Version(%s, %s)", conversationID, messageID)
-	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(messageID), TenantID: s.tenant})
+	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(messageID), TenantID: s.tenant, Reader: s.reader})
 	if err != nil {
 		return 0, orMissing(err, errMessageNotFound)
 	}
@@ -204,7 +204,7 @@ func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Pag
 		return Page[Compaction]{}, err
 	}
 	rows, err := s.q.ListCompactions(ctx, db.ListCompactionsParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant,
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader,
 		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	if err != nil {
@@ -249,7 +249,7 @@ type Fruitless struct {
 func (s *Store) FruitlessCompactions(ctx context.Context, conversationID uuid.UUID, settings json.RawMessage) (_ []Fruitless, err error) {
 	defer db.Wrap(&err, "tree.FruitlessCompactions(%s)", conversationID)
 	rows, err := s.q.ListFruitlessCompactions(ctx, db.ListFruitlessCompactionsParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, Settings: string(settings), RowLimit: maxFruitless,
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Settings: string(settings), RowLimit: maxFruitless,
 	})
 	out := make([]Fruitless, len(rows))
 	for i, row := range rows {
@@ -269,7 +269,7 @@ const maxFruitless = 64
 // bodies, newest first.
 func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Summary, err error) {
 	defer db.Wrap(&err, "tree.Summaries(%s)", conversationID)
-	rows, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	rows, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	if err == nil && len(rows) == 0 {
 		_, err = s.Conversation(ctx, conversationID)
 	}
@@ -292,7 +292,7 @@ func (s *Store) Summaries(ctx context.Context, conversationID uuid.UUID) (_ []Su
 func (s *Store) SummariesOnBranch(ctx context.Context, conversationID, headID uuid.UUID) (_ []uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.SummariesOnBranch(%s, head %s)", conversationID, headID)
 	ids, err := s.q.ListBranchSummaries(ctx, db.ListBranchSummariesParams{
-		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader,
 	})
 	if err == nil && len(ids) == 0 {
 		_, err = s.Message(ctx, conversationID, headID)
@@ -325,7 +325,7 @@ func (s *Store) CallsTools(ctx context.Context, conversationID, messageID uuid.U
 func (s *Store) DroppedPins(ctx context.Context, conversationID uuid.UUID, of SummaryRange) (_ []uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.DroppedPins(%s, cutoff %s)", conversationID, of.LastSummarizedID)
 	ids, err := s.q.ListDroppedPins(ctx, db.ListDroppedPinsParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, CutoffID: toUUID(of.LastSummarizedID), KeptIds: toUUIDs(of.KeptIDs),
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, CutoffID: toUUID(of.LastSummarizedID), KeptIds: toUUIDs(of.KeptIDs),
 	})
 	return fromUUIDs(ids), err
 }
@@ -342,7 +342,7 @@ type Writing struct {
 // undone since. A summary from an import or a fork has none.
 func (s *Store) Writings(ctx context.Context, conversationID uuid.UUID) (_ []Writing, err error) {
 	defer db.Wrap(&err, "tree.Writings(%s)", conversationID)
-	rows, err := s.q.ListWriters(ctx, db.ListWritersParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	rows, err := s.q.ListWriters(ctx, db.ListWritersParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	out := make([]Writing, len(rows))
 	for i, row := range rows {
 		out[i] = Writing{uuid.UUID(row.SummaryID.Bytes), uuid.UUID(row.PriorSummaryID.Bytes), row.Model, row.Attempts}

@@ -43,7 +43,7 @@ func (s *Store) Compare(ctx context.Context, conversationID, left, right uuid.UU
 		}
 	}
 	depth, tokens := -1, int64(0)
-	row, err := s.q.GetParting(ctx, db.GetPartingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, LeftID: toUUID(heads[0].ID), RightID: toUUID(heads[1].ID)})
+	row, err := s.q.GetParting(ctx, db.GetPartingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, LeftID: toUUID(heads[0].ID), RightID: toUUID(heads[1].ID)})
 	switch {
 	case err == nil:
 		c.AncestorID, depth, tokens = uuid.UUID(row.Node.ID.Bytes), int(row.Node.Depth), row.Node.PathTokens
@@ -74,7 +74,7 @@ func (s *Store) side(ctx context.Context, head Message, from, limit int) (side S
 	if page := &side.Page; page.Data[0].Depth == from {
 		page.Next = "" // what comes before is on both branches
 	}
-	rows, err := s.q.ListBranchUsage(ctx, db.ListBranchUsageParams{ConversationID: toUUID(head.ConversationID), TenantID: s.tenant, HeadID: toUUID(head.ID), FromDepth: int32(from)})
+	rows, err := s.q.ListBranchUsage(ctx, db.ListBranchUsageParams{ConversationID: toUUID(head.ConversationID), TenantID: s.tenant, Reader: s.reader, HeadID: toUUID(head.ID), FromDepth: int32(from)})
 	for _, r := range rows {
 		side.Replies = append(side.Replies, ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})
 	}

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -66,7 +68,11 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation, sourc
 		SourceConversationID: toUUID(source.ConversationID), SourceMessageID: toUUID(source.MessageID),
 		// The time, so that a conversation counts on where a deleted one of its id
 		// ended, whosever that was.
+		OwnerID:     cmp.Or(n.OwnerID, s.actor.User),
 		FirstChange: now().UnixMicro(), NotedAt: pgtype.Timestamptz{Time: now(), Valid: noted},
+	}
+	if !n.Shared {
+		params.PrivateTo = params.OwnerID
 	}
 	if source != (Source{}) {
 		if !source.Valid() {
@@ -105,6 +111,9 @@ func checkSaid(n NewConversation) (_ NewConversation, err error) {
 	if n.Settings, err = checkExtra(n.Settings, "settings"); err != nil {
 		return n, err
 	}
+	if err := access.CheckUser("owner_id", n.OwnerID); err != nil {
+		return n, err
+	}
 	return n, checkTags(n.Tags)
 }
 
@@ -136,7 +145,7 @@ func checkNew(n NewConversation) (NewConversation, error) {
 // Conversation reads one conversation.
 func (s *Store) Conversation(ctx context.Context, id uuid.UUID) (_ Conversation, err error) {
 	defer db.Wrap(&err, "tree.Conversation(%s)", id)
-	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(id), TenantID: s.tenant})
+	row, err := s.q.GetConversation(ctx, db.GetConversationParams{ID: toUUID(id), TenantID: s.tenant, Reader: s.reader})
 	if err != nil {
 		return Conversation{}, orMissing(err, errConversationNotFound)
 	}
@@ -181,7 +190,7 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 		return Page[Conversation]{}, err
 	}
 	params := db.ListConversationsParams{
-		TenantID: s.tenant, Archived: f.Archived, Tag: f.Tag, Chosen: f.Chosen, Among: toUUIDs(f.Among),
+		TenantID: s.tenant, Reader: s.reader, Archived: f.Archived, Tag: f.Tag, Chosen: f.Chosen, Among: toUUIDs(f.Among),
 		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
 		RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	}
@@ -212,7 +221,7 @@ func (s *Store) addShapes(ctx context.Context, list []Conversation) error {
 	for i, c := range list {
 		ids[i] = c.ID
 	}
-	rows, err := s.q.ListBranchLengths(ctx, db.ListBranchLengthsParams{Ids: toUUIDs(ids), TenantID: s.tenant})
+	rows, err := s.q.ListBranchLengths(ctx, db.ListBranchLengthsParams{Ids: toUUIDs(ids), TenantID: s.tenant, Reader: s.reader})
 	if err != nil {
 		return err
 	}
@@ -233,7 +242,7 @@ func fromListed(row db.ListConversationsRow) Conversation {
 		ID: row.ID, TenantID: row.TenantID, Title: row.Title, Metadata: row.Metadata, Settings: row.Settings, HeadID: row.HeadID,
 		CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt, MessageCount: row.MessageCount, SourceConversationID: row.SourceConversationID,
 		SourceMessageID: row.SourceMessageID, SourceRequest: row.SourceRequest, ChangeCount: row.ChangeCount,
-		Archived: row.Archived, Pinned: row.Pinned, Tags: row.Tags,
+		Archived: row.Archived, Pinned: row.Pinned, Tags: row.Tags, OwnerID: row.OwnerID, Reader: row.Reader,
 	})
 }
 
@@ -248,7 +257,7 @@ func CheckQuery(query string) error { return checkText(query, "query", MaxQueryB
 // active head any more, it is a fault.Conflict. UpdatedAt stays as it is.
 func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u ConversationUpdate) (_ Conversation, err error) {
 	defer db.Wrap(&err, "tree.UpdateConversation(%s)", id)
-	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, HeadID: toUUID(u.HeadID)}
+	params := db.UpdateConversationParams{ID: toUUID(id), TenantID: s.tenant, Reader: s.reader, HeadID: toUUID(u.HeadID)}
 	if u.Title != nil {
 		if err := checkTitle(*u.Title); err != nil {
 			return Conversation{}, err
@@ -263,7 +272,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 	}
 	params.Archived, params.Pinned, params.Tags = toBool(u.Archived), toBool(u.Pinned), u.Tags
 	if u.Title == nil && params.Metadata == nil && u.ChangeMetadata == nil && params.Settings == nil && u.HeadID == uuid.Nil &&
-		u.Archived == nil && u.Pinned == nil && u.Tags == nil && u.If == nil {
+		u.Archived == nil && u.Pinned == nil && u.Tags == nil && u.OwnerID == nil && u.Private == nil && u.If == nil {
 		return s.Conversation(ctx, id)
 	}
 	var row db.Conversation
@@ -298,6 +307,14 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 				return err
 			}
 		}
+		if u.OwnerID != nil || u.Private != nil {
+			if err := s.hand(&params, was, u); err != nil {
+				return err
+			}
+			if err := s.Audit(ctx, AuditEvent{Action: ActionConversationHanded, ConversationID: id, Detail: params.OwnerID.String + " " + string(visibility(params.OwnerID.String, params.PrivateTo.String))}); err != nil {
+				return err
+			}
+		}
 		row, err = s.q.UpdateConversation(ctx, params)
 		if isNoRows(err) {
 			err = fault.New(fault.Invalid, "head_not_found", "head_id", "The conversation has no message with this id, so it can't be the active head.")
@@ -306,7 +323,7 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 			err = s.note(ctx, Change{ConversationID: id, Kind: HeadMoved, MessageID: u.HeadID})
 		}
 		if err == nil && (row.Title != was.Title || params.Metadata != nil || params.Settings != nil ||
-			row.Archived != was.Archived || row.Pinned != was.Pinned || !slices.Equal(row.Tags, was.Tags)) {
+			row.OwnerID != was.OwnerID || row.Reader != was.Reader || row.Archived != was.Archived || row.Pinned != was.Pinned || !slices.Equal(row.Tags, was.Tags)) {
 			err = s.note(ctx, Change{ConversationID: id, Kind: ConversationUpdated})
 		}
 		return err
@@ -333,7 +350,45 @@ func (s *Store) updateObjects(u ConversationUpdate, params *db.UpdateConversatio
 // with them, at about 25,000 a second.
 func (s *Store) DeleteConversation(ctx context.Context, id uuid.UUID) (err error) {
 	defer db.Wrap(&err, "tree.DeleteConversation(%s)", id)
-	return s.dropping(ctx, id, func(s *Store, _ db.Conversation) error { return s.deleteConversation(ctx, id) })
+	return s.dropping(ctx, id, func(s *Store, c db.Conversation) error {
+		if !s.actor.Owns(c.OwnerID) {
+			return errNotOwner
+		}
+		return s.deleteConversation(ctx, id)
+	})
+}
+
+// Readable returns those of the conversations that are the tenant's and that the Store's
+// principal may read.
+func (s *Store) Readable(ctx context.Context, ids []uuid.UUID) (readable []uuid.UUID, err error) {
+	defer db.Wrap(&err, "tree.Readable(%d)", len(ids))
+	rows, err := s.q.ListReadable(ctx, db.ListReadableParams{Ids: toUUIDs(ids), TenantID: s.tenant, Reader: s.reader})
+	return fromUUIDs(rows), err
+}
+
+// hand sets who owns a conversation and whether only that one reads it.
+func (s *Store) hand(params *db.UpdateConversationParams, was db.Conversation, u ConversationUpdate) error {
+	owner, private := was.OwnerID, was.Reader != ""
+	if u.OwnerID != nil {
+		owner = *u.OwnerID
+	}
+	if u.Private != nil {
+		private = *u.Private
+	}
+	if !s.actor.Owns(was.OwnerID) || owner != was.OwnerID && s.actor.User != "" {
+		return errNotOwner
+	}
+	if err := access.CheckUser("owner_id", owner); err != nil {
+		return err
+	}
+	params.OwnerID, params.PrivateTo = pgtype.Text{String: owner, Valid: true}, pgtype.Text{Valid: true}
+	if private && owner == "" {
+		return fault.New(fault.Invalid, "invalid_parameter", "visibility", "Without an owner, nobody could read it. Name one as owner_id.")
+	}
+	if private {
+		params.PrivateTo.String = owner
+	}
+	return nil
 }
 
 // deleteConversation deletes a locked conversation.
@@ -345,7 +400,7 @@ func (s *Store) deleteConversation(ctx context.Context, id uuid.UUID) error {
 		if err := s.forgetAllWords(ctx, toUUID(id)); err != nil {
 			return err
 		}
-		deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant})
+		deleted, err := s.q.DeleteConversation(ctx, db.DeleteConversationParams{ID: toUUID(id), TenantID: s.tenant, Reader: s.reader})
 		if err == nil && deleted == 0 {
 			err = errConversationNotFound
 		}

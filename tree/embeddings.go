@@ -25,7 +25,7 @@ func (s *Index) Unembedded(ctx context.Context, conversationID uuid.UUID, model 
 	defer db.Wrap(&err, "tree.Index.Unembedded(%s, after %d)", conversationID, place)
 	add := func(t MessageText) error { texts = append(texts, t); return nil }
 	if place > 0 {
-		rows, err := s.q.ListNewUnembedded(ctx, db.ListNewUnembeddedParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Place: place, Model: model, RowLimit: int32(limit)})
+		rows, err := s.q.ListNewUnembedded(ctx, db.ListNewUnembeddedParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Place: place, Model: model, RowLimit: int32(limit)})
 		for _, row := range rows {
 			if err := giveText(db.WalkUpRow(row), add); err != nil {
 				return nil, err
@@ -33,7 +33,7 @@ func (s *Index) Unembedded(ctx context.Context, conversationID uuid.UUID, model 
 		}
 		return texts, err
 	}
-	rows, err := s.q.ListUnembedded(ctx, db.ListUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant, RowLimit: int32(limit)})
+	rows, err := s.q.ListUnembedded(ctx, db.ListUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	for _, row := range rows {
 		if err := giveText(db.WalkUpRow(row), add); err != nil {
 			return nil, err
@@ -69,7 +69,7 @@ func (s *Index) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, mo
 func (s *Index) Embeddings(ctx context.Context, conversationID uuid.UUID, model string, after int64, fn func(Embedding, int64)) (err error) {
 	defer db.Wrap(&err, "tree.Index.Embeddings(%s)", conversationID)
 	for row, err := range db.Stream[db.ListEmbeddingsRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListEmbeddings(ctx, db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant})
+		_, _ = q.ListEmbeddings(ctx, db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant, Reader: s.reader})
 	}) {
 		if err != nil {
 			return err

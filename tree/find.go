@@ -42,7 +42,7 @@ func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversa
 	}
 	first, last := idsFrom(name)
 	rows, err := s.q.FindConversation(ctx, db.FindConversationParams{
-		TenantID: s.tenant, FirstID: first, LastID: last, Title: name, RowLimit: MostFound,
+		TenantID: s.tenant, Reader: s.reader, FirstID: first, LastID: last, Title: name, RowLimit: MostFound,
 	})
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Store) FindNodes(ctx context.Context, conversationID uuid.UUID, beginni
 		return nil, nil
 	}
 	rows, err := s.q.FindNodes(ctx, db.FindNodesParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, FirstID: first, LastID: last, RowLimit: MostFound,
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, FirstID: first, LastID: last, RowLimit: MostFound,
 	})
 	if err != nil {
 		return nil, err

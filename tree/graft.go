@@ -130,7 +130,7 @@ func (s *Store) SinceParted(ctx context.Context, conversationID, headID, fromHea
 		return p, sourceMissing(err)
 	}
 	own, above := head.Depth+1, int64(0) // messages of its own, and the tokens above them
-	common, err := s.q.GetParting(ctx, db.GetPartingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, LeftID: toUUID(headID), RightID: toUUID(fromHeadID)})
+	common, err := s.q.GetParting(ctx, db.GetPartingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, LeftID: toUUID(headID), RightID: toUUID(fromHeadID)})
 	switch {
 	case err == nil:
 		p.AncestorID, above = uuid.UUID(common.Node.ID.Bytes), common.Node.PathTokens
@@ -142,7 +142,7 @@ func (s *Store) SinceParted(ctx context.Context, conversationID, headID, fromHea
 		return p, fault.New(fault.Invalid, "nothing_to_graft", "from_head_id",
 			"All messages of this branch are on the other one already. Name the head of a branch that has messages of its own.")
 	}
-	path, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(fromHeadID), RowLimit: int32(own)})
+	path, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, HeadID: toUUID(fromHeadID), RowLimit: int32(own)})
 	if err == nil && len(path) < own {
 		err = sourceMissing(errMessageNotFound) // pruned meanwhile
 	}

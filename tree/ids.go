@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -35,7 +36,7 @@ func (k *secret) read(ctx context.Context, q *db.Queries) ([]byte, error) {
 }
 
 // DeriveID makes an id from a name: the same id each time in this installation
-// and for this tenant. Only a reader of the database can compute it, so nobody
+// and for this tenant and user. Only a reader of the database can compute it, so nobody
 // else can take it in advance. Names of different kinds never have the same id.
 func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, err error) {
 	defer db.Wrap(&err, "tree.DeriveID(%s)", kind)
@@ -44,7 +45,11 @@ func (s *Store) DeriveID(ctx context.Context, kind, name string) (_ uuid.UUID, e
 		return uuid.Nil, err
 	}
 	mac := hmac.New(sha256.New, key)
-	fmt.Fprint(mac, strings.Join([]string{s.tenant, kind, name}, "\x00")) // a tenant has no NUL, and no kind has one
+	parts := []string{s.tenant, kind, name} // a tenant has no NUL, and no kind has one
+	if s.actor.User != "" {
+		parts = slices.Insert(parts, 1, "user", s.actor.User) // which is no kind
+	}
+	fmt.Fprint(mac, strings.Join(parts, "\x00"))
 	id := uuid.UUID(mac.Sum(nil)[:16])
 	id[6] = id[6]&0x0f | 0x80 // version 8: of one's own making
 	id[8] = id[8]&0x3f | 0x80

@@ -93,6 +93,10 @@ func (c Conversation) AppendJSON(dst []byte) []byte {
 		dst = strconv.AppendInt(append(dst, `,"shape":{"messages":`...), int64(c.Shape.Messages), 10)
 		dst = append(strconv.AppendInt(append(dst, `,"branch_messages":`...), int64(c.Shape.BranchMessages), 10), '}')
 	}
+	if c.OwnerID != "" {
+		dst = appendString(dst, `,"owner_id":`, c.OwnerID)
+		dst = appendString(dst, `,"visibility":`, string(c.Visibility))
+	}
 	return append(dst, '}')
 }
 

@@ -12,7 +12,7 @@ import (
 // twice. An absent message is a fault.NotFound.
 func (s *Store) Messages(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ []Message, err error) {
 	defer db.Wrap(&err, "tree.Messages(%s, %d ids)", conversationID, len(ids))
-	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
+	rows, err := s.q.ListMessages(ctx, db.ListMessagesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Ids: toUUIDs(ids)})
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID u
 		depth = from.Depth
 	}
 	rows, err := s.q.GetBranchPage(ctx, db.GetBranchPageParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, HeadID: toUUID(headID), FromDepth: int32(depth), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
+		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, HeadID: toUUID(headID), FromDepth: int32(depth), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	switch {
 	case err != nil:
@@ -71,7 +71,7 @@ func (s *Store) BranchFrom(ctx context.Context, conversationID, headID, fromID u
 // are left out.
 func (s *Store) Sizes(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ map[uuid.UUID]int, err error) {
 	defer db.Wrap(&err, "tree.Sizes(%s, %d ids)", conversationID, len(ids))
-	rows, err := s.q.ListSizes(ctx, db.ListSizesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
+	rows, err := s.q.ListSizes(ctx, db.ListSizesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Ids: toUUIDs(ids)})
 	sizes := make(map[uuid.UUID]int, len(rows))
 	for _, row := range rows {
 		sizes[uuid.UUID(row.ID.Bytes)] = int(row.Bytes)
@@ -83,7 +83,7 @@ func (s *Store) Sizes(ctx context.Context, conversationID uuid.UUID, ids []uuid.
 // id that is no message of the conversation is left out.
 func (s *Store) Reasoning(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID) (_ map[uuid.UUID]string, err error) {
 	defer db.Wrap(&err, "tree.Reasoning(%s, %d ids)", conversationID, len(ids))
-	rows, err := s.q.ListReasoning(ctx, db.ListReasoningParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Ids: toUUIDs(ids)})
+	rows, err := s.q.ListReasoning(ctx, db.ListReasoningParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Ids: toUUIDs(ids)})
 	if err != nil {
 		return nil, err
 	}

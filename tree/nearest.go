@@ -48,7 +48,7 @@ func (s *Index) NearestEmbeddings(ctx context.Context, model string, vector []by
 // message, in the order of ids.
 func (s *Index) Own(ctx context.Context, ids []uuid.UUID) (own []Candidate, err error) {
 	defer db.Wrap(&err, "tree.Index.Own(%d)", len(ids))
-	rows, err := s.q.ListTenantsOwn(ctx, db.ListTenantsOwnParams{Ids: toUUIDs(ids), TenantID: s.tenant})
+	rows, err := s.q.ListTenantsOwn(ctx, db.ListTenantsOwnParams{Ids: toUUIDs(ids), TenantID: s.tenant, Reader: s.reader})
 	for _, row := range rows {
 		own = append(own, Candidate{uuid.UUID(row.ID.Bytes), int(row.MessageCount)})
 	}

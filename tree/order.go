@@ -19,7 +19,7 @@ const maxTagCounts = 1000
 // are, the most used first. It costs the conversations that have tags.
 func (s *Store) Tags(ctx context.Context, archived bool) (_ []TagCount, err error) {
 	defer db.Wrap(&err, "tree.Tags")
-	rows, err := s.q.ListTags(ctx, db.ListTagsParams{TenantID: s.tenant, Archived: archived, RowLimit: maxTagCounts})
+	rows, err := s.q.ListTags(ctx, db.ListTagsParams{TenantID: s.tenant, Reader: s.reader, Archived: archived, RowLimit: maxTagCounts})
 	out := make([]TagCount, len(rows))
 	for i, row := range rows {
 		out[i] = TagCount(row)

@@ -143,7 +143,7 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p P
 	}
 	lands := deleted.HadHead
 	if !c.HeadID.Valid && deleted.HadReply { // which was to give it one
-		running, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: c.ID, TenantID: s.tenant})
+		running, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: c.ID, TenantID: s.tenant, Reader: s.reader})
 		if err != nil {
 			return p, err
 		}

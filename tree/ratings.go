@@ -30,7 +30,7 @@ type ModelRatings struct {
 func (s *Store) Ratings(ctx context.Context) (r Ratings, err error) {
 	defer db.Wrap(&err, "tree.Ratings")
 	const mostConversations, mostMessages = 1000, 100_000 // which take about a second
-	recent, err := s.q.ListRecentHeads(ctx, db.ListRecentHeadsParams{TenantID: s.tenant, RowLimit: mostConversations + 1})
+	recent, err := s.q.ListRecentHeads(ctx, db.ListRecentHeadsParams{TenantID: s.tenant, Reader: s.reader, RowLimit: mostConversations + 1})
 	if err != nil {
 		return r, err
 	}

@@ -54,7 +54,7 @@ type MessageText struct {
 // number of the conversation's summaries, and not with the branch.
 func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUID) (_ BranchState, err error) {
 	defer db.Wrap(&err, "tree.Index.BranchState(%s, head %s)", conversationID, headID)
-	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant})
+	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader})
 	if isNoRows(err) {
 		return BranchState{}, s.store().noBranch(ctx, conversationID, headID, Paging{})
 	}
@@ -66,7 +66,7 @@ func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 		return BranchState{}, err
 	}
 	state := BranchState{HeadID: uuid.UUID(row.HeadID.Bytes), Version: version, PrefixID: uuid.UUID(row.PrefixID.Bytes), Messages: int(row.MessageCount), UpdatedAt: row.UpdatedAt.UTC()}
-	folds, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	folds, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	for _, f := range folds {
 		state.Folds = append(state.Folds, Fold{uuid.UUID(f.ID.Bytes), uuid.UUID(f.ParentID.Bytes), uuid.UUID(f.LastSummarizedID.Bytes)})
 	}
@@ -79,7 +79,7 @@ func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Index.Ancestors(%s, %s)", conversationID, id)
 	for row, err := range db.Stream[db.WalkUpRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.WalkUp(ctx, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)})
+		_, _ = q.WalkUp(ctx, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	}) {
 		if err != nil {
 			return err
@@ -96,7 +96,7 @@ func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 func (s *Index) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Index.Texts(%s, %d ids)", conversationID, len(ids))
 	for row, err := range db.Stream[db.WalkUpRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListTexts(ctx, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant})
+		_, _ = q.ListTexts(ctx, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant, Reader: s.reader})
 	}) {
 		if err != nil {
 			return err
@@ -119,7 +119,7 @@ func (s *Index) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, 
 		if !known {
 			i = len(params)
 			index[p.ConversationID] = i
-			params = append(params, db.ListTextsParams{ConversationID: toUUID(p.ConversationID), TenantID: s.tenant})
+			params = append(params, db.ListTextsParams{ConversationID: toUUID(p.ConversationID), TenantID: s.tenant, Reader: s.reader})
 		}
 		params[i].Ids = append(params[i].Ids, toUUID(p.MessageID))
 	}
@@ -166,7 +166,7 @@ func giveText(row db.WalkUpRow, fn func(MessageText) error) error {
 // 100 ms for 100,000 messages.
 func (s *Index) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
 	defer db.Wrap(&err, "tree.Index.Versions(%s)", conversationID)
-	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h Histo
 // followPath follows a path as far as the messages below it have the forms of a
 // history.
 func (s *Store) followPath(ctx context.Context, conversationID uuid.UUID, forms [][sha256.Size]byte, from Path) (Path, error) {
-	params := db.FindPathParams{ConversationID: toUUID(conversationID), TenantID: s.tenant}
+	params := db.FindPathParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader}
 	above := from.hash
 	for _, form := range forms[from.Known:] {
 		above = above.ChildOf(form)
@@ -169,7 +169,7 @@ type runSearch struct {
 // history stand, and then the newest.
 func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l runSearch) (Path, error) {
 	for _, limit := range []int{min(2*len(l.forms)+32, maxRunMessages), maxRunMessages} {
-		rows, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, RowLimit: int32(limit)})
+		rows, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 		if err != nil {
 			return Path{}, err
 		}

@@ -86,13 +86,13 @@ func (r *removal) begin(ctx context.Context) (err error) {
 	parentID := toUUID(r.removed.ParentID)
 	p := root
 	if parentID.Valid {
-		row, err := r.s.q.GetNode(ctx, db.GetNodeParams{ConversationID: r.conversationID, ID: parentID, TenantID: r.s.tenant})
+		row, err := r.s.q.GetNode(ctx, db.GetNodeParams{ConversationID: r.conversationID, ID: parentID, TenantID: r.s.tenant, Reader: r.s.reader})
 		if err != nil {
 			return err
 		}
 		p = parentStateOf(row.Node)
 	} else {
-		row, err := r.s.q.GetNode(ctx, db.GetNodeParams{ConversationID: r.conversationID, ID: toUUID(r.removed.ID), TenantID: r.s.tenant})
+		row, err := r.s.q.GetNode(ctx, db.GetNodeParams{ConversationID: r.conversationID, ID: toUUID(r.removed.ID), TenantID: r.s.tenant, Reader: r.s.reader})
 		if err != nil {
 			return err
 		}

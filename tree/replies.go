@@ -78,7 +78,7 @@ func (s *Replies) Begin(ctx context.Context, r Reply, again bool) (err error) {
 			return (&beginning{r, again}).run(ctx, s, r.ParentID)
 		})
 	} else {
-		err = orLost(db.BeginReplyInTurn(ctx, s.h, beginReplyParams(r, s.tenant, toUUID(r.ParentID))))
+		err = orLost(db.BeginReplyInTurn(ctx, s.h, s.store().beginReplyParams(r, toUUID(r.ParentID))))
 	}
 	if errors.Is(err, ErrReplyLost) {
 		if _, missing := s.store().checkParent(ctx, r.ConversationID, r.ParentID); missing != nil {
@@ -101,8 +101,8 @@ type beginning struct {
 	again bool
 }
 
-func (b *beginning) statement(ctx context.Context, tenant string, parentID pgtype.UUID) db.Statement {
-	return db.StatementOf(func(q *db.Queries) { _, _ = q.BeginReply(ctx, beginReplyParams(b.Reply, tenant, parentID)) })
+func (b *beginning) statement(ctx context.Context, s *Store, parentID pgtype.UUID) db.Statement {
+	return db.StatementOf(func(q *db.Queries) { _, _ = q.BeginReply(ctx, s.beginReplyParams(b.Reply, parentID)) })
 }
 
 // run begins the reply in the transaction of s. No reply is none to begin.
@@ -115,21 +115,21 @@ func (b *beginning) run(ctx context.Context, s *Store, parentID uuid.UUID) error
 			return err
 		}
 	}
-	return orLost(s.q.BeginReply(ctx, beginReplyParams(b.Reply, s.tenant, toUUID(parentID))))
+	return orLost(s.q.BeginReply(ctx, s.beginReplyParams(b.Reply, toUUID(parentID))))
 }
 
 func (s *Store) forgetEvents(ctx context.Context, conversationID, messageID uuid.UUID) error {
 	return s.q.ForgetReplyEvents(ctx, db.ForgetReplyEventsParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID)})
 }
 
-func beginReplyParams(r Reply, tenant string, parentID pgtype.UUID) db.BeginReplyParams {
+func (s *Store) beginReplyParams(r Reply, parentID pgtype.UUID) db.BeginReplyParams {
 	metadata := r.Metadata
 	if metadata == nil {
 		metadata = none
 	}
 	return db.BeginReplyParams{
 		ConversationID: toUUID(r.ConversationID), MessageID: toUUID(r.MessageID), ParentID: parentID, MoveHeadFrom: toUUID(r.MoveHeadFrom),
-		ServerID: r.ServerID, Model: r.Model, Metadata: metadata, AliveAt: now(), TenantID: tenant,
+		ServerID: r.ServerID, Model: r.Model, Metadata: metadata, AliveAt: now(), TenantID: s.tenant, Reader: s.reader,
 	}
 }
 
@@ -239,7 +239,7 @@ func (s *Store) giveHead(ctx context.Context, c db.Conversation, headID uuid.UUI
 	if c.HeadID.Valid {
 		return nil
 	}
-	running, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: c.ID, TenantID: s.tenant})
+	running, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: c.ID, TenantID: s.tenant, Reader: s.reader})
 	if len(running) > 0 || err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (s *Replies) Take(ctx context.Context, listed Reply, serverID string) (_ Re
 // other id is a fault.NotFound.
 func (s *Replies) One(ctx context.Context, conversationID, messageID uuid.UUID) (_ Reply, err error) {
 	defer db.Wrap(&err, "tree.Replies.One(%s, %s)", conversationID, messageID)
-	row, err := s.q.GetReply(ctx, db.GetReplyParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), TenantID: s.tenant})
+	row, err := s.q.GetReply(ctx, db.GetReplyParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), TenantID: s.tenant, Reader: s.reader})
 	return fromReply(row, s.tenant), orMissing(err, errNoReply)
 }
 
@@ -313,7 +313,7 @@ type RunningReply struct {
 // Of returns the replies that run in a conversation on any server.
 func (s *Replies) Of(ctx context.Context, conversationID uuid.UUID) (_ []RunningReply, err error) {
 	defer db.Wrap(&err, "tree.Replies.Of(%s)", conversationID)
-	rows, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	rows, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	out := make([]RunningReply, len(rows))
 	for i, row := range rows {
 		out[i] = RunningReply{MessageID: uuid.UUID(row.MessageID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Model: row.Model, Metadata: row.Metadata}

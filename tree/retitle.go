@@ -23,7 +23,7 @@ func (s *Store) Retitle(ctx context.Context, id uuid.UUID, replaced, title strin
 			return err
 		}
 		_, err = s.q.UpdateConversation(ctx, db.UpdateConversationParams{
-			ID: toUUID(id), TenantID: s.tenant, Title: pgtype.Text{String: title, Valid: true},
+			ID: toUUID(id), TenantID: s.tenant, Reader: s.reader, Title: pgtype.Text{String: title, Valid: true},
 		})
 		if err != nil {
 			return err

@@ -104,7 +104,7 @@ func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUI
 // Shares lists the links of a conversation, the newest first, expired ones too.
 func (s *Store) Shares(ctx context.Context, conversationID uuid.UUID) (_ []Share, err error) {
 	defer db.Wrap(&err, "tree.Shares(%s)", conversationID)
-	rows, err := s.q.ListShares(ctx, db.ListSharesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	rows, err := s.q.ListShares(ctx, db.ListSharesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	if err == nil && len(rows) == 0 {
 		_, err = s.Conversation(ctx, conversationID)
 	}
@@ -122,7 +122,7 @@ func (s *Store) Shares(ctx context.Context, conversationID uuid.UUID) (_ []Share
 func (s *Store) RevokeShare(ctx context.Context, conversationID, id uuid.UUID) (err error) {
 	defer db.Wrap(&err, "tree.RevokeShare(%s, %s)", conversationID, id)
 	return s.inTx(ctx, func(s *Store) error {
-		n, err := s.q.DeleteShare(ctx, db.DeleteShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant})
+		n, err := s.q.DeleteShare(ctx, db.DeleteShareParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader})
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,8 @@ type Store struct {
 	h       db.Handle
 	q       *db.Queries
 	tenant  string
-	actor   access.Principal // who asks, for audit events
+	actor   access.Principal // who asks
+	reader  string           // whose private conversations it sees, besides all that aren't private; access.Everybody sees all
 	counter tokens.Counter
 	limits  Limits
 	secret  *secret
@@ -55,7 +56,7 @@ func WithTokenCounter(c tokens.Counter) Option {
 // has then changed nothing, and the transaction goes on. Over a db.TenantPool each
 // tenant has its part of the pool.
 func New(h db.Handle, opts ...Option) *Store {
-	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, writers: db.NewKeyedSemaphore[uuid.UUID](1), counter: tokens.O200k(), secret: new(secret), engine: new(engine)}
+	s := &Store{h: h, q: db.New(h), tenant: DefaultTenant, reader: access.Everybody, writers: db.NewKeyedSemaphore[uuid.UUID](1), counter: tokens.O200k(), secret: new(secret), engine: new(engine)}
 	for _, o := range opts {
 		o(s)
 	}
@@ -69,7 +70,7 @@ func New(h db.Handle, opts ...Option) *Store {
 // ForTenant returns the same Store for another tenant's conversations.
 func (s *Store) ForTenant(tenantID string) *Store {
 	c := *s
-	c.tenant, c.actor = tenantID, access.Principal{Tenant: tenantID}
+	c.tenant, c.actor, c.reader = tenantID, access.Principal{Tenant: tenantID}, access.Everybody
 	if c.pool != nil {
 		c.h = c.pool.Of(tenantID)
 		c.q = db.New(c.h)
@@ -178,7 +179,7 @@ func (s *Store) lock(ctx context.Context, conversationID uuid.UUID) (db.Conversa
 	if err != nil {
 		return db.Conversation{}, err
 	}
-	arg := db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant}
+	arg := db.LockConversationParams{ID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader}
 	if distributed {
 		c, err := citus.Lock(ctx, s.h, arg)
 		return c, orMissing(err, errConversationNotFound)
@@ -222,10 +223,20 @@ func fromUUIDs(ids []pgtype.UUID) []uuid.UUID {
 func fromConversation(c db.Conversation) Conversation {
 	return Conversation{
 		ID: uuid.UUID(c.ID.Bytes), TenantID: c.TenantID, Title: c.Title, Metadata: c.Metadata, Settings: c.Settings,
-		HeadID: uuid.UUID(c.HeadID.Bytes), CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), messages: int(c.MessageCount),
+		HeadID: uuid.UUID(c.HeadID.Bytes), OwnerID: c.OwnerID, Visibility: visibility(c.OwnerID, c.Reader), CreatedAt: c.CreatedAt.UTC(), UpdatedAt: c.UpdatedAt.UTC(), messages: int(c.MessageCount),
 		Order:  Order{Archived: c.Archived, Pinned: c.Pinned, Tags: c.Tags},
 		Source: Source{uuid.UUID(c.SourceConversationID.Bytes), uuid.UUID(c.SourceMessageID.Bytes), hex.EncodeToString(c.SourceRequest)},
 	}
+}
+
+func visibility(owner, reader string) Visibility {
+	switch {
+	case owner == "":
+		return ""
+	case reader == "":
+		return VisibleToTenant
+	}
+	return VisibleToOwner
 }
 
 // fromMessage is the one converter of message rows.

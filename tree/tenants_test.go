@@ -55,7 +55,7 @@ func TestDeleteTenant(t *testing.T) {
 		t.Errorf("left of the tenant: %v", rows)
 	}
 	done := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
-	if len(done.Data) != 2 || done.Data[0].Action != tree.ActionTenantDeleted || done.Data[1].Action != tree.ActionConversationDeleted {
+	if len(done.Data) != 3 || done.Data[0].Action != tree.ActionTenantDeleted || done.Data[1].Action != tree.ActionConversationDeleted {
 		t.Errorf("the audit tells %+v", done.Data)
 	}
 	after := rowsOf(t, pool, "stays")

@@ -37,16 +37,27 @@ const (
 	RoleTool      = chat.Tool
 )
 
+// A Visibility says who of a tenant reads a conversation that has an owner. It is "" where
+// there is none: then all do.
+type Visibility string
+
+const (
+	VisibleToOwner  Visibility = "private"
+	VisibleToTenant Visibility = "tenant"
+)
+
 // A Conversation is one tree of nodes.
 type Conversation struct {
-	ID        uuid.UUID       `json:"id"`
-	TenantID  string          `json:"-"`
-	Title     string          `json:"title"`
-	Metadata  json.RawMessage `json:"metadata"` // an object, as the client gave it
-	Settings  json.RawMessage `json:"settings"` // an object: compaction settings that differ from the server's
-	HeadID    uuid.UUID       `json:"head_id"`  // the active head; uuid.Nil while there is no message
-	CreatedAt time.Time       `json:"created_at"`
-	UpdatedAt time.Time       `json:"updated_at"` // when something was last said or pruned
+	ID         uuid.UUID       `json:"id"`
+	TenantID   string          `json:"-"`
+	Title      string          `json:"title"`
+	Metadata   json.RawMessage `json:"metadata"` // an object, as the client gave it
+	Settings   json.RawMessage `json:"settings"` // an object: compaction settings that differ from the server's
+	HeadID     uuid.UUID       `json:"head_id"`  // the active head; uuid.Nil while there is no message
+	CreatedAt  time.Time       `json:"created_at"`
+	UpdatedAt  time.Time       `json:"updated_at"` // when something was last said or pruned
+	OwnerID    string          `json:"owner_id"`   // which of the tenant's people made it; "" is none in particular
+	Visibility Visibility      `json:"visibility"`
 	Order
 	Source Source `json:"-"` // of a fork; the zero Source of any other
 	Shape  Shape  `json:"-"` // where a list was asked for it; else the zero Shape
@@ -94,11 +105,18 @@ type NewConversation struct {
 	Metadata  json.RawMessage // nil: {}
 	Settings  json.RawMessage // nil: {}
 	CreatedAt time.Time       // zero: now
-	Order                     // not looked at where the conversation is there already
+	// OwnerID is the user whose it is; "" is the Store's user. What has an owner is
+	// Private unless it is Shared with the whole tenant. Neither is looked at where the
+	// conversation is there already.
+	OwnerID string
+	Shared  bool
+	Order   // not looked at where the conversation is there already
 }
 
 // ConversationUpdate changes the members that are not nil.
 type ConversationUpdate struct {
+	OwnerID  *string
+	Private  *bool // it needs an owner
 	Title    *string
 	Metadata json.RawMessage
 	Settings json.RawMessage

@@ -31,7 +31,7 @@ func (s *Store) Usage(ctx context.Context, conversationID uuid.UUID) (u Usage, e
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
 		return u, err
 	}
-	rows, err := s.q.ListUsage(ctx, db.ListUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant})
+	rows, err := s.q.ListUsage(ctx, db.ListUsageParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	of := map[string]*[]ModelUsage{"reply": &u.Replies, "compaction": &u.Compactions, "title": &u.Titles}
 	for _, r := range rows {
 		*of[r.What] = append(*of[r.What], ModelUsage{r.Model, int(r.Calls), int(r.PromptTokens), int(r.CompletionTokens), int(r.ReasoningTokens)})

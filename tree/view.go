@@ -126,7 +126,7 @@ func NoBranch(c Conversation) View { return View{ConversationID: c.ID, Settings:
 
 func (s *Store) viewParams(conversationID, headID uuid.UUID, budget int64, o viewOptions) db.GetViewParams {
 	return db.GetViewParams{
-		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant,
+		ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader,
 		Budget: budget, Reach: min(budget, math.MaxInt64/reach) * reach, WithBodies: !o.skeleton, Without: toUUIDs(o.without),
 	}
 }

@@ -49,7 +49,7 @@ func LockParentState(ctx context.Context, tx pgx.Tx, arg db.AppendMessageParams)
 			_, _ = q.GetLastChild(ctx, db.GetLastChildParams{ConversationID: arg.ConversationID, ParentID: arg.ParentID})
 		}
 	}
-	statements := append(lock(ctx, db.LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID}),
+	statements := append(lock(ctx, db.LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID, Reader: arg.Reader}),
 		db.StatementOf(func(q *db.Queries) { _, _ = q.GetParentStates(ctx, states) }), db.StatementOf(count))
 	err = db.SendAll(ctx, tx, statements, func(i int, results pgx.BatchResults) (err error) {
 		switch i {

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// newTeam serves a tenant whose people a proxy signs in; eve is its admin.
+func newTeam(t *testing.T) *testAPI {
+	return newAPI(t, func(c *Config) {
+		c.AuthHeader, c.AuthAdmins, c.TrustedProxies = "X-Forwarded-User", []string{"eve"}, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	})
+}
+
+func user(name string) map[string]string { return map[string]string{"X-Forwarded-User": name} }
+
+// A conversation is its owner's until the owner shares it, also in lists, searches and
+// tags. Others then go on with it, and only the owner and admins delete it.
+func TestOwners(t *testing.T) {
+	t.Parallel()
+	a := newTeam(t)
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations", header: user("ada"), body: fill(`{"id":"{{c}}","title":"Hedges"}`)})
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("ada"), body: `{"parent_id":null,"role":"user","content":"hawthorn"}`})
+	a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), header: user("ada"), body: `{"tags":["wood"]}`})
+	sees := func(name string, want bool) {
+		t.Helper()
+		for _, path := range []string{"/v1/conversations", "/v1/conversations?query=hawthorn", "/v1/search?query=hawthorn", "/v1/tags"} {
+			res := a.must(200, nil, request{method: "GET", path: path, header: user(name)})
+			if got := strings.Contains(string(res.body), named("c").String()) || strings.Contains(string(res.body), "wood"); got != want {
+				t.Errorf("that %s sees it in %s is %t: %s", name, path, got, res.body)
+			}
+		}
+		a.must(map[bool]int{true: 200, false: 404}[want], nil, request{method: "GET", path: fill(conversationPathOf), header: user(name)})
+	}
+	sees("ada", true)
+	sees("bob", false)
+	sees("eve", false)
+	share := request{method: "PATCH", path: fill(conversationPathOf), body: `{"visibility":"tenant"}`}
+	share.header = user("bob")
+	a.refused(404, CodeConversationNotFound, share)
+	share.header = user("ada")
+	res := a.must(200, nil, share)
+	if !strings.Contains(string(res.body), `"owner_id":"ada","visibility":"tenant"`) {
+		t.Errorf("%s", res.body)
+	}
+	sees("bob", true)
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("bob"), body: `{"role":"assistant","content":"It has thorns."}`})
+	share.header, share.body = user("bob"), `{"visibility":"private"}`
+	a.refused(403, CodeNotPermitted, share)
+	remove := request{method: "DELETE", path: fill(conversationPathOf), header: user("bob")}
+	a.refused(403, CodeNotPermitted, remove)
+	remove.header = user("eve")
+	a.must(204, nil, remove)
+}
+
+// A file is read by those who read a message that names it.
+func TestAttachmentsOfOwners(t *testing.T) {
+	t.Parallel()
+	a := newTeam(t)
+	file := "What ada uploads."
+	a.must(201, nil, request{method: "POST", path: "/v1/attachments?name=a.txt", header: map[string]string{"X-Forwarded-User": "ada", "Content-Type": "application/octet-stream"}, body: file})
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(file)))
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations", header: user("ada"), body: fill(`{"id":"{{c}}"}`)})
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("ada"), body: `{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/` + hash + `","filename":"a.txt"}}]}`})
+	for name, status := range map[string]int{"ada": 200, "bob": 404} {
+		a.must(status, nil, request{method: "GET", path: "/v1/attachments/" + hash, header: user(name)})
+	}
+}
+
+// A stream of a tenant's changes tells nobody of what they may not read.
+func TestEventsOfOwners(t *testing.T) {
+	t.Parallel()
+	a := newTeam(t)
+	start := a.must(200, nil, request{method: "GET", path: "/v1/events?follow=false", header: user("bob")})
+	_, id, _ := strings.Cut(string(start.body), "id: ")
+	id, _, _ = strings.Cut(id, "\n")
+	for name, owner := range map[string]string{"c": "ada", "d": "bob"} {
+		a.must(201, nil, request{method: "POST", path: "/v1/conversations", header: user(owner), body: fill(`{"id":"{{` + name + `}}"}`)})
+	}
+	header := user("bob")
+	header["Last-Event-ID"] = id
+	res := a.must(200, nil, request{method: "GET", path: "/v1/events?follow=false", header: header})
+	if strings.Contains(string(res.body), named("c").String()) || !strings.Contains(string(res.body), named("d").String()) {
+		t.Errorf("bob is told %s", res.body)
+	}
+}
+
+// Only a trusted proxy names a user, and without one every request needs a key.
+func TestAuthHeader(t *testing.T) {
+	t.Parallel()
+	a := newTeam(t)
+	_, secret := a.newKey("default")
+	for i, tt := range []struct {
+		remote, user, key string
+		status            int
+		want              string
+	}{
+		{"127.0.0.1:9", "ada", "", 200, `"user_id":"ada","role":"member"`},
+		{"127.0.0.1:9", "eve", "", 200, `"user_id":"eve","role":"admin"`},
+		{"127.0.0.1:9", "ada", secret, 200, `"user_id":null,"role":"admin"`},
+		{"127.0.0.1:9", "", "", 401, "missing_key"},
+		{"127.0.0.1:9", "*", "", 400, "No user can be called"},
+		{"192.0.2.1:9", "ada", "", 401, "missing_key"},
+	} {
+		req := httptest.NewRequest("GET", "http://localhost/v1/me", nil)
+		req.RemoteAddr = tt.remote
+		req.Header.Set("X-Forwarded-User", tt.user)
+		if tt.key != "" {
+			req.Header.Set("Authorization", "Bearer "+tt.key)
+		}
+		res := httptest.NewRecorder()
+		if a.server.ServeHTTP(res, req); res.Code != tt.status || !strings.Contains(res.Body.String(), tt.want) {
+			t.Errorf("%d: %d %s", i, res.Code, res.Body)
+		}
+	}
+}

@@ -8,10 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 func TestSearch(t *testing.T) {
@@ -20,8 +25,11 @@ func TestSearch(t *testing.T) {
 	oslo, messages := s.conversation("Trip to Oslo", "When does the ferry leave?", "At nine.", "And the fjord?", "It stays.")
 	hidden := s.append(oslo, messages[1], "user", "Is there a lighthouse on the way?")
 	hiddenLeaf := s.append(oslo, hidden, "assistant", "Yes, an old one.")
-	s.conversation("Parser bug", "Why does it fail?", "An unclosed quote.")
-	s.call("PATCH", "/v1/conversations/"+oslo.String(), `{"head_id":"`+messages[3].String()+`"}`, nil)
+	bug, _ := s.conversation("Parser bug", "Why does it fail?", "An unclosed quote.")
+	if _, err := s.store.Append(t.Context(), bug, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"An aged one"}`)), CreatedAt: time.Now().AddDate(0, -2, 0)}); err != nil {
+		t.Fatal(err)
+	}
+	s.call("PATCH", "/v1/conversations/"+oslo.String(), `{"head_id":"`+messages[3].String()+`","tags":["travel"]}`, nil)
 	b := newTab(t, s, "/")
 	b.until(`document.querySelectorAll('.entry').length === 2`)
 
@@ -68,6 +76,33 @@ func TestSearch(t *testing.T) {
 	b.keys("fjord")
 	b.click(".hit", "")
 	b.marks("sought", messages[2])
+
+	// In the open conversation alone, in those of a tag, and of some time.
+	found := `[...document.querySelectorAll('.group-of h2')].map(h => h.firstChild.textContent).join()`
+	b.click(".branch-head .menu button", "Conversation")
+	b.click("[role=menuitem]", "Find in this conversation")
+	b.until(`document.activeElement.matches('.search input')`)
+	b.keys("an")
+	b.until(found + ` === 'Trip to Oslo'`)
+	b.view("scope")
+	b.click(".search-filter .chip", "This conversation")
+	b.until(found + ` === 'Parser bug,Trip to Oslo'`)
+	b.click(".search-filter button", "any tag")
+	b.click("[role=menuitemradio]", "travel")
+	b.until(found + ` === 'Trip to Oslo'`)
+	b.click(".search-filter button", "travel")
+	b.click("[role=menuitemradio]", "any tag")
+	b.until(`document.querySelectorAll('.hit').length === 4`)
+	b.click(".search-filter button", "any time")
+	b.click("[role=menuitemradio]", "past month")
+	b.until(`document.querySelectorAll('.hit').length === 3 && !document.querySelector('.results').innerText.includes('aged')`)
+
+	// The list makes room.
+	b.click(`[aria-label="Hide the list"]`, "")
+	b.until(`document.querySelector('main').getBoundingClientRect().left === 0`)
+	b.view("alone")
+	b.click(`.branch-head [aria-label="Conversations"]`, "")
+	b.until(`document.querySelector('main').getBoundingClientRect().left > 0`)
 }
 
 func TestRenameAndDelete(t *testing.T) {
@@ -160,6 +195,7 @@ func TestImportAndExport(t *testing.T) {
 		{"Coppice", ".jsonl", `"type":"conversation"`},
 		{"Markdown", ".md", "# "},
 		{"llama.cpp", ".json", `"conv"`},
+		{"Everything", "Coppice.jsonl", `"type":"conversation"`},
 	} {
 		b.click(".branch-head .menu button", "Conversation")
 		b.click("[role=menuitem]", "Export…")

@@ -74,3 +74,19 @@ func TestLongConversation(t *testing.T) {
 	b.do(chromedp.Navigate(fmt.Sprintf("%s/c/%s/%s", s.url, id, ids[1500])))
 	b.until(`document.querySelector($1)`, row(ids[1500]))
 }
+
+// TestPrint prints a branch: all of it, and nothing else.
+func TestPrint(t *testing.T) {
+	t.Parallel()
+	const count = 600
+	s := newSite(t)
+	id, ids := s.bulk("On paper", count, func(i int) (int, string) { return i - 1, fmt.Sprintf("Message %d, $x_{%d}$.", i, i) })
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector($1)`, row(ids[count-1]))
+	eval[any](b, `window.print = () => {
+		const all = [...document.querySelectorAll('.print .message')]
+		window.printed = [all.length, all[0].innerText.includes('Message 0'), all.at(-1).innerText.includes('Message 599'), document.querySelectorAll('.print .math:not(.math-set)').length].join()
+	}`)
+	b.keys("p", chromedp.ModifierCtrl)
+	b.until(`window.printed === '600,true,true,0' && !document.querySelector('.print')`)
+}

@@ -83,8 +83,9 @@ export const compact = (conversation: string, head: string) => coppice.createCom
 
 export const getSummary = (conversation: string, id: string) => coppice.getSummary(conversation, id)
 
-export const search = async (query: string, cursor: string | null, signal?: AbortSignal) =>
-  await coppice.search({ query, ...from(cursor), limit: 20 }, { signal }) as HitPage
+/** search finds messages, the newest first: of all conversations, or of one. */
+export const search = async (query: string, conversation: string | null, cursor: string | null, signal?: AbortSignal) =>
+  await coppice.search({ query, ...(conversation !== null && { conversation_id: conversation }), ...from(cursor), limit: 20 }, { signal }) as HitPage
 
 export const importFile = (file: Blob) => coppice.createImport(file)
 
@@ -133,18 +134,41 @@ export const shared = (token: string, cursor: string | null) => coppice.getShare
 /** Form is a kind of file that a conversation is written to. */
 export type Form = 'jsonl' | 'markdown' | 'messages' | 'sillytavern' | 'llama.cpp'
 
+/** downloadAll saves an export of all conversations as one file, and tells how many it has. */
+export async function downloadAll(told: (n: number) => void) {
+  const all: Blob[] = []
+  for (const archived of [false, true]) {
+    for (let cursor: string | null = null, more = true; more; more = cursor !== null) {
+      const page: Page<Conversation> = await listConversations(archived, '', cursor)
+      for (const { id } of page.data) {
+        all.push(await (await coppice.exportConversation(id, { format: 'jsonl' })).blob())
+        told(all.length)
+      }
+      cursor = page.next_cursor
+    }
+  }
+  save(new Blob(all), `${new Date().toISOString().slice(0, 10)} Coppice.jsonl`)
+}
+
+/** save saves a file. */
+function save(file: Blob, name: string) {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(file)
+  link.download = name
+  link.click()
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+}
+
 /** download saves an export as a file. */
 export async function download(conversation: string, format: Form, head?: string) {
   const query = { format, ...(head && { head_id: head }) }
-  const link = document.createElement('a')
-  link.href = `/v1/conversations/${conversation}/export?${new URLSearchParams(query)}`
-  link.download = ''
   if (key.value) { // a link can't send it
     const answer = await coppice.exportConversation(conversation, query)
     const [, encoded, name] = /filename(\*=utf-8'')?[="]*([^"]+)/.exec(answer.headers.get('Content-Disposition') ?? '') ?? []
-    link.download = (encoded && name ? decodeURIComponent(name) : name) ?? ''
-    link.href = URL.createObjectURL(await answer.blob())
-    setTimeout(() => URL.revokeObjectURL(link.href), 60_000)
+    return save(await answer.blob(), (encoded && name ? decodeURIComponent(name) : name) ?? '')
   }
+  const link = document.createElement('a')
+  link.href = `/v1/conversations/${conversation}/export?${new URLSearchParams(query)}`
+  link.download = ''
   link.click()
 }

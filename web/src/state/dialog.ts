@@ -24,6 +24,6 @@ export interface Graft {
   to?: string
 }
 
-export type Dialog = Confirm | Behind | Graft | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation: string; head?: string }
+export type Dialog = Confirm | Behind | Graft | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation?: string; head?: string } | { kind: 'print'; conversation: string; head: string }
 
 export const dialog = signal<Dialog | null>(null)

@@ -34,6 +34,9 @@ export function showPanel(p: Panel) {
 
 export const togglePanel = (p: Panel) => showPanel(panel.value === p ? 'none' : p)
 
+/** list is whether the list of conversations stands beside the branch. */
+export const list = stored<'shown' | 'hidden'>('coppice.list', 'shown', ['shown', 'hidden'])
+
 /** drawer is whether the list of conversations is open on a narrow screen. */
 export const drawer = signal(false)
 
@@ -44,6 +47,7 @@ export const calm = matchMedia('(prefers-reduced-motion: reduce)')
 export function start() {
   store('coppice.theme', theme)
   store('coppice.panel', wanted)
+  store('coppice.list', list)
   effect(() => void (document.documentElement.dataset['theme'] = dark.value ? 'dark' : 'light'))
   prefersDark.addEventListener('change', () => (systemDark.value = prefersDark.matches))
   wideQuery.addEventListener('change', () => {

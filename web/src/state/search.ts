@@ -3,6 +3,7 @@ import { effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import type { Conversation, Hit } from '../api/types'
 import { failed } from './notices'
+import { place } from './place'
 
 export interface Results {
   query: string
@@ -21,6 +22,20 @@ export interface Folder {
 
 export const query = signal('')
 
+/** A Scope is where is searched. */
+export interface Scope {
+  /** Only in the conversation that is open. */
+  here: boolean
+  /** Only in conversations with a tag; '' for all. */
+  tag: string
+  /** Only for so many days back; '' for any time. */
+  days: '' | '7' | '31' | '366'
+}
+
+export const everywhere: Scope = { here: false, tag: '', days: '' }
+
+export const scope = signal<Scope>(everywhere)
+
 /** results is null while nothing is searched for, or nothing has come yet. */
 export const results = signal<Results | null>(null)
 
@@ -36,6 +51,8 @@ let running = new AbortController()
 export function start() {
   effect(() => {
     const words = query.value.trimStart() // a blank at the end says that the last word is whole
+    const { here } = scope.value
+    void (here && place.value.conversation)
     untracked(() => {
       running.abort()
       running = new AbortController()
@@ -50,17 +67,41 @@ async function run(words: string, cursor: string | null, signal: AbortSignal) {
   if (cursor === null) await new Promise(done => setTimeout(done, 150)) // more may be typed
   if (signal.aborted) return
   try {
-    const page = await api.search(words, cursor, signal)
-    if (signal.aborted) return
-    const before = cursor === null ? null : results.peek()
-    results.value = {
-      query: words, titles: before?.titles ?? page.conversations ?? [], folders: sorted(before?.folders ?? [], page.data), more: page.next_cursor,
+    const { here, tag, days } = scope.peek()
+    const among = tag ? await tagged(tag) : null
+    const since = days ? new Date(Date.now() - Number(days) * 86_400_000).toISOString() : ''
+    let before = cursor === null ? null : results.peek()
+    for (let pages = 1, at = cursor; ; pages++) {
+      const page = await api.search(words, here ? place.peek().conversation : null, at, signal)
+      if (signal.aborted) return
+      const old = since !== '' && page.data.some(hit => hit.message.created_at < since) // and so are those that follow
+      const hits = page.data.filter(hit => hit.message.created_at >= since && (among?.has(hit.message.conversation_id) ?? true))
+      const titles = (page.conversations ?? []).filter(c => c.updated_at >= since && (!tag || c.tags.includes(tag)))
+      at = old ? null : page.next_cursor
+      before = { query: words, titles: before?.titles ?? titles, folders: sorted(before?.folders ?? [], hits), more: at }
+      if (hits.length > 0 || at === null || pages === mostPages) return void (results.value = before)
     }
   } catch (error) {
     if (!signal.aborted) failed('The search failed')(error)
   } finally {
     if (!signal.aborted) searching.value = false
   }
+}
+
+/** mostPages is how many pages are read in a row that have nothing of the scope. */
+const mostPages = 20
+
+/** tagged are the conversations that have a tag. */
+async function tagged(tag: string): Promise<Set<string>> {
+  const all = new Set<string>()
+  for (const archived of [false, true]) {
+    for (let cursor: string | null = null, more = true; more; more = cursor !== null) {
+      const page: Awaited<ReturnType<typeof api.listConversations>> = await api.listConversations(archived, tag, cursor)
+      page.data.forEach(c => all.add(c.id))
+      cursor = page.next_cursor
+    }
+  }
+  return all
 }
 
 /** sorted puts hits into the folders of their conversations. */

@@ -1,7 +1,7 @@
 // The page: conversations, branch, and the pane beside it.
 import { computed } from '@preact/signals'
 import { conversation, path, problem } from '../state/branch'
-import { drawer, narrow, panel, showPanel, wide } from '../state/look'
+import { drawer, list, narrow, panel, showPanel, wide } from '../state/look'
 import { place } from '../state/place'
 import * as replies from '../state/replies'
 import { full } from '../state/sideSize'
@@ -23,7 +23,7 @@ import { Transcript } from './Transcript'
 export function App() {
   const side = panel.value !== 'none' && conversation.value !== null
   return (
-    <div class={`app ${side ? 'with-side' : ''}`}>
+    <div class={`app ${side ? 'with-side' : ''} ${list.value === 'hidden' ? 'without-list' : ''}`}>
       <a class="skip" href="#branch" onClick={skip}>To the conversation</a>
       <Sidebar />
       {narrow.value && drawer.value && <div class="veil" onClick={() => (drawer.value = false)} />}

@@ -15,6 +15,7 @@ const ExportDialog = lazy(() => more().then(m => m.ExportDialog))
 const GraftDialog = lazy(() => more().then(m => m.GraftDialog))
 const HelpDialog = lazy(() => more().then(m => m.HelpDialog))
 const ImportDialog = lazy(() => more().then(m => m.ImportDialog))
+const PrintView = lazy(() => more().then(m => m.PrintView))
 const SettingsDialog = lazy(() => more().then(m => m.SettingsDialog))
 const SharesDialog = lazy(() => more().then(m => m.SharesDialog))
 const TagsDialog = lazy(() => more().then(m => m.TagsDialog))
@@ -31,6 +32,7 @@ export function Dialogs() {
       {d?.kind === 'settings' && <SettingsDialog />}
       {d?.kind === 'tags' && <TagsDialog id={d.conversation} />}
       {d?.kind === 'export' && <ExportDialog conversation={d.conversation} head={d.head} />}
+      {d?.kind === 'print' && <PrintView conversation={d.conversation} head={d.head} />}
       {d?.kind === 'shares' && <SharesDialog conversation={d.conversation} head={d.head} />}
       {imported.value && <ImportDialog imported={imported.value} />}
       {importing.value !== null && <p class="progress" role="status">Importing {importing.value}…</p>}

@@ -1,7 +1,9 @@
-// The files that a conversation can be written to.
-import { download, type Form } from '../api/coppice'
+// The files that a conversation, or all of them, can be written to.
+import { useState } from 'preact/hooks'
+import { download, downloadAll, type Form } from '../api/coppice'
 import { dialog } from '../state/dialog'
 import { failed } from '../state/notices'
+import { count } from '../text/format'
 import { Modal } from './Modal'
 
 const forms: { form: Form; name: string; holds: string; branch?: boolean }[] = [
@@ -12,12 +14,21 @@ const forms: { form: Form; name: string; holds: string; branch?: boolean }[] = [
   { form: 'messages', name: 'Messages', holds: 'This branch as a line of JSON, to fine-tune a model.', branch: true },
 ]
 
-export function ExportDialog({ conversation, head }: { conversation: string; head?: string }) {
+/** ExportDialog offers the forms of a conversation's file, if one is given, and the file of all conversations. */
+export function ExportDialog({ conversation, head }: { conversation?: string; head?: string }) {
   const close = () => (dialog.value = null)
+  const [written, write] = useState<number | null>(null)
+  const all = () => {
+    write(0)
+    void downloadAll(write).then(close, error => {
+      write(null)
+      failed('Not exported')(error)
+    })
+  }
   return (
     <Modal title="Export" close={close}>
       <ul class="share-list">
-        {forms.map(({ form, name, holds, branch }, i) => (
+        {conversation !== undefined && forms.map(({ form, name, holds, branch }, i) => (
           <li key={form}>
             <span>{holds}</span>
             <button
@@ -31,6 +42,10 @@ export function ExportDialog({ conversation, head }: { conversation: string; hea
             </button>
           </li>
         ))}
+        <li>
+          <span role="status">{written === null ? 'All conversations, archived ones too, in Coppice’s form as one file.' : `${count(written, 'conversation')} written…`}</span>
+          <button type="button" class="secondary" disabled={written !== null} autoFocus={conversation === undefined} onClick={all}>Everything</button>
+        </li>
       </ul>
       <div class="modal-foot"><button type="button" class="secondary" onClick={close}>Cancel</button></div>
     </Modal>

@@ -4,7 +4,7 @@ import type { Conversation } from '../api/types'
 import { conversation, headOf, path, problem } from '../state/branch'
 import { compact } from '../state/context'
 import { dialog } from '../state/dialog'
-import { drawer, narrow, panel, togglePanel } from '../state/look'
+import { drawer, list, narrow, panel, togglePanel } from '../state/look'
 import { place } from '../state/place'
 import { missing } from '../api/http'
 import { nameOf } from '../text/format'
@@ -12,6 +12,8 @@ import { BudgetBar } from './BudgetBar'
 import { deleteItem, orderItems } from './conversationMenu'
 import { Icon } from './icons'
 import { Menu } from './Menu'
+import { printBranch } from './keys'
+import { focusSearch } from './Sidebar'
 import { TitleField } from './TitleField'
 
 export function Header() {
@@ -23,8 +25,11 @@ export function Header() {
   )
   return (
     <header class="branch-head">
-      {narrow.value && (
-        <button type="button" class="tool-button" aria-label="Conversations" aria-expanded={drawer.value} onClick={() => (drawer.value = true)}>
+      {(narrow.value || list.value === 'hidden') && (
+        <button
+          type="button" class="tool-button" aria-label="Conversations" aria-expanded={narrow.value && drawer.value}
+          onClick={() => (narrow.value ? (drawer.value = true) : (list.value = 'shown'))}
+        >
           <Icon name="menu" />
         </button>
       )}
@@ -39,8 +44,10 @@ export function Header() {
             label="Conversation" class="tool-button"
             items={[
               { label: 'Compact now', run: () => void compact() },
+              { label: 'Find in this conversation', run: () => focusSearch(true) },
               { label: 'Share this branch…', run: () => share(c.id) },
               { label: 'Export…', run: () => (dialog.value = { kind: 'export', conversation: c.id, head: headOf(path.peek()) ?? undefined }) },
+              { label: 'Print this branch', run: printBranch },
               { label: 'Prompt and settings…', run: () => (dialog.value = { kind: 'settings' }) },
               ...orderItems(c),
               deleteItem(c, 'Delete the conversation'),

@@ -7,6 +7,8 @@ const command = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘' : 'Ctrl'
 
 const keys: [string[], string][] = [
   [[command, 'K'], 'Search'],
+  [['/'], 'Find in this conversation'],
+  [[command, 'P'], 'Print this branch'],
   [['⏎'], 'Send; ⇧⏎ makes a line'],
   [[command, '⏎'], 'Send, also while editing'],
   [['↑'], 'Edit your last message'],

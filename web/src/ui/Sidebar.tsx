@@ -5,14 +5,15 @@ import { conversation } from '../state/branch'
 import { filter, listed, more, readMore } from '../state/conversations'
 import { dialog } from '../state/dialog'
 import { importFiles } from '../state/imports'
-import { drawer, narrow, theme, type Theme } from '../state/look'
-import { query } from '../state/search'
+import { drawer, list, narrow, theme, type Theme } from '../state/look'
+import { everywhere, query, scope } from '../state/search'
 import { period } from '../text/format'
 import { arrows } from './arrows'
 import { focusComposer } from './Composer'
 import { ConversationRow } from './ConversationRow'
 import { Icon } from './icons'
 import { ListFilter, ToArchive } from './ListFilter'
+import { SearchFilter } from './SearchFilter'
 import { SearchResults } from './SearchResults'
 
 const command = /mac|iphone|ipad/i.test(navigator.userAgent) ? '⌘K' : 'Ctrl K'
@@ -30,6 +31,9 @@ export function Sidebar() {
         >
           Coppice
         </a>
+        {!narrow.value && (
+          <button type="button" class="tool-button" aria-label="Hide the list" title="Hide the list" onClick={() => (list.value = 'hidden')}><Icon name="left" /></button>
+        )}
         <button
           type="button" class="tool-button" aria-label="New conversation" title="New conversation"
           onClick={() => {
@@ -41,22 +45,24 @@ export function Sidebar() {
         </button>
       </div>
       <SearchField />
-      {query.value.trim() ? <SearchResults /> : <><ListFilter /><List /></>}
+      {query.value.trim() ? <><SearchFilter /><SearchResults /></> : <><ListFilter /><List /></>}
       <Foot />
     </nav>
   )
 }
 
-/** focusSearch puts the cursor into the search field, and opens the list where it is closed. */
-export function focusSearch() {
+/** focusSearch puts the cursor into the search field, and opens the list where it is closed. It searches everywhere, or in the open conversation. */
+export function focusSearch(here = false) {
+  scope.value = { ...everywhere, here }
   drawer.value = true
+  list.value = 'shown'
   const focus = () => {
     const field = document.querySelector<HTMLInputElement>('.search input')
     field?.focus()
     field?.select()
   }
   focus()
-  if (narrow.peek()) requestAnimationFrame(focus) // once it can be seen
+  requestAnimationFrame(focus) // once it can be seen
 }
 
 function SearchField() {
@@ -68,13 +74,14 @@ function SearchField() {
     else if (event.key === 'Escape' && query.peek()) {
       event.stopPropagation()
       query.value = ''
+      scope.value = everywhere
     }
   }
   return (
     <div class="search">
       <Icon name="search" />
       <input
-        type="search" aria-label="Search conversations and messages" placeholder="Search" value={query.value} spellcheck={false}
+        type="search" aria-label="Search conversations and messages" placeholder={scope.value.here ? 'Find in this conversation' : 'Search'} value={query.value} spellcheck={false}
         onInput={event => (query.value = event.currentTarget.value)} onKeyDown={onKeyDown}
       />
       {!query.value && <kbd aria-hidden="true">{command}</kbd>}
@@ -145,6 +152,7 @@ function Foot() {
           event.currentTarget.value = ''
         }}
       />
+      <button type="button" class="tool-button" aria-label="Export all conversations" title="Export all conversations" onClick={() => (dialog.value = { kind: 'export' })}><Icon name="export" /></button>
       <span class="spring" />
       <button type="button" class="tool-button" aria-label={look.label} title={look.label} onClick={() => (theme.value = look.next)}><Icon name={look.icon} /></button>
       <button type="button" class="tool-button" aria-label="Keyboard and help" title="Keyboard and help (?)" onClick={() => (dialog.value = { kind: 'help' })}><Icon name="help" /></button>

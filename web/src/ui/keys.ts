@@ -10,12 +10,22 @@ import { full } from '../state/sideSize'
 import { editLast } from './Composer'
 import { focusSearch } from './Sidebar'
 
+/** printBranch prints the branch that is shown, as far up as it goes. */
+export function printBranch() {
+  const p = path.peek()
+  const head = headOf(p)
+  if (p && head) dialog.value = { kind: 'print', conversation: p.conversation, head }
+}
+
 export function listenForKeys() {
   addEventListener('keydown', event => {
     if (event.defaultPrevented || event.isComposing) return
     if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k') {
       event.preventDefault()
       focusSearch()
+    } else if ((event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'p' && headOf(path.peek())) {
+      event.preventDefault()
+      printBranch()
     } else if (event.key === 'Escape') escape()
     else if (!event.metaKey && !event.ctrlKey && !event.altKey && !typing(event.target)) letter(event)
   })
@@ -27,6 +37,7 @@ const typing = (target: EventTarget | null) =>
 
 function letter(event: KeyboardEvent) {
   const act: Record<string, () => void> = {
+    '/': () => focusSearch(path.peek() !== null),
     m: () => togglePanel('map'),
     c: () => togglePanel('context'),
     '?': () => void (dialog.value = { kind: 'help' }),

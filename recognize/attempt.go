@@ -104,8 +104,9 @@ func (s Service) join(ctx context.Context, conversationID, id uuid.UUID) (_ *rep
 		return nil, false, err
 	}
 	if rep.Attend(ctx, false); rep.Stopping() {
-		_, err = rep.Wait(ctx)
-		return nil, true, err
+		if end, err := rep.Wait(ctx); err != nil || end.Status != reply.StatusCompleted { // what is stored already may end, too
+			return nil, true, err
+		}
 	}
 	return rep, false, nil
 }

@@ -87,6 +87,20 @@ func (x VectorIndex) Create(ctx context.Context, pool *pgxpool.Pool) error {
 	return nil
 }
 
+// DropVectorIndexes drops the indexes of a tenant that is deleted, outside of a
+// transaction. Others go on to read and write meanwhile.
+func DropVectorIndexes(ctx context.Context, h DBTX, tenantKey string) error {
+	rows, _ := h.Query(ctx, `select c.oid::regclass::text from pg_class c join pg_index i on i.indexrelid = c.oid
+		where c.relname like 'embeddings\_nearest\_%' and strpos(pg_get_expr(i.indpred, i.indrelid), quote_literal($1)) > 0`, tenantKey) // whose error CollectRows returns
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	for _, name := range names {
+		if err == nil {
+			_, err = h.Exec(ctx, "drop index concurrently if exists "+name, pgx.QueryExecModeSimpleProtocol)
+		}
+	}
+	return err
+}
+
 // A NearRow is the place of a vector.
 type NearRow struct{ ConversationID, MessageID pgtype.UUID }
 

@@ -171,6 +171,9 @@ func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err
 	if err != nil {
 		return went, err
 	}
+	if err := db.DropVectorIndexes(ctx, s.h, db.TenantKey(s.tenant)); err != nil {
+		return went, err
+	}
 	went.Attachments = there.Attachments // deleting their messages may have taken some
 	return went, s.inTx(ctx, func(s *Store) error {
 		return s.allowLongStatements(ctx, func() error {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/keys"
@@ -30,6 +31,8 @@ func TestDeleteTenant(t *testing.T) {
 		_, err := pool.Exec(t.Context(), `with chunk as (
 				insert into search_chunks (conversation_id, number, tenant_id, messages, newest_at, data) values ($1, 1, $2, '{}', now(), '')
 			) insert into search_segments (tenant_id, bucket, segment, newest_at, data) values ($2, 256, $1, now(), '')`, c, id)
+		noError(t, err)
+		_, err = pool.Exec(t.Context(), "create index embeddings_nearest_"+id+" on embeddings (stamp) where tenant_key = '"+db.TenantKey(id)+"' and model = 'm'")
 		noError(t, err)
 	}
 	create := func(tenant string) {
@@ -53,6 +56,11 @@ func TestDeleteTenant(t *testing.T) {
 	rows := rowsOf(t, pool, "gone")
 	if delete(rows, "audit_events"); len(rows) > 0 {
 		t.Errorf("left of the tenant: %v", rows)
+	}
+	var indexes string
+	noError(t, pool.QueryRow(t.Context(), `select string_agg(indexname, ' ') from pg_indexes where indexname like 'embeddings\_nearest\_%'`).Scan(&indexes))
+	if indexes != "embeddings_nearest_stays" {
+		t.Errorf("the indexes of vectors are %s", indexes)
 	}
 	done := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
 	if len(done.Data) != 3 || done.Data[0].Action != tree.ActionTenantDeleted || done.Data[1].Action != tree.ActionConversationDeleted {

@@ -582,6 +582,54 @@ func (q *Queries) ListBelow(ctx context.Context, arg ListBelowParams) ([]ListBel
 	return items, nil
 }
 
+const listBeside = `-- name: ListBeside :many
+with recursive below as (
+    select child.id
+    from nodes child
+    where child.conversation_id = $1 and child.parent_id = $2 and child.sibling_index is not null
+    union all
+    select child.id
+    from below
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id offset 0) child on true
+)
+select n.id, (n.kind = 'summary')::boolean as is_summary
+from nodes n
+where n.conversation_id = $1 and not exists (select from below where below.id = n.id)
+order by n.depth, is_summary, n.created_at, n.id
+`
+
+type ListBesideParams struct {
+	ConversationID pgtype.UUID
+	ID             pgtype.UUID
+}
+
+type ListBesideRow struct {
+	ID        pgtype.UUID
+	IsSummary bool
+}
+
+// All nodes but what stands below @id, its own summaries excepted: a parent before its
+// children, a summary after its anchor, the oldest first.
+func (q *Queries) ListBeside(ctx context.Context, arg ListBesideParams) ([]ListBesideRow, error) {
+	rows, err := q.db.Query(ctx, listBeside, arg.ConversationID, arg.ID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var items []ListBesideRow
+	for rows.Next() {
+		var i ListBesideRow
+		if err := rows.Scan(&i.ID, &i.IsSummary); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const listBranchUsage = `-- name: ListBranchUsage :many
 with recursive path as (
     select n.id, n.parent_id, n.depth, case when n.role = 'assistant' then n.metadata end as metadata

@@ -288,6 +288,23 @@ select branch.id, branch.is_summary
 from branch
 order by branch.depth, branch.is_summary, branch.created_at, branch.id;
 
+-- name: ListBeside :many
+-- All nodes but what stands below @id, its own summaries excepted: a parent before its
+-- children, a summary after its anchor, the oldest first.
+with recursive below as (
+    select child.id
+    from nodes child
+    where child.conversation_id = @conversation_id and child.parent_id = @id and child.sibling_index is not null
+    union all
+    select child.id
+    from below
+    join lateral (select child.* from nodes child where child.conversation_id = @conversation_id and child.parent_id = below.id offset 0) child on true
+)
+select n.id, (n.kind = 'summary')::boolean as is_summary
+from nodes n
+where n.conversation_id = @conversation_id and not exists (select from below where below.id = n.id)
+order by n.depth, is_summary, n.created_at, n.id;
+
 -- name: ListNodes :many
 -- Nodes of both kinds, in the order of @ids.
 select sqlc.embed(nodes)

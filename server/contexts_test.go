@@ -70,6 +70,7 @@ var badContexts = []badInput{
 	{name: "graft of a text in a dry run", method: "POST", path: graftPath, body: `{"from_head_id":"{{c.third}}","text":"x","dry_run":true}`, status: 400, code: CodeInvalidDemand, field: "dry_run"},
 	{name: "prune a call alone", method: "DELETE", path: conversationPathOf + "/messages/{{c.call}}?keep_below=true", status: 400, code: CodeToolCallNotFound, detail: []string{"Remove the result first"}},
 	{name: "prune a summary alone", method: "DELETE", path: conversationPathOf + "/messages/{{c.summary}}?keep_below=true", status: 404, code: CodeMessageNotFound},
+	{name: "fork with some siblings", method: "POST", path: conversationPathOf + "/messages/{{c.answer}}/fork?siblings=some", status: 400, code: CodeInvalidParameter, field: "siblings"},
 	{name: "message as a summary", method: "GET", path: conversationPathOf + "/summaries/{{c.thanks}}", status: 404, code: CodeSummaryNotFound},
 	{name: "absent summary", method: "GET", path: conversationPathOf + "/summaries/{{absent}}", status: 404, code: CodeSummaryNotFound},
 	{name: "summary no UUID", method: "GET", path: conversationPathOf + "/summaries/last", status: 400, code: CodeInvalidID, field: "summary_id"},

@@ -49,6 +49,7 @@ var visits = map[string][]visit{
 	"listRoots":     {{status: 200}},
 	"getNewestLeaf": {{status: 200}},
 	"forkMessage": {
+		{status: 201, query: "siblings=all"},
 		{status: 201, body: `{"title":"(text)"}`},
 		{status: 409, body: `{"id":"(c)"}`, takes: true},
 	},

@@ -220,7 +220,15 @@ func forkMessage(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, created, err := r.Store().Fork(r.Context(), conversationID, messageID, n)
+	var options []tree.ForkOption
+	switch given := r.Query("siblings"); {
+	case given == nil, *given == "none":
+	case *given == "all":
+		options = append(options, tree.WithAlternates())
+	default:
+		return nil, problemf(CodeInvalidParameter, "siblings", "It is none or all.")
+	}
+	c, created, err := r.Store().Fork(r.Context(), conversationID, messageID, n, options...)
 	if err != nil {
 		return nil, ConflictOfKey(err, derived)
 	}

@@ -49,7 +49,7 @@ var native = []Route{
 	{"DELETE", "/v1/conversations/{conversation_id}/messages/{message_id}", 0, "keep_below", "", noBody, pruneMessage},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/children", 0, "limit cursor", position, noBody, listChildren},
 	{"GET", "/v1/conversations/{conversation_id}/messages/{message_id}/newest-leaf", 0, "", position, noBody, getNewestLeaf},
-	{"POST", "/v1/conversations/{conversation_id}/messages/{message_id}/fork", Forks, "", idempotencyKey, maybe[newConversation](), forkMessage},
+	{"POST", "/v1/conversations/{conversation_id}/messages/{message_id}/fork", Forks, "siblings", idempotencyKey, maybe[newConversation](), forkMessage},
 
 	{"GET", "/v1/conversations/{conversation_id}/branches", 0, "limit cursor", position, noBody, listBranches},
 	{"GET", "/v1/conversations/{conversation_id}/compare", 0, "left right limit", position, noBody, compareBranches},

@@ -176,6 +176,7 @@ var writes = []scenario{
 	{name: "prune one", method: "DELETE", path: conversationPathOf + "/messages/{{c.answer}}?keep_below=true", status: 200, want: []string{`{"messages":1,"summaries":1,"head_id":"`}, wantNot: []string{"{{c.thanks}}"}},
 	{name: "prune all", method: "DELETE", path: conversationPathOf + "/messages/{{c.system}}", status: 200, want: []string{`{"messages":8,"summaries":1,"head_id":null}`}},
 	{name: "undo a summary", method: "DELETE", path: conversationPathOf + "/messages/{{c.summary}}", status: 200, want: []string{`{"messages":0,"summaries":1,"head_id":"{{c.thanks}}"}`}},
+	{name: "fork with alternates", method: "POST", path: conversationPathOf + "/messages/{{c.answer}}/fork?siblings=all", body: `{"id":"{{galt}}"}`, status: 201, want: []string{`"id":"{{galt}}"`}},
 	{name: "fork", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", status: 201,
 		want: []string{`"title":"Coppicing"`, `"forked_from":{"conversation_id":"{{c}}","message_id":"{{c.thanks}}"}`, "Location: /v1/conversations/"}},
 	{name: "graft a summary", method: "POST", path: conversationPathOf + "/branches/{{c.thanks}}/grafts", status: 201, body: `{"from_head_id":"{{c.result}}"}`,

@@ -26,8 +26,8 @@ import (
 // nothing and returns created false, even if the source or the fork have changed
 // since. If another conversation has the id, it is a fault.Conflict.
 //
-// The cost grows with the path, at about 20,000 messages a second.
-func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n NewConversation) (_ Conversation, created bool, err error) {
+// The cost grows with what is copied, at about 20,000 messages a second.
+func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n NewConversation, opts ...ForkOption) (_ Conversation, created bool, err error) {
 	defer db.Wrap(&err, "tree.Fork(%s, %s)", conversationID, messageID)
 	if n, err = checkSaid(n); err != nil {
 		return Conversation{}, false, err
@@ -35,7 +35,11 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 	if err := s.checkSettings(n.Settings); err != nil {
 		return Conversation{}, false, err
 	}
-	source := Source{conversationID, messageID, requestSum(n)}
+	var o forkOptions
+	for _, opt := range opts {
+		opt(&o)
+	}
+	source := Source{conversationID, messageID, requestSum(n, o)}
 	var out Conversation
 	err = s.inTurn(ctx, conversationID, func(s *Store) error {
 		if err := s.lockTenant(ctx); err != nil {
@@ -61,7 +65,7 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 		if out, created, err = s.create(ctx, n, source); err != nil || !created {
 			return err
 		}
-		if err := s.allowLongStatements(ctx, func() error { return s.copyPath(ctx, &out, conversationID, messageID) }); err != nil {
+		if err := s.allowLongStatements(ctx, func() error { return s.copyNodes(ctx, &out, conversationID, messageID, o) }); err != nil {
 			return err
 		}
 		return s.note(ctx, Change{ConversationID: out.ID, Kind: ConversationCreated, Messages: out.messages})
@@ -72,9 +76,23 @@ func (s *Store) Fork(ctx context.Context, conversationID, messageID uuid.UUID, n
 	return out, created, nil
 }
 
+// A ForkOption changes what a fork copies.
+type ForkOption func(*forkOptions)
+
+type forkOptions struct{ alternates bool }
+
+// WithAlternates copies the other versions along, too: the siblings of each message of
+// the path with all below them, and the summaries that hold there. What stands below the
+// message itself is left out.
+func WithAlternates() ForkOption { return func(o *forkOptions) { o.alternates = true } }
+
 // requestSum tells what two requests for a fork say apart.
-func requestSum(n NewConversation) string {
-	raw, _ := json.Marshal([]any{n.Title, n.Metadata, n.Settings}) // which checkSaid has found sound
+func requestSum(n NewConversation, o forkOptions) string {
+	said := []any{n.Title, n.Metadata, n.Settings}
+	if o.alternates {
+		said = append(said, "alternates")
+	}
+	raw, _ := json.Marshal(said) // which checkSaid has found sound
 	return fmt.Sprintf("%x", sha256.Sum256(raw))
 }
 
@@ -92,11 +110,11 @@ func (s *Store) earlierFork(ctx context.Context, id uuid.UUID, source Source, mi
 // grow with the path but for its ids.
 const copyChunk = 1000
 
-// copyPath copies in chunks through the program. One statement that joined the
+// copyNodes copies in chunks through the program. One statement that joined the
 // new ids to the nodes would be planned for ten of them, and take hours for a
 // million.
-func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID uuid.UUID) error {
-	path, err := s.q.ListPath(ctx, db.ListPathParams{ConversationID: toUUID(from), HeadID: toUUID(messageID)})
+func (s *Store) copyNodes(ctx context.Context, to *Conversation, from, messageID uuid.UUID, o forkOptions) error {
+	path, err := s.nodesToCopy(ctx, from, messageID, o)
 	if err != nil {
 		return err
 	}
@@ -123,6 +141,9 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 		copies := make([]db.CopyNodesParams, len(nodes))
 		for i, n := range nodes {
 			copies[i] = copyNode(n.Node, to.ID, summaries)
+			if n.Node.SiblingIndex.Valid && !o.alternates {
+				copies[i].SiblingIndex.Int32 = 1
+			}
 		}
 		if _, err := s.q.CopyNodes(ctx, copies); err != nil {
 			return err
@@ -136,6 +157,19 @@ func (s *Store) copyPath(ctx context.Context, to *Conversation, from, messageID 
 	}
 	to.HeadID = copyID(to.ID, messageID)
 	return s.q.MoveHead(ctx, db.MoveHeadParams{ID: toUUID(to.ID), HeadID: toUUID(to.HeadID), UpdatedAt: to.UpdatedAt, AddedMessages: int32(to.messages)})
+}
+
+// nodesToCopy are the ids of what a fork copies, a parent before its children.
+func (s *Store) nodesToCopy(ctx context.Context, from, messageID uuid.UUID, o forkOptions) ([]db.ListPathRow, error) {
+	if !o.alternates {
+		return s.q.ListPath(ctx, db.ListPathParams{ConversationID: toUUID(from), HeadID: toUUID(messageID)})
+	}
+	rows, err := s.q.ListBeside(ctx, db.ListBesideParams{ConversationID: toUUID(from), ID: toUUID(messageID)})
+	nodes := make([]db.ListPathRow, len(rows))
+	for i, row := range rows {
+		nodes[i] = db.ListPathRow(row)
+	}
+	return nodes, err
 }
 
 // copyNode is a node in another conversation, with every id that it names
@@ -155,9 +189,6 @@ func copyNode(n db.Node, to uuid.UUID, summaries map[pgtype.UUID]bool) db.CopyNo
 	c.ConversationID, c.ID, c.ParentID, c.PrefixID = toUUID(to), translate(n.ID), translate(n.ParentID), translate(n.PrefixID)
 	c.LastSummarizedID, c.PriorSummaryID = translate(n.LastSummarizedID), translate(n.PriorSummaryID)
 	c.PathHash = nil // a client that keeps no ids goes on where it was
-	if n.SiblingIndex.Valid {
-		c.SiblingIndex.Int32 = 1
-	}
 	if n.Kind == string(KindMessage) {
 		c.Origin = graftedFrom(n.Origin, func(id uuid.UUID) uuid.UUID { return uuid.UUID(translate(toUUID(id)).Bytes) })
 	}

@@ -215,7 +215,12 @@ func (s *machine) Remove(t *rapid.T) {
 func (s *machine) Fork(t *rapid.T) {
 	m := s.conversation(t)
 	at := s.message(t, m)
-	c := must3(s.store.Fork(s.ctx, m.id, at, tree.NewConversation{}))(t)
+	var opts []tree.ForkOption
+	alternates := rapid.Bool().Draw(t, "alternates")
+	if alternates {
+		opts = append(opts, tree.WithAlternates())
+	}
+	c := must3(s.store.Fork(s.ctx, m.id, at, tree.NewConversation{}, opts...))(t)
 	fork := &model{id: c.ID, head: c.HeadID}
 	ids := map[uuid.UUID]uuid.UUID{}
 	copied := func(n modelNode) {
@@ -223,7 +228,18 @@ func (s *machine) Fork(t *rapid.T) {
 		n.id, n.parent, n.cutoff = ids[n.id], ids[n.parent], ids[n.cutoff]
 		fork.nodes = append(fork.nodes, n)
 	}
-	for _, message := range m.path(at) {
+	taken := m.path(at)
+	if alternates {
+		taken = nil
+		below := m.below(at)[1:]
+		for _, n := range m.messages() {
+			if !slices.Contains(below, n.id) {
+				taken = append(taken, n)
+			}
+		}
+		slices.SortStableFunc(taken, func(a, b modelNode) int { return len(m.path(a.id)) - len(m.path(b.id)) })
+	}
+	for _, message := range taken {
 		copied(message)
 		for _, n := range m.nodes {
 			if n.isSummary() && n.parent == message.id {

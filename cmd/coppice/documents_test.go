@@ -59,8 +59,7 @@ func TestGeneratedDocuments(t *testing.T) {
 	}
 }
 
-// flagTables are a table for each group of serve's flags, and "commands" for
-// those of the other commands.
+// flagTables are a table for each group of serve's flags.
 func flagTables(t *testing.T) map[string]string {
 	t.Helper()
 	var cli commands
@@ -69,66 +68,33 @@ func flagTables(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	tables := map[string]string{}
-	servesToo := map[string]bool{} // by flag and meaning
-	type row struct{ flag, meaning, variable string }
-	var rows []row
-	by := map[row][]string{}
 	for _, command := range parser.Model.Leaves(true) {
-		name := strings.TrimPrefix(command.Path(), "coppice ")
-		for _, flags := range command.AllFlags(true) {
-			for _, f := range flags {
-				if f.Name == "help" {
-					continue
-				}
-				meaning, standard := meaningOf(t, f)
-				if name != "serve" {
-					r := row{flagOf(f), meaning, f.Envs[0]}
-					if standard != "" {
-						r.meaning += " Default: " + standard + "."
-					}
-					if by[r] == nil {
-						rows = append(rows, r)
-					}
-					by[r] = append(by[r], name)
-					continue
-				}
-				group := "Server"
-				if f.Group != nil {
-					group = f.Group.Key
-				}
-				if tables[group] == "" {
-					tables[group] = "| flag | default | meaning |\n|---|---|---|\n"
-				}
-				if own := "COPPICE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); f.Envs[0] != own {
-					t.Errorf("--%s has the variable %s, and the page says that it has %s", f.Name, f.Envs[0], own)
-				}
-				also := ""
-				if len(f.Envs) > 1 {
-					also = " Also `" + strings.Join(f.Envs[1:], "`, `") + "`."
-				}
-				tables[group] += fmt.Sprintf("| `%s` | %s | %s |\n", flagOf(f), standard, meaning+also)
-				servesToo[flagOf(f)+meaning] = true
-			}
-		}
-	}
-	var out strings.Builder
-	out.WriteString("| flag | commands | meaning |\n|---|---|---|\n")
-	for _, r := range rows {
-		if before, _, _ := strings.Cut(r.meaning, " Default: "); servesToo[r.flag+before] {
+		if strings.TrimPrefix(command.Path(), "coppice ") != "serve" {
 			continue
 		}
-		fmt.Fprintf(&out, "| `%s` | %s | %s |\n", r.flag, namesOf(by[r]), r.meaning)
+		for _, f := range slices.Concat(command.AllFlags(true)...) {
+			if f.Name == "help" {
+				continue
+			}
+			meaning, standard := meaningOf(t, f)
+			group := "Server"
+			if f.Group != nil {
+				group = f.Group.Key
+			}
+			if tables[group] == "" {
+				tables[group] = "| flag | default | meaning |\n|---|---|---|\n"
+			}
+			if own := "COPPICE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_")); f.Envs[0] != own {
+				t.Errorf("--%s has the variable %s, and the page says that it has %s", f.Name, f.Envs[0], own)
+			}
+			also := ""
+			if len(f.Envs) > 1 {
+				also = " Also `" + strings.Join(f.Envs[1:], "`, `") + "`."
+			}
+			tables[group] += fmt.Sprintf("| `%s` | %s | %s |\n", flagOf(f), standard, meaning+also)
+		}
 	}
-	tables["commands"] = out.String()
 	return tables
-}
-
-// namesOf lists commands, unless they are too many to read.
-func namesOf(commands []string) string {
-	if len(commands) > 10 {
-		return "most"
-	}
-	return strings.Join(commands, ", ")
 }
 
 // flagOf is a flag as one types it, with the word for its value.

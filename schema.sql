@@ -403,27 +403,6 @@ create table audit_events (
     primary key (tenant_id, id)
 );
 
--- What a tenant may use in a day of UTC. Null is any number.
-create table tenant_limits (
-    tenant_id         text    primary key,   -- whose limits they are
-    requests_per_day  bigint,                -- requests with a key of the tenant's
-    messages_per_day  bigint,                -- messages that are stored
-    bytes_per_day     bigint,                -- bytes of them
-    cost_per_day      double precision       -- what models cost, at the prices of the server that asked them
-);
-
--- What tenants used, by the day. Servers add to it every few seconds.
-create table tenant_days (
-    tenant_id text             not null,  -- who used it
-    day       date             not null,  -- in UTC
-    requests  bigint           not null,  -- as in tenant_limits
-    messages  bigint           not null,
-    bytes     bigint           not null,
-    cost      double precision not null,
-
-    primary key (tenant_id, day)
-);
-
 -- What is true of the whole installation. One row, which its migration made.
 create table installation (
     only_row boolean not null default true primary key check (only_row), -- keeps it at one row

@@ -87,6 +87,8 @@ const (
 	CodeSummaryNotFound       Code = "summary_not_found"
 	CodeSummaryReplaced       Code = "summary_replaced"
 	CodeTagTooLarge           Code = "tag_too_large"
+	CodeLastKeys              Code = "last_keys"
+	CodeTenantNotFound        Code = "tenant_not_found"
 	CodeTimeout               Code = "timeout"
 	CodeTitleTooLarge         Code = "title_too_large"
 	CodeTooDeep               Code = "too_deep"

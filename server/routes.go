@@ -37,6 +37,7 @@ const (
 var native = []Route{
 	{"POST", "/v1/conversations", 0, "", idempotencyKey, maybe[newConversation](), createConversation},
 	{"GET", "/v1/conversations", SearchesByQuery, "limit cursor query name tag archived shapes", position, noBody, listConversations},
+	{"DELETE", "/v1/conversations", Admins | Waits, "before", "", noBody, deleteConversations},
 	{"GET", "/v1/conversations/{conversation_id}", 0, "", position, noBody, getConversation},
 	{"PATCH", "/v1/conversations/{conversation_id}", 0, "", ifMatch, must[conversationUpdate](), updateConversation},
 	{"DELETE", "/v1/conversations/{conversation_id}", 0, "", "", noBody, deleteConversation},
@@ -85,6 +86,9 @@ var native = []Route{
 	{"POST", "/v1/keys", Admins, "", "", must[newKey](), createKey},
 	{"GET", "/v1/keys", Admins, "limit cursor tenant_id", "", noBody, listKeys},
 	{"DELETE", "/v1/keys/{key_id}", Admins, "", "", noBody, revokeKey},
+	{"GET", "/v1/tenants", Operators, "", "", noBody, listTenants},
+	{"GET", "/v1/tenants/{tenant_id}", Operators, "", "", noBody, getTenant},
+	{"DELETE", "/v1/tenants/{tenant_id}", Operators | Waits, "", "", noBody, deleteTenant},
 	{"GET", "/v1/me", Anybody, "", "", noBody, getMe},
 	{"GET", "/v1/tags", 0, "archived", position, noBody, listTags},
 	{"GET", "/v1/models", Anybody, "", "", noBody, listModels},

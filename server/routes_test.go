@@ -96,6 +96,9 @@ var reads = []scenario{
 	{name: "accept an offer", method: "POST", path: "/v1/models", body: `{"base_url":"http://localhost:11434/v1"}`, status: 200, want: []string{`"name":"test-model"`, `"offers":[{"name":"Ollama"`}},
 	{name: "presets", method: "GET", path: "/v1/presets", status: 200, want: []string{`{"data":[{"name":"Short","system":"Be brief.","temperature":0.2,"settings":{"keep_ratio":0.1}}],"next_cursor":null}`}},
 	{name: "audit", method: "GET", path: "/v1/audit-events?limit=1", status: 200, want: []string{`{"data":[`}},
+	{name: "tenants", method: "GET", path: "/v1/tenants", status: 200, want: []string{`{"data":[{"id":"default","conversations":`}},
+	{name: "a tenant", method: "GET", path: "/v1/tenants/default", status: 200, want: []string{`{"id":"default","conversations":`, `"keys":0,"updated_at":"`}},
+	{name: "no conversation is so old", method: "DELETE", path: "/v1/conversations?before=2000-01-01T00:00:00Z", status: 200, want: []string{`{"conversations":0,"messages":0}`}},
 	{name: "who asks", method: "GET", path: "/v1/me", status: 200, want: []string{`{"tenant_id":"default","user_id":null,"role":"operator","read_only":false,"conversation_id":null,"key_id":null}`}},
 	{name: "the first key", method: "POST", path: "/v1/keys", body: `{"name":"first"}`, status: 403, want: []string{"coppice keys create"}},
 	{name: "no keys", method: "GET", path: "/v1/keys", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
@@ -250,7 +253,8 @@ func TestRoutes(t *testing.T) {
 	fork.status = 200
 	fork.run(t, shared, covered)
 
-	covered["createKey 201"], covered["revokeKey 204"] = true, true // by TestKeysOverREST: they take a key
+	// by TestKeysOverREST and TestTenantsOverREST, as they take a key
+	covered["createKey 201"], covered["revokeKey 204"], covered["deleteTenant 200"] = true, true, true
 
 	doc, err := openapi3.NewLoader().LoadFromData(Spec)
 	if err != nil {

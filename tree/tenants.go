@@ -17,13 +17,13 @@ import (
 
 // A Tenant is what a tenant has stored.
 type Tenant struct {
-	ID              string
-	Conversations   int
-	Messages        int
-	UpdatedAt       time.Time // when something was last said or pruned; zero without conversations
-	Attachments     int
-	AttachmentBytes int64
-	Keys            int // that are good
+	ID              string     `json:"id"`
+	Conversations   int        `json:"conversations"`
+	Messages        int        `json:"messages"`
+	Attachments     int        `json:"attachments"`
+	AttachmentBytes int64      `json:"attachment_bytes"`
+	Keys            int        `json:"keys"`       // that are good
+	UpdatedAt       *time.Time `json:"updated_at"` // when something was last said or pruned; nil without conversations
 }
 
 // Tenants lists who has conversations, attachments or keys, by id. It counts all
@@ -61,7 +61,7 @@ func (s *Store) tenants(ctx context.Context, id pgtype.Text) ([]Tenant, error) {
 	}
 	for _, row := range conversations {
 		t := of(row.TenantID)
-		t.Conversations, t.Messages, t.UpdatedAt = int(row.Conversations), int(row.Messages), row.UpdatedAt
+		t.Conversations, t.Messages, t.UpdatedAt = int(row.Conversations), int(row.Messages), &row.UpdatedAt
 	}
 	attachments, err := s.q.SumTenantAttachments(ctx, id)
 	if err != nil {

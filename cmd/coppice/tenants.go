@@ -30,7 +30,7 @@ func (cmd *tenantsListCommand) Run(ctx context.Context, out *terminal.Console, l
 		if cmd.JSON {
 			l := jsonList{w: out}
 			for _, t := range all {
-				if err := l.add(tenantJSON(t)); err != nil {
+				if err := l.add(t); err != nil {
 					return err
 				}
 			}
@@ -39,8 +39,8 @@ func (cmd *tenantsListCommand) Run(ctx context.Context, out *terminal.Console, l
 		rows := make([][]string, len(all))
 		for i, t := range all {
 			last := "never"
-			if !t.UpdatedAt.IsZero() {
-				last = clock(t.UpdatedAt)
+			if t.UpdatedAt != nil {
+				last = clock(*t.UpdatedAt)
 			}
 			rows[i] = []string{terminal.Printable(t.ID), terminal.Thousands(t.Conversations), terminal.Thousands(t.Messages),
 				terminal.Thousands(t.Attachments), terminal.Thousands(int(t.AttachmentBytes)), terminal.Thousands(t.Keys), last}
@@ -71,10 +71,10 @@ func (cmd *tenantsShowCommand) Run(ctx context.Context, out *terminal.Console, l
 		}
 		if cmd.JSON {
 			return printJSON(out, struct {
-				tenantAnswer
+				tree.Tenant
 				MessageBytes  int64 `json:"message_bytes"`
 				MessageTokens int64 `json:"message_tokens"`
-			}{tenantJSON(t), bytes, tokens})
+			}{t, bytes, tokens})
 		}
 		out.Line("%s: %s, %s of %s bytes and %s tokens, %s of %s bytes, %s.", terminal.Printable(t.ID),
 			terminal.Count(t.Conversations, "conversation"), terminal.Count(t.Messages, "message"), terminal.Thousands(int(bytes)), terminal.Thousands(int(tokens)),
@@ -124,29 +124,10 @@ func (cmd *tenantsDeleteCommand) Run(ctx context.Context, out *terminal.Console,
 			return err
 		}
 		if cmd.JSON {
-			return printJSON(out, tenantJSON(went))
+			return printJSON(out, went)
 		}
 		out.Line("Deleted %s, %s, %s of %s bytes, and %s.", terminal.Count(went.Conversations, "conversation"), terminal.Count(went.Messages, "message"),
 			terminal.Count(went.Attachments, "attachment"), terminal.Thousands(int(went.AttachmentBytes)), terminal.Count(went.Keys, "key"))
 		return nil
 	})
-}
-
-// tenantAnswer is a tenant for programs.
-type tenantAnswer struct {
-	ID              string     `json:"id"`
-	Conversations   int        `json:"conversations"`
-	Messages        int        `json:"messages"`
-	Attachments     int        `json:"attachments"`
-	AttachmentBytes int64      `json:"attachment_bytes"`
-	Keys            int        `json:"keys"`
-	UpdatedAt       *time.Time `json:"updated_at"`
-}
-
-func tenantJSON(t tree.Tenant) tenantAnswer {
-	a := tenantAnswer{t.ID, t.Conversations, t.Messages, t.Attachments, t.AttachmentBytes, t.Keys, nil}
-	if !t.UpdatedAt.IsZero() {
-		a.UpdatedAt = &t.UpdatedAt
-	}
-	return a
 }

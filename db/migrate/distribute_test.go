@@ -149,7 +149,7 @@ func TestEveryTableHasItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	onCoordinator := []string{"api_keys", "audit_events", "followers", "installation", "tenant_days", "tenant_limits"}
+	onCoordinator := []string{"api_keys", "audit_events", "followers", "installation"}
 	found := regexp.MustCompile(`(?m)^create (table|function) (\w+)`).FindAllStringSubmatch(string(text), -1)
 	if len(found) < 8 {
 		t.Fatalf("schema.sql was not understood: %q", found)

@@ -1,7 +1,7 @@
 -- +goose Up
 set local lock_timeout = '2s';
 
--- Who did what, what tenants may use in a day, and what they used.
+-- Who did what.
 
 create table audit_events (
     tenant_id       text        not null,
@@ -17,23 +17,4 @@ create table audit_events (
     request_id      text        not null,
 
     primary key (tenant_id, id)
-);
-
-create table tenant_limits (
-    tenant_id         text    primary key,
-    requests_per_day  bigint,
-    messages_per_day  bigint,
-    bytes_per_day     bigint,
-    cost_per_day      double precision
-);
-
-create table tenant_days (
-    tenant_id text             not null,
-    day       date             not null,
-    requests  bigint           not null,
-    messages  bigint           not null,
-    bytes     bigint           not null,
-    cost      double precision not null,
-
-    primary key (tenant_id, day)
 );

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"time"
+
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/tree"
+)
+
+func listTenants(r *Request) (Answer, error) {
+	all, err := r.server.cfg.Store.Tenants(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return answerStruct(tree.Page[tree.Tenant]{Data: all})
+}
+
+// named returns the store of the tenant that the path names.
+func (r *Request) named() *tree.Store {
+	who := r.who
+	who.Tenant, who.User = r.Value("tenant_id"), ""
+	return r.server.cfg.Store.For(who)
+}
+
+func getTenant(r *Request) (Answer, error) {
+	t, err := r.named().Tenant(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return answerStruct(t)
+}
+
+// deleteTenant first waits until no server accepts the tenant's keys any more.
+func deleteTenant(r *Request) (Answer, error) {
+	ctx, store := r.Context(), r.named()
+	if _, err := store.Tenant(ctx); err != nil {
+		return nil, err
+	}
+	revoked, err := store.RevokeKeys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if revoked > 0 {
+		select {
+		case <-time.After(keys.CacheTTL):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	went, err := store.DeleteTenant(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return answerStruct(went)
+}
+
+// deleteConversations deletes the tenant's conversations in which nothing was said since
+// a time.
+func deleteConversations(r *Request) (Answer, error) {
+	given, err := r.needs("before")
+	if err != nil {
+		return nil, err
+	}
+	before, err := time.Parse(time.RFC3339, given)
+	if err != nil {
+		return nil, problemf(CodeInvalidParameter, "before", "This is no time as 2026-01-31T12:00:00Z is one.")
+	}
+	who := r.who
+	who.User = "" // of all owners
+	conversations, messages, err := r.server.cfg.Store.For(who).DeleteIdle(r.Context(), before, nil)
+	if err != nil {
+		return nil, err
+	}
+	return answerStruct(struct {
+		Conversations int `json:"conversations"`
+		Messages      int `json:"messages"`
+	}{conversations, messages})
+}

@@ -14,7 +14,9 @@
 import { changes, type ChangeEvent, type WatchOptions } from './changes.js'
 import { HTTP, type Call, type CallOptions, type Options, type StreamOptions } from './http.js'
 import type { components, operations } from './openapi.js'
-import { Reply } from './reply.js'
+import { problemOf, Problem } from './errors.js'
+import { serverSentEvents } from './events.js'
+import { isLast, Reply, type ReplyEvent } from './reply.js'
 import { uuidv7 } from './uuid.js'
 
 export type { ChangeEvent, WatchOptions } from './changes.js'
@@ -131,7 +133,7 @@ export class Coppice {
     return this.get(at(conversation, 'messages', id), undefined, options)
   }
 
-  /** updateMessage pins a message, or takes its pin away. */
+  /** updateMessage pins a message, rates or labels it, or notes something of it. */
   updateMessage(conversation: string, id: string, change: Schemas['MessageUpdate'], options?: CallOptions): Promise<Schemas['Message']> {
     return this.http.call('PATCH', at(conversation, 'messages', id), { json: change, ...options })
   }
@@ -160,6 +162,16 @@ export class Coppice {
   }
 
   // Branches
+
+  /** compareBranches shows two branches from where they part. */
+  compareBranches(conversation: string, query: Query<'compareBranches'>, options?: CallOptions): Promise<Schemas['Comparison']> {
+    return this.get(at(conversation, 'compare'), query, options)
+  }
+
+  /** getRatings tells how the answers of each model were taken. */
+  getRatings(options?: CallOptions): Promise<Schemas['Ratings']> {
+    return this.get('/v1/ratings', undefined, options)
+  }
 
   listBranches(conversation: string, query?: Query<'listBranches'>, options?: CallOptions): Listing<Answered<'listBranches'>> {
     return this.list(at(conversation, 'branches'), query, options)
@@ -251,6 +263,37 @@ export class Coppice {
         json: { ...reply, id, stream: true }, headers: { Accept: 'text/event-stream' }, repeatable: true, waits: true, signal: options.signal,
       }),
     )
+  }
+
+  /**
+   * createReplies has several models answer a branch at once, and streams the answers
+   * together: each event's data has `message_id`. After a broken connection the answers
+   * that didn't end are read on one after the other. It can be iterated over once.
+   */
+  async *createReplies(conversation: string, head: Head, reply: Omit<Schemas['NewReply'], 'stream'>, options: StreamOptions = {}): AsyncGenerator<ReplyEvent, void, undefined> {
+    const answer = await this.http.send('POST', at(conversation, 'branches', head, 'replies'), {
+      json: { ...reply, id: reply.id ?? uuidv7(), stream: true }, headers: { Accept: 'text/event-stream' }, repeatable: true, waits: true, signal: options.signal,
+    })
+    const open = new Map<string, string | undefined>() // the last event of each that didn't end
+    try {
+      for await (const { id, event, data } of serverSentEvents(answer.body!)) {
+        if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])
+        if (!event.startsWith('reply.')) continue
+        const part = { id, event, data: JSON.parse(data) as unknown } as ReplyEvent
+        const of = part.data.message_id!
+        if (isLast(part)) open.delete(of)
+        else open.set(of, id)
+        yield part
+      }
+    } catch (error) {
+      if (options.signal?.aborted || error instanceof Problem || open.size === 0) throw error
+    }
+    for (const [of, lastEventId] of open) {
+      for await (const part of this.readReply(conversation, of, { ...options, lastEventId })) {
+        part.data.message_id = of
+        yield part
+      }
+    }
   }
 
   /** readReply reads the events of a reply that runs, or ended not long ago, after the event of an id. */

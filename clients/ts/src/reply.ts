@@ -10,6 +10,9 @@ export type ReplyEvent = Exclude<Schemas['ReplyEvent'], { event: 'stream.closed'
 
 const last = new Set<string>(['reply.completed', 'reply.stopped', 'reply.failed'])
 
+/** isLast tells whether no event of its reply comes after this one. */
+export const isLast = (event: ReplyEvent) => last.has(event.event)
+
 /** The most tries in a row to pick a broken stream up again. */
 const mostTries = 8
 

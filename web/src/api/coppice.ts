@@ -3,7 +3,7 @@
 import type { Schemas, StreamOptions } from '@coppice-chat/client'
 import { coppice, key } from './http'
 import type {
-  Context, Conversation, ConversationUpdate, Grafted, HitPage, Message, Page, Part, Shared,
+  Comparison, Context, Conversation, ConversationUpdate, Grafted, HitPage, Message, Page, Part, Shared,
 } from './types'
 
 export const listConversations = (archived: boolean, tag: string, cursor: string | null, limit = 50) =>
@@ -111,6 +111,25 @@ export interface Ask {
 
 /** ask begins a reply. */
 export const ask = ({ conversation, head, ...reply }: Ask, options: StreamOptions) => coppice.createReply(conversation, head, reply, options)
+
+/** askSeveral has several models answer at once, and tells the events of all. */
+export const askSeveral = (conversation: string, head: string, reply: Pick<Schemas['NewReply'], 'models' | 'temperature'> & Pick<Ask, 'message'>, signal: AbortSignal) =>
+  coppice.createReplies(conversation, head, reply, { signal })
+
+/** annotate rates a message, labels it, or notes something of it. Null takes that away. */
+export const annotate = (conversation: string, id: string, change_: Pick<Schemas['MessageUpdate'], 'rating' | 'label' | 'note'>) =>
+  change(id, () => coppice.updateMessage(conversation, id, change_)) as Promise<Message>
+
+/** versions are the children of a message, or the roots, fifty at most. */
+export const versions = async (conversation: string, parent: string | null) =>
+  (await (parent === null ? coppice.listRoots(conversation, { limit: 50 }) : coppice.listChildren(conversation, parent, { limit: 50 }))).data as Message[]
+
+/** branches are the ends of a conversation's branches, the newest first. */
+export const branches = async (conversation: string) => (await coppice.listBranches(conversation, { limit: 50 })).data as Message[]
+
+/** compare gives what two branches have that the other one lacks. */
+export const compare = async (conversation: string, left: string, right: string) =>
+  await coppice.compareBranches(conversation, { left, right }) as Comparison
 
 /** resume reads a reply that another request began. */
 export const resume = (conversation: string, message: string, options: StreamOptions) => coppice.readReply(conversation, message, options)

@@ -43,6 +43,9 @@ export type Share = Schemas['Share']
 export type SharedMessage = Said<Schemas['SharedMessage']>
 export type Shared = Omit<Schemas['Shared'], 'data' | 'summary'> & { data: SharedMessage[]; summary: Said<NonNullable<Schemas['Shared']['summary']>> | null }
 
+export type ComparedSide = Omit<Schemas['ComparedSide'], 'data'> & { data: Message[] }
+export type Comparison = Omit<Schemas['Comparison'], 'left' | 'right'> & Record<'left' | 'right', ComparedSide>
+
 export interface Page<T> {
   data: T[]
   next_cursor: string | null

@@ -39,7 +39,7 @@ export function MapPreview({ found, view, size, walks = false }: { found: Found;
         </>
       ) : (
         <>
-          <p class="preview-head">{roleName(item.knot.role)} · {number(item.knot.tokens)} tokens</p>
+          <p class="preview-head">{roleName(item.knot.role)} · {number(item.knot.tokens)} tokens{messages.get(item.knot.id)?.label && ` · ${messages.get(item.knot.id)!.label}`}</p>
           <Text key={item.knot.id} id={item.knot.id} />
           {item.hidden > 0 ? <p class="hint">{count(item.hidden, 'message')} below, closed. Shift-click opens the branches.</p> : item.children.length > 1 && <p class="hint">Shift-click closes its branches.</p>}
         </>

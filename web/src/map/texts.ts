@@ -47,9 +47,9 @@ export function loadPreviews(conversation: string) {
   if (previews.peek()?.conversation === conversation) return
   previews.value = { conversation, texts: new Map() }
   getTree(conversation, undefined, most).then(tree => {
-    if (previews.peek()?.conversation === conversation) previews.value = { conversation, texts: new Map(tree.data.map(n => [n.id, n.preview ?? ''])) }
+    if (previews.peek()?.conversation === conversation) previews.value = { conversation, texts: new Map(tree.data.map(n => [n.id, n.label ?? n.preview ?? ''])) }
   }, () => {})
 }
 
 /** wordsOf is what stands beside a message's dot. */
-export const wordsOf = (id: string): string => previews.value?.texts.get(id) ?? gist(id)
+export const wordsOf = (id: string): string => messages.get(id)?.label ?? previews.value?.texts.get(id) ?? gist(id)

@@ -38,17 +38,19 @@ export function openHit(conversation: string, head: string, message: Message) {
 
 /** send appends a message below the shown head and asks for an answer. */
 export async function send(text: string, content: string | Part[] = text) {
+  replies.begin(await next(content))
+}
+
+/** next is a message below the shown head, which is about to be answered. It opens a new conversation where none is open. */
+export async function next(content: string | Part[]): Promise<Omit<api.Ask, 'id'> & Required<Pick<api.Ask, 'message'>>> {
   await branch.settled()
   const open = branch.path.peek()
   const head = branch.headOf(open)
   const message = { id: uuidv7(), role: 'user' as const, content }
-  if (open && head !== null) {
-    replies.begin({ conversation: open.conversation, head, message: { ...message, parent_id: head } })
-    return
-  }
+  if (open && head !== null) return { conversation: open.conversation, head, message: { ...message, parent_id: head } }
   const id = open?.conversation ?? (await create())
   const prompt = await settings.prompted(id)
-  replies.begin({ conversation: id, head: prompt ?? 'active', message: { ...message, parent_id: prompt } })
+  return { conversation: id, head: prompt ?? 'active', message: { ...message, parent_id: prompt } }
 }
 
 /** create opens a new conversation and gives its id. */

@@ -1,5 +1,6 @@
 // The one dialog that may be open.
 import { signal } from '@preact/signals'
+import type { Message } from '../api/types'
 
 export interface Confirm {
   kind: 'confirm'
@@ -16,6 +17,12 @@ export interface Behind {
   chosen: (how: 'cancel' | 'there' | 'here') => Promise<void>
 }
 
+/** A Comparing is what is shown side by side, or asked for so. */
+export type Comparing =
+  | { what: 'ask'; message: Message | null } // more answers beside this one, or else to what is about to be sent
+  | { what: 'versions'; message: Message }
+  | { what: 'branches'; conversation: string; head: string }
+
 /** Graft brings what a branch said to another one, which is chosen where none is named. */
 export interface Graft {
   kind: 'graft'
@@ -24,6 +31,6 @@ export interface Graft {
   to?: string
 }
 
-export type Dialog = Confirm | Behind | Graft | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation?: string; head?: string } | { kind: 'print'; conversation: string; head: string }
+export type Dialog = { kind: 'compare'; of: Comparing } | { kind: 'label'; message: Message } | Confirm | Behind | Graft | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation?: string; head?: string } | { kind: 'print'; conversation: string; head: string }
 
 export const dialog = signal<Dialog | null>(null)

@@ -79,6 +79,9 @@ export function begin(ask: Omit<api.Ask, 'id'>) {
 /** over are replies whose end the page has seen: word that they run may come later than that. */
 const over = new Set<string>()
 
+/** leave notes that a reply is followed elsewhere, beside others. */
+export const leave = (id: string) => void over.add(id)
+
 /** join follows a reply that runs already, which another tab or program asked for. */
 export function join(conversation: string, id: string, parent: string) {
   if (over.has(id) || messages.has(id) || tree.forest.peek()?.byId.has(id)) return

@@ -165,6 +165,13 @@ export async function pin(m: Pick<Message, 'conversation_id' | 'id'>, pinned: bo
   tell({ conversation: m.conversation_id })
 }
 
+/** rate rates a message, or labels it. */
+export async function rate(m: Message, change: Parameters<typeof api.annotate>[2]) {
+  branch.changed(await api.annotate(m.conversation_id, m.id, change))
+  void tree.reload(m.conversation_id)
+  tell({ conversation: m.conversation_id })
+}
+
 const readPresets = inTurn(() => api.listPresets().then(page => void (presets.value = page.data), () => {}))
 
 /** start reads the presets. */

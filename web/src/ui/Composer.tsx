@@ -134,6 +134,13 @@ function ask(text: string) {
   }
 }
 
+/** askSeveral has several models answer what is written, or else what was answered last. */
+function askSeveral() {
+  const last = messages.get(headOf(path.peek()) ?? '')
+  if (draft.peek().trim() === '' && waiting.peek().length === 0 && (last?.role !== 'assistant' || last.parent_id === null)) return focusComposer()
+  dialog.value = { kind: 'compare', of: { what: 'ask', message: draft.peek().trim() === '' && waiting.peek().length === 0 ? last! : null } }
+}
+
 /** ModelPicker chooses the model that answers next. Where there is but one, there is nothing to choose. */
 function ModelPicker() {
   const all = models.models.value
@@ -141,7 +148,7 @@ function ModelPicker() {
   return (
     <Choice
       label="Model" title="The model that answers" class="model-picker" value={models.chosen.value?.name ?? ''}
-      choices={all.map(m => [m.name, m.name])} choose={models.choose}
+      choices={[...all.map(m => [m.name, m.name] as const), ['', 'Several side by side…']]} choose={name => (name ? models.choose(name) : askSeveral())}
     />
   )
 }

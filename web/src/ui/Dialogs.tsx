@@ -11,10 +11,12 @@ import { lazy } from './lazy'
 import { Modal } from './Modal'
 
 const more = () => import('./moreDialogs')
+const Compare = lazy(() => more().then(m => m.Compare))
 const ExportDialog = lazy(() => more().then(m => m.ExportDialog))
 const GraftDialog = lazy(() => more().then(m => m.GraftDialog))
 const HelpDialog = lazy(() => more().then(m => m.HelpDialog))
 const ImportDialog = lazy(() => more().then(m => m.ImportDialog))
+const LabelDialog = lazy(() => more().then(m => m.LabelDialog))
 const PrintView = lazy(() => more().then(m => m.PrintView))
 const SettingsDialog = lazy(() => more().then(m => m.SettingsDialog))
 const SharesDialog = lazy(() => more().then(m => m.SharesDialog))
@@ -33,6 +35,8 @@ export function Dialogs() {
       {d?.kind === 'tags' && <TagsDialog id={d.conversation} />}
       {d?.kind === 'export' && <ExportDialog conversation={d.conversation} head={d.head} />}
       {d?.kind === 'print' && <PrintView conversation={d.conversation} head={d.head} />}
+      {d?.kind === 'compare' && <Compare of={d.of} />}
+      {d?.kind === 'label' && <LabelDialog message={d.message} />}
       {d?.kind === 'shares' && <SharesDialog conversation={d.conversation} head={d.head} />}
       {imported.value && <ImportDialog imported={imported.value} />}
       {importing.value !== null && <p class="progress" role="status">Importing {importing.value}…</p>}

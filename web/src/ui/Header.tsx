@@ -48,6 +48,7 @@ export function Header() {
               { label: 'Share this branch…', run: () => share(c.id) },
               { label: 'Export…', run: () => (dialog.value = { kind: 'export', conversation: c.id, head: headOf(path.peek()) ?? undefined }) },
               { label: 'Print this branch', run: printBranch },
+              { label: 'Compare branches…', run: () => compareBranches(c.id) },
               { label: 'Prompt and settings…', run: () => (dialog.value = { kind: 'settings' }) },
               ...orderItems(c),
               deleteItem(c, 'Delete the conversation'),
@@ -65,6 +66,11 @@ export function Header() {
 function share(conversation: string) {
   const head = headOf(path.peek())
   if (head) dialog.value = { kind: 'shares', conversation, head }
+}
+
+function compareBranches(conversation: string) {
+  const head = headOf(path.peek())
+  if (head) dialog.value = { kind: 'compare', of: { what: 'branches', conversation, head } }
 }
 
 /** Title is changed where it stands. */

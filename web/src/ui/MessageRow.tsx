@@ -9,7 +9,7 @@ import { models } from '../state/models'
 import { failed } from '../state/notices'
 import { begin } from '../state/prunes'
 import * as removals from '../state/removals'
-import { pin } from '../state/settings'
+import { pin, rate } from '../state/settings'
 import * as tree from '../state/tree'
 import { roleName, said } from '../text/content'
 import { count, number, when, whenFully } from '../text/format'
@@ -45,7 +45,7 @@ export function MessageRow({ message, state, total }: { message: Message; state:
   // The line beside the branch tells questions from answers.
   const { grafted } = message
   const plain = !message.name && !grafted && (message.role === 'user' || message.role === 'assistant')
-  const bare = plain && !model && !message.pinned && !seen && message.siblings.count < 2
+  const bare = plain && !model && !message.pinned && !message.label && !seen && message.siblings.count < 2
   const classes = ['message', message.role, bare && 'bare', state.folded && !state.kept && 'folded', state.omitted && 'folded', state.fresh && 'fresh', state.sought && 'sought', state.last && 'last', state.last && !state.busy && 'ready']
   return (
     <article
@@ -59,6 +59,7 @@ export function MessageRow({ message, state, total }: { message: Message; state:
         <SiblingSwitch message={message} />
         {model && <span class="by" dir="auto" title="The model that wrote this">{model}</span>}
         {message.pinned && <span class="seen pinned" title="Pinned: it stays word for word when the branch is compacted.">pinned</span>}
+        {message.label && <span class="seen" dir="auto" title={message.note ?? 'Label'}>{message.label}</span>}
         {seen && <span class="seen" title={seenTitle(state)}>{seen}</span>}
       </header>
       {removals.waiting.value.has(message.id) ? <p class="ending">Deleted. What follows stays.</p> : (
@@ -121,6 +122,8 @@ function Ending({ message, busy }: { message: Message; busy: boolean }) {
 function Actions({ message, state }: { message: Message; state: RowState }) {
   const text = said(message)
   const more: Item[] = [
+    ...(message.siblings.count > 1 ? [{ label: 'Compare versions…', run: () => (dialog.value = { kind: 'compare', of: { what: 'versions', message } }) }] : []),
+    { label: 'Label and note…', run: () => (dialog.value = { kind: 'label', message }) },
     { label: message.pinned ? 'Unpin' : 'Pin: keep it word for word', run: () => void pin(message, !message.pinned).catch(failed('Not changed')) },
     ...(state.last || state.busy || message.tool_calls?.length ? [] : [{ label: 'Delete this message', run: () => removals.begin(message), danger: true }]),
     { label: 'Delete from here…', run: () => void confirmPrune(message), danger: true },
@@ -132,6 +135,9 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
   if (!state.last) more.unshift({ label: 'Continue from here', run: () => actions.continueFrom(message) })
   if (message.role === 'assistant' && message.parent_id !== null && !state.busy && models.value.length > 1) {
     more.unshift(...models.value.map(m => ({ label: `Regenerate with ${m.name}`, run: () => actions.regenerate(message, m.name) })))
+  }
+  if (message.role === 'assistant' && message.parent_id !== null && !state.busy) {
+    more.unshift({ label: 'Several answers side by side…', run: () => (dialog.value = { kind: 'compare', of: { what: 'ask', message } }) })
   }
   return (
     <footer>
@@ -146,6 +152,12 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
           <button type="button" class="quiet" onClick={() => actions.answer(message)}>ask for an answer</button>
         )}
         {text && <button type="button" class="quiet" onClick={() => void actions.copy(text)}>copy</button>}
+        {message.role === 'assistant' && (
+          <>
+            <Rate message={message} rating={1} label="Good answer" />
+            <Rate message={message} rating={-1} label="Bad answer" />
+          </>
+        )}
         <button type="button" class="quiet" title="Copy the branch up to here into a new conversation" onClick={() => void actions.forkFrom(message)}>fork</button>
         <Menu label="More" items={more} class="quiet icon-only"><Icon name="more" /></Menu>
       </div>
@@ -161,6 +173,19 @@ function bring(message: Message, state: RowState): Item {
   const from = branch.head.peek()!
   const graft = (to?: string) => (dialog.value = { kind: 'graft', conversation: message.conversation_id, from, ...(to && { to }) })
   return state.last ? { label: 'Bring to another branch…', run: () => graft() } : { label: 'Bring back to here…', run: () => graft(message.id) }
+}
+
+/** Rate rates a message, or takes the rating away. */
+function Rate({ message, rating, label }: { message: Message; rating: 1 | -1; label: string }) {
+  const on = message.rating === rating
+  return (
+    <button
+      type="button" class="quiet icon-only rate" aria-label={label} title={label} aria-pressed={on}
+      onClick={() => void rate(message, { rating: on ? null : rating }).catch(failed('Not changed'))}
+    >
+      <Icon name={rating > 0 ? 'good' : 'bad'} />
+    </button>
+  )
 }
 
 /** confirmPrune names what goes with a message before it is deleted. */

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
-export function Modal({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+export function Modal({ title, close, children, wide }: { title: string; close: () => void; children: ComponentChildren; wide?: boolean }) {
   const element = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => {
     const dialog = element.current!
@@ -22,7 +22,7 @@ export function Modal({ title, close, children }: { title: string; close: () => 
       onKeyDown={event => event.stopPropagation()}
       onPointerDown={event => event.target === element.current && close()}
     >
-      <div class="modal">
+      <div class={`modal ${wide ? 'wide' : ''}`}>
         <h2 dir="auto">{title}</h2>
         {children}
       </div>

@@ -69,7 +69,7 @@ function HitRow({ hit, query }: { hit: Hit; query: string }) {
     <li>
       <button type="button" class="entry-button hit" data-result onClick={open}>
         <span class="hit-text" dir="auto">{found(hit.snippet, query).map(({ text, match }, i) => (match ? <mark key={i}>{text}</mark> : text))}</span>
-        <span class="hit-meta">{roleName(message.role)} · {when(message.created_at)}</span>
+        <span class="hit-meta">{message.label && `${message.label} · `}{roleName(message.role)} · {when(message.created_at)}</span>
       </button>
     </li>
   )

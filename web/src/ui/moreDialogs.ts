@@ -1,4 +1,6 @@
 // The dialogs that aren't on the first screen, as one part.
+export { Compare } from '../compare/Compare'
+export { LabelDialog } from '../compare/LabelDialog'
 export { ExportDialog } from './ExportDialog'
 export { GraftDialog } from './GraftDialog'
 export { HelpDialog } from './HelpDialog'

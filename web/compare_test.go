@@ -1,0 +1,113 @@
+package web_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp/kb"
+)
+
+// TestCompare has two models answer a message side by side, marks where the answers
+// differ, and keeps one, which becomes the branch. The other one stays as a version.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	small, large := newPuppet(), newPuppet()
+	small.name, large.name = "acme-small", "acme-large"
+	s := newSite(t, small, large)
+	id, messages := s.conversation("Woods", "Hello?", "Hello.")
+	b := newTab(t, s, "/c/"+id.String(), alsoDark)
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.click(".composer textarea", "")
+	b.keys("What is a coppice?")
+	b.choose(".model-picker", "Several side by side…")
+	b.until(`document.querySelectorAll('.compare-models input:checked').length === 2`)
+	b.audit("compare-models")
+	b.click("dialog button", "Ask for 2 answers")
+	large.say("A wood that ")
+	small.say("A wood that is cut.", end)
+	b.until(`document.querySelectorAll('.compare-column').length === 2 && document.querySelector('.compare-column[aria-label=acme-large] .prose')?.innerText.includes('A wood that')`)
+	b.until(`[...document.querySelectorAll('.compare-column')].map(c => c.querySelector('button').innerText).sort().join() === 'Keep this one,Stop'`)
+	b.audit("compare-streams")
+	large.say("grows again.", end)
+	b.until(`document.querySelectorAll('.compare-column .primary').length === 2`)
+	b.click(".compare-options label", "Mark differences")
+	b.until(`[...document.querySelectorAll('.compare-column ins')].map(e => e.innerText).sort().join('|') === 'grows again|is cut'`)
+	b.click(".compare-options label", "Hide names")
+	b.until(`[...document.querySelectorAll('.compare-column h3')].map(e => e.innerText).join() === 'Answer A,Answer B'`)
+	b.audit("compare-marks")
+	b.snapshot("marks")
+	if eval[int](b, `document.querySelectorAll('.message').length`) != 3 {
+		t.Error("before one is kept, an answer stands on the branch")
+	}
+	b.click(".compare-column[aria-label='Answer B'] button", "Keep this one")
+	b.until(`!document.querySelector('dialog') && document.querySelector('.message.last.assistant .siblings')`)
+	last := eval[string](b, `document.querySelector('.message.last').innerText`)
+	other := "grows again"
+	if strings.Contains(last, other) {
+		other = "is cut"
+	}
+	b.click(".message.last [aria-label=More]", "")
+	b.click("[role=menuitem]", "Compare versions…")
+	b.until(`document.querySelectorAll('.compare-column').length === 2 && document.querySelector('dialog').innerText.includes($1)`, other)
+	b.keys(kb.Escape)
+
+	// The branch and another one, from where they part.
+	b.click(".branch-head .menu button", "")
+	b.click("[role=menuitem]", "Compare branches…")
+	b.click(".compare-branches button", "A wood that "+other)
+	b.until(`document.querySelectorAll('.compare-column').length === 2 && [...document.querySelectorAll('.compare-about')].every(e => e.innerText.startsWith('1 message · '))`)
+	b.audit("compare-branches")
+	b.snapshot("branches")
+}
+
+// TestCompareOnATelephone holds that one column fills a narrow screen, and that a swipe
+// goes to the next one.
+func TestCompareOnATelephone(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, newPuppet())
+	id, messages := s.conversation("Woods", "What is a coppice?", "A wood that is cut.")
+	second := s.append(id, messages[0], "assistant", "A wood that grows again.")
+	b := newTab(t, s, "/c/"+id.String()+"/"+second.String(), size(390, 844), touch)
+	b.until(`document.querySelector($1)`, row(second))
+	b.click(".message.last [aria-label=More]", "")
+	b.click("[role=menuitem]", "Compare versions…")
+	b.until(`document.querySelectorAll('.compare-column').length === 2`)
+	b.axe("compare-narrow")
+	b.snapshot("narrow")
+	if width := eval[float64](b, `document.querySelector('.compare-column').offsetWidth / document.querySelector('.compare-columns').clientWidth`); width < 0.95 {
+		t.Errorf("a column takes %.2f of the width", width)
+	}
+	eval[any](b, `document.querySelector('.compare-columns').scrollTo(300, 0)`)
+	b.until(`document.elementFromPoint(195, 400).closest('.compare-column') === document.querySelectorAll('.compare-column')[1]`)
+}
+
+// TestRate rates an answer, labels it and finds it by its label in the map and the list.
+func TestRate(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, newPuppet())
+	id, messages := s.conversation("Woods", "What is a coppice?", "A wood that is cut.")
+	b := newTab(t, s, "/c/"+id.String(), alsoDark)
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.click(".message.last .rate", "")
+	b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'true'`)
+	b.click(".message.last [aria-label=More]", "")
+	b.click("[role=menuitem]", "Label and note…")
+	b.until(`document.activeElement.matches('.label-form input')`)
+	b.keys("the short one")
+	b.audit("label")
+	b.keys(kb.Enter)
+	b.until(`!document.querySelector('dialog') && document.querySelector('.message.last header').innerText.includes('the short one')`)
+	b.audit("rated")
+	b.snapshot("rated")
+	var stored struct {
+		Rating int
+		Label  string
+	}
+	path := "/v1/conversations/" + id.String() + "/messages/" + messages[1].String()
+	s.call("GET", path, "", &stored)
+	if stored.Rating != 1 || stored.Label != "the short one" {
+		t.Errorf("stored is %+v", stored)
+	}
+	b.click(".message.last .rate", "")
+	b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'false'`)
+}

@@ -326,7 +326,7 @@ export const refresh = inTurn(async () => {
       api.getConversation(c.id), firstPage(c.id, headOf(p)), tree.reload(c.id),
       seen === undefined ? [] : firstPage(c.id, seen),
     ])
-    if (headOf(path.peek()) !== headOf(p)) return void refresh() // of what is shown now
+    if (path.peek()?.conversation !== c.id || headOf(path.peek()) !== headOf(p)) return void refresh() // of what is shown now
     messages.forget(c.id)
     messages.put([...page, ...view])
     conversation.value = found

@@ -105,6 +105,16 @@ export async function known(c: Conversation) {
   else changed(c)
 }
 
+/** read reads one again: also where the list changed meanwhile, because what comes may be older, or deleted. */
+export async function read(id: string) {
+  let c, before
+  do {
+    before = revision
+    c = await api.getConversation(id).catch(() => null)
+  } while (c && revision !== before)
+  if (c) await known(c)
+}
+
 export function gone(id: string) {
   revision++
   conversations.value = (conversations.peek() ?? []).filter(c => c.id !== id)

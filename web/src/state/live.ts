@@ -3,7 +3,7 @@
 // nobody looks at doesn't listen: a browser has few connections to a server.
 import { effect, signal, untracked } from '@preact/signals'
 import { Problem, type ChangeEvent, type Schemas } from '@coppice-chat/client'
-import { getConversation, runningReplies } from '../api/coppice'
+import { runningReplies } from '../api/coppice'
 import { coppice, keyWanted, reachable } from '../api/http'
 import * as answers from './answers'
 import * as branch from './branch'
@@ -142,10 +142,7 @@ const bringAlong = inTurn(async () => {
   shown = waiting = false
   if (reread) void branch.refresh()
   if (ids.length > mostAlone) return list.refresh()
-  for (const id of ids) {
-    const c = await getConversation(id).catch(() => null)
-    if (c) await list.known(c)
-  }
+  for (const id of ids) await list.read(id)
 })
 
 /** joinAll follows the replies that run in a conversation. */

@@ -21,7 +21,8 @@ import (
 // message itself, the parent. A message whose calls have results below is a fault.Invalid,
 // because no result stands without its call.
 //
-// The cost grows with what stands below, at about 15,000 messages a second.
+// The cost grows with what stands below, at about 9,000 messages a second: 1.15 s for 10,000 on a busy
+// machine.
 func (s *Store) Remove(ctx context.Context, conversationID, id uuid.UUID) (p Pruned, err error) {
 	defer db.Wrap(&err, "tree.Remove(%s, %s)", conversationID, id)
 	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {

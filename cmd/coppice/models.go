@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"strconv"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/summarize"
 )
 
 // windowFlags extend what the program knows of models.
@@ -107,18 +105,6 @@ func (f *priceFlags) prices() (llm.Prices, error) {
 		}
 	}
 	return prices, nil
-}
-
-// summaryModels are the models that write summaries; nil where none can be asked.
-func (f *modelFlags) summaryModels(ctx context.Context, log *slog.Logger) ([]summarize.Model, error) {
-	if err := f.check(); err != nil {
-		return nil, err
-	}
-	models, err := f.models().WithWindows(ctx, f.SummaryModel, log)
-	if err != nil {
-		return nil, err
-	}
-	return models.SummaryModels()
 }
 
 // announce logs what writes the summaries.

@@ -76,6 +76,7 @@ async function write(results) {
     else if (bundle === 'docs') await writeFile(file.path + '.gz', zip(file.contents))
     else await writeFile(file.path, file.contents)
   }
+  names['preview.html'] = await copy('src/preview/preview.html')
   names['icon.svg'] = await copy('src/icon.svg')
   names['demo.json'] = await copy('../testdata/demo.json')
   await writeFile(join(dist, 'assets', 'licenses.txt'), await licenses(results.map(r => r.metafile)))
@@ -161,7 +162,7 @@ async function report() {
   let total = 0
   const page = await readFile(join(dist, 'index.html'), 'utf8')
   for (const name of ['index.html', ...(await readdir(join(dist, 'assets'))).map(n => join('assets', n))]) {
-    if (/licenses\.txt$|demo-|docs-|diagrams-|math-|KaTeX|literata/.test(name)) continue // not part of opening the page
+    if (/licenses\.txt$|demo-|docs-|diagrams-|preview-|math-|KaTeX|literata/.test(name)) continue // not part of opening the page
     if (name.includes('part-') && !page.includes(basename(name))) continue
     const size = zip(await readFile(join(dist, name))).length
     total += size

@@ -130,6 +130,25 @@ func TestCompaction(t *testing.T) {
 	b.click(".summary-card button", "Back to the newest")
 	b.shows("Merged from an earlier summary.")
 
+	// The two are compared, and it is made again with other wishes.
+	b.click(".summary-card button", "Compare")
+	b.until(`document.querySelector('.differences ins') && document.querySelector('.differences del')`)
+	b.view("compared")
+	b.click(".summary-card button", "Make again…")
+	b.until(`document.querySelector('dialog textarea')`)
+	b.keys("Keep the woods.")
+	b.click("dialog button", "Make again")
+	b.shows("The summary made again")
+	made := s.context(id)
+	if made.Summary == nil || made.Summary.ID == again.Summary.ID {
+		t.Fatalf("the summary made again is %v", made.Summary)
+	}
+	b.click("dialog button", "Done")
+	depth = made.Counts.Prefix + made.Counts.Folded
+	b.showMessage(depth, s.at(id, parent, depth))
+	b.shows(fmt.Sprintf("%d messages folded", made.Counts.Folded))
+	b.click(".fold-rule", "")
+
 	// Undo brings the one before back, and undone as well, everything.
 	b.click("button", "Undo the summary")
 	b.showMessage(c.Counts.Prefix+c.Counts.Folded, first)

@@ -42,11 +42,12 @@ const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-sr
 const DocsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// DiagramsPolicy is the content security policy of the frame that draws diagrams.
-// Mermaid makes styles and markup out of a message's text. So the frame has an
-// origin of its own and no network, and nobody but the page may show it. The
-// frame's own meta element allows its one script, by its hash, and nothing else.
-const DiagramsPolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
+// FramePolicy is the content security policy of the frames that draw diagrams and
+// preview HTML. Both make styles and markup out of a message's text. So a frame has
+// an origin of its own and no network, and nobody but the page may show it. The own
+// meta element of the frame of diagrams allows its one script, by its hash, and
+// nothing else.
+const FramePolicy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'self'; sandbox allow-scripts"
 
 // Docs is the path of the API reference. It renders /openapi.yaml.
@@ -115,7 +116,7 @@ func newFile(served string, content []byte, zipped bool) file {
 	case served == Docs:
 		f.policy = DocsPolicy
 	case path.Ext(served) == ".html":
-		f.policy, f.framed = DiagramsPolicy, true
+		f.policy, f.framed = FramePolicy, true
 	}
 	switch {
 	case path.Ext(served) == "": // a page

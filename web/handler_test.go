@@ -48,7 +48,7 @@ func TestFirstLoad(t *testing.T) {
 	t.Parallel()
 	total := 0
 	for _, path := range append(pageAssets(t), "/") {
-		if strings.Contains(path, "/demo-") || strings.Contains(path, "/math-") || strings.Contains(path, "/diagrams-") {
+		if strings.Contains(path, "/demo-") || strings.Contains(path, "/math-") || strings.Contains(path, "/diagrams-") || strings.Contains(path, "/preview-") {
 			continue // asked for when they are needed
 		}
 		body, err := io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body)
@@ -95,7 +95,7 @@ func TestHandler(t *testing.T) {
 	}
 	for _, path := range pageAssets(t) {
 		res := get(t, path, nil)
-		if framed := strings.Contains(path, "/diagrams-"); framed != (res.Header.Get("Content-Security-Policy") == web.DiagramsPolicy) || framed != (res.Header.Get("X-Frame-Options") == "SAMEORIGIN") {
+		if framed := strings.Contains(path, "/diagrams-") || strings.Contains(path, "/preview-"); framed != (res.Header.Get("Content-Security-Policy") == web.FramePolicy) || framed != (res.Header.Get("X-Frame-Options") == "SAMEORIGIN") {
 			t.Errorf("%s: %v", path, res.Header)
 		}
 	}

@@ -92,3 +92,18 @@ func TestSlowDiagram(t *testing.T) {
 	b.until(`document.querySelector('.code details[open] .code-head').innerText.trim() === 'mermaid\ncopy'`)
 	b.showMessage(1, messages[1])
 }
+
+// TestPreview shows HTML of an answer in a frame: its script runs, and sees nothing of the page.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, _ := s.conversation("Preview", "A page, please.", "```html\n<h1>Hello</h1><script>\nlet page = 'closed'\ntry { page = parent.document.title } catch {}\nparent.postMessage([origin, page, document.body.innerText].join(), '*')\n</script>\n```")
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelector('.code-head')`)
+	eval[any](b, `addEventListener('message', event => { window.heard = event.data })`)
+	b.click(".code-head button", "preview")
+	b.until(`window.heard === 'null,closed,Hello'`)
+	b.view("preview")
+	b.click(".code-head button", "preview")
+	b.until(`!document.querySelector('.preview')`)
+}

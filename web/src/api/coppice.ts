@@ -3,7 +3,7 @@
 import type { Schemas, StreamOptions } from '@coppice-chat/client'
 import { coppice, key } from './http'
 import type {
-  Comparison, Context, Conversation, ConversationUpdate, Grafted, HitPage, Message, Page, Part, Shared,
+  Comparison, Context, Conversation, ConversationUpdate, Grafted, HitPage, Message, NewCompaction, Page, Part, Shared,
 } from './types'
 
 export const listConversations = (archived: boolean, tag: string, cursor: string | null, limit = 50) =>
@@ -79,7 +79,7 @@ export const transcript = async (conversation: string, head: string, limit: numb
 export const getContext = (conversation: string, head: string, window: number | undefined, signal?: AbortSignal) =>
   coppice.getContext(conversation, head, { ...(window !== undefined && { max_context_tokens: window }), attachments: 'names' }, { signal }) as Promise<Context>
 
-export const compact = (conversation: string, head: string) => coppice.createCompaction(conversation, head)
+export const compact = (conversation: string, head: string, wishes: NewCompaction = {}) => coppice.createCompaction(conversation, head, wishes)
 
 export const getSummary = (conversation: string, id: string) => coppice.getSummary(conversation, id)
 

@@ -34,6 +34,7 @@ export type ContextMessage = Pick<Message, 'role' | 'content' | 'tool_calls' | '
 export type Origin = Schemas['Origin']
 export type Context = Omit<Schemas['Context'], 'messages'> & { messages: ContextMessage[] }
 export type Summary = Schemas['Summary']
+export type NewCompaction = Schemas['NewCompaction']
 export type Compaction = Schemas['Compaction']
 export type ImportReport = Schemas['ImportReport']
 export type Attachment = Schemas['Attachment']

@@ -4,7 +4,7 @@ import { type Forest, pathTo } from './forest'
 import { computed, effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import type { Problem } from '../api/http'
-import type { Compaction, Context } from '../api/types'
+import type { Compaction, Context, NewCompaction } from '../api/types'
 import { count, number } from '../text/format'
 import * as branch from './branch'
 import { returns } from './connection'
@@ -157,21 +157,25 @@ export const foldedTokens = computed<number | null>(() => {
 /** compacting is true while a summary is being written on demand. */
 export const compacting = signal(false)
 
-/** compact folds what may be folded of the shown branch, and says what came of it. */
-export async function compact() {
+/** compact folds what may be folded of the shown branch, and says what came of it; if asked to, in place of a summary, which goes first. It gives the id of the new summary, if there is one. */
+export async function compact(wishes: NewCompaction = {}, instead?: string): Promise<string | null> {
   const p = branch.path.peek()
   const head = branch.headOf(p)
-  if (!p || head === null || compacting.peek()) return
+  if (!p || head === null || compacting.peek()) return null
   compacting.value = true
   try {
-    report(await api.compact(p.conversation, head), p.conversation)
+    if (instead !== undefined) await api.prune(p.conversation, instead)
+    const done = await api.compact(p.conversation, head, wishes)
+    report(done, p.conversation)
+    return done.outcome === 'saved' ? done.summary_id : null
+  } catch (error) {
+    failed('The branch was not compacted')(error)
+    return null
+  } finally {
+    compacting.value = false
     again()
     void tree.reload(p.conversation).catch(() => {})
     tell({ conversation: p.conversation })
-  } catch (error) {
-    failed('The branch was not compacted')(error)
-  } finally {
-    compacting.value = false
   }
 }
 

@@ -1,6 +1,6 @@
 // The one dialog that may be open.
 import { signal } from '@preact/signals'
-import type { Message } from '../api/types'
+import type { Message, Summary } from '../api/types'
 
 export interface Confirm {
   kind: 'confirm'
@@ -31,6 +31,6 @@ export interface Graft {
   to?: string
 }
 
-export type Dialog = { kind: 'compare'; of: Comparing } | { kind: 'label'; message: Message } | Confirm | Behind | Graft | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation?: string; head?: string } | { kind: 'print'; conversation: string; head: string }
+export type Dialog = { kind: 'compare'; of: Comparing } | { kind: 'label'; message: Message } | Confirm | Behind | Graft | { kind: 'help' } | { kind: 'settings' } | { kind: 'tags'; conversation: string } | { kind: 'shares'; conversation: string; head: string } | { kind: 'export'; conversation?: string; head?: string } | { kind: 'compact'; again?: Summary } | { kind: 'print'; conversation: string; head: string }
 
 export const dialog = signal<Dialog | null>(null)

@@ -3,6 +3,7 @@
 // there is something for it, so that the page itself stays small.
 import { draw } from './diagrams'
 import { purify } from './markdown'
+import { offerPreview, previews } from './preview'
 import { returns } from '../state/connection'
 
 type Highlight = typeof import('./highlight')
@@ -25,6 +26,7 @@ const loadShapes = once(() => Promise.all([import('./math'), styles('coppice-mat
 export function enrich(element: ParentNode, streaming: boolean) {
   for (const pre of element.querySelectorAll('pre')) {
     const language = pre.dataset['language'] ?? ''
+    if (!streaming && previews(language, pre.textContent)) offerPreview(pre)
     if (language === 'mermaid' && !streaming) draw(pre)
     else if (!plain.has(language)) colour(pre, language)
   }

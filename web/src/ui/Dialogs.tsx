@@ -12,6 +12,7 @@ import { Modal } from './Modal'
 
 const more = () => import('./moreDialogs')
 const Compare = lazy(() => more().then(m => m.Compare))
+const CompactDialog = lazy(() => more().then(m => m.CompactDialog))
 const ExportDialog = lazy(() => more().then(m => m.ExportDialog))
 const GraftDialog = lazy(() => more().then(m => m.GraftDialog))
 const HelpDialog = lazy(() => more().then(m => m.HelpDialog))
@@ -30,6 +31,7 @@ export function Dialogs() {
       {d?.kind === 'confirm' && <ConfirmDialog confirm={d} />}
       {d?.kind === 'behind' && <BehindDialog behind={d} />}
       {d?.kind === 'graft' && <GraftDialog graft={d} />}
+      {d?.kind === 'compact' && <CompactDialog again={d.again} />}
       {d?.kind === 'help' && <HelpDialog />}
       {d?.kind === 'settings' && <SettingsDialog />}
       {d?.kind === 'tags' && <TagsDialog id={d.conversation} />}

@@ -6,8 +6,13 @@ import * as api from '../api/coppice'
 import { reason } from '../api/http'
 import type { Context, Origin, Summary } from '../api/types'
 import { foldedTokens, undo } from '../state/context'
+import { dialog } from '../state/dialog'
+import { failed } from '../state/notices'
 import { count, number, short, when, whenFully } from '../text/format'
+import { lazy } from './lazy'
 import { Markdown } from './Markdown'
+
+const Differences = lazy(() => import('./moreDialogs').then(m => m.Differences))
 
 /** opened is the summary whose text is shown. */
 const opened = signal<string | null>(null)
@@ -59,31 +64,39 @@ export function SummaryCard({ conversation, id }: { conversation: string; id: st
   const [shown, show] = useState(id)
   const [summary, setSummary] = useState<Summary | null>(null)
   const [problem, setProblem] = useState('')
+  const [prior, setPrior] = useState<string | null>(null) // the text of the one before, to compare
   useEffect(() => show(id), [id])
   useEffect(() => {
     let current = true
     setProblem('')
+    setPrior(null)
     api.getSummary(conversation, shown).then(s => current && setSummary(s), (error: unknown) => current && setProblem(reason(error)))
     return () => void (current = false)
   }, [conversation, shown])
 
   if (problem) return <p class="summary-card">The summary could not be read: {problem}</p>
   if (!summary) return <div class="summary-card"><p class="skeleton-text">Reading the summary…</p></div>
+  const compare = async () => {
+    if (prior !== null) return setPrior(null)
+    await api.getSummary(conversation, summary.prior_summary_id!).then(s => setPrior(s.text), failed('The earlier summary could not be read'))
+  }
   return (
     <div class="summary-card">
       <p class="summary-facts">
         Summary by <strong>{summary.model}</strong>, <time dateTime={summary.created_at} title={whenFully(summary.created_at)}>{when(summary.created_at)}</time>,{' '}
         {number(summary.tokens)} tokens{summary.kept_ids.length > 0 && `, with ${count(summary.kept_ids.length, 'message')} kept word for word`}. <Imported origin={summary.origin} />
       </p>
-      <div class="summary-text" tabIndex={0} role="group" aria-label="Text of the summary"><Markdown text={summary.text} /></div>
+      <div class="summary-text" tabIndex={0} role="group" aria-label="Text of the summary">{prior === null ? <Markdown text={summary.text} /> : <Differences before={prior} after={summary.text} />}</div>
       <div class="summary-foot">
         {summary.prior_summary_id && (
           <span class="hint">
-            {summary.prior ? <>Merged from an earlier summary. <button type="button" class="plain-button" onClick={() => show(summary.prior_summary_id!)}>Show it</button></> : 'Merged from an earlier summary, which was deleted.'}
+            {summary.prior ? <>Merged from an earlier summary. <button type="button" class="plain-button" onClick={() => show(summary.prior_summary_id!)}>Show it</button>{' '}
+            <button type="button" class="plain-button" aria-pressed={prior !== null} onClick={() => void compare()}>Compare</button></> : 'Merged from an earlier summary, which was deleted.'}
           </span>
         )}
         {shown !== id && <button type="button" class="plain-button" onClick={() => show(id)}>Back to the newest</button>}
         <span class="spring" />
+        {shown === id && <button type="button" class="plain-button" onClick={() => (dialog.value = { kind: 'compact', again: summary })}>Make again…</button>}
         {shown === id && <button type="button" class="plain-button" onClick={() => void undo(conversation, id)}>Undo the summary</button>}
       </div>
     </div>

@@ -44,6 +44,7 @@ export function Header() {
             label="Conversation" class="tool-button"
             items={[
               { label: 'Compact now', run: () => void compact() },
+              { label: 'Compact with…', run: () => (dialog.value = { kind: 'compact' }) },
               { label: 'Find in this conversation', run: () => focusSearch(true) },
               { label: 'Share this branch…', run: () => share(c.id) },
               { label: 'Export…', run: () => (dialog.value = { kind: 'export', conversation: c.id, head: headOf(path.peek()) ?? undefined }) },

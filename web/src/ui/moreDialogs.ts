@@ -1,6 +1,8 @@
 // The dialogs that aren't on the first screen, as one part.
 export { Compare } from '../compare/Compare'
 export { LabelDialog } from '../compare/LabelDialog'
+export { CompactDialog } from './CompactDialog'
+export { Differences } from './Differences'
 export { ExportDialog } from './ExportDialog'
 export { GraftDialog } from './GraftDialog'
 export { HelpDialog } from './HelpDialog'

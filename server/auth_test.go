@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -37,6 +38,16 @@ func (a *testAPI) newKey(tenant string) (keys.Key, string) {
 		a.t.Fatal(err)
 	}
 	return key, secret
+}
+
+// newOperator makes a key that every route takes.
+func (a *testAPI) newOperator(tenant string) (secret string) {
+	a.t.Helper()
+	_, secret, err := a.keys.Mint(a.t.Context(), access.Principal{}, keys.NewKey{TenantID: tenant, Role: access.Operator})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return secret
 }
 
 func bearer(secret string) map[string]string {

@@ -39,7 +39,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 
 func (a *testAPI) goesAway(fragile *dbtest.Fragile, store *tree.Store, how dbtest.Breaks, r specRoute, v visit) {
 	tenant, name, plants := a.t.Name(), "", 0
-	_, secret := a.newKey(tenant)
+	secret := a.newOperator(tenant)
 	fragile.EachBreak(a.t, how, func() func() dbtest.Answer {
 		if name == "" || how == dbtest.BeforeSending { // the visit before may have changed the last one
 			plants++
@@ -85,7 +85,7 @@ func TestDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	a := newAPIOn(t, pool)
-	_, secret := a.newKey("own")
+	secret := a.newOperator("own")
 	pool.Close()
 	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
 		a, request := a.with(t), v.request(r, whose{"own", "own", "hazel"}, bearer(secret))

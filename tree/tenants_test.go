@@ -72,6 +72,12 @@ func TestDeleteTenant(t *testing.T) {
 			t.Errorf("the other tenant has %d rows of %s, and had %d", after[table], table, n)
 		}
 	}
+	if n := must(stores["stays"].ForgetAudit(t.Context(), done.Data[0].At))(t); n != 3 { // two of gone and the key of stays
+		t.Errorf("%d events were forgotten, want 3", n)
+	}
+	if left := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t); len(left.Data) != 1 {
+		t.Errorf("left are %+v", left.Data)
+	}
 	if _, err := stores["gone"].DeleteTenant(t.Context(), nil); !errors.Is(err, fault.NotFound) {
 		t.Errorf("a tenant without anything: %v", err)
 	}

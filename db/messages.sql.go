@@ -173,6 +173,25 @@ func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (A
 	return i, err
 }
 
+const carryAnnotations = `-- name: CarryAnnotations :exec
+insert into annotations (conversation_id, message_id, rating, label, note)
+select $1, ($2::uuid[])[wanted.position], a.rating, a.label, a.note
+from unnest($3::uuid[]) with ordinality as wanted (id, position)
+join lateral (select a.conversation_id, a.message_id, a.rating, a.label, a.note from annotations a where a.conversation_id = $1 and a.message_id = wanted.id offset 0) a on true
+`
+
+type CarryAnnotationsParams struct {
+	ConversationID pgtype.UUID
+	Copies         []pgtype.UUID
+	Ids            []pgtype.UUID
+}
+
+// Those of messages @ids also stand at their copies in the same conversation.
+func (q *Queries) CarryAnnotations(ctx context.Context, arg CarryAnnotationsParams) error {
+	_, err := q.db.Exec(ctx, carryAnnotations, arg.ConversationID, arg.Copies, arg.Ids)
+	return err
+}
+
 type CopyAnnotationsParams struct {
 	ConversationID pgtype.UUID
 	MessageID      pgtype.UUID

@@ -261,3 +261,10 @@ select answer.model::text as model, count(*) as answers, count(*) filter (where 
 from answer
 group by answer.model
 order by answer.model;
+
+-- name: CarryAnnotations :exec
+-- Those of messages @ids also stand at their copies in the same conversation.
+insert into annotations (conversation_id, message_id, rating, label, note)
+select @conversation_id, (@copies::uuid[])[wanted.position], a.rating, a.label, a.note
+from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
+join lateral (select a.* from annotations a where a.conversation_id = @conversation_id and a.message_id = wanted.id offset 0) a on true;

@@ -248,6 +248,22 @@ func TestUpdateMessage(t *testing.T) {
 	}
 }
 
+// TestAnnotationsOutliveARemoval holds that what is said of a message stays with it where
+// a message above it is deleted alone.
+func TestAnnotationsOutliveARemoval(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	gone := mustAppend(t, s, c.ID, root.ID, user("gone"))
+	tip := mustAppend(t, s, c.ID, gone.ID, user("tip"))
+	label := "kept"
+	must(s.UpdateMessage(t.Context(), c.ID, tip.ID, tree.MessageUpdate{Label: &label}))(t)
+	p := must(s.Remove(t.Context(), c.ID, gone.ID))(t)
+	if m := must(s.Message(t.Context(), c.ID, p.HeadID))(t); m.Annotation.Label != label || m.ParentID != root.ID {
+		t.Errorf("%+v", m)
+	}
+}
+
 // TestRatings holds that answers count by their models: those that were gone on from or
 // are an active head as kept, those beside others as compared, and those of other tenants
 // not at all.

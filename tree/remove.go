@@ -126,6 +126,13 @@ func (r *removal) copy(ctx context.Context, below []db.ListBelowRow) error {
 	if err := r.s.copyUses(ctx, conversationID, conversationID, ids, r.to); err != nil {
 		return err
 	}
+	to := make([]pgtype.UUID, len(copies))
+	for i, c := range copies {
+		to[i] = c.ID
+	}
+	if err := r.s.q.CarryAnnotations(ctx, db.CarryAnnotationsParams{ConversationID: r.conversationID, Ids: ids, Copies: to}); err != nil {
+		return err
+	}
 	return r.s.copyEmbeddings(ctx, conversationID, conversationID, ids, r.to)
 }
 

@@ -1,7 +1,9 @@
 package server
 
 import (
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
@@ -16,14 +18,20 @@ func listTenants(r *Request) (Answer, error) {
 }
 
 // named returns the store of the tenant that the path names.
-func (r *Request) named() *tree.Store {
+func (r *Request) named() (*tree.Store, error) {
 	who := r.who
-	who.Tenant, who.User = r.Value("tenant_id"), ""
-	return r.server.cfg.Store.For(who)
+	if who.Tenant, who.User = r.Value("tenant_id"), ""; !utf8.ValidString(who.Tenant) || strings.ContainsRune(who.Tenant, 0) {
+		return nil, problemf(CodeInvalidParameter, "tenant_id", "This is no tenant's id: it is not valid UTF-8, or has a NUL.")
+	}
+	return r.server.cfg.Store.For(who), nil
 }
 
 func getTenant(r *Request) (Answer, error) {
-	t, err := r.named().Tenant(r.Context())
+	store, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	t, err := store.Tenant(r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +40,11 @@ func getTenant(r *Request) (Answer, error) {
 
 // deleteTenant first waits until no server accepts the tenant's keys any more.
 func deleteTenant(r *Request) (Answer, error) {
-	ctx, store := r.Context(), r.named()
+	ctx := r.Context()
+	store, err := r.named()
+	if err != nil {
+		return nil, err
+	}
 	if _, err := store.Tenant(ctx); err != nil {
 		return nil, err
 	}

@@ -62,7 +62,8 @@ export function focusSearch(here = false) {
     field?.select()
   }
   focus()
-  requestAnimationFrame(focus) // once it can be seen
+  // Once it can be seen; where it has the focus already, this would select what was typed meanwhile.
+  requestAnimationFrame(() => document.activeElement?.closest('.search') || focus())
 }
 
 function SearchField() {

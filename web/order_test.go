@@ -347,6 +347,12 @@ func TestPresets(t *testing.T) {
 	b.click(".begin-with button", "Prompt and settings")
 	b.until(`document.activeElement.matches('.settings textarea')`)
 	b.keys("Be kind.")
+	b.click(".settings summary", "Presets of this browser")
+	b.click(".more-settings input[maxlength]", "")
+	b.keys("Kind")
+	b.click("dialog button", "Keep")
+	b.until(`document.querySelector('.more-settings li span')?.innerText === 'Kind'`)
+	b.view("own preset")
 	b.click("dialog button", "Save")
 	b.shows("Be kind.")
 	small.say("Gladly.", end)
@@ -356,4 +362,9 @@ func TestPresets(t *testing.T) {
 	if got := s.texts(id, head); !slices.Equal(got, []string{"Be kind.", "Help?", "Gladly."}) {
 		t.Errorf("it began with %q", got)
 	}
+
+	// The page keeps it as a preset.
+	b.do(chromedp.Navigate(s.url))
+	b.choose(".begin-with .choice", "Kind")
+	b.shows("Be kind.")
 }

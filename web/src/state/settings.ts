@@ -34,8 +34,21 @@ const nothing: Beginning = { system: '', wishes: {}, settings: {}, preset: '' }
 /** beginning is that of the next new conversation. */
 export const beginning = signal<Beginning>(nothing)
 
-/** presets are the server's. */
-export const presets = signal<Preset[]>([])
+const served = signal<Preset[]>([])
+
+const stored = 'coppice.presets'
+
+/** ownPresets are those that this browser keeps. */
+export const ownPresets = signal<Preset[]>(JSON.parse(localStorage.getItem(stored) ?? '[]') as Preset[])
+
+/** presets are this browser's, and the server's that have other names. */
+export const presets = computed(() => [...ownPresets.value, ...served.value.filter(p => !ownPresets.value.some(own => own.name === p.name))])
+
+/** savePreset keeps a preset in place of one of its name; one without more than a name goes. */
+export function savePreset(p: Preset) {
+  ownPresets.value = [...ownPresets.peek().filter(own => own.name !== p.name), ...(Object.keys(p).length > 1 ? [p] : [])]
+  localStorage.setItem(stored, JSON.stringify(ownPresets.peek()))
+}
 
 /** choosePreset has the next conversation begin with a preset, or with nothing. */
 export function choosePreset(name: string) {
@@ -172,7 +185,7 @@ export async function rate(m: Message, change: Parameters<typeof api.annotate>[2
   tell({ conversation: m.conversation_id })
 }
 
-const readPresets = inTurn(() => api.listPresets().then(page => void (presets.value = page.data), () => {}))
+const readPresets = inTurn(() => api.listPresets().then(page => void (served.value = page.data), () => {}))
 
 /** start reads the presets. */
 export function start() {

@@ -3,12 +3,12 @@
 import { useEffect, useState } from 'preact/hooks'
 import { explain, getTree } from '../api/coppice'
 import { Problem, reason } from '../api/http'
-import type { Explanation, Message, Node, Settings } from '../api/types'
+import type { Explanation, Message, Node, Preset, Settings } from '../api/types'
 import { conversation, headOf, path } from '../state/branch'
 import { dialog } from '../state/dialog'
 import { models } from '../state/models'
 import { failed } from '../state/notices'
-import { beginning, change, most, pin, prompt, promptOf, settings, wishes, without } from '../state/settings'
+import { beginning, change, most, ownPresets, pin, prompt, promptOf, savePreset, settings, wishes, without } from '../state/settings'
 import { said } from '../text/content'
 import { count, number } from '../text/format'
 import { Choice } from './Choice'
@@ -119,6 +119,7 @@ export function SettingsDialog() {
           {rareSettings.map(field)}
         </details>
         <SettingEffect told={told} own={own} stored={stored} />
+        <OwnPresets preset={() => ({ ...(text.trim() && { system: text }), ...(model && { model }), ...(temperature !== '' && { temperature: Number(temperature) }), settings: own })} />
         {c && head !== null && <Pins conversation={c.id} />}
         {problem && <p class="bad" role="alert">{reason(problem)}{problem instanceof Problem && problem.field ? ` (${problem.field})` : ''}</p>}
         <div class="modal-foot">
@@ -127,6 +128,30 @@ export function SettingsDialog() {
         </div>
       </form>
     </Modal>
+  )
+}
+
+/** OwnPresets keeps what the dialog says as a preset for new conversations, in this browser. */
+function OwnPresets({ preset }: { preset: () => Omit<Preset, 'name'> }) {
+  const [name, setName] = useState('')
+  const save = () => {
+    savePreset({ ...preset(), name: name.trim() })
+    setName('')
+  }
+  return (
+    <details class="more-settings">
+      <summary>Presets of this browser</summary>
+      <label class="setting">
+        <span>Keep these as</span>
+        <input value={name} maxLength={80} onInput={event => setName(event.currentTarget.value)} />
+        <small><button type="button" class="plain-button" disabled={!name.trim()} onClick={save}>Keep</button> A new conversation can begin with it.</small>
+      </label>
+      <ul class="share-list">
+        {ownPresets.value.map(p => (
+          <li key={p.name}><span dir="auto">{p.name}</span><button type="button" class="quiet" onClick={() => savePreset({ name: p.name })}>delete</button></li>
+        ))}
+      </ul>
+    </details>
   )
 }
 

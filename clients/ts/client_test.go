@@ -30,7 +30,7 @@ import (
 const timeout = 5 * time.Minute
 
 // most is how many bytes the client may have, gzipped.
-const most = 8 << 10
+const most = 9 << 10
 
 func TestClient(t *testing.T) {
 	t.Parallel()

@@ -101,6 +101,11 @@ export class Coppice {
     return this.http.call('DELETE', at(id), options)
   }
 
+  /** deleteConversations deletes those in which nothing was said since a time. */
+  deleteConversations(query: Query<'deleteConversations'>, options?: CallOptions): Promise<Answered<'deleteConversations'>> {
+    return this.http.call('DELETE', '/v1/conversations', { query, ...options })
+  }
+
   listTags(query?: Query<'listTags'>, options?: CallOptions): Listing<Answered<'listTags'>> {
     return this.list('/v1/tags', query, options)
   }
@@ -199,6 +204,44 @@ export class Coppice {
   /** recall asks all conversations, as recallBranch asks a branch. */
   recall(query: Query<'recall'>, options?: CallOptions): Promise<Answered<'recall'>> {
     return this.get('/v1/recall', query, options)
+  }
+
+  // Keys and tenants
+
+  /** getMe tells for whom a request with this key acts. */
+  getMe(options?: CallOptions): Promise<Schemas['Me']> {
+    return this.get('/v1/me', undefined, options)
+  }
+
+  /** createKey makes a key, which is shown this once. */
+  createKey(key: Schemas['NewKey'], options?: CallOptions): Promise<Schemas['CreatedKey']> {
+    return this.http.call('POST', '/v1/keys', { json: key, ...options })
+  }
+
+  listKeys(query?: Query<'listKeys'>, options?: CallOptions): Listing<Answered<'listKeys'>> {
+    return this.list('/v1/keys', query, options)
+  }
+
+  revokeKey(id: string, options?: CallOptions): Promise<void> {
+    return this.http.call('DELETE', `/v1/keys/${encodeURIComponent(id)}`, options)
+  }
+
+  listTenants(options?: CallOptions): Promise<Schemas['TenantPage']> {
+    return this.get('/v1/tenants', undefined, options)
+  }
+
+  getTenant(id: string, options?: CallOptions): Promise<Schemas['Tenant']> {
+    return this.get(`/v1/tenants/${encodeURIComponent(id)}`, undefined, options)
+  }
+
+  /** deleteTenant deletes its keys, conversations and attachments, for good. */
+  deleteTenant(id: string, options?: CallOptions): Promise<Answered<'deleteTenant'>> {
+    return this.http.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, options)
+  }
+
+  /** listAuditEvents tells who did what, the newest first. */
+  listAuditEvents(query?: Query<'listAuditEvents'>, options?: CallOptions): Listing<Answered<'listAuditEvents'>> {
+    return this.list('/v1/audit-events', query, options)
   }
 
   // Summaries

@@ -97,6 +97,8 @@ func TestKeyboardOnly(t *testing.T) {
 	b.keys(kb.Enter)
 	b.until(`document.activeElement.matches('[role=menuitem]')`)
 	b.keys(kb.ArrowDown)
+	b.until(`document.activeElement.innerText.startsWith('Compact with')`)
+	b.keys(kb.ArrowDown)
 	b.until(`document.activeElement.innerText.startsWith('Find in this conversation')`)
 	b.keys(kb.ArrowDown)
 	b.until(`document.activeElement.innerText.startsWith('Share this branch')`)

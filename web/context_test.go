@@ -149,7 +149,12 @@ func TestCompaction(t *testing.T) {
 	b.shows(fmt.Sprintf("%d messages folded", made.Counts.Folded))
 	b.click(".fold-rule", "")
 
-	// Undo brings the one before back, and undone as well, everything.
+	// Undo brings the one before back, each time, and then everything.
+	b.click("button", "Undo the summary")
+	b.until(`!document.querySelector('.summary-card')`)
+	b.showMessage(depth, s.at(id, parent, depth))
+	b.click(".fold-rule", "")
+	b.shows("Merged from an earlier summary.")
 	b.click("button", "Undo the summary")
 	b.showMessage(c.Counts.Prefix+c.Counts.Folded, first)
 	b.shows(fmt.Sprintf("%d messages folded", c.Counts.Folded))

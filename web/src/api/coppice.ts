@@ -81,6 +81,8 @@ export const getContext = (conversation: string, head: string, window: number | 
 
 export const compact = (conversation: string, head: string, wishes: NewCompaction = {}) => coppice.createCompaction(conversation, head, wishes)
 
+export const remake = (conversation: string, summary: string, wishes: { instructions?: string }) => coppice.remakeSummary(conversation, summary, wishes)
+
 export const getSummary = (conversation: string, id: string) => coppice.getSummary(conversation, id)
 
 /** search finds messages, the newest first: of all conversations, or of one. */

@@ -69,8 +69,8 @@ async function watch(conversation: string, head: string, signal: AbortSignal) {
   }
 }
 
-/** again reads the context of the head that is shown. */
-function again() {
+/** reread reads the context of the head that is shown. */
+function reread() {
   const p = branch.path.peek()
   const head = branch.headOf(p)
   reading.abort()
@@ -157,15 +157,14 @@ export const foldedTokens = computed<number | null>(() => {
 /** compacting is true while a summary is being written on demand. */
 export const compacting = signal(false)
 
-/** compact folds what may be folded of the shown branch, and says what came of it; if asked to, in place of a summary, which goes first. It gives the id of the new summary, if there is one. */
-export async function compact(wishes: NewCompaction = {}, instead?: string): Promise<string | null> {
+/** compact folds what may be folded of the shown branch, or makes a summary of it again, and says what came of it. It gives the id of the new summary, if there is one. */
+export async function compact(wishes: NewCompaction = {}, again?: string): Promise<string | null> {
   const p = branch.path.peek()
   const head = branch.headOf(p)
   if (!p || head === null || compacting.peek()) return null
   compacting.value = true
   try {
-    if (instead !== undefined) await api.prune(p.conversation, instead)
-    const done = await api.compact(p.conversation, head, wishes)
+    const done = await (again === undefined ? api.compact(p.conversation, head, wishes) : api.remake(p.conversation, again, wishes))
     report(done, p.conversation)
     return done.outcome === 'saved' ? done.summary_id : null
   } catch (error) {
@@ -173,7 +172,7 @@ export async function compact(wishes: NewCompaction = {}, instead?: string): Pro
     return null
   } finally {
     compacting.value = false
-    again()
+    reread()
     void tree.reload(p.conversation).catch(() => {})
     tell({ conversation: p.conversation })
   }
@@ -203,7 +202,7 @@ function report(c: Compaction, conversation: string) {
 export async function undo(conversation: string, summary: string) {
   try {
     await api.prune(conversation, summary)
-    again()
+    reread()
     void tree.reload(conversation).catch(() => {})
     tell({ conversation })
   } catch (error) {

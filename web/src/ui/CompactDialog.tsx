@@ -36,15 +36,15 @@ export function CompactDialog({ again }: { again?: Summary }) {
           void run().catch(failed('The new summary could not be read'))
         }}
       >
-        {again && <p>The summary is deleted, and another one is written. No message is lost.</p>}
+        {again && <p>Another one is written from the messages, in its place. Undo brings this one back.</p>}
         <label class="setting wide">
           <span>Instructions, for this time only</span>
           <textarea dir="auto" rows={3} maxLength={4000} autoFocus value={instructions} placeholder="Keep the names and the figures." onInput={event => setInstructions(event.currentTarget.value)} />
         </label>
-        <label class="setting">
+        {!again && <label class="setting">
           <span>Newest messages that stay as they are</span>
           <input type="number" min={1} max={10_000} value={keep} placeholder="as the settings say" onInput={event => setKeep(event.currentTarget.value)} />
-        </label>
+        </label>}
         <div class="modal-foot">
           <button type="button" class="secondary" onClick={close}>Cancel</button>
           <button type="submit" class="primary" disabled={compacting.value}>{compacting.value ? 'Compacting…' : again ? 'Make again' : 'Compact'}</button>

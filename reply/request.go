@@ -150,7 +150,7 @@ func (s *Service) Start(ctx context.Context, req Request) (_ *Reply, started boo
 
 // begin is beginAll of one request.
 func (s *Service) begin(ctx context.Context, req Request, model llm.Model, again bool) (*Reply, error) {
-	begun, err := s.beginAll(ctx, []Request{req}, []llm.Model{model}, again)
+	begun, _, err := s.beginAll(ctx, []Request{req}, []llm.Model{model}, again)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,14 @@ func (s *Service) StartSeveral(ctx context.Context, req Request, models []string
 			m.ID = uuid.Must(uuid.NewV7())
 		}
 	}
+	replies, started, err = s.startSeveral(ctx, req, models, again)
+	if again && errors.Is(err, fault.Conflict) { // the same request may have come twice at a time
+		replies, started, err = s.startSeveral(ctx, req, models, again)
+	}
+	return replies, started, err
+}
+
+func (s *Service) startSeveral(ctx context.Context, req Request, models []string, again bool) (replies []*Reply, started bool, err error) {
 	replies = make([]*Reply, len(models))
 	var reqs []Request // for those that are missing
 	var asked []llm.Model
@@ -85,7 +93,12 @@ func (s *Service) StartSeveral(ctx context.Context, req Request, models []string
 			return nil, false, err
 		}
 	}
-	begun, err := s.beginAll(ctx, reqs, asked, again)
+	for _, r := range replies {
+		if r != nil && len(req.Messages) == 0 {
+			reqs[0].HeadID = r.head // though another one is active now
+		}
+	}
+	begun, started, err := s.beginAll(ctx, reqs, asked, again)
 	if errors.Is(err, tree.ErrReplyLost) {
 		err = errJustEnded
 	}
@@ -95,14 +108,15 @@ func (s *Service) StartSeveral(ctx context.Context, req Request, models []string
 	for i, r := range begun {
 		replies[missing[i]] = r
 	}
-	return replies, true, nil
+	return replies, started, nil
 }
 
 // beginAll stores what the requests bring, which is the same in each of them, and that
 // this server has the replies, and runs them. again says that there may be earlier tries
-// with their ids.
-func (s *Service) beginAll(ctx context.Context, reqs []Request, models []llm.Model, again bool) ([]*Reply, error) {
-	replies := make([]*Reply, len(reqs))
+// with their ids. Of several, one that the same request began elsewhere meanwhile is joined;
+// started is false where all were.
+func (s *Service) beginAll(ctx context.Context, reqs []Request, models []llm.Model, again bool) (replies []*Reply, started bool, err error) {
+	replies = make([]*Reply, len(reqs))
 	for i, req := range reqs {
 		replies[i] = s.newReply(ctx, req, models[i])
 	}
@@ -110,23 +124,31 @@ func (s *Service) beginAll(ctx context.Context, reqs []Request, models []llm.Mod
 		for _, r := range replies {
 			r.cancel(nil)
 		}
-		return nil, err
+		return nil, false, err
 	}
 	// A client that goes away now may have sent its message all the same.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), prepareTimeout)
 	defer cancel()
 	prepared, err := s.prepareAll(bounded, reqs, models)
-	begun := 0
+	joined := make([]*Reply, len(replies))
+	begun := 0 // or joined
 	for err == nil && begun < len(replies) {
-		if err = s.commit(bounded, replies[begun], prepared[begun], again || begun > 0); err == nil { // which finds the messages that the first one stored
+		err = s.commit(bounded, replies[begun], prepared[begun], again || begun > 0) // which finds the messages that the first one stored
+		if reqs[begun].aside && errors.Is(err, tree.ErrReplyLost) {
+			if there, other := s.earlier(bounded, reqs[begun]); there != nil || other != nil {
+				joined[begun], err = there, other
+			}
+		}
+		if err == nil {
 			begun++
 		}
 	}
 	for i, r := range replies {
 		switch {
-		case i >= begun:
+		case i >= begun || joined[i] != nil:
 			s.hub.end(r, "", func() {})
 			r.cancel(nil)
+			replies[i] = joined[i]
 			continue
 		case err != nil:
 			r.cancel(errStopped)
@@ -135,12 +157,13 @@ func (s *Service) beginAll(ctx context.Context, reqs []Request, models []llm.Mod
 		if i == 0 && err == nil && prepared[0].untitled {
 			s.title(bounded, r, prepared[0].request)
 		}
+		started = true
 		go s.run(r, prepared[i])
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return replies, nil
+	return replies, started, nil
 }
 
 // prepareAll prepares requests that answer one head: the first one's, also where the

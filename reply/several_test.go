@@ -1,12 +1,16 @@
 package reply
 
 import (
+	"context"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // TestSeveral holds that the answers of one request run at the same time, are siblings
@@ -74,5 +78,52 @@ func TestSeveralAreAllOrNone(t *testing.T) {
 	}
 	if f.messages(t) != before || f.Stats() != (Stats{}) {
 		t.Errorf("%d messages, %+v", f.messages(t)-before, f.Stats())
+	}
+}
+
+// TestSeveralAgain holds that where the same request comes again, an answer that is missing
+// becomes a sibling of the others, though the active head has moved, and that requests which
+// come at the same time give the same answers.
+func TestSeveralAgain(t *testing.T) {
+	t.Parallel()
+	fails := &llmtest.Model{ModelName: "fails", Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		return llm.Response{}, fault.New(fault.Model, "model_refused", "", "No.")
+	}}
+	f := serve(t, nil, &llmtest.Model{}, fails)
+	id, head := f.conversation(t)
+	req := Request{ConversationID: id, ID: uuid.New()}
+	replies, _, err := f.StartSeveral(t.Context(), req, []string{"", "fails"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, failed := end(t, replies[0]), end(t, replies[1])
+	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: kept.Message.ID}); err != nil || failed.Status != StatusFailed {
+		t.Fatal(failed, err)
+	}
+	if replies, _, err = f.StartSeveral(t.Context(), req, []string{"", ""}); err != nil || replies[1].HeadID() != head {
+		t.Fatalf("again: %v, %v", replies, err)
+	}
+	end(t, replies[1])
+
+	req = Request{ConversationID: id, ID: uuid.New(), Messages: spoken("user", "And a pollard?")}
+	before := f.messages(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			replies, _, err := f.StartSeveral(t.Context(), req, []string{"", ""})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for _, r := range replies {
+				if e, err := r.Wait(t.Context()); err != nil || e.Status != StatusCompleted {
+					t.Errorf("%s: %v, %v", e.Status, e.Err, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n := f.messages(t) - before; n != 3 {
+		t.Errorf("%d messages are stored, want the question and two answers", n)
 	}
 }

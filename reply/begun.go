@@ -49,11 +49,11 @@ func (r *Reply) Attend(ctx context.Context, stops bool) (leave func()) {
 		return func() {}
 	}
 	l := r.events
-	less := func() bool {
+	less := func(gone bool) bool {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.readers--
-		l.left = l.left || l.readers == 0 && l.stops
+		l.left = l.left || gone && l.readers == 0 && l.stops
 		return l.left
 	}
 	l.mu.Lock()
@@ -61,13 +61,13 @@ func (r *Reply) Attend(ctx context.Context, stops bool) (leave func()) {
 	l.stops = l.stops || stops
 	l.mu.Unlock()
 	forget := context.AfterFunc(ctx, func() {
-		if less() {
+		if less(true) {
 			r.cancel(errStopped)
 		}
 	})
 	return func() {
 		if forget() {
-			less()
+			less(false)
 		}
 	}
 }

@@ -81,3 +81,21 @@ func TestLifeOnAStrictServer(t *testing.T) {
 		t.Errorf("%d compactions, and %d summaries of the model's", folds, summaries)
 	}
 }
+
+// TestLeavingIsNoStop holds that a reader which leaves a reply doesn't stop it, and that
+// nobody takes it for stopping.
+func TestLeavingIsNoStop(t *testing.T) {
+	t.Parallel()
+	model := newGate()
+	f := serve(t, nil, model)
+	id, head := f.conversation(t)
+	r, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Attend(t.Context(), true)(); r.Stopping() {
+		t.Error("it is stopping")
+	}
+	close(model.pieces)
+	end(t, r)
+}

@@ -41,6 +41,10 @@ func asFunctions(req Request) (_ Request, names map[string]bool) {
 		})
 	}
 	if choice := extra["tool_choice"]; json.Valid(choice) && choice[0] == '{' {
+		if allowed := chat.MemberOf(choice, "allowed_tools"); isObject(string(allowed)) {
+			tools := eachElement(chat.MemberOf(allowed, "tools"), asFunction)
+			choice = chat.WithMember(choice, "allowed_tools", chat.WithMember(allowed, "tools", tools))
+		}
 		extra["tool_choice"] = asFunction(choice)
 	}
 	messages := slices.Clone(req.Messages)
@@ -60,7 +64,7 @@ func eachElement(array json.RawMessage, f func(json.RawMessage) json.RawMessage)
 	if len(array) == 0 || array[0] != '[' {
 		return array
 	}
-	var all []json.RawMessage
+	all := []json.RawMessage{}
 	for element := range chat.Elements(array) {
 		all = append(all, f(element))
 	}

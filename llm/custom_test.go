@@ -72,6 +72,25 @@ func TestCustomToolsAsFunctions(t *testing.T) {
 	}
 }
 
+// The tools that a choice allows are functions, too, and no tools are none.
+func TestAllowedCustomTools(t *testing.T) {
+	t.Parallel()
+	s := llmtest.NewServer(t, llmtest.Answer("ok"))
+	c := client(t, s, func(config *llm.OpenAIConfig) { config.Model = "qwen3" })
+	req := customRequest()
+	req.Extra["tools"] = json.RawMessage(`[]`)
+	req.Extra["tool_choice"] = json.RawMessage(`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"custom","custom":{"name":"patch"}}]}}`)
+	if _, err := c.Complete(deadline(t, timeout), req); err != nil {
+		t.Fatal(err)
+	}
+	body := string(s.Requests()[0].Body)
+	for _, part := range []string{`{"mode":"auto","tools":[{"type":"function","function":{"name":"patch"}}]}`, `"tools":[],`} {
+		if !strings.Contains(body, part) {
+			t.Errorf("%s is not in %s", part, body)
+		}
+	}
+}
+
 // What a model calls that got functions is a call of the custom tool, in pieces as they
 // come, and says the same in the pieces and in the message.
 func TestCustomCallsOfFunctions(t *testing.T) {

@@ -209,7 +209,8 @@ func (s *Service) grafted(ctx context.Context, conversationID, headID, id uuid.U
 		return m, err
 	}
 	g := m.Graft
-	if g == nil || headID != uuid.Nil && m.ParentID != headID || g.FromHeadID != d.FromHeadID ||
+	written := d.Text == "" && d.Include == tree.IncludeSummary // by a model, which is named then
+	if g == nil || written && g.Model == "" || headID != uuid.Nil && m.ParentID != headID || g.FromHeadID != d.FromHeadID ||
 		g.Include != d.Include || g.Instructions != d.Instructions || d.Text != "" && !bytes.Equal(m.Body, prompt.WrapGraft(d.Text)) {
 		return m, fault.New(fault.Conflict, "id_conflict", "id", "The id %s is taken by another message. Send a new id, or none.", id)
 	}

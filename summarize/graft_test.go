@@ -59,6 +59,22 @@ func TestGraftOfWhatIsPruned(t *testing.T) {
 	}
 }
 
+// A request for a text that a model writes is not the one of the same id that gave a text.
+func TestGraftAgain(t *testing.T) {
+	t.Parallel()
+	s, _, id, head, from := aside(t, witness{})
+	given, written := uuid.New(), uuid.New()
+	for i, c := range []struct {
+		id         uuid.UUID
+		text, code string
+	}{{given, "Cut it.", ""}, {given, "Cut it.", ""}, {given, "", "id_conflict"}, {written, "", ""}, {written, "", ""}} {
+		_, err := s.Graft(t.Context(), id, head, c.id, GraftDemand{FromHeadID: from, Text: c.text})
+		if (err == nil) != (c.code == "") || err != nil && fault.Of(err).Code != c.code {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+}
+
 // What the models take for a graft is recorded, also where none gives a text.
 func TestGraftUsage(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,7 @@ package reply
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -31,6 +32,13 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 		if r.found != nil && r.found.Message == nil {
 			return nil, nil
 		}
+	}
+	if req.Continue && req.HeadID != uuid.Nil {
+		continued, err := s.store.Message(ctx, req.ConversationID, req.HeadID)
+		if ignoreNotFound(err) != nil {
+			return nil, err
+		}
+		req.HeadID = cmp.Or(continued.ParentID, req.HeadID) // what both answer
 	}
 	ids := make([]uuid.UUID, len(req.Messages))
 	for i, given := range req.Messages {

@@ -94,7 +94,7 @@ func (s *Service) startSeveral(ctx context.Context, req Request, models []string
 		}
 	}
 	for _, r := range replies {
-		if r != nil && len(req.Messages) == 0 {
+		if r != nil && len(req.Messages) == 0 && !req.Continue {
 			reqs[0].HeadID = r.head // though another one is active now
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // Within returns a request that came within this one, such as a message of a WebSocket.
 // It is the same client's, has the body given, and is answered to w. It counts for the
-// key's rate like any request; the error says so.
+// key's rate like any request, and must be permitted as a POST; the error says so.
 func (r *Request) Within(ctx context.Context, body []byte, w http.ResponseWriter) (*Request, error) {
 	if err := r.server.countRequest(countedBy(r.who), w.Header()); err != nil {
 		return nil, err
@@ -20,5 +20,5 @@ func (r *Request) Within(ctx context.Context, body []byte, w http.ResponseWriter
 	in.Header.Set("Content-Type", "application/json")
 	in.answer = writer{ResponseWriter: w}
 	in.coming, in.held, in.made = nil, nil, func() {}
-	return &in, nil
+	return &in, in.permit()
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
 )
@@ -61,6 +63,23 @@ func (w *dialed) last() (e socketEvent) {
 		case "response.completed", "response.failed", "response.incomplete", "error":
 			return e
 		}
+	}
+}
+
+// TestSocketOfReader holds that a key which only reads opens a WebSocket, as that is a
+// GET, and has nothing said by it.
+func TestSocketOfReader(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	_, secret, err := keys.New(a.pool).Mint(t.Context(), access.Principal{}, keys.NewKey{TenantID: "acme", ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.secrets["acme"] = secret
+	w := a.dial()
+	w.send(`"input":"Name a shrub."`)
+	if e := w.last(); e.Status != 403 || e.Error.Code != "not_permitted" {
+		t.Errorf("%+v", e)
 	}
 }
 

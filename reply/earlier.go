@@ -23,9 +23,11 @@ func messageID(answer uuid.UUID, index int) uuid.UUID {
 // earlier looks for the reply that an earlier request of the same id made; nil for
 // none. One that ended with nothing to store makes room for another try.
 func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
-	r, _ := s.hub.find(s.key(req.ConversationID, req.ID))
+	r, err := s.running(ctx, req.ConversationID, req.ID)
+	if err != nil {
+		return nil, err
+	}
 	if r == nil {
-		var err error
 		if r, err = s.known(ctx, req.ConversationID, req.ID); r == nil || err != nil {
 			return nil, err
 		}

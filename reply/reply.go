@@ -255,8 +255,8 @@ func (s *Service) Models() (names []string) {
 // that they have there.
 func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID) (_ *Reply, err error) {
 	defer fault.Wrap(&err, "reply.Find(%s, %s)", conversationID, messageID)
-	if r, _ := s.hub.find(s.key(conversationID, messageID)); r != nil {
-		return r, nil
+	if r, err := s.running(ctx, conversationID, messageID); r != nil || err != nil {
+		return r, err
 	}
 	r, err := s.known(ctx, conversationID, messageID)
 	if r == nil && (err == nil || err == errTaken) {
@@ -265,6 +265,19 @@ func (s *Service) Find(ctx context.Context, conversationID, messageID uuid.UUID)
 		}
 	}
 	return r, err
+}
+
+// running returns a reply that this server runs, nil for none. It is a fault.NotFound if
+// the service's principal may not read the conversation.
+func (s *Service) running(ctx context.Context, conversationID, messageID uuid.UUID) (*Reply, error) {
+	r, _ := s.hub.find(s.key(conversationID, messageID))
+	if r == nil {
+		return nil, nil
+	}
+	if err := s.store.CheckReader(ctx, conversationID); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Stop ends a reply on whichever server it runs, waits until the text that came is

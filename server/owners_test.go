@@ -7,13 +7,15 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
 // newTeam serves a tenant whose people a proxy signs in; eve is its admin.
-func newTeam(t *testing.T) *testAPI {
-	return newAPI(t, func(c *Config) {
+func newTeam(t *testing.T, more ...func(*Config)) *testAPI {
+	return newAPI(t, append(more, func(c *Config) {
 		c.AuthHeader, c.AuthAdmins, c.TrustedProxies = "X-Forwarded-User", []string{"eve"}, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-	})
+	})...)
 }
 
 func user(name string) map[string]string { return map[string]string{"X-Forwarded-User": name} }
@@ -51,10 +53,39 @@ func TestOwners(t *testing.T) {
 	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("bob"), body: `{"role":"assistant","content":"It has thorns."}`})
 	share.header, share.body = user("bob"), `{"visibility":"private"}`
 	a.refused(403, CodeNotPermitted, share)
+	share.header, share.body = user("ada"), `{"owner_id":"bob"}`
+	if p := a.refused(403, CodeNotPermitted, share); deref(p.Field) != "owner_id" {
+		t.Errorf("that ada gives it away is refused by %q", p.Detail)
+	}
 	remove := request{method: "DELETE", path: fill(conversationPathOf), header: user("bob")}
 	a.refused(403, CodeNotPermitted, remove)
 	remove.header = user("eve")
 	a.must(204, nil, remove)
+}
+
+// A reply that runs on this server is that of the conversation's readers, as one that has
+// ended is.
+func TestRunningRepliesOfOwners(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	a := newTeam(t, withModels(nil, model(t, llmtest.NewServer(t, llmtest.PauseMidway(gate, "The hedge is hawthorn.")))))
+	a.must(201, nil, request{method: "POST", path: "/v1/conversations", header: user("ada"), body: fill(`{"id":"{{c}}"}`)})
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("ada"), body: `{"role":"user","content":"Which hedge?"}`})
+	start := request{method: "POST", path: fill(conversationPathOf + "/branches/active/replies"), header: user("ada"), body: fill(`{"id":"{{r}}"}`)}
+	l := a.listen(t.Context(), start)
+	if _, err := l.next(); err != nil {
+		t.Fatal(err)
+	}
+	reply := fill(conversationPathOf + "/replies/{{r}}")
+	start.header = user("bob")
+	for _, r := range []request{{method: "DELETE", path: reply}, {method: "GET", path: reply + "/events"}, start} {
+		r.header = user("bob")
+		a.refused(404, CodeConversationNotFound, r)
+	}
+	close(gate)
+	if end := l.toEnd(); end.name != "reply.completed" {
+		t.Errorf("%s: %s", end.name, end.data)
+	}
 }
 
 // A file is read by those who read a message that names it.

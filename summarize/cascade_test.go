@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
@@ -298,7 +299,7 @@ func TestAwkwardSummaries(t *testing.T) {
 }
 
 // Requests for the same compaction at the same time are one paid call, and another
-// tenant's is not among them.
+// tenant's or user's is not among them.
 func TestCompactionsAtOnce(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -311,6 +312,10 @@ func TestCompactionsAtOnce(t *testing.T) {
 	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40).ID
+	owner, private := "ada", true
+	if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{OwnerID: &owner, Private: &private}); err != nil {
+		t.Fatal(err)
+	}
 	records := make(chan uuid.UUID, 3)
 	for range 3 {
 		go func() {
@@ -322,8 +327,10 @@ func TestCompactionsAtOnce(t *testing.T) {
 		}()
 	}
 	<-asked
-	if _, err := s.ForTenant("other").Compact(t.Context(), id, head, TriggerRequest, &Demand{KeepRecentMessages: 2}); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant gets %v", err)
+	for _, other := range []access.Principal{{Tenant: "other"}, {Tenant: tree.DefaultTenant, User: "bob"}} {
+		if _, err := s.For(other).Compact(t.Context(), id, head, TriggerRequest, &Demand{KeepRecentMessages: 2}); !errors.Is(err, fault.NotFound) {
+			t.Errorf("%s of tenant %s gets %v", other.User, other.Tenant, err)
+		}
 	}
 	gone, leave := context.WithCancel(t.Context())
 	leave()

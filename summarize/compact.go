@@ -63,6 +63,9 @@ func (r result) last() tree.Compaction { return r.steps[len(r.steps)-1] }
 // deadline of ctx.
 func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID, t Trigger, d *Demand) (_ tree.Compaction, err error) {
 	defer fault.Wrap(&err, "summarize.Compact(%s, head %s)", conversationID, headID)
+	if err := s.store.CheckReader(ctx, conversationID); err != nil {
+		return tree.Compaction{}, err
+	}
 	key := flightKey{tenant: s.store.TenantID(), conversation: conversationID, head: headID, trigger: t, demanded: d != nil}
 	if d != nil {
 		key.demand = *d

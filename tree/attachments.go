@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/attach"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
@@ -148,7 +147,7 @@ func (s *Store) fromAttachment(row db.ListAttachmentsRow) Attachment {
 // fault.NotFound, as one is that isn't there.
 func (s *Store) Attachment(ctx context.Context, hash [sha256.Size]byte) (_ Attachment, data []byte, err error) {
 	defer db.Wrap(&err, "tree.Attachment(%x)", hash)
-	if s.reader != access.Everybody {
+	if !s.ReadsAll() {
 		named, err := s.q.NamesAttachment(ctx, db.NamesAttachmentParams{TenantID: s.tenant, Hash: hash[:], Reader: s.reader})
 		if err == nil && !named {
 			err = errAttachmentNotFound

@@ -44,6 +44,20 @@ func (s *Store) For(p access.Principal) *Store {
 	return c
 }
 
+// ReadsAll reports whether the Store's principal reads all of the tenant's conversations.
+func (s *Store) ReadsAll() bool { return s.reader == access.Everybody }
+
+// CheckReader returns a fault.NotFound if the Store's principal may not read a
+// conversation: before an answer that comes from elsewhere than the database. It costs no
+// query where the principal reads all of the tenant's.
+func (s *Store) CheckReader(ctx context.Context, conversationID uuid.UUID) error {
+	if s.ReadsAll() {
+		return nil
+	}
+	_, err := s.Conversation(ctx, conversationID)
+	return err
+}
+
 // Audit stores what the Store's principal does. Methods that delete or share something
 // store that by themselves, in their transaction.
 func (s *Store) Audit(ctx context.Context, e AuditEvent) (err error) {

@@ -375,8 +375,11 @@ func (s *Store) hand(params *db.UpdateConversationParams, was db.Conversation, u
 	if u.Private != nil {
 		private = *u.Private
 	}
-	if !s.actor.Owns(was.OwnerID) || owner != was.OwnerID && s.actor.User != "" {
+	switch {
+	case !s.actor.Owns(was.OwnerID):
 		return errNotOwner
+	case owner != was.OwnerID && s.actor.User != "":
+		return errNoOtherOwner
 	}
 	if err := access.CheckUser("owner_id", owner); err != nil {
 		return err

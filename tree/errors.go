@@ -13,6 +13,8 @@ var (
 		"There is no conversation with this id. List the conversations to see which there are.")
 	errNotOwner = fault.New(fault.Forbidden, "not_permitted", "",
 		"The conversation is another user's. Only the owner, or an admin, deletes it or says who reads it.")
+	errNoOtherOwner = fault.New(fault.Forbidden, "not_permitted", "owner_id",
+		"Only a key without a user gives a conversation to another owner. Leave owner_id out.")
 	errMessageNotFound = fault.New(fault.NotFound, "message_not_found", "",
 		"The conversation has no message with this id. Read its tree to see which there are.")
 	errSummaryNotFound = fault.New(fault.NotFound, "summary_not_found", "",

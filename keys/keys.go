@@ -184,7 +184,7 @@ func (n NewKey) check(now time.Time, by access.Principal, scoped bool) error {
 		return fault.New(fault.Invalid, "invalid_parameter", "role", "It is more than your own, %s.", by.Role)
 	case scoped && n.Role != access.Member:
 		return fault.New(fault.Invalid, "invalid_parameter", "role", "A key that only reads, or opens one conversation, is a %s's.", access.Member)
-	case !n.ExpiresAt.IsZero() && (!n.ExpiresAt.After(now) || n.ExpiresAt.Year() > 9999):
+	case !n.ExpiresAt.IsZero() && (!n.ExpiresAt.After(now) || n.ExpiresAt.UTC().Year() > 9999):
 		return fault.New(fault.Invalid, "invalid_parameter", "expires_at", "The key would be over at once, or after all times. Name a time to come, or leave it out.")
 	}
 	return nil

@@ -166,6 +166,7 @@ var badRequests = []badInput{
 	// Links.
 	{name: "link until some day", method: "POST", path: sharesPathOf, body: `{"expires_at":"tomorrow"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
 	{name: "link until long ago", method: "POST", path: sharesPathOf, body: `{"expires_at":"2001-01-01T00:00:00Z"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
+	{name: "link after all times", method: "POST", path: sharesPathOf, body: `{"expires_at":"9999-12-31T23:59:59-14:00"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
 	{name: "link with summaries perhaps", method: "POST", path: sharesPathOf, body: `{"summaries":"yes"}`, status: 400, code: CodeWrongType, field: "summaries"},
 	{name: "link to a summary", method: "POST", path: conversationPathOf + "/branches/{{c.summary}}/shares", status: 404, code: CodeMessageNotFound},
 

@@ -57,7 +57,7 @@ func (s *Store) CreateShare(ctx context.Context, conversationID, headID uuid.UUI
 	}
 	if !n.ExpiresAt.IsZero() {
 		p.ExpiresAt = pgtype.Timestamptz{Time: stamp(n.ExpiresAt), Valid: true}
-		if !n.ExpiresAt.After(p.CreatedAt) || n.ExpiresAt.UnixMicro() > maxKey {
+		if !n.ExpiresAt.After(p.CreatedAt) || n.ExpiresAt.UTC().Year() > 9999 {
 			return share, "", fault.New(fault.Invalid, "invalid_parameter", "expires_at", "The link would expire before anybody can read it, or after all times. Name a time to come, or leave it out.")
 		}
 	}

@@ -23,7 +23,7 @@ type changeStream struct {
 	watch   *watch.Watch
 	follow  bool // wait for more than what was missed
 
-	readable map[uuid.UUID]bool // of conversations that were told of, or weren't; nil where all are
+	readable map[uuid.UUID]bool // conversations that were told of last; nil where all are
 }
 
 // told returns those of the changes that the request's principal may know of: of what it
@@ -49,7 +49,10 @@ func (s changeStream) told(changes []tree.Change) ([]tree.Change, error) {
 		}
 	}
 	for _, id := range ids {
-		s.readable[id] = slices.Contains(may, id)
+		delete(s.readable, id)
+	}
+	for _, id := range may {
+		s.readable[id] = true
 	}
 	return told, nil
 }

@@ -249,7 +249,7 @@ func TestUpdateMessage(t *testing.T) {
 }
 
 // TestAnnotationsOutliveARemoval holds that what is said of a message stays with it where
-// a message above it is deleted alone.
+// a message above it is deleted alone, which the audit tells as one message.
 func TestAnnotationsOutliveARemoval(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -261,6 +261,9 @@ func TestAnnotationsOutliveARemoval(t *testing.T) {
 	p := must(s.Remove(t.Context(), c.ID, gone.ID))(t)
 	if m := must(s.Message(t.Context(), c.ID, p.HeadID))(t); m.Annotation.Label != label || m.ParentID != root.ID {
 		t.Errorf("%+v", m)
+	}
+	if done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t); done.Data[0].Detail != "1 messages, 0 summaries" {
+		t.Errorf("the audit tells %+v", done.Data[0])
 	}
 }
 

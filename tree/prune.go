@@ -27,7 +27,7 @@ func (s *Store) Prune(ctx context.Context, conversationID, id uuid.UUID) (p Prun
 	defer db.Wrap(&err, "tree.Prune(%s, %s)", conversationID, id)
 	err = s.dropping(ctx, conversationID, func(s *Store, c db.Conversation) error {
 		return s.allowLongStatements(ctx, func() error {
-			p, err = s.prune(ctx, c, id)
+			p, err = s.prune(ctx, c, id, 0)
 			return err
 		})
 	})
@@ -61,7 +61,7 @@ func (s *Store) PruneLeaf(ctx context.Context, conversationID, id, back uuid.UUI
 				c.HeadID = toUUID(back)
 			}
 		}
-		p, err = s.prune(ctx, c, id)
+		p, err = s.prune(ctx, c, id, 0)
 		return err
 	})
 	return p, err
@@ -93,7 +93,7 @@ func (s *Store) ReplaceEnd(ctx context.Context, conversationID, headID, id uuid.
 			made, err := s.AppendChain(ctx, conversationID, m.ParentID, by)
 			if err == nil && below == 0 {
 				c.HeadID = toUUID(made.Messages[len(by)-1].ID)
-				_, err = s.prune(ctx, c, id)
+				_, err = s.prune(ctx, c, id, 0)
 			}
 			return err
 		}
@@ -109,12 +109,14 @@ func (s *Store) ReplaceEnd(ctx context.Context, conversationID, headID, id uuid.
 		case top.ParentID != uuid.Nil:
 			c.HeadID = toUUID(top.ParentID)
 		}
-		_, err = s.prune(ctx, c, top.ID)
+		_, err = s.prune(ctx, c, top.ID, 0)
 		return err
 	})
 }
 
-func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p Pruned, err error) {
+// prune prunes a message or a summary. Of the messages, so many stand elsewhere anew: the
+// audit doesn't count them.
+func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID, anew int) (p Pruned, err error) {
 	row, err := s.node(ctx, uuid.UUID(c.ID.Bytes), id)
 	if err != nil {
 		return p, orMissing(err, errMessageNotFound)
@@ -128,7 +130,7 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID) (p P
 	if p.Messages == 0 { // nothing that was said is gone
 		change.Kind = SummaryDeleted
 	}
-	event := AuditEvent{Action: string(change.Kind), ConversationID: change.ConversationID, SubjectID: id, Detail: fmt.Sprintf("%d messages, %d summaries", p.Messages, p.Summaries)}
+	event := AuditEvent{Action: string(change.Kind), ConversationID: change.ConversationID, SubjectID: id, Detail: fmt.Sprintf("%d messages, %d summaries", p.Messages-anew, p.Summaries)}
 	if err := s.Audit(ctx, event); err != nil {
 		return p, err
 	}

@@ -67,7 +67,7 @@ func (s *Store) remove(ctx context.Context, c db.Conversation, id uuid.UUID) (p 
 	case head == id && m.ParentID != uuid.Nil:
 		c.HeadID = toUUID(m.ParentID)
 	}
-	pruned, err := s.prune(ctx, c, id)
+	pruned, err := s.prune(ctx, c, id, len(below))
 	return Pruned{Messages: 1, Summaries: pruned.Summaries, HeadID: pruned.HeadID}, err
 }
 

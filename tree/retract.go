@@ -52,7 +52,7 @@ func (s *Store) retract(ctx context.Context, c db.Conversation, id uuid.UUID, br
 				return left, err
 			}
 		}
-		pruned, err := s.prune(ctx, c, top.ID)
+		pruned, err := s.prune(ctx, c, top.ID, 0)
 		if err != nil {
 			return left, err
 		}

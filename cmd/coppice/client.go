@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
+	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -26,6 +27,7 @@ type client struct {
 	http    *http.Client
 	base    string                      // URL, without a slash at its end
 	key     string                      // "" for none
+	named   bool                        // by --server
 	catchUp func(context.Context) error // brings the index of searches up to date where no server does; nil for none
 }
 
@@ -73,7 +75,8 @@ func (c *client) ask(ctx context.Context, method, path string, header http.Heade
 	return res, nil
 }
 
-// unreachable says which server didn't answer.
+// unreachable says which server didn't answer. It doesn't wrap the error, which could be
+// taken for one of a database.
 func (c *client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -81,7 +84,11 @@ func (c *client) unreachable(ctx context.Context, err error) error {
 	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return fmt.Errorf("the server %s doesn't answer: %w. Check --server, or the variable COPPICE_SERVER", terminal.OneLine(c.base, 200), err)
+	hint := "Run the command again"
+	if c.named {
+		hint = "Check --server, or the variable COPPICE_SERVER"
+	}
+	return fmt.Errorf("the server %s doesn't answer: %v. %s", terminal.OneLine(c.base, 200), err, hint)
 }
 
 // problem is what a server says of a request that it refuses.
@@ -114,6 +121,9 @@ func (c *client) refusal(res *http.Response) error {
 	}
 	if res.StatusCode == http.StatusUnauthorized {
 		return fmt.Errorf("%s Give the key by --key, or the variable COPPICE_KEY", p.Detail)
+	}
+	if p.Code == string(server.CodeRouteNotFound) {
+		return fmt.Errorf("%s has no %s: it is of an older version, or --server, or the variable COPPICE_SERVER, is wrong", terminal.OneLine(c.base, 200), res.Request.URL.Path)
 	}
 	return p.err(res.StatusCode)
 }
@@ -149,6 +159,11 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	if into == nil {
 		return nil
 	}
+	return c.read(ctx, res, into)
+}
+
+// read reads an answer, as get does.
+func (c *client) read(ctx context.Context, res *http.Response, into any) error {
 	answer, err := io.ReadAll(res.Body)
 	if err != nil {
 		return c.unreachable(ctx, err)

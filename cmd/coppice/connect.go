@@ -62,6 +62,9 @@ func (f *dataFlags) AfterApply(k *kong.Context) error {
 	if place != "" && place != "tenant" && !typed["server"] {
 		f.Server = "" // of the environment
 	}
+	if f.Server == "" && typed["key"] {
+		return errors.New("--key goes with --server: it is that server's key")
+	}
 	if f.Server != "" && f.own+place != "" {
 		if f.own == "" {
 			f.own = place
@@ -105,7 +108,7 @@ func (f *dataFlags) running(ctx context.Context) (*client, error) {
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return nil, usagef("--server %s is no URL such as https://coppice.example.com", terminal.OneLine(f.Server, 200))
 		}
-		return &client{http: http.DefaultClient, base: strings.TrimRight(f.Server, "/"), key: f.Key}, nil
+		return &client{http: http.DefaultClient, base: strings.TrimRight(f.Server, "/"), key: f.Key, named: true}, nil
 	}
 	if f.DatabaseURL != "" || f.own != "" {
 		return nil, nil
@@ -115,12 +118,20 @@ func (f *dataFlags) running(ctx context.Context) (*client, error) {
 	if err != nil || json.Unmarshal(content, &local) != nil {
 		return nil, nil
 	}
-	c := &client{http: http.DefaultClient, base: local.URL, key: app.LocalKey(local.Secret, f.Tenant)}
+	c := &client{http: http.DefaultClient, base: local.URL}
 	ctx, cancel := context.WithTimeout(ctx, slowStart)
 	defer cancel()
-	if c.get(ctx, "/v1/tags", nil, nil) != nil { // it was killed, and something else may listen there
+	// Where it was killed, something else may listen there. A Coppice without keys lets any
+	// key in, but only the one with this secret takes it for that of a tenant.
+	tenant := rand.Text()
+	c.key = app.LocalKey(local.Secret, tenant)
+	var me struct {
+		TenantID string `json:"tenant_id"`
+	}
+	if c.get(ctx, "/v1/me", nil, &me) != nil || me.TenantID != tenant {
 		return nil, nil
 	}
+	c.key = app.LocalKey(local.Secret, f.Tenant)
 	return c, nil
 }
 

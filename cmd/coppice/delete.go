@@ -2,16 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 type deleteCommand struct {
@@ -31,45 +27,15 @@ func (cmd *deleteCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		return usagef("name a conversation, or give --older-than")
 	}
 	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
-		var doomed []tree.Conversation
-		if cmd.OlderThan > 0 {
-			since := time.Now().Add(-time.Duration(cmd.OlderThan))
-			all, err := allConversations(ctx, c)
-			if err != nil {
-				return err
-			}
-			doomed = slices.DeleteFunc(all, func(c tree.Conversation) bool { return !c.UpdatedAt.Before(since) })
-			if err := cmd.ask(ctx, out, terminal.Count(len(doomed), "conversation")+" in which nothing was said since "+clock(since)); err != nil {
-				return err
-			}
-		} else {
-			found, err := findConversation(ctx, c, cmd.Conversation)
-			if err != nil {
-				return err
-			}
-			below, err := countBelow(ctx, c, found.ID, uuid.Nil)
-			if err != nil {
-				return err
-			}
-			if err := cmd.ask(ctx, out, title(found)+" with "+terminal.Count(below.messages, "message")); err != nil {
-				return err
-			}
-			doomed = append(doomed, found)
-		}
 		var went deleted
-		for _, d := range doomed {
-			below, err := countBelow(ctx, c, d.ID, uuid.Nil)
-			if err == nil {
-				err = c.send(ctx, http.MethodDelete, conversationPath(d.ID), nil, nil)
-			}
-			if errors.Is(err, fault.NotFound) && cmd.OlderThan > 0 {
-				continue // deleted since the list was read
-			}
-			if err != nil {
-				return err
-			}
-			went.Conversations++
-			went.Messages += below.messages
+		var err error
+		if cmd.OlderThan > 0 {
+			err = cmd.deleteOld(ctx, out, c, &went)
+		} else {
+			err = cmd.deleteOne(ctx, out, c, &went)
+		}
+		if err != nil {
+			return err
 		}
 		if cmd.JSON {
 			return printJSON(out, went)
@@ -77,6 +43,32 @@ func (cmd *deleteCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		out.Line("Deleted %s with %s.", terminal.Count(went.Conversations, "conversation"), terminal.Count(went.Messages, "message"))
 		return nil
 	})
+}
+
+// deleteOld leaves it to the server which are old: in some of them something may be said
+// while a person is asked.
+func (cmd *deleteCommand) deleteOld(ctx context.Context, out *terminal.Console, c *client, went *deleted) error {
+	since := time.Now().Add(-time.Duration(cmd.OlderThan))
+	if err := cmd.ask(ctx, out, "all conversations in which nothing was said since "+clock(since)); err != nil {
+		return err
+	}
+	return c.send(ctx, http.MethodDelete, "/v1/conversations?before="+since.UTC().Format(time.RFC3339Nano), nil, went)
+}
+
+func (cmd *deleteCommand) deleteOne(ctx context.Context, out *terminal.Console, c *client, went *deleted) error {
+	found, err := findConversation(ctx, c, cmd.Conversation)
+	if err != nil {
+		return err
+	}
+	below, err := countBelow(ctx, c, found.ID, uuid.Nil)
+	if err != nil {
+		return err
+	}
+	if err := cmd.ask(ctx, out, title(found)+" with "+terminal.Count(below.messages, "message")); err != nil {
+		return err
+	}
+	*went = deleted{1, below.messages}
+	return c.send(ctx, http.MethodDelete, conversationPath(found.ID), nil, nil)
 }
 
 func (cmd *deleteCommand) ask(ctx context.Context, out *terminal.Console, what string) error {

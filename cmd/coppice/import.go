@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -164,7 +163,7 @@ func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console,
 		return report, err
 	}
 	defer answer.Body.Close()
-	return report, json.NewDecoder(answer.Body).Decode(&report)
+	return report, c.read(ctx, answer, &report)
 }
 
 // A progressReader tells how much was read.

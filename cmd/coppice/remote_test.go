@@ -34,6 +34,7 @@ func TestRemote(t *testing.T) {
 		"compact --summary-model gpt-4o-mini hedge": "--summary-model doesn't go with --server",
 		"list --server orchard":                     "is no URL",
 		"list --server " + other.URL:                "not as Coppice does",
+		"list --server " + s.url + "/v1":            "is of an older version",
 		"list --server http://127.0.0.1:1":          "Check --server",
 	} {
 		if r := runProgram(t, away, nil, strings.Fields(args)...); r.code == 0 || !strings.Contains(r.stderr, want) {
@@ -66,5 +67,22 @@ func TestBesideServer(t *testing.T) {
 	s.wait(t)
 	if out := mustRun(t, env, "list", "--tenant", "oak"); strings.Count(out, "Hazel?") != 2 {
 		t.Errorf("list shows\n%s", out)
+	}
+}
+
+// A server that was killed has left its file, and another Coppice, which lets any key in,
+// listens where it did: the data of the directory is shown.
+func TestStaleServer(t *testing.T) {
+	t.Parallel()
+	dir := usedDataDir(t)
+	other := serve(t, append(chatEnv(t, chatModels(t)), "DATABASE_URL="+dbtest.URL(t)))
+	if _, err := (localServer{other.url, "gone"}).announce(dir); err != nil {
+		t.Fatal(err)
+	}
+	env := []string{"COPPICE_DATA_DIR=" + dir}
+	mustRun(t, env, "import", hedgeFile)
+	r := runProgram(t, nil, nil, "list", "--server", other.url)
+	if r.code != 0 || strings.Contains(r.stdout, "hedge") {
+		t.Errorf("exit code %d, the import went to\n%s%s", r.code, r.stdout, r.stderr)
 	}
 }

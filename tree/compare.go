@@ -39,7 +39,7 @@ func (s *Store) Compare(ctx context.Context, conversationID, left, right uuid.UU
 			}
 		}
 		if heads[i], err = s.Message(ctx, conversationID, id); err != nil {
-			return c, err
+			return c, missingIn(err, []string{"left", "right"}[i])
 		}
 	}
 	depth, tokens := -1, int64(0)

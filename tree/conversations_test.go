@@ -489,3 +489,15 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 		}
 	}
 }
+
+// TestCompareNamesWhatIsMissing holds that a refusal says which of the two heads isn't there.
+func TestCompareNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	for field, heads := range map[string][2]uuid.UUID{"left": {uuid.New(), root.ID}, "right": {root.ID, uuid.New()}} {
+		if _, err := s.Compare(t.Context(), c.ID, heads[0], heads[1], 0); !errors.Is(err, fault.NotFound) || fault.Of(err).Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

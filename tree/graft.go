@@ -123,11 +123,11 @@ func (s *Store) SinceParted(ctx context.Context, conversationID, headID, fromHea
 	}
 	p.HeadID = fromHeadID
 	if p.version, err = s.Version(ctx, conversationID, fromHeadID); err != nil {
-		return p, sourceMissing(err)
+		return p, missingIn(err, "from_head_id")
 	}
 	head, err := s.Message(ctx, conversationID, fromHeadID)
 	if err != nil {
-		return p, sourceMissing(err)
+		return p, missingIn(err, "from_head_id")
 	}
 	own, above := head.Depth+1, int64(0) // messages of its own, and the tokens above them
 	common, err := s.q.GetParting(ctx, db.GetPartingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, LeftID: toUUID(headID), RightID: toUUID(fromHeadID)})
@@ -144,7 +144,7 @@ func (s *Store) SinceParted(ctx context.Context, conversationID, headID, fromHea
 	}
 	path, err := s.q.ListPathHashes(ctx, db.ListPathHashesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, HeadID: toUUID(fromHeadID), RowLimit: int32(own)})
 	if err == nil && len(path) < own {
-		err = sourceMissing(errMessageNotFound) // pruned meanwhile
+		err = missingIn(errMessageNotFound, "from_head_id") // pruned meanwhile
 	}
 	for _, row := range slices.Backward(path) {
 		p.Messages = append(p.Messages, Message{ConversationID: conversationID, ID: uuid.UUID(row.ID.Bytes), Role: Role(row.Role), Tokens: int(row.PathTokens - above)})
@@ -153,10 +153,10 @@ func (s *Store) SinceParted(ctx context.Context, conversationID, headID, fromHea
 	return p, err
 }
 
-// sourceMissing names the field where the source of a graft is no message.
-func sourceMissing(err error) error {
+// missingIn names the field in which the id of a message that isn't there stood.
+func missingIn(err error, field string) error {
 	if errors.Is(err, fault.NotFound) && fault.Of(err).Code == errMessageNotFound.Code {
-		return fault.At(err, "from_head_id")
+		return fault.At(err, field)
 	}
 	return err
 }

@@ -144,6 +144,8 @@ func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console,
 			size = info.Size()
 		}
 		in, name = f, path
+	} else {
+		in = interruptible(ctx, in)
 	}
 	progress := out.Progress(name, size)
 	defer progress.End()
@@ -164,6 +166,18 @@ func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console,
 	}
 	defer answer.Body.Close()
 	return report, c.read(ctx, answer, &report)
+}
+
+// interruptible gives what a reader reads until ctx ends, also amid a read: who sends it
+// waits for that.
+func interruptible(ctx context.Context, in io.Reader) io.Reader {
+	r, w := io.Pipe()
+	context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
+	go func() {
+		_, err := io.Copy(w, in)
+		w.CloseWithError(err)
+	}()
+	return r
 }
 
 // A progressReader tells how much was read.

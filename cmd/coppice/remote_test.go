@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -84,5 +87,17 @@ func TestStaleServer(t *testing.T) {
 	r := runProgram(t, nil, nil, "list", "--server", other.url)
 	if r.code != 0 || strings.Contains(r.stdout, "hedge") {
 		t.Errorf("exit code %d, the import went to\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// Ctrl-C ends an import that waits for its input.
+func TestInterruptible(t *testing.T) {
+	t.Parallel()
+	silent, _ := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	in := interruptible(ctx, silent)
+	cancel()
+	if _, err := in.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
 	}
 }

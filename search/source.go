@@ -198,8 +198,9 @@ func (x *extent) look(ctx context.Context, q query) error {
 	}
 	for _, row := range rows {
 		read, err := parts(row)
-		if err != nil {
-			return err
+		if err != nil { // a newer program's
+			x.missing = true
+			continue
 		}
 		for i, p := range read {
 			at := tree.PlacedChunk{SegmentID: row.ID, Place: i * segmentChunks}

@@ -16,7 +16,7 @@ import (
 func (b *tab) spot(message uuid.UUID) (x, y float64) {
 	b.t.Helper()
 	selector := fmt.Sprintf(`[id="map-%s"]`, message)
-	b.until(`document.querySelector($1)`, selector)
+	b.until(`(r => r && [window.wasAt, window.wasAt = r.x + ' ' + r.y].every((at, _, all) => at === all[0]))(document.querySelector($1)?.getBoundingClientRect())`, selector) // it moves no more
 	p := eval[[2]float64](b, `(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector($1).getBoundingClientRect())`, selector)
 	return p[0], p[1]
 }

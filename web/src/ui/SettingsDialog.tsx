@@ -146,11 +146,13 @@ function OwnPresets({ preset }: { preset: () => Omit<Preset, 'name'> }) {
         <input value={name} maxLength={80} onInput={event => setName(event.currentTarget.value)} />
         <small><button type="button" class="plain-button" disabled={!name.trim()} onClick={save}>Keep</button> A new conversation can begin with it.</small>
       </label>
-      <ul class="share-list">
-        {ownPresets.value.map(p => (
-          <li key={p.name}><span dir="auto">{p.name}</span><button type="button" class="quiet" onClick={() => savePreset({ name: p.name })}>delete</button></li>
-        ))}
-      </ul>
+      {ownPresets.value.length > 0 && (
+        <ul class="share-list">
+          {ownPresets.value.map(p => (
+            <li key={p.name}><span dir="auto">{p.name}</span><button type="button" class="quiet" onClick={() => savePreset({ name: p.name })}>delete</button></li>
+          ))}
+        </ul>
+      )}
     </details>
   )
 }

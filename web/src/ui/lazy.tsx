@@ -14,10 +14,10 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): F
   later.push(get)
   return props => {
     const [, redraw] = useState(0)
+    const Component = there // which may come before the effect runs
     useEffect(() => {
-      if (!there) get().then(() => redraw(1), () => {})
+      if (!Component) get().then(() => redraw(1), () => {})
     }, [returns.value])
-    const Component = there
     return Component && <Component {...props} />
   }
 }

@@ -59,7 +59,7 @@ var badReplies = []badInput{
 	{name: "answer by one of models", method: "POST", path: replyPathOf, body: `{"models":["offline"]}`, status: 400, code: CodeInvalidParameter, field: "models"},
 	{name: "answer nine times", method: "POST", path: replyPathOf, body: `{"n":9}`, status: 400, code: CodeInvalidParameter, field: "n"},
 	{name: "compare with nothing", method: "GET", path: conversationPathOf + "/compare?left=active", status: 400, code: CodeInvalidParameter, field: "right"},
-	{name: "compare with an absent message", method: "GET", path: conversationPathOf + "/compare?left=active&right={{absent}}", status: 404, code: CodeMessageNotFound},
+	{name: "compare with an absent message", method: "GET", path: conversationPathOf + "/compare?left=active&right={{absent}}", status: 404, code: CodeMessageNotFound, field: "right"},
 	{name: "answer with the id of a question", method: "POST", path: replyPathOf, body: `{"id":"{{c.question}}"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "answer with the id of another answer", method: "POST", path: replyPathOf, body: `{"id":"{{c.answer}}"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "answer with a key that is taken", method: "POST", path: replyPathOf, body: `{}`, header: map[string]string{"Idempotency-Key": "taken"}, status: 409, code: CodeIDConflict, field: "Idempotency-Key"},

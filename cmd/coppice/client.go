@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -49,13 +50,27 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	if contentType != "" {
 		header.Set("Content-Type", contentType)
 	}
-	res, err := c.ask(ctx, method, path, header, body)
-	if err == nil && res.StatusCode >= http.StatusBadRequest {
-		defer res.Body.Close()
-		return nil, c.refusal(res)
+	for until := time.Now().Add(restartTime); ; {
+		res, err := c.ask(ctx, method, path, header, body)
+		if err != nil || res.StatusCode < http.StatusBadRequest {
+			return res, err
+		}
+		refused := c.refusal(res)
+		_ = res.Body.Close()
+		if method != http.MethodGet || c.catchUp != nil || !errors.Is(refused, fault.Unavailable) || time.Now().After(until) {
+			return nil, refused
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(200 * time.Millisecond):
+		}
 	}
-	return res, err
 }
+
+// restartTime is how long a command that only reads waits for a server whose Postgres is
+// started again.
+const restartTime = 10 * time.Second
 
 // ask sends a request, and returns the answer, whatever its status.
 func (c *client) ask(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, error) {

@@ -77,6 +77,10 @@ func TestMap(t *testing.T) {
 	// With motion the dots come to the same places: the branch goes straight down.
 	b.prefer(false, false)
 	x, y = b.spot(right)
+	b.eventually("the dot to be in its place", func() bool {
+		b.do(chromedp.MouseEvent(chromedp.MouseMoved, x+1, y), chromedp.MouseEvent(chromedp.MouseMoved, x, y))
+		return eval[bool](b, `!!document.querySelector('.map-preview')?.innerText.includes('Right?')`)
+	})
 	b.clickAt(x, y)
 	b.until(`location.pathname.endsWith($1)`, leaf.String())
 	b.until(`document.querySelector($1)?.style.left === document.querySelector($2)?.style.left`, fmt.Sprintf(`[id="map-%s"]`, right), fmt.Sprintf(`[id="map-%s"]`, messages[1]))

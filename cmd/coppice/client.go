@@ -87,7 +87,23 @@ func (c *client) ask(ctx context.Context, method, path string, header http.Heade
 	if err != nil {
 		return nil, c.unreachable(ctx, err)
 	}
+	res.Body = &answerBody{res.Body, c, ctx}
 	return res, nil
+}
+
+// An answerBody is an answer's body, whose errors say which server broke off.
+type answerBody struct {
+	io.ReadCloser
+	client *client
+	ctx    context.Context
+}
+
+func (b *answerBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	if err != nil && err != io.EOF {
+		err = b.client.unreachable(b.ctx, err)
+	}
+	return n, err
 }
 
 // unreachable says which server didn't answer. It doesn't wrap the error, which could be
@@ -174,14 +190,14 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	if into == nil {
 		return nil
 	}
-	return c.read(ctx, res, into)
+	return c.read(res, into)
 }
 
 // read reads an answer, as get does.
-func (c *client) read(ctx context.Context, res *http.Response, into any) error {
+func (c *client) read(res *http.Response, into any) error {
 	answer, err := io.ReadAll(res.Body)
 	if err != nil {
-		return c.unreachable(ctx, err)
+		return err
 	}
 	if raw, ok := into.(*json.RawMessage); ok {
 		*raw = answer
@@ -248,7 +264,7 @@ type event struct {
 }
 
 // events reads server-sent events. One that closes the stream is the error that it tells
-// of; the end of the stream is io.ErrUnexpectedEOF, unless the reader stops before.
+// of; the end of the stream is an error, too, unless the reader stops before.
 func (c *client) events(ctx context.Context, stream io.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		in := bufio.NewReader(stream)
@@ -256,9 +272,9 @@ func (c *client) events(ctx context.Context, stream io.Reader) iter.Seq2[event, 
 			line, err := in.ReadBytes('\n')
 			if err != nil {
 				if err == io.EOF {
-					err = io.ErrUnexpectedEOF
+					err = c.unreachable(ctx, io.ErrUnexpectedEOF)
 				}
-				yield(e, c.unreachable(ctx, err))
+				yield(e, err)
 				return
 			}
 			line = bytes.TrimRight(line, "\r\n")

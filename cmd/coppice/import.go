@@ -165,7 +165,7 @@ func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console,
 		return report, err
 	}
 	defer answer.Body.Close()
-	return report, c.read(ctx, answer, &report)
+	return report, c.read(answer, &report)
 }
 
 // interruptible gives what a reader reads until ctx ends, also amid a read: who sends it

@@ -90,6 +90,25 @@ func TestStaleServer(t *testing.T) {
 	}
 }
 
+// An answer that breaks off is the server's, and not taken for one of a database.
+func TestBrokenOff(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, "half")
+	}))
+	defer s.Close()
+	c := &client{http: s.Client(), base: s.URL, named: true}
+	file, err := c.do(t.Context(), http.MethodGet, "/export", nil, nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Body.Close()
+	if _, err := io.Copy(io.Discard, file.Body); err == nil || !strings.Contains(explain(err), s.URL) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 // Ctrl-C ends an import that waits for its input.
 func TestInterruptible(t *testing.T) {
 	t.Parallel()

@@ -63,25 +63,28 @@ func TestContinue(t *testing.T) {
 func TestDeleteOne(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	id, messages := s.conversation("Hedge", "Which shrub?", "Hazel or willow.", "My number is 555.", "Hazel it is.")
+	id, messages := s.conversation("Hedge", "Which shrub?", "Hazel or willow.", "My number is 555.", "Hazel it is.", "Good.", "Plant it.")
 	b := newTab(t, s, "/c/"+id.String(), alsoDark)
 	b.lasting(never)
-	remove := func() {
-		b.hover(row(messages[2])+" .body", "")
-		b.click(row(messages[2])+" .menu button", "More")
+	remove := func(i int, text string) {
+		b.hover(row(messages[i])+" .body", "")
+		b.click(row(messages[i])+" .menu button", "More")
 		b.click("[role=menuitem]", "Delete this message")
-		b.hides("555")
+		b.hides(text)
 	}
-	remove()
+	remove(2, "555")
 	b.audit("deleted-one")
 	b.click(".notice button", "Undo")
 	b.shows("My number is 555.")
+	// One above another that waits goes after it.
+	b.lasting(3000)
+	remove(4, "Good.")
 	b.lasting(0)
-	remove()
-	b.until(`document.querySelectorAll('.message[data-id]').length === 3`)
+	remove(2, "555")
+	b.until(`document.querySelectorAll('.message[data-id]').length === 4`)
 	b.shows("Hazel it is.")
 	_, head := b.ids()
-	if got := s.texts(id, head); strings.Join(got, "|") != "Which shrub?|Hazel or willow.|Hazel it is." {
+	if got := s.texts(id, head); strings.Join(got, "|") != "Which shrub?|Hazel or willow.|Hazel it is.|Plant it." {
 		t.Errorf("stored is %q", got)
 	}
 }

@@ -6,6 +6,7 @@ import * as api from '../api/coppice'
 import type { Message } from '../api/types'
 import * as branch from './branch'
 import { patience } from './deletions'
+import * as messages from './messages'
 import { dismiss, failed, note } from './notices'
 import * as replies from './replies'
 import { tell } from './tabs'
@@ -29,10 +30,13 @@ export function begin(m: Message) {
   }, patience)
 }
 
-const answering = (m: Message) => replies.live.peek().some(l => l.conversation === m.conversation_id && l.running)
+/** early tells that a reply below a message would be cut, or that another deletion still waits for a message below it, which has another id afterwards. */
+const early = (m: Message) =>
+  replies.live.peek().some(l => l.conversation === m.conversation_id && l.running)
+  || [...waiting.peek().values(), ...messages.hidden.values()].some(other => other.conversation_id === m.conversation_id && other.depth > m.depth)
 
 async function finish(m: Message) {
-  while (answering(m)) await new Promise(done => setTimeout(done, 300)) // a reply below it would be cut
+  while (waiting.peek().has(m.id) && early(m)) await new Promise(done => setTimeout(done, 300))
   if (!waiting.peek().has(m.id)) return
   try {
     await api.removeMessage(m.conversation_id, m.id)

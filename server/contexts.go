@@ -47,19 +47,18 @@ func getContext(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return answerContext(c, parts)
+	return answerContext(c, parts), nil
 }
 
 // answerContext gives a context, and what each of its messages is where parts asks for it.
-func answerContext(c summarize.Context, parts bool) (answer, error) {
+func answerContext(c summarize.Context, parts bool) answer {
 	buffer := buffers.Get().(*[]byte)
 	a := answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}
-	if !parts {
-		return a, nil
+	if parts {
+		list, _ := encode(c.Parts()) // ids and numbers always encode
+		a.body = append(append(append(a.body[:len(a.body)-1], `,"parts":`...), list...), '}')
 	}
-	list, err := encode(c.Parts())
-	a.body = append(append(append(a.body[:len(a.body)-1], `,"parts":`...), list...), '}')
-	return a, err
+	return a
 }
 
 // contextWithAttachments counts as a read, as a tree does, until the answer is
@@ -73,8 +72,7 @@ func (r *Request) contextWithAttachments(c summarize.Context, parts bool) (Answe
 		leave()
 		return nil, err
 	}
-	a, err := answerContext(c, parts)
-	return leavingAnswer{a, leave}, err
+	return leavingAnswer{answerContext(c, parts), leave}, nil
 }
 
 // A leavingAnswer leaves once it is written.

@@ -43,7 +43,7 @@ func createKey(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := keys.NewKey{TenantID: whose.Tenant, Name: *b.name, Role: access.Role(deref(b.role)), UserID: deref(b.userID), ReadOnly: b.readOnly != nil && *b.readOnly}
+	n := keys.NewKey{TenantID: whose.Tenant, Name: *b.name, Role: access.Role(deref(b.role)), UserID: deref(b.userID), ReadOnly: deref(b.readOnly)}
 	if b.conversationID != nil {
 		if n.ConversationID, err = parseID(*b.conversationID, "conversation_id"); err != nil {
 			return nil, err

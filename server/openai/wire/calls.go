@@ -55,8 +55,9 @@ func (p *partCall) whole() chat.Call {
 // calls put calls together from their pieces.
 type calls []*partCall
 
-// add takes a piece, and gives the number of its call and the text that came with it; -1 for a piece that is none, of which package llm lets none pass. A call without a
-// number is whole.
+// add takes a piece, and gives the number of its call and the text that came with it; -1
+// for a piece that is none, of which package llm lets none pass. A call without a number
+// is whole.
 func (c *calls) add(raw json.RawMessage) (at int, text string) {
 	p, ok := chat.ReadCallPiece(raw)
 	if !ok {

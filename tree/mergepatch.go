@@ -1,16 +1,18 @@
 package tree
 
 import (
+	"bytes"
 	"encoding/json"
-	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
 )
 
 // mergePatch changes an object by a patch, as RFC 7396 says: members of the patch take
 // the place of those of the same name, null takes them away, and objects are changed
-// member by member. Members that stay keep their bytes and their order.
+// member by member. Members that stay keep their bytes and their order. Of several members
+// of one name the last one counts, as encoding/json has it.
 func mergePatch(object, patch json.RawMessage) json.RawMessage {
+	object, patch = bytes.TrimSpace(object), bytes.TrimSpace(patch)
 	if len(patch) == 0 || patch[0] != '{' {
 		return patch
 	}
@@ -19,23 +21,19 @@ func mergePatch(object, patch json.RawMessage) json.RawMessage {
 		members = chat.Members(object)
 	}
 	for _, change := range chat.Members(patch) {
-		at := slices.IndexFunc(members, func(m chat.Member) bool { return m.Name == change.Name })
-		switch {
-		case string(change.Value) == "null" && at >= 0:
-			members = slices.Delete(members, at, at+1)
-		case string(change.Value) == "null":
-		case at >= 0:
-			members[at].Value = mergePatch(members[at].Value, change.Value)
-		default:
-			members = append(members, chat.Member{Name: change.Name, Value: mergePatch(nil, change.Value)})
+		at, was := len(members), json.RawMessage(nil)
+		for i, m := range members {
+			if m.Name == change.Name {
+				at, was, members[i].Value = i, m.Value, nil
+			}
 		}
-	}
-	dst := []byte{'{'}
-	for i, m := range members {
-		if i > 0 {
-			dst = append(dst, ',')
+		if string(change.Value) == "null" {
+			continue
 		}
-		dst = append(append(appendString(dst, "", m.Name), ':'), m.Value...)
+		if at == len(members) {
+			members = append(members, chat.Member{Name: change.Name})
+		}
+		members[at].Value = mergePatch(was, change.Value)
 	}
-	return append(dst, '}')
+	return chat.AppendObject(nil, members)
 }

@@ -191,7 +191,7 @@ func TestServerSettings(t *testing.T) {
 		{"--pprof-addr", ":6060", "this machine only"},
 		{"--addr", "8787", "HOST:PORT"},
 	} {
-		r := runProgram(t, env[:1], nil, "serve", tt.flag+"="+tt.value)
+		r := runProgram(t, env[:1], nil, "serve", "--addr=127.0.0.1:0", tt.flag+"="+tt.value)
 		if r.code != exitUsage || !strings.Contains(r.stderr, tt.want) {
 			t.Errorf("%s %s: exit code %d\n%s", tt.flag, tt.value, r.code, r.stderr)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -18,12 +19,11 @@ import (
 
 type chatCommand struct {
 	dataFlags
-	settingsFlags `group:"Contexts and compactions"`
-	modelFlags    `group:"Models"`
-	titleFlags    `group:"Models"`
-	answerFlags   `group:"Models"`
-	Reasoning     bool   `negatable:"" default:"true" help:"Show what a model thinks before its answers, in dim lines (true)."`
-	Conversation  string `arg:"" optional:"" help:"Its id, the start of its id, its title, or a part of its title. Without it, the first message begins a new conversation."`
+	summaryFlags
+	titleFlags   `group:"Models"`
+	answerFlags  `group:"Models"`
+	Reasoning    bool   `negatable:"" default:"true" help:"Show what a model thinks before its answers, in dim lines (true)."`
+	Conversation string `arg:"" optional:"" help:"Its id, the start of its id, its title, or a part of its title. Without it, the first message begins a new conversation."`
 }
 
 func (cmd *chatCommand) Help() string {
@@ -45,7 +45,7 @@ func (cmd *chatCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 
 // config is what the flags say of the models that answer here.
 func (cmd *chatCommand) config(config *app.Config, log *slog.Logger) (err error) {
-	if err := cmd.modelFlags.check(); err != nil {
+	if err := cmd.summaries(config, log); err != nil {
 		return err
 	}
 	if config.Replies, err = cmd.answerFlags.config(); err != nil {
@@ -53,12 +53,7 @@ func (cmd *chatCommand) config(config *app.Config, log *slog.Logger) (err error)
 	}
 	config.Contexts.Titles = summarize.Titles(cmd.Titles)
 	config.KeepWindow = cmd.MaxContextTokens != nil
-	config.Models = cmd.models()
-	if config.Models.Prices, err = cmd.prices(); err != nil {
-		return err
-	}
 	config.Models.Replies, config.Models.WantReasoning = cmd.ReplyModel, cmd.SendReasoning
-	cmd.modelFlags.announce(log)
 	cmd.answerFlags.announce(config.Models, log)
 	return nil
 }
@@ -148,7 +143,7 @@ func (s *chatSession) start(ctx context.Context) error {
 
 // say writes a line of the chat's own.
 func (s *chatSession) say(format string, args ...any) {
-	s.out.Line("%s", s.out.Dim(sprintf(format, args...)))
+	s.out.Line("%s", s.out.Dim(fmt.Sprintf(format, args...)))
 }
 
 // problem tells what went wrong, and goes on. What a model's failure means stands in

@@ -17,9 +17,6 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// sprintf is for lines that are then styled.
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
-
 // ask appends a message of the user's below a message, and has it answered. It
 // begins the conversation where there is none.
 func (s *chatSession) ask(ctx context.Context, parent uuid.UUID, said *chat.Message) (err error) {

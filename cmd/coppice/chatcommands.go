@@ -64,7 +64,7 @@ func (s *chatSession) load(ctx context.Context) error {
 	if s.head == uuid.Nil {
 		return nil
 	}
-	branch, _, err := readBranch(ctx, s.client, s.conversation.ID, s.head, 0, func(tree.Message) bool { return false })
+	branch, _, err := readBranch[tree.Message](ctx, s.client, s.conversation.ID, s.head, 0, nil)
 	for _, m := range branch {
 		s.add(m)
 	}

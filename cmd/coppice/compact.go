@@ -4,13 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -18,8 +15,7 @@ import (
 type compactCommand struct {
 	dataFlags
 	outputFlags
-	settingsFlags `group:"Contexts and compactions"`
-	modelFlags    `group:"Models"`
+	summaryFlags
 	branchArgs
 	KeepRecent   int    `placeholder:"N" help:"Messages that stay verbatim, at least."`
 	Instructions string `placeholder:"TEXT" help:"What the summary should take care of."`
@@ -35,14 +31,14 @@ func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs 
 	if cmd.Remake != "" && (cmd.KeepRecent != 0 || cmd.LookAhead != "") {
 		return usagef("--keep-recent and --look-ahead don't go with --remake: the summary folds what it folded")
 	}
-	return cmd.withServer(ctx, out, logs, alone{config: cmd.config, settings: cmd.settings}, func(c *client) error {
+	return cmd.withServer(ctx, out, logs, alone{config: cmd.summaries, settings: cmd.settings}, func(c *client) error {
 		conversation, head, err := cmd.find(ctx, c)
 		if err != nil {
 			return err
 		}
 		var raw json.RawMessage
 		if err := cmd.compact(ctx, c, conversation.ID, head, &raw); err != nil {
-			return cmd.usage(err)
+			return flagUsage(err, map[string]string{"keep_recent_messages": "--keep-recent", "instructions": "--instructions", "look_ahead": "--look-ahead"})
 		}
 		var k tree.Compaction
 		if err := json.Unmarshal(raw, &k); err != nil {
@@ -61,21 +57,6 @@ func (cmd *compactCommand) Run(ctx context.Context, out *terminal.Console, logs 
 		}
 		return err
 	})
-}
-
-// config is what the flags say of the models that write summaries.
-func (cmd *compactCommand) config(config *app.Config, log *slog.Logger) error {
-	cmd.announce(log)
-	return summaryModels(config, &cmd.modelFlags, &cmd.priceFlags)
-}
-
-// summaryModels puts what flags say of the models that write summaries into config.
-func summaryModels(config *app.Config, f *modelFlags, p *priceFlags) (err error) {
-	config.Models = f.models()
-	if config.Models.Prices, err = p.prices(); err == nil {
-		err = f.check()
-	}
-	return err
 }
 
 func (cmd *compactCommand) compact(ctx context.Context, c *client, id, head uuid.UUID, into *json.RawMessage) error {
@@ -97,16 +78,6 @@ func (cmd *compactCommand) compact(ctx context.Context, c *client, id, head uuid
 		demand["look_ahead"] = cmd.LookAhead
 	}
 	return c.send(ctx, http.MethodPost, branchPath(id, head, "compactions"), demand, into)
-}
-
-// usage names the flag that a demand is wrong by.
-func (cmd *compactCommand) usage(err error) error {
-	var wrong *fault.Error
-	if !errors.As(err, &wrong) || wrong.Code != "invalid_demand" {
-		return err
-	}
-	flags := map[string]string{"keep_recent_messages": "--keep-recent", "instructions": "--instructions", "look_ahead": "--look-ahead"}
-	return usagef("%s: %s", flags[wrong.Field], wrong.Detail)
 }
 
 // writeCompacted says what came of a compaction. A failed one is an error,

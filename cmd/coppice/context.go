@@ -94,16 +94,10 @@ type readContext struct {
 // windowUsage names the flag that a window is wrong by.
 func windowUsage(err error) error {
 	var wrong *fault.Error
-	switch {
-	case !errors.As(err, &wrong):
-		return err
-	case wrong.Code == "unknown_model":
+	if errors.As(err, &wrong) && wrong.Code == "unknown_model" {
 		return usagef("%s", strings.ReplaceAll(wrong.Detail, "max_context_tokens", "--window"))
-	case wrong.Code != "invalid_setting":
-		return err
 	}
-	flags := map[string]string{"max_context_tokens": "--window", "reserved_tokens": "--reserve"}
-	return usagef("%s: %s", flags[wrong.Field], wrong.Detail)
+	return flagUsage(err, map[string]string{"max_context_tokens": "--window", "reserved_tokens": "--reserve"})
 }
 
 // writeContext writes a table of what the model reads, a message a line.

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -17,8 +15,7 @@ import (
 type explainCommand struct {
 	dataFlags
 	outputFlags
-	settingsFlags `group:"Contexts and compactions"`
-	modelFlags    `group:"Models"`
+	summaryFlags
 	branchArgs
 }
 
@@ -42,11 +39,6 @@ func (cmd *explainCommand) Run(ctx context.Context, out *terminal.Console, logs 
 		writeExplanation(out, conversation, e)
 		return nil
 	})
-}
-
-// summaries is what the flags say of the models that write summaries.
-func (cmd *explainCommand) summaries(config *app.Config, _ *slog.Logger) error {
-	return summaryModels(config, &cmd.modelFlags, &cmd.priceFlags)
 }
 
 func writeExplanation(out *terminal.Console, c tree.Conversation, e summarize.Explanation) {

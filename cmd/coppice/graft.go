@@ -3,14 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"log/slog"
 	"net/http"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/app"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -19,15 +15,14 @@ import (
 type graftCommand struct {
 	dataFlags
 	outputFlags
-	settingsFlags `group:"Contexts and compactions"`
-	modelFlags    `group:"Models"`
-	Conversation  string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
-	From          string `arg:"" help:"Message in which the other branch ends: its id, or the start of it."`
-	Head          string `arg:"" optional:"" default:"active" help:"Message in which the branch ends that gets the text: its id, the start of its id, or active."`
-	Include       string `placeholder:"WHAT" help:"A summary of the other branch, or its messages word for word: summary or messages. Default: summary."`
-	Instructions  string `placeholder:"TEXT" help:"What the summary should take care of."`
-	Text          string `placeholder:"TEXT" help:"Bring this text, and write none."`
-	DryRun        bool   `help:"Print the text, and change nothing."`
+	summaryFlags
+	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
+	From         string `arg:"" help:"Message in which the other branch ends: its id, or the start of it."`
+	Head         string `arg:"" optional:"" default:"active" help:"Message in which the branch ends that gets the text: its id, the start of its id, or active."`
+	Include      string `placeholder:"WHAT" help:"A summary of the other branch, or its messages word for word: summary or messages. Default: summary."`
+	Instructions string `placeholder:"TEXT" help:"What the summary should take care of."`
+	Text         string `placeholder:"TEXT" help:"Bring this text, and write none."`
+	DryRun       bool   `help:"Print the text, and change nothing."`
 }
 
 func (cmd *graftCommand) Help() string {
@@ -55,15 +50,10 @@ func (cmd *graftCommand) Run(ctx context.Context, out *terminal.Console, logs *l
 		}
 		var raw json.RawMessage
 		if err := c.send(ctx, http.MethodPost, branchPath(conversation.ID, head, "grafts"), demand, &raw); err != nil {
-			return cmd.usage(err)
+			return flagUsage(err, map[string]string{"include": "--include", "instructions": "--instructions", "text": "--text"})
 		}
 		return cmd.write(out, conversation.ID, raw)
 	})
-}
-
-// summaries is what the flags say of the models that write summaries.
-func (cmd *graftCommand) summaries(config *app.Config, _ *slog.Logger) error {
-	return summaryModels(config, &cmd.modelFlags, &cmd.priceFlags)
 }
 
 // write prints the text that would be brought, or the message that was.
@@ -89,13 +79,4 @@ func (cmd *graftCommand) write(out *terminal.Console, id uuid.UUID, raw json.Raw
 	out.Line("Grafted %s, as message %s.", terminal.Grafted(*m.Graft), m.ID)
 	out.Line("To undo it: coppice prune %s %s", id, m.ID)
 	return nil
-}
-
-// usage names the flag that a demand is wrong by.
-func (cmd *graftCommand) usage(err error) error {
-	var wrong *fault.Error
-	if !errors.As(err, &wrong) || wrong.Code != "invalid_demand" {
-		return err
-	}
-	return usagef("--%s: %s", wrong.Field, wrong.Detail)
 }

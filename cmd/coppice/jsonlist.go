@@ -98,7 +98,7 @@ func printPages(ctx context.Context, w io.Writer, c *client, f pageFlags, path s
 }
 
 // printList prints a list that is in memory; lead is what jsonList has.
-func printList(w io.Writer, lead string, list []json.RawMessage, next string) error {
+func printList[T any](w io.Writer, lead string, list []T, next string) error {
 	l := jsonList{w: w, lead: lead}
 	for _, item := range list {
 		if err := l.add(item); err != nil {

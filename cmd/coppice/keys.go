@@ -81,13 +81,7 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs
 			return err
 		}
 		if cmd.JSON {
-			l := jsonList{w: out}
-			for _, k := range list {
-				if err := l.add(k); err != nil {
-					return err
-				}
-			}
-			return l.end("")
+			return printList(out, "", list, "")
 		}
 		if len(list) == 0 {
 			out.Remark("There is no key. Make one with coppice keys create NAME.")
@@ -161,18 +155,4 @@ func findKey(ctx context.Context, all *keys.Keys, name string) (uuid.UUID, error
 		return uuid.Nil, keys.ErrNotFound
 	}
 	return uuid.Nil, errors.New("several keys have an id that starts so: give more of it")
-}
-
-// minPrefix is how many characters of an id one has to give.
-const minPrefix = 4
-
-// startsID tells whether text is the start of an id, which may be written
-// without dashes.
-func startsID(id uuid.UUID, text string) bool {
-	if len(text) < minPrefix {
-		return false
-	}
-	text = strings.ToLower(text)
-	whole := id.String()
-	return strings.HasPrefix(whole, text) || strings.HasPrefix(strings.ReplaceAll(whole, "-", ""), text)
 }

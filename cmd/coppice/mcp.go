@@ -14,8 +14,7 @@ import (
 
 type mcpCommand struct {
 	dataFlags
-	settingsFlags  `group:"Contexts and compactions"`
-	modelFlags     `group:"Models"`
+	summaryFlags
 	embeddingFlags `group:"Models"`
 }
 
@@ -38,8 +37,7 @@ func (cmd *mcpCommand) Run(ctx context.Context, out *terminal.Console, logs *log
 
 // config is what the flags say of models.
 func (cmd *mcpCommand) config(config *app.Config, log *slog.Logger) error {
-	cmd.modelFlags.announce(log)
-	if err := summaryModels(config, &cmd.modelFlags, &cmd.priceFlags); err != nil {
+	if err := cmd.summaries(config, log); err != nil {
 		return err
 	}
 	config.Models.Embedding = cmd.embedding()

@@ -75,6 +75,23 @@ type titleFlags struct {
 	Titles string `enum:"model, digest, off" default:"model" placeholder:"WHAT" help:"What gives a conversation without a title one: model (a --summary-model, after the first answer), digest (the first 60 characters of the first question, which stand until a model answers) or off (${default})."`
 }
 
+// summaryFlags say what writes summaries, and when.
+type summaryFlags struct {
+	settingsFlags `group:"Contexts and compactions"`
+	modelFlags    `group:"Models"`
+}
+
+// summaries puts what the flags say of models into config, and logs what writes summaries.
+func (f *summaryFlags) summaries(config *app.Config, log *slog.Logger) (err error) {
+	if err := f.modelFlags.check(); err != nil {
+		return err
+	}
+	config.Models = f.models()
+	config.Models.Prices, err = f.prices()
+	f.announce(log)
+	return err
+}
+
 // models are those of the command line.
 func (f *modelFlags) models() app.Models {
 	return app.Models{

@@ -61,6 +61,16 @@ func usagef(format string, args ...any) error {
 	return &usageError{fmt.Sprintf(format, args...)}
 }
 
+// flagUsage is the mistake in the flag of the field that a server finds wrong. Any other
+// error stays as it is.
+func flagUsage(err error, flags map[string]string) error {
+	var wrong *fault.Error
+	if !errors.As(err, &wrong) || wrong.Kind != fault.Invalid && wrong.Kind != fault.TooLarge || flags[wrong.Field] == "" {
+		return err
+	}
+	return usagef("%s: %s", flags[wrong.Field], wrong.Detail)
+}
+
 // explain says what is wrong and how to fix it. Of an error that was made for
 // people it leaves out where in the program it arose.
 func explain(err error) string {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/url"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
@@ -56,7 +54,7 @@ func (cmd *recallCommand) Run(ctx context.Context, out *terminal.Console, logs *
 	return cmd.withServer(ctx, out, logs, alone{config: cmd.config}, func(c *client) error {
 		raw, answer, err := cmd.ask(ctx, c, query)
 		if err != nil {
-			return recallUsage(err)
+			return flagUsage(err, map[string]string{"limit": "--limit", "max_tokens": "--max-tokens", "scope": "--scope", "query": "the question"})
 		}
 		if cmd.JSON {
 			return writeJSON(out, raw)
@@ -98,19 +96,6 @@ func (cmd *recallCommand) ask(ctx context.Context, c *client, query url.Values) 
 		}
 		searched = answer.Searched
 	}
-}
-
-// recallUsage names the flag that a question is wrong by.
-func recallUsage(err error) error {
-	var wrong *fault.Error
-	if !errors.As(err, &wrong) || wrong.Kind != fault.Invalid && wrong.Kind != fault.TooLarge {
-		return err
-	}
-	flags := map[string]string{"limit": "--limit", "max_tokens": "--max-tokens", "scope": "--scope", "query": "the question"}
-	if flag, ok := flags[wrong.Field]; ok {
-		return usagef("%s: %s", flag, wrong.Detail)
-	}
-	return err
 }
 
 // writeRecalled prints each hit under a line that says where it stands, with the

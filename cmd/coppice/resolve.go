@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -57,53 +58,47 @@ func findHead(ctx context.Context, c *client, conversation tree.Conversation, na
 		}
 		return conversation.HeadID, nil
 	}
-	found, err := nodesLike(ctx, c, conversation.ID, name, func(n tree.Node) bool { return n.Kind == tree.KindMessage })
-	switch {
-	case err != nil:
-		return uuid.Nil, err
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) == 0:
-		return uuid.Nil, fmt.Errorf("no message of the conversation has an id that starts with %q: coppice tree %s shows the ends of its branches", name, conversation.ID)
-	}
-	return uuid.Nil, fmt.Errorf("%q fits %d messages: give more of the id", name, len(found))
+	return nodeLike(ctx, c, conversation.ID, name, "message", func(n tree.Node) bool { return n.Kind == tree.KindMessage })
 }
 
 // findNode finds the message or summary that a person means, by its id or the
 // start of it.
 func findNode(ctx context.Context, c *client, conversationID uuid.UUID, name string) (uuid.UUID, error) {
-	found, err := nodesLike(ctx, c, conversationID, name, func(tree.Node) bool { return true })
-	switch {
-	case err != nil:
-		return uuid.Nil, err
-	case len(found) == 1:
-		return found[0], nil
-	case len(found) == 0:
-		return uuid.Nil, fmt.Errorf("no message or summary of the conversation has an id that starts with %q: coppice tree --json %s has them all", name, conversationID)
-	}
-	return uuid.Nil, fmt.Errorf("%q fits %d messages and summaries: give more of the id", name, len(found))
+	return nodeLike(ctx, c, conversationID, name, "message or summary", func(tree.Node) bool { return true })
 }
 
-// minBeginning is how many characters of an id name it at least.
-const minBeginning = 4
-
-// nodesLike finds what has an id, or the beginning of one, in which dashes may be left out.
-// A whole id isn't looked up.
-func nodesLike(ctx context.Context, c *client, conversationID uuid.UUID, name string, of func(tree.Node) bool) (found []uuid.UUID, err error) {
+// nodeLike finds the one node that has an id, or the start of one. A whole id isn't looked
+// up.
+func nodeLike(ctx context.Context, c *client, conversationID uuid.UUID, name, what string, of func(tree.Node) bool) (uuid.UUID, error) {
 	if id, err := uuid.Parse(name); err == nil {
-		return []uuid.UUID{id}, nil
+		return id, nil
 	}
-	if len(name) < minBeginning {
-		return nil, nil
-	}
-	plain := func(id string) string { return strings.ToLower(strings.ReplaceAll(id, "-", "")) }
 	t, err := readTree(ctx, c, conversationID, 0)
-	for _, n := range t.Data {
-		if of(n) && strings.HasPrefix(plain(n.ID.String()), plain(name)) {
-			found = append(found, n.ID)
-		}
+	if err != nil {
+		return uuid.Nil, err
 	}
-	return found, err
+	found := slices.DeleteFunc(t.Data, func(n tree.Node) bool { return !of(n) || !startsID(n.ID, name) })
+	switch len(found) {
+	case 1:
+		return found[0].ID, nil
+	case 0:
+		return uuid.Nil, fmt.Errorf("no %s of the conversation has an id that starts with %q: coppice tree --json %s has all ids", what, name, conversationID)
+	}
+	return uuid.Nil, fmt.Errorf("%q fits %d ids: give more of the id", name, len(found))
+}
+
+// minPrefix is how many characters of an id one has to give.
+const minPrefix = 4
+
+// startsID tells whether text is the start of an id, which may be written
+// without dashes.
+func startsID(id uuid.UUID, text string) bool {
+	if len(text) < minPrefix {
+		return false
+	}
+	text = strings.ToLower(text)
+	whole := id.String()
+	return strings.HasPrefix(whole, text) || strings.HasPrefix(strings.ReplaceAll(whole, "-", ""), text)
 }
 
 // title is how a conversation is called where people read it.

@@ -21,10 +21,9 @@ type showCommand struct {
 	dataFlags
 	outputFlags
 	watchFlags
-	Limit        int    `default:"0" placeholder:"N" help:"Only the last N messages; 0 for all."`
-	Reasoning    bool   `help:"Also what a model thought before its answers. --json has it in any case."`
-	Conversation string `arg:"" help:"Its id, the start of its id, its title, or a part of its title."`
-	Head         string `arg:"" optional:"" default:"active" help:"Message that the branch ends in: its id, the start of its id, or active."`
+	branchArgs
+	Limit     int  `default:"0" placeholder:"N" help:"Only the last N messages; 0 for all."`
+	Reasoning bool `help:"Also what a model thought before its answers. --json has it in any case."`
 }
 
 func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
@@ -35,11 +34,7 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 		return usagef("--limit is negative: give 0 for all, or a number")
 	}
 	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
-		conversation, err := findConversation(ctx, c, cmd.Conversation)
-		if err != nil {
-			return err
-		}
-		head, err := findHead(ctx, c, conversation, cmd.Head)
+		conversation, head, err := cmd.find(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -48,7 +43,7 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 			return follow(ctx, c, out, conversationPath(conversation.ID, "events"), func() error { return f.show(ctx) })
 		}
 		if cmd.JSON {
-			branch, next, err := readBranch(ctx, c, conversation.ID, head, cmd.Limit, func(json.RawMessage) bool { return false })
+			branch, next, err := readBranch[json.RawMessage](ctx, c, conversation.ID, head, cmd.Limit, nil)
 			if err != nil {
 				return err
 			}
@@ -60,7 +55,7 @@ func (cmd *showCommand) Run(ctx context.Context, out *terminal.Console, logs *lo
 
 // readBranch reads the last messages of a branch, oldest first; 0 is all of them. It reads
 // no further up than a message for which known is true, which it leaves out with those
-// above. Where there are more, it gives the cursor that leads on.
+// above; of nil, none is. Where there are more, it gives the cursor that leads on.
 func readBranch[T any](ctx context.Context, c *client, id, head uuid.UUID, limit int, known func(T) bool) (branch []T, next string, err error) {
 	for {
 		query := url.Values{"limit": {strconv.Itoa(tree.MaxPage)}}
@@ -75,7 +70,7 @@ func readBranch[T any](ctx context.Context, c *client, id, head uuid.UUID, limit
 			return nil, "", err
 		}
 		new := page.Data
-		for i := len(new) - 1; i >= 0; i-- {
+		for i := len(new) - 1; i >= 0 && known != nil; i-- {
 			if known(new[i]) {
 				new = new[i+1:]
 				break
@@ -90,7 +85,7 @@ func readBranch[T any](ctx context.Context, c *client, id, head uuid.UUID, limit
 
 // showBranch prints the last messages of a branch, 0 for all of them.
 func showBranch(ctx context.Context, out *terminal.Console, c *client, conversation tree.Conversation, head uuid.UUID, limit int, reasoning bool) error {
-	branch, _, err := readBranch(ctx, c, conversation.ID, head, limit, func(tree.Message) bool { return false })
+	branch, _, err := readBranch[tree.Message](ctx, c, conversation.ID, head, limit, nil)
 	if err == nil {
 		writeTranscript(out, conversation, branch, reasoning)
 	}

@@ -52,7 +52,7 @@ func (f *followed) show(ctx context.Context) error {
 
 // first writes the branch as it is at the start.
 func (f *followed) first(ctx context.Context) error {
-	branch, _, err := readBranch(ctx, f.client, f.conversation.ID, f.head, 0, func(tree.Message) bool { return false })
+	branch, _, err := readBranch[tree.Message](ctx, f.client, f.conversation.ID, f.head, 0, nil)
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,7 @@ func (cmd *tenantsListCommand) Run(ctx context.Context, out *terminal.Console, l
 			return err
 		}
 		if cmd.JSON {
-			l := jsonList{w: out}
-			for _, t := range all {
-				if err := l.add(t); err != nil {
-					return err
-				}
-			}
-			return l.end("")
+			return printList(out, "", all, "")
 		}
 		rows := make([][]string, len(all))
 		for i, t := range all {

@@ -136,20 +136,27 @@ func TestMalformed(t *testing.T) {
 
 	fromClient, toServer := io.Pipe()
 	fromServer, toClient := io.Pipe()
-	go mcp.Relay(t.Context(), a.relayed(""), fromClient, toClient) //nolint:errcheck // it ends with the test
-	t.Cleanup(func() { toServer.Close() })
+	go func() {
+		_ = mcp.Relay(t.Context(), a.relayed(""), fromClient, toClient) // which ends as its input does
+		toClient.Close()
+	}()
 	answers := json.NewDecoder(fromServer)
 	for _, test := range [][2]string{
 		{call("chop", "{}"), `{"error":{"code":-32601,"message":"There is no method \"chop\" here."},"id":7,"jsonrpc":"2.0"}`},
 		{call("tools/call", `{"name":5}`), `{"error":{"code":-32602,"message":"params.name: This must be a string."},"id":7,"jsonrpc":"2.0"}`},
 	} {
-		if _, err := io.WriteString(toServer, test[0]+"\n"); err != nil {
+		const notice = `{"jsonrpc":"2.0","method":"notifications/chop"}` // which has no answer
+		if _, err := io.WriteString(toServer, notice+"\n"+test[0]+"\n"); err != nil {
 			t.Fatal(err)
 		}
 		var answer json.RawMessage
 		if err := answers.Decode(&answer); err != nil || string(answer) != test[1] {
 			t.Errorf("pipes: %v, %s", err, answer)
 		}
+	}
+	toServer.Close()
+	if rest, err := io.ReadAll(io.MultiReader(answers.Buffered(), fromServer)); err != nil || strings.TrimSpace(string(rest)) != "" {
+		t.Errorf("pipes: %v, and what nobody asked for: %s", err, rest)
 	}
 }
 

@@ -118,7 +118,8 @@ func (r *relay) cancel(id json.RawMessage) {
 // pass sends a message, and writes the answer.
 func (r *relay) pass(ctx context.Context, m relayed, line []byte) {
 	answer, err := r.ask(ctx, m, line)
-	if ctx.Err() != nil || err == nil && len(answer) == 0 {
+	notice := m.ID == nil && m.Method != "" // has no answer, not even a refusal
+	if ctx.Err() != nil || notice || err == nil && len(answer) == 0 {
 		return
 	}
 	if err != nil {

@@ -293,7 +293,7 @@ func TestRatings(t *testing.T) {
 	if !slices.Equal(got.Models, want) || got.Conversations != 1 || !got.Complete {
 		t.Errorf("%+v", got)
 	}
-	if theirs := must(s.ForTenant("other").Ratings(t.Context()))(t); theirs.Models != nil || theirs.Conversations != 0 {
+	if theirs := must(s.ForTenant("other").Ratings(t.Context()))(t); len(theirs.Models) != 0 || theirs.Conversations != 0 {
 		t.Errorf("another tenant's are %+v", theirs)
 	}
 }

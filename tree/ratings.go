@@ -10,19 +10,22 @@ import (
 
 // Ratings says how readers took the answers of models.
 type Ratings struct {
-	Models        []ModelRatings
-	Conversations int  // that were read
-	Complete      bool // there are no others
+	Models        []ModelRatings `json:"data"`
+	Conversations int            `json:"conversations"` // that were read
+	Complete      bool           `json:"complete"`      // there are no others
 }
 
 // ModelRatings says how readers took the answers of one model. An answer is kept if
 // something follows it or if it is the active head. It is compared if it stands beside
 // others.
 type ModelRatings struct {
-	Model                  string
-	Answers, Kept          int
-	Compared, ComparedKept int
-	RatedUp, RatedDown     int
+	Model        string `json:"model"`
+	Answers      int    `json:"answers"`
+	Kept         int    `json:"kept"`
+	Compared     int    `json:"compared"`
+	ComparedKept int    `json:"compared_kept"`
+	RatedUp      int    `json:"rated_up"`
+	RatedDown    int    `json:"rated_down"`
 }
 
 // Ratings reads the tenant's conversations, the one touched last first: 1,000 at most, and
@@ -44,6 +47,7 @@ func (s *Store) Ratings(ctx context.Context) (r Ratings, err error) {
 		messages += int(c.MessageCount)
 	}
 	r.Conversations, r.Complete = len(ids), len(ids) == len(recent)
+	r.Models = []ModelRatings{} // for programs, which get none as a list
 	rows, err := s.q.ListRatings(ctx, db.ListRatingsParams{Ids: ids, Heads: heads})
 	for _, row := range rows {
 		r.Models = append(r.Models, ModelRatings{row.Model, int(row.Answers), int(row.Kept), int(row.Compared), int(row.ComparedKept), int(row.RatedUp), int(row.RatedDown)})

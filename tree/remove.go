@@ -45,7 +45,7 @@ func (s *Store) remove(ctx context.Context, c db.Conversation, id uuid.UUID) (p 
 	}
 	r := removal{s: s, conversationID: c.ID, removed: m, space: newID(), above: make(map[pgtype.UUID]parentState, len(below)+1), copied: make(map[uuid.UUID]uuid.UUID, len(below))}
 	for _, row := range below {
-		if row.ParentID == toUUID(id) && row.Role == string(RoleTool) {
+		if m.Role == RoleAssistant && row.ParentID == toUUID(id) && row.Role == string(RoleTool) {
 			return p, fault.New(fault.Invalid, "tool_call_not_found", "", "The result of one of the message's calls stands below it, and can't stand without the call. Remove the result first.")
 		}
 		r.copied[uuid.UUID(row.ID.Bytes)] = copyID(r.space, uuid.UUID(row.ID.Bytes))

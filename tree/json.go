@@ -46,13 +46,23 @@ func (m Message) MarshalJSON() ([]byte, error) { return m.AppendJSON(nil), nil }
 func (m *Message) UnmarshalJSON(raw []byte) error {
 	type bare Message // without this method
 	var members map[string]json.RawMessage
-	for _, into := range []any{(*bare)(m), &m.Annotation, &members} {
+	for _, into := range []any{(*bare)(m), &members} {
 		if err := json.Unmarshal(raw, into); err != nil {
 			return err
 		}
 	}
-	for _, own := range []string{"id", "conversation_id", "parent_id", "reasoning", "pinned", "rating", "label", "note", "metadata", "tokens", "depth", "siblings", "grafted", "created_at"} {
+	for _, own := range reserved {
 		delete(members, own)
+	}
+	// A body may have members of these names, which mean something else.
+	var graft Graft
+	for name, into := range map[string]any{"reasoning": &m.Reasoning, "rating": &m.Annotation.Rating, "label": &m.Annotation.Label, "note": &m.Annotation.Note, "grafted": &graft} {
+		if value, there := members[name]; there && json.Unmarshal(value, into) == nil {
+			delete(members, name)
+		}
+	}
+	if graft.Messages > 0 {
+		m.Graft = &graft
 	}
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)

@@ -157,16 +157,16 @@ type Message struct {
 	ID             uuid.UUID       `json:"id"`
 	ParentID       uuid.UUID       `json:"parent_id"` // uuid.Nil for a root
 	Role           Role            `json:"role"`
-	Body           json.RawMessage `json:"-"`         // chat-completions message object, byte for byte as it was given
-	Reasoning      string          `json:"reasoning"` // what the model thought before it said this; "" for none. No context has it, and no search
-	Metadata       json.RawMessage `json:"metadata"`  // nil for none
-	Pinned         bool            `json:"pinned"`    // stays verbatim when a compaction folds it
-	Annotation     Annotation      `json:"-"`         // as it was when the message was read to be shown; the zero Annotation in views and pages of BranchFrom
-	Tokens         int             `json:"tokens"`    // of this message
-	PathTokens     int64           `json:"-"`         // sum of Tokens from the root to this message
-	Depth          int             `json:"depth"`     // messages above it
+	Body           json.RawMessage `json:"-"`        // chat-completions message object, byte for byte as it was given
+	Reasoning      string          `json:"-"`        // what the model thought before it said this; "" for none. No context has it, and no search
+	Metadata       json.RawMessage `json:"metadata"` // nil for none
+	Pinned         bool            `json:"pinned"`   // stays verbatim when a compaction folds it
+	Annotation     Annotation      `json:"-"`        // as it was when the message was read to be shown; the zero Annotation in views and pages of BranchFrom
+	Tokens         int             `json:"tokens"`   // of this message
+	PathTokens     int64           `json:"-"`        // sum of Tokens from the root to this message
+	Depth          int             `json:"depth"`    // messages above it
 	Siblings       Siblings        `json:"siblings"`
-	Graft          *Graft          `json:"grafted"` // where the text comes from; nil where it was said here
+	Graft          *Graft          `json:"-"` // where the text comes from; nil where it was said here
 	CreatedAt      time.Time       `json:"created_at"`
 }
 

@@ -311,9 +311,6 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 			if err := s.hand(&params, was, u); err != nil {
 				return err
 			}
-			if err := s.Audit(ctx, AuditEvent{Action: ActionConversationHanded, ConversationID: id, Detail: params.OwnerID.String + " " + string(visibility(params.OwnerID.String, params.PrivateTo.String))}); err != nil {
-				return err
-			}
 		}
 		row, err = s.q.UpdateConversation(ctx, params)
 		if isNoRows(err) {
@@ -322,8 +319,12 @@ func (s *Store) UpdateConversation(ctx context.Context, id uuid.UUID, u Conversa
 		if err == nil && row.HeadID != was.HeadID {
 			err = s.note(ctx, Change{ConversationID: id, Kind: HeadMoved, MessageID: u.HeadID})
 		}
-		if err == nil && (row.Title != was.Title || params.Metadata != nil || params.Settings != nil ||
-			row.OwnerID != was.OwnerID || row.Reader != was.Reader || row.Archived != was.Archived || row.Pinned != was.Pinned || !slices.Equal(row.Tags, was.Tags)) {
+		handed := row.OwnerID != was.OwnerID || row.Reader != was.Reader
+		if err == nil && handed {
+			err = s.Audit(ctx, AuditEvent{Action: ActionConversationHanded, ConversationID: id, Detail: row.OwnerID + " " + string(visibility(row.OwnerID, row.Reader))})
+		}
+		if err == nil && (handed || row.Title != was.Title || params.Metadata != nil || params.Settings != nil ||
+			row.Archived != was.Archived || row.Pinned != was.Pinned || !slices.Equal(row.Tags, was.Tags)) {
 			err = s.note(ctx, Change{ConversationID: id, Kind: ConversationUpdated})
 		}
 		return err

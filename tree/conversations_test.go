@@ -267,6 +267,39 @@ func TestAnnotationsOutliveARemoval(t *testing.T) {
 	}
 }
 
+// TestRemoveOneResult holds that of two results that stand below each other either can be
+// deleted alone, and their call can't.
+func TestRemoveOneResult(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	call := mustAppend(t, s, c.ID, root.ID, raw(calling))
+	first := mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`))
+	mustAppend(t, s, c.ID, first.ID, raw(`{"role":"tool","tool_call_id":"b","content":"y"}`))
+	refused(t, "a call with results", second(s.Remove(t.Context(), c.ID, call.ID)), fault.Invalid)
+	p := must(s.Remove(t.Context(), c.ID, first.ID))(t)
+	if m := must(s.Message(t.Context(), c.ID, p.HeadID))(t); m.ParentID != call.ID {
+		t.Errorf("the other result is %+v", m)
+	}
+	if open := must(s.OpenCalls(t.Context(), c.ID, p.HeadID))(t); !slices.Equal(open, []string{"a"}) {
+		t.Errorf("open calls are %q", open)
+	}
+}
+
+// TestHandingIsAudited holds that the audit tells of a new owner or other readers, and of
+// nothing where both stay.
+func TestHandingIsAudited(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	owner, private := "ada", true
+	for range 2 {
+		must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{OwnerID: &owner, Private: &private}))(t)
+	}
+	if done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t).Data; len(done) != 1 || done[0].Action != tree.ActionConversationHanded || done[0].Detail != "ada private" {
+		t.Errorf("the audit tells %+v", done)
+	}
+}
+
 // TestRatings holds that answers count by their models: those that were gone on from or
 // are an active head as kept, those beside others as compared, and those of other tenants
 // not at all.

@@ -94,7 +94,7 @@ type Keys struct {
 	now   func() time.Time
 
 	macKey    atomic.Pointer[[]byte] // of the installation, once it was read
-	anyMade   atomic.Bool            // some key was seen, and keys are never deleted
+	anyMade   atomic.Bool            // some key was seen, and one always stays
 	noneUntil atomic.Int64           // Unix nanoseconds: until then, trust that there was none
 }
 
@@ -380,7 +380,7 @@ func macOf(macKey, random []byte) []byte {
 // plainHash is what the database has of a key that may do all of a tenant's.
 func plainHash(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
 
-// limitedHash is what it has of any other key: programs before version 31, which know
+// limitedHash is what it has of any other key: programs before schema version 32, which know
 // no limits, look for the plain hash, and so don't find the key.
 func limitedHash(secret string) [sha256.Size]byte {
 	return sha256.Sum256([]byte("limited\x00" + secret))

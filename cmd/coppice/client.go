@@ -129,11 +129,11 @@ type problem struct {
 	Field  string `json:"field"`
 }
 
-// kindOf are the kinds of errors by their statuses. Others are fault.Internal.
+// kindOf are the kinds of errors that commands tell apart, by their statuses. Others are
+// fault.Internal.
 var kindOf = map[int]fault.Kind{
-	http.StatusBadRequest: fault.Invalid, http.StatusUnprocessableEntity: fault.Invalid, http.StatusUnauthorized: fault.Unauthorized,
-	http.StatusForbidden: fault.Full, http.StatusNotFound: fault.NotFound, http.StatusConflict: fault.Conflict, http.StatusRequestEntityTooLarge: fault.TooLarge,
-	http.StatusTooManyRequests: fault.TooMany, http.StatusBadGateway: fault.Model, http.StatusServiceUnavailable: fault.Unavailable,
+	http.StatusBadRequest: fault.Invalid, http.StatusUnprocessableEntity: fault.Invalid, http.StatusNotFound: fault.NotFound,
+	http.StatusRequestEntityTooLarge: fault.TooLarge, http.StatusBadGateway: fault.Model, http.StatusServiceUnavailable: fault.Unavailable,
 }
 
 func (p problem) err(status int) error {

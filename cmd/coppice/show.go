@@ -98,29 +98,22 @@ func writeTranscript(out *terminal.Console, c tree.Conversation, branch []tree.M
 	for _, m := range branch {
 		tokens += m.Tokens
 	}
-	out.Line("%s  %s", out.Bold(title(c)), out.Dim(c.ID.String()))
-	active := ""
-	if head.ID == c.HeadID {
-		active = ", active"
+	counts, above := terminal.Count(head.Depth+1, "message"), branch[0].Depth
+	if above == 0 {
+		counts += ", " + terminal.Count(tokens, "token")
 	}
-	counts := terminal.Count(head.Depth+1, "message")
-	if above := branch[0].Depth; above == 0 {
-		out.Line("branch %s%s: %s, %s", head.ID, active, counts, terminal.Count(tokens, "token"))
-	} else {
-		out.Line("branch %s%s: %s", head.ID, active, counts)
+	writeBranch(out, c, head.ID, "%s", counts)
+	if above > 0 {
 		out.Line("")
 		out.Line("%s", out.Dim("… "+terminal.Count(above, "message")+" above …"))
 	}
 	for _, m := range branch {
-		if !reasoning {
-			m.Reasoning = ""
-		}
-		writeMessage(out, m)
+		writeMessage(out, m, reasoning)
 	}
 }
 
 // writeMessage prints a message under a line that says whose it is.
-func writeMessage(out *terminal.Console, m tree.Message) {
+func writeMessage(out *terminal.Console, m tree.Message, reasoning bool) {
 	said := chat.Read(m.Body)
 	head := []string{string(m.Role)}
 	if said.Name != nil && *said.Name != "" {
@@ -143,6 +136,9 @@ func writeMessage(out *terminal.Console, m tree.Message) {
 	}
 	out.Line("")
 	out.Line("%s  %s", out.Bold("── "+strings.Join(head, " ")), out.Dim(clock(m.CreatedAt)))
+	if !reasoning {
+		m.Reasoning = ""
+	}
 	for line := range strings.Lines(terminal.Printable(m.Reasoning)) {
 		out.Line("%s", out.Dim("┆ "+strings.TrimRight(line, "\n")))
 	}

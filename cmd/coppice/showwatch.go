@@ -42,10 +42,7 @@ func (f *followed) show(ctx context.Context) error {
 			f.out.Line("%s", f.out.Dim("⑂ another branch"+f.below(m)))
 		}
 		f.shown[m.ID], f.last = true, m.ID
-		if !f.cmd.Reasoning {
-			m.Reasoning = ""
-		}
-		writeMessage(f.out, m)
+		writeMessage(f.out, m, f.cmd.Reasoning)
 	}
 	return nil
 }

@@ -92,8 +92,9 @@ func (m *maker) follow(ctx context.Context, store *tree.Store, p tree.Pending) (
 		if err != nil {
 			return messages, err
 		}
+		var title []string
 		if titled {
-			if err := indexTitle(ctx, store, p.ConversationID); err != nil {
+			if title, err = titleWords(ctx, store, p.ConversationID); err != nil {
 				return messages, err
 			}
 		}
@@ -140,7 +141,7 @@ func (m *maker) follow(ctx context.Context, store *tree.Store, p tree.Pending) (
 			put(next, c)
 			next += len(c.ids)
 		}
-		done, err := store.Index().SaveChunks(ctx, p, to, replaced, saved)
+		done, err := store.Index().SaveChunks(ctx, p, to, replaced, saved, title)
 		if err != nil || !done || to == p.Sequence {
 			return messages, err // what wasn't done comes again
 		}

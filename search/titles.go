@@ -82,17 +82,14 @@ func titleWord(text string) string {
 	return text
 }
 
-// indexTitle stores by which words a conversation's title is found. A letter of a script
-// without spaces is sought alone, too.
-func indexTitle(ctx context.Context, store *tree.Store, id uuid.UUID) error {
+// titleWords returns the words by which a conversation's title is found, not nil. A letter
+// of a script without spaces is sought alone, too.
+func titleWords(ctx context.Context, store *tree.Store, id uuid.UUID) ([]string, error) {
+	words := []string{}
 	c, err := store.Conversation(ctx, id)
 	if errors.Is(err, fault.NotFound) { // deleted meanwhile
-		return nil
+		return words, nil
 	}
-	if err != nil {
-		return err
-	}
-	words := []string{}
 	for _, w := range wordsOf(c.Title) {
 		text := withoutAccents(w.text)
 		words = append(words, titleWord(text))
@@ -101,7 +98,7 @@ func indexTitle(ctx context.Context, store *tree.Store, id uuid.UUID) error {
 		}
 	}
 	slices.Sort(words)
-	return store.Index().SetTitleWords(ctx, id, slices.Compact(words))
+	return slices.Compact(words), err
 }
 
 // Conversations lists conversations as tree.Store.Conversations does. A query keeps

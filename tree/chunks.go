@@ -1,7 +1,6 @@
 package tree
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -25,37 +24,6 @@ type Chunk struct {
 	Messages       []uuid.UUID
 	NewestAt       time.Time // of the newest message
 	Data           []byte    // nil after a prune, until the chunk is made again
-}
-
-// A Segment says which chunks of a tenant have words of one bucket.
-type Segment struct {
-	ID       uuid.UUID
-	Bucket   int
-	NewestAt time.Time // of the newest message in its chunks
-	Data     []byte
-}
-
-// A PlacedChunk names a chunk by its place in a segment.
-type PlacedChunk struct {
-	SegmentID uuid.UUID
-	Place     int
-}
-
-// Buckets are numbers of a kind of segment's buckets: so many from the first on.
-type Buckets struct{ First, Count int }
-
-// The buckets of small segments and of large ones.
-var (
-	SmallSegment = Buckets{First: 256, Count: 64}
-	LargeSegment = Buckets{First: 512, Count: 2048}
-)
-
-func (b Buckets) all() []int16 {
-	out := make([]int16, b.Count)
-	for i := range out {
-		out[i] = int16(b.First + i)
-	}
-	return out
 }
 
 // Unchunked returns the messages of a conversation that are in no chunk, in the
@@ -123,10 +91,11 @@ func (s *Index) OpenChunks(ctx context.Context, conversationID uuid.UUID, full i
 }
 
 // SaveChunks puts chunks of one conversation in the place of open ones with these
-// numbers, and moves the follower's place to the sequence to. It saves nothing and
+// numbers, and moves the follower's place to the sequence to. title has the words by
+// which the conversation's title is found, nil where they stay. It saves nothing and
 // reports false where the place has moved, an open chunk has changed, or a message
 // was pruned, since p was read.
-func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int, chunks []Chunk) (saved bool, err error) {
+func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int, chunks []Chunk, title []string) (saved bool, err error) {
 	defer db.Wrap(&err, "tree.Index.SaveChunks(%s, %d)", p.ConversationID, len(chunks))
 	err = s.store().inTx(ctx, func(s *Store) error {
 		if err := s.q.CommitLater(ctx); err != nil {
@@ -144,6 +113,11 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		pruned, err := s.q.PrunedSince(ctx, db.PrunedSinceParams{ConversationID: toUUID(p.ConversationID), Sequence: p.Sequence})
 		if err != nil || pruned {
 			return cmp.Or(err, errStale)
+		}
+		if title != nil {
+			if err := s.setTitleWords(ctx, p.ConversationID, title); err != nil {
+				return err
+			}
 		}
 		numbers := make([]int32, len(open))
 		for i, n := range open {
@@ -166,129 +140,6 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		return false, nil
 	}
 	return err == nil, err
-}
-
-// AddSegment names size of the tenant's oldest chunks together, if a quarter more are named
-// by no segment. make gives the data of each bucket, of chunks in their places; nil
-// where it can't. AddSegment then changes nothing and reports false, as where there are fewer.
-func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map[int][]byte) (added bool, err error) {
-	defer db.Wrap(&err, "tree.Index.AddSegment")
-	enough := func(s *Store) (bool, error) {
-		loose, err := s.q.CountLooseChunks(ctx, db.CountLooseChunksParams{TenantID: s.tenant, AtMost: int32(size + size/4)})
-		return err == nil && int(loose) == size+size/4, err
-	}
-	if is, err := enough(s.store()); !is || err != nil {
-		return false, err
-	}
-	err = s.store().inTx(ctx, func(s *Store) error {
-		if err := s.q.CommitLater(ctx); err != nil {
-			return err
-		}
-		if err := s.lockKind(ctx, indexing); err != nil {
-			return err
-		}
-		if is, err := enough(s); !is || err != nil {
-			return cmp.Or(err, errStale)
-		}
-		keys, err := s.q.ListLooseKeys(ctx, db.ListLooseKeysParams{TenantID: s.tenant, RowLimit: int32(size)})
-		if err != nil {
-			return err
-		}
-		segment := toUUID(newID())
-		slices.SortFunc(keys, func(a, b db.ListLooseKeysRow) int {
-			return cmp.Or(bytes.Compare(a.ConversationID.Bytes[:], b.ConversationID.Bytes[:]), cmp.Compare(a.Number, b.Number))
-		})
-		var places []db.PlaceChunkParams
-		for i, key := range keys {
-			places = append(places, db.PlaceChunkParams{Segment: segment, Place: pgtype.Int2{Int16: int16(i), Valid: true}, ConversationID: key.ConversationID, Number: key.Number})
-		}
-		rows, err := db.All[db.SearchChunk](ctx, s.h, places, func(q *db.Queries, arg db.PlaceChunkParams) { _, _ = q.PlaceChunk(ctx, arg) })
-		if err != nil || len(rows) < size {
-			return cmp.Or(err, errStale)
-		}
-		p := db.InsertSegmentParams{TenantID: s.tenant, Segment: segment}
-		for _, row := range rows {
-			if row.NewestAt.After(p.NewestAt) {
-				p.NewestAt = row.NewestAt
-			}
-		}
-		parts := make(fromChunks(rows))
-		if parts == nil {
-			return errStale
-		}
-		return s.insertSegment(ctx, p, parts)
-	})
-	if errors.Is(err, errStale) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-// MergeSegments makes a large segment of so many small ones, the oldest, if there are a
-// quarter more. The chunks of each get their places behind those of the one before, size
-// apart. merge gives the data of each bucket, of the small segments' buckets; nil where it
-// can't. MergeSegments then changes nothing and reports false, as where there are fewer.
-func (s *Index) MergeSegments(ctx context.Context, count, size int, merge func([][]Segment) map[int][]byte) (merged bool, err error) {
-	defer db.Wrap(&err, "tree.Index.MergeSegments")
-	smalls := func(s *Store) ([]db.ListSegmentIDsRow, error) {
-		return s.q.ListSegmentIDs(ctx, db.ListSegmentIDsParams{TenantID: s.tenant, FirstBucket: int16(SmallSegment.First), LastBucket: int16(SmallSegment.First + SmallSegment.Count - 1)})
-	}
-	if rows, err := smalls(s.store()); err != nil || len(rows) < count+count/4 {
-		return false, err
-	}
-	err = s.store().inTx(ctx, func(s *Store) error {
-		if err := s.q.CommitLater(ctx); err != nil {
-			return err
-		}
-		if err := s.lockKind(ctx, indexing); err != nil {
-			return err
-		}
-		all, err := smalls(s)
-		if err != nil || len(all) < count+count/4 {
-			return cmp.Or(err, errStale)
-		}
-		into := db.InsertSegmentParams{TenantID: s.tenant, Segment: toUUID(newID())}
-		var ids []pgtype.UUID
-		var moves []db.MoveChunksParams
-		for i, small := range all[:count] {
-			ids = append(ids, small.Segment)
-			moves = append(moves, db.MoveChunksParams{TenantID: s.tenant, Segment: small.Segment, IntoSegment: into.Segment, Distance: pgtype.Int2{Int16: int16(i * size), Valid: true}})
-			if small.NewestAt.After(into.NewestAt) {
-				into.NewestAt = small.NewestAt
-			}
-		}
-		rows, err := s.q.ListBucketsOf(ctx, db.ListBucketsOfParams{TenantID: s.tenant, Buckets: SmallSegment.all(), Segments: ids})
-		if err != nil {
-			return err
-		}
-		segments := make([][]Segment, count)
-		for _, row := range rows {
-			i := slices.Index(ids, row.Segment)
-			segments[i] = append(segments[i], fromSegment(row))
-		}
-		parts := merge(segments)
-		if parts == nil {
-			return errStale
-		}
-		if _, err := db.ExecAll(ctx, s.h, moves, func(q *db.Queries, arg db.MoveChunksParams) { _ = q.MoveChunks(ctx, arg) }); err != nil {
-			return err
-		}
-		if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: SmallSegment.all(), Segments: ids}); err != nil {
-			return err
-		}
-		return s.insertSegment(ctx, into, parts)
-	})
-	if errors.Is(err, errStale) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (s *Store) insertSegment(ctx context.Context, p db.InsertSegmentParams, buckets map[int][]byte) error {
-	for bucket, data := range buckets {
-		p.Buckets, p.Parts = append(p.Buckets, int16(bucket)), append(p.Parts, data)
-	}
-	return s.q.InsertSegment(ctx, p)
 }
 
 // forgetWords takes pruned messages out of the index of words, in the transaction
@@ -331,18 +182,6 @@ func (s *Store) forgetAllWords(ctx context.Context, conversationID pgtype.UUID) 
 	return s.dropSegments(ctx, segments)
 }
 
-func (s *Store) dropSegments(ctx context.Context, segments []pgtype.UUID) error {
-	if len(segments) == 0 {
-		return nil
-	}
-	for _, buckets := range []Buckets{SmallSegment, LargeSegment} {
-		if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: buckets.all(), Segments: segments}); err != nil {
-			return err
-		}
-	}
-	return s.q.LoosenChunks(ctx, db.LoosenChunksParams{TenantID: s.tenant, Segments: segments})
-}
-
 // LooseChunks returns the tenant's chunks that no segment names, the newest first.
 func (s *Index) LooseChunks(ctx context.Context, limit int) (_ []Chunk, err error) {
 	defer db.Wrap(&err, "tree.Index.LooseChunks")
@@ -372,53 +211,6 @@ func (s *Index) NewestChunks(ctx context.Context, conversations []uuid.UUID, lim
 	return fromChunks(rows), err
 }
 
-// Segments returns some buckets of all of the tenant's segments.
-func (s *Index) Segments(ctx context.Context, buckets []int) (_ []Segment, err error) {
-	defer db.Wrap(&err, "tree.Index.Segments(%d)", buckets)
-	p := db.ListSegmentsParams{TenantID: s.tenant}
-	for _, b := range buckets {
-		p.Buckets = append(p.Buckets, int16(b))
-	}
-	rows, err := s.q.ListSegments(ctx, p)
-	out := make([]Segment, len(rows))
-	for i, row := range rows {
-		out[i] = fromSegment(row)
-	}
-	return out, err
-}
-
-// NewestInSegments returns the time of the newest message in the tenant's segments that
-// have some buckets; the zero time where none has.
-func (s *Index) NewestInSegments(ctx context.Context, buckets []int) (_ time.Time, err error) {
-	defer db.Wrap(&err, "tree.Index.NewestInSegments(%d)", buckets)
-	p := db.GetNewestSegmentParams{TenantID: s.tenant}
-	for _, b := range buckets {
-		p.Buckets = append(p.Buckets, int16(b))
-	}
-	at, err := s.q.GetNewestSegment(ctx, p)
-	if isNoRows(err) {
-		return time.Time{}, nil
-	}
-	return at.UTC(), err
-}
-
-// PlacedChunks returns chunks by their places. Those that are gone are left out.
-func (s *Index) PlacedChunks(ctx context.Context, at []PlacedChunk) (_ []Chunk, err error) {
-	defer db.Wrap(&err, "tree.Index.PlacedChunks(%d)", len(at))
-	var params []db.ListPlacedChunksParams
-	index := map[uuid.UUID]int{}
-	for _, c := range at {
-		i, known := index[c.SegmentID]
-		if !known {
-			i, index[c.SegmentID] = len(params), len(params)
-			params = append(params, db.ListPlacedChunksParams{Segment: toUUID(c.SegmentID), TenantID: s.tenant})
-		}
-		params[i].Places = append(params[i].Places, int16(c.Place))
-	}
-	rows, err := db.All[db.SearchChunk](ctx, s.h, params, func(q *db.Queries, arg db.ListPlacedChunksParams) { _, _ = q.ListPlacedChunks(ctx, arg) })
-	return fromChunks(rows), err
-}
-
 // Unfollowed returns the tenant's conversations in which a follower is behind, the
 // one that changed last first: among some and those that changed since a time, or
 // among all where since is zero.
@@ -438,15 +230,11 @@ func (s *Feed) Unfollowed(ctx context.Context, follower string, among []uuid.UUI
 	return out, err
 }
 
-// SetTitleWords stores by which words a conversation's title is found.
-func (s *Index) SetTitleWords(ctx context.Context, conversationID uuid.UUID, words []string) (err error) {
-	defer db.Wrap(&err, "tree.Index.SetTitleWords(%s)", conversationID)
-	return s.store().inTx(ctx, func(s *Store) error {
-		if err := s.q.DeleteTitleWords(ctx, db.DeleteTitleWordsParams{ConversationID: toUUID(conversationID), Words: words}); err != nil || len(words) == 0 {
-			return err
-		}
-		return s.q.AddTitleWords(ctx, db.AddTitleWordsParams{ConversationID: toUUID(conversationID), Words: words, TenantID: s.tenant})
-	})
+func (s *Store) setTitleWords(ctx context.Context, conversationID uuid.UUID, words []string) error {
+	if err := s.q.DeleteTitleWords(ctx, db.DeleteTitleWordsParams{ConversationID: toUUID(conversationID), Words: words}); err != nil || len(words) == 0 {
+		return err
+	}
+	return s.q.AddTitleWords(ctx, db.AddTitleWordsParams{ConversationID: toUUID(conversationID), Words: words, TenantID: s.tenant})
 }
 
 // Titled calls fn with the tenant's conversations whose titles were found to have one of
@@ -498,11 +286,6 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 
 // errStale says that what was about to be written rests on what is no more.
 var errStale = errors.New("what this rests on has changed")
-
-// fromSegment is the one converter of segments.
-func fromSegment(row db.SearchSegment) Segment {
-	return Segment{uuid.UUID(row.Segment.Bytes), int(row.Bucket), row.NewestAt.UTC(), row.Data}
-}
 
 // fromChunks is the one converter of chunks.
 func fromChunks(rows []db.SearchChunk) []Chunk {

@@ -318,12 +318,14 @@ export class Coppice {
       json: { ...reply, id: reply.id ?? uuidv7(), stream: true }, headers: { Accept: 'text/event-stream' }, repeatable: true, waits: true, signal: options.signal,
     })
     const open = new Map<string, string | undefined>() // the last event of each that didn't end
+    const before = this.http.positions
     try {
       for await (const { id, event, data } of serverSentEvents(answer.body!)) {
         if (event === 'stream.closed') throw problemOf(JSON.parse(data) as Schemas['Problem'])
         if (!event.startsWith('reply.')) continue
         const part = { id, event, data: JSON.parse(data) as unknown } as ReplyEvent
         const of = part.data.message_id!
+        if ('position' in part.data) this.http.heard(part.data.position, before)
         if (isLast(part)) open.delete(of)
         else open.set(of, id)
         yield part

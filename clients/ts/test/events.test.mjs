@@ -47,3 +47,24 @@ test('positions go from writes and events to reads, and the newest of a stream s
   assert.deepEqual(seen, ['stream.started', 'messages.appended'])
   assert.deepEqual(sent, [['GET', undefined], ['POST', undefined], ['GET', 'a'], ['GET', 'a'], ['GET', 'e']])
 })
+
+test('several replies go on one by one after their stream ended, and give their positions', async () => {
+  const { Coppice } = await import('@coppice-chat/client')
+  const sent = []
+  const event = (name, data) => `event: ${name}\nid: 1\ndata: ${JSON.stringify(data)}\n\n`
+  const streams = [
+    event('reply.started', { message_id: 'a' }) + event('reply.started', { message_id: 'b' }) + event('reply.completed', { message_id: 'a', position: 'p' }),
+    event('reply.completed', { position: 'q' }),
+  ]
+  const coppice = new Coppice({
+    baseURL: 'http://coppice.test', maxRetries: 0, fetch: async (url, { headers }) => {
+      sent.push([new URL(url).pathname.replace('/v1/conversations', ''), headers['Coppice-Position']])
+      return streams.length > 0 ? new Response(streams.shift()) : Response.json({ data: [], next_cursor: null })
+    },
+  })
+  const seen = []
+  for await (const { event, data } of coppice.createReplies('c', 'h', { n: 2 })) seen.push([event, data.message_id])
+  await coppice.listConversations()
+  assert.deepEqual(seen, [['reply.started', 'a'], ['reply.started', 'b'], ['reply.completed', 'a'], ['reply.completed', 'b']])
+  assert.deepEqual(sent, [['/c/branches/h/replies', undefined], ['/c/replies/b/events', 'p'], ['', 'q']])
+})

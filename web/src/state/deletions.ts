@@ -19,8 +19,8 @@ const name = 'coppice.deleting'
 /** waiting are the times at which conversations are deleted, by their ids. */
 export const waiting = signal<ReadonlyMap<string, number>>(stored())
 
-/** mine are those that this tab deletes. */
-const mine = new Set<string>()
+/** mine are the timers of those that this tab deletes. */
+const mine = new Map<string, ReturnType<typeof setTimeout>>()
 
 function stored(): Map<string, number> {
   try {
@@ -40,13 +40,13 @@ function change(how: (all: Map<string, number>) => void) {
 
 /** begin hides a conversation, and deletes it some seconds later. */
 export function begin(id: string, deleted: (id: string) => void) {
-  mine.add(id)
+  mine.set(id, setTimeout(() => void finish(id, deleted), patience))
   change(all => all.set(id, Date.now() + patience))
-  setTimeout(() => void finish(id, deleted), patience)
 }
 
 /** takeBack ends the wait. */
 export function takeBack(id: string) {
+  clearTimeout(mine.get(id))
   mine.delete(id)
   change(all => all.delete(id))
 }
@@ -86,7 +86,7 @@ export function start(deleted: (id: string) => void) {
     takeUp()
   })
   addEventListener('pagehide', () => {
-    for (const id of mine) if (waiting.peek().has(id)) void api.deleteConversation(id).catch(() => {})
+    for (const id of mine.keys()) if (waiting.peek().has(id)) void api.deleteConversation(id).catch(() => {})
   })
   effect(() => {
     void returns.value

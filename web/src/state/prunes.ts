@@ -16,11 +16,15 @@ export async function begin(m: Message, below: number) {
   messages.hidden.set(m.id, m)
   messages.remove(m)
   await branch.pruned(m)
-  const told = note(`${count(below, 'message')} deleted.`, { lasts: patience, action: { label: 'Undo', run: () => void takeBack(m).catch(failed('The messages are not shown')) } })
-  setTimeout(() => {
+  const told = note(`${count(below, 'message')} deleted.`, { lasts: patience, action: { label: 'Undo', run: () => takeBack() } })
+  const timer = setTimeout(() => {
     dismiss(told)
     void finish(m)
   }, patience)
+  const takeBack = () => {
+    clearTimeout(timer)
+    bringBack(m).catch(failed('The messages are not shown'))
+  }
 }
 
 /** reveal shows what was hidden again. */
@@ -30,7 +34,7 @@ async function reveal(m: Message) {
   if (tree.forest.peek()?.conversation === m.conversation_id) await tree.reload(m.conversation_id)
 }
 
-async function takeBack(m: Message) {
+async function bringBack(m: Message) {
   if (!messages.hidden.has(m.id)) return
   await reveal(m)
   if (branch.conversation.peek()?.id === m.conversation_id) await branch.goTo(m.id)

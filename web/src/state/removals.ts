@@ -23,11 +23,15 @@ function change(how: (all: Map<string, Message>) => void) {
 /** begin shows a message as deleted, and deletes it some seconds later. */
 export function begin(m: Message) {
   change(all => all.set(m.id, m))
-  const told = note('1 message deleted. What follows stays.', { lasts: patience, action: { label: 'Undo', run: () => change(all => all.delete(m.id)) } })
-  setTimeout(() => {
+  const told = note('1 message deleted. What follows stays.', { lasts: patience, action: { label: 'Undo', run: () => takeBack() } })
+  const timer = setTimeout(() => {
     dismiss(told)
     void finish(m)
   }, patience)
+  const takeBack = () => {
+    clearTimeout(timer)
+    change(all => all.delete(m.id))
+  }
 }
 
 /** early tells that a reply below a message would be cut, or that another deletion still waits for a message below it, which has another id afterwards. */

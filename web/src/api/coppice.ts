@@ -9,6 +9,11 @@ import type {
 export const listConversations = (archived: boolean, tag: string, cursor: string | null, limit = 50) =>
   coppice.listConversations({ ...(archived && { archived }), ...(tag && { tag }), ...from(cursor), limit, shapes: true })
 
+/** allConversations are those of a tag, or all, archived ones too. */
+export async function* allConversations(tag = '') {
+  for (const archived of [false, true]) yield* coppice.listConversations({ archived, ...(tag && { tag }), limit: 200 })
+}
+
 const from = (cursor: string | null) => (cursor === null ? {} : { cursor })
 
 export const listTags = () => coppice.listTags()
@@ -115,8 +120,8 @@ export interface Ask {
 export const ask = ({ conversation, head, ...reply }: Ask, options: StreamOptions) => coppice.createReply(conversation, head, reply, options)
 
 /** askSeveral has several models answer at once, and tells the events of all. */
-export const askSeveral = (conversation: string, head: string, reply: Pick<Schemas['NewReply'], 'models' | 'temperature'> & Pick<Ask, 'message'>, signal: AbortSignal) =>
-  coppice.createReplies(conversation, head, reply, { signal })
+export const askSeveral = (conversation: string, head: string, reply: Pick<Schemas['NewReply'], 'models' | 'temperature'> & Pick<Ask, 'message'>) =>
+  coppice.createReplies(conversation, head, reply)
 
 /** annotate rates a message, labels it, or notes something of it. Null takes that away. */
 export const annotate = (conversation: string, id: string, change_: Pick<Schemas['MessageUpdate'], 'rating' | 'label' | 'note'>) =>
@@ -158,15 +163,9 @@ export type Form = 'jsonl' | 'markdown' | 'messages' | 'sillytavern' | 'llama.cp
 /** downloadAll saves an export of all conversations as one file, and tells how many it has. */
 export async function downloadAll(told: (n: number) => void) {
   const all: Blob[] = []
-  for (const archived of [false, true]) {
-    for (let cursor: string | null = null, more = true; more; more = cursor !== null) {
-      const page: Page<Conversation> = await listConversations(archived, '', cursor)
-      for (const { id } of page.data) {
-        all.push(await (await coppice.exportConversation(id, { format: 'jsonl' })).blob())
-        told(all.length)
-      }
-      cursor = page.next_cursor
-    }
+  for await (const { id } of allConversations()) {
+    all.push(await (await coppice.exportConversation(id, { format: 'jsonl' })).blob())
+    told(all.length)
   }
   save(new Blob(all), `${new Date().toISOString().slice(0, 10)} Coppice.jsonl`)
 }

@@ -1,5 +1,5 @@
 // Answers, versions or branches side by side. It is loaded when somebody asks for it.
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useState } from 'preact/hooks'
 import { giveBack, take } from '../attachments/store'
 import { reason } from '../api/http'
 import * as api from '../api/coppice'
@@ -55,7 +55,7 @@ function Ask({ message, show, refused }: Step & { message: Message | null }) {
       if (!message && content === null) return setBusy(false)
       const to = message ? { conversation: message.conversation_id, head: message.parent_id! } : await next(content!)
       if (!message) draft.value = ''
-      await ask({ ...to, temperature: wishes.peek().temperature }, picked.length === 1 ? [picked[0]!, picked[0]!] : picked, show, new AbortController().signal)
+      await ask({ ...to, temperature: wishes.peek().temperature }, picked.length === 1 ? [picked[0]!, picked[0]!] : picked, show)
     } catch (error) {
       if (content !== null && draft.peek() === '') {
         draft.value = text
@@ -160,9 +160,8 @@ function Told({ message, alone, against }: { message: Message; alone: boolean; a
   const text = said(message)
   const other = against ? said(against) : null
   const pieces = useMemo(() => (other === null ? null : diff(text, other)), [text, other])
-  const element = useRef<HTMLDivElement>(null)
   return (
-    <div class="body" ref={element}>
+    <div class="body">
       {!alone && <h4>{roleName(message.role)}</h4>}
       {other !== null && !pieces && <p class="hint">They are too unlike, or too long, to mark what differs.</p>}
       {pieces ? <p class="plain" dir="auto">{pieces.map((p, i) => (p.own ? <ins key={i}>{p.text}</ins> : p.text))}</p>

@@ -45,12 +45,12 @@ export async function branches(conversation: string, left: string, right: string
   return [side(found.left, 'This branch'), side(found.right, 'The other one')]
 }
 
-/** ask has models answer at once, and calls show with the columns as soon as all of them have begun. */
-export async function ask(to: Omit<api.Ask, 'id'>, models: string[], show: (columns: Column[]) => void, signal: AbortSignal) {
+/** ask has models answer at once, and calls show with the columns each time that one begins. */
+export async function ask(to: Omit<api.Ask, 'id'>, models: string[], show: (columns: Column[]) => void) {
   const byId = new Map<string, Column>()
   for await (const event of api.askSeveral(to.conversation, to.head, {
     models, ...(to.message && { message: to.message }), ...(to.temperature !== undefined && { temperature: to.temperature }),
-  }, signal)) {
+  })) {
     if (event.event === 'reply.started') {
       const { message_id: id, model, message } = event.data
       leave(id)

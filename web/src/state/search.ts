@@ -94,13 +94,7 @@ const mostPages = 20
 /** tagged are the conversations that have a tag. */
 async function tagged(tag: string): Promise<Set<string>> {
   const all = new Set<string>()
-  for (const archived of [false, true]) {
-    for (let cursor: string | null = null, more = true; more; more = cursor !== null) {
-      const page: Awaited<ReturnType<typeof api.listConversations>> = await api.listConversations(archived, tag, cursor)
-      page.data.forEach(c => all.add(c.id))
-      cursor = page.next_cursor
-    }
-  }
+  for await (const { id } of api.allConversations(tag)) all.add(id)
   return all
 }
 

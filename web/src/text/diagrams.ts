@@ -14,7 +14,6 @@ interface Drawing {
 /** longest is how much text is drawn, in characters. */
 const longest = 20_000
 
-
 let frame: Promise<Window> | null = null
 let last = 0
 const waiting = new Map<number, (drawing: Drawing) => void>()

@@ -1,12 +1,11 @@
 // Footnotes in Markdown: [^name] where one is referred to, and [^name]: text, which
 // stands where it was written.
 import type { TokenizerAndRendererExtension } from 'marked'
+import { escape } from './formulas'
 
 const name = String.raw`\[\^([^\]\s]{1,40})\]`
 const reference = new RegExp('^' + name)
 const note = new RegExp(String.raw`^ {0,3}${name}:[ \t]*([^\n]*(?:\n(?! {0,3}\[\^|[ \t]*(?:\n|$))[^\n]*)*)(?:\n+|$)`)
-
-const escape = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
 export const footnotes: TokenizerAndRendererExtension[] = [
   {

@@ -8,7 +8,8 @@ import type { TokenizerAndRendererExtension, Tokens } from 'marked'
 /** longest is how long a formula may be, in characters. */
 const longest = 4000
 
-const escape = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+/** escape makes a text safe between tags. */
+export const escape = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
 const block = new RegExp(String.raw`^ {0,3}(?:\\\[[^]{1,${longest}}?\\\]|\$\$[^]{1,${longest}}?\$\$)[ \t]*(?:\n+|$)`)
 const inline = new RegExp(String.raw`^(?:\\\([^]{1,${longest}}?\\\)|\\\[[^]{1,${longest}}?\\\]|\$\$(?!\$)[^]{1,${longest}}?\$\$)`)

@@ -76,6 +76,7 @@ const (
 	CodeQueryTooLarge         Code = "query_too_large"
 	CodeRateLimited           Code = "rate_limited"
 	CodeReplyNotFound         Code = "reply_not_found"
+	CodeReplyRunning          Code = "reply_running"
 	CodeReplyStopped          Code = "reply_stopped"
 	CodeRequestCanceled       Code = "request_canceled"
 	CodeRouteNotFound         Code = "route_not_found"

@@ -19,7 +19,8 @@ import (
 //
 // If the active head stood below, its copy becomes the active head, and if it was the
 // message itself, the parent. A message whose calls have results below is a fault.Invalid,
-// because no result stands without its call.
+// because no result stands without its call. While a reply to it, or to what stands below,
+// is being written, it is a fault.Conflict: the prune would delete the reply.
 //
 // The cost grows with what stands below, at about 9,000 messages a second: 1.15 s for 10,000 on a busy
 // machine.
@@ -42,6 +43,15 @@ func (s *Store) remove(ctx context.Context, c db.Conversation, id uuid.UUID) (p 
 	below, err := s.q.ListBelow(ctx, db.ListBelowParams{ConversationID: c.ID, ID: toUUID(id)})
 	if err != nil {
 		return p, err
+	}
+	running, err := s.q.ListRunningReplies(ctx, db.ListRunningRepliesParams{ConversationID: c.ID, TenantID: s.tenant, Reader: s.reader})
+	if err != nil {
+		return p, err
+	}
+	for _, reply := range running {
+		if answers := func(row db.ListBelowRow) bool { return row.ID == reply.ParentID }; reply.ParentID == toUUID(id) || slices.ContainsFunc(below, answers) {
+			return p, fault.New(fault.Conflict, "reply_running", "", "An answer is being written below the message. Wait for its end, or stop it, and then delete the message alone.")
+		}
 	}
 	r := removal{s: s, conversationID: c.ID, removed: m, space: newID(), above: make(map[pgtype.UUID]parentState, len(below)+1), copied: make(map[uuid.UUID]uuid.UUID, len(below))}
 	for _, row := range below {

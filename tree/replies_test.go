@@ -89,6 +89,24 @@ func TestBeginsReply(t *testing.T) {
 	}
 }
 
+// TestRemoveKeepsAReply holds that no message goes alone while an answer is written to it
+// or below it, as the answer would be lost.
+func TestRemoveKeepsAReply(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	gone := mustAppend(t, s, c.ID, root.ID, user("gone"))
+	asked := mustAppend(t, s, c.ID, gone.ID, user("asked"))
+	for _, above := range []uuid.UUID{gone.ID, asked.ID} {
+		r := begun(t, s, c.ID, asked.ID)
+		if err := second(s.Remove(t.Context(), c.ID, above)); fault.Of(err).Code != "reply_running" {
+			t.Errorf("while an answer is written: %v", err)
+		}
+		must(s.Append(t.Context(), c.ID, asked.ID, tree.NewMessage{ID: r.MessageID, Message: tree.Text(tree.RoleAssistant, "said").Message}, tree.EndsReply("a", tree.ReplyEvents{})))(t)
+	}
+	must(s.Remove(t.Context(), c.ID, gone.ID))(t)
+}
+
 // TestOneServerHasAReply holds that a server to which a reply is lost changes nothing
 // of it any more, whoever has it: another server that took it, a user who deleted it, or nobody.
 func TestOneServerHasAReply(t *testing.T) {

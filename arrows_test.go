@@ -23,6 +23,7 @@ const module = "github.com/coppice-chat/coppice"
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
 	"app":                {"access", "db", "db/embedded", "db/migrate", "fault", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
+	"internal/check":     {},
 	"internal/telemetry": {"llm", "search", "replica", "reply", "tree"},
 	"recognize":          {"chat", "fault", "reply", "summarize", "tree"},
 	"replica":            {"db", "fault", "tree"},
@@ -79,7 +80,7 @@ var rooms = map[string][]string{
 
 // testCode are the packages that exist for tests: they may do what tests may,
 // and are never linked into the program.
-var testCode = []string{"attach/pdf/pdftest", "db/dbtest", "llm/llmtest", "summarize/prompt/prompttest", "transfer/formattest"}
+var testCode = []string{"attach/pdf/pdftest", "db/dbtest", "internal/check", "llm/llmtest", "summarize/prompt/prompttest", "transfer/formattest"}
 
 // lab is the folder of benchmarks and attacks, a module of its own. It knows the
 // product, and nothing of the product knows it.

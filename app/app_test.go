@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -28,22 +29,13 @@ func TestServe(t *testing.T) {
 	url := dbtest.URL(t)
 	before := goleak.IgnoreCurrent()
 	registry := prometheus.NewRegistry()
-	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: url, MaxConns: 3}, Registry: registry, Server: server.Config{RequireKey: true}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: url, MaxConns: 3}, Registry: registry, Server: server.Config{RequireKey: true}}))(t)
+	l := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- c.Serve(ctx, l, 0) }()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	res, err := client.Get("http://" + l.Addr().String() + "/v1/conversations")
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(client.Get("http://" + l.Addr().String() + "/v1/conversations"))(t)
 	res.Body.Close()
 	if res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: status %d", res.StatusCode)
@@ -58,10 +50,7 @@ func TestServe(t *testing.T) {
 	goleak.VerifyNone(t, before)
 
 	// The metrics are in the program's registry, without those of its process.
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := check.Must(registry.Gather())(t)
 	pool := false
 	for _, f := range families {
 		pool = pool || f.GetName() == "coppice_pool_max_connections"
@@ -80,23 +69,17 @@ func TestServe(t *testing.T) {
 func TestATenantHasHalfOfTheConnections(t *testing.T) {
 	t.Parallel()
 	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t), MaxConns: 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
 	busy := c.Store().ForTenant("busy")
 	conversation, _, err := busy.CreateConversation(t.Context(), tree.NewConversation{})
 	if err == nil {
 		_, err = busy.Append(t.Context(), conversation.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"hi"}`))})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for range 2 {
 		_, nodes, err := busy.Export(t.Context(), conversation.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		next, stop := iter.Pull2(nodes)
 		defer stop()
 		if _, err, ok := next(); err != nil || !ok {
@@ -117,9 +100,7 @@ func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	first, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}, Registry: registry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer first.Close(context.WithoutCancel(t.Context()))
 	unreachable := app.DatabaseConfig{URL: "postgres://ada:secret@127.0.0.1:1/none"}
 	for what, test := range map[string]struct {
@@ -151,17 +132,12 @@ func TestJoinDatabase(t *testing.T) {
 		t.Fatalf("without a schema: %v", err)
 	}
 	d, err := app.OpenDatabase(t.Context(), empty, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer d.Close()
 	if before, after := d.Migrated(); before != 0 || after == 0 {
 		t.Errorf("migrated from %d to %d", before, after)
 	}
-	joined, err := app.JoinDatabase(t.Context(), empty, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	joined := check.Must(app.JoinDatabase(t.Context(), empty, nil))(t)
 	defer joined.Close()
 	if _, _, err := joined.Store("other").CreateConversation(t.Context(), tree.NewConversation{Title: "Growth"}); err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Without a named model all that the provider lists answer, as it lists them now. While
@@ -58,9 +59,7 @@ func TestListedModels(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
 	cfg = Config{LocalServers: []LocalServer{{"Nobody", "http://127.0.0.1:1/v1"}, {"Silent", silent.URL}, {"Acme", provider.URL}}, Logger: slog.New(slog.DiscardHandler)}
-	if m, err = cfg.fill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	m = check.Must(cfg.fill(t.Context()))(t)
 	offers := cfg.Server.Offers.List(t.Context())
 	if len(offers) != 1 || offers[0].Name != "Acme" || strings.Join(offers[0].Models, " ") != "small" || names(cfg) != "offline:128000:true" {
 		t.Errorf("offered: %+v beside %s", offers, names(cfg))
@@ -99,15 +98,11 @@ func TestAcceptedOfferStays(t *testing.T) {
 		if err == nil {
 			err = c.Start(t.Context())
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return c
 	}
 	c := start(cfg)
-	if err := c.catalog.Accept(t.Context(), provider.URL); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.catalog.Accept(t.Context(), provider.URL))
 	c.Close(t.Context())
 	c = start(cfg)
 	c.catalog.look(t.Context()) // which the start does in the background

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -84,9 +85,7 @@ func TestExample(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	c, err := app.Open(ctx, app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}, Version: "v1.2.3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	closed := false
 	defer func() {
 		if !closed {
@@ -94,9 +93,7 @@ func TestExample(t *testing.T) {
 		}
 	}()
 	for range 2 {
-		if err := c.Start(ctx); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, c.Start(ctx))
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/", c)
@@ -104,9 +101,7 @@ func TestExample(t *testing.T) {
 	web := httptest.NewServer(mux)
 	defer web.Close()
 
-	if err := say(ctx, c, "What grows fastest?"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, say(ctx, c, "What grows fastest?"))
 	for path, want := range map[string]string{
 		"/garden":           "my own page",
 		"/v1/conversations": `"title":"Growth"`,
@@ -142,9 +137,7 @@ func TestExample(t *testing.T) {
 func get(t *testing.T, url string) []byte {
 	t.Helper()
 	res, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != http.StatusOK {

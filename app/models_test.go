@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -39,10 +40,7 @@ func TestFitWindow(t *testing.T) {
 	} {
 		cfg := test.config
 		cfg.Models, cfg.Logger = Models{APIKey: "sk-none", Replies: test.models}, slog.New(slog.DiscardHandler)
-		models, err := cfg.fill(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		models := check.Must(cfg.fill(t.Context()))(t)
 		if len(models.catalog.static) != max(1, len(test.models)) {
 			t.Errorf("%v: %d models answer", test.models, len(models.catalog.static))
 		}
@@ -79,10 +77,7 @@ func TestUnknownModel(t *testing.T) {
 		asked = 0
 		cfg := test.config
 		cfg.Models.BaseURL, cfg.Logger = provider.URL, slog.New(slog.DiscardHandler)
-		m, err := cfg.fill(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(cfg.fill(t.Context()))(t)
 		if cfg.Contexts.Settings.MaxContextTokens != test.window || asked != test.asked {
 			t.Errorf("%s: contexts of %d tokens after %d questions", test.name, cfg.Contexts.Settings.MaxContextTokens, asked)
 		}
@@ -106,13 +101,8 @@ func TestListModels(t *testing.T) {
 		},
 		Replies: reply.Config{Aliases: map[string]string{"z": "acme", "a": "acme", "gpt-5": "gpt-4o"}},
 	}
-	if _, err := cfg.fill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.Marshal(cfg.Server.Models())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.Must(cfg.fill(t.Context()))(t)
+	got := check.Must(json.Marshal(cfg.Server.Models()))(t)
 	want := `[{"name":"gpt-4o","aliases":["gpt-5"],"max_context_tokens":128000,"replies":true,"summaries":true,"default":true,"price":null},` +
 		`{"name":"acme","aliases":["a","z"],"max_context_tokens":9000,"replies":true,"summaries":true,"default":false,"price":{"prompt":1,"completion":2.5}},` +
 		`{"name":"gpt-4o-mini","aliases":[],"max_context_tokens":128000,"replies":false,"summaries":true,"default":false,"price":null}]`
@@ -126,9 +116,7 @@ func TestListModels(t *testing.T) {
 	}
 
 	cfg = Config{KeepWindow: true, Contexts: summarize.Config{Settings: summarize.Defaults()}}
-	if _, err := cfg.fill(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(cfg.fill(t.Context()))(t)
 	if m := cfg.Server.Models(); len(m) != 1 || m[0].Name != "offline" || !m[0].Default || m[0].MaxContextTokens != 128_000 {
 		t.Errorf("without a model there is %+v", m)
 	}
@@ -140,9 +128,7 @@ func TestWantReasoning(t *testing.T) {
 	t.Parallel()
 	for _, keep := range []bool{false, true} {
 		cfg := Config{KeepWindow: keep, Models: Models{APIKey: "sk-none", Windows: map[string]int{"acme-7b": 9000}, WantReasoning: []string{"acme-7b", "gpt-4o-mini"}}}
-		if _, err := cfg.fill(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(cfg.fill(t.Context()))(t)
 		for model, want := range map[string]bool{"acme-7b-it": true, "gpt-4o-mini": true, "gpt-4o": false, "kimi-k2.6": true, "deepseek-v4-pro": true, "deepseek-chat": false, "nobody": false} {
 			if got := cfg.Replies.WantsReasoning(model); got != want {
 				t.Errorf("%s: %t", model, got)
@@ -150,9 +136,7 @@ func TestWantReasoning(t *testing.T) {
 		}
 	}
 	families, err := Models{WantReasoning: []string{"gpt-4o-mini"}, Windows: map[string]int{"o3-mini": 9000}}.Families()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	mini, _ := families.Find("gpt-4o-mini")
 	own, _ := families.Find("o3-mini")
 	if mini.Window != 128_000 || own.Window != 9000 || !own.FixedTemperature {

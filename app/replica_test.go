@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/replica"
 )
@@ -34,10 +35,7 @@ func served(t *testing.T, of *dbtest.Replicated, models ...string) *client {
 	if len(models) > 0 {
 		cfg.Models = app.Models{BaseURL: models[0], APIKey: "sk-none", Replies: []string{"wood"}}
 	}
-	c, err := app.Open(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(app.Open(t.Context(), cfg))(t)
 	web := httptest.NewServer(c)
 	t.Cleanup(func() {
 		web.Close()
@@ -49,25 +47,16 @@ func served(t *testing.T, of *dbtest.Replicated, models ...string) *client {
 // send returns the status and the body of an answer.
 func (c *client) send(method, path, body string) (int, string) {
 	c.Helper()
-	req, err := http.NewRequestWithContext(c.Context(), method, c.url+path, strings.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(c.Context(), method, c.url+path, strings.NewReader(body)))(c)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if c.position != "" {
 		req.Header.Set(replica.Header, c.position)
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(c)
 	defer res.Body.Close()
-	read, err := io.ReadAll(res.Body)
-	if err != nil {
-		c.Fatal(err)
-	}
+	read := check.Must(io.ReadAll(res.Body))(c)
 	position := res.Header.Get(replica.Header)
 	if wrote := method != http.MethodGet; wrote != (position != "") {
 		c.Errorf("%s %s: the header %s is %q", method, path, replica.Header, position)
@@ -306,9 +295,7 @@ func (e eventStream) until(kind string) (position string) {
 	for e.lines.Scan() {
 		if e.lines.Text() == "event: "+kind && e.lines.Scan() {
 			var data struct{ Position string }
-			if err := json.Unmarshal([]byte(strings.TrimPrefix(e.lines.Text(), "data: ")), &data); err != nil {
-				e.Fatal(err)
-			}
+			check.NoError(e, json.Unmarshal([]byte(strings.TrimPrefix(e.lines.Text(), "data: ")), &data))
 			return data.Position
 		}
 	}

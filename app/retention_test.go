@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -15,15 +16,9 @@ import (
 func TestRetention(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
-	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: url}, Retention: map[string]time.Duration{"": 90 * 24 * time.Hour, "brief": time.Hour}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: url}, Retention: map[string]time.Duration{"": 90 * 24 * time.Hour, "brief": time.Hour}}))(t)
 	defer c.Close(t.Context())
-	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := check.Must(pgxpool.New(t.Context(), url))(t)
 	defer pool.Close()
 	for _, tenant := range []string{"any", "brief"} {
 		for range 2 {
@@ -34,19 +29,12 @@ func TestRetention(t *testing.T) {
 	}
 	old := map[string]string{"any": "91 days", "brief": "2 hours"} // one of each tenant's two
 	for tenant, age := range old {
-		if _, err := pool.Exec(t.Context(), `update conversations set updated_at = now() - $2::text::interval, archived = true, pinned = true
-			where id = (select id from conversations where tenant_id = $1 limit 1)`, tenant, age); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(pool.Exec(t.Context(), `update conversations set updated_at = now() - $2::text::interval, archived = true, pinned = true
+			where id = (select id from conversations where tenant_id = $1 limit 1)`, tenant, age))(t)
 	}
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Start(t.Context()))
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		all, err := c.Store().Tenants(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		all := check.Must(c.Store().Tenants(t.Context()))(t)
 		if len(all) == 2 && all[0].Conversations == 1 && all[1].Conversations == 1 {
 			return
 		}

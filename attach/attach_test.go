@@ -15,6 +15,7 @@ import (
 
 	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestRead holds what is found of pictures in every format.
@@ -23,9 +24,7 @@ func TestRead(t *testing.T) {
 	picture := image.NewPaletted(image.Rect(0, 0, 123, 45), color.Palette{color.Black, color.White})
 	encode := func(f func(*bytes.Buffer) error) []byte {
 		var b bytes.Buffer
-		if err := f(&b); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, f(&b))
 		return b.Bytes()
 	}
 	webp := func(kind, header string) []byte {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestParse(t *testing.T) {
@@ -29,10 +30,7 @@ func TestParse(t *testing.T) {
 		{"spaces", " \n{ \"role\" : \"user\" , \"content\" : [ { \"type\" : \"text\" , \"text\" : \"a\" } ] } ", "a", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := Parse([]byte(c.raw))
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := check.Must(Parse([]byte(c.raw)))(t)
 			var calls []string
 			for _, call := range m.Calls {
 				calls = append(calls, call.ID+" "+call.Name+" "+call.Arguments)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"pgregory.net/rapid"
 )
 
@@ -43,9 +44,7 @@ func TestAppendString(t *testing.T) {
 		var want strings.Builder
 		enc := json.NewEncoder(&want)
 		enc.SetEscapeHTML(false)
-		if err := enc.Encode(s); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, enc.Encode(s))
 		if got := string(AppendString([]byte("x"), s)); got != "x"+strings.TrimSuffix(want.String(), "\n") || len(got) != 1+QuotedLen(s) || !utf8.ValidString(got) {
 			t.Fatalf("%q is written as %s", s, got)
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // onlyPlain names the queries that a distributed database isn't asked, or not in one
@@ -50,7 +51,7 @@ func TestQueriesReadEachShardOnce(t *testing.T) {
 	dbtest.NeedsCitus(t)
 	pool := dbtest.New(t)
 	var id pgtype.UUID
-	noError(t, id.Scan("01990000-0000-7000-8000-000000000001"))
+	check.NoError(t, id.Scan("01990000-0000-7000-8000-000000000001"))
 	counted := 0
 	all := reflect.TypeFor[*db.Queries]()
 	for i := range all.NumMethod() {
@@ -170,7 +171,7 @@ func TestCopyToAKilledNode(t *testing.T) {
 	pool := dbtest.New(t)
 	ctx := t.Context()
 	for _, s := range []string{"create table copied (conversation_id uuid, text text)", "select create_distributed_table('copied', 'conversation_id')"} {
-		must(pool.Exec(ctx, s))(t)
+		check.Must(pool.Exec(ctx, s))(t)
 	}
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		// Over a connection, as to another node.
@@ -206,7 +207,7 @@ func killCopies(ctx context.Context, t *testing.T, pool *pgxpool.Pool) bool {
 		var ended int
 		err := pool.QueryRow(ctx, `select count(pg_terminate_backend(pid, 30000)) from pg_stat_activity
 			where datname = current_database() and application_name like 'citus_internal%' and query ilike 'copy %'`).Scan(&ended)
-		noError(t, err)
+		check.NoError(t, err)
 		if ended > 0 {
 			return true
 		}

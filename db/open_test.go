@@ -16,11 +16,12 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestOpenSettings(t *testing.T) {
 	t.Parallel()
-	pool := must(db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 3, StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond}))(t)
+	pool := check.Must(db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 3, StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond}))(t)
 	defer pool.Close()
 	if n := pool.Config().MaxConns; n != 3 {
 		t.Errorf("MaxConns = %d", n)
@@ -44,7 +45,7 @@ func TestOpenSettings(t *testing.T) {
 // planCacheMode is what Open sets: on Citus, plans need to know the shard.
 func planCacheMode(t *testing.T, h db.DBTX) string {
 	t.Helper()
-	distributed := must(db.Distributed(t.Context(), h))(t)
+	distributed := check.Must(db.Distributed(t.Context(), h))(t)
 	if distributed {
 		return "auto"
 	}
@@ -68,7 +69,7 @@ func TestOpenSetsWhatTheURLLeavesOpen(t *testing.T) {
 		if !strings.Contains(url, "?") {
 			more = "?" + more[1:]
 		}
-		pool := must(db.Open(t.Context(), db.Config{URL: url + more, StatementTimeout: time.Second}))(t)
+		pool := check.Must(db.Open(t.Context(), db.Config{URL: url + more, StatementTimeout: time.Second}))(t)
 		for name, want := range map[string]string{"plan_cache_mode": "force_custom_plan", "statement_timeout": "1234ms", "jit": "off"} {
 			var got string
 			if err := pool.QueryRow(t.Context(), "select current_setting($1)", name).Scan(&got); err != nil || got != want {
@@ -110,13 +111,13 @@ func TestIdleTransaction(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
 	open := func(idle time.Duration) *pgxpool.Pool {
-		pool := must(db.Open(t.Context(), db.Config{URL: url, IdleTimeout: idle}))(t)
+		pool := check.Must(db.Open(t.Context(), db.Config{URL: url, IdleTimeout: idle}))(t)
 		t.Cleanup(pool.Close)
 		return pool
 	}
-	gone := must(open(500 * time.Millisecond).Begin(t.Context()))(t)
+	gone := check.Must(open(500 * time.Millisecond).Begin(t.Context()))(t)
 	defer gone.Rollback(context.Background())
-	must(gone.Exec(t.Context(), "select pg_advisory_xact_lock(1)"))(t)
+	check.Must(gone.Exec(t.Context(), "select pg_advisory_xact_lock(1)"))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := open(0).Exec(ctx, "select pg_advisory_xact_lock(1)"); err != nil {
@@ -129,29 +130,13 @@ func TestIdleTransaction(t *testing.T) {
 	}
 }
 
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's result, and ends the test if the call failed.
-func must[T any](got T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return got
-	}
-}
-
 // An address that takes connections and never answers is told of, and given up.
 func TestOpenGivesUpOnSilence(t *testing.T) {
 	t.Parallel()
-	silent := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	silent := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer silent.Close()
 	url := "postgres://ada:secret@" + silent.Addr().String() + "/x"
-	if conf := must(db.Config{URL: url}.Parse())(t); conf.ConnConfig.ConnectTimeout != db.DefaultConnectTimeout {
+	if conf := check.Must(db.Config{URL: url}.Parse())(t); conf.ConnConfig.ConnectTimeout != db.DefaultConnectTimeout {
 		t.Errorf("without connect_timeout an attempt takes %v", conf.ConnConfig.ConnectTimeout)
 	}
 	told, log := io.Pipe()
@@ -161,7 +146,7 @@ func TestOpenGivesUpOnSilence(t *testing.T) {
 		done <- err
 		log.Close()
 	}()
-	line := must(io.ReadAll(told))(t)
+	line := check.Must(io.ReadAll(told))(t)
 	if wants := "address=" + silent.Addr().String() + " gives_up_after=4s"; !strings.Contains(string(line), wants) {
 		t.Errorf("the log says %q, and not %s", line, wants)
 	}

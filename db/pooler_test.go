@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Connections through a pooler open whether it refuses their parameters or drops
@@ -28,9 +29,9 @@ func TestOpenThroughAPooler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			direct := dbtest.URL(t)
-			must(connect(t, direct).Exec(t.Context(), "do $$ begin execute format('alter database %I set jit = on', current_database()); end $$"))(t)
+			check.Must(connect(t, direct).Exec(t.Context(), "do $$ begin execute format('alter database %I set jit = on', current_database()); end $$"))(t)
 			config := db.Config{URL: dbtest.Pooler(t, direct, 3, lines...), StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond}
-			pool := must(db.Open(t.Context(), config))(t)
+			pool := check.Must(db.Open(t.Context(), config))(t)
 			defer pool.Close()
 			if !db.Pooled(pool) {
 				t.Error("the pooler was not noticed")
@@ -38,7 +39,7 @@ func TestOpenThroughAPooler(t *testing.T) {
 			if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheDescribe {
 				t.Errorf("statements are sent by %v", mode)
 			}
-			missing := must(db.MissingParameters(t.Context(), pool, config))(t)
+			missing := check.Must(db.MissingParameters(t.Context(), pool, config))(t)
 			mode, seqscan := planCacheMode(t, pool), enableSeqscan(t, pool)
 			want := 5
 			if seqscan == "on" {
@@ -89,7 +90,7 @@ func TestOpenThroughAPoolerAsTheURLSays(t *testing.T) {
 		"exec":            pgx.QueryExecModeCacheDescribe,
 		"simple_protocol": pgx.QueryExecModeCacheDescribe,
 	} {
-		pool := must(db.Open(t.Context(), db.Config{URL: url + "&default_query_exec_mode=" + name}))(t)
+		pool := check.Must(db.Open(t.Context(), db.Config{URL: url + "&default_query_exec_mode=" + name}))(t)
 		if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != want {
 			t.Errorf("default_query_exec_mode=%s: statements are sent by %v, want %v", name, mode, want)
 		}
@@ -106,7 +107,7 @@ func TestOpenThroughAPoolerAsTheURLSays(t *testing.T) {
 
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	conn := must(pgx.Connect(t.Context(), url))(t)
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
 }

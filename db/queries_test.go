@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Every term of every query that reads nodes names conversation_id: a plan then
@@ -22,7 +23,7 @@ func TestQueriesNameTheConversation(t *testing.T) {
 	}
 	terms := 0
 	for _, file := range files {
-		text := must(os.ReadFile(file))(t)
+		text := check.Must(os.ReadFile(file))(t)
 		for name, sql := range queries(string(text)) {
 			all, bad := nodeTerms(sql)
 			terms += all
@@ -157,7 +158,7 @@ func TestTenantKeyIsThatOfTheMigration(t *testing.T) {
 	pool := dbtest.New(t)
 	for _, tenant := range []string{"default", "", "acme", "été", "a'b\\c"} {
 		var want string
-		noError(t, pool.QueryRow(t.Context(), "select left(encode(sha256(convert_to($1, 'UTF8')), 'base64'), 8)", tenant).Scan(&want))
+		check.NoError(t, pool.QueryRow(t.Context(), "select left(encode(sha256(convert_to($1, 'UTF8')), 'base64'), 8)", tenant).Scan(&want))
 		if got := db.TenantKey(tenant); got != want {
 			t.Errorf("%q has the key %s, in the migration %s", tenant, got, want)
 		}

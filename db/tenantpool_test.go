@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestTenantPool has a tenant hold its half of a pool in every way in which a handle
@@ -21,19 +22,19 @@ func TestTenantPool(t *testing.T) {
 	pool := db.NewTenantPool(dbtest.New(t, dbtest.MaxConns(3))) // of which two are half
 	busy, other := pool.Of("busy"), pool.Of("other")
 	begin := func() func() {
-		tx := must(busy.Begin(ctx))(t)
+		tx := check.Must(busy.Begin(ctx))(t)
 		return func() { _ = tx.Rollback(ctx) }
 	}
 	defer begin()()
 	for name, hold := range map[string]func() (leave func()){
 		"a transaction": begin,
 		"a commit": func() func() {
-			tx := must(busy.Begin(ctx))(t)
+			tx := check.Must(busy.Begin(ctx))(t)
 			return func() { _ = tx.Commit(ctx) }
 		},
-		"rows": func() func() { return must(busy.Query(ctx, "select generate_series(1, 2)"))(t).Close },
+		"rows": func() func() { return check.Must(busy.Query(ctx, "select generate_series(1, 2)"))(t).Close },
 		"all rows": func() func() {
-			rows := must(busy.Query(ctx, "select 1"))(t)
+			rows := check.Must(busy.Query(ctx, "select 1"))(t)
 			return func() {
 				for more := true; more; more = rows.Next() {
 				}
@@ -79,7 +80,7 @@ func TestTenantPoolStopsWaiting(t *testing.T) {
 	t.Parallel()
 	pool := db.NewTenantPool(dbtest.New(t, dbtest.MaxConns(1)))
 	h := pool.Of("busy")
-	tx := must(h.Begin(t.Context()))(t)
+	tx := check.Must(h.Begin(t.Context()))(t)
 	ended, end := context.WithCancel(t.Context())
 	end()
 	var b pgx.Batch

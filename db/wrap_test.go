@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // unsent is an error of a statement that was never sent.
@@ -23,7 +24,7 @@ func (unsent) SafeToRetry() bool { return true }
 
 // closedPool is the error of a query on a pool that was closed.
 func closedPool(t *testing.T) error {
-	pool := must(pgxpool.New(t.Context(), "postgres://127.0.0.1/nowhere"))(t)
+	pool := check.Must(pgxpool.New(t.Context(), "postgres://127.0.0.1/nowhere"))(t)
 	pool.Close()
 	_, err := pool.Exec(t.Context(), "select 1")
 	return err

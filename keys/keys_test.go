@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // clock is a time that tests move.
@@ -48,7 +49,7 @@ func newKeys(t *testing.T) (*Keys, *pgxpool.Pool, *clock) {
 func mustCreate(t *testing.T, k *Keys, tenant, name string) (Key, string) {
 	t.Helper()
 	key, secret, err := k.Create(t.Context(), tenant, name)
-	noError(t, err)
+	check.NoError(t, err)
 	return key, secret
 }
 
@@ -72,7 +73,7 @@ func TestCreateAndVerify(t *testing.T) {
 	// The secret is stored as its hash alone.
 	var row string
 	var hash []byte
-	noError(t, pool.QueryRow(t.Context(), "select api_keys::text, key_hash from api_keys where id = $1", made.ID).Scan(&row, &hash))
+	check.NoError(t, pool.QueryRow(t.Context(), "select api_keys::text, key_hash from api_keys where id = $1", made.ID).Scan(&row, &hash))
 	if want := sha256.Sum256([]byte(secret)); !bytes.Equal(hash, want[:]) || strings.Contains(row, strings.TrimPrefix(secret, Prefix)) {
 		t.Errorf("key_hash is %x, want the SHA-256 %x", hash, want)
 	}
@@ -112,7 +113,7 @@ func TestRevoke(t *testing.T) {
 	other := New(pool)
 	other.now = c.now
 	for _, verifier := range []*Keys{k, other} {
-		must(verifier.Verify(t.Context(), secret))(t)
+		check.Must(verifier.Verify(t.Context(), secret))(t)
 	}
 	revoked, err := k.Revoke(t.Context(), made.ID)
 	if err != nil || !revoked.RevokedAt.Equal(c.now()) {
@@ -143,14 +144,14 @@ func TestList(t *testing.T) {
 		key, _ := mustCreate(t, k, tenant, fmt.Sprint(i))
 		ids = append(ids, key.ID)
 	}
-	must(k.Revoke(t.Context(), ids[0]))(t)
+	check.Must(k.Revoke(t.Context(), ids[0]))(t)
 	for tenant, want := range map[string][]uuid.UUID{
 		"":       {ids[2], ids[1], ids[0]},
 		"acme":   {ids[1], ids[0]},
 		"globex": {ids[2]},
 		"none":   {},
 	} {
-		list := must(k.List(t.Context(), tenant))(t)
+		list := check.Must(k.List(t.Context(), tenant))(t)
 		got := []uuid.UUID{}
 		for _, key := range list {
 			got = append(got, key.ID)
@@ -197,7 +198,7 @@ func TestAny(t *testing.T) {
 	made, _ := mustCreate(t, k, "acme", "")
 	c.pass(CacheTTL)
 	want("after CacheTTL", true)
-	must(k.Revoke(t.Context(), made.ID))(t)
+	check.Must(k.Revoke(t.Context(), made.ID))(t)
 	c.pass(time.Hour)
 	want("after the last key is revoked", true)
 	if got, err := New(pool).Any(t.Context()); err != nil || !got {
@@ -221,9 +222,9 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 		{time.Hour, time.Hour + 129*time.Second},
 	} {
 		c.pass(step.pass)
-		must(k.Verify(t.Context(), secret))(t)
+		check.Must(k.Verify(t.Context(), secret))(t)
 		var used time.Time
-		noError(t, pool.QueryRow(t.Context(), "select last_used_at from api_keys where id = $1", made.ID).Scan(&used))
+		check.NoError(t, pool.QueryRow(t.Context(), "select last_used_at from api_keys where id = $1", made.ID).Scan(&used))
 		if want := start.Add(step.want); !used.Equal(want) {
 			t.Errorf("step %d: last_used_at is %s, want %s", i, used.UTC(), want)
 		}
@@ -234,9 +235,9 @@ func TestVerifyWorksWhereTheDatabaseOnlyReads(t *testing.T) {
 	t.Parallel()
 	k, pool, _ := newKeys(t)
 	_, secret := mustCreate(t, k, "acme", "")
-	tx := must(pool.Begin(t.Context()))(t)
+	tx := check.Must(pool.Begin(t.Context()))(t)
 	defer tx.Rollback(t.Context())
-	must(tx.Exec(t.Context(), "set transaction read only"))(t)
+	check.Must(tx.Exec(t.Context(), "set transaction read only"))(t)
 	if _, err := New(tx).Verify(t.Context(), secret); err != nil {
 		t.Errorf("Verify gave %v", err)
 	}
@@ -287,18 +288,18 @@ func TestKnownOutlivesTheCache(t *testing.T) {
 	t.Parallel()
 	k, pool, clock := newKeys(t)
 	key, secret, err := k.Create(t.Context(), "own", "")
-	noError(t, err)
+	check.NoError(t, err)
 	if k.Known(secret) || k.Known("cop_x") || k.Known("") {
 		t.Error("what was never verified is known")
 	}
-	must(k.Verify(t.Context(), secret))(t)
+	check.Must(k.Verify(t.Context(), secret))(t)
 	clock.pass(100 * CacheTTL)
 	before := pool.Stat().AcquireCount()
 	if !k.Known(secret) || pool.Stat().AcquireCount() != before {
 		t.Error("a good key is not known, or only by a query")
 	}
 	// Another server revokes it.
-	must(New(pool).Revoke(t.Context(), key.ID))(t)
+	check.Must(New(pool).Revoke(t.Context(), key.ID))(t)
 	if _, err := k.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) || k.Known(secret) {
 		t.Errorf("a revoked key: %v, known %t", err, k.Known(secret))
 	}
@@ -309,7 +310,7 @@ func TestMade(t *testing.T) {
 	t.Parallel()
 	k, pool, _ := newKeys(t)
 	key, secret := mustCreate(t, k, "own", "")
-	must(k.Revoke(t.Context(), key.ID))(t)
+	check.Must(k.Revoke(t.Context(), key.ID))(t)
 	before := pool.Stat().AcquireCount()
 	if !k.Made(t.Context(), secret) {
 		t.Error("a key that was made, and revoked, is not known as made")
@@ -329,22 +330,6 @@ func TestMade(t *testing.T) {
 	}
 }
 
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's result, and ends the test if the call failed.
-func must[T any](got T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return got
-	}
-}
-
 // A key's scope comes back with it, its end ends it also where it is cached, and no
 // program before version 31, which looks for the plain hash, finds it.
 func TestLimitedKeys(t *testing.T) {
@@ -352,8 +337,8 @@ func TestLimitedKeys(t *testing.T) {
 	k, pool, c := newKeys(t)
 	end, conversation := c.now().Add(time.Second), uuid.New()
 	made, secret, err := k.Mint(t.Context(), access.Principal{Tenant: "acme", Role: access.Admin, User: "ada"}, NewKey{TenantID: "acme", UserID: "bob", ReadOnly: true, ConversationID: conversation, ExpiresAt: end})
-	noError(t, err)
-	got := must(k.Verify(t.Context(), secret))(t)
+	check.NoError(t, err)
+	got := check.Must(k.Verify(t.Context(), secret))(t)
 	if want := (access.Principal{Tenant: "acme", Key: made.ID, User: "bob", Role: access.Member, ReadOnly: true, Conversation: conversation}); got.Principal() != want || !got.ExpiresAt.Equal(end) {
 		t.Errorf("Verify gave %+v", got)
 	}
@@ -362,21 +347,21 @@ func TestLimitedKeys(t *testing.T) {
 		t.Errorf("after its end: %v, want ErrUnknown", err)
 	}
 	var plain int
-	noError(t, pool.QueryRow(t.Context(), "select count(*) from api_keys where key_hash = sha256(convert_to($1, 'UTF8'))", secret).Scan(&plain))
+	check.NoError(t, pool.QueryRow(t.Context(), "select count(*) from api_keys where key_hash = sha256(convert_to($1, 'UTF8'))", secret).Scan(&plain))
 	if plain != 0 {
 		t.Error("an older program finds the key")
 	}
-	must(0, k.ForgetExpired(t.Context(), c.now()))(t)
-	if list := must(k.List(t.Context(), ""))(t); len(list) != 1 {
+	check.Must(0, k.ForgetExpired(t.Context(), c.now()))(t)
+	if list := check.Must(k.List(t.Context(), ""))(t); len(list) != 1 {
 		t.Errorf("the last key was deleted: %v", list)
 	}
 	mustCreate(t, k, "acme", "")
-	must(0, k.ForgetExpired(t.Context(), c.now().Add(time.Microsecond)))(t)
-	if list := must(k.List(t.Context(), ""))(t); len(list) != 1 || !list[0].ExpiresAt.IsZero() {
+	check.Must(0, k.ForgetExpired(t.Context(), c.now().Add(time.Microsecond)))(t)
+	if list := check.Must(k.List(t.Context(), ""))(t); len(list) != 1 || !list[0].ExpiresAt.IsZero() {
 		t.Errorf("left are %v", list)
 	}
 	var actions []string
-	noError(t, pool.QueryRow(t.Context(), "select array_agg(action || ' ' || user_id order by id) from audit_events").Scan(&actions))
+	check.NoError(t, pool.QueryRow(t.Context(), "select array_agg(action || ' ' || user_id order by id) from audit_events").Scan(&actions))
 	if fmt.Sprint(actions) != "[key.created ada key.created ]" {
 		t.Errorf("the audit tells %q", actions)
 	}

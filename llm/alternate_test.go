@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -38,9 +39,7 @@ func TestAlternatingRoles(t *testing.T) {
 		`{"role":"assistant","content":"Well.\n\nSo."}`, string(req.Messages[9]),
 	}, "\n")
 	for i := range 2 {
-		if _, err := c.Complete(t.Context(), req); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(c.Complete(t.Context(), req))(t)
 		requests := s.Requests()
 		var sent []string
 		for _, m := range requests[len(requests)-1].Messages {
@@ -61,9 +60,7 @@ func TestNoSystemMessage(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.FailWith(llmtest.Failure{Status: http.StatusBadRequest, Message: "System role not supported"}), llmtest.Answer("one"))
 	req := llm.Request{Messages: []json.RawMessage{json.RawMessage(`{"role":"system","content":"Be brief."}`), json.RawMessage(`{"role":"user","content":"Hello."}`)}}
-	if _, err := client(t, s).Complete(t.Context(), req); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(client(t, s).Complete(t.Context(), req))(t)
 	if sent := s.Requests()[1].Messages; len(sent) != 1 || string(sent[0]) != `{"role":"user","content":"Be brief.\n\nHello."}` {
 		t.Errorf("the model was sent %s", sent)
 	}
@@ -73,14 +70,8 @@ func TestNoSystemMessage(t *testing.T) {
 func TestKnownToAlternate(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.TakesTurns(llmtest.Answer("one")))
-	families, err := llm.KnownFamilies().With(llm.Family{Prefix: "strict", Window: 1000, AlternatesRoles: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "strict", HTTPClient: s.Client(), Families: families})
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := check.Must(llm.KnownFamilies().With(llm.Family{Prefix: "strict", Window: 1000, AlternatesRoles: true}))(t)
+	c := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "strict", HTTPClient: s.Client(), Families: families}))(t)
 	hello := json.RawMessage(`{"role":"user","content":"Hello."}`)
 	if _, err := c.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{hello, hello}}); err != nil || len(s.Requests()) != 1 {
 		t.Errorf("after %d requests: %v", len(s.Requests()), err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -80,9 +81,7 @@ func TestAllowedCustomTools(t *testing.T) {
 	req := customRequest()
 	req.Extra["tools"] = json.RawMessage(`[]`)
 	req.Extra["tool_choice"] = json.RawMessage(`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"custom","custom":{"name":"patch"}}]}}`)
-	if _, err := c.Complete(deadline(t, timeout), req); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(c.Complete(deadline(t, timeout), req))(t)
 	body := string(s.Requests()[0].Body)
 	for _, part := range []string{`{"mode":"auto","tools":[{"type":"function","function":{"name":"patch"}}]}`, `"tools":[],`} {
 		if !strings.Contains(body, part) {
@@ -135,20 +134,13 @@ func TestCustomCallsOfFunctions(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			whole, err := c.Complete(deadline(t, timeout), customRequest())
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
+			whole := check.Must(c.Complete(deadline(t, timeout), customRequest()))(t)
 			for _, message := range []json.RawMessage{res.Message, whole.Message} {
 				var m struct {
 					Calls []piece `json:"tool_calls"`
 				}
-				if err := json.Unmarshal(message, &m); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, json.Unmarshal(message, &m))
 				want := piece{ID: "a", Type: "custom"}
 				want.Custom.Name, want.Custom.Input = "patch", test.input
 				if m.Calls[0] != want || streamed != want {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -197,10 +198,7 @@ func TestClientTimeout(t *testing.T) {
 
 func TestNoConnection(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := listener.Addr().String()
 	_ = listener.Close() // nobody listens there now
 	plain := llmtest.NewServer(t)
@@ -220,9 +218,7 @@ func TestNoConnection(t *testing.T) {
 				transport := &http.Transport{DialContext: test.dial}
 				t.Cleanup(transport.CloseIdleConnections)
 				c, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: test.base, APIKey: key, Model: "m", HTTPClient: &http.Client{Transport: transport}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				_, err = call(t, c, deadline(t, timeout), request())
 				if e := wantError(t, err, llm.ErrUnavailable); e.Detail != test.detail {
 					t.Error(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -50,15 +51,11 @@ func TestMendedCalls(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			var m struct {
 				Calls []call `json:"tool_calls"`
 			}
-			if err := json.Unmarshal(res.Message, &m); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal(res.Message, &m))
 			got, ids := "", map[string]bool{}
 			for i, c := range m.Calls {
 				got += fmt.Sprintf("%s %s ", c.Function.Name, c.Function.Arguments)
@@ -108,9 +105,7 @@ func TestParamsAndHints(t *testing.T) {
 	for range 2 {
 		req := request()
 		req.Extra = map[string]json.RawMessage{"min_p": json.RawMessage("0.2"), "prompt_cache_key": json.RawMessage(`"k"`)}
-		if _, err := c.Complete(deadline(t, timeout), req); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(c.Complete(deadline(t, timeout), req))(t)
 	}
 	for i, req := range s.Requests() {
 		body := string(req.Body)

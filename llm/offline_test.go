@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 )
 
@@ -36,10 +37,7 @@ func TestOffline(t *testing.T) {
 			t.Run(name+"/"+mode, func(t *testing.T) {
 				t.Parallel()
 				m := llm.Offline(0)
-				res, err := call(t, m, context.Background(), llm.Request{Messages: test.messages})
-				if err != nil {
-					t.Fatal(err)
-				}
+				res := check.Must(call(t, m, context.Background(), llm.Request{Messages: test.messages}))(t)
 				content, _ := json.Marshal(what + test.want)
 				if res.Text != what+test.want || string(res.Message) != `{"role":"assistant","content":`+string(content)+`}` {
 					t.Errorf("%q, message %s", res.Text, res.Message)

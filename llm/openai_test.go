@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -37,10 +38,7 @@ func client(t *testing.T, s *llmtest.Server, change ...func(*llm.OpenAIConfig)) 
 	for _, c := range change {
 		c(&config)
 	}
-	c, err := llm.NewOpenAI(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(llm.NewOpenAI(config))(t)
 	return c
 }
 
@@ -113,10 +111,7 @@ func TestAnswers(t *testing.T) {
 				t.Parallel()
 				s := llmtest.NewServer(t, test.does)
 				s.RequireKey(key)
-				res, err := call(t, client(t, s), deadline(t, timeout), request())
-				if err != nil {
-					t.Fatal(err)
-				}
+				res := check.Must(call(t, client(t, s), deadline(t, timeout), request()))(t)
 				want := test.message
 				if want == "" {
 					content, _ := json.Marshal(test.text)
@@ -153,9 +148,7 @@ func TestMessagesByteForByte(t *testing.T) {
 			req := llm.Request{Messages: messages, Temperature: &temperature, MaxOutputTokens: 99, Extra: map[string]json.RawMessage{
 				"tools": json.RawMessage(`[ {"type":"function"} ]`), "reasoning_effort": json.RawMessage(`"low"`),
 			}}
-			if _, err := call(t, client(t, s), deadline(t, timeout), req); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(call(t, client(t, s), deadline(t, timeout), req))(t)
 			got := s.Requests()[0]
 			stream := ""
 			if mode == "stream" {
@@ -272,9 +265,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 			})
 			config.HTTPClient = &spied
 		})
-		if _, err := c.Complete(deadline(t, timeout), request()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(c.Complete(deadline(t, timeout), request()))(t)
 	}
 	if want := []string{"Bearer " + key, ""}; !slices.Equal(authorization, want) {
 		t.Errorf("keys sent: %q", authorization)

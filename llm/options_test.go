@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -17,18 +18,13 @@ func ptr[T any](v T) *T { return &v }
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.Answer("Hazel."), llmtest.Answer("Hazel."))
-	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()}))(t)
 	format := `{"type":"json_schema",  "json_schema":{"name":"a<b","schema":{"x":1.0}}}`
 	for _, o := range []llm.Options{{}, {
 		TopP: ptr(0.5), PresencePenalty: ptr(0.0), FrequencyPenalty: ptr(-1.5), Seed: ptr(0), Stop: []string{"<END>", "\n"}, ParallelToolCalls: ptr(false),
 		ReasoningEffort: "low", ServiceTier: "flex", User: "u&1", ResponseFormat: json.RawMessage(format),
 	}} {
-		if _, err := m.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{user("x")}, Options: o}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(m.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{user("x")}, Options: o}))(t)
 	}
 	const all = `,"top_p":0.5,"presence_penalty":0,"frequency_penalty":-1.5,"seed":0,"stop":["<END>","\n"],"parallel_tool_calls":false,` +
 		`"reasoning_effort":"low","service_tier":"flex","user":"u&1","response_format":`
@@ -63,9 +59,7 @@ func TestUsageInDetail(t *testing.T) {
 	s := llmtest.NewServer(t, llmtest.Raw(200, "application/json", `{"choices":[{"message":{"content":"Hazel."},"finish_reason":"stop"}],
 		"usage":{"prompt_tokens":100,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":15}}}`))
 	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	r, err := m.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{user("x")}})
 	if err != nil || r.PromptTokens != 100 || r.CompletionTokens != 20 || r.CachedTokens != 64 || r.ReasoningTokens != 15 {
 		t.Errorf("%+v, %v", r, err)

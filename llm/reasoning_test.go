@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -69,9 +70,7 @@ func TestReasoning(t *testing.T) {
 
 func wantThought(t *testing.T, res llm.Response, err error, reason, text string) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var m map[string]json.RawMessage
 	if json.Unmarshal(res.Message, &m) != nil || m["reasoning"] != nil || m["reasoning_content"] != nil {
 		t.Errorf("the message is %s", res.Message)

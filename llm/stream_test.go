@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -89,18 +90,14 @@ func TestToolCallDeltas(t *testing.T) {
 				streamed++
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if want := `{"role":"assistant","content":null,"tool_calls":` + test.calls + `}`; string(res.Message) != want {
 				t.Errorf("message %s\nwant    %s", res.Message, want)
 			}
 			var calls []struct {
 				Function, Custom struct{ Arguments, Input string }
 			}
-			if err := json.Unmarshal([]byte(test.calls), &calls); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal([]byte(test.calls), &calls))
 			for i, call := range calls {
 				if want := call.Function.Arguments + call.Custom.Input; arguments[i] != want {
 					t.Errorf("the pieces of call %d are %s, and the call has %s", i, arguments[i], want)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 )
 
@@ -43,15 +44,12 @@ func TestWindow(t *testing.T) {
 
 func TestFamiliesWith(t *testing.T) {
 	t.Parallel()
-	families, err := llm.KnownFamilies().With(
+	families := check.Must(llm.KnownFamilies().With(
 		llm.Family{Prefix: "Acme-7B", Window: 4096},
 		llm.Family{Prefix: "gpt-4o", Window: 64_000}, // takes the place of the known one
 		llm.Family{Prefix: "local/gpt-4o", Window: 8_000},
 		llm.Family{Prefix: "gpt-4o-mini", Window: 32_000},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))(t)
 	for model, want := range map[string]int{
 		"acme-7b-instruct": 4096, "gpt-4o": 64_000, "openai/gpt-4o": 64_000, "local/gpt-4o": 8_000, "gpt-4o-mini": 32_000, "o3": 200_000,
 	} {

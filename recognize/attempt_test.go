@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/recognize"
@@ -32,23 +33,14 @@ func TestRetryOfWhatIsStopping(t *testing.T) {
 			}}
 			pool := dbtest.New(t)
 			store := tree.New(pool)
-			contexts, err := summarize.New(store, summarize.Config{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{model}, SaveEvery: time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
+			contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
+			replies := check.Must(reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{model}, SaveEvery: time.Hour}))(t)
 			s := recognize.Service{Store: store, Replies: replies}
 			record := func(a recognize.Attempt) (*reply.Reply, error) {
 				turn := recognize.Turn{History: tree.History{Messages: []*chat.Message{chat.Read([]byte(asked))}}}
 				return s.Record(t.Context(), turn, recognize.Recording{Ask: func(recognize.Match) reply.Request { return reply.Request{} }, Attempt: a})
 			}
-			first, err := record(recognize.Attempt{Key: retry.Key})
-			if err != nil {
-				t.Fatal(err)
-			}
+			first := check.Must(record(recognize.Attempt{Key: retry.Key}))(t)
 			for len(model.Requests()) == 0 {
 				time.Sleep(time.Millisecond)
 			}
@@ -64,10 +56,7 @@ func TestRetryOfWhatIsStopping(t *testing.T) {
 				}
 				close(release)
 			}()
-			second, err := record(retry)
-			if err != nil {
-				t.Fatal(err)
-			}
+			second := check.Must(record(retry))(t)
 			if end, err := second.Wait(t.Context()); err != nil || end.Status != reply.StatusCompleted {
 				t.Errorf("the retry's answer is %s: %v, %v", end.Status, end.Err, err)
 			}

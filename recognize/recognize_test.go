@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -40,10 +41,7 @@ func TestFind(t *testing.T) {
 	}
 	find := func(turn recognize.Turn) recognize.Match {
 		t.Helper()
-		p, err := s.Find(t.Context(), turn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := check.Must(s.Find(t.Context(), turn))(t)
 		return p
 	}
 	conversations := map[string]uuid.UUID{}
@@ -53,9 +51,7 @@ func TestFind(t *testing.T) {
 		if !p.New || p.Known != 0 {
 			t.Fatalf("nothing is stored, and %+v is found", p)
 		}
-		if _, err := s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History))(t)
 		conversations[session] = p.ConversationID
 	}
 	arguments := func(text string) string {
@@ -140,9 +136,7 @@ func BenchmarkFind(b *testing.B) {
 		stored.Messages = stored.Messages[:1000]
 		_, err = s.Store.AppendPath(b.Context(), tree.NewConversation{ID: p.ConversationID}, stored)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	check.NoError(b, err)
 	for b.Loop() {
 		if p, err = s.Find(b.Context(), turn); err != nil || p.Known != 1000 {
 			b.Fatal(p.Known, err)

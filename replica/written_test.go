@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A read waits for every write that it could show: those of its conversation,
@@ -158,12 +159,8 @@ func TestLag(t *testing.T) {
 	}
 }
 
-func testTokens(t interface{ Fatal(...any) }) tokens {
-	made, err := newTokens([]byte(strings.Repeat("k", 32)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
+func testTokens(t check.T) tokens {
+	return check.Must(newTokens([]byte(strings.Repeat("k", 32))))(t)
 }
 
 // Tokens come back as the furthest of their positions, to their tenant only.

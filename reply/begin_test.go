@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -82,9 +83,7 @@ func TestQuestionIsCommittedFirst(t *testing.T) {
 			if len(g.asked) > 0 || len(f.rows(t)) > 0 {
 				t.Error("the model is called, or the reply is known, before the question is stored")
 			}
-			if err := test.meanwhile(f, id, head); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, test.meanwhile(f, id, head))
 			leave() // the question may be there all the same
 			close(h.release)
 			b := <-start
@@ -115,10 +114,7 @@ func TestRoundTripsOfAReply(t *testing.T) {
 	dbtest.OnPlain(t, "an append takes four round trips")
 	trips := &dbtest.Trips{Handle: dbtest.New(t)}
 	store := tree.New(trips)
-	contexts, err := summarize.New(store, summarize.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
 	model := newGate()
 	f := serveOn(t, trips.Handle.(*pgxpool.Pool), func(cfg *Config) {
 		cfg.Store, cfg.Contexts, cfg.SaveEvery = store, contexts, time.Hour

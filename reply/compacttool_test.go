@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -22,19 +23,14 @@ func TestAModelHasItsBranchCompacted(t *testing.T) {
 	m := &llmtest.Model{}
 	f := serve(t, nil, m)
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"compaction":"tool","keep_ratio":0,"min_recent_messages":2,"min_fold_tokens":0}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	head := uuid.Nil
 	for i := range 12 {
 		head = f.say(t, c.ID, head, []string{"user", "assistant"}[i%2], fmt.Sprintf("Tree %d is an apple tree, stands by the wall, and was planted by Oda in %d. ", i, 1900+i)+strings.Repeat("It bears well. ", 20))
 	}
 	head = f.say(t, c.ID, head, "user", "We are done with the trees.")
 	compactions := func() []tree.Compaction {
-		page, err := f.store.Compactions(t.Context(), c.ID, tree.Paging{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := check.Must(f.store.Compactions(t.Context(), c.ID, tree.Paging{}))(t)
 		return page.Data
 	}
 	calls := llmtest.ResponseCalling(

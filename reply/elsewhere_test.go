@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -43,10 +44,7 @@ func TestWhatWasToldStays(t *testing.T) {
 			told := func(when string) {
 				t.Helper()
 				for _, s := range []*Service{b.Service, serveOn(t, f.pool, byHand("c"), newGate()).Service} {
-					found, err := s.Find(t.Context(), id, r.MessageID())
-					if err != nil {
-						t.Fatal(err)
-					}
+					found := check.Must(s.Find(t.Context(), id, r.MessageID()))(t)
 					e := end(t, found)
 					if e.Status != StatusFailed || e.FinishReason != FinishInterrupted || e.Message != nil {
 						t.Errorf("%s: %+v", when, e)
@@ -91,7 +89,7 @@ func TestEventsOnAnotherServer(t *testing.T) {
 	pieces <- llm.Delta{Reasoning: "They ask."}
 	pieces <- llm.Delta{Content: "A wood"}
 	var there *Reply
-	eventually(t, "the reply on the other server", func() (ok bool) {
+	check.Eventually(t, "the reply on the other server", func() (ok bool) {
 		var err error
 		there, err = b.Find(t.Context(), id, r.MessageID())
 		return err == nil
@@ -108,9 +106,7 @@ func TestEventsOnAnotherServer(t *testing.T) {
 			if err == nil {
 				err = h.take(events)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 		}
 	}
 	read(there, "A wood")
@@ -133,9 +129,7 @@ func TestEventsOnAnotherServer(t *testing.T) {
 		if err == nil {
 			err = h.take(events)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	if h.end.Status != StatusCompleted || textOf(t, h.end.Message) != "A wood that is cut." {
 		t.Errorf("%+v", h.end)
@@ -264,10 +258,7 @@ func TestCloseWhileFollowing(t *testing.T) {
 	b := serveOn(t, f.pool, quickly("b"), newGate())
 	id, head := f.conversation(t)
 	r := f.ask(t, Request{ConversationID: id, HeadID: head, ID: uuid.New()})
-	there, err := b.Find(t.Context(), id, r.MessageID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := check.Must(b.Find(t.Context(), id, r.MessageID()))(t)
 	waited := make(chan error, 1)
 	go func() {
 		_, err := there.Wait(bounded(t))
@@ -275,9 +266,7 @@ func TestCloseWhileFollowing(t *testing.T) {
 	}()
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := b.Close(done); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, b.Close(done))
 	wantError(t, <-waited, fault.Unavailable, "shutting_down")
 	if _, err := there.Next(bounded(t), LastEventID-1); !errors.Is(err, fault.Unavailable) {
 		t.Errorf("a reader hears %v", err)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 )
 
@@ -43,9 +44,7 @@ func TestReadersLoseAndDoubleNothing(t *testing.T) {
 				raw, _ := json.Marshal([]string{p})
 				d = llm.Delta{ToolCalls: raw}
 			}
-			if err := l.add(d); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, l.add(d))
 		}
 		l.finish(&End{Status: StatusCompleted}, true)
 		readers.Wait()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -131,9 +132,7 @@ func checkStored(t *testing.T, f *fixture, r *Reply, h *heard) *tree.Message {
 		}
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if h.end.Message == nil || h.end.Message.ID != m.ID || string(h.end.Message.Body) != string(m.Body) {
 		t.Errorf("the end has %+v, and %s is stored", h.end.Message, m.Body)
 	}

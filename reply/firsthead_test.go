@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -18,9 +19,7 @@ import (
 func (f *fixture) firstTurns(t *testing.T, g *gate, texts ...string) (id uuid.UUID, replies []*Reply) {
 	t.Helper()
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, text := range texts {
 		replies = append(replies, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", text), HeadAtEnd: true}))
 		<-g.asked
@@ -127,10 +126,7 @@ func TestEndIsToldElsewhere(t *testing.T) {
 		code   string
 	}{{failed, StatusFailed, "model_rate_limited"}, {stopped, StatusStopped, ""}} {
 		end(t, test.r)
-		there, err := b.Find(t.Context(), id, test.r.MessageID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		there := check.Must(b.Find(t.Context(), id, test.r.MessageID()))(t)
 		e := end(t, there)
 		if e.Status != test.status || codeOf(e.Err) != test.code || e.Message != nil || e.HeadID != head || there.HeadID() != head {
 			t.Errorf("another server tells %+v of %s", e, there.HeadID())
@@ -142,9 +138,7 @@ func TestEndIsToldElsewhere(t *testing.T) {
 	if there, err := b.Find(t.Context(), id, failed.MessageID()); err != nil || string(there.Metadata()["openai"]) != `{"a":1}` {
 		t.Errorf("%v, %v", there.Metadata(), err)
 	}
-	if err := a.store.Replies().Forget(t.Context(), time.Time{}, time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, a.store.Replies().Forget(t.Context(), time.Time{}, time.Now().Add(time.Minute)))
 	if _, err := b.Find(t.Context(), id, failed.MessageID()); !errors.Is(err, fault.NotFound) {
 		t.Errorf("after an hour: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -44,9 +45,7 @@ func TestRefusedRequests(t *testing.T) {
 	calls := f.add(t, id, user, twoCalls)
 	one := f.add(t, id, calls, result("call_1"))
 	empty, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	root := uuid.Nil
 	before := f.messages(t)
 	for name, test := range map[string]struct {
@@ -110,18 +109,13 @@ func TestRefusedRequests(t *testing.T) {
 func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 	t.Helper()
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	chain := make([]tree.NewMessage, 81)
 	for i := range chain {
 		role := []string{"user", "assistant"}[i%2]
 		chain[i] = spoken(role, llmtest.Text(600))[0]
 	}
-	stored, err := f.store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := check.Must(f.store.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t)
 	return c.ID, stored.Messages[len(stored.Messages)-1].ID
 }
 
@@ -145,10 +139,7 @@ func TestBranchOverItsWindow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := serve(t, nil)
-			contexts, err := summarize.New(f.store, test.summarizers)
-			if err != nil {
-				t.Fatal(err)
-			}
+			contexts := check.Must(summarize.New(f.store, test.summarizers))(t)
 			f = serveOn(t, f.pool, func(c *Config) { c.Contexts, c.CompactionTimeout = contexts, test.limit }, &llmtest.Model{})
 			id, head := f.long(t, tightSettings)
 			h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
@@ -167,9 +158,7 @@ func TestWindow(t *testing.T) {
 	f := serve(t, nil, &llmtest.Model{ModelName: "gpt-4"}, &llmtest.Model{ModelName: "openai/gpt-4.1"}, &llmtest.Model{ModelName: "my-own"})
 	plain, _ := f.conversation(t)
 	set, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"max_context_tokens":50000}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, test := range []struct {
 		conversation     uuid.UUID
 		model            string
@@ -221,11 +210,9 @@ func TestFoldedHead(t *testing.T) {
 	calls := f.add(t, id, f.say(t, id, answer, "user", "Look it up."), `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"look_up","arguments":"{}"}}]}`)
 	result := f.add(t, id, calls, `{"role":"tool","tool_call_id":"a","content":"A tree."}`)
 	fold := func(cutoff uuid.UUID, kept ...uuid.UUID) {
-		if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
+		check.Must(f.store.AddSummary(t.Context(), id, tree.NewSummary{
 			AnchorID: cutoff, Body: spoken("user", "Coppices were asked about.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: cutoff, KeptIDs: kept, Model: "test"},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 	fold(question, question)
 	r := f.ask(t, Request{ConversationID: id, HeadID: question})
@@ -234,13 +221,8 @@ func TestFoldedHead(t *testing.T) {
 		t.Errorf("the model was given %s", asked)
 	}
 	folded, err := f.contexts.Context(t.Context(), id, question, summarize.Window{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := f.store.Message(t.Context(), id, question)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	m := check.Must(f.store.Message(t.Context(), id, question))(t)
 	c, want := h.started.Context, folded.Usage.ContextTokens+m.Tokens+tokens.O200k().Count("Understood.")+3
 	if c.Counts != (summarize.Counts{Folded: 1, Tail: 1}) || c.Usage.ContextTokens != want || !c.Complete {
 		t.Errorf("%+v, %+v, want %d tokens", c.Counts, c.Usage, want)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestCaps(t *testing.T) {
@@ -28,15 +29,11 @@ func TestCaps(t *testing.T) {
 	theirs.ask(t, Request{ConversationID: their, HeadID: theirHead})
 	_, _, err = theirs.Start(t.Context(), Request{ConversationID: their, HeadID: theirHead})
 	wantError(t, err, fault.TooMany, "too_many_replies", "The server's 3 replies")
-	if _, err := f.Stop(bounded(t), id, first.MessageID()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(f.Stop(bounded(t), id, first.MessageID()))(t)
 	// There is room as soon as its end is told.
 	for range 10 {
 		r := f.ask(t, req)
-		if _, err := f.Stop(bounded(t), id, r.MessageID()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(f.Stop(bounded(t), id, r.MessageID()))(t)
 	}
 }
 
@@ -51,7 +48,7 @@ func TestClose(t *testing.T) {
 	hurry, stop := context.WithCancel(t.Context())
 	closed := make(chan error)
 	go func() { closed <- f.Close(hurry) }()
-	eventually(t, "the end to begin", func() bool {
+	check.Eventually(t, "the end to begin", func() bool {
 		f.hub.mu.Lock()
 		defer f.hub.mu.Unlock()
 		return f.hub.closed
@@ -92,10 +89,7 @@ func TestKeptEvents(t *testing.T) {
 		if !kept {
 			f.sweep(t, watch{}, time.Now().Add(DefaultKeep+time.Second))
 		}
-		found, err := f.Find(t.Context(), id, r.MessageID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := check.Must(f.Find(t.Context(), id, r.MessageID()))(t)
 		h := hear(t, found)
 		if (h.started != nil) != kept || kept && h.content.String() != was.content.String() || h.end.Status != StatusCompleted || h.end.Message.ID != r.MessageID() {
 			t.Errorf("kept %t: %+v", kept, h)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -83,9 +84,7 @@ func TestInstructions(t *testing.T) {
 	var last llm.Request
 	f := serve(t, nil, asked(&last))
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"max_context_tokens":600,"reserved_tokens":100}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	head := f.say(t, c.ID, uuid.Nil, "system", "Be brief.")
 	for i := range 40 {
 		head = f.say(t, c.ID, head, "user", fmt.Sprintf("Message %d of some ten words about the hazel and the ash.", i))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -42,14 +43,10 @@ func TestLifeOnAStrictServer(t *testing.T) {
 	contexts, err := summarize.New(tree.New(pool), summarize.Config{
 		Settings: settings, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 32_768}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	f := serveOn(t, pool, func(c *Config) { c.Contexts = contexts }, model)
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	id, folds := c.ID, 0
 	for i := range 200 {
 		question := fmt.Sprintf("Day %d. How is the hedge?", i)
@@ -90,9 +87,7 @@ func TestLeavingIsNoStop(t *testing.T) {
 	f := serve(t, nil, model)
 	id, head := f.conversation(t)
 	r, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if r.Attend(t.Context(), true)(); r.Stopping() {
 		t.Error("it is stopping")
 	}

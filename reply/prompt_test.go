@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 )
 
@@ -42,10 +43,7 @@ func TestAsk(t *testing.T) {
 	f := serve(t, nil, asked(new(llm.Request)), g)
 	before := f.messages(t)
 	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"Which trees?"}`)}, Exact: true}
-	r, err := f.Ask(t.Context(), Request{Prompt: prompt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := check.Must(f.Ask(t.Context(), Request{Prompt: prompt}))(t)
 	if e := end(t, r); e.Status != StatusCompleted || !strings.Contains(string(e.Message.Body), "Hazel.") || e.Message.ConversationID != uuid.Nil {
 		t.Errorf("%+v", e)
 	}
@@ -53,10 +51,7 @@ func TestAsk(t *testing.T) {
 		t.Errorf("it can be found: %v", err)
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	r, err = f.Ask(ctx, Request{Model: g.Name(), Prompt: prompt})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r = check.Must(f.Ask(ctx, Request{Model: g.Name(), Prompt: prompt}))(t)
 	leave()
 	if e := end(t, r); e.Status != StatusStopped {
 		t.Errorf("after its client left it is %+v", e)

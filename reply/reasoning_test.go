@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -96,13 +97,13 @@ func TestReasoningIsSavedWhileItStreams(t *testing.T) {
 		id, head := f.conversation(t)
 		r := f.ask(t, Request{ConversationID: id, HeadID: head})
 		pieces <- llm.Delta{Reasoning: "They greet."}
-		eventually(t, "the reasoning", func() bool { text, _ := r.thought(); return text != "" })
+		check.Eventually(t, "the reasoning", func() bool { text, _ := r.thought(); return text != "" })
 		if f.save(r); len(f.rows(t)) != 1 {
 			t.Error("there is no sign of life")
 		}
 		if said != "" {
 			pieces <- llm.Delta{Content: said}
-			eventually(t, "the text", func() bool { text, _ := r.text(); return text != "" })
+			check.Eventually(t, "the text", func() bool { text, _ := r.text(); return text != "" })
 			f.save(r)
 		}
 		b := serveOn(t, f.pool, byHand("a"), newGate()) // the same server, after a kill
@@ -137,10 +138,7 @@ func TestReasoningGoesBackWithCalls(t *testing.T) {
 	id, head := f.conversation(t)
 	add := func(body, reasoning string) {
 		t.Helper()
-		m, err := f.store.Append(t.Context(), id, head, tree.NewMessage{Message: chat.Read([]byte(body)), Reasoning: reasoning})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(f.store.Append(t.Context(), id, head, tree.NewMessage{Message: chat.Read([]byte(body)), Reasoning: reasoning}))(t)
 		head = m.ID
 	}
 	result := func(call string) string { return fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"1"}`, call) }
@@ -190,19 +188,14 @@ func TestReasoningStaysInTheWindow(t *testing.T) {
 		return llmtest.Response("Yes."), each(llm.Delta{Content: "Yes."})
 	}})
 	id, head := f.conversation(t)
-	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: json.RawMessage(`{"max_context_tokens":2000,"reserved_tokens":500}`)}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: json.RawMessage(`{"max_context_tokens":2000,"reserved_tokens":500}`)}))(t)
 	for i := range 4 {
 		call := fmt.Sprint("c", i)
 		for _, m := range []tree.NewMessage{
 			{Message: chat.Read(fmt.Appendf(nil, callBody, call)), Reasoning: strings.Repeat("word ", 450)},
 			{Message: chat.Read(fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":"1"}`, call))},
 		} {
-			stored, err := f.store.Append(t.Context(), id, head, m)
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := check.Must(f.store.Append(t.Context(), id, head, m))(t)
 			head = stored.ID
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -62,9 +63,7 @@ const (
 func (f *fixture) folded(t testing.TB, settings string) (id, head uuid.UUID) {
 	t.Helper()
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	at := f.say(t, c.ID, uuid.Nil, "user", "Let us speak of the orchard gate.")
 	fork := f.say(t, c.ID, at, "assistant", "Gladly. What of the gate?")
 	beside := f.say(t, c.ID, fork, "user", siblingSecret)
@@ -74,11 +73,9 @@ func (f *fixture) folded(t testing.TB, settings string) (id, head uuid.UUID) {
 		at = f.say(t, c.ID, at, []string{"assistant", "user"}[i%2], fmt.Sprintf("Tree %d is an apple tree, and stands by the wall.", i))
 	}
 	cutoff := f.say(t, c.ID, at, "assistant", "So many trees.")
-	if _, err := f.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+	check.Must(f.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: cutoff, Body: spoken("user", "They spoke of an orchard.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return c.ID, f.say(t, c.ID, cutoff, "user", "What is the gate's password?")
 }
 
@@ -87,9 +84,7 @@ const withRecall = `{"recall":true}`
 func (f *fixture) branch(t testing.TB, id, head uuid.UUID) (all []tree.Message) {
 	t.Helper()
 	for m, err := range f.store.Branch(t.Context(), id, head, 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		all = append(all, m)
 	}
 	return all
@@ -123,10 +118,7 @@ func checkCalls(t testing.TB, messages []json.RawMessage) {
 
 func contextOf(t testing.TB, f *fixture, id, head uuid.UUID, says bool) []json.RawMessage {
 	t.Helper()
-	c, err := f.contexts.Context(t.Context(), id, head, summarize.Window{Recall: &says})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(f.contexts.Context(t.Context(), id, head, summarize.Window{Recall: &says}))(t)
 	return c.Messages
 }
 
@@ -265,10 +257,7 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 		f := serve(t, nil, m)
 		id, head := f.folded(t, withRecall)
 		end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Message.Raw}, Tokens: 5}}))
-		r, err := f.Ask(t.Context(), Request{Recall: &yes, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Message.Raw}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := check.Must(f.Ask(t.Context(), Request{Recall: &yes, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Message.Raw}}}))(t)
 		end(t, r)
 		for _, req := range m.Requests() {
 			if req.Extra["tools"] != nil {

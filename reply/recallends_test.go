@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -48,7 +49,7 @@ func (f *fixture) midway(t testing.TB, g *recallingGate) (id, head uuid.UUID, r 
 	id, head = f.folded(t, withRecall)
 	r = f.ask(t, Request{ConversationID: id, HeadID: head})
 	g.pieces <- "It is "
-	eventually(t, "the piece", func() bool { content, _ := r.text(); return strings.HasSuffix(content, "It is ") })
+	check.Eventually(t, "the piece", func() bool { content, _ := r.text(); return strings.HasSuffix(content, "It is ") })
 	if steps = r.recalled(); len(steps) != 2 {
 		t.Fatalf("the steps are %+v", steps)
 	}
@@ -74,9 +75,7 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 		if err == nil {
 			err = seen.take(events)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	if len(seen.steps) != 2 || seen.steps[1].ID != steps[1].ID || seen.content.String() != "Let me look.\n\nIt is " || seen.started.ParentID != head {
 		t.Errorf("another server tells of %+v", seen)
@@ -139,9 +138,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 		limit := rapid.IntRange(1, maxPassages).Draw(rt, "limit")
 		a := &assignment{head: head, request: Request{ConversationID: id}}
 		body, err := f.recall(t.Context(), a, "c", fmt.Sprintf(`{"query":%q,"limit":%d}`, query, limit), room)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		check.NoError(rt, err)
 		m, err := chat.Parse(body)
 		if err != nil || m.Role != chat.Tool || m.Answers() != "c" {
 			rt.Fatalf("%v: %s", err, body)
@@ -165,14 +162,9 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 	// A branch that fills its window leaves no room to the search.
 	m := scripting(llmtest.ResponseCalling(recalls("a", "gate")), llmtest.Response("Well."))
 	f = serveOn(t, f.pool, nil, m)
-	c, err := f.contexts.Context(t.Context(), id, head, summarize.Window{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(f.contexts.Context(t.Context(), id, head, summarize.Window{}))(t)
 	settings := fmt.Sprintf(`{"recall":true,"reserved_tokens":0,"max_context_tokens":%d}`, c.Usage.ContextTokens+100)
-	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: json.RawMessage(settings)}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: json.RawMessage(settings)}))(t)
 	end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
 	asked := m.Requests()[1].Messages
 	if got := chat.Read(asked[len(asked)-1]).Text(); got != noRoom {
@@ -189,11 +181,9 @@ func TestRecallFindsNoResultsOfItsOwn(t *testing.T) {
 	f := serve(t, nil, m)
 	id, head := f.folded(t, withRecall)
 	answer := end(t, f.ask(t, Request{ConversationID: id, HeadID: head})).Message
-	if _, err := f.store.AddSummary(t.Context(), id, tree.NewSummary{
+	check.Must(f.store.AddSummary(t.Context(), id, tree.NewSummary{
 		AnchorID: answer.ID, Body: spoken("user", "The gate's password was asked for.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: answer.ID, Model: "test"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: answer.ID, Messages: spoken("user", "And now?")}))
 	if e.Status != StatusCompleted {
 		t.Fatalf("%+v", e)
@@ -261,9 +251,7 @@ func TestStepsOnAnotherServer(t *testing.T) {
 			if err == nil {
 				err = h.take(events)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			for _, e := range events {
 				switch {
 				case e.Message != nil:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,10 +21,7 @@ func byHand(server string) func(*Config) {
 // rows are those of the replies that run.
 func (f *fixture) rows(t testing.TB) []tree.Reply {
 	t.Helper()
-	list, err := f.store.Replies().All(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := check.Must(f.store.Replies().All(t.Context()))(t)
 	return list
 }
 
@@ -32,24 +30,20 @@ func (f *fixture) running(t testing.TB, g *gate, req Request, text string) *Repl
 	t.Helper()
 	r := f.ask(t, req)
 	g.pieces <- text
-	eventually(t, "the piece", func() bool { content, _ := r.text(); return content == text })
+	check.Eventually(t, "the piece", func() bool { content, _ := r.text(); return content == text })
 	f.save(r)
 	return r
 }
 
 func (f *fixture) sweep(t testing.TB, w watch, now time.Time) {
 	t.Helper()
-	if err := f.recoverOnce(t.Context(), w, now); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.recoverOnce(t.Context(), w, now))
 }
 
 func noteOf(t testing.TB, m tree.Message) (n note) {
 	t.Helper()
 	var metadata struct{ Reply note }
-	if err := json.Unmarshal(m.Metadata, &metadata); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(m.Metadata, &metadata))
 	return metadata.Reply
 }
 
@@ -85,10 +79,7 @@ func TestInterruptedAnswer(t *testing.T) {
 		t.Errorf("left are %+v", f.rows(t))
 	}
 	// Found by its id.
-	found, err := b.Find(t.Context(), id, r.MessageID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := check.Must(b.Find(t.Context(), id, r.MessageID()))(t)
 	if e := end(t, found); e.Status != StatusStopped || e.FinishReason != FinishInterrupted {
 		t.Errorf("%+v", e)
 	}
@@ -115,10 +106,7 @@ func TestLogOfAnOlderProgram(t *testing.T) {
 	t.Parallel()
 	step := uuid.New()
 	saves := []tree.ReplyEvents{{Sequence: 2, Payload: fmt.Appendf(nil, `[{"id":2,"reasoning":"","content":"A wood","refusal":"","message_id":%q,"steps":2}]`, step)}}
-	saved, err := decode(saves, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	saved := check.Must(decode(saves, 0))(t)
 	m, end, parent := interrupted(tree.Reply{MessageID: uuid.New()}, saved)
 	if textOf(t, &tree.Message{Body: m.Message.Raw}) != "A wood" || parent != step || end.Recalled != 2 || end.FinishReason != FinishInterrupted {
 		t.Errorf("%s below %s: %+v", m.Message.Raw, parent, end)

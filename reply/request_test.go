@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -104,13 +105,8 @@ func TestIdempotency(t *testing.T) {
 		t.Errorf("%d messages are stored, want 3", n)
 	}
 	// Of a stored one there is only the end after a while, and after it nothing.
-	if err := f.store.Replies().Forget(t.Context(), time.Now().Add(time.Hour), time.Time{}); err != nil {
-		t.Fatal(err)
-	}
-	stored, err := elsewhere.Find(t.Context(), id, req.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.store.Replies().Forget(t.Context(), time.Now().Add(time.Hour), time.Time{}))
+	stored := check.Must(elsewhere.Find(t.Context(), id, req.ID))(t)
 	events, err := stored.Next(t.Context(), 7)
 	if err != nil || len(events) != 1 || events[0].ID != LastEventID || events[0].End == nil {
 		t.Errorf("%+v, %v", events, err)

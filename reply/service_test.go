@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -26,18 +27,13 @@ func sameMembers(a, b string) bool {
 
 func (f *fixture) activeHead(t testing.TB, conversationID uuid.UUID) uuid.UUID {
 	t.Helper()
-	head, err := f.store.Head(t.Context(), conversationID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	head := check.Must(f.store.Head(t.Context(), conversationID))(t)
 	return head
 }
 
 func (f *fixture) messages(t testing.TB) (n int) {
 	t.Helper()
-	if err := f.pool.QueryRow(t.Context(), "select count(*) from nodes").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.pool.QueryRow(t.Context(), "select count(*) from nodes").Scan(&n))
 	return n
 }
 
@@ -47,9 +43,7 @@ func TestConversationOffline(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	first := f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "Hello & welcome")})
 	h := hear(t, first)
 	if len(h.started.Messages) != 1 {
@@ -156,9 +150,7 @@ func TestClientGoesAway(t *testing.T) {
 	id, head := f.conversation(t)
 	ctx, leave := context.WithCancel(t.Context())
 	r, _, err := f.Start(ctx, Request{ConversationID: id, HeadID: head})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	leave()
 	if _, err := r.Next(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -192,9 +184,7 @@ func TestPruned(t *testing.T) {
 	other := f.say(t, id, uuid.Nil, "user", "Other")
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
 	g.pieces <- "Too late"
-	if _, err := f.store.Prune(t.Context(), id, head); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(f.store.Prune(t.Context(), id, head))(t)
 	e := end(t, r)
 	if e.Status != StatusFailed || e.Message != nil {
 		t.Errorf("%+v", e)
@@ -207,9 +197,7 @@ func TestPruned(t *testing.T) {
 	f = serveOn(t, f.pool, nil)
 	r = f.ask(t, Request{ConversationID: id, HeadID: other})
 	end(t, r)
-	if _, err := f.store.Prune(t.Context(), id, r.MessageID()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(f.store.Prune(t.Context(), id, r.MessageID()))(t)
 	_, err = f.Find(t.Context(), id, r.MessageID())
 	wantError(t, err, fault.NotFound, "reply_not_found")
 	// Not every message is a reply.
@@ -227,9 +215,7 @@ func TestHeadAtEnd(t *testing.T) {
 			g := newGate()
 			f := serve(t, nil, g)
 			c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			parent := uuid.Nil
 			if said {
 				parent = f.say(t, c.ID, uuid.Nil, "user", "Hello")
@@ -274,30 +260,19 @@ func TestSwitchWhileTheAnswerIsStored(t *testing.T) {
 	id, head := f.conversation(t)
 	other := f.say(t, id, uuid.Nil, "user", "Other")
 	for _, switches := range []bool{true, false} {
-		if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: head}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: head}))(t)
 		r := f.ask(t, Request{ConversationID: id, HeadID: head})
 		<-g.asked
-		tx, err := f.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := check.Must(f.pool.Begin(t.Context()))(t)
 		held := tree.New(tx)
-		if err := held.Lock(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, held.Lock(t.Context(), id))
 		g.pieces <- "x"
 		close(g.pieces)
-		eventually(t, "the answer waits for the conversation", func() bool { return dbtest.Waiting(t, f.pool) > 0 })
+		check.Eventually(t, "the answer waits for the conversation", func() bool { return dbtest.Waiting(t, f.pool) > 0 })
 		if switches {
-			if _, err := held.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: other}); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(held.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: other}))(t)
 		}
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, tx.Commit(t.Context()))
 		e := end(t, r)
 		want := other
 		if !switches {

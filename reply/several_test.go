@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -30,9 +31,7 @@ func TestSeveral(t *testing.T) {
 	question := replies[0].HeadID()
 	slow.pieces <- "half"
 	for _, r := range []*Reply{replies[0], replies[2]} {
-		if _, err := f.Stop(t.Context(), id, r.MessageID()); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(f.Stop(t.Context(), id, r.MessageID()))(t)
 	}
 	children := map[int]bool{}
 	for i, r := range replies {
@@ -93,9 +92,7 @@ func TestSeveralAgain(t *testing.T) {
 	id, head := f.conversation(t)
 	req := Request{ConversationID: id, ID: uuid.New()}
 	replies, _, err := f.StartSeveral(t.Context(), req, []string{"", "fails"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	kept, failed := end(t, replies[0]), end(t, replies[1])
 	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: kept.Message.ID}); err != nil || failed.Status != StatusFailed {
 		t.Fatal(failed, err)

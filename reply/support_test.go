@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -48,15 +49,10 @@ func serveOn(t testing.TB, pool *pgxpool.Pool, change func(*Config), models ...l
 	if change != nil {
 		change(&cfg)
 	}
-	var err error
 	if cfg.Contexts == nil {
-		if cfg.Contexts, err = summarize.New(f.store, summarize.Config{}); err != nil {
-			t.Fatal(err)
-		}
+		cfg.Contexts = check.Must(summarize.New(f.store, summarize.Config{}))(t)
 	}
-	if f.Service, err = New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	f.Service = check.Must(New(cfg))(t)
 	t.Cleanup(func() {
 		done, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -70,10 +66,7 @@ func serveOn(t testing.TB, pool *pgxpool.Pool, change func(*Config), models ...l
 // openAI is a client of a fake server.
 func openAI(t testing.TB, s *llmtest.Server) llm.Model {
 	t.Helper()
-	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()}))(t)
 	return m
 }
 
@@ -86,9 +79,7 @@ func spoken(role, text string) []tree.NewMessage {
 func (f *fixture) conversation(t testing.TB) (id, head uuid.UUID) {
 	t.Helper()
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return c.ID, f.say(t, c.ID, uuid.Nil, "user", "What is a coppice?")
 }
 
@@ -99,10 +90,7 @@ func (f *fixture) say(t testing.TB, conversationID, parentID uuid.UUID, role, te
 
 func (f *fixture) add(t testing.TB, conversationID, parentID uuid.UUID, body string) uuid.UUID {
 	t.Helper()
-	m, err := f.store.Append(t.Context(), conversationID, parentID, tree.NewMessage{Message: chat.Read([]byte(body))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(f.store.Append(t.Context(), conversationID, parentID, tree.NewMessage{Message: chat.Read([]byte(body))}))(t)
 	return m.ID
 }
 
@@ -110,9 +98,7 @@ func (f *fixture) add(t testing.TB, conversationID, parentID uuid.UUID, body str
 func (f *fixture) ask(t testing.TB, req Request) *Reply {
 	t.Helper()
 	r, started, err := f.Start(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if !started {
 		t.Fatal("another reply was given")
 	}
@@ -122,10 +108,7 @@ func (f *fixture) ask(t testing.TB, req Request) *Reply {
 // end waits for a reply's end.
 func end(t testing.TB, r *Reply) End {
 	t.Helper()
-	e, err := r.Wait(bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := check.Must(r.Wait(bounded(t)))(t)
 	return e
 }
 
@@ -185,9 +168,7 @@ func hear(t testing.TB, r *Reply) *heard {
 		if err == nil {
 			err = h.take(events)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 }
 
@@ -197,9 +178,7 @@ func textOf(t testing.TB, m *tree.Message) string {
 		return ""
 	}
 	var body struct{ Content string }
-	if err := json.Unmarshal(m.Body, &body); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(m.Body, &body))
 	return body.Content
 }
 
@@ -226,16 +205,6 @@ func kindOf(code string) fault.Kind {
 		return fault.ModelTimeout
 	}
 	return fault.Model
-}
-
-// eventually waits for what happens in the background.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // lockedBuffer is a log that replies write and tests read.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -22,10 +23,7 @@ func titled(t *testing.T, titles summarize.Titles, writers ...llm.Model) *fixtur
 		for _, w := range writers {
 			models = append(models, summarize.Model{Model: w, Window: 32_000})
 		}
-		var err error
-		if cfg.Contexts, err = summarize.New(cfg.Store, summarize.Config{Titles: titles, Summarizer: summarize.Cascade{Models: models}}); err != nil {
-			t.Fatal(err)
-		}
+		cfg.Contexts = check.Must(summarize.New(cfg.Store, summarize.Config{Titles: titles, Summarizer: summarize.Cascade{Models: models}}))(t)
 	}, &llmtest.Model{ModelName: "answers"})
 }
 
@@ -46,19 +44,14 @@ func (f *fixture) after(t *testing.T, req Request) tree.Conversation {
 		t.Fatalf("%+v", e)
 	}
 	f.background.running.Wait()
-	c, err := f.store.Conversation(t.Context(), req.ConversationID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(f.store.Conversation(t.Context(), req.ConversationID))(t)
 	return c
 }
 
 func (f *fixture) empty(t *testing.T, title string) uuid.UUID {
 	t.Helper()
 	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Title: title})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return c.ID
 }
 
@@ -76,9 +69,7 @@ func TestTitleByModel(t *testing.T) {
 	f := titled(t, summarize.TitlesModel, writer)
 	id := f.empty(t, "")
 	begun, err := f.store.ChangeCount(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c := f.after(t, Request{ConversationID: id, Messages: spoken("user", question)})
 	if c.Title != better {
 		t.Errorf("the title is %q", c.Title)
@@ -110,9 +101,7 @@ func TestTitleThatWasGiven(t *testing.T) {
 	}
 	id, head := f.conversation(t)
 	mine := "Given while it was answered"
-	if _, err := f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Title: &mine}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Title: &mine}))(t)
 	if c := f.after(t, Request{ConversationID: id, HeadID: head}); c.Title != mine {
 		t.Errorf("the title is %q", c.Title)
 	}
@@ -160,10 +149,7 @@ func TestTitleWhereTheModelFails(t *testing.T) {
 		id := f.empty(t, "")
 		for _, text := range []string{question, "Why?"} {
 			c := f.after(t, Request{ConversationID: id, Messages: spoken("user", text)})
-			used, err := f.store.Usage(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			used := check.Must(f.store.Usage(t.Context(), id))(t)
 			n := 0
 			for _, u := range used.Titles {
 				n += u.Calls
@@ -187,10 +173,7 @@ func TestTitlesWithoutModel(t *testing.T) {
 		}
 		// Messages that were appended before have their title after the answer.
 		id := f.empty(t, "")
-		head, err := f.store.Append(t.Context(), id, uuid.Nil, spoken("user", question)[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		head := check.Must(f.store.Append(t.Context(), id, uuid.Nil, spoken("user", question)[0]))(t)
 		if c := f.after(t, Request{ConversationID: id, HeadID: head.ID}); c.Title != want {
 			t.Errorf("%q, appended: %q", titles, c.Title)
 		}
@@ -214,9 +197,7 @@ func TestCloseEndsTitles(t *testing.T) {
 	<-asked
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := f.Close(over); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, f.Close(over))
 	if c, err := f.store.Conversation(t.Context(), id); err != nil || c.Title != beginning {
 		t.Errorf("%q, %v", c.Title, err)
 	}

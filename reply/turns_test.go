@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -55,17 +56,14 @@ func TestPreparedInTurns(t *testing.T) {
 	const requests, atOnce = 12, 2
 	pool := dbtest.New(t)
 	h := &slowReads{Handle: pool, release: make(chan struct{})}
-	contexts, err := summarize.New(tree.New(h), summarize.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	contexts := check.Must(summarize.New(tree.New(h), summarize.Config{}))(t)
 	f := serveOn(t, pool, func(cfg *Config) { cfg.Contexts, cfg.MaxPreparing = contexts, atOnce })
 	var all []<-chan began
 	for range requests {
 		id, head := f.conversation(t)
 		all = append(all, f.begin(t.Context(), Request{ConversationID: id, HeadID: head}))
 	}
-	eventually(t, "the requests to come", func() bool { return f.Stats().Running == requests && h.waiting() == atOnce })
+	check.Eventually(t, "the requests to come", func() bool { return f.Stats().Running == requests && h.waiting() == atOnce })
 	close(h.release)
 	for _, one := range all {
 		b := <-one

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -33,9 +34,7 @@ func TestChunkIsStoredWhole(t *testing.T) {
 			t.Fatalf("%+v, %v, want %+v", again, err, c)
 		}
 		_, words, err := unpack(data, len(c.at))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		sought := append(hashes.Draw(t, "sought"), c.keys[:min(3, len(c.keys))]...)
 		slices.Sort(sought)
 		want := uint64(0)
@@ -118,33 +117,22 @@ func TestPruneInLargeSegment(t *testing.T) {
 	t.Parallel()
 	store, find := NewStore(), New(0)
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var all []tree.NewMessage
 	for i := range 2 * chunkMessages {
 		all = append(all, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"user","content":"word%d"}`, i))})
 	}
-	chain, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chain := check.Must(store.AppendChain(t.Context(), c.ID, uuid.Nil, all))(t)
 	named := func(word string) (large bool) {
-		if err := find.CatchUp(t.Context(), store); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := AddSegments(t.Context(), store, 1); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, find.CatchUp(t.Context(), store))
+		check.Must(AddSegments(t.Context(), store, 1))(t)
 		rows, err := store.Index().Segments(t.Context(), query{terms: []*wanted{{hashes: []hash{termOf(word).hash()}}}}.buckets())
 		return len(rows) == 1 && len(rows[0].Data) > 0 && rows[0].Bucket >= tree.LargeSegment.First && err == nil
 	}
 	if !named("word1") || !named("word127") {
 		t.Error("two chunks are in no large segment")
 	}
-	if _, err := store.Prune(t.Context(), c.ID, chain.Messages[127].ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.Prune(t.Context(), c.ID, chain.Messages[127].ID))(t)
 	if rows, err := store.Index().Segments(t.Context(), query{terms: []*wanted{{hashes: []hash{termOf("word127").hash()}}}}.buckets()); len(rows) > 0 || err != nil {
 		t.Errorf("%d segments name a pruned word, %v", len(rows), err)
 	}
@@ -163,9 +151,7 @@ func TestIndexLikeItsMessages(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		store := NewStore()
 		ok := func(err error) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 		}
 		var conversations []uuid.UUID
 		gone := map[string]bool{} // words of pruned messages
@@ -237,10 +223,7 @@ func TestIndexLikeItsMessages(t *testing.T) {
 func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversations []uuid.UUID, gone map[string]bool, whole bool) {
 	m, standing := newMaker(), map[string]bool{} // words that some conversation still has: forks copy them
 	for _, id := range conversations {
-		rows, err := store.Index().ConversationChunks(ctx, id, 0, 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
+		rows := check.Must(store.Index().ConversationChunks(ctx, id, 0, 1000))(t)
 		in := map[uuid.UUID]int{}
 		for _, row := range rows {
 			for _, id := range row.Messages {
@@ -283,17 +266,11 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 			all = append(all, l.First+i)
 		}
 	}
-	segments, err := store.Index().Segments(ctx, all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	segments := check.Must(store.Index().Segments(ctx, all))(t)
 	for word := range gone {
 		if h := termOf(word).hash(); !standing[word] {
 			for _, s := range segments {
-				read, err := parts(s)
-				if err != nil {
-					t.Fatal(err)
-				}
+				read := check.Must(parts(s))(t)
 				for _, p := range read {
 					if p.chunks(s.Bucket, &wanted{hashes: []hash{h}}) != 0 {
 						t.Fatalf("segment %s has %q, which is gone", s.ID, word)

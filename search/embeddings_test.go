@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/search"
@@ -26,10 +27,7 @@ var concepts = [][]string{
 
 func embeddings(t testing.TB, server *llmtest.EmbeddingServer, model string) *embed.Service {
 	t.Helper()
-	e, err := llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: model, HTTPClient: server.Client()}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := check.Must(llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: model, HTTPClient: server.Client()}, 0))(t)
 	return embed.New(embed.Config{Model: e, QuestionTimeout: time.Minute})
 }
 
@@ -38,9 +36,7 @@ func embedAll(t testing.TB, e *embed.Service, s *tree.Store, id uuid.UUID) {
 	t.Helper()
 	for {
 		_, found, err := e.Step(t.Context(), s, id, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if found == 0 {
 			return
 		}
@@ -70,17 +66,11 @@ func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	const question = "Which stringed instrument did he get rid of?"
 	for _, scope := range []search.Scope{search.ScopeBranch, search.ScopeConversation, search.ScopeTenant} {
 		q := search.Question{Query: question, Scope: scope, Limit: 1}
-		words, err := search.New(0).Recall(t.Context(), store, id, ids[2], q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		words := check.Must(search.New(0).Recall(t.Context(), store, id, ids[2], q))(t)
 		if len(words.Hits) != 0 || words.Ranking != "" {
 			t.Errorf("%s: words alone find %v by %s", scope, hitIDs(words), words.Ranking)
 		}
-		fused, err := search.New(0, search.WithEmbeddings(e)).Recall(t.Context(), store, id, ids[2], q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fused := check.Must(search.New(0, search.WithEmbeddings(e)).Recall(t.Context(), store, id, ids[2], q))(t)
 		if !slices.Equal(hitIDs(fused), ids[:1]) || fused.Ranking != search.RankingEmbeddings {
 			t.Errorf("%s: vectors find %v by %s, want %s", scope, hitIDs(fused), fused.Ranking, ids[0])
 		}
@@ -107,9 +97,7 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	if err != nil || len(lacking) != 1 {
 		t.Fatal(lacking, err)
 	}
-	if _, err := store.Prune(t.Context(), id, n.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.Prune(t.Context(), id, n.ID))(t)
 	n.Message = said(tree.RoleUser, "Coffee.").Message
 	chain(t, store, id, uuid.Nil, n)
 	saved, err := store.Index().SaveEmbeddings(t.Context(), id, "fake", []tree.Embedding{{MessageID: n.ID, Version: lacking[0].Version, Vector: []byte{255}}})
@@ -144,10 +132,7 @@ func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 		"hangs": func([]string) *llmtest.Failure { <-release; return nil },
 	} {
 		server.Fail(f)
-		model, err := llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: "fake", HTTPClient: server.Client()}, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := check.Must(llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: "fake", HTTPClient: server.Client()}, 0))(t)
 		s := search.New(0, search.WithEmbeddings(embed.New(embed.Config{Model: model, QuestionTimeout: 50 * time.Millisecond})))
 		before := len(server.Inputs())
 		for range 6 {
@@ -185,10 +170,7 @@ func TestVectorsStayOnTheBranch(t *testing.T) {
 			}
 			head := rapid.SampledFrom(all[1:]).Draw(rt, "head")
 			question := rapid.SampledFrom(words).Draw(rt, "question")
-			a, err := s.Recall(t.Context(), store, id, head, search.Question{Query: question, Scope: search.ScopeBranch})
-			if err != nil {
-				rt.Fatal(err)
-			}
+			a := check.Must(s.Recall(t.Context(), store, id, head, search.Question{Query: question, Scope: search.ScopeBranch}))(rt)
 			for _, h := range a.Hits {
 				for _, m := range append(append([]tree.Message{h.Message}, h.Before...), h.After...) {
 					if !slices.Contains(paths[head], m.ID) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -22,9 +23,9 @@ func TestFollowJoinsChunks(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
 	sizes := func(id uuid.UUID) string {
-		noError(t, find.CatchUp(t.Context(), s))
+		check.NoError(t, find.CatchUp(t.Context(), s))
 		var sizes []string
-		for _, c := range must(s.Index().ConversationChunks(t.Context(), id, 0, 1000))(t) {
+		for _, c := range check.Must(s.Index().ConversationChunks(t.Context(), id, 0, 1000))(t) {
 			sizes = append([]string{fmt.Sprint(len(c.Messages))}, sizes...)
 		}
 		return strings.Join(sizes, " ")
@@ -62,22 +63,22 @@ func TestPruneBesideFollow(t *testing.T) {
 	racing := dbtest.AfterQuery(t, search.Database(), "ListTexts", func() {
 		if !done {
 			done = true
-			must(s.Prune(context.Background(), id, pruned.ID))(t)
+			check.Must(s.Prune(context.Background(), id, pruned.ID))(t)
 		}
 	})
 	find := search.New(0)
-	behind := must(s.Feed().Unfollowed(t.Context(), tree.SearchFollower, nil, kept.CreatedAt.Add(-1e9), 10))(t)
-	noError(t, find.Follow(t.Context(), tree.New(racing), behind))
-	if chunks := must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) > 0 || !done {
+	behind := check.Must(s.Feed().Unfollowed(t.Context(), tree.SearchFollower, nil, kept.CreatedAt.Add(-1e9), 10))(t)
+	check.NoError(t, find.Follow(t.Context(), tree.New(racing), behind))
+	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) > 0 || !done {
 		t.Errorf("%d chunks beside a prune", len(chunks))
 	}
-	noError(t, find.CatchUp(t.Context(), s))
+	check.NoError(t, find.CatchUp(t.Context(), s))
 	for query, want := range map[string]int{"hazel": 1, "violin": 0} {
-		if page := must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t); len(page.Data) != want {
+		if page := check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t); len(page.Data) != want {
 			t.Errorf("%d hits of %s", len(page.Data), query)
 		}
 	}
-	if chunks := must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
+	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
 		t.Errorf("%+v", chunks)
 	}
 }
@@ -96,17 +97,17 @@ func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 		chain(t, s, id, uuid.Nil, all...)
 	}
 	for _, query := range []string{"new 1499", "old 1499"} {
-		page := must(find.Messages(t.Context(), s, query+" ", uuid.Nil, tree.Paging{}))(t)
+		page := check.Must(find.Messages(t.Context(), s, query+" ", uuid.Nil, tree.Paging{}))(t)
 		if !page.Incomplete || len(page.Data) != 1 {
 			t.Errorf("%s: %d hits, incomplete %t", query, len(page.Data), page.Incomplete)
 		}
 	}
-	page := must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
+	page := check.Must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
 	if !page.Incomplete || len(page.Data) != 0 {
 		t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
 	}
-	noError(t, find.CatchUp(t.Context(), s))
-	page = must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
+	check.NoError(t, find.CatchUp(t.Context(), s))
+	page = check.Must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
 	if page.Incomplete || len(page.Data) != 1 {
 		t.Errorf("caught up: %d hits, incomplete %t", len(page.Data), page.Incomplete)
 	}
@@ -124,7 +125,7 @@ func TestSearchPagesAreBounded(t *testing.T) {
 		seen := map[uuid.UUID]bool{}
 		var pages []int
 		for p := (tree.Paging{}); ; {
-			page := must(search(t.Context(), s, "oak ", uuid.Nil, p))(t)
+			page := check.Must(search(t.Context(), s, "oak ", uuid.Nil, p))(t)
 			pages = append(pages, len(page.Data))
 			for _, h := range page.Data {
 				seen[h.Message.ID] = true
@@ -152,7 +153,7 @@ func TestSearchFindsParts(t *testing.T) {
 	} {
 		m := mustAppend(t, s, id, uuid.Nil, user(text))
 		for range 2 { // before it is indexed, and after
-			page := must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
+			page := check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
 			found := false
 			for _, h := range page.Data {
 				found = found || h.Message.ID == m.ID
@@ -160,7 +161,7 @@ func TestSearchFindsParts(t *testing.T) {
 			if !found {
 				t.Errorf("%q doesn't find %q", query, text)
 			}
-			noError(t, find.CatchUp(t.Context(), s))
+			check.NoError(t, find.CatchUp(t.Context(), s))
 		}
 	}
 }
@@ -170,17 +171,17 @@ func TestFilesAreFound(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
 	id := conversation(t, s)
-	spec := must3(s.AddAttachment(t.Context(), "spec.md", []byte(strings.Repeat("filler ", 300)+"the budget is 4321 euros "+strings.Repeat("filler ", 300))))(t)
+	spec := check.Must3(s.AddAttachment(t.Context(), "spec.md", []byte(strings.Repeat("filler ", 300)+"the budget is 4321 euros "+strings.Repeat("filler ", 300))))(t)
 	m := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil,
 		`{"role":"user","content":[{"type":"text","text":"See this."},{"type":"file","file":{"file_id":"coppice:attachment/%x","filename":"spec.md"}}]}`, spec.Hash))})
 	for range 2 { // before it is indexed, and after
 		for _, query := range []string{"budget 4321 ", "spec.md"} {
-			page := must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
+			page := check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
 			if len(page.Data) != 1 || page.Data[0].Message.ID != m.ID || strings.Contains(query, "4321") && !strings.Contains(page.Data[0].Snippet, "budget is 4321") {
 				t.Errorf("%q: %+v", query, page.Data)
 			}
 		}
-		noError(t, find.CatchUp(t.Context(), s))
+		check.NoError(t, find.CatchUp(t.Context(), s))
 	}
 	a := ask(t, find, s, id, m.ID, search.Question{Query: "What is the budget?", Scope: search.ScopeBranch})
 	if len(a.Hits) != 1 || !strings.Contains(a.Hits[0].Excerpt, "budget is 4321") {
@@ -203,8 +204,8 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 			}
 			chain(t, s, id, uuid.Nil, all...)
 		}
-		noError(t, find.CatchUp(t.Context(), s))
-		must(search.AddSegments(t.Context(), s, 4))(t)
+		check.NoError(t, find.CatchUp(t.Context(), s))
+		check.Must(search.AddSegments(t.Context(), s, 4))(t)
 		return id
 	}
 	id := library(mine, 10, 80)
@@ -238,11 +239,11 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 	}
 	type counted struct{ found, rows int }
 	measure := func() map[string]counted {
-		must(pool.Exec(t.Context(), "vacuum analyze"))(t)
+		check.Must(pool.Exec(t.Context(), "vacuum analyze"))(t)
 		out := map[string]counted{}
 		for what, call := range calls {
 			found := 0
-			rows := rowsOf(t, pool, func(s *tree.Store) { found = must(call(search.New(0), s))(t) })
+			rows := rowsOf(t, pool, func(s *tree.Store) { found = check.Must(call(search.New(0), s))(t) })
 			out[what] = counted{found, rows}
 		}
 		return out
@@ -285,11 +286,11 @@ func TestChunksOfOtherPrograms(t *testing.T) {
 	id := conversation(t, s)
 	old := mustAppend(t, s, id, uuid.Nil, user("the aqueduct"))
 	chain(t, s, id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 399)...)
-	noError(t, find.CatchUp(t.Context(), s))
+	check.NoError(t, find.CatchUp(t.Context(), s))
 	const store = "update search_chunks set data = set_byte(data, 0, $2) where conversation_id = $1 and number = 0"
-	must(search.Database().Exec(t.Context(), store, id, 255))(t)
-	must(search.AddSegments(t.Context(), s, 4))(t)
-	if page := must(find.Messages(t.Context(), s, "aqueduct ", uuid.Nil, tree.Paging{}))(t); len(page.Data) != 1 {
+	check.Must(search.Database().Exec(t.Context(), store, id, 255))(t)
+	check.Must(search.AddSegments(t.Context(), s, 4))(t)
+	if page := check.Must(find.Messages(t.Context(), s, "aqueduct ", uuid.Nil, tree.Paging{}))(t); len(page.Data) != 1 {
 		t.Errorf("%d messages are found", len(page.Data))
 	}
 	if _, err := search.Database().Exec(t.Context(), store, id, 1); err == nil {

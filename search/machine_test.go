@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -38,10 +39,7 @@ func drawMessage(t *rapid.T) json.RawMessage {
 	if name := rapid.SampledFrom(names).Draw(t, "name"); name != "" {
 		m["name"] = name
 	}
-	body, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := check.Must(json.Marshal(m))(t)
 	return body
 }
 
@@ -61,9 +59,7 @@ func (s *machine) message(t *rapid.T, m *model) uuid.UUID {
 }
 
 func (s *machine) append(t *rapid.T, m *model, parent uuid.UUID, chain ...tree.NewMessage) {
-	if _, err := s.store.AppendChain(s.ctx, m.id, parent, chain); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(s.store.AppendChain(s.ctx, m.id, parent, chain))(t)
 	for _, n := range chain {
 		m.nodes = append(m.nodes, modelNode{id: n.ID, parent: parent, body: n.Message.Raw})
 		parent = n.ID
@@ -102,9 +98,7 @@ func (s *machine) Prune(t *rapid.T) {
 		t.Skip("prune less often than grow")
 	}
 	n := rapid.SampledFrom(m.nodes).Draw(t, "node")
-	if _, err := s.store.Prune(s.ctx, m.id, n.id); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(s.store.Prune(s.ctx, m.id, n.id))(t)
 	for _, other := range m.messages() {
 		if slices.ContainsFunc(m.path(other.id), func(p modelNode) bool { return p.id == n.id }) {
 			s.pruned = append(s.pruned, other)
@@ -117,13 +111,10 @@ func (s *machine) Summarize(t *rapid.T) {
 	m := s.model(t)
 	anchor := s.message(t, m)
 	cutoff := rapid.SampledFrom(m.path(anchor)).Draw(t, "cutoff").id
-	summary, err := s.store.AddSummary(s.ctx, m.id, tree.NewSummary{
+	summary := check.Must(s.store.AddSummary(s.ctx, m.id, tree.NewSummary{
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"violin"}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	m.nodes = append(m.nodes, modelNode{id: summary.ID, parent: anchor, cutoff: cutoff, body: summary.Body})
 }
 
@@ -131,9 +122,7 @@ func (s *machine) Fork(t *rapid.T) {
 	m := s.model(t)
 	at := s.message(t, m)
 	c, _, err := s.store.Fork(s.ctx, m.id, at, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	fork := &model{id: c.ID}
 	ids := map[uuid.UUID]uuid.UUID{}
 	add := func(n modelNode) {
@@ -159,14 +148,8 @@ func (s *machine) Ask(t *rapid.T) {
 		Query: "painted " + drawText(t), Scope: rapid.SampledFrom([]Scope{ScopeFolded, ScopeBranch, ScopeBranch, ScopeConversation}).Draw(t, "scope"),
 		Limit: rapid.IntRange(1, 12).Draw(t, "limit"), MaxTokens: rapid.IntRange(1, 1500).Draw(t, "tokens"),
 	}
-	warm, err := rapid.SampledFrom(s.services).Draw(t, "server").Recall(s.ctx, s.store, m.id, head, q)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cold, err := New(0).Recall(s.ctx, s.store, m.id, head, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	warm := check.Must(rapid.SampledFrom(s.services).Draw(t, "server").Recall(s.ctx, s.store, m.id, head, q))(t)
+	cold := check.Must(New(0).Recall(s.ctx, s.store, m.id, head, q))(t)
 	got, want := mustJSON(t, warm), mustJSON(t, cold)
 	if got != want {
 		t.Fatalf("warm\n%s\ncold\n%s", got, want)
@@ -231,10 +214,7 @@ func (s *machine) check(t *rapid.T, m *model, head uuid.UUID, q Question, a Answ
 }
 
 func mustJSON(t *rapid.T, v any) string {
-	text, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(json.Marshal(v))(t)
 	return string(text)
 }
 
@@ -247,9 +227,7 @@ func TestRecallLikeModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &machine{ctx: context.Background(), store: tree.New(pool), services: []*Service{New(0), New(0), New(20_000)}}
 		c, _, err := s.store.CreateConversation(s.ctx, tree.NewConversation{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		s.models = []*model{{id: c.ID}}
 		t.Repeat(map[string]func(*rapid.T){
 			"append": s.Append, "append more": s.Append, "again": s.Again, "prune": s.Prune, "summarize": s.Summarize, "fork": s.Fork,

@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -30,7 +31,7 @@ func chatter(t testing.TB, s *tree.Store, messages int) uuid.UUID {
 		for i := from; i < min(messages, from+tree.MaxChain); i++ {
 			chain = append(chain, user(fmt.Sprintf("living rods %d word%d of the hazel and the ash", i, i%10)))
 		}
-		stored := must(s.AppendChain(t.Context(), id, head, chain))(t).Messages
+		stored := check.Must(s.AppendChain(t.Context(), id, head, chain))(t).Messages
 		head = stored[len(stored)-1].ID
 	}
 	return id
@@ -78,11 +79,11 @@ func TestSearchRefuses(t *testing.T) {
 func TestSearchFindsAllThatIsStored(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
-	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	c := check.Must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	m := mustAppend(t, s, c.ID, uuid.Nil, user("a coppice"))
-	chain := must(s.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("another coppice"), {Message: chat.Read([]byte(`{"role":"user","content":[{"type":"text","text":"coppice in parts"}]}`))}}))(t).Messages
-	fork := must3(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{}))(t)
-	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: uuid.New(), Body: user("coppice from afar").Message.Raw}}}))(t)
+	chain := check.Must(s.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("another coppice"), {Message: chat.Read([]byte(`{"role":"user","content":[{"type":"text","text":"coppice in parts"}]}`))}}))(t).Messages
+	fork := check.Must3(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{}))(t)
+	check.Must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: uuid.New(), Body: user("coppice from afar").Message.Raw}}}))(t)
 	finds := func(want int) {
 		t.Helper()
 		if page, err := find.Messages(t.Context(), s, "Coppice", uuid.Nil, tree.Paging{}); err != nil || len(page.Data) != want {
@@ -90,9 +91,9 @@ func TestSearchFindsAllThatIsStored(t *testing.T) {
 		}
 	}
 	finds(5)
-	must(s.Prune(t.Context(), c.ID, chain[0].ID))(t)
+	check.Must(s.Prune(t.Context(), c.ID, chain[0].ID))(t)
 	finds(3)
-	noError(t, s.DeleteConversation(t.Context(), fork.ID))
+	check.NoError(t, s.DeleteConversation(t.Context(), fork.ID))
 	finds(2)
 }
 
@@ -101,7 +102,7 @@ func TestSearchFindsAllThatIsStored(t *testing.T) {
 func TestSearchTakesPastedAddresses(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
-	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	c := check.Must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	says := map[uuid.UUID]string{}
 	for name, text := range map[string]string{
 		"address":  "See https://example.com/trees/oak?page=2#roots for the zebra.",
@@ -121,7 +122,7 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 		"https://en.wikipedia.org/wiki/Tree_(graph_theory)": {"brackets"},
 	} {
 		var got []string
-		for _, hit := range must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t).Data {
+		for _, hit := range check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t).Data {
 			got = append(got, says[hit.Message.ID])
 		}
 		slices.Sort(got)
@@ -131,7 +132,7 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 		}
 	}
 	const title = "about https://example.com: all of it"
-	must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: new(title)}))(t)
+	check.Must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: new(title)}))(t)
 	if list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: "https://example.com: all"}, tree.Paging{}); err != nil || len(list.Data) != 1 {
 		t.Errorf("by a title: %d conversations, %v", len(list.Data), err)
 	}
@@ -165,9 +166,9 @@ func TestPartsOfWordsAreFound(t *testing.T) {
 	for _, test := range tests {
 		head = mustAppend(t, s, id, head, user(test.text)).ID
 	}
-	noError(t, find.CatchUp(t.Context(), s))
+	check.NoError(t, find.CatchUp(t.Context(), s))
 	for i, test := range tests {
-		page := must(find.Messages(t.Context(), s, test.query, id, tree.Paging{}))(t)
+		page := check.Must(find.Messages(t.Context(), s, test.query, id, tree.Paging{}))(t)
 		if len(page.Data) != 1 || page.Data[0].Message.Depth != i {
 			t.Errorf("a search for %s finds %d messages", test.query, len(page.Data))
 		}
@@ -201,12 +202,12 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 			all = append(all, m)
 		}
 		chain(t, s, id, uuid.Nil, all...)
-		noError(t, find.CatchUp(t.Context(), s))
+		check.NoError(t, find.CatchUp(t.Context(), s))
 		return id
 	}
 	short, long := library(large, 150), library(large, 1450)
 	library(small, 90)
-	if n := must(search.AddSegments(t.Context(), large, 8))(t); n < 3 {
+	if n := check.Must(search.AddSegments(t.Context(), large, 8))(t); n < 3 {
 		t.Fatalf("%d segments", n)
 	}
 	for in, s := range map[uuid.UUID]*tree.Store{uuid.Nil: large, short: large, long: large, {1}: small} {
@@ -214,14 +215,14 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 			in = uuid.Nil
 		}
 		for _, query := range []string{`"every"`, `"second"`, `"seventh"`, `"hundredth"`, `"thousandth"`, `"absent"`, `"hundredth" "second"`, `"seventh" -second`, `"thousandth" or "hundredth" "seventh"`} {
-			rows := must(search.Database().Query(t.Context(), `
+			rows := check.Must(search.Database().Query(t.Context(), `
 				select n.id from nodes n join conversations c on c.id = n.conversation_id
 				where c.tenant_id = $1 and ($2::uuid is null or c.id = $2) and to_tsvector('simple', n.body ->> 'content') @@ websearch_to_tsquery('simple', $3)
 				order by n.created_at desc, n.id desc`, s.TenantID(), uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, query))(t)
-			want := must(pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]))(t)
+			want := check.Must(pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]))(t)
 			var got []uuid.UUID
 			for p := (tree.Paging{Limit: 800}); ; {
-				page := must(find.Messages(t.Context(), s, query, in, p))(t)
+				page := check.Must(find.Messages(t.Context(), s, query, in, p))(t)
 				for _, hit := range page.Data {
 					got = append(got, hit.Message.ID)
 				}
@@ -251,7 +252,7 @@ func TestSearchByBeginnings(t *testing.T) {
 		}
 		for len(chain) > 0 {
 			n := min(len(chain), tree.MaxChain)
-			stored := must(s.AppendChain(t.Context(), id, head, chain[:n]))(t).Messages
+			stored := check.Must(s.AppendChain(t.Context(), id, head, chain[:n]))(t).Messages
 			head, chain = stored[n-1].ID, chain[n:]
 		}
 	}
@@ -296,9 +297,9 @@ func TestSearchEndsInTime(t *testing.T) {
 	pool := dbtest.New(t)
 	s, find := tree.New(pool), search.New(0, search.WithTimeout(50*time.Millisecond))
 	id := conversation(t, s)
-	tx := must(pool.Begin(t.Context()))(t)
+	tx := check.Must(pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	must(tx.Exec(t.Context(), "lock table search_chunks in access exclusive mode"))(t)
+	check.Must(tx.Exec(t.Context(), "lock table search_chunks in access exclusive mode"))(t)
 	for _, err := range []error{
 		second(find.Messages(t.Context(), s, "oak", uuid.Nil, tree.Paging{})), second(find.Messages(t.Context(), s, "oak", id, tree.Paging{})),
 		second(find.Ranked(t.Context(), s, "oak", uuid.Nil, tree.Paging{})),
@@ -314,7 +315,7 @@ func ranking(t *testing.T, s *tree.Store, query string, in uuid.UUID, limit int)
 	t.Helper()
 	find := search.New(0)
 	for p := (tree.Paging{Limit: limit}); ; {
-		page := must(find.Ranked(t.Context(), s, query, in, p))(t)
+		page := check.Must(find.Ranked(t.Context(), s, query, in, p))(t)
 		for _, hit := range page.Data {
 			texts = append(texts, chat.Read(hit.Message.Body).Text())
 		}
@@ -365,9 +366,9 @@ func TestSearchRankedFindsRareWords(t *testing.T) {
 	id := conversation(t, s)
 	old := mustAppend(t, s, id, uuid.Nil, user("the aqueduct of the mill"))
 	chatter(t, s, 1100)
-	must(s.AppendChain(t.Context(), id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 600)))(t)
-	noError(t, find.CatchUp(t.Context(), s))
-	must(search.AddSegments(t.Context(), s, 4))(t)
+	check.Must(s.AppendChain(t.Context(), id, old.ID, slices.Repeat([]tree.NewMessage{user("the message")}, 600)))(t)
+	check.NoError(t, find.CatchUp(t.Context(), s))
+	check.Must(search.AddSegments(t.Context(), s, 4))(t)
 	for _, in := range []uuid.UUID{id, uuid.Nil} {
 		if got := ranking(t, s, "where is the aqueduct by the mill ", in, 300); len(got) < 250 || got[0] != "the aqueduct of the mill" {
 			t.Errorf("%d found, first %q", len(got), got[:min(3, len(got))])
@@ -384,7 +385,7 @@ func TestSearchRankedPagesStay(t *testing.T) {
 		mustAppend(t, s, id, uuid.Nil, user(fmt.Sprintf("oak %d", i)+strings.Repeat(" leaf", i%7)))
 	}
 	want := ranking(t, s, "oak leaf", uuid.Nil, 100)
-	page := must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11}))(t)
+	page := check.Must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11}))(t)
 	got := len(page.Data)
 	seen := map[uuid.UUID]bool{}
 	for {
@@ -395,7 +396,7 @@ func TestSearchRankedPagesStay(t *testing.T) {
 			break
 		}
 		mustAppend(t, s, id, uuid.Nil, user("oak leaf leaf leaf"))
-		page = must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11, Cursor: page.Next}))(t)
+		page = check.Must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11, Cursor: page.Next}))(t)
 		got += len(page.Data)
 	}
 	if got != len(want) || len(seen) != len(want) {
@@ -411,8 +412,8 @@ func TestSearchRankedCursors(t *testing.T) {
 	for range 5 {
 		mustAppend(t, s, id, uuid.Nil, user("oak"))
 	}
-	ranked := tree.Paging{Cursor: must(find.Ranked(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
-	newest := tree.Paging{Cursor: must(find.Messages(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
+	ranked := tree.Paging{Cursor: check.Must(find.Ranked(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
+	newest := tree.Paging{Cursor: check.Must(find.Messages(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
 	for what, err := range map[string]error{
 		"the cursor of the newest":                second(find.Ranked(t.Context(), s, "oak", uuid.Nil, newest)),
 		"the newest with the cursor of a ranking": second(find.Messages(t.Context(), s, "oak", uuid.Nil, ranked)),
@@ -433,9 +434,9 @@ func TestSearchTitles(t *testing.T) {
 	s, find := search.NewStore(), search.New(0)
 	mine, theirs := s.ForTenant("mine"+s.TenantID()), s.ForTenant("theirs"+s.TenantID())
 	for _, title := range []string{"The hazel hedge", "Hazelnuts", "A wall", "", "Größe des Gartens", "東京の天気", strings.Repeat("endless", 20)} {
-		must3(theirs.CreateConversation(t.Context(), tree.NewConversation{Title: title}))(t)
-		before := must3(mine.CreateConversation(t.Context(), tree.NewConversation{Title: "Formerly"}))(t)
-		must(mine.UpdateConversation(t.Context(), before.ID, tree.ConversationUpdate{Title: &title}))(t)
+		check.Must3(theirs.CreateConversation(t.Context(), tree.NewConversation{Title: title}))(t)
+		before := check.Must3(mine.CreateConversation(t.Context(), tree.NewConversation{Title: "Formerly"}))(t)
+		check.Must(mine.UpdateConversation(t.Context(), before.ID, tree.ConversationUpdate{Title: &title}))(t)
 	}
 	for _, indexed := range []string{"before", "after"} {
 		for query, want := range map[string][]string{
@@ -443,9 +444,9 @@ func TestSearchTitles(t *testing.T) {
 			"the -nuts or wall": {"A wall", "The hazel hedge"}, "-hazel wall": {"A wall"}, `"hazel hedge"`: {"The hazel hedge"}, "grosse ": {"Größe des Gartens"},
 			"京": {"東京の天気"}, "天気": {"東京の天気"}, strings.Repeat("endless", 20) + " ": {strings.Repeat("endless", 20)},
 		} {
-			list := must(find.Titles(t.Context(), mine, query))(t)
+			list := check.Must(find.Titles(t.Context(), mine, query))(t)
 			page, _, err := find.Conversations(t.Context(), mine, tree.ConversationFilter{Query: query}, tree.Paging{})
-			noError(t, err)
+			check.NoError(t, err)
 			slices.Sort(want)
 			for what, found := range map[string][]tree.Conversation{"titles": list, "list": page.Data} {
 				var got []string
@@ -457,6 +458,6 @@ func TestSearchTitles(t *testing.T) {
 				}
 			}
 		}
-		noError(t, find.CatchUp(t.Context(), mine))
+		check.NoError(t, find.CatchUp(t.Context(), mine))
 	}
 }

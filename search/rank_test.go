@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -114,10 +115,7 @@ func TestRules(t *testing.T) {
 func TestDates(t *testing.T) {
 	t.Parallel()
 	day := func(text string) uint32 {
-		at, err := time.Parse(time.DateOnly, text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		at := check.Must(time.Parse(time.DateOnly, text))(t)
 		return uint32(at.Unix())
 	}
 	for _, test := range []struct {

@@ -10,16 +10,14 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 func ask(t testing.TB, s *search.Service, store *tree.Store, conversationID, head uuid.UUID, q search.Question) search.Answer {
 	t.Helper()
-	a, err := s.Recall(t.Context(), store, conversationID, head, q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := check.Must(s.Recall(t.Context(), store, conversationID, head, q))(t)
 	return a
 }
 
@@ -72,10 +70,7 @@ func TestAnswersHaveBoundedBytes(t *testing.T) {
 	for range 12 {
 		m := said(tree.RoleAssistant, "A hazel.")
 		m.Reasoning = strings.Repeat("x", 500<<10)
-		stored, err := store.Append(t.Context(), id, head, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(store.Append(t.Context(), id, head, m))(t)
 		head = stored.ID
 	}
 	q := search.Question{Query: "hazel", Scope: search.ScopeBranch, Limit: 12}
@@ -177,9 +172,7 @@ func TestPrunedIsGone(t *testing.T) {
 	if a := ask(t, s, store, id, other, q); len(a.Hits) != 0 {
 		t.Fatalf("found on another branch: %+v", a)
 	}
-	if _, err := store.Prune(t.Context(), id, ids[2]); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.Prune(t.Context(), id, ids[2]))(t)
 	if _, err := s.Recall(t.Context(), store, id, ids[2], q); code(err) != "message_not_found" {
 		t.Errorf("the pruned head: %v", err)
 	}
@@ -196,9 +189,7 @@ func TestPrunedIsGone(t *testing.T) {
 		if a := ask(t, s, store, id, ids[2], q); len(a.Hits) != 3 {
 			t.Fatalf("%+v", a)
 		}
-		if _, err := store.Prune(t.Context(), id, ids[2]); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(store.Prune(t.Context(), id, ids[2]))(t)
 		n := said(tree.RoleUser, "Tulips.")
 		n.ID = ids[2]
 		head := chain(t, store, id, ids[0], n)[0]

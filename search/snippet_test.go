@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestSnippet(t *testing.T) {
@@ -26,10 +28,7 @@ func TestSnippet(t *testing.T) {
 		"bytes that are no letter": {filler + "\u0301oak\u0301 oak " + filler, []string{"oak"}, "oak filler"},
 		"nothing":                  {"", []string{"oak"}, ""},
 	} {
-		q, err := parse(`"`+strings.Join(test.terms, `" or "`)+`"`, allWords)
-		if err != nil {
-			t.Fatal(err)
-		}
+		q := check.Must(parse(`"`+strings.Join(test.terms, `" or "`)+`"`, allWords))(t)
 		got := excerpt(test.text, q.found(sayingOf(test.text)))
 		if !strings.Contains(got, test.holds) || len(got) > excerptBytes || !utf8.ValidString(got) {
 			t.Errorf("%s: %d bytes, %d words: %q, want %q in it", name, len(got), len(strings.Fields(got)), got, test.holds)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -22,9 +23,7 @@ func said(role tree.Role, text string) tree.NewMessage {
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
 	t.Helper()
 	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return c.ID
 }
 
@@ -33,10 +32,7 @@ func chain(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, messag
 	t.Helper()
 	for len(messages) > 0 {
 		some := messages[:min(len(messages), tree.MaxChain)]
-		stored, err := s.AppendChain(t.Context(), conversationID, parent, some)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(s.AppendChain(t.Context(), conversationID, parent, some))(t)
 		for _, m := range stored.Messages {
 			ids = append(ids, m.ID)
 		}
@@ -49,26 +45,7 @@ func user(text string) tree.NewMessage { return said(tree.RoleUser, text) }
 
 func mustAppend(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, m tree.NewMessage) tree.Message {
 	t.Helper()
-	return must(s.Append(t.Context(), conversationID, parent, m))(t).Message
+	return check.Must(s.Append(t.Context(), conversationID, parent, m))(t).Message
 }
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's first result, and ends the test if the call failed.
-func must[T any](got T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return got
-	}
-}
-
-// must3 is must for a call of three results.
-func must3[T, U any](got T, _ U, err error) func(testing.TB) T { return must(got, err) }
 
 func second[T any](_ T, err error) error { return err }

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -56,9 +57,7 @@ func TestTenantLikeModel(t *testing.T) {
 			var forest []modelNode
 			for range rapid.IntRange(1, 4).Draw(t, "conversations") {
 				c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, err)
 				ids := []uuid.UUID{uuid.Nil}
 				for i := range rapid.IntRange(1, 12).Draw(t, "messages") {
 					text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 1, 25).Draw(t, "words"), " ")
@@ -67,10 +66,7 @@ func TestTenantLikeModel(t *testing.T) {
 					}
 					body, _ := json.Marshal(map[string]string{"role": rapid.SampledFrom([]string{"user", "assistant"}).Draw(t, "role"), "content": text})
 					parent := rapid.SampledFrom(ids[min(i, 1):]).Draw(t, "parent")
-					m, err := store.Append(ctx, c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
-					if err != nil {
-						t.Fatal(err)
-					}
+					m := check.Must(store.Append(ctx, c.ID, parent, tree.NewMessage{Message: chat.Read(body)}))(t)
 					ids = append(ids, m.ID)
 					forest = append(forest, modelNode{id: m.ID, parent: parent, body: body})
 				}
@@ -82,10 +78,7 @@ func TestTenantLikeModel(t *testing.T) {
 				Query: "violin " + strings.Join(rapid.SliceOfN(rapid.SampledFrom(vocabulary), 0, 6).Draw(t, "question"), " "),
 				Limit: rapid.IntRange(1, 20).Draw(t, "limit"), MaxTokens: MaxMaxTokens,
 			}
-			a, err := s.RecallTenant(ctx, store, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := check.Must(s.RecallTenant(ctx, store, q))(t)
 			naive := scores(forests[i], q.Query)
 			var order []float64
 			for _, score := range naive {
@@ -120,21 +113,15 @@ func TestTenantIsBounded(t *testing.T) {
 	store := NewStore()
 	for range 2 * maxAsked {
 		c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"The violin is sold."}`))}); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
+		check.Must(store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"The violin is sold."}`))}))(t)
 	}
 	s := New(0)
 	a, err := s.RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit})
 	if err != nil || a.Searched != maxAsked || len(a.Hits) != maxAsked || s.Stats().Conversations != maxAsked {
 		t.Errorf("%d hits of %d, %+v, %v", len(a.Hits), a.Searched, s.Stats(), err)
 	}
-	if _, err := Database().Exec(t.Context(), "update conversations set message_count = $1 where tenant_id = $2", maxAskedMessages, store.TenantID()); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(Database().Exec(t.Context(), "update conversations set message_count = $1 where tenant_id = $2", maxAskedMessages, store.TenantID()))(t)
 	if a, err = New(0).RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit}); err != nil || a.Searched != 1 {
 		t.Errorf("conversations of %d messages each: %d searched, %v", maxAskedMessages, a.Searched, err)
 	}

@@ -15,15 +15,14 @@ import (
 
 	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/attach"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
 func pngOf(t testing.TB, width, height int) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))))
 	return b.String()
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -34,9 +35,7 @@ func (brokenKeys) Any(context.Context) (bool, error)                { return fal
 func (a *testAPI) newKey(tenant string) (keys.Key, string) {
 	a.t.Helper()
 	key, secret, err := a.keys.Create(a.t.Context(), tenant, "")
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, err)
 	return key, secret
 }
 
@@ -44,9 +43,7 @@ func (a *testAPI) newKey(tenant string) (keys.Key, string) {
 func (a *testAPI) newOperator(tenant string) (secret string) {
 	a.t.Helper()
 	_, secret, err := a.keys.Mint(a.t.Context(), access.Principal{}, keys.NewKey{TenantID: tenant, Role: access.Operator})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, err)
 	return secret
 }
 
@@ -108,9 +105,7 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 	for _, open := range []string{"/healthz", "/readyz", "/metrics", "/openapi.yaml", "/docs"} {
 		a.must(200, nil, request{method: "GET", path: open})
 	}
-	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.keys.Revoke(t.Context(), key.ID))(t)
 	a.refused(401, CodeInvalidKey, request{method: "GET", path: path, header: bearer(secret)})
 	a.refused(401, CodeMissingKey, request{method: "GET", path: path}) // the last key gone doesn't open the server
 	if strings.Contains(a.log.String(), secret[:20]) {

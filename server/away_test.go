@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
@@ -65,9 +66,7 @@ func (a *testAPI) goesAway(fragile *dbtest.Fragile, store *tree.Store, how dbtes
 func (a *testAPI) answerOf(r request, f *dbtest.Fragile) (_ response, whole bool) {
 	a.t.Helper()
 	res, err := http.DefaultTransport.RoundTrip(a.newRequest(r))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, err)
 	defer res.Body.Close()
 	if streams(res) {
 		f.Repair()

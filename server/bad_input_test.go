@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -273,13 +274,8 @@ func TestBadInput(t *testing.T) {
 	plant(t, a.store.ForTenant("another"), "e")
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}"}`)})
 	// What badReplies' Idempotency-Key is taken by.
-	taken, err := requestFor(a.server).deriveID("taken", named("c").String()+"/replies", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.store.Append(t.Context(), named("c"), named("c.answer"), tree.NewMessage{ID: taken, Message: chat.Read([]byte(`{"role":"user","content":"x"}`))}, tree.KeepHead()); err != nil {
-		t.Fatal(err)
-	}
+	taken := check.Must(requestFor(a.server).deriveID("taken", named("c").String()+"/replies", 0))(t)
+	check.Must(a.store.Append(t.Context(), named("c"), named("c.answer"), tree.NewMessage{ID: taken, Message: chat.Read([]byte(`{"role":"user","content":"x"}`))}, tree.KeepHead()))(t)
 	before := a.state()
 	for i := range badBodies {
 		badBodies[i].method, badBodies[i].path = http.MethodPost, appendPath
@@ -333,10 +329,7 @@ func TestLimitsFromBelow(t *testing.T) {
 	a.must(201, nil, request{method: "POST", path: path, body: full})
 	over := a.newRequest(request{method: "POST", path: path, body: full + " "})
 	over.ContentLength = -1 // a client needn't say it
-	res, err := http.DefaultTransport.RoundTrip(over)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.DefaultTransport.RoundTrip(over))(t)
 	if res.Body.Close(); res.StatusCode != 413 {
 		t.Errorf("one byte more, in chunks: status %d", res.StatusCode)
 	}

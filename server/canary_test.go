@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
@@ -112,9 +113,7 @@ func newCage(t *testing.T, does llmtest.Behaviour, changes ...func(*Config)) *ca
 	fake := llmtest.NewServer(t)
 	fake.Otherwise(does)
 	client, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: fake.URL(), Model: "gpt-4o", APIKey: canaryKey, HTTPClient: fake.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	m := llm.Instrument(client, llm.Instruments{TracerProvider: provider})
@@ -125,9 +124,7 @@ func newCage(t *testing.T, does llmtest.Behaviour, changes ...func(*Config)) *ca
 		if err == nil {
 			cfg.Replies, err = reply.New(reply.Config{Tracing: provider, Store: cfg.Store, Contexts: cfg.Contexts, Models: []llm.Model{m}, Logger: cfg.Logger, Timeout: time.Second})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	c := &cage{testAPI: newAPIOn(t, dbtest.New(t), append([]func(*Config){talks}, changes...)...), spans: spans, told: map[string]string{}}
 	own := c.store.ForTenant("own")
@@ -139,9 +136,7 @@ func newCage(t *testing.T, does llmtest.Behaviour, changes ...func(*Config)) *ca
 		`update nodes set body = replace(replace(replace(replace(body::text, 'hazel', '@'), 'coppice', '@'), 'Plot', '@'), 'grows', '@')::json`,
 		`update conversations set title = '@', metadata = '{"a":"@"}'`,
 	} {
-		if _, err := c.pool.Exec(t.Context(), strings.ReplaceAll(statement, "@", canaryText)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(c.pool.Exec(t.Context(), strings.ReplaceAll(statement, "@", canaryText)))(t)
 	}
 	_, c.secret = c.newKey("own")
 	return c
@@ -250,9 +245,7 @@ func TestNothingThatWasSaidIsTold(t *testing.T) {
 			t.Parallel()
 			c := newCage(t, llmtest.Answer(text))
 			for _, statement := range statements {
-				if _, err := c.pool.Exec(t.Context(), statement); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(c.pool.Exec(t.Context(), statement))(t)
 			}
 			c.pool.Reset()
 			c.everywhere()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -112,20 +113,14 @@ func TestCompaction(t *testing.T) {
 // serviceOf makes a service whose cascade asks one model.
 func serviceOf(t testing.TB, answer func(context.Context, llm.Request) (llm.Response, error), registry *prometheus.Registry) func(*Config) {
 	return func(c *Config) {
-		m, err := telemetry.NewCompactions(registry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(telemetry.NewCompactions(registry))(t)
 		c.Registry = registry
 		settings := summarize.Defaults()
 		settings.Digest = summarize.DigestNever
-		c.Contexts, err = summarize.New(c.Store, summarize.Config{
+		c.Contexts = check.Must(summarize.New(c.Store, summarize.Config{
 			Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{ModelName: "scribe", Answer: answer}, Window: 128_000}}},
 			Settings:   settings, Logger: c.Logger, Observe: m.Observe,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 	}
 }
 

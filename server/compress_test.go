@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
@@ -43,9 +44,7 @@ func TestCompression(t *testing.T) {
 			req.Header.Set("X-Forwarded-For", c.from)
 		}
 		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		defer res.Body.Close()
 		if got := res.Header.Get("Content-Encoding"); got != c.coding {
 			t.Fatalf("%s, Accept-Encoding %q, from %q: the coding is %q", c.path, c.accepts, c.from, got)
@@ -70,18 +69,13 @@ func unpacked(t testing.TB, res *http.Response) (body io.Reader) {
 	case "zstd":
 		body, err = zstd.NewReader(res.Body)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return body
 }
 
 // BenchmarkCompression times what the compression of an answer of 169 KB takes.
 func BenchmarkCompression(b *testing.B) {
-	text, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := check.Must(os.ReadFile("openapi.yaml"))(b)
 	for _, coding := range []string{"identity", "gzip", "zstd"} {
 		b.Run(coding, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
@@ -91,9 +85,7 @@ func BenchmarkCompression(b *testing.B) {
 				answer.Header().Set("Content-Length", strconv.Itoa(len(text)))
 				w := writer{ResponseWriter: answer, accepts: coding}
 				_, err := w.Write(text)
-				if err = cmp.Or(err, w.finish()); err != nil {
-					b.Fatal(err)
-				}
+				check.NoError(b, cmp.Or(err, w.finish()))
 				b.ReportMetric(float64(answer.Body.Len()), "sent-B")
 			}
 		})

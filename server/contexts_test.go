@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -30,16 +31,11 @@ func plantLong(t testing.TB, store *tree.Store, conversation string, turns int) 
 			{"user", fmt.Sprintf("What about plot %d?", turn)},
 			{"assistant", fmt.Sprintf("Plot %d was cut in %d. ", turn, 1900+turn) + strings.Repeat("The stools stand close, the poles are thin, and the deer got in through the gap by the gate. ", 5)},
 		} {
-			body, err := json.Marshal(map[string]string{"role": said.role, "content": said.text})
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := check.Must(json.Marshal(map[string]string{"role": said.role, "content": said.text}))(t)
 			chain = append(chain, tree.NewMessage{ID: named(fmt.Sprint(conversation, ".", len(chain))), Message: chat.Read(body)})
 		}
 	}
-	if _, err := store.AppendChain(t.Context(), id, uuid.Nil, chain); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.AppendChain(t.Context(), id, uuid.Nil, chain))(t)
 }
 
 const contextPath = conversationPathOf + "/branches/active/context"

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
@@ -130,10 +131,7 @@ var bodies = map[string][]field{
 // read and no other, and which of them are required.
 func TestBodiesAreTheContract(t *testing.T) {
 	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := check.Must(document())(t)
 	for name, fields := range bodies {
 		described := membersOf(doc.Components.Schemas[name])
 		if len(described) != len(fields) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -98,18 +99,13 @@ func oddBodies(t *testing.T, base request, media *openapi3.MediaType) (bodies []
 	sound, _ := base.body.(string)
 	members := map[string]json.RawMessage{}
 	if sound != "" {
-		if err := json.Unmarshal([]byte(sound), &members); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal([]byte(sound), &members))
 	}
 	for _, of := range append(media.Schema.Value.OneOf, media.Schema) {
 		for name := range membersOf(of) {
 			before := members[name]
 			delete(members, name)
-			rest, err := json.Marshal(members)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rest := check.Must(json.Marshal(members))(t)
 			open := strings.Replace(strings.TrimSuffix(string(rest), "}")+",", "{,", "{", 1)
 			for _, odd := range oddValues {
 				bodies = append(bodies, open+`"`+name+`":`+odd+"}")
@@ -153,7 +149,7 @@ func TestCorpus(t *testing.T) {
 	if t.Logf("%d requests", sent); sent < 2500 {
 		t.Errorf("only %d requests: openapi.yaml was not understood", sent)
 	}
-	eventually(t, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
+	check.Eventually(t, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	if strings.Contains(a.log.String(), "panic") {
 		t.Errorf("something panicked: %s", a.log)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -31,11 +32,9 @@ func (a *testAPI) untilSaved(events string) {
 	a.t.Helper()
 	parts := strings.Split(events, "/") // /v1/conversations/{id}/replies/{id}/events
 	conversation, message := uuid.MustParse(parts[3]), uuid.MustParse(parts[5])
-	eventually(a.t, "saved events", func() bool {
+	check.Eventually(a.t, "saved events", func() bool {
 		_, saves, err := a.store.Replies().Log(a.t.Context(), conversation, message, 0)
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		check.NoError(a.t, err)
 		return len(saves) > 0
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestEveryCodeIsDocumented holds openapi.yaml's list of codes, of which every answer
@@ -14,10 +15,7 @@ import (
 // has the server's own codes with their status.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := check.Must(document())(t)
 	table := map[string]string{}
 	for _, m := range regexp.MustCompile("(?m)^ +\\| `([a-z0-9_]+)` \\| (\\d+) \\| .+ \\|$").FindAllStringSubmatch(string(Spec), -1) {
 		table[m[1]] = m[2]

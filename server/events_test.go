@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -36,9 +37,7 @@ func TestEventsOfAnotherServer(t *testing.T) {
 			t.Fatalf("%+v", e)
 		}
 	}
-	if _, err := b.store.ForTenant("other").Append(t.Context(), named("e"), named("e.third"), tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"secret"}`))}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(b.store.ForTenant("other").Append(t.Context(), named("e"), named("e.third"), tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"secret"}`))}))(t)
 	b.must(201, nil, request{method: "POST", path: fill(conversationPathOf + "/messages"), body: fill(`{"id":"{{m}}","parent_id":"{{c.thanks}}",` + userMessage + `}`)})
 	b.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: `{"title":"Another"}`})
 	b.must(204, nil, request{method: "DELETE", path: fill(conversationPathOf)})
@@ -120,14 +119,12 @@ func TestEventsEnd(t *testing.T) {
 		t.Error(p.Detail)
 	}
 	leave()
-	eventually(t, "room for one more", func() bool {
+	check.Eventually(t, "room for one more", func() bool {
 		return a.send(request{method: http.MethodHead, path: "/v1/events", header: bearer(secret)}).StatusCode == 200
 	})
 	last := a.listen(t.Context(), request{method: "GET", path: "/v1/events", header: bearer(other)})
 	last.event(t)
-	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.keys.Revoke(t.Context(), key.ID))(t)
 	if e := open[0].event(t); e.name != "stream.closed" || e.id != "" || !strings.Contains(e.data, string(CodeInvalidKey)) {
 		t.Errorf("%+v", e)
 	}
@@ -149,7 +146,7 @@ func TestRunningReplies(t *testing.T) {
 	l.until(7)
 	want := fill(`{"data":[{"message_id":"{{x}}","parent_id":"{{c.thanks}}","model":`)
 	for i, s := range []*testAPI{a, b} {
-		eventually(t, fmt.Sprintf("the reply on server %d", i), func() bool {
+		check.Eventually(t, fmt.Sprintf("the reply on server %d", i), func() bool {
 			res := s.send(request{method: "GET", path: fill(conversationPathOf + "/replies")})
 			return strings.HasPrefix(string(res.body), want)
 		})
@@ -157,7 +154,7 @@ func TestRunningReplies(t *testing.T) {
 	close(m.pieces)
 	l.toEnd()
 	for i, s := range []*testAPI{a, b} {
-		eventually(t, fmt.Sprintf("no reply on server %d", i), func() bool {
+		check.Eventually(t, fmt.Sprintf("no reply on server %d", i), func() bool {
 			return strings.HasPrefix(string(s.send(request{method: "GET", path: fill(conversationPathOf + "/replies")}).body), `{"data":[]`)
 		})
 	}

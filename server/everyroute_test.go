@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
@@ -176,10 +177,7 @@ type specRoute struct {
 // specRoutes are all operations, in the order of their names.
 func specRoutes(t testing.TB) (routes []specRoute) {
 	t.Helper()
-	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := check.Must(document())(t)
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			routes = append(routes, specRoute{method, path, op.OperationID, op, slices.Concat(item.Parameters, op.Parameters)})

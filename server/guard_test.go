@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/web"
 )
 
@@ -86,10 +87,7 @@ func TestKnownHost(t *testing.T) {
 		{"an address as a host", Config{Loopback: true, AllowedHosts: []string{"[2001:db8::1]"}}, []string{"[2001:db8::1]:8787"}, []string{"[2001:db8::2]:8787"}},
 	} {
 		c.cfg.Store, c.cfg.Keys, c.cfg.Registry = emptyStore, noKeys{}, prometheus.NewRegistry()
-		s, err := New(c.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := check.Must(New(c.cfg))(t)
 		for _, host := range c.passes {
 			if !s.knownHost(host) {
 				t.Errorf("%s: %q is refused", c.name, host)

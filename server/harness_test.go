@@ -23,6 +23,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -114,9 +115,7 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	for _, change := range changes {
 		change(&cfg)
 	}
-	if a.server, err = New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	a.server = check.Must(New(cfg))(t)
 	a.serve(a.server.HTTPServer(""))
 	return a
 }
@@ -184,16 +183,10 @@ func (a *testAPI) newRequest(r request) *http.Request {
 	case string:
 		body = strings.NewReader(b)
 	default:
-		encoded, err := json.Marshal(b)
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		encoded := check.Must(json.Marshal(b))(a.t)
 		body = bytes.NewReader(encoded)
 	}
-	req, err := http.NewRequestWithContext(a.t.Context(), r.method, a.url+r.path, body)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(a.t.Context(), r.method, a.url+r.path, body))(a.t)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -300,9 +293,7 @@ func (a *testAPI) state() (digest string) {
 		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
 		(select string_agg(s::text, '|' order by s.conversation_id, s.id) from shares s), '#',
 		(select string_agg(a::text, '|' order by a.tenant_id, a.hash) from attachments a)))`
-	if err := a.pool.QueryRow(a.t.Context(), query).Scan(&digest); err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, a.pool.QueryRow(a.t.Context(), query).Scan(&digest))
 	return digest
 }
 
@@ -361,12 +352,10 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 	if _, _, err := store.AddAttachment(ctx, conversation+".txt", plantedFile(conversation)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.AddSummary(ctx, id, tree.NewSummary{
+	check.Must(store.AddSummary(ctx, id, tree.NewSummary{
 		ID: named(conversation + ".summary"), AnchorID: named(conversation + ".thanks"), Body: json.RawMessage(`{"role":"user","content":"Coppicing was explained."}`),
 		Range: tree.SummaryRange{LastSummarizedID: named(conversation + ".question"), Model: "test", KeptIDs: []uuid.UUID{named(conversation + ".question")}},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if _, _, err := store.CreateShare(ctx, id, named(conversation+".thanks"), tree.NewShare{ID: named(conversation + ".share")}); err != nil {
 		t.Fatal(err)
 	}

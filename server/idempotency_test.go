@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // creates are the requests that make something, with %s where an id may stand.
@@ -27,9 +29,7 @@ var creates = []struct {
 
 func (a *testAPI) rows() (n int) {
 	a.t.Helper()
-	if err := a.pool.QueryRow(a.t.Context(), "select (select count(*) from conversations) + (select count(*) from nodes where kind = 'message')").Scan(&n); err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, a.pool.QueryRow(a.t.Context(), "select (select count(*) from conversations) + (select count(*) from nodes where kind = 'message')").Scan(&n))
 	return n
 }
 
@@ -94,9 +94,7 @@ func idOf(t *testing.T, body []byte) string {
 		ID   string
 		Data []struct{ ID string }
 	}
-	if err := json.Unmarshal(body, &one); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal(body, &one))
 	return fmt.Sprint(one)
 }
 

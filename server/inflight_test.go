@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // held returns how many units a key holds, and how many requests wait.
@@ -39,10 +40,7 @@ func TestStalledBodiesAreBounded(t *testing.T) {
 	for i := range rest {
 		from, to := io.Pipe()
 		rest[i] = to
-		req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+fill(appendPath), from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := check.Must(http.NewRequestWithContext(t.Context(), "POST", a.url+fill(appendPath), from))(t)
 		req.ContentLength = int64(len(body))
 		req.Header.Set("Authorization", "Bearer "+busy)
 		req.Header.Set("Content-Type", "application/json")
@@ -59,7 +57,7 @@ func TestStalledBodiesAreBounded(t *testing.T) {
 		go func() { _, _ = io.WriteString(to, body[:len(body)-1]) }()
 	}
 	limit := a.server.limits.bodies
-	eventually(t, "all but two bodies that wait", func() bool { _, waiting := limit.heldBy("busy"); return waiting == bodies-2 })
+	check.Eventually(t, "all but two bodies that wait", func() bool { _, waiting := limit.heldBy("busy"); return waiting == bodies-2 })
 	if held, _ := limit.heldBy("busy"); held != 2*mebibyte {
 		t.Errorf("%d bytes are held, want %d", held, 2*mebibyte)
 	}
@@ -76,7 +74,7 @@ func TestStalledBodiesAreBounded(t *testing.T) {
 			t.Errorf("a body that waited gets %d", status)
 		}
 	}
-	eventually(t, "no bytes that are held", func() bool { return limit.underWay() == 0 })
+	check.Eventually(t, "no bytes that are held", func() bool { return limit.underWay() == 0 })
 }
 
 // A body of unknown length holds as much as the route takes while it comes, and what
@@ -161,7 +159,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	for range sent {
 		<-slow.writing
 	}
-	eventually(t, "requests that wait to be answered", func() bool {
+	check.Eventually(t, "requests that wait to be answered", func() bool {
 		_, waiting := a.server.limits.making.heldBy("busy")
 		_, ready := a.server.limits.answers.heldBy("busy")
 		return waiting == requests-sent-made && ready == made

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -127,7 +128,7 @@ func TestRequestsTakeTurns(t *testing.T) {
 			r.header = bearer(busy)
 			go func() { answered <- a.send(r).StatusCode }()
 		}
-		eventually(t, "requests that wait for "+name, func() bool { return test.of.underWay() == held+len(test.waits) })
+		check.Eventually(t, "requests that wait for "+name, func() bool { return test.of.underWay() == held+len(test.waits) })
 		for _, r := range test.free {
 			r.header = bearer(busy)
 			a.must(200, nil, r)
@@ -172,7 +173,7 @@ func TestStreamsOfAKeyAreLimited(t *testing.T) {
 	}
 	open = append(open, a.listen(t.Context(), of(another, events)))
 	open[1].res.Body.Close()
-	eventually(t, "room for one more", func() bool {
+	check.Eventually(t, "room for one more", func() bool {
 		return a.send(of(one, request{method: http.MethodHead, path: events.path})).StatusCode == 200
 	})
 	open[1] = a.listen(t.Context(), of(one, events))
@@ -180,5 +181,5 @@ func TestStreamsOfAKeyAreLimited(t *testing.T) {
 	for _, l := range open {
 		l.toEnd()
 	}
-	eventually(t, "no stream that counts", func() bool { return a.server.limits.replies.underWay() == 0 })
+	check.Eventually(t, "no stream that counts", func() bool { return a.server.limits.replies.underWay() == 0 })
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
@@ -49,10 +50,7 @@ func withModels(change func(*reply.Config), models ...llm.Model) func(*Config) {
 // model is a client of a fake server.
 func model(t testing.TB, s *llmtest.Server) llm.Model {
 	t.Helper()
-	m, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()}))(t)
 	return m
 }
 
@@ -147,10 +145,7 @@ func (a *testAPI) listen(ctx context.Context, r request) *listener {
 	if r.method == http.MethodPost {
 		r = streamed(r)
 	}
-	res, err := http.DefaultTransport.RoundTrip(a.newRequest(r).WithContext(ctx))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	res := check.Must(http.DefaultTransport.RoundTrip(a.newRequest(r).WithContext(ctx)))(a.t)
 	a.t.Cleanup(func() { res.Body.Close() })
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
 		body, _ := io.ReadAll(res.Body)
@@ -184,9 +179,7 @@ func (l *listener) next() (serverEvent, error) {
 		l.thought += d.Reasoning
 	case "reply.delta":
 		var d struct{ Content string }
-		if err := json.Unmarshal([]byte(e.data), &d); err != nil {
-			l.t.Fatal(err)
-		}
+		check.NoError(l.t, json.Unmarshal([]byte(e.data), &d))
 		l.text += d.Content
 	default:
 		l.end = &e
@@ -231,9 +224,7 @@ var document = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.New
 func conformsEvent(t testing.TB, e serverEvent) {
 	t.Helper()
 	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	event, err := e.decoded()
 	if err != nil {
 		t.Fatalf("%s: %v: %q", e.name, err, e.data)
@@ -291,15 +282,11 @@ func (l *listener) stored() (m struct {
 }) {
 	l.t.Helper()
 	var end struct{ Message json.RawMessage }
-	if err := json.Unmarshal([]byte(l.end.data), &end); err != nil {
-		l.t.Fatal(err)
-	}
+	check.NoError(l.t, json.Unmarshal([]byte(l.end.data), &end))
 	if string(end.Message) == "null" {
 		return m
 	}
-	if err := json.Unmarshal(end.Message, &m); err != nil {
-		l.t.Fatal(err)
-	}
+	check.NoError(l.t, json.Unmarshal(end.Message, &m))
 	got := l.must(200, nil, request{method: "GET", path: conversationPath(l.conversation()) + "/messages/" + m.ID.String()})
 	if !bytes.Equal(got.body, end.Message) {
 		l.t.Errorf("the event has\n%s, and stored is\n%s", end.Message, got.body)
@@ -309,14 +296,4 @@ func (l *listener) stored() (m struct {
 
 func (l *listener) conversation() uuid.UUID {
 	return uuid.MustParse(strings.Split(l.res.Request.URL.Path, "/")[3])
-}
-
-// eventually waits for what happens in the background.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }

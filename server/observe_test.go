@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -35,9 +36,7 @@ func (a *testAPI) lines() (out []map[string]any) {
 	scanner := bufio.NewScanner(strings.NewReader(a.log.String()))
 	for scanner.Scan() {
 		var line map[string]any
-		if err := json.Unmarshal(scanner.Bytes(), &line); err != nil {
-			a.t.Fatal(err)
-		}
+		check.NoError(a.t, json.Unmarshal(scanner.Bytes(), &line))
 		out = append(out, line)
 	}
 	return out
@@ -159,14 +158,9 @@ func TestTimeouts(t *testing.T) {
 	a := newAPI(t, func(cfg *Config) { cfg.RequestTimeout = 100 * time.Millisecond })
 	a.unhurried()
 	plant(t, a.store, "c")
-	tx, err := a.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := check.Must(a.pool.Begin(t.Context()))(t)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", named("c")); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(tx.Exec(t.Context(), "select from conversations where id = $1 for update", named("c")))(t)
 	for _, r := range []request{
 		{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"x"`))},
 		{method: "PATCH", path: fill(conversationPathOf), body: `{"title":"x"}`},
@@ -221,10 +215,7 @@ func TestUnknownErrorsStayInside(t *testing.T) {
 
 func TestHTTPServerHasTimeouts(t *testing.T) {
 	t.Parallel()
-	s, err := New(Config{Store: emptyStore, Keys: noKeys{}, RequestTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := check.Must(New(Config{Store: emptyStore, Keys: noKeys{}, RequestTimeout: time.Second}))(t)
 	h := s.HTTPServer("127.0.0.1:0")
 	if h.Handler != http.Handler(s) || h.ReadHeaderTimeout <= 0 || h.ReadTimeout <= 0 || h.IdleTimeout <= 0 || h.WriteTimeout <= time.Second {
 		t.Errorf("%+v", h)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -73,9 +74,7 @@ func TestRunningRepliesOfOwners(t *testing.T) {
 	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("ada"), body: `{"role":"user","content":"Which hedge?"}`})
 	start := request{method: "POST", path: fill(conversationPathOf + "/branches/active/replies"), header: user("ada"), body: fill(`{"id":"{{r}}"}`)}
 	l := a.listen(t.Context(), start)
-	if _, err := l.next(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(l.next())(t)
 	reply := fill(conversationPathOf + "/replies/{{r}}")
 	start.header = user("bob")
 	for _, r := range []request{{method: "DELETE", path: reply}, {method: "GET", path: reply + "/events"}, start} {

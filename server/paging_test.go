@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -142,9 +143,7 @@ func TestTranscriptOfActiveStaysOnItsBranch(t *testing.T) {
 				}
 			}) {
 				var m struct{ ID string }
-				if err := json.Unmarshal(page[0], &m); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, json.Unmarshal(page[0], &m))
 				got = append(got, m.ID)
 			}
 			var want []string

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 )
 
@@ -14,9 +15,7 @@ func (a *testAPI) mint(n keys.NewKey) (keys.Key, map[string]string) {
 	a.t.Helper()
 	n.TenantID = "own"
 	key, secret, err := a.keys.Mint(a.t.Context(), access.Principal{}, n)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, err)
 	return key, bearer(secret)
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 )
@@ -80,17 +81,13 @@ func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 	revoked, one := a.newKey("own")
 	former := "cop_" + strings.Repeat("Z", 43) // as versions before made them
 	hash := sha256.Sum256([]byte(former))
-	if _, err := a.pool.Exec(t.Context(), "insert into api_keys (id, tenant_id, name, key_hash, created_at) values (gen_random_uuid(), 'own', '', $1, now())", hash[:]); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.pool.Exec(t.Context(), "insert into api_keys (id, tenant_id, name, key_hash, created_at) values (gen_random_uuid(), 'own', '', $1, now())", hash[:]))(t)
 	list := func(secret string) request {
 		return request{method: "GET", path: "/v1/conversations", header: bearer(secret)}
 	}
 	unknown := func() request { return list("cop_" + strings.Repeat(uuid.New().String()[:1], 43)) }
 	a.must(200, nil, list(former))
-	if _, err := a.keys.Revoke(t.Context(), revoked.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.keys.Revoke(t.Context(), revoked.ID))(t)
 	for range 3 {
 		a.refused(401, CodeInvalidKey, unknown())
 		a.refused(401, CodeInvalidKey, list(one))
@@ -168,16 +165,11 @@ func TestReadinessFollowsWrites(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	a.server.readiness.now = func() time.Time { return now }
 	readOnly := func(is string) {
-		conn, err := a.pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := check.Must(a.pool.Acquire(t.Context()))(t)
 		defer conn.Release()
 		database := pgx.Identifier{conn.Conn().Config().Database}.Sanitize()
 		for _, statement := range []string{"set default_transaction_read_only = off", "alter database " + database + " set default_transaction_read_only = " + is} {
-			if _, err := conn.Exec(t.Context(), statement); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(conn.Exec(t.Context(), statement))(t)
 		}
 		a.pool.Reset()
 	}

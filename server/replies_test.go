@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
@@ -162,7 +163,7 @@ func TestStopReply(t *testing.T) {
 	answered := make(chan response)
 	go func() { answered <- a.send(ask(replyPathOf, `{"id":"{{blank}}","stream":false}`)) }()
 	blank := request{method: "DELETE", path: fill(conversationPathOf + "/replies/{{blank}}")}
-	eventually(t, "the reply", func() bool {
+	check.Eventually(t, "the reply", func() bool {
 		return strings.Contains(string(a.send(request{method: "GET", path: fill(conversationPathOf + "/replies")}).body), "model")
 	})
 	if res := a.must(200, nil, blank); string(res.body) != `{"status":"stopped","message":null}` {
@@ -204,7 +205,7 @@ func TestReplyThatPanics(t *testing.T) {
 	if end.name != "reply.failed" || !strings.Contains(end.data, `"code":"internal_error"`) || strings.Contains(end.data, "a bug") {
 		t.Errorf("%+v", end)
 	}
-	eventually(t, "the log", func() bool {
+	check.Eventually(t, "the log", func() bool {
 		for _, line := range a.lines() {
 			if e, ok := line["error"].(string); ok && line["request_id"] == "trace-7" && line["level"] == "ERROR" && strings.Contains(e, "a bug") {
 				return true
@@ -268,17 +269,12 @@ func TestRecallWithinAReply(t *testing.T) {
 	l := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{first}}","recall":true}`))
 	var told []string // roles
 	for l.end == nil {
-		e, err := l.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := check.Must(l.next())(t)
 		if e.name == "reply.message" {
 			var data struct {
 				Message struct{ Role string }
 			}
-			if err := json.Unmarshal([]byte(e.data), &data); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal([]byte(e.data), &data))
 			told = append(told, data.Message.Role)
 		}
 	}

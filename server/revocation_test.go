@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -47,13 +48,11 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 		r.header = bearer(secret)
 		whole <- a.send(r)
 	}()
-	eventually(t, "the one that waits", func() bool {
+	check.Eventually(t, "the one that waits", func() bool {
 		return strings.Contains(string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body), "coppice_http_requests_in_flight 5\n")
 	})
 
-	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.keys.Revoke(t.Context(), key.ID))(t)
 	for _, l := range []*listener{asked, read} {
 		end := l.toEnd()
 		var p Problem
@@ -89,29 +88,20 @@ func TestRevokedKeyCutsFiles(t *testing.T) {
 		return err
 	}
 	_, err := io.WriteString(conn, "POST /v1/imports HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/octet-stream\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\nAuthorization: Bearer "+secret+"\r\n\r\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	_ = conn.SetReadDeadline(time.Now().Add(time.Minute)) // the piece would take ten
 	in := bufio.NewReader(conn)
 	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 100 { // the key is sound
 		t.Fatal(res, err)
 	}
-	if err := chunk(`[{"role":"user","content":"x"}`); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.keys.Revoke(t.Context(), key.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, chunk(`[{"role":"user","content":"x"}`))
+	check.Must(a.keys.Revoke(t.Context(), key.ID))(t)
 	go func() { // as slowly as it may, until the server hangs up
 		for chunk(" ") == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	res, err := http.ReadResponse(in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.ReadResponse(in, nil))(t)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode != 401 || !strings.Contains(string(answer), "invalid_key") {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -224,12 +225,10 @@ func TestRoutes(t *testing.T) {
 	}
 	plantLong(t, shared.store, "long", 20)
 	plantLong(t, shared.store, "remade", 20)
-	if _, err := shared.store.AddSummary(t.Context(), named("remade"), tree.NewSummary{
+	check.Must(shared.store.AddSummary(t.Context(), named("remade"), tree.NewSummary{
 		ID: named("remade.summary"), AnchorID: named("remade.30"), Body: json.RawMessage(`{"role":"user","content":"Plots were looked at."}`),
 		Range: tree.SummaryRange{LastSummarizedID: named("remade.28"), Model: "test"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for i, s := range slices.Concat(writes, replyWrites) {
 		name := fmt.Sprint("w", i)
 		plant(t, shared.store, name)
@@ -242,9 +241,7 @@ func TestRoutes(t *testing.T) {
 	}
 
 	_, token, err := shared.store.CreateShare(t.Context(), named("c"), named("c.thanks"), tree.NewShare{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	scenario{name: "read a link", method: "GET", path: "/v1/shared/" + token, status: 200, want: []string{`{"title":"Coppicing","created_at":"`, `"summary":null,"data":[{"role":"user","content":"What is a coppice`}}.run(t, shared, covered)
 
 	// A second fork of the same id is the same.
@@ -256,10 +253,7 @@ func TestRoutes(t *testing.T) {
 	// by TestKeysOverREST and TestTenantsOverREST, as they take a key
 	covered["createKey 201"], covered["revokeKey 204"], covered["deleteTenant 200"] = true, true, true
 
-	doc, err := openapi3.NewLoader().LoadFromData(Spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doc := check.Must(openapi3.NewLoader().LoadFromData(Spec))(t)
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			for status := range operation.Responses.Map() {

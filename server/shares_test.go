@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -43,13 +44,9 @@ func TestSharedBranch(t *testing.T) {
 	a := newAPI(t)
 	plant(t, a.store, "c")
 	said := tree.NewMessage{ID: named("c.said"), Message: chat.Read([]byte(`{"role":"assistant","content":"Hazel.","annotations":[],"reader":"ada@example.com"}`)), Reasoning: "They asked for ada."}
-	if _, err := a.store.Append(t.Context(), named("c"), named("c.thanks"), said); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.store.Append(t.Context(), named("c"), named("c.thanks"), said))(t)
 	link, with := a.share("said", ""), a.share("said", `{"summaries":true,"expires_at":"2999-01-01T00:00:00+02:00"}`)
-	if _, err := a.store.Append(t.Context(), named("c"), said.ID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"Said later."}`))}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.store.Append(t.Context(), named("c"), said.ID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"Said later."}`))}))(t)
 	a.newKey(tree.DefaultTenant)
 	var s shared
 	res := a.must(200, &s, request{method: "GET", path: "/v1/shared/" + link.Token})
@@ -137,9 +134,7 @@ func TestLinksThatOpenNothing(t *testing.T) {
 	plant(t, a.store, "gone")
 	good, revoked, pruned := a.share("thanks", ""), a.share("thanks", ""), a.share("third", "")
 	expired := a.share("thanks", `{"expires_at":"`+time.Now().Add(time.Hour).Format(time.RFC3339)+`"}`)
-	if _, err := a.pool.Exec(t.Context(), "update shares set expires_at = now() where id = $1", expired.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.pool.Exec(t.Context(), "update shares set expires_at = now() where id = $1", expired.ID))(t)
 	c := "/v1/conversations/" + named("c").String()
 	a.must(204, nil, request{method: "DELETE", path: c + "/shares/" + revoked.ID})
 	a.refused(404, CodeShareNotFound, request{method: "DELETE", path: c + "/shares/" + revoked.ID})
@@ -149,10 +144,7 @@ func TestLinksThatOpenNothing(t *testing.T) {
 	if len(list.Data) != 3 { // the good one, the expired one and the plant's
 		t.Errorf("%+v", list)
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(strings.TrimPrefix(good.Token, "cps_"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := check.Must(base64.RawURLEncoding.DecodeString(strings.TrimPrefix(good.Token, "cps_")))(t)
 	raw[len(raw)-1] ^= 1 // of the secret
 	bad := "cps_" + base64.RawURLEncoding.EncodeToString(raw)
 	answers := map[string]bool{}

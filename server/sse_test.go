@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 )
@@ -58,7 +59,7 @@ func TestDroppedClients(t *testing.T) {
 		}
 	}
 	rest := func() (goroutines int) {
-		eventually(t, "the replies to end", func() bool { return a.server.cfg.Replies.Stats().Running == 0 })
+		check.Eventually(t, "the replies to end", func() bool { return a.server.cfg.Replies.Stats().Running == 0 })
 		transport.CloseIdleConnections()
 		fake.Client().CloseIdleConnections()
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
@@ -67,7 +68,7 @@ func TestDroppedClients(t *testing.T) {
 	}
 	drop(clients)
 	baseline := 0
-	eventually(t, "quiet", func() bool {
+	check.Eventually(t, "quiet", func() bool {
 		before := baseline
 		baseline = rest()
 		return baseline == before
@@ -87,13 +88,11 @@ func TestDroppedClients(t *testing.T) {
 			_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
 		}
 	}()
-	eventually(t, fmt.Sprintf("%d goroutines", baseline), func() bool { return rest() <= baseline })
-	eventually(t, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
+	check.Eventually(t, fmt.Sprintf("%d goroutines", baseline), func() bool { return rest() <= baseline })
+	check.Eventually(t, "no connection to the database in use", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	s := a.server.cfg.Replies.Stats()
 	var stored uint64
-	if err := a.pool.QueryRow(t.Context(), "select count(*) from nodes where metadata->'reply'->>'status' = 'completed'").Scan(&stored); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, a.pool.QueryRow(t.Context(), "select count(*) from nodes where metadata->'reply'->>'status' = 'completed'").Scan(&stored))
 	if n := uint64(accepted.Load()); s.Failed+s.Stopped > 0 || s.Completed < n || n < clients*8/10 || stored != s.Completed {
 		t.Errorf("%d clients were accepted, and %d answers are stored: %+v", n, stored, s)
 	}
@@ -113,10 +112,7 @@ func (l smallListener) Accept() (net.Conn, error) {
 // narrow serves the API once more, by connections that hold little on their way.
 func (a *testAPI) narrow() {
 	a.t.Helper()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	inner := check.Must(net.Listen("tcp", "127.0.0.1:0"))(a.t)
 	web := a.server.HTTPServer("")
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(smallListener{inner}) }()
@@ -149,7 +145,7 @@ func TestReaderThatStandsStill(t *testing.T) {
 	if end := other.toEnd(); end.name != "reply.completed" || other.text != text {
 		t.Fatalf("%s after %d bytes", end.name, len(other.text))
 	}
-	eventually(t, "the end of the one that stands still", func() bool {
+	check.Eventually(t, "the end of the one that stands still", func() bool {
 		for _, line := range impatient.lines() {
 			if line["cut"] == true && line["code"] == "request_canceled" && line["route"] == "/v1/conversations/{conversation_id}/replies/{message_id}/events" {
 				return true
@@ -172,10 +168,7 @@ func TestSignsOfLife(t *testing.T) {
 	l := a.listen(t.Context(), ask(replyPathOf, ""))
 	silence := l.bounded()
 	for signs := 0; signs < 5; {
-		e, err := l.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := check.Must(l.next())(t)
 		if e.name == "comment" {
 			signs++
 		}
@@ -194,10 +187,7 @@ func TestShutdown(t *testing.T) {
 	m := paced{make(chan string)}
 	a := newAPI(t, withModels(nil, m))
 	plant(t, a.store, "c")
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	inner := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	web := a.server.HTTPServer("")
 	served := make(chan error, 1)
 	go func() { served <- web.Serve(inner) }()
@@ -236,12 +226,8 @@ func TestEventsReachTheirReader(t *testing.T) {
 			t.Errorf("%+v, %v, want %+v", e, err, want)
 		}
 		name, data, err := eventOf(reply.Event{ID: 3, Delta: &reply.Delta{Content: text, ToolCalls: []json.RawMessage{[]byte("{\r\n \"index\" :\n0}")}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, err = readEvent(bufio.NewReader(bytes.NewReader(appendEvent(nil, 3, name, data)))); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
+		e = check.Must(readEvent(bufio.NewReader(bytes.NewReader(appendEvent(nil, 3, name, data)))))(t)
 		var got struct{ Content string }
 		if err := json.Unmarshal([]byte(e.data), &got); err != nil || got.Content != text {
 			t.Errorf("%q, %v, want %q", got.Content, err, text)

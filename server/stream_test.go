@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -31,10 +32,7 @@ func line(t testing.TB, store *tree.Store, conversationID uuid.UUID, n int) (hea
 		for i := range chain {
 			chain[i].Message = chat.Read(body)
 		}
-		stored, err := store.AppendChain(t.Context(), conversationID, head, chain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(store.AppendChain(t.Context(), conversationID, head, chain))(t)
 		n -= len(stored.Messages)
 		head = stored.Messages[len(stored.Messages)-1].ID
 	}
@@ -51,10 +49,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	line(t, a.store, id, 4000)
 	a.narrow()
 	read := func(a *testAPI) *http.Response {
-		res, err := http.DefaultTransport.RoundTrip(a.newRequest(request{method: "GET", path: "/v1/conversations/" + id.String() + "/tree?preview=200"}))
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		res := check.Must(http.DefaultTransport.RoundTrip(a.newRequest(request{method: "GET", path: "/v1/conversations/" + id.String() + "/tree?preview=200"})))(a.t)
 		if res.StatusCode != 200 {
 			a.t.Fatalf("status %d", res.StatusCode)
 		}
@@ -62,7 +57,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	}
 	// logged waits for the line of the n-th request.
 	logged := func(t *testing.T, n int) map[string]any {
-		eventually(t, "the tree to end", func() bool { return len(a.lines()) >= n })
+		check.Eventually(t, "the tree to end", func() bool { return len(a.lines()) >= n })
 		return a.lines()[n-1]
 	}
 
@@ -72,7 +67,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 		if l := logged(t, 1); l["cut"] != true || l["level"] != "INFO" || l["code"] != "request_canceled" {
 			t.Errorf("the log says %v", l)
 		}
-		eventually(t, "its connection to be free", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
+		check.Eventually(t, "its connection to be free", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	})
 
 	// The answer must not end like a whole one.
@@ -80,9 +75,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 		a := a.with(t)
 		res := read(a)
 		defer res.Body.Close()
-		if _, err := io.CopyN(io.Discard, res.Body, 1000); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(io.CopyN(io.Discard, res.Body, 1000))(t)
 		cut()
 		if n, err := io.Copy(io.Discard, res.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("after %d bytes more the answer ended with %v, want a cut", n, err)
@@ -111,10 +104,7 @@ func cuttable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, cut func()) {
 		}
 		return conn, err
 	}
-	own, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := check.Must(pgxpool.NewWithConfig(t.Context(), config))(t)
 	t.Cleanup(own.Close)
 	return own, func() {
 		mu.Lock()

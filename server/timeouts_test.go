@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -167,7 +168,7 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 		t.Errorf("only %d routes stream or wait: their names have changed", waiting)
 	}
 	// A client may have its answer before the request's last line ran.
-	eventually(t, "the end of imports, reads and connections to the database", func() bool {
+	check.Eventually(t, "the end of imports, reads and connections to the database", func() bool {
 		return a.server.limits.imports.underWay()+a.server.limits.reads.underWay() == 0 && a.pool.Stat().AcquiredConns() == 0
 	})
 }
@@ -198,13 +199,9 @@ func TestEachPieceHasTheTimeout(t *testing.T) {
 		r.route, r.answer.ResponseWriter = newRoute(new(API), Route{May: test.may}), d
 		r.boundBody(time.Hour)
 		s.moveDeadlines(r)
-		if _, err := io.ReadAll(iotest.OneByteReader(r.Body)); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(io.ReadAll(iotest.OneByteReader(r.Body)))(t)
 		for range 3 {
-			if _, err := r.answer.ResponseWriter.Write([]byte("x")); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(r.answer.ResponseWriter.Write([]byte("x")))(t)
 		}
 		if len(d.read) != test.read || len(d.write) != test.write || !d.read[len(d.read)-1].IsZero() {
 			t.Errorf("%b: deadlines to read %v, to write %v", test.may, d.read, d.write)
@@ -238,9 +235,7 @@ func TestStalledBodySaysWhy(t *testing.T) {
 	}
 	conn := a.dial()
 	fmt.Fprintf(conn, "POST /v1/imports HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n%s", `[{"role":"user","content":"x"},`)
-	if err := conn.CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, conn.CloseWrite())
 	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "The file ended before its time") && !strings.Contains(string(answer), "request_canceled") {
 		t.Errorf("a client that leaves: %q, %v", answer, err)
 	}
@@ -264,10 +259,7 @@ func TestRefusalsKeepConnections(t *testing.T) {
 				connections++
 			}
 		}})
-		res, err := client.RoundTrip(req.WithContext(ctx))
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := check.Must(client.RoundTrip(req.WithContext(ctx)))(t)
 		_, _ = io.Copy(io.Discard, res.Body)
 		res.Body.Close()
 		if res.StatusCode != 401 {
@@ -282,14 +274,9 @@ func TestRefusalsKeepConnections(t *testing.T) {
 // dial opens a connection to the server that holds little on its way.
 func (a *testAPI) dial() *net.TCPConn {
 	a.t.Helper()
-	c, err := net.Dial("tcp", strings.TrimPrefix(a.url, "http://"))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	c := check.Must(net.Dial("tcp", strings.TrimPrefix(a.url, "http://")))(a.t)
 	a.t.Cleanup(func() { c.Close() })
 	conn := c.(*net.TCPConn)
-	if err := conn.SetReadBuffer(4 << 10); err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, conn.SetReadBuffer(4<<10))
 	return conn
 }

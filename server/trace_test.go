@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -115,10 +116,7 @@ func TestTracesFailures(t *testing.T) {
 	}}))
 	a.server.router.add(newRoute(a.server.apis[0], Route{Method: "GET", Pattern: "/v1/panic", Handle: func(*Request) (Answer, error) { panic("zebra") }}))
 	for path, status := range map[string]string{"/v1/cut": "", "/v1/panic": "500"} {
-		res, err := http.Get(a.url + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := check.Must(http.Get(a.url + path))(t)
 		io.Copy(io.Discard, res.Body) // of which one ends in an error
 		res.Body.Close()
 		s := await(t, spans)

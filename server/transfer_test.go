@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -159,14 +160,9 @@ func TestImportEndsAfterItsFile(t *testing.T) {
 	file := fill(`{"type":"conversation","version":1,"id":"{{c}}","title":"","metadata":{},"settings":{},"head_id":null,"created_at":"2026-01-01T00:00:00Z"}`)
 	put := request{method: "POST", path: "/v1/imports", header: octets, body: file}
 	a.must(200, nil, put)
-	tx, err := a.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := check.Must(a.pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(t.Context()) }()
-	if err := tree.New(tx).Lock(t.Context(), named("c")); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, tree.New(tx).Lock(t.Context(), named("c")))
 	if p := a.refused(503, CodeTimeout, put); !strings.Contains(p.Detail, "Split the file") {
 		t.Error(p.Detail)
 	}

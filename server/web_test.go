@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 const somePage = "/c/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa/01979b2e-8f2b-7cc1-93a6-21e0b1c3f0ab"
@@ -57,10 +59,7 @@ func TestLostAddresses(t *testing.T) {
 	for _, path := range []string{"/nowhere", "/nowhere/at/all?from=mail", "/c", "/c/x/y/z", "/shared", "/index.html", "//", "/v10/x"} {
 		for _, r := range []request{{method: "GET", header: browser}, {method: "HEAD", header: browser}, {method: "GET", header: link}} {
 			r.path = path
-			res, err := http.DefaultTransport.RoundTrip(a.newRequest(r))
-			if err != nil {
-				t.Fatal(err)
-			}
+			res := check.Must(http.DefaultTransport.RoundTrip(a.newRequest(r)))(t)
 			res.Body.Close()
 			if res.StatusCode != 404 || res.Header.Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(res.Header.Get("Content-Security-Policy"), "script-src 'self'") || res.Header.Get("ETag") != "" {
 				t.Errorf("%s %s: %d %v", r.method, path, res.StatusCode, res.Header)

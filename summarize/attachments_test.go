@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -17,9 +18,7 @@ func TestAttachmentsTakeRoom(t *testing.T) {
 	store := tree.New(database())
 	file := func(name string, data []byte) tree.Attachment {
 		a, _, err := store.AddAttachment(t.Context(), name, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		return a
 	}
 	oldest, text := file("oldest.txt", []byte("oak")), file("text.txt", bytes.Repeat([]byte("ash "), 100))
@@ -35,17 +34,11 @@ func TestAttachmentsTakeRoom(t *testing.T) {
 		{5 + 399, "paper"}, // and nothing that is older
 		{4, ""},
 	} {
-		r := resolver{store: store, room: test.room}
-		var err error
-		if r.there, err = store.Attachments(t.Context(), oldest.Hash, text.Hash, paper.Hash); err != nil {
-			t.Fatal(err)
-		}
+		there := check.Must(store.Attachments(t.Context(), oldest.Hash, text.Hash, paper.Hash))(t)
+		r := resolver{store: store, room: test.room, there: there}
 		shown := map[string]bool{}
 		for _, a := range []tree.Attachment{missing, paper, text, oldest} { // the newest first
-			body, err := r.message(t.Context(), chat.Read(json.RawMessage(fmt.Sprintf(`{"role":"user","content":[%s]}`, a.Part().Raw))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			body := check.Must(r.message(t.Context(), chat.Read(json.RawMessage(fmt.Sprintf(`{"role":"user","content":[%s]}`, a.Part().Raw)))))(t)
 			switch name := strings.TrimSuffix(a.Name, ".txt"); {
 			case strings.Contains(string(body), "missing]"):
 				shown[name] = name != "missing"

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -28,10 +29,7 @@ func TestWhatStaysBesideASummary(t *testing.T) {
 	})})
 	id := conversation(t, store)
 	says := func(parent uuid.UUID, text string, pinned bool) uuid.UUID {
-		m, err := store.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read((&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode()), Pinned: pinned})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(store.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read((&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode()), Pinned: pinned}))(t)
 		return m.ID
 	}
 	pin := says(uuid.Nil, "Never cut the hedge in spring.", true)
@@ -40,9 +38,7 @@ func TestWhatStaysBesideASummary(t *testing.T) {
 	var kept []uuid.UUID
 	for range 2 {
 		head = talk(t, store, id, thanks, 30).ID
-		if _, err := s.Compact(t.Context(), id, head, TriggerRequest, &Demand{KeepRecentMessages: 58}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(s.Compact(t.Context(), id, head, TriggerRequest, &Demand{KeepRecentMessages: 58}))(t)
 		c := contextOf(t, s, id, head)
 		if slices.Contains(c.Summary.KeptIDs, thanks) || !slices.Contains(c.Summary.KeptIDs, pin) {
 			t.Errorf("kept are %v", c.Summary.KeptIDs)

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -44,10 +45,7 @@ func TestContextOfWhatComesNext(t *testing.T) {
 		}
 		stored := rapid.IntRange(0, 12).Draw(rt, "stored")
 		for i := range stored {
-			m, err := store.Append(t.Context(), id, head, say(i))
-			if err != nil {
-				rt.Fatal(err)
-			}
+			m := check.Must(store.Append(t.Context(), id, head, say(i)))(rt)
 			head = m.ID
 			path = append(path, m.ID)
 		}
@@ -64,28 +62,15 @@ func TestContextOfWhatComesNext(t *testing.T) {
 		w := Window{ReservedTokens: new(int), OutputTokens: rapid.SampledFrom([]int{0, 50}).Draw(rt, "output")}
 		w.MaxContextTokens = rapid.SampledFrom([]int{800, 100_000}).Draw(rt, "window")
 		b, err := s.Branch(t.Context(), id, head, w)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		check.NoError(rt, err)
 		var next []tree.NewMessage
 		for i := range rapid.IntRange(1, 4).Draw(rt, "next") {
 			next = append(next, say(100+i))
 		}
-		if next, err = store.Checked(t.Context(), next); err != nil {
-			rt.Fatal(err)
-		}
-		got, err := b.Context(t.Context(), w, next)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		all, err := store.AppendChain(t.Context(), id, head, next)
-		if err != nil {
-			rt.Fatal(err)
-		}
-		want, err := s.Context(t.Context(), id, all.Messages[len(all.Messages)-1].ID, w)
-		if err != nil {
-			rt.Fatal(err)
-		}
+		next = check.Must(store.Checked(t.Context(), next))(rt)
+		got := check.Must(b.Context(t.Context(), w, next))(rt)
+		all := check.Must(store.AppendChain(t.Context(), id, head, next))(rt)
+		want := check.Must(s.Context(t.Context(), id, all.Messages[len(all.Messages)-1].ID, w))(rt)
 		if !slices.EqualFunc(got.Messages, want.Messages, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
 			rt.Errorf("messages %s\nwant     %s", got.Messages, want.Messages)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -51,10 +52,7 @@ func TestBreaker(t *testing.T) {
 				t.Fatalf("after pause %d no call is let through", i)
 			}
 		}
-		done, err := b.enter(true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := check.Must(b.enter(true))(t)
 		if call(nil) {
 			t.Error("two calls try at once whether the model is back")
 		}
@@ -165,9 +163,7 @@ func TestDigestSetting(t *testing.T) {
 		id := conversation(t, store)
 		if where == "conversation" && test.digest != "" {
 			c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(fmt.Sprintf(`{"digest":%q}`, test.digest))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			id, cfg.Settings.Digest = c.ID, ""
 			s = service(t, store, cfg)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/digest"
@@ -38,10 +39,7 @@ func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int
 func appendAll(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, messages []tree.NewMessage) (last tree.Message) {
 	t.Helper()
 	for part := range slices.Chunk(messages, tree.MaxChain) {
-		stored, err := s.AppendChain(t.Context(), conversation, parent, part)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(s.AppendChain(t.Context(), conversation, parent, part))(t)
 		last = stored.Messages[len(stored.Messages)-1]
 		parent = last.ID
 	}
@@ -51,9 +49,7 @@ func appendAll(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, mess
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
 	t.Helper()
 	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return c.ID
 }
 
@@ -62,10 +58,7 @@ func service(t testing.TB, s *tree.Store, cfg Config) *Service {
 	if cfg.Settings == (Settings{}) {
 		cfg.Settings = smallSettings()
 	}
-	out, err := New(s, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := check.Must(New(s, cfg))(t)
 	return out
 }
 
@@ -111,9 +104,7 @@ func TestCascade(t *testing.T) {
 			provider := llmtest.NewServer(t)
 			provider.Otherwise(test.fault)
 			faulty, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: provider.URL(), APIKey: "sk-canary", Model: "faulty", HTTPClient: provider.Client()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			store := tree.New(pool)
 			var observed []tree.Compaction
 			timeout := time.Minute
@@ -126,10 +117,7 @@ func TestCascade(t *testing.T) {
 			})
 			id := conversation(t, store)
 			head := talk(t, store, id, uuid.Nil, 40)
-			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			k := check.Must(s.Compact(t.Context(), id, head.ID, TriggerAppend, nil))(t)
 			var attempts []prompt.Attempt
 			if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) == 0 {
 				t.Fatalf("attempts %s, %v", k.Attempts, err)
@@ -313,9 +301,7 @@ func TestCompactionsAtOnce(t *testing.T) {
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40).ID
 	owner, private := "ada", true
-	if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{OwnerID: &owner, Private: &private}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{OwnerID: &owner, Private: &private}))(t)
 	records := make(chan uuid.UUID, 3)
 	for range 3 {
 		go func() {
@@ -355,9 +341,7 @@ func TestEveryModelFails(t *testing.T) {
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40)
 	before, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
 	if err != nil || k.Outcome != tree.OutcomeFailed || k.SummaryID != uuid.Nil || k.TokensAfter != k.TokensBefore {
 		t.Fatalf("%+v, %v", k, err)

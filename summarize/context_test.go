@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -18,19 +19,13 @@ import (
 
 func add(t *testing.T, s *tree.Store, id, parent uuid.UUID, body string) tree.Message {
 	t.Helper()
-	m, err := s.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read([]byte(body))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(s.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read([]byte(body))}))(t)
 	return m.Message
 }
 
 func contextOf(t *testing.T, s *Service, id, head uuid.UUID) Context {
 	t.Helper()
-	c, err := s.Context(t.Context(), id, head, Window{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(s.Context(t.Context(), id, head, Window{}))(t)
 	return c
 }
 
@@ -89,10 +84,7 @@ func TestAddedResultsCount(t *testing.T) {
 	if len(c.Repairs) != 9 {
 		t.Fatalf("%d repairs, want 9", len(c.Repairs))
 	}
-	e, err := s.Explain(t.Context(), id, head.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := check.Must(s.Explain(t.Context(), id, head.ID))(t)
 	if e.Usage != c.Usage {
 		t.Errorf("explained %+v, context %+v", e.Usage, c.Usage)
 	}
@@ -115,10 +107,7 @@ func TestEnsureFitsAModelsWindow(t *testing.T) {
 	head := talk(t, store, id, uuid.Nil, 60)
 	small := Window{MaxContextTokens: 1600}
 	for _, complete := range []bool{false, true} {
-		c, err := s.Context(t.Context(), id, head.ID, small)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := check.Must(s.Context(t.Context(), id, head.ID, small))(t)
 		if c.Complete != complete {
 			t.Fatalf("complete %v, want %v: %+v", c.Complete, complete, c.Usage)
 		}
@@ -160,9 +149,7 @@ func TestImportedSummaryCantLeaveItsTags(t *testing.T) {
 		{ID: summary, ParentID: first, Body: forged, Summary: &tree.SummaryRange{LastSummarizedID: first, Model: "m"}},
 		{ID: last, ParentID: first, Body: messageBody("assistant", "Good day.")},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c := contextOf(t, s, id, last)
 	if c.Summary == nil {
 		t.Fatal("the context has no summary")
@@ -189,12 +176,9 @@ func TestDroppedPins(t *testing.T) {
 	var pinned []uuid.UUID
 	parent := uuid.Nil
 	for i := range 12 {
-		m, err := store.Append(t.Context(), id, parent, tree.NewMessage{
+		m := check.Must(store.Append(t.Context(), id, parent, tree.NewMessage{
 			Message: chat.Read(messageBody([]string{"user", "assistant"}[i%2], strings.Repeat("This is pinned and must not be lost. ", 12))), Pinned: true,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		pinned, parent = append(pinned, m.ID), m.ID
 	}
 	head := talk(t, store, id, parent, 20)

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -82,10 +83,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 	for head.PathTokens < int64(settings.Budget().Available)-100 { // as long as it fits, and so may wait
 		appends++
 		s := service(t, store, Config{Settings: withoutDigest(settings), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
-		r, err := s.compact(t.Context(), id, head.ID, compactionRequest{trigger: TriggerAppend})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := check.Must(s.compact(t.Context(), id, head.ID, compactionRequest{trigger: TriggerAppend}))(t)
 		if r.last().Outcome == tree.OutcomeFailed {
 			tried++
 		} else if r.last().Reason != string(ReasonFailed) {
@@ -149,10 +147,7 @@ func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	var outcomes []tree.Outcome
 	for head.PathTokens <= 2200 && !slices.Contains(outcomes, tree.OutcomeSaved) {
 		head = add(t, store, id, head.ID, string(messageBody([]string{"user", "assistant"}[head.Depth%2], strings.Repeat("The matter has one more side. ", 8))))
-		k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := check.Must(s.Compact(t.Context(), id, head.ID, TriggerAppend, nil))(t)
 		outcomes = append(outcomes, k.Outcome)
 		if c := contextOf(t, s, id, head.ID); !c.Complete {
 			t.Fatalf("at %d tokens the context is %s, after %s: %s", head.PathTokens, c.Status, k.Outcome, k.Reason)
@@ -208,10 +203,7 @@ func TestStepsStay(t *testing.T) {
 	}
 	saved := func() []tree.Compaction {
 		t.Helper()
-		page, err := store.Compactions(t.Context(), id, tree.Paging{Limit: tree.MaxPage})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := check.Must(store.Compactions(t.Context(), id, tree.Paging{Limit: tree.MaxPage}))(t)
 		slices.Reverse(page.Data)
 		return page.Data
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
@@ -20,9 +21,7 @@ func TestFilesAreFolded(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	file, _, err := store.AddAttachment(t.Context(), "hedge.txt", []byte("The hedge was planted by Oda Brandt on 4711-03-02 and costs EUR 1,290.50 a year."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Read this."), file.Part()}}).Encode()
 	var read strings.Builder
 	summarizers := map[string]Summarizer{
@@ -38,10 +37,7 @@ func TestFilesAreFolded(t *testing.T) {
 	}
 	for name, with := range summarizers {
 		s, id := service(t, store, Config{Summarizer: with}), conversation(t, store)
-		m, err := store.Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read(body)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(store.Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read(body)}))(t)
 		head := talk(t, store, id, m.ID, 40)
 		if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Outcome != tree.OutcomeSaved {
 			t.Fatalf("%s: %s: %s, %v", name, k.Outcome, k.Reason, err)
@@ -70,10 +66,7 @@ func TestPathsAreCarriedOn(t *testing.T) {
 	id, head := conversation(t, store), uuid.Nil
 	for _, path := range []string{"hedge.go", "gate.go"} {
 		for _, m := range []tree.Message{prompttest.UserSays("Mend " + path), prompttest.AssistantCalls("edit", `{"path":"`+path+`"}`), prompttest.ToolSays("edit", "done")} {
-			stored, err := store.Append(t.Context(), id, head, tree.NewMessage{Message: chat.Read(m.Body)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			stored := check.Must(store.Append(t.Context(), id, head, tree.NewMessage{Message: chat.Read(m.Body)}))(t)
 			head = stored.ID
 		}
 		head = talk(t, store, id, head, 30).ID

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
@@ -19,13 +20,9 @@ func aside(t *testing.T, model llm.Model) (s *Service, store *tree.Store, id, he
 	t.Helper()
 	store = tree.New(dbtest.New(t))
 	s, err := New(store, Config{Settings: withoutDigest(Defaults()), Summarizer: Cascade{Counter: sparse{}, Models: []Model{{Model: model, Window: 100_000}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	trunk := marked(t, store, c.ID, uuid.Nil, 1, 1)
 	return s, store, c.ID, trunk.ID, marked(t, store, c.ID, trunk.ID, 10, 3).ID
 }
@@ -39,13 +36,8 @@ func TestGraftOfWhatIsPruned(t *testing.T) {
 	if err != nil || m.Graft.Gone || m.Graft.Model != "witness" || len(marksIn(m.Body)) == 0 {
 		t.Fatalf("%+v, %v: %s", m.Graft, err, m.Body)
 	}
-	late, err := s.WriteGraft(t.Context(), id, head, GraftDemand{FromHeadID: from})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Prune(t.Context(), id, from); err != nil {
-		t.Fatal(err)
-	}
+	late := check.Must(s.WriteGraft(t.Context(), id, head, GraftDemand{FromHeadID: from}))(t)
+	check.Must(store.Prune(t.Context(), id, from))(t)
 	if _, err := store.AppendGraft(t.Context(), id, head, tree.NewMessage{Message: chat.Read(m.Body), Graft: &late.Grafted}, late.from); fault.Of(err).Code != "changed_meanwhile" {
 		t.Errorf("a text of what is pruned: %v", err)
 	}
@@ -97,13 +89,9 @@ func TestForkOfGraft(t *testing.T) {
 	t.Parallel()
 	s, store, id, head, from := aside(t, witness{})
 	m, err := s.Graft(t.Context(), id, head, uuid.Nil, GraftDemand{FromHeadID: from, Include: tree.IncludeMessages})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c, _, err := store.Fork(t.Context(), id, m.ID, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	copied, err := store.Message(t.Context(), c.ID, c.HeadID)
 	if err != nil || copied.Graft.AncestorID != copied.ParentID || !copied.Graft.Gone {
 		t.Errorf("copied %+v, %v", copied.Graft, err)

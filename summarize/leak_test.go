@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -38,9 +39,7 @@ func TestUndoBringsBackTheSummaryBefore(t *testing.T) {
 		contexts, summaries = append(contexts, c), append(summaries, k.SummaryID)
 	}
 	for i := 1; i >= 0; i-- {
-		if _, err := store.Prune(t.Context(), id, summaries[i]); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(store.Prune(t.Context(), id, summaries[i]))(t)
 		got, want := string(contextOf(t, s, id, head.ID).AppendMessages(nil)), string(contexts[i].AppendMessages(nil))
 		if got != want {
 			t.Errorf("after undoing summary %d\ngot  %s\nwant %s", i, got, want)
@@ -66,10 +65,7 @@ func TestMergeHoldsThePriorSummary(t *testing.T) {
 			t.Errorf("round %d: the compaction merges %s, want %s", round, k.PriorSummaryID, prior)
 		}
 		prior = k.SummaryID
-		summary, err := store.Summary(t.Context(), id, k.SummaryID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		summary := check.Must(store.Summary(t.Context(), id, k.SummaryID))(t)
 		told := marksIn(summary.Body)
 		for n := range 10*round + 8 {
 			if mark := fmt.Sprintf("m%dm", n); !slices.Contains(told, mark) {
@@ -100,10 +96,7 @@ func TestStepsHoldEveryMessage(t *testing.T) {
 	if calls.Load() < 2 {
 		t.Fatalf("%d calls: the window takes all in one step", calls.Load())
 	}
-	summary, err := store.Summary(t.Context(), id, k.SummaryID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	summary := check.Must(store.Summary(t.Context(), id, k.SummaryID))(t)
 	told := marksIn(summary.Body)
 	for n := range 38 {
 		if mark := fmt.Sprintf("m%dm", n); !slices.Contains(told, mark) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
@@ -120,9 +121,7 @@ type branchMachine struct {
 
 func (s *branchMachine) must(t *rapid.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 func (s *branchMachine) ref(t *rapid.T) *reference {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -204,9 +205,7 @@ func planCases(t *testing.T, of string) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := planSettings(test.change)
-			if err := s.Validate(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, s.Validate())
 			v := branch(t, test.line, test.summary)
 			p, reason := MakePlan(v, s, test.demand)
 			if got := describePlan(p, reason); got != test.want {

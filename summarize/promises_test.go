@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -207,9 +208,7 @@ func TestPromises(t *testing.T) {
 		settings.KeepUserRatio = rapid.SampledFrom([]float64{0, 0.05, 0.15}).Draw(rt, "keep_user_ratio")
 		store := tree.New(pool)
 		service, err := New(store, Config{Settings: settings, Summarizer: Cascade{Counter: sparse{}, Models: []Model{{Model: witness{}, Window: 100_000}}}})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		check.NoError(rt, err)
 		s := &branchMachine{ctx: t.Context(), store: store, service: service}
 		c, _, err := store.CreateConversation(s.ctx, tree.NewConversation{})
 		s.must(rt, err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tokens"
@@ -29,10 +30,7 @@ func TestReasoningOfSummaries(t *testing.T) {
 	thought := strings.Repeat("The hedge and the fence both matter. ", 40)
 	provider := llmtest.NewServer(t)
 	provider.Otherwise(llmtest.Think(thought, written))
-	model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: provider.URL(), APIKey: "key", Model: "thinks", HTTPClient: provider.Client()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: provider.URL(), APIKey: "key", Model: "thinks", HTTPClient: provider.Client()}))(t)
 	count := tokens.O200k()
 	for _, test := range []struct {
 		name                  string

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -39,34 +40,19 @@ func TestContextsSayThatRecallIsOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, err := New(store, Config{Settings: test.server})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(test.settings)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			var chain []tree.NewMessage
 			for _, text := range []string{"One.", "Two.", "Three.", "Four."} {
 				chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", text))})
 			}
-			stored, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+			stored := check.Must(store.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t)
+			check.Must(store.AddSummary(t.Context(), c.ID, tree.NewSummary{
 				AnchorID: stored.Messages[1].ID, Body: messageBody("user", "Numbers."), Range: tree.SummaryRange{LastSummarizedID: stored.Messages[1].ID, Model: "test"},
-			}); err != nil {
-				t.Fatal(err)
-			}
-			parent, err := s.Context(t.Context(), c.ID, stored.Messages[2].ID, test.window)
-			if err != nil {
-				t.Fatal(err)
-			}
-			child, err := s.Context(t.Context(), c.ID, stored.Messages[3].ID, test.window)
-			if err != nil {
-				t.Fatal(err)
-			}
+			}))(t)
+			parent := check.Must(s.Context(t.Context(), c.ID, stored.Messages[2].ID, test.window))(t)
+			child := check.Must(s.Context(t.Context(), c.ID, stored.Messages[3].ID, test.window))(t)
 			if !slices.EqualFunc(parent.Messages, child.Messages[:len(parent.Messages)], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 				t.Errorf("the parent reads %s, the child %s", parent.Messages, child.Messages)
 			}
@@ -87,10 +73,7 @@ func TestContextsSayThatRecallIsOn(t *testing.T) {
 					t.Errorf("explained are %+v, the context has %+v: %v", e.Usage, child.Usage, err)
 				}
 			}
-			without, err := s.Context(t.Context(), c.ID, stored.Messages[3].ID, Window{Recall: &no})
-			if err != nil {
-				t.Fatal(err)
-			}
+			without := check.Must(s.Context(t.Context(), c.ID, stored.Messages[3].ID, Window{Recall: &no}))(t)
 			want := 0
 			if test.says {
 				want = tokens.O200k().Count("The earlier messages themselves can be searched, where you have the function recall: call it for what the summary lacks.\n\n")

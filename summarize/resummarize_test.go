@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
@@ -69,10 +70,7 @@ func resummarizing(t testing.TB, store *tree.Store, window int, models ...*moody
 
 func resummarize(t *testing.T, s *Service, id, head uuid.UUID) Progress {
 	t.Helper()
-	p, err := s.replaceDigest(t.Context(), id, head, compactionRequest{trigger: TriggerAppend})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Must(s.replaceDigest(t.Context(), id, head, compactionRequest{trigger: TriggerAppend}))(t)
 	return p
 }
 
@@ -81,32 +79,21 @@ func isDue(t testing.TB, s *Service, id, head uuid.UUID) bool {
 	t.Helper()
 	g, b := grownBranch(t, s, id, head)
 	due, _, err := s.Check(t.Context(), id, g, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return due
 }
 
 // grownBranch is what the feed says of a branch without a prefix.
 func grownBranch(t testing.TB, s *Service, id, head uuid.UUID) (tree.Growth, tree.GrownBranch) {
 	t.Helper()
-	c, err := s.store.Conversation(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := s.store.Message(t.Context(), id, head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(s.store.Conversation(t.Context(), id))(t)
+	m := check.Must(s.store.Message(t.Context(), id, head))(t)
 	return tree.Growth{Settings: c.Settings}, tree.GrownBranch{HeadID: head, PathTokens: m.PathTokens, Depth: m.Depth}
 }
 
 func waits(t *testing.T, s *Service, id, head uuid.UUID) (ids []uuid.UUID) {
 	t.Helper()
-	e, err := s.Explain(t.Context(), id, head)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := check.Must(s.Explain(t.Context(), id, head))(t)
 	for _, summary := range e.Summaries {
 		if summary.Waits {
 			ids = append(ids, summary.ID)
@@ -170,9 +157,7 @@ func TestResummarize(t *testing.T) {
 		t.Error("the branch isn't due")
 	}
 	before, _, err := s.Summary(t.Context(), id, second.SummaryID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	model.got = nil
 	if p := resummarize(t, s, id, head.ID); p != (Progress{}) {
 		t.Fatalf("%+v", p)
@@ -205,16 +190,12 @@ func TestResummarize(t *testing.T) {
 	if p, n := resummarize(t, s, id, head.ID), len(model.got); p != (Progress{}) || len(model.got) != n {
 		t.Errorf("a summary that is whole is made again: %+v", p)
 	}
-	if _, err := store.Prune(t.Context(), id, c.Summary.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.Prune(t.Context(), id, c.Summary.ID))(t)
 	if c := contextOf(t, s, id, head.ID); c.Summary == nil || c.Summary.ID != before.ID {
 		t.Errorf("after it is undone the summary is %+v", c.Summary)
 	}
 	// The record tells what wrote a merge whose prior is undone.
-	if _, err := store.Prune(t.Context(), id, first.SummaryID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.Prune(t.Context(), id, first.SummaryID))(t)
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID}) {
 		t.Errorf("after the digest's own is undone %v wait", got)
 	}
@@ -242,10 +223,7 @@ func TestResummarizeInSteps(t *testing.T) {
 	if err != nil || made.Model != digest.Name {
 		t.Fatalf("%s by %q, %v", made.Outcome, made.Model, err)
 	}
-	recorded, err := store.Compactions(t.Context(), id, tree.Paging{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	recorded := check.Must(store.Compactions(t.Context(), id, tree.Paging{}))(t)
 	before := len(recorded.Data)
 	model.mood = nil
 	steps := 0
@@ -330,16 +308,12 @@ func TestResummarizesWhere(t *testing.T) {
 	}{
 		{`{}`, true}, {`{"digest":"never"}`, true}, {`{"digest":"always"}`, false}, {`{"compaction":"manual"}`, false}, {`{"compaction":"off"}`, false},
 	} {
-		if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(test.settings)}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(test.settings)}))(t)
 		if due := isDue(t, s, id, head.ID); due != test.resummarizes || (len(waits(t, s, id, head.ID)) == 1) != test.resummarizes {
 			t.Errorf("%s: due %v, want %v", test.settings, due, test.resummarizes)
 		}
 	}
-	if _, err := store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(`{}`)}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(`{}`)}))(t)
 	alone := resummarizing(t, store, 100_000)
 	if alone.summarizer = nil; isDue(t, alone, id, head.ID) {
 		t.Error("without a model it is due")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -35,10 +36,7 @@ func TestCheckReadsWhatItNeeds(t *testing.T) {
 	short.PathTokens = 100
 	longer.HeadID, longer.PathTokens, longer.Depth = uuid.New(), b.PathTokens+50, b.Depth+1
 
-	closed, err := pgxpool.NewWithConfig(t.Context(), pool.Config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	closed := check.Must(pgxpool.NewWithConfig(t.Context(), pool.Config()))(t)
 	closed.Close()
 	blind := s.Over(tree.New(closed))
 	for name, test := range map[string]struct {
@@ -56,9 +54,7 @@ func TestCheckReadsWhatItNeeds(t *testing.T) {
 
 	for due := false; !due; {
 		e, err := s.Explain(t.Context(), id, head.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		g, b := grownBranch(t, s, id, head.ID)
 		if due, known, err = s.Check(t.Context(), id, g, b, known); err != nil || due != (e.TokensToTrigger < 0 && e.Automatic) {
 			t.Fatalf("%d tokens to the trigger, automatic %v (%s): due %v, %v", e.TokensToTrigger, e.Automatic, e.Reason, due, err)
@@ -87,9 +83,7 @@ func TestWindowIsThatOfTheModelThatAnswers(t *testing.T) {
 			t.Errorf("%s: the window is %d", test.model, c.Usage.MaxContextTokens)
 		}
 		growths, err := store.Feed().Growths(t.Context(), tree.Pending{ConversationID: id, TenantID: store.TenantID()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		branches := growths[0].Branches
 		last := branches[len(branches)-1]
 		due, known, err := s.Check(t.Context(), id, growths[0], branches[len(branches)-2], nil)

@@ -11,16 +11,14 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 func TestTitleOf(t *testing.T) {
 	t.Parallel()
 	user := func(text string) string {
-		body, err := json.Marshal(map[string]string{"role": "user", "content": text})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := check.Must(json.Marshal(map[string]string{"role": "user", "content": text}))(t)
 		return string(body)
 	}
 	for want, bodies := range map[string][]string{
@@ -52,10 +50,7 @@ func TestTitleOf(t *testing.T) {
 func TestTitleOfAnything(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		body, err := json.Marshal(map[string]string{"role": "user", "content": rapid.String().Draw(t, "text")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := check.Must(json.Marshal(map[string]string{"role": "user", "content": rapid.String().Draw(t, "text")}))(t)
 		title := TitleOf(chat.Read(body))
 		if utf8.RuneCountInString(title) > titleLength+1 || len(title) > tree.MaxTitleBytes || strings.ContainsAny(title, "\n\x00\x1b") || !utf8.ValidString(title) {
 			t.Errorf("%q", title)
@@ -74,13 +69,8 @@ func TestTitleOfLargeMessages(t *testing.T) {
 		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", strings.Repeat("x ", 480<<10)))})
 	}
 	chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("assistant", "A wood."))})
-	stored, err := store.AppendChain(t.Context(), id, uuid.Nil, chain)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Title(t.Context(), id, stored.Messages[len(stored.Messages)-1].ID); err != nil {
-		t.Fatal(err)
-	}
+	stored := check.Must(store.AppendChain(t.Context(), id, uuid.Nil, chain))(t)
+	check.NoError(t, s.Title(t.Context(), id, stored.Messages[len(stored.Messages)-1].ID))
 	if c, err := store.Conversation(t.Context(), id); err != nil || c.Title != "What is a coppice?" {
 		t.Errorf("the title is %q, %v", c.Title, err)
 	}

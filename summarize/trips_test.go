@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -21,17 +22,11 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 	trips := &dbtest.Trips{Handle: dbtest.New(t)}
 	store := tree.New(trips)
 	service, err := summarize.New(store, summarize.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	empty, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var path []uuid.UUID
 	for i, role := range []string{"system", "user", "assistant", "user", "assistant", "user"} {
 		parent := uuid.Nil
@@ -39,19 +34,13 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 			parent = path[i-1]
 		}
 		body := json.RawMessage(`{"role":"` + role + `","content":"A word about trees."}`)
-		m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)}))(t)
 		path = append(path, m.ID)
 	}
-	_, err = store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+	check.Must(store.AddSummary(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: path[3], Body: json.RawMessage(`{"role":"user","content":"What was said."}`),
 		Range: tree.SummaryRange{LastSummarizedID: path[2], Model: "a test"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	for name, test := range map[string]struct {
 		trips int
 		read  func(ctx context.Context, conversation, head uuid.UUID) (any, error)
@@ -71,9 +60,7 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 		// Any head of the path is the active one in turn: in the tail, at the
 		// cutoff, in the prefix.
 		for i, head := range path {
-			if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}))(t)
 			want, err := test.read(t.Context(), c.ID, head)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
@@ -94,9 +81,6 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 
 func asJSON(t *testing.T, thing any) string {
 	t.Helper()
-	raw, err := json.Marshal(thing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := check.Must(json.Marshal(thing))(t)
 	return string(raw)
 }

@@ -10,6 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/dlclark/regexp2/v2"
 	"github.com/tiktoken-go/tokenizer"
 )
@@ -26,9 +27,7 @@ func matches(t testing.TB, text string) (pieces []string) {
 	for ; m != nil && err == nil; m, err = pattern.FindNextMatch(m) {
 		pieces = append(pieces, m.String())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return pieces
 }
 
@@ -76,9 +75,7 @@ func TestEveryClass(t *testing.T) {
 func TestCountsAsTheEncoding(t *testing.T) {
 	t.Parallel()
 	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	files := 0
 	err = filepath.WalkDir("..", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -106,9 +103,7 @@ func TestCountsAsTheEncoding(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if files < 20 {
 		t.Errorf("%d files", files)
 	}
@@ -121,10 +116,7 @@ func FuzzSplit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		text = strings.ToValidUTF8(text, "")
 		compare(t, t, text)
-		codec, err := tokenizer.Get(tokenizer.O200kBase)
-		if err != nil {
-			t.Fatal(err)
-		}
+		codec := check.Must(tokenizer.Get(tokenizer.O200kBase))(t)
 		if strings.ContainsRune(text, 0x7f) {
 			return
 		}

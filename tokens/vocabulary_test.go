@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/tiktoken-go/tokenizer"
 	"pgregory.net/rapid"
 )
@@ -32,30 +33,18 @@ func pack(t *testing.T, codec tokenizer.Codec) []byte {
 
 func zipped(t *testing.T, data []byte) []byte {
 	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(data); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(gzip.NewWriterLevel(&b, gzip.BestCompression))(t)
+	check.Must(w.Write(data))(t)
+	check.NoError(t, w.Close())
 	return b.Bytes()
 }
 
 // The vocabulary is o200k_base, token for token.
 func TestVocabularyIsTheEncodings(t *testing.T) {
 	t.Parallel()
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	codec := check.Must(tokenizer.Get(tokenizer.O200kBase))(t)
 	if *update {
-		if err := os.WriteFile("o200k_base.gz", pack(t, codec), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile("o200k_base.gz", pack(t, codec), 0o644))
 		t.Skip("written; run the test again without -update")
 	}
 	v := o200kBase()
@@ -63,10 +52,7 @@ func TestVocabularyIsTheEncodings(t *testing.T) {
 		t.Fatalf("%d tokens, want 199,998", got)
 	}
 	for rank := range uint32(199_998) {
-		want, err := codec.Decode([]uint{uint(rank)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := check.Must(codec.Decode([]uint{uint(rank)}))(t)
 		if got := v.token(rank); got != want || v.rank(got) != rank {
 			t.Fatalf("token %d is %q and has rank %d, want %q", rank, got, v.rank(got), want)
 		}
@@ -81,10 +67,7 @@ func TestVocabularyIsTheEncodings(t *testing.T) {
 // A piece is merged as the encoding merges it, whatever it is made of.
 func TestMergesAsTheEncoding(t *testing.T) {
 	t.Parallel()
-	codec, err := tokenizer.Get(tokenizer.O200kBase)
-	if err != nil {
-		t.Fatal(err)
-	}
+	codec := check.Must(tokenizer.Get(tokenizer.O200kBase))(t)
 	check := func(t fataler, piece string) {
 		want, err := codec.Count(piece)
 		if got, _ := o200kBase().count(context.Background(), piece); err != nil || got != want {

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -27,9 +28,7 @@ import (
 func files(t *testing.T) map[string][]byte {
 	t.Helper()
 	var picture bytes.Buffer
-	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 900, 600))); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 900, 600))))
 	return map[string][]byte{"hazel.png": picture.Bytes(), "notes.md": []byte("# Hazel\r\n\"&\u2028"), "paper.txt": []byte("Cut it in winter.")}
 }
 
@@ -52,9 +51,7 @@ func conversationWith(t *testing.T, s *tree.Store, all map[string][]byte) uuid.U
 	for _, name := range []string{"hazel.png", "notes.md", "paper.txt"} {
 		if data, ok := all[name]; ok {
 			a, _, err := s.AddAttachment(t.Context(), name, data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			named = append(named, a)
 		}
 	}
@@ -62,18 +59,14 @@ func conversationWith(t *testing.T, s *tree.Store, all map[string][]byte) uuid.U
 		nodes = append(nodes, tree.BundleNode{ID: uuid.New(), ParentID: above, Body: naming("both", a, named[0])})
 	}
 	nodes = append(nodes, tree.BundleNode{ID: uuid.New(), ParentID: above, Body: naming("lost", tree.Attachment{Hash: [32]byte{1}, Name: "lost.txt", MediaType: "text/plain"})})
-	if _, err := s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: id, Title: "Hazel"}, Nodes: nodes}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: id, Title: "Hazel"}, Nodes: nodes}))(t)
 	return id
 }
 
 func exported(t *testing.T, s *tree.Store, id uuid.UUID) string {
 	t.Helper()
 	var file bytes.Buffer
-	if err := transfer.Export(t.Context(), s, id, &file); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, transfer.Export(t.Context(), s, id, &file))
 	return file.String()
 }
 
@@ -117,10 +110,7 @@ func TestAttachmentsThroughAFile(t *testing.T) {
 		t.Errorf("it comes out as\n%s\nand came in as\n%s", again, file)
 	}
 	costs := func(s *tree.Store) (sum int64) {
-		leaves, err := s.Branches(t.Context(), id, tree.Paging{Limit: 100})
-		if err != nil {
-			t.Fatal(err)
-		}
+		leaves := check.Must(s.Branches(t.Context(), id, tree.Paging{Limit: 100}))(t)
 		for _, m := range leaves.Data {
 			sum += m.PathTokens
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -22,16 +23,9 @@ func zipOf(t *testing.T, r io.Reader) *bytes.Buffer {
 	t.Helper()
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
-	f, err := w.Create("conversations.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.Copy(f, r); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := check.Must(w.Create("conversations.json"))(t)
+	check.Must(io.Copy(f, r))(t)
+	check.NoError(t, w.Close())
 	return &b
 }
 
@@ -183,13 +177,9 @@ func TestImportBoundsTheDirectory(t *testing.T) {
 	var untold bytes.Buffer
 	w := zip.NewWriter(&untold)
 	for i := range 150 {
-		if _, err := w.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%065000d", i)}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(w.CreateHeader(&zip.FileHeader{Name: fmt.Sprintf("%065000d", i)}))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, w.Close())
 	for in, want := range map[string]string{string(told): "the archive has 1000000 entries", untold.String(): "the directory of the archive has over"} {
 		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
 		if !errors.Is(err, fault.TooLarge) || !strings.Contains(fmt.Sprint(err), want) {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
@@ -162,20 +163,14 @@ func TestCoppiceThroughStore(t *testing.T) {
 			},
 			Source: s.conversation.Source, HeadID: s.conversation.HeadID, Nodes: s.nodes,
 		})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		check.NoError(rt, err)
 		var out, again bytes.Buffer
-		if err := transfer.Export(ctx, from, s.conversation.ID, &out); err != nil {
-			rt.Fatal(err)
-		}
+		check.NoError(rt, transfer.Export(ctx, from, s.conversation.ID, &out))
 		first, err := transfer.Import(ctx, to, bytes.NewReader(out.Bytes()), transfer.Options{})
 		if err != nil || first.Added != len(s.nodes) || len(first.Notes) > 0 {
 			rt.Fatalf("added %d of %d, %v, %s", first.Added, len(s.nodes), err, formattest.Notes(first))
 		}
-		if err := transfer.Export(ctx, to, s.conversation.ID, &again); err != nil {
-			rt.Fatal(err)
-		}
+		check.NoError(rt, transfer.Export(ctx, to, s.conversation.ID, &again))
 		// But for what the stores themselves say of a summary that came in.
 		said := func(exported string) string { return origins.ReplaceAllString(exported, "") }
 		if said(out.String()) != said(again.String()) || len(origins.FindAllString(again.String(), -1)) != s.summaries() {

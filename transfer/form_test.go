@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
@@ -35,10 +36,7 @@ func TestForms(t *testing.T) {
 		return report
 	}
 	imported(from, file)
-	c, err := from.Conversation(t.Context(), uuid.MustParse("01940000-0000-7000-8000-000000000001"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(from.Conversation(t.Context(), uuid.MustParse("01940000-0000-7000-8000-000000000001")))(t)
 	tests := []struct {
 		form, name, format string
 		branch             string // as it comes back: role and text
@@ -65,9 +63,7 @@ func TestForms(t *testing.T) {
 		}
 		var branch []string
 		for m, err := range to.Branch(t.Context(), report.First, uuid.Nil, 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			branch = append(branch, string(m.Role)+" "+strings.ReplaceAll(format.Shown(chat.Read(m.Body)), "\n\n", " "))
 		}
 		if got := strings.Join(branch, "|"); got != tt.branch {

@@ -7,26 +7,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
 
 // FuzzImport feeds whole files, recognized by their content.
 func FuzzImport(f *testing.F) {
-	files, err := filepath.Glob("../testdata/*.json*")
-	if err != nil {
-		f.Fatal(err)
-	}
+	files := check.Must(filepath.Glob("../testdata/*.json*"))(f)
 	for _, file := range files {
 		in, err := os.Open(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.NoError(f, err)
 		head, err := io.ReadAll(io.LimitReader(in, 4096))
 		in.Close()
-		if err != nil {
-			f.Fatal(err)
-		}
+		check.NoError(f, err)
 		f.Add(string(head))
 	}
 	f.Add("PK\x03\x04")

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/format/coppice"
@@ -19,10 +20,7 @@ import (
 // ids are those of a store's conversations, by their titles.
 func ids(t *testing.T, s *tree.Store) map[string]uuid.UUID {
 	t.Helper()
-	list, err := s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := check.Must(s.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{}))(t)
 	found := map[string]uuid.UUID{}
 	for _, c := range list.Data {
 		found[c.Title] = c.ID
@@ -33,10 +31,7 @@ func ids(t *testing.T, s *tree.Store) map[string]uuid.UUID {
 func importText(t *testing.T, s *tree.Store, file string, opts transfer.Options) transfer.Report {
 	t.Helper()
 	opts.TenantID = s.TenantID()
-	report, err := transfer.Import(t.Context(), s, strings.NewReader(file), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := check.Must(transfer.Import(t.Context(), s, strings.NewReader(file), opts))(t)
 	return report
 }
 
@@ -45,9 +40,7 @@ func importText(t *testing.T, s *tree.Store, file string, opts transfer.Options)
 func TestImportedIDsCantBeTaken(t *testing.T) {
 	t.Parallel()
 	pools := []*pgxpool.Pool{dbtest.New(t), dbtest.New(t)}
-	if _, err := pools[1].Exec(t.Context(), "update installation set secret = sha256('another')"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(pools[1].Exec(t.Context(), "update installation set secret = sha256('another')"))(t)
 	const u = "f2bd1e6e-4a39-4f2c-9d1e-0f0c6f3d2a11"
 	file := claudeExport(u, "b")
 	// Somebody who knows the file takes the ids that the names alone give.
@@ -109,19 +102,14 @@ func TestRestoredForkIsRecognized(t *testing.T) {
 	from, to := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
 	importText(t, from, claudeExport("a"), transfer.Options{})
 	source := ids(t, from)["a"]
-	c, err := from.Conversation(t.Context(), source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(from.Conversation(t.Context(), source))(t)
 	n := tree.NewConversation{ID: uuid.New(), Title: "Fork"}
 	if _, _, err := from.Fork(t.Context(), source, c.HeadID, n); err != nil {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
 	for _, id := range []uuid.UUID{source, n.ID} {
-		if err := coppice.Export(t.Context(), from, id, &file); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, coppice.Export(t.Context(), from, id, &file))
 	}
 	restored := file.String()
 	if report := importText(t, to, restored, transfer.Options{}); report.Added != 200 || len(report.Notes) > 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -24,10 +25,7 @@ import (
 func TestImport(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
-	files, err := filepath.Glob("../testdata/*.*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := check.Must(filepath.Glob("../testdata/*.*"))(t)
 	for _, file := range files {
 		if !slices.Contains([]string{".json", ".jsonl", ".traj"}, filepath.Ext(file)) {
 			continue
@@ -46,9 +44,7 @@ func TestImport(t *testing.T) {
 func importFile(t *testing.T, store transfer.Store, file string, opts transfer.Options) transfer.Report {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer f.Close()
 	report, err := transfer.Import(t.Context(), store, f, opts)
 	if err != nil {
@@ -98,10 +94,7 @@ func TestImportChanged(t *testing.T) {
 		{line + `{"role":"user",  "content":"a"}}`, ""},
 		{line + `{"role":"user","content":"b"}}`, "left out changed (Own) 01990000-0000-7000-8000-0000000000c2: it is stored with other content, which stays"},
 	} {
-		report, err := transfer.Import(t.Context(), store, strings.NewReader(test.file), transfer.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := check.Must(transfer.Import(t.Context(), store, strings.NewReader(test.file), transfer.Options{}))(t)
 		formattest.Same(t, fmt.Sprint("notes of import ", i+1), formattest.Notes(report), test.want)
 		if test.want != "" && report.Added != 0 {
 			t.Errorf("import %d added %d", i+1, report.Added)
@@ -122,9 +115,7 @@ func TestImportRefused(t *testing.T) {
 	}
 	// Another tenant has the id that anybody can compute.
 	public := transfer.Options{PublicIDs: true}
-	if _, err := transfer.Import(t.Context(), tree.New(pool).ForTenant("other"), export("b"), public); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(transfer.Import(t.Context(), tree.New(pool).ForTenant("other"), export("b"), public))(t)
 	report, err := transfer.Import(t.Context(), tree.New(pool), export("a", "b", "c"), public)
 	if err != nil || report.Conversations != 2 || report.Added != 2 {
 		t.Errorf("%d conversations, %d added, %v", report.Conversations, report.Added, err)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -90,21 +91,14 @@ func gzipped(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := io.WriteString(w, text); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(io.WriteString(w, text))(t)
+	check.NoError(t, w.Close())
 	return b.String()
 }
 
 func encoded(t *testing.T, e encoding.Encoding, text string) string {
 	t.Helper()
-	out, err := e.NewEncoder().String(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := check.Must(e.NewEncoder().String(text))(t)
 	return out
 }
 
@@ -242,10 +236,7 @@ func TestImportOfNoMessage(t *testing.T) {
 // What stands beside the conversations is named.
 func TestImportNamesProjects(t *testing.T) {
 	t.Parallel()
-	report, err := transfer.Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), transfer.Options{DryRun: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := check.Must(transfer.Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), transfer.Options{DryRun: true}))(t)
 	formattest.Same(t, "notes", formattest.Notes(report), "left out metadata () projects: 3 projects, part of no conversation")
 }
 
@@ -254,10 +245,7 @@ func TestImportCountsRepeatsOnce(t *testing.T) {
 	t.Parallel()
 	longer := strings.Replace(claudeChat("a", ""), `]}`, `,{"uuid":"n","sender":"assistant","text":"ho"}]}`, 1)
 	for _, in := range []string{claudeChat("a", "") + longer, longer + claudeChat("a", "")} {
-		report, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		report := check.Must(transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true}))(t)
 		formattest.Same(t, "counts", formattest.Count(report), "claude: 1 conversations, 2 messages, 0 branch points, 1 leaves\nrepaired duplicate: 1")
 	}
 }

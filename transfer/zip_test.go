@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
@@ -38,25 +39,13 @@ func TestImportZip(t *testing.T) {
 			var archive bytes.Buffer
 			w := zip.NewWriter(&archive)
 			for _, f := range tt.files {
-				part, err := w.Create(f[0])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := io.WriteString(part, f[1]); err != nil {
-					t.Fatal(err)
-				}
+				part := check.Must(w.Create(f[0]))(t)
+				check.Must(io.WriteString(part, f[1]))(t)
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, w.Close())
 			file := filepath.Join(t.TempDir(), "export.zip")
-			if err := os.WriteFile(file, archive.Bytes(), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			f, err := os.Open(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(file, archive.Bytes(), 0o600))
+			f := check.Must(os.Open(file))(t)
 			defer f.Close()
 			for _, in := range []io.Reader{f, bytes.NewReader(archive.Bytes())} { // a file, and a stream
 				var b formattest.Bundles
@@ -109,17 +98,10 @@ func TestImportFilesOfAnArchive(t *testing.T) {
 			var archive bytes.Buffer
 			w := zip.NewWriter(&archive)
 			for name, text := range test.files {
-				part, err := w.Create(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := io.WriteString(part, text); err != nil {
-					t.Fatal(err)
-				}
+				part := check.Must(w.Create(name))(t)
+				check.Must(io.WriteString(part, text))(t)
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, w.Close())
 			var b formattest.Bundles
 			report, err := transfer.Import(t.Context(), &b, bytes.NewReader(archive.Bytes()), transfer.Options{})
 			if err != nil || len(b) != 1 {

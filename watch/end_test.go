@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -48,12 +49,12 @@ func TestForget(t *testing.T) {
 	pool := dbtest.New(t)
 	a := newServer(t, pool, silent)
 	for range 2 {
-		must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+		check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	}
-	must(pool.Exec(t.Context(), "update changes set at = $1 where conversation_id = (select min(conversation_id::text)::uuid from changes)", time.Now().Add(-61*time.Minute)))(t)
-	noError(t, a.store.Feed().Forget(t.Context()))
+	check.Must(pool.Exec(t.Context(), "update changes set at = $1 where conversation_id = (select min(conversation_id::text)::uuid from changes)", time.Now().Add(-61*time.Minute)))(t)
+	check.NoError(t, a.store.Feed().Forget(t.Context()))
 	var left int
-	noError(t, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
+	check.NoError(t, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
 	if left != 1 {
 		t.Errorf("%d changes are left", left)
 	}
@@ -70,7 +71,7 @@ func TestLostSignals(t *testing.T) {
 	pool := dbtest.New(t)
 	a, b := newServer(t, pool, func(c *Config) { c.Signals = lossy{c.Signals} }), newServer(t, pool, nil)
 	w := b.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	if got := collect(t, w, 1); got[0].ConversationID != c.ID {
 		t.Errorf("%v", got)
 	}

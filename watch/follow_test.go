@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -89,7 +90,7 @@ func (r *recorder) takes(t *testing.T, n int) (ids []uuid.UUID) {
 
 func newConversation(t *testing.T, s *tree.Store) uuid.UUID {
 	t.Helper()
-	return must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t).ID
+	return check.Must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t).ID
 }
 
 // What was changed before a follower runs, what others change, and what its own
@@ -105,11 +106,11 @@ func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
 	if got := r.takes(t, 2); !slices.Contains(got, missed) || !slices.Contains(got, theirs) {
 		t.Errorf("given %v, want %v and %v", got, missed, theirs)
 	}
-	must(server.store.Append(t.Context(), missed, uuid.Nil, user("One.")))(t)
+	check.Must(server.store.Append(t.Context(), missed, uuid.Nil, user("One.")))(t)
 	if got := r.takes(t, 1); got[0] != missed {
 		t.Errorf("given %v", got)
 	}
-	if left := must(plain.Feed().Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t); len(left) > 0 {
+	if left := check.Must(plain.Feed().Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
 }
@@ -190,7 +191,7 @@ func TestFollowerScans(t *testing.T) {
 	}
 	forget := func() {
 		t.Helper()
-		must(pool.Exec(t.Context(), "delete from changes"))(t)
+		check.Must(pool.Exec(t.Context(), "delete from changes"))(t)
 	}
 	forget()
 	server := newServer(t, pool, silent)
@@ -208,7 +209,7 @@ func TestFollowerScans(t *testing.T) {
 	}
 	stop()
 	forget()
-	must(pool.Exec(t.Context(), "update followers set leads_until = now() - interval '1 day' where name = 'other'"))(t)
+	check.Must(pool.Exec(t.Context(), "update followers set leads_until = now() - interval '1 day' where name = 'other'"))(t)
 	other.runs(t, server.hub, nil)
 	other.takes(t, n)
 }

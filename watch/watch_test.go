@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -57,31 +58,10 @@ func collect(t *testing.T, w *Watch, n int) (all []tree.Change) {
 
 func (s testServer) watch(t *testing.T, tenant string, conversation uuid.UUID, last *int64) *Watch {
 	t.Helper()
-	w, err := s.hub.Watch(t.Context(), tenant, conversation, last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(s.hub.Watch(t.Context(), tenant, conversation, last))(t)
 	t.Cleanup(w.Close)
 	return w
 }
-
-func noError(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's first result, and ends the test if the call failed.
-func must[T any](got T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		noError(t, err)
-		return got
-	}
-}
-
-func must3[T, U any](got T, _ U, err error) func(*testing.T) T { return must(got, err) }
 
 func user(text string) tree.NewMessage {
 	body, _ := json.Marshal(map[string]string{"role": "user", "content": text})
@@ -96,43 +76,43 @@ func everything(t *testing.T, s *tree.Store) (told []string) {
 		told = append(told, fmt.Sprint(kind, message, parent, head, n))
 	}
 	none := uuid.Nil
-	c := must3(s.CreateConversation(ctx, tree.NewConversation{Title: "Woods"}))(t)
+	c := check.Must3(s.CreateConversation(ctx, tree.NewConversation{Title: "Woods"}))(t)
 	tell(tree.ConversationCreated, none, none, none, 0)
-	first := must(s.Append(ctx, c.ID, uuid.Nil, user("What is a coppice?")))(t).Message
+	first := check.Must(s.Append(ctx, c.ID, uuid.Nil, user("What is a coppice?")))(t).Message
 	tell(tree.MessagesAppended, first.ID, none, first.ID, 1)
-	chain := must(s.AppendChain(ctx, c.ID, first.ID, []tree.NewMessage{user("a"), user("b")}))(t).Messages
+	chain := check.Must(s.AppendChain(ctx, c.ID, first.ID, []tree.NewMessage{user("a"), user("b")}))(t).Messages
 	tell(tree.MessagesAppended, chain[1].ID, first.ID, chain[1].ID, 2)
-	aside := must(s.Append(ctx, c.ID, first.ID, user("another"), tree.KeepHead()))(t).Message
+	aside := check.Must(s.Append(ctx, c.ID, first.ID, user("another"), tree.KeepHead()))(t).Message
 	tell(tree.MessagesAppended, aside.ID, first.ID, chain[1].ID, 1)
 	title := "Coppices"
-	must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t)
+	check.Must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t)
 	tell(tree.HeadMoved, aside.ID, none, aside.ID, 0)
 	tell(tree.ConversationUpdated, none, none, aside.ID, 0)
-	must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t) // nothing new
-	summary := must(s.AddSummary(ctx, c.ID, tree.NewSummary{
+	check.Must(s.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title, HeadID: aside.ID}))(t) // nothing new
+	summary := check.Must(s.AddSummary(ctx, c.ID, tree.NewSummary{
 		AnchorID: chain[1].ID, Body: json.RawMessage(`{"role":"user","content":"a summary"}`), Range: tree.SummaryRange{LastSummarizedID: chain[0].ID, Model: "m"},
 	}))(t)
 	tell(tree.SummaryCreated, summary.ID, chain[1].ID, aside.ID, 0)
-	must(s.Prune(ctx, c.ID, summary.ID))(t)
+	check.Must(s.Prune(ctx, c.ID, summary.ID))(t)
 	tell(tree.SummaryDeleted, summary.ID, chain[1].ID, aside.ID, 0)
 	reply := uuid.Must(uuid.NewV7())
 	running := tree.Reply{ConversationID: c.ID, MessageID: reply, ParentID: chain[1].ID, ServerID: "a", Model: "m"}
-	noError(t, s.Replies().Begin(ctx, running, false))
+	check.NoError(t, s.Replies().Begin(ctx, running, false))
 	for _, first := range []bool{true, false} {
-		must(s.Replies().Save(ctx, running, tree.ReplyEvents{}, first))(t)
+		check.Must(s.Replies().Save(ctx, running, tree.ReplyEvents{}, first))(t)
 	}
 	tell(tree.ReplyRunning, reply, chain[1].ID, aside.ID, 0)
-	noError(t, s.Replies().End(ctx, running, uuid.Nil, nil, tree.ReplyEvents{}))
+	check.NoError(t, s.Replies().End(ctx, running, uuid.Nil, nil, tree.ReplyEvents{}))
 	tell(tree.ReplyEnded, reply, none, aside.ID, 0)
-	must(s.Prune(ctx, c.ID, chain[0].ID))(t)
+	check.Must(s.Prune(ctx, c.ID, chain[0].ID))(t)
 	tell(tree.MessagesPruned, chain[0].ID, first.ID, aside.ID, 2)
-	fork := must3(s.Fork(ctx, c.ID, aside.ID, tree.NewConversation{}))(t)
+	fork := check.Must3(s.Fork(ctx, c.ID, aside.ID, tree.NewConversation{}))(t)
 	tell(tree.ConversationCreated, none, none, fork.HeadID, 2)
-	noError(t, s.DeleteConversation(ctx, c.ID))
+	check.NoError(t, s.DeleteConversation(ctx, c.ID))
 	tell(tree.ConversationDeleted, none, none, aside.ID, 0)
-	imported := must(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))(t)
+	imported := check.Must(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))(t)
 	tell(tree.ConversationImported, none, none, first.ID, 1)
-	must(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: imported[0].ConversationID}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))(t)
+	check.Must(s.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: imported[0].ConversationID}, Nodes: []tree.BundleNode{{ID: first.ID, Body: first.Body}}}))(t)
 	return told
 }
 
@@ -182,11 +162,11 @@ func TestReadOnAfterAnyEvent(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	a, b := newServer(t, pool, nil), newServer(t, pool, silent)
-	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	one, all := a.watch(t, tree.DefaultTenant, c.ID, nil), a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
 	const n = 12
 	for i := range n {
-		must(a.store.Append(t.Context(), c.ID, uuid.Nil, user(fmt.Sprint(i))))(t)
+		check.Must(a.store.Append(t.Context(), c.ID, uuid.Nil, user(fmt.Sprint(i))))(t)
 	}
 	of, ofAll := collect(t, one, n), collect(t, all, n)
 	first, _ := one.Started()
@@ -213,7 +193,7 @@ func TestReadOnAfterAnyEvent(t *testing.T) {
 		}
 	}
 	// And then what is new, once.
-	m := must(b.store.Append(t.Context(), c.ID, uuid.Nil, user("new")))(t).Message
+	m := check.Must(b.store.Append(t.Context(), c.ID, uuid.Nil, user("new")))(t).Message
 	if next := collect(t, w, 1); len(next) != 1 || next[0].MessageID != m.ID {
 		t.Errorf("%v", next)
 	}
@@ -224,12 +204,12 @@ func TestCannotReadOn(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	a := newServer(t, pool, silent)
-	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	count := must(a.store.ChangeCount(t.Context(), c.ID))(t)
+	c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	count := check.Must(a.store.ChangeCount(t.Context(), c.ID))(t)
 	for range 3 {
-		must(a.store.Append(t.Context(), c.ID, uuid.Nil, user("x")))(t)
+		check.Must(a.store.Append(t.Context(), c.ID, uuid.Nil, user("x")))(t)
 	}
-	must(pool.Exec(t.Context(), "delete from changes where sequence = $1", count+1))(t)
+	check.Must(pool.Exec(t.Context(), "delete from changes where sequence = $1", count+1))(t)
 	old, new, future := count, count+1, count+100
 	hours, tomorrow := time.Now().Add(-2*time.Hour).UnixMicro(), time.Now().Add(24*time.Hour).UnixMicro()
 	for _, try := range []struct {
@@ -261,16 +241,16 @@ func TestTenantsAreApart(t *testing.T) {
 	a, b := newServer(t, pool, nil), newServer(t, pool, silent)
 	acme, other := a.store.ForTenant("acme"), a.store.ForTenant("other")
 	id := uuid.New()
-	must3(acme.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
-	first := must(acme.ChangeCount(t.Context(), id))(t)
+	check.Must3(acme.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
+	first := check.Must(acme.ChangeCount(t.Context(), id))(t)
 	var own, all []*Watch
 	for _, s := range []testServer{a, b} {
 		own, all = append(own, s.watch(t, "acme", id, nil)), append(all, s.watch(t, "acme", uuid.Nil, nil))
 	}
-	noError(t, acme.DeleteConversation(t.Context(), id))
-	must3(other.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
-	must(other.Append(t.Context(), id, uuid.Nil, user("secret")))(t)
-	must3(acme.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	check.NoError(t, acme.DeleteConversation(t.Context(), id))
+	check.Must3(other.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
+	check.Must(other.Append(t.Context(), id, uuid.Nil, user("secret")))(t)
+	check.Must3(acme.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	for i := range own {
 		if got := collect(t, own[i], 1); len(got) != 1 || got[0].Kind != tree.ConversationDeleted || !own[i].Deleted(got) {
 			t.Errorf("%v", got)
@@ -299,7 +279,7 @@ func TestConcurrentWriters(t *testing.T) {
 	a, b := newServer(t, pool, nil), newServer(t, pool, nil)
 	var ids []uuid.UUID
 	for range 3 {
-		c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+		c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 		ids = append(ids, c.ID)
 	}
 	watches := []*Watch{a.watch(t, tree.DefaultTenant, uuid.Nil, nil), b.watch(t, tree.DefaultTenant, uuid.Nil, nil)}
@@ -329,14 +309,14 @@ func TestNothingIsToldOfWhatIsRolledBack(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	a := newServer(t, pool, silent)
-	c := must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	w := a.watch(t, tree.DefaultTenant, c.ID, nil)
-	tx := must(pool.Begin(t.Context()))(t)
-	must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never")))(t)
-	noError(t, tx.Rollback(t.Context()))
-	tx = must(pool.Begin(t.Context()))(t)
-	m := must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once")))(t).Message
-	noError(t, tx.Commit(t.Context()))
+	tx := check.Must(pool.Begin(t.Context()))(t)
+	check.Must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never")))(t)
+	check.NoError(t, tx.Rollback(t.Context()))
+	tx = check.Must(pool.Begin(t.Context()))(t)
+	m := check.Must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once")))(t).Message
+	check.NoError(t, tx.Commit(t.Context()))
 	if got := collect(t, w, 1); len(got) != 1 || got[0].MessageID != m.ID {
 		t.Errorf("%v", got)
 	}
@@ -359,13 +339,13 @@ func TestBeforeAnyReader(t *testing.T) {
 	if !was(uuid.Nil) {
 		t.Error("not called for a Watch that begins")
 	}
-	c := must3(s.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	c := check.Must3(s.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	for range 3 {
 		collect(t, w, 1)
 		if !was(c.ID) {
 			t.Error("a reader was told before it was called")
 		}
-		must(s.store.Append(t.Context(), c.ID, uuid.Nil, user("more")))(t)
+		check.Must(s.store.Append(t.Context(), c.ID, uuid.Nil, user("more")))(t)
 	}
 	collect(t, w, 1)
 	was(c.ID)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // treePicture is a PNG with something to see on it.
@@ -25,9 +26,7 @@ func treePicture(t testing.TB) []byte {
 		}
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, m); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, png.Encode(&b, m))
 	return b.Bytes()
 }
 
@@ -72,9 +71,7 @@ func TestAttach(t *testing.T) {
 	b.click(".notice button", "Put it into the message")
 	b.until(`document.querySelectorAll('.tray li').length === 2 && document.querySelector('.composer textarea').textLength === 30_000`)
 	eval[any](b, `document.querySelector('.composer textarea').select()`) // to be written over
-	if err := os.WriteFile(file, []byte("Nobody reads this."), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(file, []byte("Nobody reads this."), 0o600))
 	b.do(chromedp.SetUploadFiles(".attach-input", []string{file}))
 	b.until(`document.querySelectorAll('.tray li:not(.coming)').length === 3`)
 	b.view("composer")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/testdata"
 	"github.com/coppice-chat/coppice/transfer"
 )
@@ -14,9 +15,7 @@ func TestDemoOpens(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	s.conversation("Another", "Two?", "Two.")
-	if _, err := transfer.Import(t.Context(), s.store, bytes.NewReader(testdata.Demo), transfer.Options{PublicIDs: true}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(transfer.Import(t.Context(), s.store, bytes.NewReader(testdata.Demo), transfer.Options{PublicIDs: true}))(t)
 	b := newTab(t, s, "/")
 	b.until(`document.querySelector('.title')?.innerText === 'A hedge that grows back'`)
 	// Once: whoever goes back to the start finds it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/web"
 )
 
@@ -28,10 +29,7 @@ var assets = regexp.MustCompile(`"(/assets/[^"]+)"`)
 // assetsOf are what a page names.
 func assetsOf(t *testing.T, path string, least int) (paths []string) {
 	t.Helper()
-	page, err := io.ReadAll(get(t, path, nil).Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := check.Must(io.ReadAll(get(t, path, nil).Body))(t)
 	for _, found := range assets.FindAllStringSubmatch(string(page), -1) {
 		paths = append(paths, found[1])
 	}
@@ -51,10 +49,7 @@ func TestFirstLoad(t *testing.T) {
 		if strings.Contains(path, "/demo-") || strings.Contains(path, "/math-") || strings.Contains(path, "/diagrams-") || strings.Contains(path, "/preview-") {
 			continue // asked for when they are needed
 		}
-		body, err := io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := check.Must(io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body))(t)
 		total += len(body)
 	}
 	if total > 110_000 || total < 50_000 {
@@ -124,18 +119,14 @@ func testCompression(t *testing.T, path string) {
 		"": false, "br": false, "gzip;q=0": false, "identity": false, "xgzip": false,
 	} {
 		plain, err := io.ReadAll(get(t, path, nil).Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		res := get(t, path, map[string]string{"Accept-Encoding": header})
 		body := io.Reader(res.Body)
 		if got := res.Header.Get("Content-Encoding") == "gzip"; got != zipped {
 			t.Errorf("%s, Accept-Encoding %q: compressed is %v", path, header, got)
 		}
 		if zipped {
-			if body, err = gzip.NewReader(body); err != nil {
-				t.Fatal(err)
-			}
+			body = check.Must(gzip.NewReader(body))(t)
 		}
 		if got, err := io.ReadAll(body); err != nil || string(got) != string(plain) {
 			t.Errorf("%s, Accept-Encoding %q: other content, %v", path, header, err)
@@ -152,10 +143,7 @@ func TestSize(t *testing.T) {
 		if strings.Contains(path, "/demo-") || strings.Contains(path, "/math-") || strings.Contains(path, "/diagrams-") {
 			continue
 		}
-		body, err := io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		body := check.Must(io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body))(t)
 		total += len(body)
 	}
 	t.Logf("%d bytes in all", total)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -26,10 +27,7 @@ func corpus(t *testing.T) (texts []string, files int) {
 		t.Fatalf("%d files, %v", len(paths), err)
 	}
 	for _, file := range paths {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := check.Must(os.ReadFile(file))(t)
 		texts = append(texts, string(text))
 	}
 	return append(texts,
@@ -87,20 +85,12 @@ func TestHostileMessages(t *testing.T) {
 	s := newSite(t)
 	texts, files := corpus(t)
 	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: `<img src=x onerror="window.ran='title'"> "><script>window.ran='title'</script>`})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	parent := uuid.Nil
 	var ids []uuid.UUID
 	add := func(body map[string]any) {
-		encoded, err := json.Marshal(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		m, err := s.store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(encoded)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := check.Must(json.Marshal(body))(t)
+		m := check.Must(s.store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(encoded)}))(t)
 		parent = m.ID
 		ids = append(ids, m.ID)
 	}
@@ -121,11 +111,9 @@ func TestHostileMessages(t *testing.T) {
 		map[string]any{"type": "file", "file": map[string]any{"filename": "<img src=x onerror=window.ran='file'>"}},
 	}})
 	body, _ := json.Marshal(map[string]string{"role": "user", "content": strings.Join(texts[:files], "\n\n")}) // strings marshal
-	if _, err := s.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+	check.Must(s.store.AddSummary(t.Context(), c.ID, tree.NewSummary{
 		AnchorID: parent, Body: body, Range: tree.SummaryRange{LastSummarizedID: ids[4], Model: "<u onclick=window.ran='model'>"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 
 	// All of it has room in the window.
 	s.call("PATCH", "/v1/conversations/"+c.ID.String(), `{"settings":{"max_context_tokens":2000000}}`, nil)

@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -26,9 +27,7 @@ func TestSearch(t *testing.T) {
 	hidden := s.append(oslo, messages[1], "user", "Is there a lighthouse on the way?")
 	hiddenLeaf := s.append(oslo, hidden, "assistant", "Yes, an old one.")
 	bug, _ := s.conversation("Parser bug", "Why does it fail?", "An unclosed quote.")
-	if _, err := s.store.Append(t.Context(), bug, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"An aged one"}`)), CreatedAt: time.Now().AddDate(0, -2, 0)}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(s.store.Append(t.Context(), bug, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"An aged one"}`)), CreatedAt: time.Now().AddDate(0, -2, 0)}))(t)
 	s.call("PATCH", "/v1/conversations/"+oslo.String(), `{"head_id":"`+messages[3].String()+`","tags":["travel"]}`, nil)
 	b := newTab(t, s, "/")
 	b.until(`document.querySelectorAll('.entry').length === 2`)
@@ -166,10 +165,7 @@ func TestImportAndExport(t *testing.T) {
 	s := newSite(t)
 	b := newTab(t, s, "/")
 	b.shows("No conversations yet.")
-	export, err := os.ReadFile("../testdata/chatgpt.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	export := check.Must(os.ReadFile("../testdata/chatgpt.json"))(t)
 	eval[any](b, dropped, base64.StdEncoding.EncodeToString(export), "conversations.json")
 	b.until(`document.querySelector('dialog')?.innerText.includes('conversations.json')`)
 	b.shows("from chatgpt.")
@@ -179,9 +175,7 @@ func TestImportAndExport(t *testing.T) {
 
 	// What is no export says so.
 	letter := filepath.Join(t.TempDir(), "letter.txt")
-	if err := os.WriteFile(letter, []byte("nothing of the kind"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(letter, []byte("nothing of the kind"), 0o600))
 	b.do(chromedp.SetUploadFiles(`[aria-label="Files to import"]`, []string{letter}))
 	b.until(`document.querySelector('dialog .bad')`)
 	b.keys(kb.Escape)
@@ -228,9 +222,7 @@ func TestKey(t *testing.T) {
 	s := newSite(t)
 	s.conversation("Secret", "One?", "One.")
 	_, secret, err := s.keys.Create(t.Context(), "default", "test")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	b := newTab(t, s, "/")
 	b.shows("This server needs a key")
 	b.keys("cop_wrong")

@@ -9,6 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -16,10 +17,7 @@ import (
 // another is another server on the site's database.
 func (s *site) another() *site {
 	s.t.Helper()
-	api, err := server.New(server.Config{Store: s.store, Keys: s.keys, Loopback: true})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	api := check.Must(server.New(server.Config{Store: s.store, Keys: s.keys, Loopback: true}))(s.t)
 	other := &site{t: s.t, store: s.store, keys: s.keys, api: api}
 	other.serve("127.0.0.1:0")
 	s.t.Cleanup(func() {

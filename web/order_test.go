@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -187,10 +188,7 @@ func TestEditAnswer(t *testing.T) {
 	b.click(".editor button", "Save as new branch")
 	b.until(`document.querySelectorAll('.message[data-id]').length === 2 && document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
 	b.shows("One, or the first.")
-	c, err := s.store.Conversation(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(s.store.Conversation(t.Context(), id))(t)
 	if got := s.texts(id, c.HeadID); !slices.Equal(got, []string{"One?", "One, or the first."}) {
 		t.Errorf("the active branch is %q", got)
 	}
@@ -237,9 +235,7 @@ func TestPromptAndSettings(t *testing.T) {
 	small.name, large.name = "acme-small", "acme-large"
 	s := newSite(t, small, large)
 	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings", Metadata: []byte(`{"mine":1}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	system := s.append(c.ID, uuid.Nil, "system", "Be brief.")
 	question := s.append(c.ID, system, "user", "What is a coppice?")
 	answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
@@ -277,9 +273,7 @@ func TestPromptAndSettings(t *testing.T) {
 	b.view("settings-end")
 	b.click("dialog button", "Save")
 	b.until(`!document.querySelector('dialog') && document.querySelector('.model-picker')?.value === 'acme-large'`)
-	if c, err = s.store.Conversation(t.Context(), c.ID); err != nil {
-		t.Fatal(err)
-	}
+	c = check.Must(s.store.Conversation(t.Context(), c.ID))(t)
 	if got := fmt.Sprintf("%s %s", c.Metadata, c.Settings); got != `{"mine":1,"reply":{"model":"acme-large","temperature":0.3}} {"trigger_ratio":0.5,"keep_ratio":0.1}` {
 		t.Errorf("stored are %s", got)
 	}
@@ -296,9 +290,7 @@ func TestPromptAndSettings(t *testing.T) {
 	b.click("dialog button", "Save as new branch")
 	b.until(`!document.querySelector('dialog') && document.querySelectorAll('.message[data-id]').length === 3`)
 	b.shows("Be thorough.")
-	if c, err = s.store.Conversation(t.Context(), c.ID); err != nil {
-		t.Fatal(err)
-	}
+	c = check.Must(s.store.Conversation(t.Context(), c.ID))(t)
 	if got := s.texts(c.ID, c.HeadID); !slices.Equal(got, []string{"Be thorough.", "What is a coppice?", "A wood that is cut."}) {
 		t.Errorf("the new branch is %q", got)
 	}
@@ -332,10 +324,7 @@ func TestPresets(t *testing.T) {
 	b.say("What is a coppice?")
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 3`)
 	id, head := b.ids()
-	c, err := s.store.Conversation(t.Context(), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(s.store.Conversation(t.Context(), id))(t)
 	if got := fmt.Sprintf("%s %s %q", c.Metadata, c.Settings, s.texts(id, head)); got != `{"reply":{"model":"acme-large","temperature":0.2}} {"keep_ratio":0.1} ["Be brief." "What is a coppice?" "A wood."]` {
 		t.Errorf("it began with %s", got)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chromedp/chromedp"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // snapshot leaves a picture of the page where COPPICE_SNAPSHOTS names a folder.
@@ -23,7 +24,5 @@ func (b *tab) picture(file string) {
 	if err == nil {
 		err = os.WriteFile(file, run(b, chromedp.CaptureScreenshot()), 0o644)
 	}
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	check.NoError(b.t, err)
 }

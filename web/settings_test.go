@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -25,9 +26,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	question := s.append(c.ID, c.HeadID, "user", "What is a coppice?")
 	answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
 	b := newTab(t, s, "/c/"+c.ID.String(), narrow...)
@@ -40,10 +39,7 @@ func TestSettings(t *testing.T) {
 		}`, name, value)
 	}
 	stored := func() string {
-		got, err := s.store.Conversation(t.Context(), c.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := check.Must(s.store.Conversation(t.Context(), c.ID))(t)
 		return string(got.Settings)
 	}
 	effect := func(text string) {
@@ -59,9 +55,7 @@ func TestSettings(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(known, &all)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	want := slices.Sorted(maps.Keys(all))
 	if got := eval[[]string](b, `[...document.querySelectorAll('.setting [name]')].map(e => e.name).sort()`); !slices.Equal(got, want) {
 		t.Errorf("there are fields for %q, and settings %q", got, want)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/reply"
@@ -70,20 +71,14 @@ func newSiteWith(t testing.TB, presets []server.Preset, models ...llm.Model) *si
 	t.Cleanup(func() { <-slots })
 	pool := dbtest.New(t, dbtest.MaxConns(8))
 	store := tree.New(pool)
-	contexts, err := summarize.New(store, summarize.Config{Titles: summarize.TitlesDigest})
-	if err != nil {
-		t.Fatal(err)
-	}
+	contexts := check.Must(summarize.New(store, summarize.Config{Titles: summarize.TitlesDigest}))(t)
 	cfg := reply.Config{Store: store, Contexts: contexts, Models: models}
 	var listed []server.Model
 	for i, m := range models {
 		// Each takes twice as much as the one before it.
 		listed = append(listed, server.Model{Name: m.Name(), Aliases: []string{}, MaxContextTokens: 20_000 << i, Replies: true, Default: i == 0})
 	}
-	replies, err := reply.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	replies := check.Must(reply.New(cfg))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -92,10 +87,7 @@ func newSiteWith(t testing.TB, presets []server.Preset, models ...llm.Model) *si
 		}
 	})
 	s := &site{t: t, store: store, keys: keys.New(pool)}
-	s.api, err = server.New(server.Config{Offers: s, Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Models: func() []server.Model { return listed }, Presets: presets, Loopback: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.api = check.Must(server.New(server.Config{Offers: s, Store: store, Keys: keys.New(pool), Contexts: contexts, Replies: replies, Models: func() []server.Model { return listed }, Presets: presets, Loopback: true}))(t)
 	s.serve("127.0.0.1:0")
 	t.Cleanup(func() {
 		s.web.CloseClientConnections()
@@ -107,10 +99,7 @@ func newSiteWith(t testing.TB, presets []server.Preset, models ...llm.Model) *si
 // serve listens at an address.
 func (s *site) serve(addr string) {
 	s.t.Helper()
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	listener := check.Must(net.Listen("tcp", addr))(s.t)
 	s.web = httptest.NewUnstartedServer(nil)
 	s.web.Listener.Close()
 	s.web.Listener = listener
@@ -136,9 +125,7 @@ func (s *site) comesBack() {
 func (s *site) conversation(title string, texts ...string) (id uuid.UUID, messages []uuid.UUID) {
 	s.t.Helper()
 	c, _, err := s.store.CreateConversation(s.t.Context(), tree.NewConversation{Title: title})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.NoError(s.t, err)
 	parent := uuid.Nil
 	for i, text := range texts {
 		role := "user"
@@ -153,14 +140,8 @@ func (s *site) conversation(title string, texts ...string) (id uuid.UUID, messag
 
 func (s *site) append(conversation, parent uuid.UUID, role, text string) uuid.UUID {
 	s.t.Helper()
-	body, err := json.Marshal(map[string]string{"role": role, "content": text})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	m, err := s.store.Append(s.t.Context(), conversation, parent, tree.NewMessage{Message: chat.Read(body)})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	body := check.Must(json.Marshal(map[string]string{"role": role, "content": text}))(s.t)
+	m := check.Must(s.store.Append(s.t.Context(), conversation, parent, tree.NewMessage{Message: chat.Read(body)}))(s.t)
 	return m.ID
 }
 
@@ -169,25 +150,18 @@ func (s *site) append(conversation, parent uuid.UUID, role, text string) uuid.UU
 func (s *site) call(method, path, body string, out any) {
 	s.t.Helper()
 	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	check.NoError(s.t, err)
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(s.t)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil || res.StatusCode >= 300 {
 		s.t.Fatalf("%s %s: %d %v: %s", method, path, res.StatusCode, err, data)
 	}
 	if out != nil {
-		if err := json.Unmarshal(data, out); err != nil {
-			s.t.Fatal(err)
-		}
+		check.NoError(s.t, json.Unmarshal(data, out))
 	}
 }
 
@@ -226,13 +200,10 @@ func (b *tab) prefer(dark, calm bool) {
 // summary adds a summary with an anchor and a cutoff, and gives its id.
 func (s *site) summary(conversation, anchor, cutoff uuid.UUID) uuid.UUID {
 	s.t.Helper()
-	n, err := s.store.AddSummary(s.t.Context(), conversation, tree.NewSummary{
+	n := check.Must(s.store.AddSummary(s.t.Context(), conversation, tree.NewSummary{
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"They spoke of trees."}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "offline-digest"},
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	}))(s.t)
 	return n.ID
 }
 
@@ -249,16 +220,11 @@ func (s *site) bulk(title string, count int, each func(i int) (parent int, text 
 			node.ParentID, depths[i] = ids[parent], depths[parent]+1
 		}
 		role := []string{"user", "assistant"}[depths[i]%2]
-		body, err := json.Marshal(map[string]string{"role": role, "content": text})
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		body := check.Must(json.Marshal(map[string]string{"role": role, "content": text}))(s.t)
 		node.Body = body
 		ids = append(ids, node.ID)
 		bundle.Nodes = append(bundle.Nodes, node)
 	}
-	if _, err := s.store.Import(s.t.Context(), bundle); err != nil {
-		s.t.Fatal(err)
-	}
+	check.Must(s.store.Import(s.t.Context(), bundle))(s.t)
 	return bundle.Conversation.ID, ids
 }

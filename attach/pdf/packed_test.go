@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 var update = flag.Bool("update", false, "write pdfium.wasm.gz")
@@ -16,23 +18,15 @@ var update = flag.Bool("update", false, "write pdfium.wasm.gz")
 // The PDFium of the program is that of the module's version.
 func TestPackedIsTheModules(t *testing.T) {
 	t.Parallel()
-	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/klippa-app/go-pdfium").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "webassembly", "pdfium.wasm"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := check.Must(exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/klippa-app/go-pdfium").Output())(t)
+	want := check.Must(os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "webassembly", "pdfium.wasm")))(t)
 	if *update {
 		var b bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 		if _, err := w.Write(want); err != nil || w.Close() != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile("pdfium.wasm.gz", b.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile("pdfium.wasm.gz", b.Bytes(), 0o644))
 		t.Skip("written; run the test again without -update")
 	}
 	if got, err := unpack(); err != nil || !bytes.Equal(got, want) {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 const most = 1 << 20
@@ -39,13 +40,8 @@ func TestText(t *testing.T) {
 func packed(t *testing.T, content []byte, times int) string {
 	t.Helper()
 	var once bytes.Buffer
-	w, err := flate.NewWriter(&once, flate.BestSpeed)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write(content); err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(flate.NewWriter(&once, flate.BestSpeed))(t)
+	check.Must(w.Write(content))(t)
 	if err := w.Flush(); err != nil { // to a whole byte, so that any block can follow
 		t.Fatal(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -53,9 +53,7 @@ func talk(ctx context.Context, urls []string, talk string, turns int) error {
 // mustTalk appends turns through one server.
 func mustTalk(t *testing.T, url, path string, turns int) {
 	t.Helper()
-	if err := talk(t.Context(), []string{url}, path, turns); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, talk(t.Context(), []string{url}, path, turns))
 }
 
 // A compacted conversation as the REST API shows it.
@@ -101,16 +99,6 @@ func look(t *testing.T, url, talk string) (c compactedTalk) {
 	return c
 }
 
-// eventually waits for what happens in the background.
-func eventually(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for begin := time.Now(); !happened(); time.Sleep(20 * time.Millisecond) {
-		if time.Since(begin) > timeout {
-			t.Fatalf("waited %v in vain for %s", timeout, what)
-		}
-	}
-}
-
 // Without a key, a branch that grows over its trigger is compacted in the
 // background by the offline digest, and nobody has to ask.
 func TestBackgroundCompaction(t *testing.T) {
@@ -119,7 +107,7 @@ func TestBackgroundCompaction(t *testing.T) {
 	path := newTalk(t, s.url)
 	mustTalk(t, s.url, path, 10)
 	var c compactedTalk
-	eventually(t, "a compaction", func() bool {
+	check.Eventually(t, "a compaction", func() bool {
 		c = look(t, s.url, path)
 		return len(c.saved) > 0 && len(c.summaries) == len(c.saved)
 	})
@@ -168,9 +156,7 @@ func TestServerSettings(t *testing.T) {
 	}
 	presets := func(text string) string {
 		file := filepath.Join(t.TempDir(), "presets.json")
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 		return file
 	}
 	if r := runProgram(t, env[:1], nil, "serve", "--addr", "127.0.0.1:0", "--presets", presets(`[{"name":"a","settings":{"keep_ratio":0.9}}]`)); r.code != exitFailed || !strings.Contains(r.stderr, `preset 1 ("a"): `) {
@@ -236,7 +222,7 @@ func TestKillDuringCompaction(t *testing.T) {
 	s := serve(t, nil, args...)
 	path := newTalk(t, s.url)
 	mustTalk(t, s.url, path, 10)
-	eventually(t, "a request to the model", func() bool { return len(fake.Requests()) > 0 })
+	check.Eventually(t, "a request to the model", func() bool { return len(fake.Requests()) > 0 })
 	holdCommits(t, attachURL(t, dir), func() { close(answer) })
 	s.signal(t, syscall.SIGKILL)
 	s.wait(t)
@@ -244,7 +230,7 @@ func TestKillDuringCompaction(t *testing.T) {
 	fake.Otherwise(llmtest.Answer(scribed))
 	s = serve(t, nil, args...)
 	// Nobody appends any more: what comes now was left over.
-	eventually(t, "the compaction that was interrupted", func() bool { return len(look(t, s.url, path).saved) > 0 })
+	check.Eventually(t, "the compaction that was interrupted", func() bool { return len(look(t, s.url, path).saved) > 0 })
 	if c := look(t, s.url, path); len(c.saved) != 1 || len(c.summaries) != 1 || c.messages != 20 || c.saved[0].Model != "scribe" {
 		t.Errorf("after the kill: %+v", c)
 	}
@@ -261,14 +247,9 @@ func TestKillDuringCompaction(t *testing.T) {
 func holdCommits(t *testing.T, url string, answer func()) {
 	t.Helper()
 	ctx := t.Context()
-	conn, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(ctx, url))(t)
 	t.Cleanup(func() { conn.Close(ctx) })
-	if _, err := conn.Exec(ctx, "begin; select from conversations for update"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(conn.Exec(ctx, "begin; select from conversations for update"))(t)
 	answer()
-	eventually(t, "the program to wait for the lock", func() bool { return dbtest.Waiting(t, conn) > 0 })
+	check.Eventually(t, "the program to wait for the lock", func() bool { return dbtest.Waiting(t, conn) > 0 })
 }

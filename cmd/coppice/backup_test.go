@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // all is every row of the tables that hold what is to last, as text. What
@@ -25,24 +26,15 @@ func all(t *testing.T, url string, tables ...string) (rows []string) {
 	if len(tables) == 0 {
 		tables = []string{"conversations", "nodes", "compactions", "api_keys", "river_job", "river_migration", "goose_db_version"}
 	}
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for _, table := range tables {
 		query := fmt.Sprintf("select '%s ' || t::text from (select * from %[1]s) t", table)
 		if strings.HasPrefix(table, "select ") {
 			query = "select t::text from (" + table + ") t"
 		}
-		found, err := conn.Query(t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
-		texts, err := pgx.CollectRows(found, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := check.Must(conn.Query(t.Context(), query))(t)
+		texts := check.Must(pgx.CollectRows(found, pgx.RowTo[string]))(t)
 		if len(texts) == 0 {
 			t.Fatalf("there is nothing in %s to compare", table)
 		}
@@ -80,7 +72,7 @@ func plantWood(t *testing.T, env []string) {
 	mustRun(t, env, "import", "--tenant", "acme", "../../testdata/oasst.jsonl")
 	path := newTalk(t, s.url)
 	mustTalk(t, s.url, path, 12)
-	eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
+	check.Eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
 	var page struct {
 		Data []struct {
 			ID       uuid.UUID
@@ -171,10 +163,7 @@ func checkExport(t *testing.T, dir string) {
 
 // checkUpgrade moves a data directory to a newer Postgres, where one can be had.
 func checkUpgrade(t *testing.T, dir string) {
-	version, err := os.ReadFile(filepath.Join(dir, "cluster", "PG_VERSION"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	version := check.Must(os.ReadFile(filepath.Join(dir, "cluster", "PG_VERSION")))(t)
 	from := strings.TrimSpace(string(version))
 	if from >= "18" {
 		t.Skipf("PostgreSQL %s is installed, so there is no newer one to move to", from)
@@ -212,14 +201,9 @@ func checkUpgrade(t *testing.T, dir string) {
 // execute carries out a statement.
 func execute(t *testing.T, url, statement string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), statement); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(conn.Exec(t.Context(), statement))(t)
 }
 
 func TestUpgradeRefuses(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -129,9 +130,7 @@ func TestChatSwitchByID(t *testing.T) {
 		HeadID string `json:"head_id"`
 		Data   []struct{ ID, Preview string }
 	}
-	if err := json.Unmarshal([]byte(mustRun(t, env, "tree", "--json", hedge)), &tree); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(mustRun(t, env, "tree", "--json", hedge)), &tree))
 	r := runProgram(t, env, strings.NewReader("/edit 1\nAnother beginning\n/switch "+tree.Data[1].ID+"\n/title\n"), "chat", "hedge for", "--reply-model", "gpt-4o")
 	if r.code != 0 || !strings.Contains(r.stdout, "Another beginning") {
 		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -170,18 +169,10 @@ func chatWith(t *testing.T, env []string, args ...string) *chatting {
 	t.Helper()
 	c := &chatting{cmd: command(t, env, append([]string{"chat", "--reply-model", "gpt-4o"}, args...)...)}
 	c.cmd.Stderr = &c.all
-	in, err := c.cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := c.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := check.Must(c.cmd.StdinPipe())(t)
+	out := check.Must(c.cmd.StdoutPipe())(t)
 	c.in, c.out = in, bufio.NewReader(out)
-	if err := c.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.cmd.Start())
 	t.Cleanup(func() { c.cmd.Process.Kill() })
 	return c
 }
@@ -202,10 +193,7 @@ func (c *chatting) await(t *testing.T, text string) {
 // end gives what the chat shows to its end, and its exit code.
 func (c *chatting) end(t *testing.T) (string, int) {
 	t.Helper()
-	rest, err := io.ReadAll(c.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rest := check.Must(io.ReadAll(c.out))(t)
 	_ = c.cmd.Wait() // whose error is the exit code
 	return string(rest), c.cmd.ProcessState.ExitCode()
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -26,21 +27,15 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "cli", filepath.FromSlash(name)+".txt")
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no golden file %s: run with -update, and read what it wrote\ngot:\n%s", path, got)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if got != string(want) {
 		t.Errorf("%s differs (run with -update if that is right)\ngot:\n%s\nwant:\n%s", path, got, want)
 	}
@@ -124,9 +119,7 @@ func TestCommands(t *testing.T) {
 	for _, f := range files {
 		names.WriteString(f.Name() + "\n")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	golden(t, "export_folder", names.String())
 }
 
@@ -134,14 +127,9 @@ func TestCommands(t *testing.T) {
 // the ids that derive from it are.
 func knowSecret(t *testing.T, url string) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(t.Context(), "update installation set secret = sha256('a secret')"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(conn.Exec(t.Context(), "update installation set secret = sha256('a secret')"))(t)
 }
 
 // What changes from run to run, or with each migration.
@@ -208,10 +196,7 @@ func TestFirstKey(t *testing.T) {
 func TestListArchived(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
-	pool, err := db.Open(t.Context(), db.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := check.Must(db.Open(t.Context(), db.Config{URL: url}))(t)
 	defer pool.Close()
 	for title, order := range map[string]tree.Order{"put away": {Archived: true, Tags: []string{"wood"}}, "at hand": {Tags: []string{"wood"}}, "on top": {Pinned: true}} {
 		if _, _, err := tree.New(pool).CreateConversation(t.Context(), tree.NewConversation{Title: title, Order: order}); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // What stands in the place of the last word.
@@ -62,9 +63,7 @@ func TestCompleteWithoutDatabase(t *testing.T) {
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	path, err := programPath()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := mustRun(t, nil, "completion", shell)
 		if program, err := exec.LookPath(shell); err == nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A file of settings stands below the environment, which stands below the flags. A name
@@ -35,16 +36,12 @@ func TestConfig(t *testing.T) {
 				t.Setenv(name, value)
 			}
 			path := filepath.Join(t.TempDir(), "coppice.env")
-			if err := os.WriteFile(path, []byte(test.file), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(path, []byte(test.file), 0o600))
 			var cli commands
 			file, err := readConfig([]string{"serve", "--config", path})
 			if err == nil {
 				var parser *kong.Kong
-				if parser, err = newParser(&cli, kong.Resolvers(file)); err != nil {
-					t.Fatal(err)
-				}
+				parser = check.Must(newParser(&cli, kong.Resolvers(file)))(t)
 				_, err = parser.Parse(append([]string{"serve"}, test.args...))
 			}
 			switch {

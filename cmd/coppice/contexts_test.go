@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -115,9 +116,7 @@ func summaryIDs(t *testing.T, env []string) (ids []string) {
 			CreatedAt string `json:"created_at"`
 		}
 	}
-	if err := json.Unmarshal([]byte(mustRun(t, env, "tree", "--json", orchard)), &list); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(mustRun(t, env, "tree", "--json", orchard)), &list))
 	for _, n := range list.Data {
 		if n.Kind == "summary" {
 			ids = append(ids, n.ID)

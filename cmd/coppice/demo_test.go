@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -17,26 +18,14 @@ func TestDemoStaysPruned(t *testing.T) {
 	t.Parallel()
 	store, log := tree.New(dbtest.New(t)), slog.New(slog.DiscardHandler)
 	heads := func() (n int) {
-		page, err := store.Branches(t.Context(), demoID, tree.Paging{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		page := check.Must(store.Branches(t.Context(), demoID, tree.Paging{}))(t)
 		return len(page.Data)
 	}
-	if err := importDemo(t.Context(), store, log); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, importDemo(t.Context(), store, log))
 	before := heads()
-	c, err := store.Conversation(t.Context(), demoID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Prune(t.Context(), demoID, c.HeadID); err != nil {
-		t.Fatal(err)
-	}
-	if err := importDemo(t.Context(), store, log); err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(store.Conversation(t.Context(), demoID))(t)
+	check.Must(store.Prune(t.Context(), demoID, c.HeadID))(t)
+	check.NoError(t, importDemo(t.Context(), store, log))
 	if after := heads(); after != before-1 {
 		t.Errorf("%d branches, and %d after a prune and another start", before, after)
 	}

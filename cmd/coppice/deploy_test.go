@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // others are variables of the manifests that belong to no flag.
@@ -26,15 +28,9 @@ func TestManifestsNameWhatThereIs(t *testing.T) {
 		t.Fatalf("no manifest: %v", err)
 	}
 	var cli commands
-	parser, err := newParser(&cli)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := check.Must(newParser(&cli))(t)
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := check.Must(os.ReadFile(file))(t)
 		known := slices.Clone(others)
 		for _, args := range argsLine.FindAllStringSubmatch(string(content), -1) {
 			parsed, err := parser.Parse(strings.Split(args[1], ", "))

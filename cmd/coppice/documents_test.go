@@ -13,6 +13,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
@@ -28,10 +29,7 @@ func TestGeneratedDocuments(t *testing.T) {
 		"errors.md":        codeTables(t),
 	} {
 		path := filepath.Join(docs, name)
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := check.Must(os.ReadFile(path))(t)
 		found := map[string]bool{}
 		got := regexp.MustCompile(`(?s)<!-- begin ([^>]+) -->\n.*?<!-- end -->`).ReplaceAllStringFunc(string(text), func(old string) string {
 			first, _, _ := strings.Cut(old, "\n")
@@ -50,9 +48,7 @@ func TestGeneratedDocuments(t *testing.T) {
 		switch {
 		case got == string(text):
 		case *update:
-			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		default:
 			t.Errorf("%s is not up to date: go test ./cmd/coppice -run TestGeneratedDocuments -update", path)
 		}
@@ -63,10 +59,7 @@ func TestGeneratedDocuments(t *testing.T) {
 func flagTables(t *testing.T) map[string]string {
 	t.Helper()
 	var cli commands
-	parser, err := newParser(&cli)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parser := check.Must(newParser(&cli))(t)
 	tables := map[string]string{}
 	for _, command := range parser.Model.Leaves(true) {
 		if strings.TrimPrefix(command.Path(), "coppice ") != "serve" {
@@ -155,10 +148,7 @@ func codeTables(t *testing.T) map[string]string {
 	others := map[string][]string{}
 	for _, m := range regexp.MustCompile("(?m)^ +\\| `([a-z0-9_]+)` \\| (\\d+) \\| (.+) \\|$").FindAllStringSubmatch(string(server.Spec), -1) {
 		code, meaning := m[1], m[3]
-		status, err := strconv.Atoi(m[2])
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := check.Must(strconv.Atoi(m[2]))(t)
 		byStatus[status] = append(byStatus[status], fmt.Sprintf("- `%s`: %s\n", code, meaning))
 		seen := server.Problem{Status: status, Code: server.Code(code)}.ForSDKs().Status
 		if e := wire.NewError(seen, code, "", ""); *e.Code != code || seen != status {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // On a full disk an append and /readyz say what is wrong, and both go well again when
@@ -16,17 +18,13 @@ import (
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := newDataDir(t)
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Mkdir(dir, 0o700))
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=160m,mode=700"); err != nil {
 		t.Skipf("no small disk can be mounted, which takes root: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	from, err := makeDataDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if out, err := exec.Command("cp", "-a", from+"/.", dir).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v: %s", err, out)
 	}
@@ -34,10 +32,7 @@ func TestFullDisk(t *testing.T) {
 	path := newTalk(t, s.url)
 
 	filler, zeros := filepath.Join(dir, "filler"), bytes.Repeat([]byte{0}, 1<<20)
-	f, err := os.Create(filler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := check.Must(os.Create(filler))(t)
 	defer f.Close()
 	for err == nil {
 		_, err = f.Write(zeros)
@@ -60,9 +55,7 @@ func TestFullDisk(t *testing.T) {
 	status, answer, err = try(t.Context(), http.MethodGet, s.url+"/readyz", nil)
 	told("/readyz", status, answer, err)
 
-	if err := os.Remove(filler); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Remove(filler))
 	f.Close()
 	awaitReady(t, s.url)
 	if status, answer, err := try(t.Context(), http.MethodPost, s.url+path+"/messages", message); err != nil || status != http.StatusCreated {

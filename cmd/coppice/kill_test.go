@@ -18,6 +18,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -189,10 +190,7 @@ func TestKillAmidAnAnswer(t *testing.T) {
 	env := []string{"DATABASE_URL=" + url, "OPENAI_API_KEY=", "OPENAI_BASE_URL=" + fake.URL()}
 	s := serve(t, env, "--reply-model", "gpt-4o")
 	conversation, res := s.ask(t, "What grows there?")
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(t.Context())
 	streamed := make(chan string, 1)
 	go func() {
@@ -203,11 +201,9 @@ func TestKillAmidAnAnswer(t *testing.T) {
 		streamed <- all.String()
 	}()
 	var saved string
-	eventually(t, "a log of what came", func() bool {
+	check.Eventually(t, "a log of what came", func() bool {
 		const said = "select coalesce(string_agg(e ->> 'content', '' order by sequence), '') from reply_events, json_array_elements(payload) e"
-		if err := conn.QueryRow(t.Context(), said).Scan(&saved); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, conn.QueryRow(t.Context(), said).Scan(&saved))
 		return saved == text[:len(text)/2]
 	})
 	s.signal(t, syscall.SIGKILL)
@@ -232,7 +228,7 @@ func TestKillAmidAnAnswer(t *testing.T) {
 		}
 	}
 	branch := s.url + "/v1/conversations/" + conversation + "/branches/"
-	eventually(t, "the answer that was interrupted", func() bool {
+	check.Eventually(t, "the answer that was interrupted", func() bool {
 		call(t, http.MethodGet, branch+"active/transcript", nil, http.StatusOK, &transcript)
 		return len(transcript.Data) == 2
 	})

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -21,9 +22,7 @@ func postmasterOf(t *testing.T, dataDir string) int {
 	if os.IsNotExist(err) {
 		return 0
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	line, _, _ := strings.Cut(string(content), "\n")
 	pid, _ := strconv.Atoi(line) // the file may be just being written
 	return pid
@@ -37,9 +36,7 @@ func killPostgres(t *testing.T, dataDir string) int {
 	if pid == 0 {
 		t.Fatal("no Postgres runs")
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	return pid
 }
 
@@ -47,7 +44,7 @@ func killPostgres(t *testing.T, dataDir string) int {
 // the one that was killed.
 func awaitOtherPostgres(t *testing.T, s *served, dataDir string, killed int) {
 	t.Helper()
-	eventually(t, "another Postgres", func() bool {
+	check.Eventually(t, "another Postgres", func() bool {
 		s.alive(t)
 		pid := postmasterOf(t, dataDir)
 		return pid != 0 && pid != killed
@@ -58,15 +55,13 @@ func awaitOtherPostgres(t *testing.T, s *served, dataDir string, killed int) {
 // awaitReady returns when a server says that it is ready.
 func awaitReady(t *testing.T, url string) {
 	t.Helper()
-	eventually(t, "the server to be ready", func() bool { return readiness(t, url) == http.StatusOK })
+	check.Eventually(t, "the server to be ready", func() bool { return readiness(t, url) == http.StatusOK })
 }
 
 func readiness(t *testing.T, url string) int {
 	t.Helper()
 	status, _, err := try(t.Context(), http.MethodGet, url+"/readyz", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return status
 }
 
@@ -90,21 +85,16 @@ func TestServerOutlivesItsPostgres(t *testing.T) {
 	mustTalk(t, s.url, path, 2)
 
 	// A process of Postgres that notices nothing holds the restart up.
-	conn, err := pgx.Connect(t.Context(), attachURL(t, dir))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), attachURL(t, dir)))(t)
 	frozen := int(conn.PgConn().PID())
 	t.Cleanup(func() {
 		_ = syscall.Kill(frozen, syscall.SIGKILL)
 		conn.PgConn().Conn().Close()
 	})
-	if err := syscall.Kill(frozen, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, syscall.Kill(frozen, syscall.SIGSTOP))
 	killed := killPostgres(t, dir)
 	s.awaitLog(t, "Postgres has ended: starting it again")
-	eventually(t, "the server to say that it isn't ready", func() bool { return readiness(t, s.url) == http.StatusServiceUnavailable })
+	check.Eventually(t, "the server to say that it isn't ready", func() bool { return readiness(t, s.url) == http.StatusServiceUnavailable })
 	if status, answer, err := try(t.Context(), http.MethodGet, s.url+path, nil); err != nil || status != http.StatusServiceUnavailable {
 		t.Errorf("a request without Postgres came to status %d, error %v: %s", status, err, answer)
 	}
@@ -113,9 +103,7 @@ func TestServerOutlivesItsPostgres(t *testing.T) {
 	list := make(chan result, 1)
 	go func() { list <- runProgram(t, []string{"COPPICE_DATA_DIR=" + dir}, nil, "list", "--limit", "0") }()
 
-	if err := syscall.Kill(frozen, syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, syscall.Kill(frozen, syscall.SIGCONT))
 	awaitOtherPostgres(t, s, dir, killed)
 	if r := <-list; r.code != 0 || strings.Count(r.stdout, "\n") == 0 {
 		t.Errorf("a command during the restart: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
@@ -125,7 +113,7 @@ func TestServerOutlivesItsPostgres(t *testing.T) {
 	}
 	path = newTalk(t, s.url)
 	mustTalk(t, s.url, path, 10)
-	eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
+	check.Eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
 	s.signal(t, syscall.SIGTERM)
 	if code := s.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -141,9 +129,7 @@ func TestServerEndsWithoutPostgres(t *testing.T) {
 	slow := begin(t, s)
 	defer slow.body.Close()
 	control := filepath.Join(dir, "cluster", "global", "pg_control")
-	if err := os.Rename(control, control+".away"); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Rename(control, control+".away"))
 	killPostgres(t, dir)
 	if code := s.wait(t); code != exitFailed {
 		t.Errorf("exit code %d, want %d", code, exitFailed)
@@ -151,8 +137,6 @@ func TestServerEndsWithoutPostgres(t *testing.T) {
 	if want := "the private Postgres ended (it was started again"; !strings.Contains(s.logged(), want) {
 		t.Errorf("the server doesn't say %q:\n%s", want, s.logged())
 	}
-	if err := os.Rename(control+".away", control); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.Rename(control+".away", control))
 	mustRun(t, []string{"COPPICE_DATA_DIR=" + dir}, "list")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // clientsDir has the lock of the protocol's inspector and conformance suite.
@@ -19,10 +20,7 @@ var clientsDir = filepath.Join("testdata", "clients")
 // npm does.
 func mcpNode(t *testing.T) (node, modules string) {
 	t.Helper()
-	modules, err := filepath.Abs(filepath.Join(clientsDir, "node_modules"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	modules = check.Must(filepath.Abs(filepath.Join(clientsDir, "node_modules")))(t)
 	if _, err := os.Stat(modules); err != nil {
 		if os.Getenv("COPPICE_REQUIRE_CLIENTS") != "1" {
 			t.Skip("the clients of MCP are not installed: run npm ci in cmd/coppice/testdata/clients, or set COPPICE_REQUIRE_CLIENTS=1")
@@ -45,10 +43,7 @@ func mcpNode(t *testing.T) (node, modules string) {
 func TestMCPClients(t *testing.T) {
 	t.Parallel()
 	node, modules := mcpNode(t)
-	program, err := programPath()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := check.Must(programPath())(t)
 	run := func(args ...string) (out string, err error) {
 		text, err := exec.CommandContext(t.Context(), node, args...).CombinedOutput()
 		return string(text), err
@@ -63,9 +58,7 @@ func TestMCPClients(t *testing.T) {
 	s := serve(t, env)
 	endpoint := s.url + "/mcp"
 	piped := filepath.Join(t.TempDir(), "piped") // as the inspector takes flags for its own
-	if err := os.WriteFile(piped, fmt.Appendf(nil, "#!/bin/sh\n%s=1 DATABASE_URL='%s' exec '%s' mcp\n", asProgram, url, program), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(piped, fmt.Appendf(nil, "#!/bin/sh\n%s=1 DATABASE_URL='%s' exec '%s' mcp\n", asProgram, url, program), 0o755))
 	check := func(what string, wants string, transport ...string) {
 		t.Helper()
 		out, err := inspect(append(transport, "--method", "tools/list", "--format", "json", "--strict")...)

@@ -19,6 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // docs is the folder of the manual.
@@ -31,18 +32,13 @@ func metricsOf(t *testing.T) map[string]*dto.MetricFamily {
 	s := serve(t, []string{"DATABASE_URL=" + database, "OPENAI_API_KEY=sk-none"}, "--read-database-url", database, "--summary-model", "gpt-4o", "--model-price", "gpt-4o=2.5,10")
 	call(t, http.MethodGet, s.url+"/v1/conversations", nil, http.StatusOK, nil)
 	_, text, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	problems, err := promlint.NewWithMetricFamilies(slices.Collect(maps.Values(families))).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	problems := check.Must(promlint.NewWithMetricFamilies(slices.Collect(maps.Values(families))).Lint())(t)
 	for _, p := range problems {
 		if strings.HasPrefix(p.Metric, "coppice_") {
 			t.Errorf("%s: %s", p.Metric, p.Text)
@@ -59,10 +55,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	there := metricsOf(t)
 	read := func(name string) []byte {
-		text, err := os.ReadFile(filepath.Join(docs, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := check.Must(os.ReadFile(filepath.Join(docs, name)))(t)
 		return text
 	}
 	manual := read("operate.md")

@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // The program works through PgBouncer in transaction mode, with far fewer
@@ -52,7 +53,7 @@ func TestPooler(t *testing.T) {
 			wg.Wait()
 			path := newTalk(t, s.url)
 			mustTalk(t, s.url, path, 10)
-			eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
+			check.Eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
 			if out := mustRun(t, env, "list", "--limit", "0"); strings.Count(out, "\n") < clients {
 				t.Errorf("list has %d lines, want at least %d", strings.Count(out, "\n"), clients)
 			}
@@ -76,9 +77,7 @@ func checkSessions(t *testing.T, url string, sessions int) {
 		(select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()))`
 	for range sessions {
 		conn, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		defer conn.Close(t.Context())
 		var got string
 		_, err = conn.Exec(t.Context(), "begin")

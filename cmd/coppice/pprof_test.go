@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Profiles are there only where one asks for them, and for this machine alone.
@@ -46,34 +47,21 @@ func TestPprof(t *testing.T) {
 		"Host: evil.example": 403, "Host: app.localhost": 200, "Origin: null": 403, "Origin: " + s.url: 403,
 		"Sec-Fetch-Site: same-site": 403, "Sec-Fetch-Site: same-origin": 200,
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := check.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))(t)
 		name, value, _ := strings.Cut(header, ": ")
 		if req.Header.Set(name, value); name == "Host" {
 			req.Host = value
 		}
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := check.Must(http.DefaultClient.Do(req))(t)
 		if res.Body.Close(); res.StatusCode != want {
 			t.Errorf("%s: status %d, want %d", header, res.StatusCode, want)
 		}
 	}
 	// A body that never comes is not waited for.
-	conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/debug/pprof/"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/debug/pprof/")))(t)
 	defer conn.Close()
-	if _, err := io.WriteString(conn, "GET /debug/pprof/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.SetReadDeadline(time.Now().Add(timeout)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(io.WriteString(conn, "GET /debug/pprof/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"))(t)
+	check.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
 	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
 		t.Errorf("a request with a body: %v, %q", err, answer)
 	}

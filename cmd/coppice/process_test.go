@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/db/embedded"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // timeout bounds what must come in the end, on the slowest machine.
@@ -67,14 +68,12 @@ func newDataDir(t *testing.T) string {
 	dir := t.TempDir()
 	if os.Geteuid() == 0 {
 		for _, d := range []string{dir, filepath.Dir(dir)} {
-			if err := os.Chmod(d, 0o711); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Chmod(d, 0o711))
 		}
 	}
 	data := filepath.Join(dir, "data")
 	t.Cleanup(func() { // a killed server's Postgres ends a moment after it, and may still write
-		eventually(t, "the end of the server in "+data, func() bool { return os.RemoveAll(data) == nil })
+		check.Eventually(t, "the end of the server in "+data, func() bool { return os.RemoveAll(data) == nil })
 	})
 	return data
 }
@@ -84,10 +83,7 @@ func newDataDir(t *testing.T) string {
 // cluster takes longer than most tests.
 func usedDataDir(t *testing.T) string {
 	t.Helper()
-	from, err := makeDataDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := check.Must(makeDataDir())(t)
 	dir := newDataDir(t)
 	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
 		t.Fatalf("cp: %v: %s", err, out)
@@ -130,10 +126,7 @@ func environment() (env []string) {
 // command prepares a run of the program in an environment of its own.
 func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := programPath()
-	if err != nil {
-		t.Fatal(err)
-	}
+	path := check.Must(programPath())(t)
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(environment(), env...)
 	return cmd
@@ -151,9 +144,7 @@ func runProgram(t *testing.T, env []string, stdin io.Reader, args ...string) res
 	cmd := command(t, env, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, cmd.Start())
 	end := time.AfterFunc(4*timeout, func() { cmd.Process.Kill() }) // of a server that was to be refused
 	defer end.Stop()
 	err := cmd.Wait()
@@ -188,13 +179,8 @@ func serve(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
 	s := &served{done: make(chan struct{})}
 	s.cmd = command(t, env, append([]string{"serve", "--addr", "127.0.0.1:0", "--log-format", "json"}, args...)...)
-	stderr, err := s.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stderr := check.Must(s.cmd.StderrPipe())(t)
+	check.NoError(t, s.cmd.Start())
 	ready := make(chan string, 1)
 	go func() {
 		defer close(s.done)
@@ -235,9 +221,7 @@ func (s *served) logged() string {
 // signal sends a signal.
 func (s *served) signal(t *testing.T, sig syscall.Signal) {
 	t.Helper()
-	if err := s.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, s.cmd.Process.Signal(sig))
 }
 
 // wait returns the exit code when the server has ended.
@@ -257,9 +241,7 @@ func (s *served) wait(t *testing.T) int {
 func call(t *testing.T, method, url string, body any, status int, out any) {
 	t.Helper()
 	got, answer, err := try(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if got != status {
 		t.Fatalf("%s %s: status %d, want %d\n%s", method, url, got, status, answer)
 	}
@@ -300,9 +282,6 @@ func try(ctx context.Context, method, url string, body any) (status int, answer 
 // directory.
 func attachURL(t *testing.T, dataDir string) string {
 	t.Helper()
-	url, err := embedded.Attach(dataDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := check.Must(embedded.Attach(dataDir))(t)
 	return url
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // With a server's address and a key, commands work on that server, as its key's tenant and
@@ -79,9 +80,7 @@ func TestStaleServer(t *testing.T) {
 	t.Parallel()
 	dir := usedDataDir(t)
 	other := serve(t, append(chatEnv(t, chatModels(t)), "DATABASE_URL="+dbtest.URL(t)))
-	if _, err := (localServer{other.url, "gone"}).announce(dir); err != nil {
-		t.Fatal(err)
-	}
+	check.Must((localServer{other.url, "gone"}).announce(dir))(t)
 	env := []string{"COPPICE_DATA_DIR=" + dir}
 	mustRun(t, env, "import", hedgeFile)
 	r := runProgram(t, nil, nil, "list", "--server", other.url)
@@ -99,10 +98,7 @@ func TestBrokenOff(t *testing.T) {
 	}))
 	defer s.Close()
 	c := &client{http: s.Client(), base: s.URL, named: true}
-	file, err := c.do(t.Context(), http.MethodGet, "/export", nil, nil, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := check.Must(c.do(t.Context(), http.MethodGet, "/export", nil, nil, ""))(t)
 	defer file.Body.Close()
 	if _, err := io.Copy(io.Discard, file.Body); err == nil || !strings.Contains(explain(err), s.URL) {
 		t.Errorf("the error is %v", err)

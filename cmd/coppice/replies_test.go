@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -18,19 +19,10 @@ func (s *served) ask(t *testing.T, text string) (conversation string, events *ht
 	t.Helper()
 	var c struct{ ID string }
 	call(t, http.MethodPost, s.url+"/v1/conversations", nil, http.StatusCreated, &c)
-	body, err := json.Marshal(map[string]any{"stream": true, "message": map[string]string{"role": "user", "content": text}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/conversations/"+c.ID+"/branches/active/replies", strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	body := check.Must(json.Marshal(map[string]any{"stream": true, "message": map[string]string{"role": "user", "content": text}}))(t)
+	req := check.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/conversations/"+c.ID+"/branches/active/replies", strings.NewReader(string(body))))(t)
 	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(t)
 	t.Cleanup(func() { res.Body.Close() })
 	if res.StatusCode != http.StatusOK {
 		answer, _ := io.ReadAll(res.Body)
@@ -45,9 +37,7 @@ func TestServeAnswersOffline(t *testing.T) {
 	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL="})
 	conversation, res := s.ask(t, "Is anybody there?")
 	events, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, want := range []string{"event: reply.started\n", `"model":"offline"`, "event: reply.completed\n", "I am the offline model", "“Is anybody there?”"} {
 		if !strings.Contains(string(events), want) {
 			t.Errorf("the events lack %q:\n%s", want, events)
@@ -58,9 +48,7 @@ func TestServeAnswersOffline(t *testing.T) {
 		t.Errorf("the title is %q", c.Title)
 	}
 	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, want := range []string{"\ncoppice_replies_running 0\n", "\ncoppice_replies_total{status=\"completed\"} 1\n", "\ncoppice_replies_total{status=\"failed\"} 0\n"} {
 		if !strings.Contains(string(metrics), want) {
 			t.Errorf("the metrics lack %q", want)
@@ -83,10 +71,7 @@ func TestServeStoresRepliesWhenItStops(t *testing.T) {
 	conversation, res := s.ask(t, "What grows there?")
 	events := bufio.NewReader(res.Body)
 	for {
-		line, err := events.ReadString('\n')
-		if err != nil {
-			t.Fatal(err)
-		}
+		line := check.Must(events.ReadString('\n'))(t)
 		if line == "event: reply.delta\n" {
 			break
 		}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A server makes its data directory, stops on a signal with exit code 0, and
@@ -26,9 +27,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	for _, name := range []string{"coppice_pool_acquired_connections", "coppice_http_requests_total", "process_resident_memory_bytes", "go_goroutines"} {
 		if !bytes.Contains(metrics, []byte("\n"+name)) {
 			t.Errorf("/metrics lacks %s", name)
@@ -69,10 +68,7 @@ type slowAnswer struct {
 func begin(t *testing.T, s *served) slowRequest {
 	t.Helper()
 	body, feed := io.Pipe()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/conversations", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/conversations", body))(t)
 	req.Header.Set("Content-Type", "application/json")
 	slow := slowRequest{feed, make(chan slowAnswer, 1)}
 	go func() {
@@ -84,14 +80,10 @@ func begin(t *testing.T, s *served) slowRequest {
 		res.Body.Close()
 		slow.answered <- slowAnswer{status: res.StatusCode}
 	}()
-	if _, err := io.WriteString(feed, `{"title": `); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(io.WriteString(feed, `{"title": `))(t)
 	for {
 		_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		if bytes.Contains(metrics, []byte("coppice_http_requests_in_flight 2")) { // the slow one, and the one that asks
 			return slow
 		}
@@ -118,9 +110,7 @@ func TestServeFinishesRequests(t *testing.T) {
 	slow := begin(t, s)
 	s.signal(t, syscall.SIGTERM)
 	s.awaitLog(t, "stopping")
-	if _, err := io.WriteString(slow.body, `"Late"}`); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(io.WriteString(slow.body, `"Late"}`))(t)
 	slow.body.Close()
 	if a := <-slow.answered; a.err != nil || a.status != http.StatusCreated {
 		t.Errorf("the request under way came to status %d, error %v", a.status, a.err)
@@ -223,15 +213,9 @@ func TestServeOthers(t *testing.T) {
 	key := strings.TrimSpace(mustRun(t, env, "keys", "create", "a phone"))
 	s = serve(t, env, "--addr", "0.0.0.0:0")
 	call(t, http.MethodGet, local(s), nil, http.StatusUnauthorized, nil)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, local(s), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(t.Context(), http.MethodGet, local(s), nil))(t)
 	req.Header.Set("Authorization", "Bearer "+key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(t)
 	if res.Body.Close(); res.StatusCode != http.StatusOK {
 		t.Errorf("with a key: status %d", res.StatusCode)
 	}
@@ -263,9 +247,7 @@ func TestBrokenPipe(t *testing.T) {
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
 	mustRun(t, env, "import", hedgeFile)
 	read, write, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	read.Close()
 	cmd := command(t, env, "export", "--all")
 	var stderr bytes.Buffer

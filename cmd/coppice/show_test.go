@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/server"
@@ -26,16 +27,12 @@ func TestLastMessages(t *testing.T) {
 	pool := dbtest.New(t)
 	store := tree.New(pool)
 	s, err := server.New(server.Config{Store: store, Keys: keys.New(pool)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	web := httptest.NewServer(s)
 	defer web.Close()
 	asked := &client{http: web.Client(), base: web.URL}
 	c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	const total = tree.MaxPage + 2
 	var ids []uuid.UUID
 	for len(ids) < total {
@@ -48,19 +45,14 @@ func TestLastMessages(t *testing.T) {
 		if len(ids) > 0 {
 			parent = ids[len(ids)-1]
 		}
-		stored, err := store.AppendChain(ctx, c.ID, parent, chain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(store.AppendChain(ctx, c.ID, parent, chain))(t)
 		for _, m := range stored.Messages {
 			ids = append(ids, m.ID)
 		}
 	}
 	for _, limit := range []int{1, tree.MaxPage, tree.MaxPage + 1, total, total + 1} {
 		branch, next, err := readBranch(ctx, asked, c.ID, ids[total-1], limit, func(tree.Message) bool { return false })
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		want := ids[max(0, total-limit):]
 		if whole := len(want) == total; (next == "") != whole {
 			t.Errorf("limit %d: next cursor %q", limit, next)
@@ -85,9 +77,7 @@ func TestShowReasoning(t *testing.T) {
 		var b bytes.Buffer
 		out := &terminal.Console{Writer: bufio.NewWriter(&b), Width: 80}
 		writeTranscript(out, tree.Conversation{}, []tree.Message{m}, asked)
-		if err := out.Writer.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, out.Writer.Flush())
 		if got := b.String(); !strings.Contains(got, want) || !strings.HasSuffix(got, "A wood.\n") || strings.Contains(got, "\x1b[2J") || !asked && strings.Contains(got, "Hazel") {
 			t.Errorf("asked for %t: %q", asked, got)
 		}

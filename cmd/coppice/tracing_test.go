@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -103,20 +104,15 @@ func TestTracing(t *testing.T) {
 	}, "--reply-model", "gpt-4o", "--summary-model", "gpt-4o-mini")
 	path := newTalk(t, s.url)
 	mustTalk(t, s.url, path, 10)
-	eventually(t, "a compaction", func() bool { return len(look(t, s.url, path).saved) > 0 })
+	check.Eventually(t, "a compaction", func() bool { return len(look(t, s.url, path).saved) > 0 })
 
 	const trace, parent = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path+"/branches/active/replies",
 		strings.NewReader(`{"stream":true,"message":{"role":"user","content":"Where is the `+canary+`?"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Traceparent", "00-"+trace+"-"+parent+"-01")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(t)
 	events, err := io.ReadAll(res.Body)
 	res.Body.Close()
 	if err != nil || !bytes.Contains(events, []byte("event: reply.completed")) {

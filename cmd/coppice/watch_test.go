@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -26,14 +27,9 @@ type watching struct {
 func watchWith(t *testing.T, env []string, args ...string) *watching {
 	t.Helper()
 	w := &watching{name: args[0], cmd: command(t, env, append(args, "--watch")...)}
-	out, err := w.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := check.Must(w.cmd.StdoutPipe())(t)
 	w.out = bufio.NewReader(out)
-	if err := w.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, w.cmd.Start())
 	t.Cleanup(func() { w.cmd.Process.Kill() })
 	return w
 }
@@ -69,10 +65,7 @@ func (w *watching) end(t *testing.T) {
 func (w *watching) ends(t *testing.T) {
 	t.Helper()
 	defer w.bounded().Stop()
-	rest, err := io.ReadAll(w.out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rest := check.Must(io.ReadAll(w.out))(t)
 	if err := w.cmd.Wait(); err != nil {
 		t.Errorf("%s: %v\n%s", w.name, err, rest)
 	}
@@ -118,18 +111,14 @@ func deleteConversation(t *testing.T, env []string, title string) {
 	t.Helper()
 	url, _ := strings.CutPrefix(env[0], "DATABASE_URL=")
 	pool, err := db.Open(t.Context(), db.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer pool.Close()
 	store := tree.New(pool)
 	found, err := store.FindConversation(t.Context(), title)
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%d conversations, %v", len(found), err)
 	}
-	if err := store.DeleteConversation(t.Context(), found[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, store.DeleteConversation(t.Context(), found[0].ID))
 }
 
 // What is drawn again is shown only where it differs.
@@ -140,9 +129,7 @@ func TestRedrawn(t *testing.T) {
 	text := ""
 	draw := redrawn(out, func(page *terminal.Console) error { return second(page.WriteString(text)) })
 	for _, text = range []string{"a\n", "a\n", "b\n", "b\n", "a\n"} {
-		if err := draw(); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, draw())
 	}
 	if err := out.Flush(); err != nil || shown.String() != "a\n\nb\n\na\n" {
 		t.Errorf("%q, %v", shown.String(), err)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -26,17 +27,17 @@ func TestSweep(t *testing.T) {
 	foreign := databasePrefix + "of_" + random()
 	kept := []string{inUse, fresh, foreign}
 	for _, name := range append(kept, forgotten) {
-		noError(t, s.clone(t.Context(), name, emptyTemplate))
+		check.NoError(t, s.clone(t.Context(), name, emptyTemplate))
 		t.Cleanup(func() { s.drop(context.Background(), name) })
 	}
-	conn := must(pgx.Connect(t.Context(), withDatabase(s.url, inUse)))(t)
+	conn := check.Must(pgx.Connect(t.Context(), withDatabase(s.url, inUse)))(t)
 	defer conn.Close(context.Background())
 
-	noError(t, s.sweep(t.Context()))
+	check.NoError(t, s.sweep(t.Context()))
 	var left []string
 	err := s.admin.QueryRow(t.Context(), "select array_agg(datname) from pg_database where datname = any($1)",
 		append(kept, forgotten)).Scan(&left)
-	noError(t, err)
+	check.NoError(t, err)
 	slices.Sort(left)
 	slices.Sort(kept)
 	if !slices.Equal(left, kept) {
@@ -61,13 +62,13 @@ func TestServerDies(t *testing.T) {
 	temp := t.TempDir()
 	// The server may run as a user of its own, who has to get through.
 	for dir := temp; strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
-		noError(t, os.Chmod(dir, 0o755))
+		check.NoError(t, os.Chmod(dir, 0o755))
 	}
 	helper := exec.Command(os.Args[0], "-test.run=^TestHelperServer$", "-test.v")
 	helper.Env = append(os.Environ(), "COPPICE_DBTEST_HELPER=1", urlVariable+"=", citusVariable+"=", "TMPDIR="+temp)
 	helper.Stderr = os.Stderr
-	out := must(helper.StdoutPipe())(t)
-	noError(t, helper.Start())
+	out := check.Must(helper.StdoutPipe())(t)
+	check.NoError(t, helper.Start())
 	var url, printed string
 	for lines := bufio.NewScanner(out); url == "" && lines.Scan(); {
 		url, _ = strings.CutPrefix(lines.Text(), serverLine)
@@ -85,41 +86,15 @@ func TestServerDies(t *testing.T) {
 		t.Fatalf("the helper found no server:\n%s", printed)
 	}
 
-	eventually(t, "the server is gone", func() bool {
+	check.Eventually(t, "the server is gone", func() bool {
 		conn, err := pgx.Connect(t.Context(), url)
 		if err == nil {
 			conn.Close(t.Context())
 		}
 		return err != nil
 	})
-	eventually(t, "its files are gone", func() bool {
+	check.Eventually(t, "its files are gone", func() bool {
 		left, err := filepath.Glob(filepath.Join(temp, "*"))
 		return err == nil && len(left) == 0
 	})
-}
-
-// eventually waits for something that happens in another process.
-func eventually(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !happened(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited 30 s in vain: %s", what)
-		}
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's result, and ends the test if the call failed.
-func must[T any](got T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return got
-	}
 }

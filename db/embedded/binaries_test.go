@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // onlyNPM is a machine that has the given npm, "" for none, and no Postgres.
@@ -30,8 +32,8 @@ func onlyNPM(npm string) host {
 // script writes a shell script.
 func script(t *testing.T, path, text string) string {
 	t.Helper()
-	noError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	noError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
+	check.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	check.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+text), 0o755))
 	return path
 }
 
@@ -103,11 +105,11 @@ func TestFind(t *testing.T) {
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	noError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+	check.NoError(t, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		fi := must(e.Info())(t)
+		fi := check.Must(e.Info())(t)
 		uid, gid := owner(fi)
 		text, _ := os.ReadFile(path) // none of a folder
 		fmt.Fprintf(&all, "%s %v %v %d %d %q\n", path, fi.Mode(), fi.ModTime(), uid, gid, text)
@@ -126,13 +128,13 @@ func TestOtherVersionIsLeftAlone(t *testing.T) {
 			t.Parallel()
 			cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 			cluster := filepath.Join(cfg.DataDir, "cluster")
-			noError(t, os.MkdirAll(filepath.Join(cluster, "base", "5"), 0o700))
+			check.NoError(t, os.MkdirAll(filepath.Join(cluster, "base", "5"), 0o700))
 			files := map[string]string{"base/5/1234": "rows", "postmaster.pid": "1\n"}
 			if test.version != "" {
 				files["PG_VERSION"] = test.version + "\n"
 			}
 			for name, text := range files {
-				noError(t, os.WriteFile(filepath.Join(cluster, name), []byte(text), 0o600))
+				check.NoError(t, os.WriteFile(filepath.Join(cluster, name), []byte(text), 0o600))
 			}
 			before := snapshot(t, cluster)
 			_, err := Start(t.Context(), cfg)
@@ -206,8 +208,8 @@ func TestNPM(t *testing.T) {
 	}
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	leftover := filepath.Join(cfg.CacheDir, "unpack-1", "native")
-	noError(t, os.MkdirAll(leftover, 0o755))
-	first := must(start(t.Context(), cfg, onlyNPM(npm)))(t)
+	check.NoError(t, os.MkdirAll(leftover, 0o755))
+	first := check.Must(start(t.Context(), cfg, onlyNPM(npm)))(t)
 	stopAtEnd(t, first)
 	answers(t, first.URL(), map[string]string{"SHOW server_version": "18.4", "SELECT lower('ÄÖÜ')": "äöü", "SELECT 'a' < 'B'": "f", "SELECT to_tsvector('foxes')": "'fox':1"})
 	mustStop(t, first)
@@ -217,7 +219,7 @@ func TestNPM(t *testing.T) {
 	// Unpacked once, the package needs no npm; not even beside an older server.
 	h := onlyNPM("")
 	h.binGlobs = thisHost().binGlobs
-	s := must(start(t.Context(), cfg, h))(t)
+	s := check.Must(start(t.Context(), cfg, h))(t)
 	stopAtEnd(t, s)
 	if s.bin.major != npmMajor {
 		t.Errorf("got server %v for a cluster of version %d", s.bin, npmMajor)

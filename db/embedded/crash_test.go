@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -82,8 +83,8 @@ func startProgram(t *testing.T, dir string, env ...string) *program {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(append(os.Environ(), programDirEnv+"="+dir), env...)
 	cmd.Stderr = t.Output()
-	out := must(cmd.StdoutPipe())(t)
-	noError(t, cmd.Start())
+	out := check.Must(cmd.StdoutPipe())(t)
+	check.NoError(t, cmd.Start())
 	p := &program{cmd: cmd, out: bufio.NewScanner(out)}
 	t.Cleanup(p.kill)
 	return p
@@ -94,7 +95,7 @@ func (p *program) next(t *testing.T, word string) int {
 	t.Helper()
 	for p.out.Scan() {
 		if number, ok := strings.CutPrefix(p.out.Text(), word+" "); ok {
-			n := must(strconv.Atoi(number))(t)
+			n := check.Must(strconv.Atoi(number))(t)
 			return n
 		}
 	}
@@ -120,7 +121,7 @@ func (p *program) awaitRows(t *testing.T) {
 func (p *program) rest(t *testing.T) int {
 	t.Helper()
 	last := 100 // see awaitRows
-	noError(t, p.cmd.Process.Kill())
+	check.NoError(t, p.cmd.Process.Kill())
 	for n := p.next(t, "row"); n != 0; n = p.next(t, "row") {
 		last = n
 	}
@@ -150,7 +151,7 @@ func TestProgramKilled(t *testing.T) {
 			for range 2 {
 				p := startProgram(t, cfg.DataDir, env...)
 				p.awaitRows(t)
-				url := must(Attach(cfg.DataDir))(t)
+				url := check.Must(Attach(cfg.DataDir))(t)
 				query(t, url, "SELECT 1")
 				_, err := Start(t.Context(), cfg)
 				var inUse *InUseError
@@ -182,7 +183,7 @@ func TestOrphanIsStopped(t *testing.T) {
 	}
 	p.awaitRows(t)
 	// Without its watchdog the server does not notice the program's death.
-	noError(t, syscall.Kill(dog, syscall.SIGKILL))
+	check.NoError(t, syscall.Kill(dog, syscall.SIGKILL))
 	last := p.rest(t)
 	s := mustStart(t, cfg)
 	checkRows(t, s.URL(), last)
@@ -193,7 +194,7 @@ func TestPostmasterKilled(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
 	query(t, s.URL(), "CREATE TABLE kept AS SELECT generate_series(1, 1000)")
-	noError(t, s.postmaster.cmd.Process.Kill())
+	check.NoError(t, s.postmaster.cmd.Process.Kill())
 	<-s.Done()
 	if err := s.Err(); err == nil || !strings.Contains(err.Error(), "killed") {
 		t.Errorf("Err: got %v, want that it was killed", err)
@@ -210,7 +211,7 @@ func TestPostmasterKilled(t *testing.T) {
 func endlessInitdb(t *testing.T) string {
 	t.Helper()
 	cfg := testConfig(t, "")
-	b := must(find(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dataDir(tempDir(t)), log: cfg.Logger}, ""))(t)
+	b := check.Must(find(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dataDir(tempDir(t)), log: cfg.Logger}, ""))(t)
 	dir := tempDir(t)
 	fakeBin(t, dir, b.version())
 	script(t, filepath.Join(dir, "initdb"), `
@@ -260,18 +261,18 @@ func TestStalePIDOfLiveProcess(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
 	pidFile := s.dir.postmasterPID()
-	left := must(os.ReadFile(pidFile))(t)
+	left := check.Must(os.ReadFile(pidFile))(t)
 	mustStop(t, s)
 	// As after a container's restart: the number in the file is now that of a
 	// process of the same user that has nothing to do with Postgres.
 	other := exec.Command("sleep", "600")
 	other.Dir = "/"
 	other.SysProcAttr = procAttr(s.user, 0)
-	noError(t, other.Start())
+	check.NoError(t, other.Start())
 	defer func() { _ = other.Process.Kill(); _ = other.Wait() }()
 	_, rest, _ := strings.Cut(string(left), "\n")
-	noError(t, os.WriteFile(pidFile, fmt.Appendf(nil, "%d\n%s", other.Process.Pid, rest), 0o600))
-	noError(t, s.user.own(pidFile))
+	check.NoError(t, os.WriteFile(pidFile, fmt.Appendf(nil, "%d\n%s", other.Process.Pid, rest), 0o600))
+	check.NoError(t, s.user.own(pidFile))
 	mustStart(t, cfg)
 }
 
@@ -281,12 +282,12 @@ func TestServerStartedByHand(t *testing.T) {
 	s := mustStart(t, cfg)
 	mustStop(t, s)
 
-	socketDir := must(makeSocketDir(s.dir.socket(), s.user))(t)
+	socketDir := check.Must(makeSocketDir(s.dir.socket(), s.user))(t)
 	byHand := serverCommand(t.Context(), s.bin.program("postgres"), "-D", s.dir.cluster(),
 		"-c", "listen_addresses=", "-c", "unix_socket_directories="+socketDir)
 	byHand.SysProcAttr = procAttr(s.user, 0)
 	byHand.Stderr = t.Output()
-	noError(t, byHand.Start())
+	check.NoError(t, byHand.Start())
 	awaitFile(t, s.dir.postmasterPID())
 	_, err := Start(t.Context(), cfg)
 	var inUse *InUseError

@@ -15,20 +15,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 )
 
 // tempDir is t.TempDir with a way in for the user that root runs servers as.
 func tempDir(t *testing.T) string {
 	t.Helper()
-	dir := must(os.MkdirTemp("", "coppice-test-"))(t)
+	dir := check.Must(os.MkdirTemp("", "coppice-test-"))(t)
 	t.Cleanup(func() {
 		if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
 		}
 	})
-	noError(t, os.Chmod(dir, 0o755))
-	return must(filepath.EvalSymlinks(dir))(t)
+	check.NoError(t, os.Chmod(dir, 0o755))
+	return check.Must(filepath.EvalSymlinks(dir))(t)
 }
 
 // testConfig has no fsync: these tests kill processes, not the machine.
@@ -43,7 +44,7 @@ func testConfig(t *testing.T, dir string) Config {
 
 func mustStart(t *testing.T, cfg Config) *Server {
 	t.Helper()
-	s := must(Start(t.Context(), cfg))(t)
+	s := check.Must(Start(t.Context(), cfg))(t)
 	stopAtEnd(t, s)
 	return s
 }
@@ -58,7 +59,7 @@ func stopAtEnd(t *testing.T, s *Server) {
 
 func mustStop(t *testing.T, s *Server) {
 	t.Helper()
-	noError(t, s.Stop(t.Context()))
+	check.NoError(t, s.Stop(t.Context()))
 }
 
 // query runs statements on a connection of its own and returns the last column of
@@ -66,7 +67,7 @@ func mustStop(t *testing.T, s *Server) {
 func query(t *testing.T, url string, statements ...string) string {
 	t.Helper()
 	ctx := t.Context()
-	conn := must(pgx.Connect(ctx, url))(t)
+	conn := check.Must(pgx.Connect(ctx, url))(t)
 	defer conn.Close(ctx)
 	last := ""
 	for _, statement := range statements {
@@ -124,7 +125,7 @@ func TestStart(t *testing.T) {
 		"SELECT datcollate FROM pg_database WHERE datname = 'coppice'": "C",
 	})
 	for path, want := range map[string]fs.FileMode{".": 0o700, "cluster": 0o700, "socket": 0o700, "postgres.log": 0o600, "endpoint.json": 0o600} {
-		fi := must(os.Stat(filepath.Join(dir, path)))(t)
+		fi := check.Must(os.Stat(filepath.Join(dir, path)))(t)
 		if path == "." && os.Geteuid() == 0 {
 			want = 0o710
 		}
@@ -199,12 +200,12 @@ func TestAttach(t *testing.T) {
 	if url := attach("while running"); url != s.URL() {
 		t.Errorf("while running: got %q, want %q", url, s.URL())
 	}
-	stale := must(os.ReadFile(filepath.Join(dir, endpointName)))(t)
+	stale := check.Must(os.ReadFile(filepath.Join(dir, endpointName)))(t)
 	mustStop(t, s)
 	if url := attach("after the stop"); url != "" {
 		t.Errorf("after the stop: got %s", url)
 	}
-	noError(t, os.WriteFile(filepath.Join(dir, endpointName), stale, 0o600))
+	check.NoError(t, os.WriteFile(filepath.Join(dir, endpointName), stale, 0o600))
 	if url := attach("with a stale endpoint file"); url != "" {
 		t.Errorf("with a stale endpoint file: got %s", url)
 	}
@@ -216,7 +217,7 @@ func TestStopFreesTheDirectory(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
-	child := must(syscall.Dup(int(s.lock.Fd())))(t)
+	child := check.Must(syscall.Dup(int(s.lock.Fd())))(t)
 	defer syscall.Close(child)
 	mustStop(t, s)
 	if url, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
@@ -236,8 +237,8 @@ func TestSocketElsewhere(t *testing.T) {
 			if url, err := Attach(cfg.DataDir); err != nil || url != s.URL() {
 				t.Errorf("Attach: got %q, %v, want %q", url, err, s.URL())
 			}
-			socketDir := must(os.Readlink(s.dir.socket()))(t)
-			fi := must(os.Stat(socketDir))(t)
+			socketDir := check.Must(os.Readlink(s.dir.socket()))(t)
+			fi := check.Must(os.Stat(socketDir))(t)
 			if fi.Mode().Perm() != 0o700 {
 				t.Errorf("mode of %s: %v, want 0700", socketDir, fi.Mode())
 			}
@@ -290,19 +291,19 @@ func awaitFile(t *testing.T, pattern string) {
 func TestLogStaysSmall(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(tempDir(t), "postgres.log")
-	noError(t, os.WriteFile(path, []byte(strings.Repeat("an older line\n", maxLogSize/10)), 0o600))
-	l := must(openServerLog(path))(t)
+	check.NoError(t, os.WriteFile(path, []byte(strings.Repeat("an older line\n", maxLogSize/10)), 0o600))
+	l := check.Must(openServerLog(path))(t)
 	defer l.file.Close()
 	if got := l.tail(); got != "" {
 		t.Errorf("the tail of a log without new lines: %q", got)
 	}
 	for _, name := range []string{path, path + ".1"} {
-		fi := must(os.Stat(name))(t)
+		fi := check.Must(os.Stat(name))(t)
 		if fi.Size() > maxLogSize {
 			t.Errorf("%s has %d bytes, want at most %d", name, fi.Size(), maxLogSize)
 		}
 	}
-	must(l.file.WriteString("a new line\n"))(t)
+	check.Must(l.file.WriteString("a new line\n"))(t)
 	if got := l.tail(); !strings.HasSuffix(got, "postgres.log:\n  a new line") {
 		t.Errorf("got the tail %q", got)
 	}
@@ -311,9 +312,9 @@ func TestLogStaysSmall(t *testing.T) {
 // gone reports whether none of the server's processes is left: each has the lock.
 func gone(t *testing.T, dir string) bool {
 	t.Helper()
-	f := must(os.Open(filepath.Join(dir, serverLockName)))(t)
+	f := check.Must(os.Open(filepath.Join(dir, serverLockName)))(t)
 	defer f.Close()
-	free := must(tryLock(f, false))(t)
+	free := check.Must(tryLock(f, false))(t)
 	return free
 }
 
@@ -328,28 +329,12 @@ func awaitGone(t *testing.T, dir string) {
 	t.Fatal("the server is still there after 30 seconds")
 }
 
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's result, and ends the test if the call failed.
-func must[T any](got T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return got
-	}
-}
-
 // A directory with other files than a data directory's is left alone.
 func TestForeignDirectory(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"PG_VERSION": "is a cluster of Postgres", "photo.jpg": "files of something else, such as photo.jpg", ".DS_Store": ""} {
 		dir := t.TempDir()
-		noError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+		check.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 		if err := checkForeign(dataDir(dir)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("beside %s: %v", name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -57,7 +58,7 @@ func TestRestartWaitsForTheKilledServersProcesses(t *testing.T) {
 	s := mustStart(t, cfg)
 	first := readPID(s.dir.postmasterPID())
 	frozen := freezeBackend(t, s)
-	noError(t, syscall.Kill(first, syscall.SIGKILL))
+	check.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 	log.await(t, "starting it again")
 	log.await(t, "waiting for its end") // and not another failure
 	if gone(t, string(s.dir)) {
@@ -73,7 +74,7 @@ func TestRestartWaitsForTheKilledServersProcesses(t *testing.T) {
 	if _, err := Start(t.Context(), Config{DataDir: string(s.dir)}); !errors.As(err, new(*InUseError)) {
 		t.Errorf("another program during the restart: %v, want an InUseError", err)
 	}
-	noError(t, syscall.Kill(frozen, syscall.SIGCONT))
+	check.NoError(t, syscall.Kill(frozen, syscall.SIGCONT))
 	awaitOther(t, s, first)
 }
 
@@ -108,13 +109,13 @@ func (l lines) await(t *testing.T, want string) {
 // nothing until it is continued.
 func freezeBackend(t *testing.T, s *Server) (pid int) {
 	t.Helper()
-	conn := must(pgx.Connect(t.Context(), s.URL()))(t)
+	conn := check.Must(pgx.Connect(t.Context(), s.URL()))(t)
 	pid = int(conn.PgConn().PID())
 	t.Cleanup(func() {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		conn.PgConn().Conn().Close()
 	})
-	noError(t, syscall.Kill(pid, syscall.SIGSTOP))
+	check.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))
 	return pid
 }
 
@@ -138,7 +139,7 @@ func TestStopDuringRestart(t *testing.T) {
 	s := mustStart(t, cfg)
 	query(t, s.URL(), "create table kept as select generate_series(1, 1000) as id")
 	freezeBackend(t, s)
-	noError(t, syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL))
+	check.NoError(t, syscall.Kill(readPID(s.dir.postmasterPID()), syscall.SIGKILL))
 	awaitBetweenRuns(t, s)
 	mustStop(t, s) // doesn't wait for the frozen process
 	if err := s.Err(); err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -45,7 +46,7 @@ func checkRole(t *testing.T, url string) {
 // its error.
 func refusal(t *testing.T, url, statement string) string {
 	t.Helper()
-	conn := must(pgx.Connect(t.Context(), url))(t)
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(t.Context())
 	var answer *pgconn.PgError
 	if err := conn.PgConn().Exec(t.Context(), statement).Close(); errors.As(err, &answer) {
@@ -95,7 +96,7 @@ func TestRoot(t *testing.T) {
 	}
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
-	fi := must(os.Stat(filepath.Join(cfg.DataDir, "cluster", "postmaster.pid")))(t)
+	fi := check.Must(os.Stat(filepath.Join(cfg.DataDir, "cluster", "postmaster.pid")))(t)
 	uid, gid := owner(fi)
 	if uid == 0 || gid == 0 || uid != s.user.uid {
 		t.Errorf("the server runs as user %d, group %d, want %+v", uid, gid, s.user)
@@ -112,7 +113,7 @@ func TestRoot(t *testing.T) {
 	err := filepath.WalkDir(filepath.Join(cfg.DataDir, "cluster"), func(path string, _ fs.DirEntry, err error) error {
 		return errors.Join(err, os.Lchown(path, 0, 0))
 	})
-	noError(t, err)
+	check.NoError(t, err)
 	s = mustStart(t, cfg)
 	if got := query(t, s.URL(), "SELECT n FROM kept"); got != "7" {
 		t.Errorf("the table holds %q, want 7", got)
@@ -125,7 +126,7 @@ func TestRootInClosedFolder(t *testing.T) {
 		t.Skip("not running as root: there is no user to drop to")
 	}
 	closed := filepath.Join(tempDir(t), "closed")
-	noError(t, os.Mkdir(closed, 0o700))
+	check.NoError(t, os.Mkdir(closed, 0o700))
 	_, err := Start(t.Context(), testConfig(t, filepath.Join(closed, "more", "data")))
 	if err == nil {
 		t.Fatal("started in a folder that the server's user can't enter")
@@ -146,7 +147,7 @@ func TestRootInClosedFolder(t *testing.T) {
 	cfg := testConfig(t, tempDir(t))
 	cfg.CacheDir = filepath.Join(closed, "cache")
 	dir, user, err := openDataDir(cfg.DataDir)
-	noError(t, err)
+	check.NoError(t, err)
 	got, err := finder{cfg: cfg, dir: dir, user: user, log: cfg.Logger}.cacheDir()
 	if want := filepath.Join(cfg.DataDir, "binaries"); err != nil || got != want {
 		t.Errorf("the cache is %s, %v, want %s", got, err, want)
@@ -165,16 +166,16 @@ func TestRootInAFolderOfOthers(t *testing.T) {
 		mode     fs.FileMode
 	}{{12345, 0, 0o700}, {0, 12345, 0o770}, {0, 0, 0o777}} {
 		dir := filepath.Join(tempDir(t), "data")
-		noError(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, c.uid, c.gid), os.Chmod(dir, c.mode)))
-		before := must(os.Stat(dir))(t)
+		check.NoError(t, errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, c.uid, c.gid), os.Chmod(dir, c.mode)))
+		before := check.Must(os.Stat(dir))(t)
 		_, err := Start(t.Context(), testConfig(t, dir))
 		if err == nil || !strings.Contains(err.Error(), "chown root "+dir) || !strings.Contains(err.Error(), "chmod 700 "+dir) {
 			t.Errorf("%+v: %v", c, err)
 		}
-		if after := must(os.Stat(dir))(t); after.Mode() != before.Mode() || len(must(os.ReadDir(dir))(t)) > 0 {
+		if after := check.Must(os.Stat(dir))(t); after.Mode() != before.Mode() || len(check.Must(os.ReadDir(dir))(t)) > 0 {
 			t.Errorf("%+v: the folder was changed", c)
 		}
-		noError(t, errors.Join(os.Chown(dir, 0, 0), os.Chmod(dir, 0o700))) // as the error says
+		check.NoError(t, errors.Join(os.Chown(dir, 0, 0), os.Chmod(dir, 0o700))) // as the error says
 		if _, _, err := openDataDir(dir); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -186,7 +187,7 @@ func TestRootInAFolderOfOthers(t *testing.T) {
 func TestDataDirThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")
-	noError(t, os.WriteFile(file, nil, 0o600))
+	check.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err := Start(t.Context(), Config{DataDir: filepath.Join(file, "coppice")})
 	if err == nil || !strings.Contains(err.Error(), "DATABASE_URL") || !strings.Contains(err.Error(), "--data-dir") {
 		t.Error(err)

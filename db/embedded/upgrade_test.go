@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -87,7 +88,7 @@ func oldCluster(t *testing.T) Config {
 	if errors.As(err, new(*VersionError)) && os.Getenv("COPPICE_REQUIRE_POSTGRES_VERSIONS") == "" {
 		t.Skipf("there is no PostgreSQL 15 to upgrade from: %v", err)
 	}
-	noError(t, err)
+	check.NoError(t, err)
 	stopAtEnd(t, s)
 	query(t, s.URL(), "create table row (id bigint primary key)", "insert into row select generate_series(1, 100)")
 	mustStop(t, s)
@@ -200,7 +201,7 @@ func TestUpgradeFails(t *testing.T) {
 	var steps, want []string
 	h := thisHost()
 	h.reached = func(step string) { steps = append(steps, step) }
-	must(upgrade(t.Context(), cfg, h, moveRows))(t)
+	check.Must(upgrade(t.Context(), cfg, h, moveRows))(t)
 	for _, s := range upgradeSteps {
 		want = append(want, s.name)
 	}
@@ -218,8 +219,8 @@ func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 	for p.out.Scan() { // until it is dead
 	}
 	dir, user, err := openDataDir(cfg.DataDir)
-	noError(t, err)
-	s := must(startIn(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, dir.socket()))(t)
+	check.NoError(t, err)
+	s := check.Must(startIn(t.Context(), finder{host: thisHost(), cfg: cfg, dir: dir, user: user, log: cfg.Logger}, dir.socket()))(t)
 	go s.supervise(s.postmaster)
 	query(t, s.URL(), "delete from row where id > 1", "insert into row values (5049)")
 	mustStop(t, s)
@@ -234,11 +235,11 @@ func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 	}
 	// As an older program leaves it that starts between the two renames.
 	kept := filepath.Join(cfg.DataDir, "cluster-15")
-	noError(t, os.Mkdir(kept, 0o700))
+	check.NoError(t, os.Mkdir(kept, 0o700))
 	if _, err = Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "anew") || !strings.Contains(err.Error(), kept) {
 		t.Errorf("got %v, want an error that names %s", err, kept)
 	}
-	noError(t, errors.Join(os.Remove(kept), os.RemoveAll(proven[0])))
+	check.NoError(t, errors.Join(os.Remove(kept), os.RemoveAll(proven[0])))
 	s = mustStart(t, cfg)
 	if got := query(t, s.URL(), "select sum(id) from row"); got != "5050" {
 		t.Errorf("the sum of the rows is %s, want 5050", got)
@@ -282,10 +283,10 @@ func TestNothingToUpgrade(t *testing.T) {
 	}
 	cfg.Major = 0
 	kept := filepath.Join(cfg.DataDir, "cluster-15")
-	noError(t, os.Mkdir(kept, 0o700))
+	check.NoError(t, os.Mkdir(kept, 0o700))
 	refused(t, "an old cluster is kept already", second(Upgrade(t.Context(), cfg, moveRows)), kept)
 	// A cluster that was restored may come without the program's own files.
-	noError(t, errors.Join(os.Remove(kept), os.Remove(filepath.Join(cfg.DataDir, programLockName))))
+	check.NoError(t, errors.Join(os.Remove(kept), os.Remove(filepath.Join(cfg.DataDir, programLockName))))
 	cfg.Major = 15
 	if _, err := Upgrade(t.Context(), cfg, moveRows); !errors.As(err, &upToDate) {
 		t.Errorf("a directory with nothing but a cluster: got %v, want an UpToDateError", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -20,37 +21,23 @@ func TestBesideAHost(t *testing.T) {
 	ctx := t.Context()
 	config := db.Config{URL: dbtest.Empty(t), Schema: "coppice"}
 	host, err := pgx.Connect(ctx, config.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer host.Close(ctx)
-	if _, err := host.Exec(ctx, `create table conversations (id int primary key); insert into conversations values (1);
+	check.Must(host.Exec(ctx, `create table conversations (id int primary key); insert into conversations values (1);
 		create table goose_db_version (id serial primary key, version_id bigint not null, is_applied bool not null, tstamp timestamp default now());
-		insert into goose_db_version (version_id, is_applied) values (900, true)`); err != nil {
-		t.Fatal(err)
-	}
+		insert into goose_db_version (version_id, is_applied) values (900, true)`))(t)
 	for _, want := range []int64{0, latest(t)} { // made, and then left alone
 		if before, after, err := migrate.Up(ctx, config); err != nil || before != want || after != latest(t) {
 			t.Fatalf("from %d to %d, %v", before, after, err)
 		}
 	}
-	pool, err := db.Open(ctx, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := check.Must(db.Open(ctx, config))(t)
 	defer pool.Close()
 	store := tree.New(pool)
 	c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := store.Append(ctx, c.ID, uuid.Nil, tree.Text(tree.RoleUser, "What grows fastest?")); err != nil {
-		t.Fatal(err)
-	}
-	contexts, err := summarize.New(store, summarize.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	check.Must(store.Append(ctx, c.ID, uuid.Nil, tree.Text(tree.RoleUser, "What grows fastest?")))(t)
+	contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
 	if read, err := contexts.Context(ctx, c.ID, uuid.Nil, summarize.Window{}); err != nil || len(read.Messages) != 1 {
 		t.Errorf("%s, %v", read.Messages, err)
 	}

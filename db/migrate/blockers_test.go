@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // An idle transaction that read a table keeps a migration of the table waiting. The
@@ -23,12 +24,8 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 	makeOld(t, url)
 	// As before the last step of River that changes the table.
 	idle, other := connect(t, url), connect(t, url)
-	if _, err := idle.Exec(t.Context(), "delete from river_migration where version > 6; drop table river_notification; create table river_client (); create table river_client_queue ()"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := idle.Exec(t.Context(), "set application_name = 'a dump'; begin; lock table river_job in access share mode"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(idle.Exec(t.Context(), "delete from river_migration where version > 6; drop table river_notification; create table river_client (); create table river_client_queue ()"))(t)
+	check.Must(idle.Exec(t.Context(), "set application_name = 'a dump'; begin; lock table river_job in access share mode"))(t)
 	told, log := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -51,9 +48,7 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 		t.Fatalf("the migration ended while the table was in use: %v", err)
 	default:
 	}
-	if _, err := idle.Exec(t.Context(), "rollback"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(idle.Exec(t.Context(), "rollback"))(t)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -67,10 +62,7 @@ func TestMigrationsBoundTheirWaits(t *testing.T) {
 		t.Fatalf("%d migrations, %v", len(files), err)
 	}
 	for _, file := range files {
-		text, err := fs.ReadFile(migrate.Files(), file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := check.Must(fs.ReadFile(migrate.Files(), file))(t)
 		if !strings.HasPrefix(string(text), "-- +goose Up\nset local lock_timeout = '2s';\n") || strings.Contains(string(text), "NO TRANSACTION") {
 			t.Errorf("%s must begin with the lines -- +goose Up and set local lock_timeout = '2s'; and have a transaction", file)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 )
 
@@ -66,14 +67,8 @@ select 'extension ' || e.extname from pg_extension e where e.extname <> 'plpgsql
 // describe returns the sorted lines that describe a database's schema.
 func describe(t *testing.T, url string) []string {
 	t.Helper()
-	rows, err := connect(t, url).Query(t.Context(), catalog)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	rows := check.Must(connect(t, url).Query(t.Context(), catalog))(t)
+	lines := check.Must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 	// The background jobs' tables are River's to describe, and Citus has views of its own.
 	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.Contains(line, "river_") || strings.Contains(line, "citus") })
 	slices.Sort(lines)

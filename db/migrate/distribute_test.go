@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Tables that hold data are distributed with it, each once, and a second call
@@ -24,9 +25,7 @@ func TestDistribute(t *testing.T) {
 	makeOld(t, url)
 	was := rows(t, url, nil)
 	d, err := migrate.Distribute(t.Context(), url, 4, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if !d.CreatedExtension || d.Nodes != 1 || len(d.Tables) != 11 {
 		t.Errorf("%+v", d)
 	}
@@ -41,9 +40,7 @@ func TestDistribute(t *testing.T) {
 		t.Errorf("the nodes plan with plan_cache_mode %q, %v", mode, err)
 	}
 	conn := connect(t, url)
-	if _, err := conn.Exec(t.Context(), "alter role current_user in database "+pgx.Identifier{conn.Config().Database}.Sanitize()+" set plan_cache_mode = 'auto'"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(conn.Exec(t.Context(), "alter role current_user in database "+pgx.Identifier{conn.Config().Database}.Sanitize()+" set plan_cache_mode = 'auto'"))(t)
 	again, err := migrate.Distribute(t.Context(), url, 8, slog.New(slog.DiscardHandler))
 	if err != nil || again.CreatedExtension || len(again.Tables) != 11 {
 		t.Errorf("again: %+v, %v", again, err)
@@ -65,10 +62,7 @@ func TestDistributeRefusesWhileInUse(t *testing.T) {
 	dbtest.NeedsCitus(t)
 	url := dbtest.Empty(t)
 	makeOld(t, url)
-	pool, err := db.Open(t.Context(), db.Config{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := check.Must(db.Open(t.Context(), db.Config{URL: url}))(t)
 	defer pool.Close()
 	if _, err := migrate.Distribute(t.Context(), url, 4, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrInUse) {
 		t.Errorf("while a program is connected: %v", err)
@@ -86,9 +80,7 @@ func TestDistributeNeedsCitus(t *testing.T) {
 		t.Fatal(err)
 	}
 	var preloaded bool
-	if err := connect(t, url).QueryRow(t.Context(), "select exists (select from pg_settings where name = 'citus.shard_count')").Scan(&preloaded); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, connect(t, url).QueryRow(t.Context(), "select exists (select from pg_settings where name = 'citus.shard_count')").Scan(&preloaded))
 	if preloaded {
 		t.Skip("this Postgres has Citus")
 	}
@@ -128,10 +120,8 @@ func TestUpgradeDistributed(t *testing.T) {
 	}
 	unchanged(t, was, rows(t, url, columns))
 	var tables, functions int
-	if err := conn.QueryRow(t.Context(), `select (select count(*) from pg_dist_partition),
-		(select count(*) from pg_dist_object where classid = 'pg_proc'::regclass)`).Scan(&tables, &functions); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, conn.QueryRow(t.Context(), `select (select count(*) from pg_dist_partition),
+		(select count(*) from pg_dist_object where classid = 'pg_proc'::regclass)`).Scan(&tables, &functions))
 	if tables != 11 || functions < 4 {
 		t.Errorf("%d tables and %d functions are distributed", tables, functions)
 	}
@@ -141,14 +131,8 @@ func TestUpgradeDistributed(t *testing.T) {
 // Every table and function of schema.sql has its place on a distributed database.
 func TestEveryTableHasItsPlace(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../schema.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program, err := os.ReadFile("../citus/distribute.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(os.ReadFile("../../schema.sql"))(t)
+	program := check.Must(os.ReadFile("../citus/distribute.go"))(t)
 	onCoordinator := []string{"api_keys", "audit_events", "followers", "installation"}
 	found := regexp.MustCompile(`(?m)^create (table|function) (\w+)`).FindAllStringSubmatch(string(text), -1)
 	if len(found) < 8 {

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -27,10 +28,7 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 // schema.sql is what people and sqlc read, the migrations are what runs.
 func TestMigrationsMakeTheSchema(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../schema.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(os.ReadFile("../../schema.sql"))(t)
 	url := dbtest.Empty(t)
 	if _, err := connect(t, url).Exec(t.Context(), string(text)); err != nil {
 		t.Fatalf("schema.sql: %v", err)
@@ -53,9 +51,7 @@ func TestMigrateWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
 	other := connect(t, url)
-	if _, err := other.Exec(t.Context(), "select pg_advisory_lock($1)", int64(lock.DefaultLockID)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(other.Exec(t.Context(), "select pg_advisory_lock($1)", int64(lock.DefaultLockID)))(t)
 	told, log := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -72,9 +68,7 @@ func TestMigrateWaitsForAnother(t *testing.T) {
 	if err := other.QueryRow(t.Context(), "select count(*) from pg_class where relnamespace = 'public'::regnamespace").Scan(&relations); err != nil || relations != 0 {
 		t.Errorf("%d relations were made while another program held the lock, %v", relations, err)
 	}
-	if _, err := other.Exec(t.Context(), "select pg_advisory_unlock($1)", int64(lock.DefaultLockID)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(other.Exec(t.Context(), "select pg_advisory_unlock($1)", int64(lock.DefaultLockID)))(t)
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
@@ -85,16 +79,12 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	url := dbtest.URL(t)
 	newer := latest(t) + 1
 	_, err := connect(t, url).Exec(t.Context(), "insert into goose_db_version (version_id, is_applied) values ($1, true)", newer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
 	if err != nil || before != newer || after != newer {
 		t.Fatalf("from %d to %d, %v; want %d: an older program works beside a newer one", before, after, err, newer)
 	}
-	if _, err := connect(t, url).Exec(t.Context(), "update installation set oldest_program = $1", newer); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(connect(t, url).Exec(t.Context(), "update installation set oldest_program = $1", newer))(t)
 	before, after, err = migrate.Up(t.Context(), db.Config{URL: url})
 	if !errors.Is(err, db.ErrSchemaNewer) || before != newer || after != newer {
 		t.Fatalf("from %d to %d, %v; want %d, ErrSchemaNewer", before, after, err, newer)
@@ -113,15 +103,9 @@ func TestMigrateReportsWhatIsWrong(t *testing.T) {
 // latest is the version that the migrations lead to.
 func latest(t *testing.T) (version int64) {
 	t.Helper()
-	files, err := fs.Glob(migrate.Files(), "*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := check.Must(fs.Glob(migrate.Files(), "*.sql"))(t)
 	for _, file := range files {
-		v, err := goose.NumericComponent(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := check.Must(goose.NumericComponent(file))(t)
 		version = max(version, v)
 	}
 	return version
@@ -130,10 +114,7 @@ func latest(t *testing.T) (version int64) {
 // connect opens a connection for as long as the test runs.
 func connect(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	t.Cleanup(func() { conn.Close(context.Background()) })
 	return conn
 }
@@ -144,9 +125,7 @@ func TestMigrateRefusesOtherEncodings(t *testing.T) {
 	t.Parallel()
 	admin := connect(t, dbtest.Empty(t))
 	name := "coppice_latin_" + strings.ToLower(rand.Text())
-	if _, err := admin.Exec(t.Context(), "create database "+name+" encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' template template0"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(admin.Exec(t.Context(), "create database "+name+" encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C' template template0"))(t)
 	t.Cleanup(func() {
 		if _, err := admin.Exec(context.Background(), "drop database "+name+" with (force)"); err != nil {
 			t.Error(err)
@@ -176,17 +155,13 @@ func TestCheckSchema(t *testing.T) {
 	}
 	set := func(version int) {
 		t.Helper()
-		if _, err := conn.Exec(t.Context(), "with all_of_them as (delete from goose_db_version) insert into goose_db_version (version_id, is_applied) values ($1, true)", version); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(conn.Exec(t.Context(), "with all_of_them as (delete from goose_db_version) insert into goose_db_version (version_id, is_applied) values ($1, true)", version))(t)
 	}
 	set(db.SchemaVersion + 1)
 	if err := db.CheckSchema(t.Context(), conn); err != nil {
 		t.Errorf("a newer schema, which older programs work with: %v", err)
 	}
-	if _, err := conn.Exec(t.Context(), "update installation set oldest_program = $1", db.SchemaVersion+1); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(conn.Exec(t.Context(), "update installation set oldest_program = $1", db.SchemaVersion+1))(t)
 	if err := db.CheckSchema(t.Context(), conn); !errors.Is(err, db.ErrSchemaNewer) {
 		t.Errorf("a newer schema: %v", err)
 	}
@@ -201,9 +176,7 @@ func TestCheckSchema(t *testing.T) {
 func TestRoleWithoutRights(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
-	if _, err := connect(t, url).Exec(t.Context(), "revoke create on schema public from public"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(connect(t, url).Exec(t.Context(), "revoke create on schema public from public"))(t)
 	mark := "?"
 	if strings.Contains(url, "?") {
 		mark = "&"

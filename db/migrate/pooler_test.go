@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Several programs migrate through one pooler: one works, the others wait, and no
@@ -35,13 +36,9 @@ func TestMigrateThroughAPooler(t *testing.T) {
 	}
 	conn := connect(t, direct)
 	var locks, jobs int
-	if err := conn.QueryRow(t.Context(), `select count(*) from pg_locks where locktype = 'advisory'
-		and database = (select oid from pg_database where datname = current_database())`).Scan(&locks); err != nil {
-		t.Fatal(err)
-	}
-	if err := conn.QueryRow(t.Context(), "select count(*) from river_job").Scan(&jobs); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, conn.QueryRow(t.Context(), `select count(*) from pg_locks where locktype = 'advisory'
+		and database = (select oid from pg_database where datname = current_database())`).Scan(&locks))
+	check.NoError(t, conn.QueryRow(t.Context(), "select count(*) from river_job").Scan(&jobs))
 	if locks != 0 {
 		t.Errorf("%d advisory locks are left", locks)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // riverColumns are a schema's columns of river_job, and the states of a job.
@@ -25,23 +26,14 @@ order by 1`
 // what River makes.
 func TestRiversTableIsAsDescribed(t *testing.T) {
 	t.Parallel()
-	described, err := os.ReadFile("../river.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	described := check.Must(os.ReadFile("../river.sql"))(t)
 	conn := connect(t, dbtest.URL(t))
-	if _, err := conn.Exec(t.Context(), "create schema given; set search_path to given;"+string(described)+"; set search_path to public"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(conn.Exec(t.Context(), "create schema given; set search_path to given;"+string(described)+"; set search_path to public"))(t)
 	var columns [2][]string
 	for i, schema := range []string{"public", "given"} {
 		rows, err := conn.Query(t.Context(), riverColumns, schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if columns[i], err = pgx.CollectRows(rows, pgx.RowTo[string]); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
+		columns[i] = check.Must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 	}
 	made, said := columns[0], columns[1]
 	if len(made) < 25 || !slices.Equal(made, said) {

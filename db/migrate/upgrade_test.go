@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
@@ -53,10 +54,8 @@ func TestUpgradeTurnsJobs(t *testing.T) {
 	url := dbtest.Empty(t)
 	makeOld(t, url)
 	conn := connect(t, url)
-	if _, err := conn.Exec(t.Context(), `update river_job set kind = 'resummarizing', queue = 'resummarizing';
-		insert into river_job (kind, queue, args, state, max_attempts) values ('due_sweep', 'due_sweep', '{}', 'scheduled', 1)`); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(conn.Exec(t.Context(), `update river_job set kind = 'resummarizing', queue = 'resummarizing';
+		insert into river_job (kind, queue, args, state, max_attempts) values ('due_sweep', 'due_sweep', '{}', 'scheduled', 1)`))(t)
 	if _, _, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,9 +72,7 @@ func TestUpgradeRefusesOlder(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
 	makeOld(t, url)
-	if _, err := connect(t, url).Exec(t.Context(), "delete from goose_db_version where version_id = 23"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(connect(t, url).Exec(t.Context(), "delete from goose_db_version where version_id = 23"))(t)
 	was := rows(t, url, nil)
 	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
 	if !errors.Is(err, migrate.ErrTooOld) || before != 22 || after != 22 {
@@ -89,40 +86,19 @@ func TestUpgradeRefusesOlder(t *testing.T) {
 // there was one for each step.
 func makeOld(t *testing.T, url string) {
 	t.Helper()
-	data, err := os.ReadFile("testdata/version23.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	conf, err := pgx.ParseConfig(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := check.Must(os.ReadFile("testdata/version23.sql"))(t)
+	conf := check.Must(pgx.ParseConfig(url))(t)
 	handle := stdlib.OpenDB(*conf)
 	defer handle.Close()
-	provider, err := goose.NewProvider(goose.DialectPostgres, handle, migrate.Files())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := provider.UpTo(t.Context(), 23); err != nil {
-		t.Fatal(err)
-	}
-	pool, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := check.Must(goose.NewProvider(goose.DialectPostgres, handle, migrate.Files()))(t)
+	check.Must(provider.UpTo(t.Context(), 23))(t)
+	pool := check.Must(pgxpool.New(t.Context(), url))(t)
 	defer pool.Close()
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := migrator.Migrate(t.Context(), rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{TargetVersion: 8}); err != nil {
-		t.Fatal(err)
-	}
+	migrator := check.Must(rivermigrate.New(riverpgxv5.New(pool), nil))(t)
+	check.Must(migrator.Migrate(t.Context(), rivermigrate.DirectionUp, &rivermigrate.MigrateOpts{TargetVersion: 8}))(t)
 	const steps = `delete from goose_db_version;
 		insert into goose_db_version (version_id, is_applied) select v, true from generate_series(0, 23) v where v <> 17 order by v;`
-	if _, err := connect(t, url).Exec(t.Context(), steps+string(data)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(connect(t, url).Exec(t.Context(), steps+string(data)))(t)
 }
 
 // unchanged compares the rows of each table before and after.
@@ -148,11 +124,8 @@ func kept(columns map[string][]string) map[string][]string {
 // columnsOf gives the columns of all tables, in their order.
 func columnsOf(t *testing.T, url string) map[string][]string {
 	t.Helper()
-	found, err := connect(t, url).Query(t.Context(), `select table_name::text, column_name::text from information_schema.columns
-		where table_schema = 'public' and table_name not in ('goose_db_version', 'river_migration') order by table_name, ordinal_position`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := check.Must(connect(t, url).Query(t.Context(), `select table_name::text, column_name::text from information_schema.columns
+		where table_schema = 'public' and table_name not in ('goose_db_version', 'river_migration') order by table_name, ordinal_position`))(t)
 	columns := map[string][]string{}
 	var table, column string
 	if _, err := pgx.ForEachRow(found, []any{&table, &column}, func() error {
@@ -174,12 +147,8 @@ func rows(t *testing.T, url string, columns map[string][]string) map[string][]st
 	conn := connect(t, url)
 	for table, names := range columns {
 		found, err := conn.Query(t.Context(), fmt.Sprintf(`select row("%s")::text from "%s" order by 1`, strings.Join(names, `", "`), table))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if all[table], err = pgx.CollectRows(found, pgx.RowTo[string]); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
+		all[table] = check.Must(pgx.CollectRows(found, pgx.RowTo[string]))(t)
 	}
 	return all
 }
@@ -213,10 +182,7 @@ select 'child of the summary ' || s.id from nodes s join nodes n on n.conversati
 // works reads, works off, writes and compacts the data, which keeps its promises.
 func works(t *testing.T, url string) {
 	t.Helper()
-	pool, err := db.Open(t.Context(), db.Config{URL: url, MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := check.Must(db.Open(t.Context(), db.Config{URL: url, MaxConns: 4}))(t)
 	defer pool.Close()
 	holds(t, pool)
 	reads(t, pool)
@@ -227,14 +193,8 @@ func works(t *testing.T, url string) {
 
 func holds(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	found, err := pool.Query(t.Context(), broken)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := check.Must(pool.Query(t.Context(), broken))(t)
+	wrong := check.Must(pgx.CollectRows(found, pgx.RowTo[string]))(t)
 	if len(wrong) > 0 {
 		t.Errorf("broken: %s", strings.Join(wrong, "; "))
 	}
@@ -245,42 +205,32 @@ func id(n int) uuid.UUID {
 	return uuid.MustParse(fmt.Sprintf("01990000-0000-7000-8000-000000000%03d", n))
 }
 
-func must[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // reads reads transcripts, contexts, hits of a search and a reply that was streaming.
 func reads(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx, store := t.Context(), tree.New(pool)
-	c := must[tree.Conversation](t)(store.Conversation(ctx, id(1)))
+	c := check.Must(store.Conversation(ctx, id(1)))(t)
 	if c.Title != "Coppicing" || string(c.Metadata) != `{"b": 1.0, "a": "é"}` || c.HeadID != id(107) || !c.CreatedAt.Equal(time.Date(2026, 3, 1, 10, 0, 0, 1000, time.UTC)) {
 		t.Errorf("%+v", c)
 	}
 	var told []string
-	for _, m := range must[tree.Page[tree.Message]](t)(store.Transcript(ctx, id(1), id(107), tree.Paging{})).Data {
+	for _, m := range check.Must(store.Transcript(ctx, id(1), id(107), tree.Paging{}))(t).Data {
 		told = append(told, fmt.Sprintf("%s %d/%d", m.ID.String()[33:], m.Siblings.Index, m.Siblings.Count))
 	}
 	if got, want := strings.Join(told, ", "), "101 1/1, 102 1/1, 103 1/3, 105 1/1, 106 1/1, 107 1/1"; got != want {
 		t.Errorf("the transcript is %s, want %s", got, want)
 	}
 	for query, want := range map[string]int{"trees": 1, "coppice": 1, "hedge": 1, "secret": 0} {
-		if n := len(must[search.Page](t)(search.New(0).Messages(ctx, store, query, uuid.Nil, tree.Paging{})).Data); n != want {
+		if n := len(check.Must(search.New(0).Messages(ctx, store, query, uuid.Nil, tree.Paging{}))(t).Data); n != want {
 			t.Errorf("%d hits for %s, want %d", n, query, want)
 		}
 	}
-	contexts := must[*summarize.Service](t)(summarize.New(store, summarize.Config{}))
+	contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
 	for head, want := range map[int]struct {
 		summary  int
 		messages int
 	}{107: {202, 6}, 105: {201, 4}, 104: {0, 3}, 109: {0, 4}} {
-		c := must[summarize.Context](t)(contexts.Context(ctx, id(1), id(head), summarize.Window{}))
+		c := check.Must(contexts.Context(ctx, id(1), id(head), summarize.Window{}))(t)
 		summary := uuid.Nil
 		if c.Summary != nil {
 			summary = c.Summary.ID
@@ -299,14 +249,14 @@ func reads(t *testing.T, pool *pgxpool.Pool) {
 func writes(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	ctx, store := t.Context(), tree.New(pool)
-	contexts := must[*summarize.Service](t)(summarize.New(store, summarize.Config{}))
+	contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
 	head := id(107)
 	for i := range 12 {
 		role := []string{"assistant", "user"}[i%2]
-		m := must[tree.Appended](t)(store.Append(ctx, id(1), head, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, strings.Repeat("More of the woods. ", 60)))}))
+		m := check.Must(store.Append(ctx, id(1), head, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, strings.Repeat("More of the woods. ", 60)))}))(t)
 		head = m.ID
 	}
-	k := must[tree.Compaction](t)(contexts.Compact(ctx, id(1), head, summarize.TriggerRequest, &summarize.Demand{}))
+	k := check.Must(contexts.Compact(ctx, id(1), head, summarize.TriggerRequest, &summarize.Demand{}))(t)
 	if k.Outcome != tree.OutcomeSaved || k.PriorSummaryID != id(202) {
 		t.Errorf("a compaction came to %s (%s) over %s", k.Outcome, k.Reason, k.PriorSummaryID)
 	}
@@ -315,15 +265,13 @@ func writes(t *testing.T, pool *pgxpool.Pool) {
 // worksOff lets a worker take up the job that was waiting.
 func worksOff(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
-	contexts := must[*summarize.Service](t)(summarize.New(tree.New(pool), summarize.Config{}))
+	contexts := check.Must(summarize.New(tree.New(pool), summarize.Config{}))(t)
 	outcomes := make(chan jobs.Outcome, 1)
-	w := must[*jobs.Worker](t)(jobs.New(pool, contexts, jobs.Config{ID: t.Name(), Observe: func(o jobs.Outcome) { outcomes <- o }}))
-	if left := must[jobs.Counts](t)(w.Count(t.Context())); left.Queued != 1 || left.OldestQueued <= 0 || left.Running != 0 {
+	w := check.Must(jobs.New(pool, contexts, jobs.Config{ID: t.Name(), Observe: func(o jobs.Outcome) { outcomes <- o }}))(t)
+	if left := check.Must(w.Count(t.Context()))(t); left.Queued != 1 || left.OldestQueued <= 0 || left.Running != 0 {
 		t.Errorf("jobs before: %+v", left)
 	}
-	if err := w.Start(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, w.Start(context.WithoutCancel(t.Context())))
 	select {
 	case o := <-outcomes:
 		if o != jobs.Completed {
@@ -335,7 +283,7 @@ func worksOff(t *testing.T, pool *pgxpool.Pool) {
 	if err := w.Stop(context.WithoutCancel(t.Context())); err != nil {
 		t.Error(err)
 	}
-	if left := must[jobs.Counts](t)(w.Count(t.Context())); left != (jobs.Counts{}) {
+	if left := check.Must(w.Count(t.Context()))(t); left != (jobs.Counts{}) {
 		t.Errorf("jobs after: %+v", left)
 	}
 }

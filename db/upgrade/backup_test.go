@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/db/upgrade"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
@@ -27,20 +28,20 @@ func TestBackup(t *testing.T) {
 	want := migratedAt.ReplaceAllString(contents(t, url), "")
 	silent := func(string) {}
 	var file bytes.Buffer
-	rows := must(upgrade.Backup(t.Context(), url, &file, silent))(t)
+	rows := check.Must(upgrade.Backup(t.Context(), url, &file, silent))(t)
 	if rows < 600 {
 		t.Errorf("the backup has %d rows", rows)
 	}
 
 	restored := dbtest.Empty(t)
-	text := must(must(zstd.NewReader(nil))(t).DecodeAll(file.Bytes(), nil))(t)
-	writer := must(zstd.NewWriter(nil))(t)
+	text := check.Must(check.Must(zstd.NewReader(nil))(t).DecodeAll(file.Bytes(), nil))(t)
+	writer := check.Must(zstd.NewWriter(nil))(t)
 	for _, bad := range [][]byte{nil, []byte("a file\n"), text[:len(text)/2], text[:bytes.LastIndexByte(text[:len(text)-1], '\n')+1], bytes.Replace(text, []byte(`"table":"nodes"`), []byte(`"table":"pg_class"`), 1)} {
 		if _, err := upgrade.Restore(t.Context(), restored, bytes.NewReader(writer.EncodeAll(bad, nil)), silent); !errors.Is(err, upgrade.ErrNotABackup) {
 			t.Errorf("%d bytes of %d: %v", len(bad), len(text), err)
 		}
 	}
-	if n := must(upgrade.Restore(t.Context(), restored, bytes.NewReader(file.Bytes()), silent))(t); n != rows {
+	if n := check.Must(upgrade.Restore(t.Context(), restored, bytes.NewReader(file.Bytes()), silent))(t); n != rows {
 		t.Errorf("%d rows were restored of %d", n, rows)
 	}
 	if got := migratedAt.ReplaceAllString(contents(t, restored), ""); got != want {

@@ -9,16 +9,17 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A row that is missing, doubled or changed is seen, in whatever order rows stand.
 func TestProve(t *testing.T) {
 	t.Parallel()
-	p := must(connect(t.Context(), dbtest.Empty(t), dbtest.Empty(t)))(t)
+	p := check.Must(connect(t.Context(), dbtest.Empty(t), dbtest.Empty(t)))(t)
 	t.Cleanup(p.close)
 	execute := func(conn *pgx.Conn, statement string) {
 		t.Helper()
-		must(conn.Exec(t.Context(), statement))(t)
+		check.Must(conn.Exec(t.Context(), statement))(t)
 	}
 	const create = `create table public.rows (id int, said text, "odd name" bytea)`
 	execute(p.from, create+`; insert into public.rows select n, 'said ' || n, '\xff00' from generate_series(1, 50) n`)
@@ -45,21 +46,5 @@ func TestProve(t *testing.T) {
 		if _, err := p.prove(t.Context(), tables[0]); err != nil {
 			t.Errorf("%s: %v", change.undo, err)
 		}
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's result, and ends the test if the call failed.
-func must[T any](got T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return got
 	}
 }

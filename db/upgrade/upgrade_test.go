@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/db/migrate"
 	"github.com/coppice-chat/coppice/db/upgrade"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // requireVariable says that a version that can't be had fails these tests.
@@ -27,9 +28,9 @@ const requireVariable = "COPPICE_REQUIRE_POSTGRES_VERSIONS"
 // runs servers as. Binaries from npm are shared between the tests' runs.
 func newDataDir(t *testing.T) embedded.Config {
 	t.Helper()
-	dir := must(os.MkdirTemp("", "coppice-test-"))(t)
+	dir := check.Must(os.MkdirTemp("", "coppice-test-"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	noError(t, os.Chmod(dir, 0o755))
+	check.NoError(t, os.Chmod(dir, 0o755))
 	cache, err := os.UserCacheDir()
 	if os.Geteuid() == 0 {
 		cache = "/var/cache"
@@ -52,19 +53,19 @@ func start(t *testing.T, cfg embedded.Config, major int) *embedded.Server {
 	if err != nil && os.Getenv(requireVariable) == "" && errors.As(err, new(*embedded.VersionError)) {
 		t.Skipf("no PostgreSQL %d is to be had: %v", major, err)
 	}
-	noError(t, err)
+	check.NoError(t, err)
 	t.Cleanup(func() { _ = s.Stop(context.Background()) })
 	return s
 }
 
 func stop(t *testing.T, s *embedded.Server) {
 	t.Helper()
-	noError(t, s.Stop(t.Context()))
+	check.NoError(t, s.Stop(t.Context()))
 }
 
 func execute(t *testing.T, url string, statements ...string) {
 	t.Helper()
-	conn := must(pgx.Connect(t.Context(), url))(t)
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(t.Context())
 	for _, statement := range statements {
 		if _, err := conn.Exec(t.Context(), statement); err != nil {
@@ -76,13 +77,13 @@ func execute(t *testing.T, url string, statements ...string) {
 // contents is every row of every table, and where the sequences stand.
 func contents(t *testing.T, url string) string {
 	t.Helper()
-	conn := must(pgx.Connect(t.Context(), url))(t)
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(t.Context())
-	rows := must(conn.Query(t.Context(), "select oid::regclass::text, relkind::text from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'S') order by 1"))(t)
+	rows := check.Must(conn.Query(t.Context(), "select oid::regclass::text, relkind::text from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'S') order by 1"))(t)
 	var all strings.Builder
 	var name, kind string
 	var queries []string
-	must(pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
+	check.Must(pgx.ForEachRow(rows, []any{&name, &kind}, func() error {
 		columns := "t::text"
 		if kind == "S" {
 			columns = "last_value || ' ' || is_called"
@@ -91,8 +92,8 @@ func contents(t *testing.T, url string) string {
 		return nil
 	}))(t)
 	for _, q := range queries {
-		rows := must(conn.Query(t.Context(), q))(t)
-		lines := must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
+		rows := check.Must(conn.Query(t.Context(), q))(t)
+		lines := check.Must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
 		all.WriteString(strings.Join(lines, "\n") + "\n")
 	}
 	return all.String()
@@ -102,7 +103,7 @@ func contents(t *testing.T, url string) string {
 func fill(t *testing.T, url string) {
 	t.Helper()
 	_, _, err := migrate.Up(t.Context(), db.Config{URL: url})
-	noError(t, err)
+	check.NoError(t, err)
 	execute(t, url, `
 		insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at)
 		select ('018f0000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid, 'tenant', E'Title\t\\ "ä" \n' || n, '{"b":1, "a" : null}', '{}', now(), now()
@@ -185,21 +186,5 @@ func TestForeign(t *testing.T) {
 	stop(t, s)
 	if _, err := upgrade.Run(t.Context(), cfg, func(string) {}); err != nil {
 		t.Errorf("when all of that is gone: %v", err)
-	}
-}
-
-func noError(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// must gives a call's result, and ends the test if the call failed.
-func must[T any](got T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		noError(t, err)
-		return got
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestTracingWanted(t *testing.T) {
@@ -47,14 +48,9 @@ func TestStatementSpans(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
 	conf, err := pgxpool.ParseConfig(dbtest.URL(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	conf.ConnConfig.Tracer = NewStatementTracer(provider)
-	pool, err := pgxpool.NewWithConfig(t.Context(), conf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pool := check.Must(pgxpool.NewWithConfig(t.Context(), conf))(t)
 	defer pool.Close()
 	ctx, root := provider.Tracer("test").Start(t.Context(), "request")
 	const canary = "zebra"

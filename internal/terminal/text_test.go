@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestOneLine(t *testing.T) {
@@ -87,9 +89,7 @@ func TestExport(t *testing.T) {
 		c := &Console{Writer: bufio.NewWriter(&out), Terminal: to}
 		w := c.Export()
 		for i := range len(text) { // characters come in pieces
-			if _, err := w.Write([]byte{text[i]}); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(w.Write([]byte{text[i]}))(t)
 		}
 		if err := errors.Join(w.Close(), c.Flush()); err != nil || out.String() != want {
 			t.Errorf("to a terminal %t: %q, %v; want %q", to, out.String(), err, want)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -24,14 +25,9 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", "tree", name+".txt")
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := check.Must(os.ReadFile(path))(t)
 	if got != string(want) {
 		t.Errorf("%s differs (run with -update if that is right)\ngot:\n%s\nwant:\n%s", path, got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -15,10 +16,7 @@ import (
 func ExampleNewServer() {
 	_ = func(t *testing.T) { // the test
 		s := llmtest.NewServer(t, llmtest.Fail(429), llmtest.CutMidway("Forty-two, of course."))
-		model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "any", HTTPClient: s.Client()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "any", HTTPClient: s.Client()}))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		req := llm.Request{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"What is it?"}`)}}

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -132,9 +133,7 @@ func (a *api) start() {
 	t := a.t
 	t.Helper()
 	must := func(err error) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.model.URL(), Model: "wood"})
 	must(err)
@@ -159,24 +158,15 @@ func (a *api) start() {
 // send sends a request. Headers are names and values by turns.
 func (a *api) send(method, path, body string, headers ...string) (status int, got string, header http.Header) {
 	a.t.Helper()
-	req, err := http.NewRequestWithContext(a.t.Context(), method, a.url+"/anthropic/v1/"+path, strings.NewReader(body))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(a.t.Context(), method, a.url+"/anthropic/v1/"+path, strings.NewReader(body)))(a.t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Api-Key", a.key)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(a.t)
 	defer res.Body.Close()
-	all, err := io.ReadAll(res.Body)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	all := check.Must(io.ReadAll(res.Body))(a.t)
 	return res.StatusCode, string(all), res.Header
 }
 
@@ -193,21 +183,13 @@ func (a *api) ask(body string, headers ...string) (got string, header http.Heade
 // branches are the stored conversations' branches, each message in a line.
 func (a *api) branches() (conversations int, branches []string) {
 	a.t.Helper()
-	list, err := a.store.Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	list := check.Must(a.store.Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{}))(a.t)
 	for _, c := range list.Data {
-		leaves, err := a.store.Branches(a.t.Context(), c.ID, tree.Paging{})
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		leaves := check.Must(a.store.Branches(a.t.Context(), c.ID, tree.Paging{}))(a.t)
 		for _, leaf := range leaves.Data {
 			var lines []string
 			for m, err := range a.store.Branch(a.t.Context(), c.ID, leaf.ID, 1000) {
-				if err != nil {
-					a.t.Fatal(err)
-				}
+				check.NoError(a.t, err)
 				lines = append(lines, string(m.Body))
 			}
 			branches = append(branches, strings.Join(lines, "\n"))

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -101,10 +102,7 @@ func TestRecord(t *testing.T) {
 	provider := newProvider(t)
 	a := newAPI(t, provider)
 	first, header := a.ask(hello)
-	m, err := a.store.Message(t.Context(), uuid.MustParse(header.Get("X-Coppice-Conversation-Id")), uuid.MustParse(header.Get("X-Coppice-Head-Id")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(a.store.Message(t.Context(), uuid.MustParse(header.Get("X-Coppice-Conversation-Id")), uuid.MustParse(header.Get("X-Coppice-Head-Id"))))(t)
 	const blocks = `[{"type":"thinking","thinking":"Thought 1.","signature":"c2ln1"},{"type":"text","text":"Answer 1."}]`
 	var metadata struct {
 		Anthropic struct{ Content json.RawMessage }
@@ -144,21 +142,13 @@ func TestClientGoes(t *testing.T) {
 	req, _ := http.NewRequestWithContext(ctx, "POST", a.url+"/anthropic/v1/messages", strings.NewReader(hello))
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+a.key)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := res.Body.Read(make([]byte, 10)); err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(t)
+	check.Must(res.Body.Read(make([]byte, 10)))(t)
 	leave()
 	<-gone
 	conversation := uuid.MustParse(res.Header.Get("X-Coppice-Conversation-Id"))
 	for {
-		running, err := a.store.Replies().Of(t.Context(), conversation)
-		if err != nil {
-			t.Fatal(err)
-		}
+		running := check.Must(a.store.Replies().Of(t.Context(), conversation))(t)
 		if len(running) == 0 {
 			break
 		}
@@ -213,9 +203,7 @@ func TestLargePicture(t *testing.T) {
 	provider := newProvider(t)
 	a := newAPI(t, provider)
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))))
 	data := append(b.Bytes(), make([]byte, tree.MaxBodyBytes)...)
 	picture := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}`
 	messages := `{"role":"user","content":[` + picture + `,{"type":"text","text":"Which tree?"}]}`
@@ -224,9 +212,7 @@ func TestLargePicture(t *testing.T) {
 		t.Fatal(why)
 	}
 	var answer struct{ Content json.RawMessage }
-	if err := json.Unmarshal([]byte(first), &answer); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(first), &answer))
 	body := `{"model":"claude-x","max_tokens":9,"messages":[` + messages + `,{"role":"assistant","content":` + string(answer.Content) + `},{"role":"user","content":"Sure?"}]}`
 	a.ask(body)
 	if got, _ := provider.last(); got != body {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/anthropic/wire"
 )
@@ -73,9 +74,7 @@ func blocksIn(t *testing.T, got string) [][]byte {
 		for {
 			_, data, err := events.Next()
 			if data != nil {
-				if _, err := r.Add(data); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(r.Add(data))(t)
 			}
 			if errors.Is(err, io.EOF) {
 				break
@@ -87,9 +86,7 @@ func blocksIn(t *testing.T, got string) [][]byte {
 		return rawBytes(r.Blocks())
 	}
 	var m struct{ Content []json.RawMessage }
-	if err := json.Unmarshal([]byte(got), &m); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, json.Unmarshal([]byte(got), &m))
 	return rawBytes(m.Content)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
@@ -28,14 +29,9 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 		t.Fatal(err)
 	}
 	tx, err := a.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	defer func() { _ = tx.Rollback(context.Background()) }()
-	first, err := tree.New(tx).Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"first"}`))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := check.Must(tree.New(tx).Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"first"}`))}))(t)
 	said := m{"conversation_id": id.String(), "parent_id": "active", "messages": []m{
 		{"id": uuid.NewString(), "role": "assistant", "content": "second"}, {"id": uuid.NewString(), "role": "user", "content": "third"},
 	}}
@@ -52,9 +48,7 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 		case <-time.After(time.Millisecond):
 		}
 	}
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, tx.Commit(t.Context()))
 	<-done
 	second, err := a.store.Message(t.Context(), id, uuid.MustParse(appended.Messages[0]))
 	if err != nil || second.ParentID != first.ID {
@@ -81,13 +75,9 @@ func TestImportedSummaryIsMarkedForTools(t *testing.T) {
 		if imported {
 			bundle.Nodes = append(bundle.Nodes, tree.BundleNode{ID: uuid.New(), ParentID: first, Body: summary.Body, Summary: &summary.Range})
 		}
-		if _, err := a.store.Import(t.Context(), bundle); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(a.store.Import(t.Context(), bundle))(t)
 		if !imported {
-			if _, err := a.store.AddSummary(t.Context(), id, summary); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(a.store.AddSummary(t.Context(), id, summary))(t)
 		}
 		var read mcp.ReadBranch
 		c.call("read_branch", m{"conversation_id": id.String(), "as_context": true}, &read)
@@ -111,10 +101,7 @@ func TestExplainTellsWhatWaits(t *testing.T) {
 	offline.piped("").compact(id.String())
 	settings := summarize.Defaults()
 	settings.Digest = summarize.DigestWhenNeeded
-	contexts, err := summarize.New(offline.store, summarize.Config{Settings: settings, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{}, Window: 10_000}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	contexts := check.Must(summarize.New(offline.store, summarize.Config{Settings: settings, Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: &llmtest.Model{}, Window: 10_000}}}}))(t)
 	withModel := newAPIOn(t, offline.pool, func(c *server.Config) { c.Contexts = contexts })
 	for name, test := range map[string]struct {
 		a     *api

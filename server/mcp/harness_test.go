@@ -19,6 +19,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/mcp"
@@ -48,10 +49,7 @@ func newAPIOn(t *testing.T, pool *pgxpool.Pool, changes ...func(*server.Config))
 	a := &api{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(lockedBuffer)}
 	settings := summarize.Defaults()
 	settings.MinFoldTokens, settings.SummaryTargetTokens, settings.KeepUserCapTokens = 50, 300, 100
-	var err error
-	if a.contexts, err = summarize.New(a.store, summarize.Config{Settings: settings}); err != nil {
-		t.Fatal(err)
-	}
+	a.contexts = check.Must(summarize.New(a.store, summarize.Config{Settings: settings}))(t)
 	cfg := server.Config{
 		Store: a.store, Keys: a.keys, Loopback: true, Contexts: a.contexts, APIs: []server.API{mcp.API("test")},
 		Logger: slog.New(slog.NewJSONHandler(a.log, nil)),
@@ -59,10 +57,7 @@ func newAPIOn(t *testing.T, pool *pgxpool.Pool, changes ...func(*server.Config))
 	for _, change := range changes {
 		change(&cfg)
 	}
-	s, err := server.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := check.Must(server.New(cfg))(t)
 	web := httptest.NewServer(s)
 	t.Cleanup(web.Close)
 	a.url, a.handler = web.URL, s
@@ -73,9 +68,7 @@ func newAPIOn(t *testing.T, pool *pgxpool.Pool, changes ...func(*server.Config))
 func (a *api) key(tenant string) string {
 	a.t.Helper()
 	_, secret, err := a.keys.Create(a.t.Context(), tenant, "")
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, err)
 	return secret
 }
 
@@ -121,10 +114,7 @@ func (a *api) relayed(secret string) func(context.Context, http.Header, []byte) 
 
 func (a *api) connect(transport sdk.Transport) *client {
 	a.t.Helper()
-	session, err := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(a.t.Context(), transport, nil)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	session := check.Must(sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil).Connect(a.t.Context(), transport, nil))(a.t)
 	a.t.Cleanup(func() { session.Close() })
 	return &client{a.t, session}
 }
@@ -161,18 +151,13 @@ func (c *client) call(tool string, arguments, out any) {
 	if res.IsError {
 		c.t.Fatalf("%s: %s", tool, textOf(res))
 	}
-	structured, err := json.Marshal(res.StructuredContent)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	structured := check.Must(json.Marshal(res.StructuredContent))(c.t)
 	var x, y any
 	if json.Unmarshal(structured, &x) != nil || json.Unmarshal([]byte(textOf(res)), &y) != nil || !reflect.DeepEqual(x, y) {
 		c.t.Errorf("%s: the text is not the structured content:\n%s\n%s", tool, textOf(res), structured)
 	}
 	if out != nil {
-		if err := json.Unmarshal(structured, out); err != nil {
-			c.t.Fatal(err)
-		}
+		check.NoError(c.t, json.Unmarshal(structured, out))
 	}
 }
 
@@ -199,15 +184,10 @@ func textOf(res *sdk.CallToolResult) string {
 func plant(t testing.TB, store *tree.Store, words string) (conversation uuid.UUID, ids []uuid.UUID) {
 	t.Helper()
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Title: "About " + words})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	say := func(parent uuid.UUID, role, text string) {
 		body, _ := json.Marshal(map[string]string{"role": role, "content": text})
-		m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)}))(t)
 		ids = append(ids, m.ID)
 	}
 	say(uuid.Nil, "user", "What is "+words+"?")
@@ -239,9 +219,7 @@ func (a *api) state() (digest string) {
 	const query = `select md5(concat(
 		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
 		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n)))`
-	if err := a.pool.QueryRow(a.t.Context(), query).Scan(&digest); err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, a.pool.QueryRow(a.t.Context(), query).Scan(&digest))
 	return digest
 }
 

@@ -10,30 +10,22 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/mcp"
 )
 
 // post sends what no client of the SDK would.
 func (a *api) post(t testing.TB, body string, header map[string]string) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), "POST", a.url+mcp.Path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(t.Context(), "POST", a.url+mcp.Path, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json, text/event-stream")
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.DefaultTransport.RoundTrip(req))(t)
 	defer res.Body.Close()
-	out, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := check.Must(io.ReadAll(res.Body))(t)
 	return res, string(out)
 }
 
@@ -66,10 +58,7 @@ func TestRequests(t *testing.T) {
 	}
 	for _, method := range []string{"GET", "DELETE"} {
 		req, _ := http.NewRequestWithContext(t.Context(), method, a.url+mcp.Path, nil)
-		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := check.Must(http.DefaultTransport.RoundTrip(req))(t)
 		res.Body.Close()
 		if res.StatusCode != 405 || !strings.Contains(res.Header.Get("Allow"), "POST") {
 			t.Errorf("%s: %d, Allow %q", method, res.StatusCode, res.Header.Get("Allow"))
@@ -146,9 +135,7 @@ func TestMalformed(t *testing.T) {
 		{call("tools/call", `{"name":5}`), `{"error":{"code":-32602,"message":"params.name: This must be a string."},"id":7,"jsonrpc":"2.0"}`},
 	} {
 		const notice = `{"jsonrpc":"2.0","method":"notifications/chop"}` // which has no answer
-		if _, err := io.WriteString(toServer, notice+"\n"+test[0]+"\n"); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(io.WriteString(toServer, notice+"\n"+test[0]+"\n"))(t)
 		var answer json.RawMessage
 		if err := answers.Decode(&answer); err != nil || string(answer) != test[1] {
 			t.Errorf("pipes: %v, %s", err, answer)

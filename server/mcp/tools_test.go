@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/mcp"
 )
 
@@ -28,18 +29,11 @@ func TestTools(t *testing.T) {
 	a := newAPI(t)
 	c := a.piped("")
 	res, err := c.session.ListTools(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.MarshalIndent(res.Tools, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
+	got := check.Must(json.MarshalIndent(res.Tools, "", "  "))(t)
 	const file = "testdata/tools.json"
 	if *update {
-		if err := os.WriteFile(file, append(got, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(file, append(got, '\n'), 0o644))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil || string(want) != string(got)+"\n" {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -30,17 +31,10 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 		"keyed":     {{keyHeader, "k"}, {keyHeader, "k"}},
 	} {
 		c, _, err := a.store.ForTenant("acme").CreateConversation(t.Context(), tree.NewConversation{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		tx, err := a.pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
+		tx := check.Must(a.pool.Begin(t.Context()))(t)
 		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-		if _, err := tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID))(t)
 		var wg sync.WaitGroup
 		var got [2]string
 		for i, s := range servers {
@@ -52,9 +46,7 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 			})
 			a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > i })
 		}
-		if err := tx.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, tx.Commit(t.Context()))
 		wg.Wait()
 		if n := a.messages(c.ID.String()); n != 2 || got[0] != got[1] {
 			t.Errorf("%s: %d messages, want 2: the first try got %s, the retry %s", name, n, got[0], got[1])
@@ -75,9 +67,7 @@ func TestItemsAddedAgain(t *testing.T) {
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	first := user(t, store, c.ID, "first")
 	id, retry, key := wire.ConversationID(c.ID), []string{retryHeader, "1"}, func(k string) []string { return []string{keyHeader, k} }
 	back := func() { a.setHead(c.ID, first) }
@@ -132,10 +122,7 @@ func TestItemsAddedAgain(t *testing.T) {
 // user appends a user's message at the end of the active branch.
 func user(t *testing.T, s *tree.Store, conversation uuid.UUID, text string) uuid.UUID {
 	t.Helper()
-	m, err := s.Append(t.Context(), conversation, uuid.Nil, tree.NewMessage{Message: chat.Read((&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode())}, tree.AtHead())
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(s.Append(t.Context(), conversation, uuid.Nil, tree.NewMessage{Message: chat.Read((&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(text)}}).Encode())}, tree.AtHead()))(t)
 	return m.ID
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -23,9 +24,7 @@ import (
 func pictureOf(t testing.TB, size int) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))))
 	return append(b.Bytes(), make([]byte, size)...)
 }
 

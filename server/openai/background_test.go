@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -33,7 +34,7 @@ func TestBackground(t *testing.T) {
 		if first["status"] != "queued" || first["background"] != true || first["usage"] != nil {
 			t.Errorf("%v", first)
 		}
-		eventually(t, "its question at the model", func() bool { return len(a.upstream.Requests()) > before })
+		check.Eventually(t, "its question at the model", func() bool { return len(a.upstream.Requests()) > before })
 		return first["id"].(string)
 	}
 	stopped := func(id string) {
@@ -71,7 +72,7 @@ func TestBackground(t *testing.T) {
 	silent := begin("Why?")
 	stopped(silent)
 	failed := begin("Fail.")
-	eventually(t, "its failure", func() bool { return a.status(failed) == "failed" })
+	check.Eventually(t, "its failure", func() bool { return a.status(failed) == "failed" })
 	for _, s := range servers {
 		if got := s.get("GET", "/responses/"+silent, ""); got["status"] != "cancelled" || len(got["output"].([]any)) != 0 || got["metadata"].(map[string]any)["a"] != "b" {
 			t.Errorf("%v", got)
@@ -105,10 +106,7 @@ func TestStreamIsReadOnElsewhere(t *testing.T) {
 	id := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"What is a coppice?"}`)["id"].(string)
 	// until gives the data of a stream's events up to the one whose text ends in "cut".
 	until := func(s *api, query string) (events []string) {
-		res, err := s.do(t.Context(), "acme", "GET", "/openai/v1/responses/"+id+"?stream=true"+query, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		res := check.Must(s.do(t.Context(), "acme", "GET", "/openai/v1/responses/"+id+"?stream=true"+query, ""))(t)
 		defer res.Body.Close()
 		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 			data, ok := strings.CutPrefix(lines.Text(), "data: ")
@@ -144,15 +142,12 @@ func killable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, kill func()) {
 		}
 		return true, nil
 	}
-	doomed, err := pgxpool.NewWithConfig(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	doomed := check.Must(pgxpool.NewWithConfig(t.Context(), cfg))(t)
 	t.Cleanup(doomed.Close)
 	return doomed, func() {
 		killed.Store(true)
 		t.Cleanup(func() { killed.Store(false) })
-		eventually(t, "the last query of the killed server", func() bool { return doomed.Stat().AcquiredConns() == 0 })
+		check.Eventually(t, "the last query of the killed server", func() bool { return doomed.Stat().AcquiredConns() == 0 })
 	}
 }
 
@@ -164,13 +159,13 @@ func TestKilledServer(t *testing.T) {
 	doomed, kill := killable(t, pool)
 	a := setup{pool: doomed, replies: often("a"), script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut so that it grows again."), llmtest.Hang()}}.serve(t)
 	id, _ := a.stream(`{"model":"wood","stream":true,"instructions":"Be terse.","metadata":{"a":"b"},"input":"What is a coppice?"}`)
-	eventually(t, "its question at the model, which says nothing to the next one", func() bool { return len(a.upstream.Requests()) == 1 })
+	check.Eventually(t, "its question at the model, which says nothing to the next one", func() bool { return len(a.upstream.Requests()) == 1 })
 	silent := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"Say nothing."}`)["id"].(string)
 	a.begunToSpeak(id)
 	kill()
 	// A server of the same name takes up at once what it left when it was killed.
 	again := a.again(func(s *setup) { s.pool = pool })
-	eventually(t, "the answers that were left", func() bool {
+	check.Eventually(t, "the answers that were left", func() bool {
 		return again.status(id) != "in_progress" && again.status(silent) != "in_progress"
 	})
 	got := again.get("GET", "/responses/"+id, "")

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -31,7 +32,7 @@ func TestBlankEnds(t *testing.T) {
 			}
 		}
 		id := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"Think."}`)["id"].(string)
-		eventually(t, "the end in the background", func() bool { return a.status(id) == "incomplete" })
+		check.Eventually(t, "the end in the background", func() bool { return a.status(id) == "incomplete" })
 		if got, _ := a.again().ask(200, "acme", "GET", "/responses/"+id, ""); !strings.Contains(got, `"incomplete_details":{"reason":"`+want+`"}`) || !strings.Contains(got, `"total_tokens":7`) || !strings.Contains(got, `"error":null`) {
 			t.Errorf("in the background: %s", got)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -67,9 +68,7 @@ func itemsIn(t *testing.T, body string) (items []item, raw []string) {
 	}
 	for _, one := range r.Output {
 		var i item
-		if err := json.Unmarshal(one, &i); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal(one, &i))
 		items, raw = append(items, i), append(raw, string(one))
 	}
 	return items, raw
@@ -77,10 +76,7 @@ func itemsIn(t *testing.T, body string) (items []item, raw []string) {
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	raw, err := json.Marshal(v)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := check.Must(json.Marshal(v))(t)
 	return raw
 }
 
@@ -153,13 +149,8 @@ func TestContextManagement(t *testing.T) {
 		t.Error("it is another tenant's conversation")
 	}
 	// Where the summary is undone, its text stands, and what was said is gone from the item.
-	found, err := wire.ParseItemID(items[0].ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.store.ForTenant("acme").Prune(t.Context(), found.Conversation, found.Node); err != nil {
-		t.Fatal(err)
-	}
+	found := check.Must(wire.ParseItemID(items[0].ID))(t)
+	check.Must(a.store.ForTenant("acme").Prune(t.Context(), found.Conversation, found.Node))(t)
 	if r := a.create(`{"model":"wood","input":[` + raw[0] + `,{"role":"user","content":"And after?"}]}`); nodeOf(t, r.ID).Conversation == n.Conversation || !strings.Contains(a.prompt(), "SUMMARY of") {
 		t.Errorf("%+v after %s", r, a.prompt())
 	}

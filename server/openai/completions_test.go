@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -97,9 +98,7 @@ func TestCompletionsAreBranches(t *testing.T) {
 		t.Errorf("the active head of %q is %s, %v; want the newest answer %s", c.Title, c.HeadID, err, again.head)
 	}
 	// What the native API appends below is known, too.
-	if _, err := a.store.ForTenant("acme").Append(t.Context(), c.ID, uuid.MustParse(again.head), tree.NewMessage{Message: chat.Read([]byte(said("user", "Is it?")))}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(a.store.ForTenant("acme").Append(t.Context(), c.ID, uuid.MustParse(again.head), tree.NewMessage{Message: chat.Read([]byte(said("user", "Is it?")))}))(t)
 	a.complete("acme", chatBody(store, system, question, said("assistant", "A kind of hedge."), said("user", "Is it?")))
 	if n := a.messages(first.conversation); n != 10 {
 		t.Errorf("%d messages, want 10", n)

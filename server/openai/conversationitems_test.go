@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
@@ -22,9 +23,7 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 	store := a.store.ForTenant("acme")
 	rapid.Check(t, func(rt *rapid.T) {
 		c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		check.NoError(rt, err)
 		nodes := []uuid.UUID{uuid.Nil}
 		for i := range rapid.IntRange(1, 10).Draw(rt, "messages") {
 			body := rapid.SampledFrom([]string{
@@ -39,13 +38,8 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 			nodes = append(nodes, m.ID)
 		}
 		head := rapid.SampledFrom(nodes[1:]).Draw(rt, "head")
-		if _, err := store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}); err != nil {
-			rt.Fatal(err)
-		}
-		branch, err := store.Transcript(t.Context(), c.ID, head, tree.Paging{Limit: 100})
-		if err != nil {
-			rt.Fatal(err)
-		}
+		check.Must(store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}))(rt)
+		branch := check.Must(store.Transcript(t.Context(), c.ID, head, tree.Paging{Limit: 100}))(rt)
 		var want []string
 		for _, m := range branch.Data {
 			at := wire.ItemID{NodeID: wire.NodeID{Conversation: c.ID, Node: m.ID}, Kind: wire.KindMessage, Ordinal: 1}
@@ -86,13 +80,8 @@ func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 	a.ask(400, "acme", "GET", "/conversations/"+id+"/items?after="+page.Data[0].ID, "")
 	first, begun := a.items(id, "?limit=1"), a.items(id, "?limit=2&order=asc")
 	root := begun.Data[0].ID
-	item, err := wire.ParseItemID(root)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.store.ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"other"}`))}); err != nil {
-		t.Fatal(err)
-	}
+	item := check.Must(wire.ParseItemID(root))(t)
+	check.Must(a.store.ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"other"}`))}))(t)
 	if got := a.items(id, "?order=asc").says(); got != "user:root assistant:other" {
 		t.Errorf("the items are %s", got)
 	}

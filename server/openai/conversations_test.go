@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -126,9 +127,7 @@ func TestConversations(t *testing.T) {
 	}
 
 	// An update changes the pairs alone: what a native client wrote stays.
-	if _, err := store.UpdateConversation(t.Context(), native, tree.ConversationUpdate{Metadata: []byte(`{"topic":"trees","old":"x","colours":["red"]}`)}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.UpdateConversation(t.Context(), native, tree.ConversationUpdate{Metadata: []byte(`{"topic":"trees","old":"x","colours":["red"]}`)}))(t)
 	if got, _ := a.ask(200, "acme", "POST", "/conversations/"+id, `{"metadata":{"topic":"woods"}}`); !strings.Contains(got, `"metadata":{"topic":"woods"}`) {
 		t.Errorf("%s", got)
 	}
@@ -237,9 +236,7 @@ func TestParallelTurns(t *testing.T) {
 		id, native := a.conversation(body)
 		store := a.store.ForTenant("acme")
 		c, err := store.Conversation(t.Context(), native)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		var wg sync.WaitGroup
 		for i := range turns {
 			wg.Go(func() {
@@ -304,9 +301,7 @@ func TestNativeChangeMeanwhile(t *testing.T) {
 			pool := dbtest.New(t)
 			store := tree.New(pool).ForTenant("acme")
 			c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			var once sync.Once
 			a := setup{pool: dbtest.AfterQuery(t, pool, "GetConversation", func() {
 				once.Do(func() {

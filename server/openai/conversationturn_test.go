@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
@@ -73,10 +74,7 @@ func TestDeleteItem(t *testing.T) {
 	id, native = a.conversation(`{"items":[` + says("user", "q") + "," + says("assistant", "a") + `]}`)
 	last := a.items(id, "?limit=1").Data[0].ID
 	a.add(id, says("user", "more"))
-	node, err := wire.ParseItemID(last)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := check.Must(wire.ParseItemID(last))(t)
 	a.setHead(native, node.Node)
 	remove(200, id, 1)
 	if got := a.items(id, "").says(); got != "user:q" || a.treeSize(native) != 3 {
@@ -106,19 +104,10 @@ func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
 	a := newAPI(t)
 	id, native := a.conversation(`{"items":[` + says("user", "q") + `,` + says("assistant", "a") + `]}`)
 	last := a.items(id, "?limit=1").Data[0].ID
-	item, err := wire.ParseItemID(last)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx, err := a.pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	item := check.Must(wire.ParseItemID(last))(t)
+	tx := check.Must(a.pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	later, err := tree.New(tx).ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"later"}`))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	later := check.Must(tree.New(tx).ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"later"}`))}))(t)
 	var answered sync.WaitGroup
 	answered.Go(func() {
 		if status, got, _ := a.send("acme", "DELETE", "/conversations/"+id+"/items/"+last, ""); status != 409 || !strings.Contains(got, "changed_meanwhile") {
@@ -126,9 +115,7 @@ func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
 		}
 	})
 	a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > 0 })
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, tx.Commit(t.Context()))
 	answered.Wait()
 	if c, err := a.store.ForTenant("acme").Conversation(t.Context(), native); err != nil || c.HeadID != later.ID {
 		t.Errorf("the head is %s, %v; want %s", c.HeadID, err, later.ID)

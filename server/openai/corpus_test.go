@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -128,8 +129,8 @@ func TestCorpus(t *testing.T) {
 			_ = pprof.Lookup("goroutine").WriteTo(t.Output(), 1)
 		}
 	}()
-	eventually(t, fmt.Sprint(baseline, " goroutines"), func() bool { return rest() <= baseline })
-	eventually(t, "no connection to the database in use", func() bool { return f.pool.Stat().AcquiredConns() == 0 })
+	check.Eventually(t, fmt.Sprint(baseline, " goroutines"), func() bool { return rest() <= baseline })
+	check.Eventually(t, "no connection to the database in use", func() bool { return f.pool.Stat().AcquiredConns() == 0 })
 	if log := f.log.String(); strings.Contains(log, "panic") {
 		t.Errorf("something panicked: %s", log)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 )
@@ -22,7 +23,7 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 		before := len(a.upstream.Requests())
 		a.upstream.Script(b)
 		id := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"What is a coppice?","tools":[{"type":"function","name":"f"}]}`)["id"].(string)
-		eventually(t, "the model's request", func() bool { return len(a.upstream.Requests()) > before })
+		check.Eventually(t, "the model's request", func() bool { return len(a.upstream.Requests()) > before })
 		return id
 	}
 	next := func(id, input string) (int, string) {
@@ -47,7 +48,7 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 	}
 	becomes := func(id, status, want string) {
 		t.Helper()
-		eventually(t, status, func() bool { return a.status(id) == status })
+		check.Eventually(t, status, func() bool { return a.status(id) == status })
 		if got, _ := a.ask(200, "acme", "GET", "/responses/"+id, ""); !strings.Contains(got, want) {
 			t.Errorf("%s lacks %s", got, want)
 		}
@@ -150,9 +151,7 @@ func TestDeletedMidway(t *testing.T) {
 						question = n.ID
 					}
 				}
-				if _, err := a.store.ForTenant("acme").Prune(t.Context(), native, question); err != nil {
-					t.Fatal(err)
-				}
+				check.Must(a.store.ForTenant("acme").Prune(t.Context(), native, question))(t)
 			}
 			close(gate)
 			if got := whole(); !strings.Contains(got, "event: response.failed\n") || !strings.Contains(got, want) {

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/reply"
@@ -137,20 +138,12 @@ func newFieldStoring(t testing.TB, pool *pgxpool.Pool, storeTimeout time.Duratio
 	store, ring := tree.New(pool), keys.New(pool)
 	for _, tenant := range []string{"acme", "other"} {
 		_, secret, err := ring.Create(t.Context(), tenant, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		f.secrets[tenant] = secret
 	}
 	logger := slog.New(slog.NewJSONHandler(f.log, nil))
-	contexts, err := summarize.New(store, summarize.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	replies, err := reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, StoreTimeout: storeTimeout, Logger: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
+	replies := check.Must(reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, StoreTimeout: storeTimeout, Logger: logger}))(t)
 	cfg := server.Config{
 		Store: store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, APIs: []server.API{openai.API()},
 		Logger: logger,
@@ -158,10 +151,7 @@ func newFieldStoring(t testing.TB, pool *pgxpool.Pool, storeTimeout time.Duratio
 	for _, change := range changes {
 		change(&cfg)
 	}
-	s, err := server.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := check.Must(server.New(cfg))(t)
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = s.HTTPServer("") // with all timeouts
 	web.Start()
@@ -189,10 +179,7 @@ type result struct {
 
 func (f *field) request(tenant, method, path, body string) *http.Request {
 	f.t.Helper()
-	req, err := http.NewRequestWithContext(f.t.Context(), method, f.url+path, strings.NewReader(body))
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(f.t.Context(), method, f.url+path, strings.NewReader(body)))(f.t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+f.secrets[tenant])
 	return req
@@ -250,7 +237,7 @@ func (f *field) plantFor(tenant, request string) (p plot) {
 	}
 	if names("response") {
 		p.response = f.made(tenant, "responses", `{"model":"offline","background":true,"input":"`+strings.Repeat("hazel ", 50)+`"}`)
-		eventually(f.t, "the end of a response", func() bool {
+		check.Eventually(f.t, "the end of a response", func() bool {
 			return strings.Contains(f.send(f.request(tenant, "GET", openai.Prefix+"responses/"+p.response, "")).body, `"status":"completed"`)
 		})
 	}
@@ -271,9 +258,7 @@ func (f *field) state() (digest string) {
 	const query = `select md5(concat(
 		(select string_agg(c::text, '|' order by c.id) from conversations c), '#', (select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
 		(select string_agg(s::text, '|' order by s.conversation_id, s.message_id) from replies s)))`
-	if err := f.pool.QueryRow(f.t.Context(), query).Scan(&digest); err != nil {
-		f.t.Fatal(err)
-	}
+	check.NoError(f.t, f.pool.QueryRow(f.t.Context(), query).Scan(&digest))
 	return digest
 }
 

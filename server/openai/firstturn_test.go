@@ -6,6 +6,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -19,10 +20,7 @@ func TestFailedFirstTurnOfItsOwn(t *testing.T) {
 	headIs := func(id, want string) {
 		t.Helper()
 		n := nodeOf(t, id).Conversation
-		c, err := a.store.ForTenant("acme").Conversation(t.Context(), n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := check.Must(a.store.ForTenant("acme").Conversation(t.Context(), n))(t)
 		if got := string(a.message(n.String(), c.HeadID.String()).Body); !strings.Contains(got, want) {
 			t.Errorf("the head is %s, want %s", got, want)
 		}
@@ -110,9 +108,7 @@ func TestRefusedOpening(t *testing.T) {
 				t.Errorf("%s: %d conversations with %d messages, want %d", path, c, m, want)
 			}
 			for _, c := range a.listed("acme") {
-				if err := a.store.ForTenant("acme").DeleteConversation(t.Context(), c.ID); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, a.store.ForTenant("acme").DeleteConversation(t.Context(), c.ID))
 			}
 		}
 	}

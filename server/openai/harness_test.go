@@ -20,6 +20,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -89,9 +90,7 @@ func (s setup) serve(t testing.TB) *api {
 	a := &api{setup: s, t: t, upstream: llmtest.NewServer(t, s.script...), store: tree.New(s.pool), secrets: map[string]string{}}
 	for _, tenant := range []string{"acme", "other"} {
 		_, secret, err := keys.New(s.pool).Create(t.Context(), tenant, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		a.secrets[tenant] = secret
 	}
 	a.start()
@@ -113,28 +112,16 @@ func (a *api) again(changes ...func(*setup)) *api {
 func (a *api) start() {
 	t := a.t
 	t.Helper()
-	model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.upstream.URL(), Model: "wood"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	contexts, err := summarize.New(a.store, a.contexts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	model := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.upstream.URL(), Model: "wood"}))(t)
+	contexts := check.Must(summarize.New(a.store, a.contexts))(t)
 	cfg := a.replies
 	cfg.Store, cfg.Contexts, cfg.Models, cfg.Aliases = a.store, contexts, []llm.Model{model}, map[string]string{"gpt-5": "wood"}
 	cfg.MaxRunning, cfg.MaxPerTenant = 1000, cmp.Or(cfg.MaxPerTenant, 1000)
-	replies, err := reply.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := server.New(server.Config{
+	replies := check.Must(reply.New(cfg))(t)
+	s := check.Must(server.New(server.Config{
 		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: cmp.Or(a.timeout, unhurried),
 		Contexts: contexts, Replies: replies, APIs: []server.API{a.recognition.API()},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	web := httptest.NewServer(s)
 	ctx, stop := context.WithCancel(context.Background())
 	var recovering sync.WaitGroup
@@ -150,19 +137,9 @@ func (a *api) start() {
 	a.url = web.URL
 }
 
-// eventually waits until something is so.
-func eventually(t testing.TB, what string, so func() bool) {
-	t.Helper()
-	for begin := time.Now(); !so(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 func (a *api) eventually(so func() bool) {
 	a.t.Helper()
-	eventually(a.t, "what a test waits for", so)
+	check.Eventually(a.t, "what a test waits for", so)
 }
 
 // do sends a request from any goroutine; headers are names and values in turn.
@@ -261,9 +238,7 @@ func finalID(t testing.TB, stream string) string {
 func (a *api) stream(body string) (id string, whole func() string) {
 	a.t.Helper()
 	res, err := a.do(a.t.Context(), "acme", "POST", "/openai/v1/responses", body)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, err)
 	n, err := named(res.Header)
 	if err != nil || res.StatusCode != http.StatusOK {
 		a.t.Fatalf("%d %v", res.StatusCode, err)
@@ -285,10 +260,7 @@ func named(header http.Header) (n wire.NodeID, err error) {
 
 func nodeOf(t testing.TB, id string) wire.NodeID {
 	t.Helper()
-	n, err := wire.ParseResponseID(id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	n := check.Must(wire.ParseResponseID(id))(t)
 	return n
 }
 
@@ -302,7 +274,7 @@ func (a *api) status(id string) string {
 func (a *api) begunToSpeak(id string) {
 	a.t.Helper()
 	n := nodeOf(a.t, id)
-	eventually(a.t, "a piece of "+id, func() bool {
+	check.Eventually(a.t, "a piece of "+id, func() bool {
 		_, saves, err := a.store.ForTenant("acme").Replies().Log(a.t.Context(), n.Conversation, n.Node, 0)
 		return err == nil && slices.ContainsFunc(saves, func(save tree.ReplyEvents) bool { return bytes.Contains(save.Payload, []byte(`"content":`)) })
 	})
@@ -326,10 +298,7 @@ func joined(all []json.RawMessage) string { return strings.Join(texts(all), " ")
 // listed are the conversations of a tenant.
 func (a *api) listed(tenant string) []tree.Conversation {
 	a.t.Helper()
-	list, err := a.store.ForTenant(tenant).Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: tree.MaxPage})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	list := check.Must(a.store.ForTenant(tenant).Conversations(a.t.Context(), tree.ConversationFilter{}, tree.Paging{Limit: tree.MaxPage}))(a.t)
 	return list.Data
 }
 
@@ -346,9 +315,7 @@ func (a *api) everything() (conversations, messages int) {
 func (a *api) treeSize(id uuid.UUID) (n int) {
 	a.t.Helper()
 	for node, err := range a.store.ForTenant("acme").Tree(a.t.Context(), id, 0) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		check.NoError(a.t, err)
 		if node.Kind == tree.KindMessage {
 			n++
 		}
@@ -360,16 +327,11 @@ func (a *api) messages(conversation string) int { return a.treeSize(uuid.MustPar
 
 func (a *api) message(conversation, id string) tree.Message {
 	a.t.Helper()
-	m, err := a.store.ForTenant("acme").Message(a.t.Context(), uuid.MustParse(conversation), uuid.MustParse(id))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	m := check.Must(a.store.ForTenant("acme").Message(a.t.Context(), uuid.MustParse(conversation), uuid.MustParse(id)))(a.t)
 	return m
 }
 
 func (a *api) setHead(id, head uuid.UUID) {
 	a.t.Helper()
-	if _, err := a.store.ForTenant("acme").UpdateConversation(a.t.Context(), id, tree.ConversationUpdate{HeadID: head}); err != nil {
-		a.t.Fatal(err)
-	}
+	check.Must(a.store.ForTenant("acme").UpdateConversation(a.t.Context(), id, tree.ConversationUpdate{HeadID: head}))(a.t)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
@@ -134,19 +135,12 @@ func TestLongHistoriesTakeTurns(t *testing.T) {
 	a := setup{pool: pool}.serve(t)
 	a.upstream.Otherwise(llmtest.Answer("ok"))
 	hasty := a.again(func(s *setup) { s.timeout = 2 * time.Second })
-	lock, err := pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := check.Must(pgx.ConnectConfig(t.Context(), pool.Config().ConnConfig))(t)
 	defer lock.Close(context.Background())
-	if _, err := lock.Exec(t.Context(), "begin; lock table conversations in share row exclusive mode"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(lock.Exec(t.Context(), "begin; lock table conversations in share row exclusive mode"))(t)
 	waiting := func() (n int) {
-		if err := lock.QueryRow(t.Context(), `select count(*) from pg_locks where locktype = 'relation' and not granted
-			and relation = 'conversations'::regclass and database = (select oid from pg_database where datname = current_database())`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, lock.QueryRow(t.Context(), `select count(*) from pg_locks where locktype = 'relation' and not granted
+			and relation = 'conversations'::regclass and database = (select oid from pg_database where datname = current_database())`).Scan(&n))
 		return n
 	}
 	var stored, refused atomic.Int32
@@ -172,9 +166,7 @@ func TestLongHistoriesTakeTurns(t *testing.T) {
 	if status, got, _ := a.send("other", "GET", "/models", ""); status != 200 {
 		t.Errorf("another tenant's request: %d %s", status, got)
 	}
-	if _, err := lock.Exec(t.Context(), "rollback"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(lock.Exec(t.Context(), "rollback"))(t)
 	ended.Wait()
 	if stored, refused := stored.Load(), refused.Load(); stored != most || refused != asked-most {
 		t.Errorf("%d histories were stored and %d refused, want %d and %d", stored, refused, most, asked-most)

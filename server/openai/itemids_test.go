@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
@@ -15,9 +16,7 @@ func (a *api) said(r response) (branch []string, count int) {
 	a.t.Helper()
 	n := nodeOf(a.t, r.ID)
 	for m, err := range a.store.ForTenant("acme").Branch(a.t.Context(), n.Conversation, n.Node, 0) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		check.NoError(a.t, err)
 		var body struct{ Content string }
 		_ = json.Unmarshal(m.Body, &body) // or parts, which no test here has
 		branch = append(branch, body.Content)

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -47,9 +48,7 @@ func TestMixedClients(t *testing.T) {
 		w := &forest{api: a, servers: servers, t: rt, marks: &marks, trees: map[uuid.UUID]*copse{}}
 		before := len(a.upstream.Requests())
 		for _, c := range w.listed("acme") { // of the round before
-			if err := a.store.ForTenant("acme").DeleteConversation(t.Context(), c.ID); err != nil {
-				rt.Fatal(err)
-			}
+			check.NoError(rt, a.store.ForTenant("acme").DeleteConversation(t.Context(), c.ID))
 		}
 		shared, native := a.conversation(`{}`)
 		w.trees[native] = &copse{}
@@ -190,10 +189,7 @@ func (w *forest) step(clients []*rider) {
 	}
 	for _, r := range rides { // some of which have made another branch active
 		if r.anywhere {
-			now, err := w.store.ForTenant("acme").Conversation(w.api.t.Context(), r.at)
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			now := check.Must(w.store.ForTenant("acme").Conversation(w.api.t.Context(), r.at))(w.t)
 			if r.under = w.trees[r.at].find(now.HeadID); (r.under == nil) != (now.HeadID == uuid.Nil) {
 				w.t.Fatalf("the active head %s is no message of the conversation", now.HeadID)
 			}

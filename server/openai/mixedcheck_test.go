@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -108,9 +109,7 @@ func (w *forest) compare() {
 			continue
 		}
 		for n, err := range store.Tree(w.api.t.Context(), id, 0) {
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			check.NoError(w.t, err)
 			if n.Kind == tree.KindMessage {
 				stored[n.ID] = n.ParentID
 			}

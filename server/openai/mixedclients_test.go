@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
@@ -143,17 +144,12 @@ func (w *forest) compact(r *ride) (items string) {
 	}
 	w.trees[r.at].compacted = true
 	var out struct{ Output []json.RawMessage }
-	if err := json.Unmarshal([]byte(got), &out); err != nil {
-		w.t.Fatal(err)
-	}
+	check.NoError(w.t, json.Unmarshal([]byte(got), &out))
 	return strings.Join(texts(out.Output), ",") + ","
 }
 
 func (c *rider) nextByConversation(w *forest) *ride {
-	native, err := wire.ParseConversationID(c.id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	native := check.Must(wire.ParseConversationID(c.id))(w.t)
 	if known := w.trees[native]; w.draw("switch", 5) && len(known.all) > 0 { // to another branch, as the page does
 		if b := known.all[w.index("branch", len(known.all))]; strings.HasPrefix(b.mark, "[a") {
 			w.setHead(native, b.id)
@@ -172,18 +168,12 @@ func (c *rider) nextByConversation(w *forest) *ride {
 // learn takes the answer of a turn.
 func (c *rider) learn(w *forest, r *ride) {
 	c.rides, c.pending = append(c.rides, r), r.answer.call
-	m, err := w.store.ForTenant("acme").Message(w.api.t.Context(), r.at, r.answer.id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	m := check.Must(w.store.ForTenant("acme").Message(w.api.t.Context(), r.at, r.answer.id))(w.t)
 	item, said := string(m.Body), chat.Read(m.Body)
 	switch {
 	case c.kind == byChat:
 	case c.kind == byIDs:
-		raw, err := json.Marshal(wire.ItemsOf(wire.NodeID{Conversation: r.at, Node: m.ID}, said, wire.Note{}))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		raw := check.Must(json.Marshal(wire.ItemsOf(wire.NodeID{Conversation: r.at, Node: m.ID}, said, wire.Note{})))(w.t)
 		item = strings.Trim(string(raw), "[]")
 	case len(said.Calls) > 0:
 		item = fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"look","arguments":%q}`, said.Calls[0].ID, said.Calls[0].Arguments)

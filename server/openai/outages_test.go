@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/server"
 )
@@ -59,9 +60,7 @@ func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) 
 		repaired.Store(false)
 		return func() dbtest.Answer {
 			res, err := http.DefaultTransport.RoundTrip(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			defer res.Body.Close()
 			streams, good := res.Header.Get("Content-Type") == "text/event-stream", (res.StatusCode == http.StatusOK || res.StatusCode == http.StatusUpgradeRequired)
 			if streams {

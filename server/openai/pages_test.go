@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
@@ -21,9 +22,7 @@ func TestPagesAreBounded(t *testing.T) {
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	const large = 6 // answers, of which five fill a page
 	last := uuid.Nil
 	for i := range 1 + large + 1 {
@@ -34,10 +33,7 @@ func TestPagesAreBounded(t *testing.T) {
 		if 0 < i && i <= large {
 			m.Message = chat.Text(chat.Assistant, strings.Repeat("  .", 300<<10))
 		}
-		stored, err := store.Append(t.Context(), c.ID, last, m, tree.WithPathHash())
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(store.Append(t.Context(), c.ID, last, m, tree.WithPathHash()))(t)
 		last = stored.ID
 	}
 	answer := wire.NodeID{Conversation: c.ID, Node: last}
@@ -50,9 +46,7 @@ func TestPagesAreBounded(t *testing.T) {
 			for after, more := "", true; more; pages++ {
 				var page wire.List[wire.CallItem] // of which the ids are read
 				got, _ := a.ask(200, "acme", "GET", path+"?limit=100&order="+order+after, "")
-				if err := json.Unmarshal([]byte(got), &page); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, json.Unmarshal([]byte(got), &page))
 				if len(got) > tree.MaxPageBytes+tree.MaxBodyBytes {
 					t.Errorf("%s, %s: a page of %d items has %d bytes", path, order, len(page.Data), len(got))
 				}
@@ -76,14 +70,9 @@ func TestReferencesAreBounded(t *testing.T) {
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	thought := tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"a"}`)), Reasoning: strings.Repeat("x", 500<<10)}
-	there, err := store.AppendChain(t.Context(), c.ID, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, openai.MaxBody/(500<<10)+1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	there := check.Must(store.AppendChain(t.Context(), c.ID, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, openai.MaxBody/(500<<10)+1)))(t)
 	var input strings.Builder
 	for _, m := range there.Messages {
 		item := wire.ItemID{NodeID: wire.NodeID{Conversation: c.ID, Node: m.ID}, Kind: wire.KindMessage, Ordinal: 1}

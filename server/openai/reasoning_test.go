@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
@@ -40,9 +41,7 @@ func TestReasoningItems(t *testing.T) {
 		}
 		var thoughts []string
 		for m, err := range a.store.ForTenant("acme").Branch(t.Context(), n.Conversation, n.Node, 0) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			if m.Reasoning != "" {
 				thoughts = append(thoughts, string(m.Role)+" "+m.Reasoning)
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server/openai"
@@ -22,20 +23,16 @@ var searching = llmtest.ToolCall{ID: "call_r", Name: "recall", Arguments: `{"que
 // foldUpTo folds a branch of the tenant acme up to a message.
 func (a *api) foldUpTo(conversation, cutoff uuid.UUID) {
 	a.t.Helper()
-	if _, err := a.store.ForTenant("acme").AddSummary(a.t.Context(), conversation, tree.NewSummary{
+	check.Must(a.store.ForTenant("acme").AddSummary(a.t.Context(), conversation, tree.NewSummary{
 		AnchorID: cutoff, Body: json.RawMessage(said("user", "A gate was spoken of.")), Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
-	}); err != nil {
-		a.t.Fatal(err)
-	}
+	}))(a.t)
 }
 
 // stepsOn counts the calls of recall and the results on the branch of a message.
 func (a *api) stepsOn(conversation, head uuid.UUID) (steps int) {
 	a.t.Helper()
 	for m, err := range a.store.ForTenant("acme").Branch(a.t.Context(), conversation, head, 0) {
-		if err != nil {
-			a.t.Fatal(err)
-		}
+		check.NoError(a.t, err)
 		if reply.IsStep(m) {
 			steps++
 		}
@@ -99,9 +96,7 @@ func TestRecallInResponses(t *testing.T) {
 		llmtest.CallTools(weather, searching), llmtest.Answer("wombat-42, and rain."))
 	store := a.store.ForTenant("acme")
 	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"recall":true}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	named := `"conversation":"` + wire.ConversationID(c.ID) + `",`
 	first := a.create(`{"model":"wood",` + named + `"input":"` + gatePassword + `"}`)
 	n, _ := wire.ParseResponseID(first.ID)
@@ -123,10 +118,7 @@ func TestRecallInResponses(t *testing.T) {
 	popped := a.create(`{"model":"wood",` + named + `"input":"Once more?"}`)
 	before := a.treeSize(n.Conversation)
 	a.ask(200, "acme", "DELETE", "/conversations/"+wire.ConversationID(c.ID)+"/items/"+popped.Output[0].ID, "")
-	after, err := store.Conversation(t.Context(), c.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := check.Must(store.Conversation(t.Context(), c.ID))(t)
 	if m, err := store.Message(t.Context(), c.ID, after.HeadID); err != nil || m.Role != tree.RoleUser || a.treeSize(n.Conversation) != before-3 {
 		t.Errorf("the head is %+v, %v; %d of %d messages are left", m, err, a.treeSize(n.Conversation), before)
 	}

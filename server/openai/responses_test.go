@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/summarize"
@@ -77,18 +78,14 @@ func TestClientLeaves(t *testing.T) {
 		a := setup{script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut"), llmtest.Answer("Hello.")}, replies: reply.Config{MaxPerTenant: 1}}.serve(t)
 		ctx, leave := context.WithCancel(t.Context())
 		res, err := a.do(ctx, "acme", "POST", "/openai/v1/responses", `{"model":"wood","input":"hi","store":false,"stream":true}`, "X-Coppice-Record", record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		defer res.Body.Close()
 		// Only once the model speaks is it the first request that it hangs for.
 		for lines, line := bufio.NewReader(res.Body), ""; line != "event: response.output_text.delta\n"; {
-			if line, err = lines.ReadString('\n'); err != nil {
-				t.Fatal(err)
-			}
+			line = check.Must(lines.ReadString('\n'))(t)
 		}
 		leave()
-		eventually(t, "room for the next answer", func() bool {
+		check.Eventually(t, "room for the next answer", func() bool {
 			status, got, _ := a.send("acme", "POST", "/responses", `{"model":"wood","input":"hi","store":false}`, "X-Coppice-Record", record, retryHeader, "1")
 			return status == 200 && strings.Contains(got, "Hello.")
 		})

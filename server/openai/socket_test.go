@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
@@ -33,9 +34,7 @@ type socketEvent struct {
 func (a *api) dial() *dialed {
 	a.t.Helper()
 	conn, _, err := websocket.Dial(a.t.Context(), a.url+"/openai/v1/responses", &websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + a.secrets["acme"]}}})
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	check.NoError(a.t, err)
 	a.t.Cleanup(func() { _ = conn.CloseNow() })
 	return &dialed{a, conn}
 }
@@ -43,9 +42,7 @@ func (a *api) dial() *dialed {
 // send sends a response.create with these members more.
 func (w *dialed) send(members string) {
 	w.t.Helper()
-	if err := w.conn.Write(w.t.Context(), websocket.MessageText, []byte(`{"type":"response.create","model":"wood",`+members+`}`)); err != nil {
-		w.t.Fatal(err)
-	}
+	check.NoError(w.t, w.conn.Write(w.t.Context(), websocket.MessageText, []byte(`{"type":"response.create","model":"wood",`+members+`}`)))
 }
 
 // last reads events up to the last one of a response, or an error.
@@ -53,9 +50,7 @@ func (w *dialed) last() (e socketEvent) {
 	w.t.Helper()
 	for {
 		_, message, err := w.conn.Read(w.t.Context())
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		check.NoError(w.t, err)
 		if e = (socketEvent{}); json.Unmarshal(message, &e) != nil {
 			w.t.Fatalf("no event: %s", message)
 		}
@@ -72,9 +67,7 @@ func TestSocketOfReader(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	_, secret, err := keys.New(a.pool).Mint(t.Context(), access.Principal{}, keys.NewKey{TenantID: "acme", ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	a.secrets["acme"] = secret
 	w := a.dial()
 	w.send(`"input":"Name a shrub."`)

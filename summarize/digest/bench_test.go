@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
 )
@@ -20,10 +21,7 @@ func BenchmarkDigest(b *testing.B) {
 	}
 	in := prompt.Input{TargetTokens: 4000}
 	for n, bytes := 0, 0; bytes < size; n++ {
-		text, err := os.ReadFile(files[n%len(files)])
-		if err != nil {
-			b.Fatal(err)
-		}
+		text := check.Must(os.ReadFile(files[n%len(files)]))(b)
 		bytes += len(text)
 		anew := strings.NewReplacer(". ", fmt.Sprintf(" %d. ", n), "。", fmt.Sprintf("%d。", n)) // what was said before costs nothing
 		in.Fold = append(in.Fold, chatOf(anew.Replace(strings.TrimSpace(string(text))))...)

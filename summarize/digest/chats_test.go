@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
@@ -57,10 +58,7 @@ func TestDigestChats(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := check.Must(os.ReadFile(file))(t)
 		got := digestOf(t, chatOf(strings.TrimSpace(string(text))), 2)
 		prompttest.Golden(t, "chats/"+strings.TrimSuffix(filepath.Base(file), ".txt")+".golden", got+"\n")
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -47,13 +48,8 @@ func hungUp(t *testing.T, pool *pgxpool.Pool) (store *tree.Store, w *Worker, cal
 		Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000, Timeout: 1 << 40}}},
 	}
 	cfg.Settings.MaxContextTokens = 3000
-	w, err := New(pool, service(t, tree.New(pool), cfg), Config{ID: "one", Concurrency: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w = check.Must(New(pool, service(t, tree.New(pool), cfg), Config{ID: "one", Concurrency: 1}))(t)
+	check.NoError(t, w.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel() // whatever hangs still
@@ -65,7 +61,7 @@ func hungUp(t *testing.T, pool *pgxpool.Pool) (store *tree.Store, w *Worker, cal
 		last := talk(t, tree.New(pool), fitting, uuid.Nil, 60)
 		talk(t, store, fitting, last.ID, 1)
 	}
-	eventually(t, "three failures", w.service.OnlyDigest)
+	check.Eventually(t, "three failures", w.service.OnlyDigest)
 	hangs.Store(true)
 	<-hung
 	return store, w, calls, fitting, func() { close(ended) }
@@ -86,26 +82,19 @@ func TestDigestsDoNotWaitForModels(t *testing.T) {
 		last[i] = talk(t, tree.New(pool), ids[i], uuid.Nil, 120)
 	}
 	// The first one's digest can't be stored meanwhile: its conversation is locked.
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := check.Must(pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	talk(t, store, ids[0], last[0].ID, 1)
-	if err := lock(t, tx, ids[0]); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, lock(t, tx, ids[0]))
 	for i := range ids[1:] {
 		talk(t, store, ids[i+1], last[i+1].ID, 1)
 	}
 	made := func() int {
 		return count(t, pool, "select count(distinct conversation_id) from nodes where kind = 'summary' and model = $1", digest.Name)
 	}
-	eventually(t, "the others' digests", func() bool { return made() == branches-1 })
-	if err := tx.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the first one's digest", func() bool { return made() == branches })
+	check.Eventually(t, "the others' digests", func() bool { return made() == branches-1 })
+	check.NoError(t, tx.Rollback(t.Context()))
+	check.Eventually(t, "the first one's digest", func() bool { return made() == branches })
 	if n := calls.Load(); n != before || !w.service.OnlyDigest() {
 		t.Errorf("%d calls while one tried the model", n-before)
 	}

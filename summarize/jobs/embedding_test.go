@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/search/embed"
@@ -24,29 +25,21 @@ import (
 
 func embeddings(t *testing.T, server *llmtest.EmbeddingServer, model string) *embed.Service {
 	t.Helper()
-	e, err := llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: model, HTTPClient: server.Client()}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := check.Must(llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: model, HTTPClient: server.Client()}, 0))(t)
 	return embed.New(embed.Config{Model: e})
 }
 
 // embeddingWorker makes a worker, which isn't started, and follows a store.
 func embeddingWorker(t *testing.T, pool *pgxpool.Pool, id string, e *embed.Service) (*tree.Store, *Worker) {
 	t.Helper()
-	w, err := New(pool, service(t, tree.New(pool), summarize.Config{Settings: summarize.Defaults()}), Config{ID: id, Embeddings: e})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(New(pool, service(t, tree.New(pool), summarize.Config{Settings: summarize.Defaults()}), Config{ID: id, Embeddings: e}))(t)
 	return follow(t, pool, w, false), w
 }
 
 // startWorker starts a worker until stop is called, or the test's end.
 func startWorker(t *testing.T, w *Worker) (stop func()) {
 	t.Helper()
-	if err := w.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, w.Start(t.Context()))
 	stop = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -85,7 +78,7 @@ func TestEveryMessageIsEmbedded(t *testing.T) {
 	head := talk(t, store, id, uuid.Nil, 3)
 	talk(t, store, id, head.ParentID, 2)
 	add(t, store, id, head.ID, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}`)
-	eventually(t, "vectors of all messages", func() bool { return lacking(t, pool, "small") == 0 && unfinishedJobs(t, pool) == 0 })
+	check.Eventually(t, "vectors of all messages", func() bool { return lacking(t, pool, "small") == 0 && unfinishedJobs(t, pool) == 0 })
 	if n := count(t, pool, "select count(*) from embeddings where vector is null"); n != 1 {
 		t.Errorf("%d messages say nothing to embed, want 1", n)
 	}
@@ -98,7 +91,7 @@ func TestEveryMessageIsEmbedded(t *testing.T) {
 	stop()
 	_, other := embeddingWorker(t, pool, "two", embeddings(t, server, "large"))
 	startWorker(t, other)
-	eventually(t, "vectors of the other model", func() bool { return lacking(t, pool, "large") == 0 })
+	check.Eventually(t, "vectors of the other model", func() bool { return lacking(t, pool, "large") == 0 })
 }
 
 // While the provider fails, appends go on and the job waits without an attempt.
@@ -112,13 +105,13 @@ func TestBrokenProviderOnlyDelaysVectors(t *testing.T) {
 	startWorker(t, w)
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 2)
-	eventually(t, "a failed request", func() bool { return len(server.Inputs()) > 0 })
+	check.Eventually(t, "a failed request", func() bool { return len(server.Inputs()) > 0 })
 	talk(t, store, id, head.ID, 2)
-	eventually(t, "the job's wait", func() bool {
+	check.Eventually(t, "the job's wait", func() bool {
 		return count(t, pool, "select count(*) from river_job where kind = 'embedding' and state in ('scheduled', 'available') and attempt = 0") == 1
 	})
 	server.Fail(nil)
-	eventually(t, "all vectors", func() bool { return lacking(t, pool, "fake") == 0 && unfinishedJobs(t, pool) == 0 })
+	check.Eventually(t, "all vectors", func() bool { return lacking(t, pool, "fake") == 0 && unfinishedJobs(t, pool) == 0 })
 }
 
 // A text that the provider refuses keeps no other from its vector, and is not
@@ -163,35 +156,23 @@ func TestEmbeddingReadsWhatIsNew(t *testing.T) {
 	id := conversation(t, store)
 	old := talk(t, store, id, uuid.Nil, 3)
 	behind, err := store.Feed().Pending(t.Context(), "test", []uuid.UUID{id})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	chain, one := talk(t, store, id, old.ParentID, 2), add(t, store, id, uuid.Nil, `{"role":"user","content":"A new root."}`)
 	texts, err := store.Index().Unembedded(t.Context(), id, "fake", behind[0].Sequence, 10)
 	if err != nil || len(texts) != 5 || texts[0].ID != one.ID || texts[1].ID != chain.ID {
 		t.Errorf("%d messages, %v", len(texts), err)
 	}
 
-	w, err := New(pool, service(t, store, summarize.Config{}), Config{ID: "queues only", Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	inserted, err := w.river.Insert(t.Context(), embedding{store.TenantID(), id}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pool.Exec(t.Context(), "update river_job set state = 'running', attempted_at = now()"); err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(New(pool, service(t, store, summarize.Config{}), Config{ID: "queues only", Concurrency: -1}))(t)
+	inserted := check.Must(w.river.Insert(t.Context(), embedding{store.TenantID(), id}, nil))(t)
+	check.Must(pool.Exec(t.Context(), "update river_job set state = 'running', attempted_at = now()"))(t)
 	inserted.Job.State = rivertype.JobStateRunning
 	j := &river.Job[embedding]{JobRow: inserted.Job, Args: embedding{store.TenantID(), id}}
 	ctx := rivertest.WorkContext(t.Context(), w.river)
 	if done, err := complete(ctx, w, j, "test", id, behind...); done || err != nil || unfinishedJobs(t, pool) != 1 {
 		t.Errorf("done: %t, %v", done, err)
 	}
-	if behind, err = store.Feed().Pending(t.Context(), "test", []uuid.UUID{id}); err != nil {
-		t.Fatal(err)
-	}
+	behind = check.Must(store.Feed().Pending(t.Context(), "test", []uuid.UUID{id}))(t)
 	if done, err := complete(ctx, w, j, "test", id, behind...); !done || err != nil || unfinishedJobs(t, pool) != 0 {
 		t.Errorf("done: %t, %v", done, err)
 	}
@@ -212,24 +193,18 @@ func TestVectorsGoWithTheirMessages(t *testing.T) {
 	}
 	asked := len(server.Inputs())
 	fork, _, err := store.Fork(t.Context(), id, last.ID, tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if saved, left, err := e.Step(t.Context(), store, fork.ID, 0); saved+left != 0 || err != nil || len(server.Inputs()) != asked {
 		t.Errorf("the fork's messages were embedded again: %d, %d, %v", saved, left, err)
 	}
 	if n := count(t, pool, "select count(*) from embeddings e join nodes n using (conversation_id) where n.id = e.message_id and e.conversation_id = $1", fork.ID); n != 8 {
 		t.Errorf("the fork has %d vectors, want 8", n)
 	}
-	if _, err := store.Prune(t.Context(), id, first.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(store.Prune(t.Context(), id, first.ID))(t)
 	if n := count(t, pool, "select count(*) from embeddings where conversation_id = $1", id); n != 3 {
 		t.Errorf("after a prune %d vectors, want 3", n)
 	}
-	if err := store.DeleteConversation(t.Context(), fork.ID); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, store.DeleteConversation(t.Context(), fork.ID))
 	if n := count(t, pool, "select count(*) from embeddings"); n != 3 {
 		t.Errorf("after a deletion %d vectors, want 3", n)
 	}

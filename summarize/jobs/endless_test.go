@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -38,7 +39,7 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 		head = add(t, plain, id, head.ID, string(messageBody([]string{"user", "assistant"}[i%2], strings.Repeat("word ", 2000))))
 	}
 	head = add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
-	eventually(t, "the job's end", func() bool {
+	check.Eventually(t, "the job's end", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
 	})
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
@@ -72,17 +73,12 @@ func TestJobGoesOnInSteps(t *testing.T) {
 	cfg.Settings.MaxContextTokens, cfg.Settings.SummaryTargetTokens = 4000, 100
 	model, _ := counting(written)
 	cfg.Summarizer = summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 3000}}}
-	w, err := New(pool, service(t, tree.New(pool), cfg), Config{ID: "one"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(New(pool, service(t, tree.New(pool), cfg), Config{ID: "one"}))(t)
 	w.slice = 0
-	if err := w.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, w.Start(t.Context()))
 	t.Cleanup(func() { _ = w.Stop(context.Background()) })
 	follow(t, pool, w, false)
-	eventually(t, "the job's end", func() bool {
+	check.Eventually(t, "the job's end", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
 	})
 	steps := count(t, pool, "select count(*) from compactions where outcome = 'saved'")
@@ -118,7 +114,7 @@ func TestBranchDueBesideARunningJob(t *testing.T) {
 	b := talk(t, store, id, fork.ID, 40)
 	c := talk(t, plain, id, fork.ID, 40)
 	close(release)
-	eventually(t, "the job's end", func() bool {
+	check.Eventually(t, "the job's end", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
 	})
 	for name, head := range map[string]tree.Message{"a": a, "b": b, "c": c} {

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
@@ -32,22 +33,17 @@ func TestLargeTenantsIndex(t *testing.T) {
 	parent, first := uuid.Nil, uuid.Nil
 	for len(messages) > 0 {
 		some := messages[:min(len(messages), tree.MaxChain)]
-		stored, err := store.AppendChain(t.Context(), id, parent, some)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(store.AppendChain(t.Context(), id, parent, some))(t)
 		if first == uuid.Nil {
 			first = stored.Messages[0].ID
 		}
 		parent, messages = stored.Messages[len(stored.Messages)-1].ID, messages[len(some):]
 	}
 	// The vectors that the model would give, in one statement; the violin's is the oldest.
-	if _, err := pool.Exec(t.Context(), `insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, vector)
+	check.Must(pool.Exec(t.Context(), `insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, vector)
 		select n.conversation_id, n.id, $1, $2, n.depth, 
 			case when n.depth = 0 then '\xff8080'::bytea else 
-				set_byte(set_byte(set_byte('\x808080', 0, 128 + n.depth % 100), 1, 130 + n.depth * 7 % 120), 2, 128 + n.depth * 13 % 120) end from nodes n`, e.Model(), db.TenantKey("large")); err != nil {
-		t.Fatal(err)
-	}
+				set_byte(set_byte(set_byte('\x808080', 0, 128 + n.depth % 100), 1, 130 + n.depth * 7 % 120), 2, 128 + n.depth * 13 % 120) end from nodes n`, e.Model(), db.TenantKey("large")))(t)
 	small := tree.New(pool).ForTenant("small")
 	other := add(t, small, conversation(t, small), uuid.Nil, `{"role":"user","content":"A violin as well."}`)
 	if _, _, err := e.Step(t.Context(), small, other.ConversationID, 0); err != nil {
@@ -56,16 +52,12 @@ func TestLargeTenantsIndex(t *testing.T) {
 
 	extension := count(t, pool, "select count(*) from pg_available_extensions where name = 'vector'") > 0
 	if extension {
-		if _, err := pool.Exec(t.Context(), "create extension vector"); err != nil {
-			t.Fatal(err)
-		}
+		check.Must(pool.Exec(t.Context(), "create extension vector"))(t)
 	} else {
 		t.Log("this Postgres has no pgvector: only what happens without it is tested")
 	}
 	for _, tenant := range []string{"large", "small"} {
-		if err := w.index(t.Context(), tenant); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, w.index(t.Context(), tenant))
 	}
 	want := 0
 	if extension {
@@ -75,7 +67,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 		t.Errorf("%d jobs that make an index, want %d", n, want)
 	}
 	startWorker(t, w)
-	eventually(t, "the index", func() bool {
+	check.Eventually(t, "the index", func() bool {
 		return count(t, pool, "select count(*) from pg_class where relname like 'embeddings\\_nearest\\_%'") == want &&
 			count(t, pool, "select count(*) from river_job where kind = 'embedding_index' and state <> 'completed'") == 0
 	})
@@ -90,10 +82,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 			t.Errorf("%v is another tenant's", p)
 		}
 	}
-	answer, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store, search.Question{Query: "Where is my fiddle?", Limit: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := check.Must(search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store, search.Question{Query: "Where is my fiddle?", Limit: 1}))(t)
 	if found := len(answer.Hits) == 1 && answer.Hits[0].Message.ID == first; found != extension {
 		t.Errorf("the oldest message was found: %t, with the extension: %t", found, extension)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -43,16 +44,16 @@ func TestResummarizingJob(t *testing.T) {
 	made := func(by string) int {
 		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary' and model = $2", id, by)
 	}
-	eventually(t, "the digest", func() bool { return made(digest.Name) > 0 })
-	eventually(t, "a job that waits for the model", func() bool {
+	check.Eventually(t, "the digest", func() bool { return made(digest.Name) > 0 })
+	check.Eventually(t, "a job that waits for the model", func() bool {
 		return count(t, pool, "select count(*) from river_job where kind = 'compaction' and (metadata ->> 'snoozes')::integer > 0") == 1
 	})
 	if made("fake") > 0 {
 		t.Error("a model that is down wrote a summary")
 	}
 	down.Store(false)
-	eventually(t, "the model's summary", func() bool { return made("fake") > 0 })
-	eventually(t, "the jobs' end", func() bool { return count(t, pool, "select count(*) from river_job where finalized_at is null") == 0 })
+	check.Eventually(t, "the model's summary", func() bool { return made("fake") > 0 })
+	check.Eventually(t, "the jobs' end", func() bool { return count(t, pool, "select count(*) from river_job where finalized_at is null") == 0 })
 	if n := count(t, pool, "select count(*) from river_job where state <> 'completed'"); n > 0 {
 		t.Errorf("%d jobs failed", n)
 	}
@@ -77,7 +78,7 @@ func TestOutageIsNoAttempt(t *testing.T) {
 	id := conversation(t, store)
 	head := talk(t, tree.New(pool), id, uuid.Nil, 60)
 	head = talk(t, store, id, head.ID, 1)
-	eventually(t, "a job that waits", func() bool {
+	check.Eventually(t, "a job that waits", func() bool {
 		return count(t, pool, "select count(*) from river_job where kind = 'compaction' and (metadata ->> 'snoozes')::integer > 0") == 1
 	})
 	s := service(t, store, cfg)
@@ -85,7 +86,7 @@ func TestOutageIsNoAttempt(t *testing.T) {
 		t.Errorf("the outage changed the context: %+v", c.Summary)
 	}
 	down.Store(false)
-	eventually(t, "the job's end", func() bool { return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1 })
+	check.Eventually(t, "the job's end", func() bool { return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1 })
 	if n := count(t, pool, "select attempt from river_job"); n != 1 {
 		t.Errorf("the job ended at attempt %d", n)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -53,19 +54,14 @@ func service(t testing.TB, s *tree.Store, cfg summarize.Config) *summarize.Servi
 	if cfg.Settings == (summarize.Settings{}) {
 		cfg.Settings = smallSettings()
 	}
-	out, err := summarize.New(s, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := check.Must(summarize.New(s, cfg))(t)
 	return out
 }
 
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
 	t.Helper()
 	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	return c.ID
 }
 
@@ -79,10 +75,7 @@ func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int
 		}
 	}
 	for chain := range slices.Chunk(messages, tree.MaxChain) {
-		stored, err := s.AppendChain(t.Context(), conversation, parent, chain)
-		if err != nil {
-			t.Fatal(err)
-		}
+		stored := check.Must(s.AppendChain(t.Context(), conversation, parent, chain))(t)
 		last = stored.Messages[len(stored.Messages)-1]
 		parent = last.ID
 	}
@@ -91,24 +84,8 @@ func talk(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, turns int
 
 func add(t testing.TB, s *tree.Store, id, parent uuid.UUID, body string) tree.Message {
 	t.Helper()
-	m, err := s.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read([]byte(body))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := check.Must(s.Append(t.Context(), id, parent, tree.NewMessage{Message: chat.Read([]byte(body))}))(t)
 	return m.Message
-}
-
-// eventually waits for what happens in the background.
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
-		if is() {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s", what)
-		}
-	}
 }
 
 // follow has a worker follow what the store changes that it gives, until the test's
@@ -137,7 +114,7 @@ func follow(t *testing.T, pool *pgxpool.Pool, w *Worker, looks bool, options ...
 // handled waits until a follower has handled all that changed.
 func handled(t *testing.T, pool *pgxpool.Pool, follower string) {
 	t.Helper()
-	eventually(t, "the follower", func() bool {
+	check.Eventually(t, "the follower", func() bool {
 		return count(t, pool, `select count(*) from conversations c where not exists (
 			select from follower_places p where p.conversation_id = c.id and p.follower = $1 and p.sequence = c.change_count)`, follower) == 0
 	})
@@ -145,18 +122,13 @@ func handled(t *testing.T, pool *pgxpool.Pool, follower string) {
 
 func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) {
 	t.Helper()
-	if err := pool.QueryRow(t.Context(), query, args...).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, pool.QueryRow(t.Context(), query, args...).Scan(&n))
 	return n
 }
 
 func contextOf(t *testing.T, s *summarize.Service, id, head uuid.UUID) summarize.Context {
 	t.Helper()
-	c, err := s.Context(t.Context(), id, head, summarize.Window{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := check.Must(s.Context(t.Context(), id, head, summarize.Window{}))(t)
 	return c
 }
 

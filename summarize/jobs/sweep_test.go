@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
@@ -33,7 +34,7 @@ func TestSweepResummarizes(t *testing.T) {
 	down.Store(false)
 	workerOn(t, pool, "one", cfg)
 	for _, id := range ids {
-		eventually(t, "the model's summary", func() bool {
+		check.Eventually(t, "the model's summary", func() bool {
 			return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary' and model = 'fake'", id) > 0
 		})
 	}

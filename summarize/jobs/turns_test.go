@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -25,13 +26,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 		<-answer
 		return llmtest.Response(written), nil
 	}}
-	w, err := New(pool, service(t, tree.New(pool), summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}}), Config{ID: "one", Concurrency: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(New(pool, service(t, tree.New(pool), summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}}), Config{ID: "one", Concurrency: 1}))(t)
+	check.NoError(t, w.Start(t.Context()))
 	t.Cleanup(func() { w.Stop(context.Background()) })
 	store := follow(t, pool, w, false)
 	queued := 0
@@ -40,7 +36,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 		id := conversation(t, s)
 		talk(t, s, id, uuid.Nil, 40)
 		queued++
-		eventually(t, fmt.Sprintf("%d jobs", queued), func() bool {
+		check.Eventually(t, fmt.Sprintf("%d jobs", queued), func() bool {
 			return count(t, pool, "select count(*) from river_job where kind = 'compaction'") == queued
 		})
 		return id
@@ -52,7 +48,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 	few := due("few")
 	close(answer)
-	eventually(t, "the jobs' end", func() bool {
+	check.Eventually(t, "the jobs' end", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == queued
 	})
 	if n := count(t, pool, `select count(*) from (select conversation_id, min(created_at) as at from compactions group by 1) c

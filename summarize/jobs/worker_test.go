@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -23,13 +24,8 @@ import (
 // it.
 func workerOn(t *testing.T, pool *pgxpool.Pool, id string, cfg summarize.Config) (*tree.Store, *Worker) {
 	t.Helper()
-	w, err := New(pool, service(t, tree.New(pool), cfg), Config{ID: id})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(New(pool, service(t, tree.New(pool), cfg), Config{ID: id}))(t)
+	check.NoError(t, w.Start(t.Context()))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
@@ -54,7 +50,7 @@ func TestWorkerCompacts(t *testing.T) {
 	for range 10 {
 		head = talk(t, store, id, head.ID, 3)
 	}
-	eventually(t, "the jobs' end", func() bool {
+	check.Eventually(t, "the jobs' end", func() bool {
 		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0 &&
 			count(t, pool, "select count(*) from river_job where state <> 'completed'") == 0
 	})
@@ -68,10 +64,8 @@ func TestWorkerCompacts(t *testing.T) {
 	for range 80 {
 		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", "One of many messages that come all at once, as an import of a transcript does."))})
 	}
-	if _, err := other.AppendChain(t.Context(), theirs, uuid.Nil, chain); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the other tenant's summary", func() bool {
+	check.Must(other.AppendChain(t.Context(), theirs, uuid.Nil, chain))(t)
+	check.Eventually(t, "the other tenant's summary", func() bool {
 		return count(t, pool, "select count(*) from compactions where conversation_id = $1 and outcome = 'saved'", theirs) > 0
 	})
 }
@@ -84,21 +78,14 @@ func TestRestartTakesJobsUp(t *testing.T) {
 	plain := tree.New(pool)
 	id := conversation(t, plain)
 	head := talk(t, plain, id, uuid.Nil, 40)
-	queue, err := New(pool, service(t, plain, summarize.Config{}), Config{ID: "queues only", Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	queue := check.Must(New(pool, service(t, plain, summarize.Config{}), Config{ID: "queues only", Concurrency: -1}))(t)
 	talk(t, plain, id, head.ID, 1)
-	if err := queue.FollowCompactions(t.Context(), []tree.Pending{{TenantID: tree.DefaultTenant, ConversationID: id, Sequence: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, queue.FollowCompactions(t.Context(), []tree.Pending{{TenantID: tree.DefaultTenant, ConversationID: id, Sequence: 1}}))
 	// As a kill -9 leaves it: running, by a server that is no more.
-	if _, err := pool.Exec(t.Context(), "update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{other,killed}'"); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(pool.Exec(t.Context(), "update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{other,killed}'"))(t)
 	workerOn(t, pool, "another", summarize.Config{})
 	workerOn(t, pool, "killed", summarize.Config{})
-	eventually(t, "the job to be done", func() bool {
+	check.Eventually(t, "the job to be done", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
 	})
 	if n := count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id); n != 1 {
@@ -122,7 +109,7 @@ func TestBackoff(t *testing.T) {
 	store, _ := workerOn(t, pool, "fails", summarize.Config{Settings: withoutDigest(smallSettings()), Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: failing, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40)
-	eventually(t, "a failure", func() bool {
+	check.Eventually(t, "a failure", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'retryable'") == 1
 	})
 	talk(t, store, id, head.ID, 20)
@@ -152,13 +139,11 @@ func TestDatabaseFailureIsNoAttempt(t *testing.T) {
 	id := conversation(t, store)
 	head := talk(t, tree.New(pool), id, uuid.Nil, 40)
 	talk(t, store, id, head.ID, 1)
-	eventually(t, "a failure", func() bool {
+	check.Eventually(t, "a failure", func() bool {
 		return count(t, pool, "select count(*) from river_job where metadata ->> 'snoozes' = '1'") == 1
 	})
-	if _, err := pool.Exec(t.Context(), "alter table compactions_away rename to compactions"); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the job's end", func() bool {
+	check.Must(pool.Exec(t.Context(), "alter table compactions_away rename to compactions"))(t)
+	check.Eventually(t, "the job's end", func() bool {
 		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
 	})
 	if n := count(t, pool, "select attempt from river_job"); n != 1 {
@@ -198,7 +183,7 @@ func TestTwoServersShareTheWork(t *testing.T) {
 	}
 	wg.Wait()
 	for _, id := range ids {
-		eventually(t, "every conversation's summary", func() bool {
+		check.Eventually(t, "every conversation's summary", func() bool {
 			return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0
 		})
 	}
@@ -232,7 +217,7 @@ func TestAppendWhileAJobEnds(t *testing.T) {
 	head := talk(t, tree.New(pool), id, uuid.Nil, 30) // without the worker's knowing
 	add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
 	grown := <-large
-	eventually(t, "a compaction of the large message's branch", func() bool {
+	check.Eventually(t, "a compaction of the large message's branch", func() bool {
 		return count(t, pool, "select count(*) from compactions where head_id = $1", grown) > 0
 	})
 	handled(t, pool, Compactions)
@@ -246,21 +231,13 @@ func TestAppendWhileAJobEnds(t *testing.T) {
 func TestJobIsQueuedBehindOneThatEnds(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(6))
-	w, err := New(pool, service(t, tree.New(pool), summarize.Config{}), Config{ID: "queues only", Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(New(pool, service(t, tree.New(pool), summarize.Config{}), Config{ID: "queues only", Concurrency: -1}))(t)
 	args := job{tree.DefaultTenant, uuid.New(), uuid.New()}
-	if _, err := w.river.Insert(t.Context(), args, nil); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(w.river.Insert(t.Context(), args, nil))(t)
 	if again, err := w.river.Insert(t.Context(), args, nil); err != nil || !again.UniqueSkippedAsDuplicate {
 		t.Fatalf("a second job of a conversation: %+v, %v", again, err)
 	}
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := check.Must(pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	if _, err := tx.Exec(t.Context(), "update river_job set state = 'completed', finalized_at = now()"); err != nil { // as River does
 		t.Fatal(err)
@@ -270,10 +247,8 @@ func TestJobIsQueuedBehindOneThatEnds(t *testing.T) {
 		again, err := w.river.Insert(context.Background(), args, nil)
 		next <- err == nil && !again.UniqueSkippedAsDuplicate
 	}()
-	eventually(t, "the wait", func() bool { return dbtest.Waiting(t, pool) > 0 })
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.Eventually(t, "the wait", func() bool { return dbtest.Waiting(t, pool) > 0 })
+	check.NoError(t, tx.Commit(t.Context()))
 	if !<-next {
 		t.Error("no other job was queued")
 	}
@@ -284,26 +259,18 @@ func TestJobIsQueuedBehindOneThatEnds(t *testing.T) {
 func TestFollowerFindsWhatNobodyTold(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
-	w, err := New(pool, service(t, tree.New(pool), summarize.Config{}), Config{ID: t.Name(), Concurrency: -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := check.Must(New(pool, service(t, tree.New(pool), summarize.Config{}), Config{ID: t.Name(), Concurrency: -1}))(t)
 	follow(t, pool, w, true)
-	tx, err := pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := check.Must(pool.Begin(t.Context()))(t)
 	theirs := tree.New(tx).ForTenant("acme")
 	due, side, short := conversation(t, theirs), conversation(t, theirs), conversation(t, theirs)
 	talk(t, theirs, due, uuid.Nil, 40)
 	head := talk(t, theirs, side, uuid.Nil, 40)
 	add(t, theirs, side, uuid.Nil, `{"role":"user","content":"The newest branch, which is short."}`)
 	talk(t, theirs, short, uuid.Nil, 1)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, tx.Commit(t.Context()))
 	const queued = "select count(*) from river_job where kind = 'compaction' and args ->> 'tenant_id' = 'acme' and args ->> 'conversation_id' = $1"
-	eventually(t, "the follower", func() bool {
+	check.Eventually(t, "the follower", func() bool {
 		return count(t, pool, "select count(*) from follower_places where conversation_id = $1", short) == 1 &&
 			count(t, pool, queued, due.String()) == 1 && count(t, pool, queued+" and args ->> 'head_id' = $2", side.String(), head.ID.String()) == 1
 	})
@@ -328,11 +295,9 @@ func TestUndoneSummaryMakesItsBranchDue(t *testing.T) {
 	if err != nil || len(made) != 1 {
 		t.Fatalf("%d summaries, %v", len(made), err)
 	}
-	if _, err := another.Prune(t.Context(), id, made[0].ID); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(another.Prune(t.Context(), id, made[0].ID))(t)
 	add(t, store, id, head.ID, `{"role":"assistant","content":"So be it."}`)
-	eventually(t, "the next summary", func() bool {
+	check.Eventually(t, "the next summary", func() bool {
 		return count(t, pool, "select count(*) from compactions where outcome = 'saved'") == 2
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -76,9 +77,7 @@ func TestPromptSizes(t *testing.T) {
 		{"the summary before tells, and not the messages", strings.Repeat("我们决定九月八日搬到莱比锡的新仓库。", 40), strings.Repeat("Many words. ", 400), []string{"so far has 720 characters", "about 1200 characters"}},
 	} {
 		step, _, err := Next(Input{Nonce: prompttest.Nonce, Prior: c.prior, Fold: []tree.Message{prompttest.UserSays(c.said)}, TargetTokens: 1000}, 100_000, counter)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		text := step.prompt[len(step.prompt)-1].text
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {
@@ -127,10 +126,7 @@ func corpus(t *testing.T) map[string]string {
 	}
 	texts := map[string]string{}
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		raw := check.Must(os.ReadFile(file))(t)
 		text := strings.ReplaceAll(string(raw), "NONCE", prompttest.Nonce)
 		if !strings.HasSuffix(file, ".quoted.txt") {
 			texts[filepath.Base(file)] = text

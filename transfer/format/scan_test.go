@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // FuzzScan takes objects and arrays apart as encoding/json does, wherever the
@@ -36,17 +37,13 @@ func FuzzScan(f *testing.F) {
 		switch value[0] {
 		case '{':
 			var want map[string]json.RawMessage
-			if err := json.Unmarshal(value, &want); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal(value, &want))
 			if got := ObjectUpTo(value, len(value)); !maps.EqualFunc(got, want, same) {
 				t.Fatalf("%s has the members %s", value, got)
 			}
 		case '[':
 			var want, got []json.RawMessage
-			if err := json.Unmarshal(value, &want); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal(value, &want))
 			for _, element := range ElementsOf(value) {
 				got = append(got, element)
 			}
@@ -55,9 +52,7 @@ func FuzzScan(f *testing.F) {
 			}
 		case '"':
 			var want string
-			if err := json.Unmarshal(value, &want); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, json.Unmarshal(value, &want))
 			if got, ok := StringOf(value); !ok || got != want {
 				t.Fatalf("%s is read as %q", value, got)
 			}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 var update = flag.Bool("update", false, "write what the tests got to testdata")
@@ -31,10 +32,7 @@ func golden(t *testing.T, folder, input string, got func(t *testing.T, sections 
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := check.Must(os.ReadFile(file))(t)
 			sections, end := map[string]string{}, 0
 			name := ""
 			for line := range strings.Lines(string(data)) {
@@ -50,9 +48,7 @@ func golden(t *testing.T, folder, input string, got func(t *testing.T, sections 
 			}
 			want := string(data[:end]) + got(t, sections)
 			if *update {
-				if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				check.NoError(t, os.WriteFile(file, []byte(want), 0o644))
 			} else if want != string(data) {
 				t.Errorf("got (run with -update if that is right):\n%s", want[end:])
 			}
@@ -62,10 +58,7 @@ func golden(t *testing.T, folder, input string, got func(t *testing.T, sections 
 
 func request(t *testing.T, body string) *Request {
 	t.Helper()
-	r, err := Parse([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := check.Must(Parse([]byte(body)))(t)
 	return r
 }
 
@@ -74,10 +67,7 @@ func TestHistory(t *testing.T) {
 	golden(t, "history", "request", func(t *testing.T, sections map[string]string) string {
 		var out strings.Builder
 		r := request(t, sections["request"])
-		entries, err := r.History(false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := check.Must(r.History(false))(t)
 		fmt.Fprintln(&out, "-- history --")
 		for _, e := range entries {
 			fmt.Fprintf(&out, "%s: %s\n", e.Field, e.Message.Raw)
@@ -91,10 +81,7 @@ func TestHistory(t *testing.T) {
 		if _, err := r.History(true); err != nil {
 			fmt.Fprintf(&out, "-- strict --\n%s: %s\n", fault.Of(err).Field, fault.Of(err).Detail)
 		}
-		extra, err := r.Extra()
-		if err != nil {
-			t.Fatal(err)
-		}
+		extra := check.Must(r.Extra())(t)
 		for i, name := range slices.Sorted(maps.Keys(extra)) {
 			if i == 0 {
 				fmt.Fprintln(&out, "-- extra --")
@@ -114,9 +101,7 @@ func TestStream(t *testing.T) {
 			Reasoning string
 			Finish    string
 		}
-		if err := json.Unmarshal([]byte(sections["answer"]), &given); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Unmarshal([]byte(sections["answer"]), &given))
 		a := Answer{ID: "msg_1", Model: "wood"}
 		s := NewStream(a)
 		out := s.Begin([]byte("-- events --\n"))
@@ -139,10 +124,7 @@ func received(t *testing.T, stream []byte) (got Received, deltas []Delta) {
 		event, data, err := events.Next()
 		copied = append(copied, event...)
 		if data != nil {
-			d, err := got.Add(data)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := check.Must(got.Add(data))(t)
 			deltas = append(deltas, d)
 		}
 		if errors.Is(err, io.EOF) {
@@ -191,18 +173,13 @@ func TestReceived(t *testing.T) {
 func TestManaged(t *testing.T) {
 	t.Parallel()
 	golden(t, "managed", "context", func(t *testing.T, sections map[string]string) string {
-		entries, err := request(t, sections["request"]).History(false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := check.Must(request(t, sections["request"]).History(false))(t)
 		var context []json.RawMessage
 		for line := range strings.Lines(sections["context"]) {
 			context = append(context, json.RawMessage(line))
 		}
 		var out bytes.Buffer
-		if err := json.Indent(&out, Managed([]byte(sections["request"]), entries, context), "", " "); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, json.Indent(&out, Managed([]byte(sections["request"]), entries, context), "", " "))
 		return "-- body --\n" + out.String() + "\n"
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 var update = flag.Bool("update", false, "write what the tests got to testdata")
@@ -22,21 +23,15 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", filepath.FromSlash(name))
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("no golden file %s: run with -update, and read what it wrote\ngot:\n%s", path, got)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if got != string(want) {
 		t.Errorf("%s differs (run with -update if that is right)\ngot:\n%s\nwant:\n%s", path, got, want)
 	}
@@ -66,18 +61,12 @@ func answers(t testing.TB) map[string]struct {
 } {
 	t.Helper()
 	plain := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("gpt-alias")}
-	tools, err := ParseCreate([]byte(`{"model":"gpt-alias","input":"Weather?","tools":[
+	tools := check.Must(ParseCreate([]byte(`{"model":"gpt-alias","input":"Weather?","tools":[
 		{"type":"function","name":"weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}},
-		{"type":"namespace","name":"mcp__clock","tools":[{"type":"function","name":"now"}]},{"type":"web_search"}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	custom, err := ParseCreate([]byte(`{"model":"gpt-alias","input":[{"role":"user","content":"Patch it."},{"type":"additional_tools","role":"developer","tools":[
+		{"type":"namespace","name":"mcp__clock","tools":[{"type":"function","name":"now"}]},{"type":"web_search"}]}`)))(t)
+	custom := check.Must(ParseCreate([]byte(`{"model":"gpt-alias","input":[{"role":"user","content":"Patch it."},{"type":"additional_tools","role":"developer","tools":[
 		{"type":"namespace","name":"functions","tools":[{"type":"custom","name":"exec","format":{"type":"grammar","syntax":"lark","definition":"start: /.+/"}}]}]}],
-		"tools":[{"type":"tool_search","execution":"client","description":"Finds tools.","parameters":{"type":"object"}}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+		"tools":[{"type":"tool_search","execution":"client","description":"Finds tools.","parameters":{"type":"object"}}]}`)))(t)
 	own := plain
 	own.Echo = custom.Echo
 	calling, compacted, background := plain, plain, plain

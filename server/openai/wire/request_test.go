@@ -12,6 +12,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestParseCreate(t *testing.T) {
@@ -65,9 +66,7 @@ func TestEcho(t *testing.T) {
 		"tools":[{"type":"function","name":"f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"g"}]}],"tool_choice":{"type":"function","name":"g","namespace":"n"},
 		"parallel_tool_calls":false,"max_output_tokens":20,"max_tool_calls":3,"temperature":0,"top_p":0.5,"text":{"format":{"type":"json_schema","name":"s","schema":{}},"verbosity":"high"},"reasoning":{"effort":"high","summary":"concise"}}`
 	req, err := ParseCreate([]byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if *req.Conversation != someNode.Conversation || !req.Truncate || req.Compact.Threshold != 1000 || req.Instructions != "Be short." || *req.Temperature != 0 || req.MaxOutputTokens != 20 || !req.Background {
 		t.Errorf("%+v", req)
 	}
@@ -97,10 +96,7 @@ func TestLongEcho(t *testing.T) {
 		"schema":       `"text":{"format":{"type":"json_schema","name":"n","description":"` + long + `","schema":{"a":"` + long + `"}}}`,
 		"nothing":      `"user":"u"`,
 	} {
-		req, err := ParseCreate([]byte(`{"model":"m","input":"hi",` + rest + `}`))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := check.Must(ParseCreate([]byte(`{"model":"m","input":"hi",` + rest + `}`)))(t)
 		before := string(Marshal(req.Echo))
 		if !req.Echo.Fit() || len(Marshal(req.Echo)) > MaxEcho || name == "nothing" && string(Marshal(req.Echo)) != before {
 			t.Errorf("%s: %.300s", name, Marshal(req.Echo))
@@ -197,9 +193,7 @@ func TestParseChat(t *testing.T) {
 	req, err := ParseChat([]byte(`{"model":"m","messages":[` + user + `,{"role":"assistant","content":"Hello","refusal":null,"annotations":[]},` + user + `],"stream":true,"stream_options":{"include_usage":true},
 		"max_tokens":5,"temperature":1.5,"top_p":1,"n":1,"stop":["a"],"seed":-7,"frequency_penalty":-2,"presence_penalty":2,"logit_bias":{},"logprobs":false,"response_format":{"type":"text"},
 		"tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}],"tool_choice":"auto","parallel_tool_calls":true,"reasoning_effort":"low","modalities":["text"],"unknown":1,"user":"u","metadata":{"a":"b"},"store":true}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	const extra = `{"frequency_penalty":-2,"logit_bias":{},"parallel_tool_calls":true,"presence_penalty":2,"reasoning_effort":"low","response_format":{"type":"text"},"seed":-7,"stop":["a"],"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"top_p":1,"unknown":1,"user":"u"}`
 	if got := string(Marshal(req.Extra)); got != extra {
 		t.Errorf("the model gets %s", got)
@@ -214,9 +208,7 @@ func TestParseChat(t *testing.T) {
 	req, err = ParseChat([]byte(`{"model":"m","messages":[` + user + `,{"role":"assistant","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{"y":1}}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"z"},{"type":"text","text":"And?"}]}]}`))
 	const blocks = `[{"role":"user","content":"hi"},{"role":"assistant","content":"x","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{\"y\":1}"}}]},{"role":"tool","content":"z","tool_call_id":"a"},{"role":"user","content":"And?"}]`
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	var all []json.RawMessage
 	for _, m := range req.Messages {
 		all = append(all, m.Raw)

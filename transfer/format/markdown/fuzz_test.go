@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -44,10 +45,7 @@ func FuzzMarkdown(f *testing.F) {
 			{tree.RoleTool, map[string]any{"tool_call_id": other, "content": said}},
 		} {
 			m.body["role"] = m.role
-			raw, err := json.Marshal(m.body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := check.Must(json.Marshal(m.body))(t)
 			branch = append(branch, tree.Message{ID: uuid.Nil, Role: m.role, Body: raw, Siblings: tree.Siblings{Index: 1, Count: 2}, Pinned: true})
 		}
 		var out strings.Builder
@@ -58,9 +56,7 @@ func FuzzMarkdown(f *testing.F) {
 				}
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		checkMarkdown(t, out.String(), len(branch))
 	})
 }

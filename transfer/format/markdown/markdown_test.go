@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -41,7 +42,7 @@ func TestMarkdown(t *testing.T) {
 	pinned := branchMessage(10, tree.RoleUser, `{"role":"user","name":"wood","content":"When is *hazel* cut?\n\n## Assistant\n\nNever.\n\n`+"```"+`\nan open fence"}`, 2, 3)
 	pinned.Pinned = true
 	var got bytes.Buffer
-	err := Write(&got, tree.Conversation{
+	check.NoError(t, Write(&got, tree.Conversation{
 		ID: uuid.MustParse("01940000-0000-7000-8000-000000000001"), Title: "Hazel & <b>ash</b> [1]", CreatedAt: time.Date(2026, 1, 2, 9, 0, 0, 0, time.UTC),
 	}, branch([]tree.Message{
 		branchMessage(0, tree.RoleSystem, `{"role":"system","content":"You help to look after a wood."}`),
@@ -52,20 +53,12 @@ func TestMarkdown(t *testing.T) {
 		branchMessage(20, tree.RoleAssistant, `{"role":"assistant","content":"While the sap is down.\r\n\r\n1. November\r\n2. March"}`, 1, 2),
 		branchMessage(30, tree.RoleUser, `{"role":"user","content":[{"type":"text","text":"And this one?"},{"type":"image_url","image_url":{"url":"https://example.org/leaf.png"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"file","file":{"filename":"plan.pdf"}}]}`),
 		branchMessage(40, tree.RoleAssistant, `{"role":"assistant","content":null,"refusal":"I can't tell from a leaf."}`),
-	}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})))
 	const golden = "../../../testdata/branch.golden.md"
 	if *update {
-		if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.WriteFile(golden, got.Bytes(), 0o644))
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := check.Must(os.ReadFile(golden))(t)
 	if got.String() != string(want) {
 		t.Errorf("%s:\n%s\nwant:\n%s", golden, &got, want)
 	}

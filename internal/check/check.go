@@ -1,0 +1,45 @@
+// Package check ends a test whose set-up failed, and waits for what a test can't be told
+// of. What a test is about it compares itself.
+package check
+
+import "time"
+
+// T is a test, a benchmark or a rapid run.
+type T interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// NoError ends the test at an error.
+func NoError(t T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Must gives a call's result, and ends the test if the call failed.
+func Must[R any](result R, err error) func(T) R {
+	return func(t T) R {
+		t.Helper()
+		NoError(t, err)
+		return result
+	}
+}
+
+// timeout is far longer than anything takes that tests wait for.
+const timeout = 3 * time.Minute
+
+// Eventually waits for what another goroutine or process does.
+func Eventually(t T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(timeout); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited %v in vain for %s", timeout, what)
+		}
+	}
+}
+
+// Must3 is Must for a call of three results, of which the second isn't wanted.
+func Must3[R, S any](result R, _ S, err error) func(T) R { return Must(result, err) }

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format/chatgpt"
 	"github.com/coppice-chat/coppice/transfer/format/claude"
 	"github.com/coppice-chat/coppice/transfer/format/claudecode"
+	"github.com/coppice-chat/coppice/transfer/format/cline"
 	"github.com/coppice-chat/coppice/transfer/format/codex"
 	"github.com/coppice-chat/coppice/transfer/format/copilot"
 	"github.com/coppice-chat/coppice/transfer/format/coppice"
@@ -63,6 +64,7 @@ func All() []format.Format {
 		chatbox.Format{},
 		lobechat.Format{},
 		copilot.Format{},
+		cline.Format{},
 		messages.Format{},
 	}
 }

@@ -162,7 +162,9 @@ type importer struct {
 	found int // conversations with messages
 	own   int // of Coppice's own, without
 	dense int // conversations that would cost too much
-	vain  int // elements that are no format's conversation
+
+	others map[string][]trial // formats of elements, by the members that these have
+	tried  int                // elements that all formats were tried on
 }
 
 // batchNodes is how many nodes go to the store in one call, if conversations
@@ -178,7 +180,7 @@ func newImporter(ctx context.Context, store Store, opts Options) *importer {
 	if opts.Formats == nil {
 		opts.Formats = All()
 	}
-	im := &importer{opts: opts, files: newFiles(), saver: newSaver(ctx, store, opts)}
+	im := &importer{opts: opts, others: map[string][]trial{}, files: newFiles(), saver: newSaver(ctx, store, opts)}
 	im.bounds = newBounded(opts, im.stopped)
 	return im
 }
@@ -240,19 +242,31 @@ func (im *importer) parse(r io.Reader, f format.Format, member string, other fun
 	return nil
 }
 
-// maxVain is how many elements of a file are tried as other formats' in vain.
-const maxVain = 100
+// maxTried is how many elements of a file all formats are tried on.
+const maxTried = 100
 
 // other reads an element of the file in which its format finds no message as the
-// conversation of another format, and tells whether it is one.
+// conversation of another format, and tells whether it is one. It tries the formats of
+// elements with the same members, or else all.
 func (im *importer) other(place string, raw json.RawMessage) (bool, error) {
-	if im.opts.Format != "" || im.vain == maxVain {
+	if im.opts.Format != "" {
 		return false, nil
 	}
-	best := bestOf(tryAll(im.ctx, format.SampleOf(raw[:min(len(raw), headBytes)]), im.opts.Formats))
-	if best.weight() == 0 || best.format.Name() == im.format {
-		im.vain++
-		return false, nil
+	sample := format.SampleOf(raw[:min(len(raw), headBytes)])
+	shape := sample.Describe()
+	best := trial{format: im.opts.Formats[0]}
+	for _, known := range im.others[shape] {
+		best = bestOf([]trial{best, try(im.ctx, sample, known.format, known.member)})
+	}
+	if best.weight() == 0 {
+		if im.tried == maxTried {
+			return false, nil
+		}
+		im.tried++
+		if best = bestOf(tryAll(im.ctx, sample, im.opts.Formats)); best.weight() == 0 || best.format.Name() == im.format {
+			return false, nil
+		}
+		im.others[shape] = append(im.others[shape], trial{format: best.format, member: best.member})
 	}
 	im.note(format.Note{Action: format.Repaired, Kind: format.KindConversation, Place: place, Detail: fmt.Sprintf("no conversation of %s, and read as one of %s", im.format, best.format.Name())})
 	return true, im.parse(bytes.NewReader(raw), best.format, best.member, nil)

@@ -40,9 +40,10 @@ func (a *Asides) All() iter.Seq2[string, string] {
 	}
 }
 
-// A LineSet collects places as eachLine gives them, and shows them as
-// "lines 3-5, 9".
+// A LineSet collects places as EachLine gives them, and shows them as
+// "lines 3-5, 9" or "elements 3-5, 9".
 type LineSet struct {
+	noun   string // of the places
 	ranges [][2]int32
 	Count  int // of all lines, also those that no range holds
 }
@@ -51,10 +52,12 @@ type LineSet struct {
 const maxRanges = 1000
 
 func (s *LineSet) Add(place string) {
-	n, err := strconv.Atoi(strings.TrimPrefix(place, "line "))
+	noun, number, _ := strings.Cut(place, " ")
+	n, err := strconv.Atoi(number)
 	if err != nil {
 		return
 	}
+	s.noun = noun
 	s.Count++
 	line, last := int32(n), len(s.ranges)-1
 	switch {
@@ -75,10 +78,10 @@ func (s *LineSet) String() string {
 		ranges = append(ranges, text)
 	}
 	if s.Count == 1 {
-		return "line " + ranges[0]
+		return s.noun + " " + ranges[0]
 	}
 	if len(ranges) > maxRanges {
 		ranges = append(ranges, "and more")
 	}
-	return "lines " + strings.Join(ranges, ", ")
+	return s.noun + "s " + strings.Join(ranges, ", ")
 }

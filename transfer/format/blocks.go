@@ -67,7 +67,7 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 		return
 	}
 	text, hasText := o.Said("text", "content", "value", "thinking", "reasoning", "think", "message", "summary", "refusal", "error")
-	switch kind := strings.ToLower(strings.ReplaceAll(given, "-", "_")); {
+	switch kind := kindOf(o); {
 	case o.Flag("thought"), o.Str("phase") == "think", kind == "thinking", kind == "reasoning", kind == "think", kind == "thought", kind == "reasoning_text", o.Has("reasoningContent"):
 		if inner := o.Object("reasoningContent"); inner != nil {
 			text, _ = inner.Said("reasoningText", "text")
@@ -75,7 +75,7 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 		t.Think(text)
 	case kind == "redacted_thinking":
 		t.c.LeftOut(KindHidden, t.ID, "block %d is thinking that is encrypted", i+1)
-	case strings.HasSuffix(kind, "tool_result"), kind == "toolresult", kind == "tool_response", kind == "tooluseresponse", strings.HasSuffix(kind, "_call_output"):
+	case IsResult(o):
 		t.ResultBlock(o)
 	case strings.HasSuffix(kind, "tool_use"), kind == "tooluse", kind == "toolcall", kind == "tool", kind == "tool_invocation", strings.HasSuffix(kind, "_call"),
 		o.Has("toolCallId") && (strings.HasPrefix(kind, "tool_") || kind == "dynamic_tool"):
@@ -94,6 +94,19 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 		}
 	default:
 		t.c.LeftOut(KindContent, t.ID, "block %d of type %q has no text", i+1, Clip(given))
+	}
+}
+
+// kindOf is the type of a block, in one of the ways in which programs write it.
+func kindOf(o Object) string { return strings.ToLower(strings.ReplaceAll(o.Str("type"), "-", "_")) }
+
+// IsResult tells whether a block is a tool's result.
+func IsResult(o Object) bool {
+	switch kind := kindOf(o); kind {
+	case "toolresult", "tool_response", "tooluseresponse":
+		return true
+	default:
+		return strings.HasSuffix(kind, "tool_result") || strings.HasSuffix(kind, "_call_output")
 	}
 }
 

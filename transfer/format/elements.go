@@ -86,26 +86,29 @@ func (in *Input) eachInside(levels int, each func(place string, raw json.RawMess
 // object. read reads it, or says why it is none. One that says nothing may be another
 // program's.
 func (in *Input) EachConversation(emit func(Conversation) error, read func(c *Conversation, o Object, place string) (why string)) error {
+	return in.EachElement(func(place string, raw json.RawMessage) error { return in.OneConversation(place, raw, emit, read) })
+}
+
+// OneConversation is EachConversation of one element.
+func (in *Input) OneConversation(place string, raw json.RawMessage, emit func(Conversation) error, read func(c *Conversation, o Object, place string) (why string)) error {
+	o := ObjectOf(raw)
+	if o == nil {
+		in.LeftOut(KindConversation, place, "it is no object, so no conversation")
+		return nil
+	}
+	c := in.Begin(len(raw))
+	why := read(&c, o, place)
 	const large = 4 << 10 // bytes of a body that surely says something, and would take memory to read
-	return in.EachElement(func(place string, raw json.RawMessage) error {
-		o := ObjectOf(raw)
-		if o == nil {
-			in.LeftOut(KindConversation, place, "it is no object, so no conversation")
-			return nil
+	if in.Other != nil && c.TooDense() == "" && !slices.ContainsFunc(c.Messages, func(m Message) bool { return len(m.Body) > large || saidBy(m, c.OwnIDs) > 0 }) {
+		if done, err := in.Other(place, raw); done || err != nil {
+			return err
 		}
-		c := in.Begin(len(raw))
-		why := read(&c, o, place)
-		if in.Other != nil && c.TooDense() == "" && !slices.ContainsFunc(c.Messages, func(m Message) bool { return len(m.Body) > large || saidBy(m, c.OwnIDs) > 0 }) {
-			if done, err := in.Other(place, raw); done || err != nil {
-				return err
-			}
-		}
-		if why != "" {
-			in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), why})
-			return nil
-		}
-		return emit(c)
-	})
+	}
+	if why != "" {
+		in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), why})
+		return nil
+	}
+	return emit(c)
 }
 
 // arrays reads the elements of an array, and of others that stand behind it, as

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-chat/coppice/transfer/format/chatgpt"
 	"github.com/coppice-chat/coppice/transfer/format/claude"
 	"github.com/coppice-chat/coppice/transfer/format/claudecode"
+	"github.com/coppice-chat/coppice/transfer/format/cline"
 	"github.com/coppice-chat/coppice/transfer/format/codex"
 	"github.com/coppice-chat/coppice/transfer/format/copilot"
 	"github.com/coppice-chat/coppice/transfer/format/coppice"
@@ -69,6 +70,13 @@ var suites = []formattest.Suite{
 		Calls:   `{"type":"tool_use","id":"i%[1]d","name":"f"}`,
 		Weight:  2,
 	}},
+	{Format: cline.Format{}, Fixtures: []string{"cline.json"}, Sample: formattest.Sample{
+		Before: `[{"type":"say","say":"task","text":"q"},`, Between: ",", After: `]`,
+		Element: `{"type":"say","say":"user_feedback","text":"a","p":[%[1]d,%[2]d]%[3]s}`,
+		Text:    `{"type":"say","say":"user_feedback","text":"%s"}`,
+		Blocks:  `{"type":"say","say":"user_feedback","text":"a","images":[%s]}`,
+		Block:   `"data:a"`,
+	}},
 	{Format: codex.Format{}, Fixtures: []string{"codex.jsonl", "codex-bare.jsonl"}, Sample: formattest.Sample{
 		Before: `{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"c"}}` + "\n", Between: "\n", After: "\n",
 		Element: `{"type":"response_item","payload":{"type":"message","role":"user","content":[{"text":"a"}]},"p":[%[1]d,%[2]d]%[3]s}`,
@@ -76,7 +84,7 @@ var suites = []formattest.Suite{
 		Blocks:  `{"type":"response_item","payload":{"type":"message","role":"user","content":[%s]}}`,
 		Block:   `{"text":"a"}`,
 	}},
-	{Format: copilot.Format{}, Fixtures: []string{"copilot.json"}, Sample: formattest.Sample{
+	{Format: copilot.Format{}, Fixtures: []string{"copilot.json", "copilot-log.jsonl"}, Sample: formattest.Sample{
 		Before: `{"sessionId":"c","requests":[`, Between: ",", After: `]}`,
 		Element: `{"requestId":"r%[1]d","p":%[2]d,"message":{"text":"a"}%[3]s}`,
 		Text:    `{"requestId":"r","message":{"text":"%s"}}`,

@@ -1,6 +1,6 @@
-// Package copilot reads the chats that VS Code exports: one object a file, with a list of
-// requests, each with the parts of its response. What the program shows of a tool is all
-// that a file has of its call and its result.
+// Package copilot reads the chats that VS Code exports and keeps: one object a file, with a
+// list of requests, each with the parts of its response, or the log of its changes, one a
+// line. What the program shows of a tool is all that a file has of its call and its result.
 package copilot
 
 import (
@@ -19,29 +19,48 @@ type Format struct{}
 func (Format) Name() string { return "copilot" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
-		first := format.FirstObject(o, "requests")
-		if !o.IsList("requests") || first != nil && !first.Has("message") && !first.Has("response") {
-			return "it has no list of requests, so no messages"
+	l := log{conv: in.Begin(0)}
+	err := in.EachElement(func(place string, raw json.RawMessage) error {
+		if o := format.ObjectOf(raw); !isChange(o) {
+			return in.OneConversation(place, raw, emit, readChat)
 		}
-		c.Title = c.TextOf(o, "customTitle", "title")
-		if c.Title == "" {
-			c.Title = format.TitleOf(textOf(first["message"]))
+		in.Took(len(raw))
+		if why := l.change(raw); why != "" {
+			in.LeftOut(format.KindSyntax, place, "%s", why)
 		}
-		if c.SourceID = o.Key("sessionId"); c.SourceID == "" {
-			c.SourceID = format.ContentID("copilot", first.Str("requestId"), string(first["timestamp"]), string(first["message"]))
-		}
-		c.CreatedAt = c.Time(o, "creationDate", "")
-		c.Metadata = format.Source{"format": "copilot"}.Put("id", o.Str("sessionId")).Copy(o, "responderUsername", "initialLocation").Metadata()
-		places := c.Flat()
-		for i, raw := range o.Elements("requests") {
-			if !c.More() {
-				break
-			}
-			readRequest(c, places, i, raw)
-		}
-		return ""
+		return nil
 	})
+	if chat := l.chat.encode(); chat != nil {
+		if emitted := in.OneConversation("", chat, emit, readChat); emitted != nil {
+			return emitted
+		}
+	}
+	return err
+}
+
+// readChat reads a chat, or says why it is none.
+func readChat(c *format.Conversation, o format.Object, _ string) (why string) {
+	first := format.FirstObject(o, "requests")
+	if !o.IsList("requests") || first != nil && !first.Has("message") && !first.Has("response") {
+		return "it has no list of requests, so no messages"
+	}
+	c.Title = c.TextOf(o, "customTitle", "title")
+	if c.Title == "" {
+		c.Title = format.TitleOf(textOf(first["message"]))
+	}
+	if c.SourceID = o.Key("sessionId"); c.SourceID == "" {
+		c.SourceID = format.ContentID("copilot", first.Str("requestId"), string(first["timestamp"]), string(first["message"]))
+	}
+	c.CreatedAt = c.Time(o, "creationDate", "")
+	c.Metadata = format.Source{"format": "copilot"}.Put("id", o.Str("sessionId")).Copy(o, "responderUsername", "initialLocation").Metadata()
+	places := c.Flat()
+	for i, raw := range o.Elements("requests") {
+		if !c.More() {
+			break
+		}
+		readRequest(c, places, i, raw)
+	}
+	return ""
 }
 
 // readRequest reads what was asked and what came back.

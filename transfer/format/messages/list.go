@@ -199,7 +199,7 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 		called = "tools"
 	}
 	switch {
-	case role == chat.Tool && resultIn(format.Object{"content": content}):
+	case role == chat.Tool && format.IsResult(format.FirstObject(format.Object{"": content}, "")):
 		t.Role = chat.Assistant // of whom no piece comes
 		t.Content(content)
 	case role == chat.Tool:
@@ -305,13 +305,28 @@ var (
 	childNames  = []string{"children", "childrenIds", "children_ids", "childIds"}
 )
 
+// inTree tells whether an object has an id and names a parent or children.
+func inTree(o format.Object) bool {
+	return first(o, idNames...).ID("id") != "" && slices.ContainsFunc(slices.Concat(parentNames, childNames), func(name string) bool { _, there := o[name]; return there })
+}
+
+// bridge leaves out a line of a tree that is no message: what hangs below it goes to its
+// parent.
+func (l *List) bridge(place string, o format.Object) {
+	if !l.conv.More() || !l.conv.Room() {
+		return
+	}
+	id, parent := l.place(o, nil)
+	l.conv.LeftOut(format.KindContent, id, "%s is no message (type %q)", place, format.Clip(o.Str("type")))
+	l.conv.Messages = append(l.conv.Messages, format.Message{SourceID: id, ParentID: parent})
+}
+
 // place gives the ids of a message and its parent: its own where it has one and names a
 // parent or children, else ids of all that is said up to it.
 func (l *List) place(o format.Object, raw json.RawMessage) (id, parent string) {
 	own := format.KeyOf(first(o, idNames...).ID("id"))
-	names := own != "" && slices.ContainsFunc(slices.Concat(parentNames, childNames), func(name string) bool { _, there := o[name]; return there })
 	id, parent = own, l.last
-	if !names {
+	if !inTree(o) {
 		id = format.ContentID(l.last, format.Compacted(raw))
 		if l.last = id; own != "" {
 			l.made[own] = id

@@ -121,6 +121,10 @@ func (f *file) element(place string, raw json.RawMessage) error {
 	}
 	const depth = 6
 	found, err := f.value(place, raw, depth)
+	if err == nil && !found && len(f.order) > 0 && inTree(o) {
+		f.order[len(f.order)-1].bridge(place, o)
+		return nil
+	}
 	if err == nil && !found && f.in.Other != nil {
 		found, err = f.in.Other(place, raw)
 	}

@@ -86,12 +86,6 @@ func isItem(kind string) bool {
 	return kind == "reasoning" || strings.HasSuffix(kind, "_call") || strings.HasSuffix(kind, "_call_output")
 }
 
-// resultIn tells whether a content is a list of tools' results.
-func resultIn(o format.Object) bool {
-	kind := format.FirstObject(o, "content").Str("type")
-	return kind == "tool-result" || kind == "tool_result"
-}
-
 // isMessage tells whether an object is one element of a list of messages.
 func isMessage(o format.Object) bool {
 	if isItem(o.Str("type")) {

@@ -74,7 +74,7 @@ func TestPruneBesideFollow(t *testing.T) {
 	}
 	check.NoError(t, find.CatchUp(t.Context(), s))
 	for query, want := range map[string]int{"hazel": 1, "violin": 0} {
-		if page := check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t); len(page.Data) != want {
+		if page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t); len(page.Data) != want {
 			t.Errorf("%d hits of %s", len(page.Data), query)
 		}
 	}
@@ -97,17 +97,17 @@ func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 		chain(t, s, id, uuid.Nil, all...)
 	}
 	for _, query := range []string{"new 1499", "old 1499"} {
-		page := check.Must(find.Messages(t.Context(), s, query+" ", uuid.Nil, tree.Paging{}))(t)
+		page := check.Must(find.Messages(t.Context(), s, query+" ", search.Within{}, tree.Paging{}))(t)
 		if !page.Incomplete || len(page.Data) != 1 {
 			t.Errorf("%s: %d hits, incomplete %t", query, len(page.Data), page.Incomplete)
 		}
 	}
-	page := check.Must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
+	page := check.Must(find.Messages(t.Context(), s, "old 1 ", search.Within{}, tree.Paging{}))(t)
 	if !page.Incomplete || len(page.Data) != 0 {
 		t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
 	}
 	check.NoError(t, find.CatchUp(t.Context(), s))
-	page = check.Must(find.Messages(t.Context(), s, "old 1 ", uuid.Nil, tree.Paging{}))(t)
+	page = check.Must(find.Messages(t.Context(), s, "old 1 ", search.Within{}, tree.Paging{}))(t)
 	if page.Incomplete || len(page.Data) != 1 {
 		t.Errorf("caught up: %d hits, incomplete %t", len(page.Data), page.Incomplete)
 	}
@@ -121,11 +121,11 @@ func TestSearchPagesAreBounded(t *testing.T) {
 	for range 6 {
 		mustAppend(t, s, id, uuid.Nil, user("oak "+strings.Repeat("x", 1<<20-100)))
 	}
-	for name, search := range map[string]func(context.Context, *tree.Store, string, uuid.UUID, tree.Paging) (search.Page, error){"newest": find.Messages, "ranked": find.Ranked} {
+	for name, look := range map[string]func(context.Context, *tree.Store, string, search.Within, tree.Paging) (search.Page, error){"newest": find.Messages, "ranked": find.Ranked} {
 		seen := map[uuid.UUID]bool{}
 		var pages []int
 		for p := (tree.Paging{}); ; {
-			page := check.Must(search(t.Context(), s, "oak ", uuid.Nil, p))(t)
+			page := check.Must(look(t.Context(), s, "oak ", search.Within{}, p))(t)
 			pages = append(pages, len(page.Data))
 			for _, h := range page.Data {
 				seen[h.Message.ID] = true
@@ -153,7 +153,7 @@ func TestSearchFindsParts(t *testing.T) {
 	} {
 		m := mustAppend(t, s, id, uuid.Nil, user(text))
 		for range 2 { // before it is indexed, and after
-			page := check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
+			page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t)
 			found := false
 			for _, h := range page.Data {
 				found = found || h.Message.ID == m.ID
@@ -176,7 +176,7 @@ func TestFilesAreFound(t *testing.T) {
 		`{"role":"user","content":[{"type":"text","text":"See this."},{"type":"file","file":{"file_id":"coppice:attachment/%x","filename":"spec.md"}}]}`, spec.Hash))})
 	for range 2 { // before it is indexed, and after
 		for _, query := range []string{"budget 4321 ", "spec.md"} {
-			page := check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t)
+			page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t)
 			if len(page.Data) != 1 || page.Data[0].Message.ID != m.ID || strings.Contains(query, "4321") && !strings.Contains(page.Data[0].Snippet, "budget is 4321") {
 				t.Errorf("%q: %+v", query, page.Data)
 			}
@@ -224,11 +224,11 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 	for where, in := range map[string]uuid.UUID{"a conversation: ": id, "a tenant: ": uuid.Nil} {
 		for query := range map[string]bool{"living rods ": true, "word3 or word4 ": true, "unheardof ": true, `"living rods 42"`: true, "hazel -living": true, "liv": true} {
 			calls[where+query] = func(f *search.Service, s *tree.Store) (int, error) {
-				p, err := f.Messages(t.Context(), s, query, in, page)
+				p, err := f.Messages(t.Context(), s, query, search.Within{ConversationID: in}, page)
 				return len(p.Data), err
 			}
 			calls[where+"ranked: "+query] = func(f *search.Service, s *tree.Store) (int, error) {
-				p, err := f.Ranked(t.Context(), s, query, in, page)
+				p, err := f.Ranked(t.Context(), s, query, search.Within{ConversationID: in}, page)
 				return len(p.Data), err
 			}
 			calls["conversations: "+query] = func(f *search.Service, s *tree.Store) (int, error) {
@@ -290,7 +290,7 @@ func TestChunksOfOtherPrograms(t *testing.T) {
 	const store = "update search_chunks set data = set_byte(data, 0, $2) where conversation_id = $1 and number = 0"
 	check.Must(search.Database().Exec(t.Context(), store, id, 255))(t)
 	check.Must(search.AddSegments(t.Context(), s, 4))(t)
-	if page := check.Must(find.Messages(t.Context(), s, "aqueduct ", uuid.Nil, tree.Paging{}))(t); len(page.Data) != 1 {
+	if page := check.Must(find.Messages(t.Context(), s, "aqueduct ", search.Within{}, tree.Paging{}))(t); len(page.Data) != 1 {
 		t.Errorf("%d messages are found", len(page.Data))
 	}
 	if _, err := search.Database().Exec(t.Context(), store, id, 1); err == nil {

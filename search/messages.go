@@ -3,6 +3,7 @@ package search
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -20,6 +21,31 @@ type Page struct {
 	Incomplete bool // messages aren't indexed yet, and were not looked at
 }
 
+// Within says where a search looks: in the messages that were made from Since on and
+// before Before. A zero time is no bound.
+type Within struct {
+	ConversationID uuid.UUID // uuid.Nil for all of the tenant's
+	Since, Before  time.Time
+}
+
+// micros are the bounds in microseconds: of the first message, and of the first one after
+// the last.
+func (w Within) micros() (since, before int64) {
+	since, before = math.MinInt64, math.MaxInt64
+	if !w.Since.IsZero() {
+		since = w.Since.UnixMicro()
+	}
+	if !w.Before.IsZero() {
+		before = w.Before.UnixMicro()
+	}
+	return since, before
+}
+
+// list names what is searched, for cursors.
+func (w Within) list(kind string, store *tree.Store, text string) []string {
+	return []string{kind, store.TenantID(), w.ConversationID.String(), text, fmt.Sprint(w.micros())}
+}
+
 const (
 	// Timeout is how long a search by words takes at most.
 	Timeout = 5 * time.Second
@@ -28,8 +54,7 @@ const (
 	readTogether = 8  // messages that are read whole together, at first
 )
 
-// Messages finds messages by their words, newest first, in one conversation, or
-// in all of the tenant's where conversationID is uuid.Nil.
+// Messages finds messages by their words, newest first.
 //
 // The query has the syntax of web searches. All words must occur, "quoted
 // words" must stand together, or is or, and a -word must not occur. A word with
@@ -47,18 +72,18 @@ const (
 //
 // Each hit names the newest leaf below it, which is the branch to open. To find it,
 // the messages below the hit are walked, at about 200,000 a second.
-func (s *Service) Messages(ctx context.Context, store *tree.Store, text string, conversationID uuid.UUID, p tree.Paging) (page Page, err error) {
-	defer fault.Wrap(&err, "search.Messages(conversation %s, %+v)", conversationID, p)
-	limit, at, begins, err := p.From("search", store.TenantID(), conversationID.String(), text)
+func (s *Service) Messages(ctx context.Context, store *tree.Store, text string, in Within, p tree.Paging) (page Page, err error) {
+	defer fault.Wrap(&err, "search.Messages(%+v, %+v)", in, p)
+	limit, at, begins, err := p.From(in.list("search", store, text)...)
 	if err != nil {
 		return Page{}, err
 	}
 	before := candidate{at: at.Key, Place: tree.Place{MessageID: at.ID, ConversationID: uuid.Nil}}
-	if begins {
-		before.at = math.MaxInt64
+	if _, end := in.micros(); begins {
+		before = candidate{at: end}
 	}
-	err = s.searching(ctx, store, text, allWords, conversationID, func(ctx context.Context, store *tree.Store, q query) error {
-		x, err := s.open(ctx, store, conversationID)
+	err = s.searching(ctx, store, text, allWords, in.ConversationID, func(ctx context.Context, store *tree.Store, q query) error {
+		x, err := s.open(ctx, store, in)
 		if err != nil {
 			return err
 		}
@@ -88,9 +113,9 @@ func (s *Service) Messages(ctx context.Context, store *tree.Store, text string, 
 // ranks 250 messages at most: those that have the rarest words of the query.
 //
 // Later pages rank the messages that were there when the first page was asked for.
-func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, conversationID uuid.UUID, p tree.Paging) (page Page, err error) {
-	defer fault.Wrap(&err, "search.Ranked(conversation %s, %+v)", conversationID, p)
-	limit, at, begins, err := p.From("ranked", store.TenantID(), conversationID.String(), text)
+func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, in Within, p tree.Paging) (page Page, err error) {
+	defer fault.Wrap(&err, "search.Ranked(%+v, %+v)", in, p)
+	limit, at, begins, err := p.From(in.list("ranked", store, text)...)
 	if err != nil {
 		return Page{}, err
 	}
@@ -98,13 +123,14 @@ func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, co
 	// time of the first page.
 	offset, newest, now := int(at.Key), int64(binary.BigEndian.Uint64(at.ID[:])), time.Now().UnixMicro()
 	if begins {
-		offset, newest = 0, math.MaxInt64
+		_, before := in.micros()
+		offset, newest = 0, before-1
 	}
 	if offset < 0 || offset > mostRanked {
 		return Page{}, tree.ErrCursor
 	}
-	err = s.searching(ctx, store, text, anyWord, conversationID, func(ctx context.Context, store *tree.Store, q query) error {
-		x, err := s.open(ctx, store, conversationID)
+	err = s.searching(ctx, store, text, anyWord, in.ConversationID, func(ctx context.Context, store *tree.Store, q query) error {
+		x, err := s.open(ctx, store, in)
 		if err != nil {
 			return err
 		}
@@ -163,7 +189,7 @@ func (x *extent) newest(ctx context.Context, q query, before candidate, want int
 	take := func(parts []*part) {
 		for _, p := range parts {
 			for _, c := range p.candidates(q.mask(p)) {
-				if newestFirst(before, c) < 0 {
+				if c.at >= x.since && newestFirst(before, c) < 0 {
 					waiting = append(waiting, c)
 				}
 			}
@@ -210,6 +236,9 @@ func (x *extent) newest(ctx context.Context, q query, before candidate, want int
 		if len(found) >= want || x.full() {
 			return found[:min(want, len(found))], nil
 		}
+		if bound < x.since {
+			return found, nil
+		}
 		parts, next, more, err := x.next(ctx)
 		if err != nil {
 			return nil, err
@@ -248,13 +277,13 @@ func (x *extent) beginnings(ctx context.Context, before candidate) ([]candidate,
 	for {
 		for _, p := range x.loose[seen:] {
 			for _, c := range p.candidates(^uint64(0)) {
-				if newestFirst(before, c) < 0 {
+				if c.at >= x.since && newestFirst(before, c) < 0 {
 					all = append(all, c)
 				}
 			}
 		}
 		seen = len(x.loose)
-		if len(all) >= beginningLooks || x.conversation == uuid.Nil || x.last {
+		if len(all) >= beginningLooks || x.conversation == uuid.Nil || x.last || x.oldest < x.since {
 			break
 		}
 		if err := x.more(ctx, mostChunks); err != nil {

@@ -61,14 +61,14 @@ func TestSearchRefuses(t *testing.T) {
 		"oak -ash":                              "",
 		strings.Repeat(`"oak" or `, 90) + `oak`: "",
 	} {
-		page, err := find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{})
+		page, err := find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{})
 		_, _, err2 := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, tree.Paging{})
 		if code(err) != want || code(err2) != want || want == "" && len(page.Data) != 1 {
 			t.Errorf("%.40q: %d hits, %v, %v; want %q", query, len(page.Data), err, err2, want)
 		}
 	}
 	for _, query := range []string{"!", "' '", "- -"} { // no words at all
-		if page, err := find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}); err != nil || len(page.Data) > 0 {
+		if page, err := find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}); err != nil || len(page.Data) > 0 {
 			t.Errorf("%q: %v, %v", query, page.Data, err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestSearchFindsAllThatIsStored(t *testing.T) {
 	check.Must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{{ID: uuid.New(), Body: user("coppice from afar").Message.Raw}}}))(t)
 	finds := func(want int) {
 		t.Helper()
-		if page, err := find.Messages(t.Context(), s, "Coppice", uuid.Nil, tree.Paging{}); err != nil || len(page.Data) != want {
+		if page, err := find.Messages(t.Context(), s, "Coppice", search.Within{}, tree.Paging{}); err != nil || len(page.Data) != want {
 			t.Errorf("%d are found, %v; want %d", len(page.Data), err, want)
 		}
 	}
@@ -122,7 +122,7 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 		"https://en.wikipedia.org/wiki/Tree_(graph_theory)": {"brackets"},
 	} {
 		var got []string
-		for _, hit := range check.Must(find.Messages(t.Context(), s, query, uuid.Nil, tree.Paging{}))(t).Data {
+		for _, hit := range check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t).Data {
 			got = append(got, says[hit.Message.ID])
 		}
 		slices.Sort(got)
@@ -168,7 +168,7 @@ func TestPartsOfWordsAreFound(t *testing.T) {
 	}
 	check.NoError(t, find.CatchUp(t.Context(), s))
 	for i, test := range tests {
-		page := check.Must(find.Messages(t.Context(), s, test.query, id, tree.Paging{}))(t)
+		page := check.Must(find.Messages(t.Context(), s, test.query, search.Within{ConversationID: id}, tree.Paging{}))(t)
 		if len(page.Data) != 1 || page.Data[0].Message.Depth != i {
 			t.Errorf("a search for %s finds %d messages", test.query, len(page.Data))
 		}
@@ -180,7 +180,7 @@ func TestPartsOfWordsAreFound(t *testing.T) {
 }
 
 // Every word is found in all messages that have it, newest first, page by page,
-// however common it is, in a tenant with segments and in one without, in a long
+// however common it is, at any time or between two, in a tenant with segments and in one without, in a long
 // conversation and in a short one.
 func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 	t.Parallel()
@@ -214,15 +214,21 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 		if s == small {
 			in = uuid.Nil
 		}
-		for _, query := range []string{`"every"`, `"second"`, `"seventh"`, `"hundredth"`, `"thousandth"`, `"absent"`, `"hundredth" "second"`, `"seventh" -second`, `"thousandth" or "hundredth" "seventh"`} {
+		since := time.Date(2026, 3, 1, 4, 0, 0, 0, time.UTC)
+		for i, query := range []string{`"every"`, `"second"`, `"seventh"`, `"hundredth"`, `"thousandth"`, `"absent"`, `"hundredth" "second"`, `"seventh" -second`, `"thousandth" or "hundredth" "seventh"`} {
+			within := search.Within{ConversationID: in}
+			if i%2 == 0 {
+				within.Since, within.Before = since, since.Add(6*time.Hour)
+			}
 			rows := check.Must(search.Database().Query(t.Context(), `
 				select n.id from nodes n join conversations c on c.id = n.conversation_id
 				where c.tenant_id = $1 and ($2::uuid is null or c.id = $2) and to_tsvector('simple', n.body ->> 'content') @@ websearch_to_tsquery('simple', $3)
-				order by n.created_at desc, n.id desc`, s.TenantID(), uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, query))(t)
+					and n.created_at >= $4 and ($5::timestamptz = $4 or n.created_at < $5)
+				order by n.created_at desc, n.id desc`, s.TenantID(), uuid.NullUUID{UUID: in, Valid: in != uuid.Nil}, query, within.Since, within.Before))(t)
 			want := check.Must(pgx.CollectRows(rows, pgx.RowTo[uuid.UUID]))(t)
 			var got []uuid.UUID
 			for p := (tree.Paging{Limit: 800}); ; {
-				page := check.Must(find.Messages(t.Context(), s, query, in, p))(t)
+				page := check.Must(find.Messages(t.Context(), s, query, within, p))(t)
 				for _, hit := range page.Data {
 					got = append(got, hit.Message.ID)
 				}
@@ -232,7 +238,14 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 				p.Limit = 40 + len(got)%200
 			}
 			if !slices.Equal(got, want) {
-				t.Errorf("%s in %s: %d found, want %d, or in another order", query, in, len(got), len(want))
+				t.Errorf("%s in %+v: %d found, want %d, or in another order", query, within, len(got), len(want))
+			}
+			if strings.Contains(query, " ") { // of which one word is enough for a ranking
+				continue
+			}
+			ranked := check.Must(find.Ranked(t.Context(), s, query, within, tree.Paging{Limit: 800}))(t)
+			if len(ranked.Data) != min(len(want), 250) || slices.ContainsFunc(ranked.Data, func(h tree.Hit) bool { return !slices.Contains(want, h.Message.ID) }) {
+				t.Errorf("%s in %+v: %d are ranked of %d, or others", query, within, len(ranked.Data), len(want))
 			}
 		}
 	}
@@ -260,7 +273,7 @@ func TestSearchByBeginnings(t *testing.T) {
 	finds := func(query string, want int) {
 		t.Helper()
 		for _, in := range []uuid.UUID{uuid.Nil, id} {
-			page, err := find.Messages(t.Context(), s, query, in, tree.Paging{})
+			page, err := find.Messages(t.Context(), s, query, search.Within{ConversationID: in}, tree.Paging{})
 			if err != nil || len(page.Data) != want {
 				t.Errorf("%q in %s: %d found, %v, want %d", query, in, len(page.Data), err, want)
 			}
@@ -301,8 +314,8 @@ func TestSearchEndsInTime(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	check.Must(tx.Exec(t.Context(), "lock table search_chunks in access exclusive mode"))(t)
 	for _, err := range []error{
-		second(find.Messages(t.Context(), s, "oak", uuid.Nil, tree.Paging{})), second(find.Messages(t.Context(), s, "oak", id, tree.Paging{})),
-		second(find.Ranked(t.Context(), s, "oak", uuid.Nil, tree.Paging{})),
+		second(find.Messages(t.Context(), s, "oak", search.Within{}, tree.Paging{})), second(find.Messages(t.Context(), s, "oak", search.Within{ConversationID: id}, tree.Paging{})),
+		second(find.Ranked(t.Context(), s, "oak", search.Within{}, tree.Paging{})),
 	} {
 		if code(err) != "search_timeout" || !errors.Is(err, fault.Timeout) {
 			t.Errorf("%v, want search_timeout", err)
@@ -315,7 +328,7 @@ func ranking(t *testing.T, s *tree.Store, query string, in uuid.UUID, limit int)
 	t.Helper()
 	find := search.New(0)
 	for p := (tree.Paging{Limit: limit}); ; {
-		page := check.Must(find.Ranked(t.Context(), s, query, in, p))(t)
+		page := check.Must(find.Ranked(t.Context(), s, query, search.Within{ConversationID: in}, p))(t)
 		for _, hit := range page.Data {
 			texts = append(texts, chat.Read(hit.Message.Body).Text())
 		}
@@ -385,7 +398,7 @@ func TestSearchRankedPagesStay(t *testing.T) {
 		mustAppend(t, s, id, uuid.Nil, user(fmt.Sprintf("oak %d", i)+strings.Repeat(" leaf", i%7)))
 	}
 	want := ranking(t, s, "oak leaf", uuid.Nil, 100)
-	page := check.Must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11}))(t)
+	page := check.Must(find.Ranked(t.Context(), s, "oak leaf", search.Within{}, tree.Paging{Limit: 11}))(t)
 	got := len(page.Data)
 	seen := map[uuid.UUID]bool{}
 	for {
@@ -396,7 +409,7 @@ func TestSearchRankedPagesStay(t *testing.T) {
 			break
 		}
 		mustAppend(t, s, id, uuid.Nil, user("oak leaf leaf leaf"))
-		page = check.Must(find.Ranked(t.Context(), s, "oak leaf", uuid.Nil, tree.Paging{Limit: 11, Cursor: page.Next}))(t)
+		page = check.Must(find.Ranked(t.Context(), s, "oak leaf", search.Within{}, tree.Paging{Limit: 11, Cursor: page.Next}))(t)
 		got += len(page.Data)
 	}
 	if got != len(want) || len(seen) != len(want) {
@@ -412,14 +425,14 @@ func TestSearchRankedCursors(t *testing.T) {
 	for range 5 {
 		mustAppend(t, s, id, uuid.Nil, user("oak"))
 	}
-	ranked := tree.Paging{Cursor: check.Must(find.Ranked(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
-	newest := tree.Paging{Cursor: check.Must(find.Messages(t.Context(), s, "oak", uuid.Nil, tree.Paging{Limit: 2}))(t).Next}
+	ranked := tree.Paging{Cursor: check.Must(find.Ranked(t.Context(), s, "oak", search.Within{}, tree.Paging{Limit: 2}))(t).Next}
+	newest := tree.Paging{Cursor: check.Must(find.Messages(t.Context(), s, "oak", search.Within{}, tree.Paging{Limit: 2}))(t).Next}
 	for what, err := range map[string]error{
-		"the cursor of the newest":                second(find.Ranked(t.Context(), s, "oak", uuid.Nil, newest)),
-		"the newest with the cursor of a ranking": second(find.Messages(t.Context(), s, "oak", uuid.Nil, ranked)),
-		"another query":                           second(find.Ranked(t.Context(), s, "oaks", uuid.Nil, ranked)),
-		"another extent":                          second(find.Ranked(t.Context(), s, "oak", id, ranked)),
-		"another tenant":                          second(find.Ranked(t.Context(), s.ForTenant("other"), "oak", uuid.Nil, ranked)),
+		"the cursor of the newest":                second(find.Ranked(t.Context(), s, "oak", search.Within{}, newest)),
+		"the newest with the cursor of a ranking": second(find.Messages(t.Context(), s, "oak", search.Within{}, ranked)),
+		"another query":                           second(find.Ranked(t.Context(), s, "oaks", search.Within{}, ranked)),
+		"another extent":                          second(find.Ranked(t.Context(), s, "oak", search.Within{ConversationID: id}, ranked)),
+		"another tenant":                          second(find.Ranked(t.Context(), s.ForTenant("other"), "oak", search.Within{}, ranked)),
 	} {
 		if code(err) != "invalid_cursor" {
 			t.Errorf("%s: %v, want invalid_cursor", what, err)

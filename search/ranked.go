@@ -22,14 +22,14 @@ const (
 	rareChunks  = 64
 )
 
-// ranked returns the best messages that aren't newer than a time. It reads the likeliest,
+// ranked returns the best messages that aren't newer than a time, of those since x.since. It reads the likeliest,
 // and ranks them as the answers of a question: a message counts for itself alone, and
 // words weigh as they are rare in all that the search searches.
 func (x *extent) ranked(ctx context.Context, q query, upTo int64) ([]candidate, error) {
 	if err := x.look(ctx, q); err != nil {
 		return nil, err
 	}
-	m := &matches{q: q, upTo: upTo, all: map[tree.Place]match{}, having: make([]float64, len(q.terms))}
+	m := &matches{q: q, since: x.since, upTo: upTo, all: map[tree.Place]match{}, having: make([]float64, len(q.terms))}
 	if q.begins() {
 		beginning, err := x.beginnings(ctx, candidate{at: upTo, Place: tree.Place{MessageID: uuid.Max, ConversationID: uuid.Max}})
 		if err != nil {
@@ -52,11 +52,11 @@ func (x *extent) ranked(ctx context.Context, q query, upTo int64) ([]candidate, 
 		m.take(parts)
 	}
 	for more := x.conversation != uuid.Nil; more && len(m.all) < mostMatches; {
-		parts, _, ok, err := x.next(ctx)
+		parts, bound, ok, err := x.next(ctx)
 		if err != nil {
 			return nil, err
 		}
-		more = ok
+		more = ok && bound >= x.since
 		m.take(parts)
 	}
 	return x.best(ctx, q, m)
@@ -65,6 +65,7 @@ func (x *extent) ranked(ctx context.Context, q query, upTo int64) ([]candidate, 
 // matches are messages that have words of a query, and what the chunks tell of words.
 type matches struct {
 	q        query
+	since    int64
 	upTo     int64
 	all      map[tree.Place]match
 	messages float64
@@ -81,7 +82,7 @@ func (m *matches) take(parts []*part) {
 	for _, p := range parts {
 		within := uint64(0)
 		for i, at := range p.at {
-			if at <= m.upTo {
+			if m.since <= at && at <= m.upTo {
 				within |= 1 << i
 			}
 		}

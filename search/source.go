@@ -74,6 +74,7 @@ type extent struct {
 	store        *tree.Store
 	make         *maker
 	conversation uuid.UUID // uuid.Nil for all
+	since        int64     // older messages don't count
 	missing      bool      // some messages aren't indexed yet, and weren't looked at
 
 	loose []*part // that no segment names
@@ -100,8 +101,10 @@ type namedPart struct {
 }
 
 // open reads what no segment names.
-func (s *Service) open(ctx context.Context, store *tree.Store, conversation uuid.UUID) (*extent, error) {
+func (s *Service) open(ctx context.Context, store *tree.Store, in Within) (*extent, error) {
+	conversation := in.ConversationID
 	x := &extent{store: store, make: newMaker(), conversation: conversation}
+	x.since, _ = in.micros()
 	behind, err := s.unfollowed(ctx, store, conversation)
 	if err != nil {
 		return nil, err

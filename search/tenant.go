@@ -183,7 +183,7 @@ const (
 func (s *Service) candidates(ctx context.Context, store *tree.Store, question string) (ids []uuid.UUID, err error) {
 	scores := map[uuid.UUID]float64{}
 	if err := store.Reading(ctx, func(store *tree.Store) error {
-		x, err := s.open(ctx, store, uuid.Nil)
+		x, err := s.open(ctx, store, Within{})
 		if err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func (s *Service) Conversations(ctx context.Context, store *tree.Store, f tree.C
 	f.Query = inOneLine(f.Query)
 	f.Chosen = true
 	err = s.searching(ctx, store, f.Query, allWords, uuid.Nil, func(ctx context.Context, store *tree.Store, q query) error {
-		x, err := s.open(ctx, store, uuid.Nil)
+		x, err := s.open(ctx, store, Within{})
 		if err != nil {
 			return err
 		}
@@ -231,7 +231,7 @@ func (s *Service) among(ctx context.Context, store *tree.Store, q query, all []t
 		if matching[id] {
 			continue
 		}
-		x, err := s.open(ctx, store, id)
+		x, err := s.open(ctx, store, Within{ConversationID: id})
 		if err != nil {
 			return nil, err
 		}

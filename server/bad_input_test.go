@@ -223,6 +223,7 @@ var badRequests = []badInput{
 	{name: "empty query", method: "GET", path: "/v1/search?query=", status: 400, code: CodeEmptyQuery, field: "query"},
 	{name: "search an absent conversation", method: "GET", path: "/v1/search?query=x&conversation_id={{absent}}", status: 404, code: CodeConversationNotFound},
 	{name: "search in no order", method: "GET", path: "/v1/search?query=x&sort=oldest", status: 400, code: CodeInvalidParameter, field: "sort", detail: []string{"relevance"}},
+	{name: "search since no time", method: "GET", path: "/v1/search?query=x&since=May", status: 400, code: CodeInvalidParameter, field: "since", detail: []string{"2026-01-31T12:00:00Z"}},
 	{name: "search no UUID", method: "GET", path: "/v1/search?query=x&conversation_id=7", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "preview over 200", method: "GET", path: conversationPathOf + "/tree?preview=201", status: 400, code: CodeInvalidPreview, field: "preview"},
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -28,6 +29,18 @@ func parseOptionalID(s *string, field string) (uuid.UUID, error) {
 		return uuid.Nil, nil
 	}
 	return parseID(*s, field)
+}
+
+// time reads a time of the query. It is zero where none is given.
+func (r *Request) time(name string) (at time.Time, err error) {
+	given := r.Query(name)
+	if given == nil {
+		return at, nil
+	}
+	if at, err = time.Parse(time.RFC3339, *given); err != nil {
+		return at, problemf(CodeInvalidParameter, name, "This is no time as 2026-01-31T12:00:00Z is one.")
+	}
+	return at, nil
 }
 
 // parseHead reads a head's id. uuid.Nil stands for the active one.

@@ -96,7 +96,7 @@ var native = []Route{
 	{"GET", "/v1/ratings", Searches, "", position, noBody, getRatings},
 	{"GET", "/v1/presets", Anybody, "", "", noBody, listPresets},
 	{"GET", "/v1/recall", Searches, "query limit max_tokens", position, noBody, recallTenant},
-	{"GET", "/v1/search", Searches, "query conversation_id sort limit cursor", position, noBody, searchMessages},
+	{"GET", "/v1/search", Searches, "query conversation_id since before sort limit cursor", position, noBody, searchMessages},
 	{"GET", "/v1/conversations/{conversation_id}/export", Streams | Reads, "format head_id", position, noBody, exportConversation},
 	{"POST", "/v1/imports", Streams | Uploads | Imports, "format dry_run summaries", "", noBody, createImport},
 

@@ -3,8 +3,6 @@ package server
 import (
 	"encoding/json"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -14,8 +12,14 @@ func searchMessages(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	id, err := parseOptionalID(r.Query("conversation_id"), "conversation_id")
-	if err != nil {
+	var in search.Within
+	if in.ConversationID, err = parseOptionalID(r.Query("conversation_id"), "conversation_id"); err != nil {
+		return nil, err
+	}
+	if in.Since, err = r.time("since"); err != nil {
+		return nil, err
+	}
+	if in.Before, err = r.time("before"); err != nil {
 		return nil, err
 	}
 	p, err := r.paging()
@@ -30,12 +34,12 @@ func searchMessages(r *Request) (Answer, error) {
 	default:
 		return nil, problemf(CodeInvalidParameter, "sort", "%q is no order. Ask for newest or relevance.", clip(*sort))
 	}
-	hits, err := find(r.Context(), r.Store(), query, id, p)
+	hits, err := find(r.Context(), r.Store(), query, in, p)
 	if err != nil {
 		return nil, err
 	}
 	var titled []tree.Conversation
-	if id == uuid.Nil && p.Cursor == "" {
+	if in == (search.Within{}) && p.Cursor == "" {
 		if titled, err = r.Searches().Titles(r.Context(), r.Store(), query); err != nil {
 			return nil, err
 		}

@@ -69,13 +69,12 @@ func deleteTenant(r *Request) (Answer, error) {
 // deleteConversations deletes the tenant's conversations in which nothing was said since
 // a time.
 func deleteConversations(r *Request) (Answer, error) {
-	given, err := r.needs("before")
-	if err != nil {
+	if _, err := r.needs("before"); err != nil {
 		return nil, err
 	}
-	before, err := time.Parse(time.RFC3339, given)
+	before, err := r.time("before")
 	if err != nil {
-		return nil, problemf(CodeInvalidParameter, "before", "This is no time as 2026-01-31T12:00:00Z is one.")
+		return nil, err
 	}
 	who := r.who
 	who.User = "" // of all owners

@@ -236,7 +236,7 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 			return second(find(ctx, s, "oak", uuid.Nil, tree.Paging{}))
 		},
 		"a ranked search": func(ctx context.Context, s *tree.Store) error {
-			return second(search.New(0).Ranked(ctx, s, "oak", uuid.Nil, tree.Paging{}))
+			return second(search.New(0).Ranked(ctx, s, "oak", search.Within{}, tree.Paging{}))
 		},
 		"a new one under a limit": func(ctx context.Context, s *tree.Store) error {
 			return third(s.CreateConversation(ctx, tree.NewConversation{}))

@@ -88,7 +88,7 @@ func TestPagesAreBounded(t *testing.T) {
 			return pageOf(idOfHit)(page.Page, err)
 		}},
 		"ranked": {backwards(children), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {
-			page, err := search.New(0).Ranked(t.Context(), s, "hazel", line, p)
+			page, err := search.New(0).Ranked(t.Context(), s, "hazel", search.Within{ConversationID: line}, p)
 			return pageOf(idOfHit)(page.Page, err)
 		}},
 		"compactions": {backwards(ran), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {

@@ -77,7 +77,7 @@ func refused(t *testing.T, what string, err, kind error) {
 // second and third give a call's last result.
 // find searches by words.
 func find(ctx context.Context, s *tree.Store, query string, in uuid.UUID, p tree.Paging) (search.Page, error) {
-	return search.New(0).Messages(ctx, s, query, in, p)
+	return search.New(0).Messages(ctx, s, query, search.Within{ConversationID: in}, p)
 }
 
 func second[T any](_ T, err error) error { return err }

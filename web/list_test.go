@@ -27,7 +27,7 @@ func TestSearch(t *testing.T) {
 	hidden := s.append(oslo, messages[1], "user", "Is there a lighthouse on the way?")
 	hiddenLeaf := s.append(oslo, hidden, "assistant", "Yes, an old one.")
 	bug, _ := s.conversation("Parser bug", "Why does it fail?", "An unclosed quote.")
-	check.Must(s.store.Append(t.Context(), bug, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"An aged one"}`)), CreatedAt: time.Now().AddDate(0, -2, 0)}))(t)
+	check.Must(s.store.Append(t.Context(), bug, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"An aged one"}`)), CreatedAt: time.Now().AddDate(-2, 0, 0)}))(t)
 	s.call("PATCH", "/v1/conversations/"+oslo.String(), `{"head_id":"`+messages[3].String()+`","tags":["travel"]}`, nil)
 	b := newTab(t, s, "/")
 	b.until(`document.querySelectorAll('.entry').length === 2`)
@@ -95,6 +95,9 @@ func TestSearch(t *testing.T) {
 	b.click(".search-filter button", "any time")
 	b.click("[role=menuitemradio]", "past month")
 	b.until(`document.querySelectorAll('.hit').length === 3 && !document.querySelector('.results').innerText.includes('aged')`)
+	b.click(".search-filter button", "past month")
+	b.click("[role=menuitemradio]", "older than a year")
+	b.until(`document.querySelectorAll('.hit').length === 1 && document.querySelector('.results').innerText.includes('aged')`)
 
 	// The list makes room.
 	b.click(`[aria-label="Hide the list"]`, "")

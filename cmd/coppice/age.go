@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,31 @@ func parseAge(text string) (time.Duration, error) {
 		return 0, bad
 	}
 	return d, nil
+}
+
+// A moment is a time that is given as a day here, as RFC 3339, or as an age.
+type moment struct{ time.Time }
+
+// UnmarshalText reads 2026-01-31, 2026-01-31T12:00:00Z, or 7d.
+func (m *moment) UnmarshalText(text []byte) (err error) {
+	if d, err := parseAge(string(text)); err == nil {
+		m.Time = time.Now().Add(-d)
+		return nil
+	}
+	if m.Time, err = time.ParseInLocation(time.DateOnly, string(text), time.Local); err == nil {
+		return nil
+	}
+	if m.Time, err = time.Parse(time.RFC3339, string(text)); err != nil {
+		return fmt.Errorf("%q is no time: give a day such as 2026-01-31, a time such as 2026-01-31T12:00:00Z, or an age such as 7d", text)
+	}
+	return nil
+}
+
+// set puts the time into a query, if there is one.
+func (m moment) set(query url.Values, name string) {
+	if !m.IsZero() {
+		query.Set(name, m.UTC().Format(time.RFC3339Nano))
+	}
 }
 
 // retention reads --retention: an age for all tenants, and TENANT=AGE for one.

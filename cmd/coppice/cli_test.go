@@ -82,7 +82,7 @@ func TestCommands(t *testing.T) {
 		{"search_titles", []string{"search", "hedge"}},
 		{"search_ranked", []string{"search", "--sort", "relevance", "--limit", "2", "which", "hazel", "grows", "in", "shad"}},
 		{"search_limit_json", []string{"search", "--json", "--limit", "1", "winter"}},
-		{"search_nothing", []string{"search", "zebra"}},
+		{"search_nothing", []string{"search", "--since", "2026-03-02", "--before", "2026-03-02T08:00:00Z", "hazel"}},
 		{"recall", []string{"recall", hedge, "What grows in half shade?"}},
 		{"recall_tenant", []string{"recall", "--limit", "2", "What does the neighbour say about the hedge?"}},
 		{"recall_json", []string{"recall", "--json", "--limit", "1", "--max-tokens", "60", hedge, "winter stems"}},

@@ -14,6 +14,8 @@ type searchCommand struct {
 	outputFlags
 	pageFlags
 	Conversation string   `short:"c" placeholder:"CONVERSATION" help:"Search in one conversation only: its id, the start of its id, its title, or a part of its title."`
+	Since        moment   `placeholder:"TIME" help:"Find messages since a day, a time, or an age: 2026-01-31, 2026-01-31T12:00:00Z, 7d."`
+	Before       moment   `placeholder:"TIME" help:"Find messages before such a time."`
 	Sort         string   `enum:"newest,relevance" default:"newest" placeholder:"ORDER" help:"newest or relevance: with the latter, one of the words is enough (${default})."`
 	Words        []string `arg:"" name:"query" help:"Words to find, \"a phrase\", this OR that; after --, a -word to leave out."`
 }
@@ -28,6 +30,8 @@ func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *
 			}
 			query.Set("conversation_id", in.ID.String())
 		}
+		cmd.Since.set(query, "since")
+		cmd.Before.set(query, "before")
 		if err := c.indexed(ctx); err != nil {
 			return err
 		}

@@ -221,7 +221,7 @@ func reads(t *testing.T, pool *pgxpool.Pool) {
 		t.Errorf("the transcript is %s, want %s", got, want)
 	}
 	for query, want := range map[string]int{"trees": 1, "coppice": 1, "hedge": 1, "secret": 0} {
-		if n := len(check.Must(search.New(0).Messages(ctx, store, query, uuid.Nil, tree.Paging{}))(t).Data); n != want {
+		if n := len(check.Must(search.New(0).Messages(ctx, store, query, search.Within{}, tree.Paging{}))(t).Data); n != want {
 			t.Errorf("%d hits for %s, want %d", n, query, want)
 		}
 	}

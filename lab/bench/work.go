@@ -203,7 +203,7 @@ func (r *run) search(ctx context.Context) error {
 				paths = append(paths, "/v1/search?query="+url.QueryEscape(query)+suffix)
 				service := search.New(0)
 				trips, err := r.record(ctx, func(store *tree.Store) error {
-					_, err := service.Messages(ctx, store, query, in, tree.Paging{})
+					_, err := service.Messages(ctx, store, query, search.Within{ConversationID: in}, tree.Paging{})
 					if err == nil && in == uuid.Nil { // as the server does
 						_, err = service.Titles(ctx, store, query)
 					}

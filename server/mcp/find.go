@@ -66,7 +66,7 @@ func searchMessages(ctx context.Context, c *call, in SearchArguments) (out Searc
 	}
 	defer leave()
 	out.Results = []SearchResult{}
-	hits, err := c.Search.Messages(ctx, c.Store, in.Query, uuid.Nil, tree.Paging{Limit: in.Limit})
+	hits, err := c.Search.Messages(ctx, c.Store, in.Query, search.Within{}, tree.Paging{Limit: in.Limit})
 	if code := fault.Of(err); err != nil && code.Code != "too_many_terms" && code.Code != "query_too_large" { // a question is longer than a search
 		return out, err
 	}

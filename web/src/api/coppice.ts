@@ -90,9 +90,9 @@ export const remake = (conversation: string, summary: string, wishes: { instruct
 
 export const getSummary = (conversation: string, id: string) => coppice.getSummary(conversation, id)
 
-/** search finds messages, the newest first: of all conversations, or of one. */
-export const search = async (query: string, conversation: string | null, cursor: string | null, signal?: AbortSignal) =>
-  await coppice.search({ query, ...(conversation !== null && { conversation_id: conversation }), ...from(cursor), limit: 20 }, { signal }) as HitPage
+/** search finds messages, the newest first. */
+export const search = async (query: Parameters<typeof coppice.search>[0], cursor: string | null, signal?: AbortSignal) =>
+  await coppice.search({ ...query, ...from(cursor), limit: 20 }, { signal }) as HitPage
 
 export const importFile = (file: Blob) => coppice.createImport(file)
 

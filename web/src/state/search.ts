@@ -10,6 +10,8 @@ export interface Results {
   titles: Conversation[]
   /** Messages that were found, by conversation. The conversation of the newest one comes first. */
   folders: Folder[]
+  /** When the messages were made: the same for all pages. */
+  made: { since?: string; before?: string }
   /** The cursor of further messages, null where there are none. */
   more: string | null
 }
@@ -28,8 +30,8 @@ export interface Scope {
   here: boolean
   /** Only in conversations with a tag; '' for all. */
   tag: string
-  /** Only for so many days back; '' for any time. */
-  days: '' | '7' | '31' | '366'
+  /** Only for so many days back, or before so many; '' for any time. */
+  days: '' | '7' | '31' | '366' | '-366'
 }
 
 export const everywhere: Scope = { here: false, tag: '', days: '' }
@@ -68,17 +70,17 @@ async function run(words: string, cursor: string | null, signal: AbortSignal) {
   if (signal.aborted) return
   try {
     const { here, tag, days } = scope.peek()
+    const conversation = here && place.peek().conversation
     const among = tag ? await tagged(tag) : null
-    const since = days ? new Date(Date.now() - Number(days) * 86_400_000).toISOString() : ''
     let before = cursor === null ? null : results.peek()
+    const made: Results['made'] = before?.made ?? (!days ? {} : { [Number(days) > 0 ? 'since' : 'before']: new Date(Date.now() - Math.abs(Number(days)) * 86_400_000).toISOString() })
     for (let pages = 1, at = cursor; ; pages++) {
-      const page = await api.search(words, here ? place.peek().conversation : null, at, signal)
+      const page = await api.search({ query: words, ...made, ...(conversation && { conversation_id: conversation }) }, at, signal)
       if (signal.aborted) return
-      const old = since !== '' && page.data.some(hit => hit.message.created_at < since) // and so are those that follow
-      const hits = page.data.filter(hit => hit.message.created_at >= since && (among?.has(hit.message.conversation_id) ?? true))
-      const titles = (page.conversations ?? []).filter(c => c.updated_at >= since && (!tag || c.tags.includes(tag)))
-      at = old ? null : page.next_cursor
-      before = { query: words, titles: before?.titles ?? titles, folders: sorted(before?.folders ?? [], hits), more: at }
+      const hits = page.data.filter(hit => among?.has(hit.message.conversation_id) ?? true)
+      const titles = (page.conversations ?? []).filter(c => !tag || c.tags.includes(tag))
+      at = page.next_cursor
+      before = { query: words, made, titles: before?.titles ?? titles, folders: sorted(before?.folders ?? [], hits), more: at }
       if (hits.length > 0 || at === null || pages === mostPages) return void (results.value = before)
     }
   } catch (error) {

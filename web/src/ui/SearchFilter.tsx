@@ -15,7 +15,7 @@ export function SearchFilter() {
       )}
       <Choice
         label="Time" value={s.days} choose={days => set({ days })}
-        choices={[['', 'any time'], ['7', 'past week'], ['31', 'past month'], ['366', 'past year']]}
+        choices={[['', 'any time'], ['7', 'past week'], ['31', 'past month'], ['366', 'past year'], ['-366', 'older than a year']]}
       />
     </div>
   )

@@ -23,7 +23,6 @@ package app
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -207,9 +206,6 @@ func (cfg *Config) fill(ctx context.Context) (m clients, err error) {
 		return m, err
 	}
 	for _, w := range m.summaries {
-		if _, known := cfg.Models.Prices.Of(w.Model.Name()); !known && cfg.Contexts.Settings.MaxSummaryCost > 0 {
-			return m, fmt.Errorf("max_summary_cost needs the price of %[1]s: give it with --model-price %[1]s=IN,OUT", w.Model.Name())
-		}
 		m.catalog.writers = append(m.catalog.writers, server.Model{Name: w.Model.Name(), MaxContextTokens: w.Window})
 	}
 	if warning := cfg.Contexts.Settings.Warning(); warning != "" {

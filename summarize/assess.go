@@ -17,7 +17,8 @@ type assessment struct {
 	settings Settings
 	plan     *Plan  // nil where there is nothing to do
 	reason   Reason // why not
-	quiet    room   // what may be added to a branch that waits; see waits
+	capped   string // why no model may be asked; "" where one may be
+	quiet    room   // what may be added to a branch that waits; see waits and withinCost
 
 	over *tree.Summary // that is to be made again; nil where messages are folded for the first time. The view is as if it were not there
 }
@@ -28,6 +29,13 @@ const wholeBranch = math.MaxInt64 / 2
 // assess reads the branch and plans its compaction. A goal is the cutoff of a plan
 // of which a part is done; uuid.Nil for none.
 func (s *Service) assess(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest, goal uuid.UUID) (a assessment, err error) {
+	if a, err = s.plan(ctx, conversationID, headID, req, goal); err == nil {
+		err = s.withinCost(ctx, &a, req)
+	}
+	return a, err
+}
+
+func (s *Service) plan(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest, goal uuid.UUID) (a assessment, err error) {
 	if a.view, err = s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton()); err != nil {
 		return a, err
 	}

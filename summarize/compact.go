@@ -28,7 +28,6 @@ type compactionRequest struct {
 	with    Summarizer // writes the summary; nil: that of the Service
 	noTrial bool       // no model is asked whose breaker is open
 	insists bool       // though the branch waits: a job's next attempt, which has waited already
-	capped  string     // why no model is asked; "" where one may be
 	until   time.Time  // when no more steps begin; zero: when all is done
 	models  time.Time  // when the models' time is over, and the digest's comes; zero: never
 }

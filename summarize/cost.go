@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,9 +16,36 @@ import (
 // costPeriod is the time in which the cost of a conversation's summaries counts.
 const costPeriod = 24 * time.Hour
 
+// checkCost returns a fault.Invalid for an amount that the calls of a model without a
+// known price would never reach.
+func (s *Service) checkCost(settings Settings) error {
+	c, _ := s.summarizer.(Cascade)
+	for _, m := range c.Models {
+		if _, known := s.cost(m.Model.Name(), 0, 0); settings.MaxSummaryCost > 0 && !known {
+			return settingFault("max_summary_cost", "It needs the price of %[1]s, which writes summaries: start the server with --model-price %[1]s=IN,OUT, or leave it out.", m.Model.Name())
+		}
+	}
+	return nil
+}
+
+// withinCost takes the plan from an assessment where no model may be asked today and the
+// digest may not stand in. A branch that fits its window has nothing else to do then.
+func (s *Service) withinCost(ctx context.Context, a *assessment, req compactionRequest) (err error) {
+	if a.plan == nil {
+		return nil
+	}
+	if a.capped, err = s.overCost(ctx, a.view.ConversationID, a.settings); a.capped == "" || s.mayDigest(*a, req) {
+		return err
+	}
+	a.plan, a.reason, a.quiet = nil, Reason(a.capped), room{tokens: math.MaxInt32, messages: math.MaxInt32}
+	if a.fits() {
+		a.quiet.tokens = a.settings.Budget().Available - contextTokens(a.view) + 1
+	}
+	return err
+}
+
 // overCost says why no model is to be asked: the calls of a conversation's compactions
-// have cost what the settings allow. It is "" where one may be asked. A model without a
-// known price costs nothing.
+// have cost what the settings allow. It is "" where one may be asked.
 func (s *Service) overCost(ctx context.Context, conversationID uuid.UUID, settings Settings) (why string, err error) {
 	if settings.MaxSummaryCost == 0 || s.summarizer == nil {
 		return "", nil

@@ -5,14 +5,16 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // TestMaxSummaryCost asks the model until its calls have cost what the settings allow.
-// Then the digest writes, and the record and Explain say why. Another conversation has
-// an amount of its own.
+// Then the digest writes, and the record and Explain say why; where it may not, there is
+// nothing to do, and nothing failed. Another conversation has an amount of its own.
 func TestMaxSummaryCost(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
@@ -35,8 +37,23 @@ func TestMaxSummaryCost(t *testing.T) {
 			t.Errorf("compaction %d is by %s, want %s: %s", n+1, k.Model, want, k.Reason)
 		}
 	}
+	s.settings.Digest = DigestWhenNeeded
+	head = talk(t, store, id, head.ID, 40)
+	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
+	if err != nil || k.Outcome != tree.OutcomeNothingToDo || !strings.Contains(k.Reason, "max_summary_cost is 2") {
+		t.Errorf("a branch that fits: %s, %s, %v", k.Outcome, k.Reason, err)
+	}
 	other := conversation(t, store)
 	if k := compact(t, s, other, talk(t, store, other, tree.Message{}.ID, 40).ID, Demand{}); k.Model != "own" {
 		t.Errorf("of another conversation, the compaction is by %s", k.Model)
+	}
+}
+
+// Without a model's price no amount can be kept to.
+func TestMaxSummaryCostNeedsPrices(t *testing.T) {
+	t.Parallel()
+	s := service(t, nil, Config{Summarizer: Cascade{Models: []Model{{Model: llm.Offline(0)}}}})
+	if err := s.CheckSettings([]byte(`{"max_summary_cost":2}`)); fault.Of(err).Field != "settings.max_summary_cost" {
+		t.Errorf("it is %v", err)
 	}
 }

@@ -81,7 +81,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
 	e := Explanation{
 		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, Grafts: []ExplainedGraft{}, DroppedPinIDs: []uuid.UUID{}, Settings: settings, Warning: settings.Warning(),
-		TokensToTrigger: b.Trigger - used, Plan: explainPlan(a.plan), Automatic: automatic == "", Reason: string(automatic),
+		TokensToTrigger: b.Trigger - used, Plan: explainPlan(a.plan), Automatic: automatic == "" && a.plan != nil, Reason: string(automatic),
 		Usage: Usage{
 			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
 			ReservedTokens: settings.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -145,7 +146,7 @@ func (s *Service) writeAll(ctx context.Context, a assessment, req compactionRequ
 	all.Text = in.Prior
 	for len(rest) > 0 {
 		in.Prior, in.PriorTokens = all.Text, s.count.Count(all.Text)
-		if in.Fold, err = read(rest[:s.portion(models, &Plan{Fold: rest, Target: a.plan.Target}, req)]); err != nil {
+		if in.Fold, err = read(rest[:s.portion(models, a, rest, req)]); err != nil {
 			return all, err
 		}
 		if in.Files, err = s.filesOf(ctx, in.Fold); err != nil {
@@ -157,7 +158,7 @@ func (s *Service) writeAll(ctx context.Context, a assessment, req compactionRequ
 		}
 		all.Attempts = append(all.Attempts, r.Attempts...)
 		if r.Text == "" {
-			return all, fault.New(fault.Model, "model_unavailable", "", "%s Send the request again later.", whyNone(all.Attempts))
+			return all, fault.New(fault.Model, "model_unavailable", "", "%s Send the request again later.", cmp.Or(a.capped, whyNone(all.Attempts)))
 		}
 		all.Text, all.Model, rest = r.Text, r.Model, rest[r.Taken:]
 	}

@@ -129,7 +129,7 @@ func (s *Service) summarizeGraft(ctx context.Context, conversationID, headID uui
 	tokens := tree.Tokens(path)
 	a.plan = &Plan{Target: a.settings.Budget().TargetFor(tokens)}
 	req := s.within(ctx, compactionRequest{trigger: TriggerGraft, demand: &Demand{Instructions: d.Instructions}})
-	if req.capped, err = s.overCost(ctx, conversationID, a.settings); err != nil {
+	if a.capped, err = s.overCost(ctx, conversationID, a.settings); err != nil {
 		return "", "", err
 	}
 	record := tree.Compaction{
@@ -160,7 +160,7 @@ func (s *Service) summarizeGraft(ctx context.Context, conversationID, headID uui
 	record.Model, record.Outcome = r.Model, tree.OutcomeSaved
 	record.Reason = fmt.Sprintf("A text for a graft: what %d messages of the branch %s say.", len(path), d.FromHeadID)
 	if err != nil {
-		record.Model, record.Outcome, record.Reason = "", tree.OutcomeFailed, cmp.Or(req.capped, whyNone(r.Attempts))
+		record.Model, record.Outcome, record.Reason = "", tree.OutcomeFailed, whyNone(r.Attempts)
 	}
 	record.Duration = time.Since(start)
 	recorded, failed := s.store.RecordCompaction(context.WithoutCancel(ctx), record, nil)

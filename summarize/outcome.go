@@ -1,7 +1,6 @@
 package summarize
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -69,7 +68,7 @@ func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
 	case pending.gone:
 		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
 	case pending.summary == nil:
-		k.Outcome, k.Reason = tree.OutcomeFailed, cmp.Or(pending.capped, whyNone(pending.attempts))
+		k.Outcome, k.Reason = tree.OutcomeFailed, whyNone(pending.attempts)
 		if a.over == nil && a.settings.Digest == DigestWhenNeeded && a.fits() {
 			k.Reason += " The branch fits its window, so its messages stay as they are."
 		}
@@ -87,7 +86,7 @@ func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
 		if cut := cutKept(pending.plan.Kept); cut > 0 {
 			k.Reason += fmt.Sprintf(" Of the messages kept word for word, %d are cut in the middle.", cut)
 		}
-		k.Reason = strings.TrimSpace(k.Reason + " " + pending.capped)
+		k.Reason = strings.TrimSpace(k.Reason + " " + a.capped)
 	}
 }
 

@@ -90,10 +90,14 @@ func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (
 	return made[v.Summary.ID], err
 }
 
-// mayRetry tells whether a summary that waits may be made now. After failures, such
+// mayRetry tells whether a summary that waits may be made now. No model may be asked
+// where the conversation's summaries have cost enough. After failures, such
 // as refusals of the models, the next attempt comes late: after an hour, and after
 // twice the time with each.
 func (s *Service) mayRetry(ctx context.Context, v tree.View, settings Settings) (bool, error) {
+	if capped, err := s.overCost(ctx, v.ConversationID, settings); err != nil || capped != "" {
+		return false, err
+	}
 	tried, err := s.store.FruitlessCompactions(ctx, v.ConversationID, settings.json())
 	if err != nil {
 		return false, err
@@ -231,7 +235,7 @@ func (s *Service) remakeStep(ctx context.Context, summary tree.Summary, without 
 	ctx, end := s.begin(ctx, summary.ConversationID, summary.AnchorID, req.trigger)
 	defer func() { end(k, err) }()
 	start := time.Now()
-	a, err := s.reassess(ctx, summary, without)
+	a, err := s.reassess(ctx, summary, without, req)
 	if err != nil {
 		return k, goal, err
 	}
@@ -240,7 +244,7 @@ func (s *Service) remakeStep(ctx context.Context, summary tree.Summary, without 
 
 // reassess plans what a summary did once more, as if it and others were not
 // there.
-func (s *Service) reassess(ctx context.Context, summary tree.Summary, without []uuid.UUID) (a assessment, err error) {
+func (s *Service) reassess(ctx context.Context, summary tree.Summary, without []uuid.UUID, req compactionRequest) (a assessment, err error) {
 	for {
 		if a.view, err = s.store.View(ctx, summary.ConversationID, summary.AnchorID, wholeBranch, tree.Skeleton(), tree.Without(without...)); err != nil {
 			return a, err
@@ -262,6 +266,6 @@ func (s *Service) reassess(ctx context.Context, summary tree.Summary, without []
 			return assessment{view: a.view, settings: a.settings, reason: ReasonNothingToRemake}, nil
 		}
 		a.plan = planTo(a.view, a.settings, cutoff+1, len(a.view.Tail)-1)
-		return a, nil
+		return a, s.withinCost(ctx, &a, req)
 	}
 }

@@ -102,12 +102,13 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 	if cfg.Cost == nil {
 		cfg.Cost = func(string, int, int) (float64, bool) { return 0, false }
 	}
-	return &Service{
+	s := &Service{
 		cost: cfg.Cost, windowFor: cfg.WindowFor,
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
 		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter},
 		flights: &flights{running: map[flightKey]*flight{}},
-	}, nil
+	}
+	return s, fault.At(s.checkCost(s.settings), "settings")
 }
 
 // AsksModels reports whether models write summaries, and not only the offline
@@ -232,8 +233,12 @@ func HasWindow(settings json.RawMessage) bool {
 func isEmptyObject(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "{}" }
 
 // CheckSettings returns a fault.Invalid if a conversation may not have these
-// settings, because they contradict each other or the server's.
+// settings, because they contradict each other or the server's, or ask for a price that
+// isn't known.
 func (s *Service) CheckSettings(overrides json.RawMessage) error {
-	_, err := s.settings.With(overrides)
+	settings, err := s.settings.With(overrides)
+	if err == nil {
+		err = fault.At(s.checkCost(settings), "settings")
+	}
 	return err
 }

@@ -25,7 +25,6 @@ type pendingSummary struct {
 	summary  *tree.NewSummary
 	model    string
 	attempts []prompt.Attempt
-	capped   string       // why no model was asked; "" where one was
 	gone     bool         // messages were deleted meanwhile
 	readID   uuid.UUID    // deepest message that the summarizer read
 	version  tree.Version // of that message, from before it was read
@@ -70,11 +69,7 @@ func (s *Service) write(ctx context.Context, a assessment, req compactionRequest
 	}()
 	models, cancel := req.forModels(ctx)
 	defer cancel()
-	if req.capped, err = s.overCost(ctx, a.view.ConversationID, a.settings); err != nil {
-		return pending, err
-	}
-	pending.capped = req.capped
-	pending.take(a, s.portion(models, a.plan, req))
+	pending.take(a, s.portion(models, a, a.plan.Fold, req))
 	pending.readID = pending.plan.AnchorID
 	if pending.version, err = s.store.Version(ctx, a.view.ConversationID, pending.readID); err != nil {
 		return pending, err
@@ -137,17 +132,17 @@ const unboundedTimeout = time.Minute
 
 // portion is how many of the messages to fold one step reads. The digest takes
 // any number at once.
-func (s *Service) portion(models context.Context, p *Plan, req compactionRequest) int {
-	if bounded, ok := s.asked(req).(Bounded); ok && models.Err() == nil {
-		return min(max(bounded.Portion(p.Fold, p.Target), 1), len(p.Fold))
+func (s *Service) portion(models context.Context, a assessment, fold []tree.PathMessage, req compactionRequest) int {
+	if bounded, ok := s.asked(a, req).(Bounded); ok && models.Err() == nil {
+		return min(max(bounded.Portion(fold, a.plan.Target), 1), len(fold))
 	}
-	return len(p.Fold)
+	return len(fold)
 }
 
 // asked is who writes the summary: one of the models where the request names it; nil
 // where no model may be asked.
-func (s *Service) asked(req compactionRequest) Summarizer {
-	if req.capped != "" {
+func (s *Service) asked(a assessment, req compactionRequest) Summarizer {
+	if a.capped != "" {
 		return nil
 	}
 	if req.with != nil {
@@ -164,7 +159,7 @@ func (s *Service) asked(req compactionRequest) Summarizer {
 // in; one without text where neither gives any. Whatever models do, it ends when
 // their time is over, and its only error is that of ctx.
 func (s *Service) ask(ctx, models context.Context, in prompt.Input, a assessment, req compactionRequest) (r prompt.Result, err error) {
-	if with := s.asked(req); with != nil && models.Err() == nil {
+	if with := s.asked(a, req); with != nil && models.Err() == nil {
 		if _, ok := with.(Bounded); !ok {
 			var cancel context.CancelFunc
 			models, cancel = context.WithTimeout(models, unboundedTimeout)

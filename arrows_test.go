@@ -30,7 +30,7 @@ var arrows = map[string][]string{
 	"server":             {"access", "chat", "fault", "internal/telemetry", "keys", "search", "replica", "reply", "summarize", "transfer", "tree", "watch", "web"},
 	"server/mcp":         {"chat", "fault", "search", "server", "summarize", "tree"},
 	"server/anthropic":   {"chat", "fault", "recognize", "reply", "server", "server/anthropic/wire", "summarize", "tree"},
-	"server/openai":      {"chat", "fault", "recognize", "reply", "server", "server/openai/wire", "summarize", "tree"},
+	"server/openai":      {"chat", "fault", "recognize", "reply", "server", "server/openai/wire", "summarize", "transfer/format", "tree"},
 	"web":                {},
 	"chat":               {"fault"},
 	"search":             {"chat", "fault", "search/embed", "tree"},
@@ -45,7 +45,7 @@ var arrows = map[string][]string{
 	"llm/llmtest":        {"llm"},
 
 	"server/anthropic/wire":       {"chat", "fault"},
-	"server/openai/wire":          {"chat", "fault", "server/anthropic/wire"},
+	"server/openai/wire":          {"chat", "fault"},
 	"summarize/prompt/prompttest": {"transfer", "tree"},
 
 	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/normalize", "tree"},

@@ -17,7 +17,7 @@ import (
 // createCompletion answers a history. One that is recorded becomes a branch; any
 // other goes to the model and leaves nothing.
 func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) {
-	req, body, err := read(r, wire.ParseChat)
+	req, body, err := read(r, parseChat)
 	if err != nil {
 		return nil, err
 	}

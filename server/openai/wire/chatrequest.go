@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	blocks "github.com/coppice-chat/coppice/server/anthropic/wire"
 )
 
 // chatMembers are the members of a chat-completions request that are not passed on to
@@ -24,8 +24,9 @@ var chatChecked = []string{
 }
 
 // ParseChat reads a request for a chat completion. Its messages keep their
-// bytes. Its errors are of kind fault.Invalid, and name the parameter.
-func ParseChat(body []byte) (*Request, error) {
+// bytes. One with parts of another API becomes those that convert gives, which may be none.
+// Its errors are of kind fault.Invalid, and name the parameter.
+func ParseChat(body []byte, convert func(m *chat.Message, before []*chat.Message) []*chat.Message) (*Request, error) {
 	o := open(body, slices.Concat(chatMembers, chatChecked)...)
 	if o.err != nil {
 		return nil, o.failed()
@@ -35,11 +36,12 @@ func ParseChat(body []byte) (*Request, error) {
 	for i, raw := range o.list("messages", maxItems) {
 		m, err := chat.ParseMember(raw)
 		if err == nil {
-			if err = m.CheckParts(); err != nil {
-				if all := fromBlocks(raw); all != nil {
-					req.Messages = append(req.Messages, all...)
-					continue
-				}
+			err = m.CheckParts()
+		}
+		if e := fault.Of(err); e != nil && strings.HasPrefix(e.Field, "content[") {
+			if all := convert(chat.Read(raw), req.Messages); all != nil {
+				req.Messages = append(req.Messages, all...)
+				continue
 			}
 		}
 		if e := fault.Of(err); e != nil && e.Code == "empty_content" {
@@ -72,23 +74,6 @@ func ParseChat(body []byte) (*Request, error) {
 		return nil, err
 	}
 	return req, nil
-}
-
-// fromBlocks gives the messages that a message with blocks of Anthropic's API stands for,
-// such as tool_use, tool_result and thinking; nil where one of them is of another kind.
-func fromBlocks(message json.RawMessage) (all []*chat.Message) {
-	req, err := blocks.Parse(slices.Concat([]byte(`{"model":"any","messages":[`), message, []byte(`]}`)))
-	if err != nil {
-		return nil
-	}
-	entries, err := req.History(true)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		all = append(all, e.Message)
-	}
-	return all
 }
 
 // passedOn are the members of a request that this server has no use for: whoever sends

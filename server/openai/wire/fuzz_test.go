@@ -39,7 +39,7 @@ func FuzzParse(f *testing.F) {
 		if req, err := ParseInputTokens(body); !refused(err) {
 			inputs = append(inputs, req.Input)
 		}
-		if req, err := ParseChat(body); !refused(err) {
+		if req, err := ParseChat(body, none); !refused(err) {
 			Marshal(req.Extra)
 		}
 		if req, err := ParseCompact(body); !refused(err) {

@@ -1,0 +1,48 @@
+package openai
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// TestPartsOfOtherAPIs holds that a completion's history may have the calls and results of
+// other APIs, and that what can't be said in chat completions is refused by its path.
+func TestPartsOfOtherAPIs(t *testing.T) {
+	t.Parallel()
+	parse := func(assistant, user string) (said string, err error) {
+		req, err := parseChat([]byte(`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[` + assistant + `]},{"role":"user","content":[` + user + `]}]}`))
+		if err != nil {
+			return "", err
+		}
+		for _, m := range req.Messages[1:] {
+			said += string(m.Raw) + "\n"
+		}
+		return said, nil
+	}
+	const want = `{"role":"assistant","content":"x","tool_calls":[{"id":"ID","type":"function","function":{"name":"f","arguments":"{\"y\":1}"}}]}
+{"role":"tool","content":"z","tool_call_id":"ID"}
+{"role":"user","content":"And?"}
+`
+	for name, test := range map[string]struct{ assistant, user, id string }{
+		"Anthropic": {`{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{"y":1}}`, `{"type":"tool_result","tool_use_id":"a","content":"z"},{"type":"text","text":"And?"}`, "a"},
+		"Bedrock":   {`{"text":"x"},{"toolUse":{"toolUseId":"a","name":"f","input":{"y":1}}}`, `{"text":"And?"},{"toolResult":{"toolUseId":"a","content":[{"text":"z"}]}}`, "a"},
+		"Gemini":    {`{"text":"x"},{"functionCall":{"name":"f","args":{"y":1}}}`, `{"functionResponse":{"name":"f","response":{"result":"z"}}},{"text":"And?"}`, "call_f2465eec7b6aa44f7a7c8162"},
+	} {
+		if got, err := parse(test.assistant, test.user); err != nil || got != strings.ReplaceAll(want, "ID", test.id) {
+			t.Errorf("%s: %v\n%s", name, err, got)
+		}
+	}
+	for part, field := range map[string]string{
+		`{"type":"text","text":"x"},{"type":"server_tool_use"}`:   "messages[1].content[1].type",
+		`{"type":"functionResponse","name":"a"}`:                  "messages[1].content[0].type",
+		`{"type":"hologram","text":"x"}`:                          "messages[1].content[0].type",
+		`{"type":"image","source":{"type":"file","file_id":"1"}}`: "messages[1].content[0].type",
+	} {
+		if _, err := parse(part, `"x"`); !errors.Is(err, fault.Invalid) || fault.Of(err).Field != field {
+			t.Errorf("%s: %v", part, err)
+		}
+	}
+}

@@ -22,6 +22,7 @@ import (
 type Attempt struct {
 	Key     string // names the request and its bytes; "" for none
 	Retried bool   // the client says that it sent the request before
+	Stops   bool   // the reply stops when its last reader goes
 }
 
 // AttemptOf reads an attempt from the headers Idempotency-Key and, by which SDKs say
@@ -47,7 +48,7 @@ func (s Service) Start(ctx context.Context, ask reply.Request, a Attempt) (_ *re
 			return nil, err
 		}
 		id = uuid.NewSHA1(id, []byte("answer")) // not of broughtVersion
-		rep, again, err := s.named(ctx, ask.ConversationID, id)
+		rep, again, err := s.named(ctx, ask.ConversationID, id, a.Stops)
 		if rep != nil || err != nil {
 			return rep, err
 		}
@@ -56,7 +57,7 @@ func (s Service) Start(ctx context.Context, ask reply.Request, a Attempt) (_ *re
 		}
 	}
 	if a.Retried && len(ask.Messages) == 0 && ask.HeadID != uuid.Nil {
-		if rep, err := s.Answer(ctx, ask.ConversationID, ask.HeadID); rep != nil || err != nil {
+		if rep, err := s.Answer(ctx, ask.ConversationID, ask.HeadID, a.Stops); rep != nil || err != nil {
 			return rep, err
 		}
 	}
@@ -66,7 +67,7 @@ func (s Service) Start(ctx context.Context, ask reply.Request, a Attempt) (_ *re
 
 // named finds the reply of an id. again says that it failed or was stopped: then another
 // one takes its place, under an id of its own.
-func (s Service) named(ctx context.Context, conversationID, id uuid.UUID) (_ *reply.Reply, again bool, err error) {
+func (s Service) named(ctx context.Context, conversationID, id uuid.UUID, stops bool) (_ *reply.Reply, again bool, err error) {
 	m, err := s.Store.Message(ctx, conversationID, id)
 	switch {
 	case err == nil && reply.EndOf(m).Status != reply.StatusCompleted:
@@ -86,16 +87,17 @@ func (s Service) named(ctx context.Context, conversationID, id uuid.UUID) (_ *re
 			return nil, false, nil
 		}
 	}
-	rep, stopped, err := s.join(ctx, conversationID, id)
+	rep, stopped, err := s.join(ctx, conversationID, id, stops)
 	if stopped {
-		return s.named(ctx, conversationID, id)
+		return s.named(ctx, conversationID, id, stops)
 	}
 	return rep, false, err
 }
 
 // join finds a reply for another request that reads it until ctx ends; nil for none. One
-// that is being stopped, because its last reader went, is waited for, and is none then.
-func (s Service) join(ctx context.Context, conversationID, id uuid.UUID) (_ *reply.Reply, stopped bool, err error) {
+// that may be about to stop is waited for, and is none if it does: its client is told of
+// an answer of its own, and not of half of one.
+func (s Service) join(ctx context.Context, conversationID, id uuid.UUID, stops bool) (_ *reply.Reply, stopped bool, err error) {
 	rep, err := s.Replies.Find(ctx, conversationID, id)
 	switch {
 	case errors.Is(err, fault.NotFound): // it ended meanwhile, with nothing to store
@@ -103,7 +105,7 @@ func (s Service) join(ctx context.Context, conversationID, id uuid.UUID) (_ *rep
 	case err != nil:
 		return nil, false, err
 	}
-	if rep.Attend(ctx, false); rep.Stopping() {
+	if rep.Attend(ctx, false); rep.Stopping(stops) {
 		if end, err := rep.Wait(ctx); err != nil || end.Status != reply.StatusCompleted { // what is stored already may end, too
 			return nil, true, err
 		}

@@ -79,8 +79,9 @@ func (s Service) shownBelow(ctx context.Context, conversationID, id uuid.UUID, w
 }
 
 // Answer returns the newest answer to a message that a reply made or is making, on
-// any server; nil for none. One that failed or was stopped is none.
-func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID) (_ *reply.Reply, err error) {
+// any server; nil for none. One that failed or was stopped is none, and so is one that
+// stops with its last reader, as stops says, and does so.
+func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID, stops bool) (_ *reply.Reply, err error) {
 	defer fault.Wrap(&err, "recognize.Answer(%s, %s)", conversationID, headID)
 	running, err := s.Replies.Running(ctx, conversationID)
 	if err != nil {
@@ -101,7 +102,7 @@ func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID) (
 		}
 		answer = answers[0].ID
 	}
-	rep, _, err := s.join(ctx, conversationID, answer)
+	rep, _, err := s.join(ctx, conversationID, answer, stops)
 	return rep, err
 }
 

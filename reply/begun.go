@@ -72,12 +72,13 @@ func (r *Reply) Attend(ctx context.Context, stops bool) (leave func()) {
 	}
 }
 
-// Stopping reports whether this server is about to end the reply, because it was stopped
-// or its last reader went. A reader that attends before Stopping says no can rely on
-// that.
-func (r *Reply) Stopping() bool {
+// Stopping reports whether the reply is about to end, because it was stopped or its last
+// reader went. A reader that attends before Stopping says no can rely on that, unless
+// the reply runs on another server: its readers there are known there alone. So if the
+// reply stops with them, as stops says, one that runs elsewhere may be about to end.
+func (r *Reply) Stopping(stops bool) bool {
 	if r.events == nil {
-		return false
+		return r.found == nil && (stops || r.stopping)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -50,7 +50,7 @@ func (s *Service) earlier(ctx context.Context, req Request) (*Reply, error) {
 	if ignoreNotFound(err) != nil {
 		return nil, err
 	}
-	if !serves(r.head, stored, req) {
+	if !serves(r.head, stored, req) || !bytes.Equal(r.metadata[answers], req.Metadata[answers]) {
 		return nil, errTaken
 	}
 	return r, nil

@@ -88,7 +88,7 @@ func TestLeavingIsNoStop(t *testing.T) {
 	id, head := f.conversation(t)
 	r, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head})
 	check.NoError(t, err)
-	if r.Attend(t.Context(), true)(); r.Stopping() {
+	if r.Attend(t.Context(), true)(); r.Stopping(true) {
 		t.Error("it is stopping")
 	}
 	close(model.pieces)

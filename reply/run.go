@@ -42,9 +42,10 @@ type Reply struct {
 	before  uuid.UUID   // the active head before them; uuid.Nil for none
 
 	// Of any other.
-	service *Service // reads its events; nil where there is nothing but the End
-	found   *End     // of one that had ended when it was found
-	endID   int      // of that End
+	service  *Service // reads its events; nil where there is nothing but the End
+	stopping bool     // somebody has stopped it
+	found    *End     // of one that had ended when it was found
+	endID    int      // of that End
 }
 
 func (s *Service) newReply(ctx context.Context, req Request, model llm.Model) *Reply {
@@ -74,8 +75,6 @@ func (r *Reply) Brought() (ids []uuid.UUID, head uuid.UUID) { return r.brought, 
 func (r *Reply) Model() string { return r.model }
 
 // Metadata returns the members that the request added to the answer's metadata.
-// A reply of which only the answer is left has none, because they are in the
-// answer's metadata.
 func (r *Reply) Metadata() map[string]json.RawMessage { return r.metadata }
 
 // Next returns the events after the event with the id after, or all events

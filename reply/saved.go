@@ -188,7 +188,7 @@ func (s *Service) known(ctx context.Context, conversationID, messageID uuid.UUID
 	k := s.key(conversationID, messageID)
 	row, err := s.store.Replies().One(ctx, conversationID, messageID)
 	if err == nil && row.State != tree.StateDeleted {
-		r := &Reply{key: k, head: row.ParentID, model: row.Model, metadata: addedIn(row.Metadata), service: s, endID: endID(row)}
+		r := &Reply{key: k, head: row.ParentID, model: row.Model, metadata: addedIn(row.Metadata), service: s, stopping: row.State == tree.StateStopping, endID: endID(row)}
 		r.found, err = s.endOf(ctx, k, row)
 		return r, err
 	}
@@ -203,7 +203,7 @@ func (s *Service) known(ctx context.Context, conversationID, messageID uuid.UUID
 		return nil, errTaken
 	}
 	end := EndOf(m)
-	return &Reply{key: k, head: end.HeadID, found: &end, endID: LastEventID}, nil
+	return &Reply{key: k, head: end.HeadID, metadata: addedIn(m.Metadata), found: &end, endID: LastEventID}, nil
 }
 
 // members is an object of what a request adds to the metadata of its answer.

@@ -2,9 +2,12 @@ package reply
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -15,6 +18,9 @@ import (
 
 // MaxAnswers is how many answers one request can ask for.
 const MaxAnswers = 8
+
+// answers is the member of an answer's metadata that says how many its request asked for.
+const answers = "answers"
 
 // AnswerID returns the id of one of the answers of a request whose first answer has the
 // id given. Index counts from 0.
@@ -32,7 +38,7 @@ func AnswerID(first uuid.UUID, index int) uuid.UUID {
 // the request has KeepHead. req.Model says nothing.
 //
 // The first reply has req.ID, and the ids of the others derive from it, so that a
-// request with an ID is idempotent. started is false where every reply was there before.
+// request with an ID is idempotent; for another number of answers it is a fault.Conflict. started is false where every reply was there before.
 func (s *Service) StartSeveral(ctx context.Context, req Request, models []string) (replies []*Reply, started bool, err error) {
 	defer fault.Wrap(&err, "reply.StartSeveral(%s, head %s, %d models)", req.ConversationID, req.HeadID, len(models))
 	if len(models) < 2 || len(models) > MaxAnswers {
@@ -45,7 +51,11 @@ func (s *Service) StartSeveral(ctx context.Context, req Request, models []string
 	if !again {
 		req.ID = uuid.Must(uuid.NewV7())
 	}
-	req.aside, req.Messages = true, slices.Clone(req.Messages)
+	req.aside, req.Messages, req.Metadata = true, slices.Clone(req.Messages), maps.Clone(req.Metadata)
+	if req.Metadata == nil {
+		req.Metadata = map[string]json.RawMessage{}
+	}
+	req.Metadata[answers] = strconv.AppendInt(nil, int64(len(models)), 10)
 	for i := range req.Messages {
 		switch m := &req.Messages[i]; {
 		case m.ID != uuid.Nil:

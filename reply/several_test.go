@@ -82,7 +82,7 @@ func TestSeveralAreAllOrNone(t *testing.T) {
 
 // TestSeveralAgain holds that where the same request comes again, an answer that is missing
 // becomes a sibling of the others, though the active head has moved, and that requests which
-// come at the same time give the same answers.
+// come at the same time give the same answers. For another number of answers it is refused.
 func TestSeveralAgain(t *testing.T) {
 	t.Parallel()
 	fails := &llmtest.Model{ModelName: "fails", Answer: func(context.Context, llm.Request) (llm.Response, error) {
@@ -101,6 +101,10 @@ func TestSeveralAgain(t *testing.T) {
 		t.Fatalf("again: %v, %v", replies, err)
 	}
 	end(t, replies[1])
+	_, _, err = f.StartSeveral(t.Context(), req, []string{"", "", ""})
+	wantError(t, err, fault.Conflict, "id_conflict")
+	_, _, err = f.Start(t.Context(), req)
+	wantError(t, err, fault.Conflict, "id_conflict")
 
 	req = Request{ConversationID: id, ID: uuid.New(), Messages: spoken("user", "And a pollard?")}
 	before := f.messages(t)

@@ -53,7 +53,7 @@ func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer
 	if err != nil {
 		return nil, err
 	}
-	t := turn{r, req, entries, recognize.AttemptOf(r.Header, r.URL.Path, body), nil}
+	t := turn{r, req, entries, attemptOf(r, body), nil}
 	rep, unrecorded, err := t.begin(reply.Request{
 		Prompt: t.prompt(), MustFit: true, AnyEnd: true,
 		Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: t.outputTokens(),
@@ -62,7 +62,6 @@ func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer
 	if err != nil {
 		return nil, err
 	}
-	rep.Attend(r.Context(), true)
 	defer func() {
 		if err != nil {
 			t.recognizer().TakeBack(r.Context(), rep, err, true)
@@ -137,8 +136,19 @@ func (t turn) begin(ask reply.Request) (rep *reply.Reply, unrecorded, err error)
 			return t.record(ask)
 		}
 	}
-	return recognize.RecordOr(record, func() (*reply.Reply, error) { return t.Replies().Ask(t.Context(), ask) },
+	rep, unrecorded, err = recognize.RecordOr(record, func() (*reply.Reply, error) { return t.Replies().Ask(t.Context(), ask) },
 		func(err error) bool { return fault.Of(err).Code == "prompt_too_long" })
+	if rep != nil { // if the client goes, the reply ends: nobody reads the rest
+		rep.Attend(t.Context(), true)
+	}
+	return rep, unrecorded, err
+}
+
+// attemptOf says what request a request repeats.
+func attemptOf(r *server.Request, body []byte) recognize.Attempt {
+	a := recognize.AttemptOf(r.Header, r.URL.Path, body)
+	a.Stops = true
+	return a
 }
 
 // recognizer recognizes the histories of the request's tenant.

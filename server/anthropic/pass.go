@@ -10,10 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/anthropic/wire"
@@ -30,18 +27,7 @@ func (s surface) pass(r *server.Request, req *wire.Request, body []byte) (server
 	if req.Continues {
 		err = errThread
 	}
-	t := turn{r, req, entries, recognize.AttemptOf(r.Header, r.URL.Path, body), err}
-	a, err := s.call(t, body, prefill)
-	if err == errStopped { // what an earlier attempt of the request got is no whole answer
-		t.attempt = recognize.Attempt{}
-		a, err = s.call(t, body, prefill)
-	}
-	return a, err
-}
-
-// call has the upstream answer a turn, or returns the answer that an earlier attempt of
-// the request got; errStopped if that was stopped.
-func (s surface) call(t turn, body []byte, prefill []json.RawMessage) (server.Answer, error) {
+	t := turn{r, req, entries, attemptOf(r, body), err}
 	c := &call{upstream: s.upstream, request: t.Request, model: t.request.Model, body: body, prefill: prefill}
 	c.waiting, c.begin = context.WithCancel(t.Context())
 	defer c.begin()
@@ -56,19 +42,11 @@ func (s surface) call(t turn, body []byte, prefill []json.RawMessage) (server.An
 		return nil, err
 	}
 	t.Release()
-	// If the client goes, the reply ends: nobody reads the rest.
-	forget := context.AfterFunc(t.Context(), func() {
-		c.reader.CloseWithError(t.Context().Err())
-		if rep.ConversationID() != uuid.Nil {
-			_, _ = t.Replies().Stop(context.WithoutCancel(t.Context()), rep.ConversationID(), rep.MessageID())
-		}
-	})
+	context.AfterFunc(t.Context(), func() { c.reader.CloseWithError(t.Context().Err()) })
 	end, err := rep.Wait(c.waiting)
 	switch {
 	case c.status.Load() != 0:
-		return told(passed{c, rep, forget}, rep, unrecorded), nil
-	case !forget():
-		return nil, t.Context().Err()
+		return told(passed{c, rep}, rep, unrecorded), nil
 	case err != nil:
 		return nil, err
 	case end.Status == reply.StatusStopped:
@@ -242,9 +220,8 @@ func refused(status int) error {
 
 // A passed answer is the upstream's, as it comes.
 type passed struct {
-	call   *call
-	reply  *reply.Reply
-	forget func() bool // the reply has ended, and isn't stopped if the client goes
+	call  *call
+	reply *reply.Reply
 }
 
 // Write writes the answer.
@@ -272,7 +249,6 @@ func (p passed) Write(w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	p.forget()
 	if end.Err != nil {
 		r.Note(end.Err)
 		turn{Request: r}.recognizer().TakeBack(r.Context(), p.reply, end.Err, true)

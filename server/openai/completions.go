@@ -24,7 +24,7 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	if !req.Echo.Fit() {
 		return nil, fault.New(fault.Invalid, wire.CodeValue, "metadata", "The metadata have more than %d bytes.", wire.MaxEcho)
 	}
-	rep, unrecorded, err := c.answer(r, req, recognize.AttemptOf(r.Header, r.URL.Path, body))
+	rep, unrecorded, err := c.answer(r, req, c.attempt(r, req, body))
 	if err != nil {
 		return nil, inParameter(err, "messages")
 	}
@@ -48,7 +48,7 @@ func (c Recognition) answer(r *server.Request, req *wire.Request, t recognize.At
 		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, AnyEnd: true, Recall: req.Recall,
 		Metadata: map[string]json.RawMessage{"openai": wire.Marshal(storedMetadata{Echo: &req.Echo, Completion: true})},
 	}
-	return c.recordOr(r, req, func() (*reply.Reply, error) { return c.record(r, req, t, ask) }, func() (*reply.Reply, error) { return r.Replies().Ask(r.Context(), ask) })
+	return c.recordOr(r, req, t, func() (*reply.Reply, error) { return c.record(r, req, t, ask) }, func() (*reply.Reply, error) { return r.Replies().Ask(r.Context(), ask) })
 }
 
 // record stores what is new in the history, and begins the reply to it.

@@ -30,7 +30,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	if req.Input.Compact {
 		return triggered(r, req)
 	}
-	rep, unrecorded, err := c.begin(r, req, recognize.AttemptOf(r.Header, r.URL.Path, body))
+	rep, unrecorded, err := c.begin(r, req, c.attempt(r, req, body))
 	if err != nil {
 		return nil, inParameter(err, "input")
 	}
@@ -86,7 +86,7 @@ func answered(r *server.Request, req *wire.Request, rep *reply.Reply, unrecorded
 // begin begins the reply to a request, or finds the one that an earlier attempt began.
 // unrecorded says why a reply that was to be recorded isn't; nil if it is.
 func (c Recognition) begin(r *server.Request, req *wire.Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
-	return c.recordOr(r, req, func() (*reply.Reply, error) { return c.recordResponse(r, req, t) }, func() (*reply.Reply, error) {
+	return c.recordOr(r, req, t, func() (*reply.Reply, error) { return c.recordResponse(r, req, t) }, func() (*reply.Reply, error) {
 		prompt, missing, err := unstored(r, req, req.Compact != nil)
 		switch {
 		case err != nil:

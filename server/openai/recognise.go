@@ -46,15 +46,23 @@ func (c Recognition) records(r *server.Request, req *wire.Request) bool {
 	return req.Background || !c.auxiliary(req) && (req.Store || c.Record)
 }
 
+// attempt says what request a request repeats. A client that asked for nothing to be stored
+// doesn't come back for the rest of its answer.
+func (c Recognition) attempt(r *server.Request, req *wire.Request, body []byte) recognize.Attempt {
+	t := recognize.AttemptOf(r.Header, r.URL.Path, body)
+	t.Stops = !c.Finish && !req.Store && !req.Background
+	return t
+}
+
 // recordOr records a reply if the request is to be, or else asks for one. What a client
 // didn't ask to be stored is answered all the same where it can't be.
-func (c Recognition) recordOr(r *server.Request, req *wire.Request, record, ask func() (*reply.Reply, error)) (rep *reply.Reply, unrecorded, err error) {
+func (c Recognition) recordOr(r *server.Request, req *wire.Request, t recognize.Attempt, record, ask func() (*reply.Reply, error)) (rep *reply.Reply, unrecorded, err error) {
 	if !c.records(r, req) {
 		record = nil
 	}
 	rep, unrecorded, err = recognize.RecordOr(record, ask, func(error) bool { return req.Store })
-	if rep != nil { // a client that asked for nothing to be stored doesn't come back for the rest
-		rep.Attend(r.Context(), !c.Finish && !req.Store && !req.Background)
+	if rep != nil {
+		rep.Attend(r.Context(), t.Stops)
 	}
 	return rep, unrecorded, err
 }

@@ -6,8 +6,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A message that was made is written as the API has it, and parts that were read

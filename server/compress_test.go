@@ -9,9 +9,10 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestCompression holds which answers are compressed, and that they say the

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestTableIsTheContract holds the table of routes and openapi.yaml equal: each

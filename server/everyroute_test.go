@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/getkin/kin-openapi/openapi3"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A visit is a request to one operation of openapi.yaml, which gives its method

@@ -9,9 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestRateLimit has one key use up what it may. Another key's requests pass,

@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // newTracedAPI is a server whose spans are kept.

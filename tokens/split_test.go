@@ -10,9 +10,10 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/dlclark/regexp2/v2"
 	"github.com/tiktoken-go/tokenizer"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // pattern is o200k_base's, as tiktoken has it. In a group of its own it is

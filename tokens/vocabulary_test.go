@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/tiktoken-go/tokenizer"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 var update = flag.Bool("update", false, "write o200k_base.gz")

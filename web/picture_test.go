@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chromedp/chromedp"
+
 	"github.com/coppice-chat/coppice/internal/check"
 )
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/alecthomas/kong"
+
 	"github.com/coppice-chat/coppice/internal/check"
 )
 

@@ -11,8 +11,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // postmasterOf is the process id of the private Postgres of a data directory.

@@ -45,7 +45,7 @@ const (
 func (s *server) clone(ctx context.Context, name, template string) error {
 	statement := "create database " + quote(name) + " template " + quote(template)
 	if template == emptyTemplate {
-		statement += " encoding 'UTF8'" // a container's server may have another by default
+		statement += " encoding 'UTF8'" // a server may have another by default
 	}
 	if s.copies {
 		statement += " strategy file_copy"

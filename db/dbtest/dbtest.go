@@ -4,21 +4,17 @@
 //
 // The first call in a test binary finds a server, in this order:
 //
-//  1. the one that COPPICE_TEST_CITUS_URL names, one node with Citus, or, where it is
-//     the word docker, a container of the public image citusdata/citus:12.1: a migrated
-//     database is then distributed, with its shards on that node;
+//  1. the one that COPPICE_TEST_CITUS_URL names, one node with Citus, such as a
+//     container of citusdata/citus:12.1 with max_connections=600, max_worker_processes=40
+//     and citus.node_conninfo=sslmode=prefer, and without the extension in the database
+//     that the URL names: a migrated database is then distributed;
 //  2. the one that COPPICE_TEST_DATABASE_URL names, shared by all who name it;
-//  3. a private Postgres (package embedded) of the major version that
-//     COPPICE_TEST_POSTGRES names, installed or from npm;
-//  4. a container of postgres:17-alpine, where Docker answers and has the image
-//     or can get it;
-//  5. a private Postgres of any version, from a Postgres installation or
-//     from npm.
+//  3. a private Postgres (package embedded), installed or from npm, of the major version
+//     that COPPICE_TEST_POSTGRES names if it does.
 //
 // Where none of them works, the test fails and says how to fix it. Nothing is
-// skipped. Containers and private servers live as long as the test
-// binary, however it ends, so no TestMain is needed. [Main] is for packages whose
-// tests mostly wait.
+// skipped. A private server lives as long as the test binary, however that ends, so no
+// TestMain is needed. [Main] is for packages whose tests mostly wait.
 //
 // A database is a clone of a template that was migrated once, which takes some
 // tens of milliseconds however long the migrations grow.

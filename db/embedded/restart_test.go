@@ -12,8 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // restartTimeout bounds one restart. After a kill Postgres first syncs every

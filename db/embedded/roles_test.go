@@ -11,9 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // checkRole wants the role that the program connects as to own its database, and

@@ -14,8 +14,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // upgradeKillEnv names the step of an upgrade at which the program kills itself.

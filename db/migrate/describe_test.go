@@ -5,8 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // catalog describes what a migration can make in the schema public, a line for

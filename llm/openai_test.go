@@ -38,8 +38,7 @@ func client(t *testing.T, s *llmtest.Server, change ...func(*llm.OpenAIConfig)) 
 	for _, c := range change {
 		c(&config)
 	}
-	c := check.Must(llm.NewOpenAI(config))(t)
-	return c
+	return check.Must(llm.NewOpenAI(config))(t)
 }
 
 func user(text string) json.RawMessage {

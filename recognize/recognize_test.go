@@ -41,8 +41,7 @@ func TestFind(t *testing.T) {
 	}
 	find := func(turn recognize.Turn) recognize.Match {
 		t.Helper()
-		p := check.Must(s.Find(t.Context(), turn))(t)
-		return p
+		return check.Must(s.Find(t.Context(), turn))(t)
 	}
 	conversations := map[string]uuid.UUID{}
 	for _, session := range []string{"", "s"} {

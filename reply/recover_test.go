@@ -21,8 +21,7 @@ func byHand(server string) func(*Config) {
 // rows are those of the replies that run.
 func (f *fixture) rows(t testing.TB) []tree.Reply {
 	t.Helper()
-	list := check.Must(f.store.Replies().All(t.Context()))(t)
-	return list
+	return check.Must(f.store.Replies().All(t.Context()))(t)
 }
 
 // running starts a reply, of which a piece has come and is saved.

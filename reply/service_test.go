@@ -27,8 +27,7 @@ func sameMembers(a, b string) bool {
 
 func (f *fixture) activeHead(t testing.TB, conversationID uuid.UUID) uuid.UUID {
 	t.Helper()
-	head := check.Must(f.store.Head(t.Context(), conversationID))(t)
-	return head
+	return check.Must(f.store.Head(t.Context(), conversationID))(t)
 }
 
 func (f *fixture) messages(t testing.TB) (n int) {

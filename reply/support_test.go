@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +31,7 @@ type fixture struct {
 	*Service
 	pool  *pgxpool.Pool
 	store *tree.Store
-	log   *lockedBuffer
+	log   *check.Buffer
 }
 
 // serve makes a service whose replies come from models.
@@ -44,7 +42,7 @@ func serve(t testing.TB, change func(*Config), models ...llm.Model) *fixture {
 
 func serveOn(t testing.TB, pool *pgxpool.Pool, change func(*Config), models ...llm.Model) *fixture {
 	t.Helper()
-	f := &fixture{pool: pool, store: tree.New(pool), log: new(lockedBuffer)}
+	f := &fixture{pool: pool, store: tree.New(pool), log: new(check.Buffer)}
 	cfg := Config{Store: f.store, Models: models, Logger: slog.New(slog.NewTextHandler(f.log, nil))}
 	if change != nil {
 		change(&cfg)
@@ -66,8 +64,7 @@ func serveOn(t testing.TB, pool *pgxpool.Pool, change func(*Config), models ...l
 // openAI is a client of a fake server.
 func openAI(t testing.TB, s *llmtest.Server) llm.Model {
 	t.Helper()
-	m := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()}))(t)
-	return m
+	return check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()}))(t)
 }
 
 func spoken(role, text string) []tree.NewMessage {
@@ -108,8 +105,7 @@ func (f *fixture) ask(t testing.TB, req Request) *Reply {
 // end waits for a reply's end.
 func end(t testing.TB, r *Reply) End {
 	t.Helper()
-	e := check.Must(r.Wait(bounded(t)))(t)
-	return e
+	return check.Must(r.Wait(bounded(t)))(t)
 }
 
 // bounded returns a context that only ends a test that hangs.
@@ -205,24 +201,6 @@ func kindOf(code string) fault.Kind {
 		return fault.ModelTimeout
 	}
 	return fault.Model
-}
-
-// lockedBuffer is a log that replies write and tests read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // gate is a model whose answer comes in pieces, as the test lets them.

@@ -44,8 +44,7 @@ func (f *fixture) after(t *testing.T, req Request) tree.Conversation {
 		t.Fatalf("%+v", e)
 	}
 	f.background.running.Wait()
-	c := check.Must(f.store.Conversation(t.Context(), req.ConversationID))(t)
-	return c
+	return check.Must(f.store.Conversation(t.Context(), req.ConversationID))(t)
 }
 
 func (f *fixture) empty(t *testing.T, title string) uuid.UUID {

@@ -39,8 +39,7 @@ func drawMessage(t *rapid.T) json.RawMessage {
 	if name := rapid.SampledFrom(names).Draw(t, "name"); name != "" {
 		m["name"] = name
 	}
-	body := check.Must(json.Marshal(m))(t)
-	return body
+	return check.Must(json.Marshal(m))(t)
 }
 
 func (s *machine) model(t *rapid.T) *model {

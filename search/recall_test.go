@@ -17,8 +17,7 @@ import (
 
 func ask(t testing.TB, s *search.Service, store *tree.Store, conversationID, head uuid.UUID, q search.Question) search.Answer {
 	t.Helper()
-	a := check.Must(s.Recall(t.Context(), store, conversationID, head, q))(t)
-	return a
+	return check.Must(s.Recall(t.Context(), store, conversationID, head, q))(t)
 }
 
 func code(err error) string {

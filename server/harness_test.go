@@ -60,7 +60,7 @@ type testAPI struct {
 	keys   *keys.Keys
 	server *Server
 	url    string
-	log    *lockedBuffer
+	log    *check.Buffer
 	router routers.Router
 	ended  *ended
 }
@@ -101,7 +101,7 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	if err != nil {
 		t.Fatalf("openapi.yaml: %v", err)
 	}
-	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(lockedBuffer), router: router, ended: new(ended)}
+	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(check.Buffer), router: router, ended: new(ended)}
 	cfg := Config{
 		Store: a.store, Keys: a.keys, Loopback: true, Version: "test",
 		RequestTimeout: 5 * time.Minute, // with the race detector PDFium takes half a minute to be compiled
@@ -363,24 +363,6 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 
 // plantedFile is the attachment that plant stores beside a conversation.
 func plantedFile(conversation string) []byte { return []byte("A file of " + conversation + ".") }
-
-// lockedBuffer is a log that handlers write and tests read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
 
 // with gives the same server to a subtest.
 func (a *testAPI) with(t testing.TB) *testAPI {

@@ -50,8 +50,7 @@ func withModels(change func(*reply.Config), models ...llm.Model) func(*Config) {
 // model is a client of a fake server.
 func model(t testing.TB, s *llmtest.Server) llm.Model {
 	t.Helper()
-	m := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()}))(t)
-	return m
+	return check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "gpt-4o", HTTPClient: s.Client()}))(t)
 }
 
 // A paced model answers in pieces, as the test lets them.

@@ -58,8 +58,7 @@ func service(t testing.TB, s *tree.Store, cfg Config) *Service {
 	if cfg.Settings == (Settings{}) {
 		cfg.Settings = smallSettings()
 	}
-	out := check.Must(New(s, cfg))(t)
-	return out
+	return check.Must(New(s, cfg))(t)
 }
 
 const written = "The user and the assistant said at some length what there is to say about this talk, in the turns 0, 1, 2, 3, 4, 5, 6, 7, 8 and 9."

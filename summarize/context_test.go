@@ -25,8 +25,7 @@ func add(t *testing.T, s *tree.Store, id, parent uuid.UUID, body string) tree.Me
 
 func contextOf(t *testing.T, s *Service, id, head uuid.UUID) Context {
 	t.Helper()
-	c := check.Must(s.Context(t.Context(), id, head, Window{}))(t)
-	return c
+	return check.Must(s.Context(t.Context(), id, head, Window{}))(t)
 }
 
 const oneCall = `{"role":"assistant","tool_calls":[{"id":"call-1","type":"function","function":{"name":"look","arguments":"{}"}}]}`

@@ -70,8 +70,7 @@ func resummarizing(t testing.TB, store *tree.Store, window int, models ...*moody
 
 func resummarize(t *testing.T, s *Service, id, head uuid.UUID) Progress {
 	t.Helper()
-	p := check.Must(s.replaceDigest(t.Context(), id, head, compactionRequest{trigger: TriggerAppend}))(t)
-	return p
+	return check.Must(s.replaceDigest(t.Context(), id, head, compactionRequest{trigger: TriggerAppend}))(t)
 }
 
 // isDue checks a branch of which nothing is known.

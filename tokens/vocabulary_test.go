@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/binary"
-	"flag"
 	"os"
 	"strings"
 	"testing"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/coppice-chat/coppice/internal/check"
 )
-
-var update = flag.Bool("update", false, "write o200k_base.gz")
 
 // pack writes a vocabulary as unpack reads it.
 func pack(t *testing.T, codec tokenizer.Codec) []byte {
@@ -44,7 +41,7 @@ func zipped(t *testing.T, data []byte) []byte {
 func TestVocabularyIsTheEncodings(t *testing.T) {
 	t.Parallel()
 	codec := check.Must(tokenizer.Get(tokenizer.O200kBase))(t)
-	if *update {
+	if *check.Update {
 		check.NoError(t, os.WriteFile("o200k_base.gz", pack(t, codec), 0o644))
 		t.Skip("written; run the test again without -update")
 	}

@@ -31,8 +31,7 @@ func ids(t *testing.T, s *tree.Store) map[string]uuid.UUID {
 func importText(t *testing.T, s *tree.Store, file string, opts transfer.Options) transfer.Report {
 	t.Helper()
 	opts.TenantID = s.TenantID()
-	report := check.Must(transfer.Import(t.Context(), s, strings.NewReader(file), opts))(t)
-	return report
+	return check.Must(transfer.Import(t.Context(), s, strings.NewReader(file), opts))(t)
 }
 
 // The ids of what is imported are an installation's and a tenant's own: nobody

@@ -98,8 +98,7 @@ func gzipped(t *testing.T, text string) string {
 
 func encoded(t *testing.T, e encoding.Encoding, text string) string {
 	t.Helper()
-	out := check.Must(e.NewEncoder().String(text))(t)
-	return out
+	return check.Must(e.NewEncoder().String(text))(t)
 }
 
 func utf16(t *testing.T, text string) string {

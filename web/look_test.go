@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"flag"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -11,9 +10,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/uuid"
-)
 
-var update = flag.Bool("update", false, "write the pictures in docs/images anew")
+	"github.com/coppice-chat/coppice/internal/check"
+)
 
 // pictures are the views that the documentation shows.
 var pictures = []string{"chat-light", "context-light", "map"}
@@ -25,7 +24,7 @@ func (b *tab) view(name string) {
 		b.t.Helper()
 		b.inspect(name, rules...)
 		b.snapshot(name)
-		if *update && slices.Contains(pictures, name) {
+		if *check.Update && slices.Contains(pictures, name) {
 			b.picture(filepath.Join("..", "docs", "images", name+".png"))
 		}
 	})

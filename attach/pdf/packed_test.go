@@ -3,7 +3,6 @@ package pdf
 import (
 	"bytes"
 	"compress/gzip"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,14 +12,12 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-var update = flag.Bool("update", false, "write pdfium.wasm.gz")
-
 // The PDFium of the program is that of the module's version.
 func TestPackedIsTheModules(t *testing.T) {
 	t.Parallel()
 	dir := check.Must(exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/klippa-app/go-pdfium").Output())(t)
 	want := check.Must(os.ReadFile(filepath.Join(strings.TrimSpace(string(dir)), "webassembly", "pdfium.wasm")))(t)
-	if *update {
+	if *check.Update {
 		var b bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 		if _, err := w.Write(want); err != nil || w.Close() != nil {

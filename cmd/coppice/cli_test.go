@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -20,25 +17,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-var update = flag.Bool("update", false, "write what the tests got to testdata/cli")
-
 // golden compares got with the file testdata/cli/name.txt.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "cli", filepath.FromSlash(name)+".txt")
-	if *update {
-		check.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-		return
-	}
-	want, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("no golden file %s: run with -update, and read what it wrote\ngot:\n%s", path, got)
-	}
-	check.NoError(t, err)
-	if got != string(want) {
-		t.Errorf("%s differs (run with -update if that is right)\ngot:\n%s\nwant:\n%s", path, got, want)
-	}
+	check.Golden(t, filepath.Join("testdata", "cli", filepath.FromSlash(name)+".txt"), got)
 }
 
 var hedgeFile = filepath.Join("testdata", "cli", "hedge.json")

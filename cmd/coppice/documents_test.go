@@ -47,7 +47,7 @@ func TestGeneratedDocuments(t *testing.T) {
 		}
 		switch {
 		case got == string(text):
-		case *update:
+		case *check.Update:
 			check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 		default:
 			t.Errorf("%s is not up to date: go test ./cmd/coppice -run TestGeneratedDocuments -update", path)

@@ -55,8 +55,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	there := metricsOf(t)
 	read := func(name string) []byte {
-		text := check.Must(os.ReadFile(filepath.Join(docs, name)))(t)
-		return text
+		return check.Must(os.ReadFile(filepath.Join(docs, name)))(t)
 	}
 	manual := read("operate.md")
 	checkTable(t, manual, there)

@@ -282,6 +282,5 @@ func try(ctx context.Context, method, url string, body any) (status int, answer 
 // directory.
 func attachURL(t *testing.T, dataDir string) string {
 	t.Helper()
-	url := check.Must(embedded.Attach(dataDir))(t)
-	return url
+	return check.Must(embedded.Attach(dataDir))(t)
 }

@@ -96,8 +96,7 @@ func (p *program) next(t *testing.T, word string) int {
 	t.Helper()
 	for p.out.Scan() {
 		if number, ok := strings.CutPrefix(p.out.Text(), word+" "); ok {
-			n := check.Must(strconv.Atoi(number))(t)
-			return n
+			return check.Must(strconv.Atoi(number))(t)
 		}
 	}
 	return 0

@@ -315,8 +315,7 @@ func gone(t *testing.T, dir string) bool {
 	t.Helper()
 	f := check.Must(os.Open(filepath.Join(dir, serverLockName)))(t)
 	defer f.Close()
-	free := check.Must(tryLock(f, false))(t)
-	return free
+	return check.Must(tryLock(f, false))(t)
 }
 
 func awaitGone(t *testing.T, dir string) {

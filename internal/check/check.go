@@ -8,6 +8,7 @@ import "time"
 type T interface {
 	Helper()
 	Fatal(args ...any)
+	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
 }
 

@@ -3,9 +3,7 @@ package terminal
 import (
 	"bufio"
 	"bytes"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,19 +16,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-var update = flag.Bool("update", false, "write what the tests got to testdata/tree")
-
 // golden compares got with the file testdata/tree/name.txt.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "tree", name+".txt")
-	if *update {
-		check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-	}
-	want := check.Must(os.ReadFile(path))(t)
-	if got != string(want) {
-		t.Errorf("%s differs (run with -update if that is right)\ngot:\n%s\nwant:\n%s", path, got, want)
-	}
+	check.Golden(t, filepath.Join("testdata", "tree", name+".txt"), got)
 }
 
 // planted makes nodes from lines of "name parent role text…", where parent "-"

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/uuid"
@@ -36,7 +35,7 @@ type api struct {
 	store    *tree.Store
 	contexts *summarize.Service
 	keys     *keys.Keys
-	log      *lockedBuffer
+	log      *check.Buffer
 }
 
 func newAPI(t *testing.T, changes ...func(*server.Config)) *api {
@@ -46,7 +45,7 @@ func newAPI(t *testing.T, changes ...func(*server.Config)) *api {
 
 func newAPIOn(t *testing.T, pool *pgxpool.Pool, changes ...func(*server.Config)) *api {
 	t.Helper()
-	a := &api{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(lockedBuffer)}
+	a := &api{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(check.Buffer)}
 	settings := summarize.Defaults()
 	settings.MinFoldTokens, settings.SummaryTargetTokens, settings.KeepUserCapTokens = 50, 300, 100
 	a.contexts = check.Must(summarize.New(a.store, summarize.Config{Settings: settings}))(t)
@@ -195,23 +194,6 @@ func plant(t testing.TB, store *tree.Store, words string) (conversation uuid.UUI
 	say(ids[0], "assistant", "Another answer about "+words+".")
 	say(ids[1], "user", "Thank you for "+words+".")
 	return c.ID, ids
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 func (a *api) state() (digest string) {

@@ -3,9 +3,7 @@ package mcp_test
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -18,8 +16,6 @@ import (
 	"github.com/coppice-chat/coppice/server/mcp"
 )
 
-var update = flag.Bool("update", false, "write what the tests got to testdata")
-
 type m = map[string]any
 
 // TestTools holds that what clients are told of the tools is in testdata/tools.json:
@@ -31,14 +27,7 @@ func TestTools(t *testing.T) {
 	res, err := c.session.ListTools(t.Context(), nil)
 	check.NoError(t, err)
 	got := check.Must(json.MarshalIndent(res.Tools, "", "  "))(t)
-	const file = "testdata/tools.json"
-	if *update {
-		check.NoError(t, os.WriteFile(file, append(got, '\n'), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	if err != nil || string(want) != string(got)+"\n" {
-		t.Errorf("the tools are not those of %s (run with -update if that is right): %v\n%s", file, err, got)
-	}
+	check.Golden(t, "testdata/tools.json", string(got)+"\n")
 	if info := c.session.InitializeResult(); !strings.Contains(info.Instructions, "branch") || info.ServerInfo.Name != "coppice" || info.ServerInfo.Version != "test" {
 		t.Errorf("%+v", info)
 	}

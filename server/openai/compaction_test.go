@@ -76,8 +76,7 @@ func itemsIn(t *testing.T, body string) (items []item, raw []string) {
 
 func marshal(t *testing.T, v any) []byte {
 	t.Helper()
-	raw := check.Must(json.Marshal(v))(t)
-	return raw
+	return check.Must(json.Marshal(v))(t)
 }
 
 // given holds that the model was given a summary and some texts, and not others.

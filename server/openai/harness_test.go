@@ -260,8 +260,7 @@ func named(header http.Header) (n wire.NodeID, err error) {
 
 func nodeOf(t testing.TB, id string) wire.NodeID {
 	t.Helper()
-	n := check.Must(wire.ParseResponseID(id))(t)
-	return n
+	return check.Must(wire.ParseResponseID(id))(t)
 }
 
 // status is how far a response is, as a poll tells.
@@ -327,8 +326,7 @@ func (a *api) messages(conversation string) int { return a.treeSize(uuid.MustPar
 
 func (a *api) message(conversation, id string) tree.Message {
 	a.t.Helper()
-	m := check.Must(a.store.ForTenant("acme").Message(a.t.Context(), uuid.MustParse(conversation), uuid.MustParse(id)))(a.t)
-	return m
+	return check.Must(a.store.ForTenant("acme").Message(a.t.Context(), uuid.MustParse(conversation), uuid.MustParse(id)))(a.t)
 }
 
 func (a *api) setHead(id, head uuid.UUID) {

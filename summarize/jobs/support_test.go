@@ -54,8 +54,7 @@ func service(t testing.TB, s *tree.Store, cfg summarize.Config) *summarize.Servi
 	if cfg.Settings == (summarize.Settings{}) {
 		cfg.Settings = smallSettings()
 	}
-	out := check.Must(summarize.New(s, cfg))(t)
-	return out
+	return check.Must(summarize.New(s, cfg))(t)
 }
 
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
@@ -128,8 +127,7 @@ func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) 
 
 func contextOf(t *testing.T, s *summarize.Service, id, head uuid.UUID) summarize.Context {
 	t.Helper()
-	c := check.Must(s.Context(t.Context(), id, head, summarize.Window{}))(t)
-	return c
+	return check.Must(s.Context(t.Context(), id, head, summarize.Window{}))(t)
 }
 
 // withoutDigest are the settings of a Service whose digest never stands in.

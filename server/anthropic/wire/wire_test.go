@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"maps"
@@ -18,8 +17,6 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 )
-
-var update = flag.Bool("update", false, "write what the tests got to testdata")
 
 // golden runs a test for each file of a folder of testdata. A file has sections that
 // begin with a line such as "-- request --". got makes, of the sections, what the file
@@ -47,7 +44,7 @@ func golden(t *testing.T, folder, input string, got func(t *testing.T, sections 
 				end += len(line)
 			}
 			want := string(data[:end]) + got(t, sections)
-			if *update {
+			if *check.Update {
 				check.NoError(t, os.WriteFile(file, []byte(want), 0o644))
 			} else if want != string(data) {
 				t.Errorf("got (run with -update if that is right):\n%s", want[end:])
@@ -58,8 +55,7 @@ func golden(t *testing.T, folder, input string, got func(t *testing.T, sections 
 
 func request(t *testing.T, body string) *Request {
 	t.Helper()
-	r := check.Must(Parse([]byte(body)))(t)
-	return r
+	return check.Must(Parse([]byte(body)))(t)
 }
 
 func TestHistory(t *testing.T) {

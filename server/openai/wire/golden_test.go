@@ -2,10 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"errors"
-	"flag"
-	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,25 +12,10 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-var update = flag.Bool("update", false, "write what the tests got to testdata")
-
 // golden compares got with a file of testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", filepath.FromSlash(name))
-	if *update {
-		check.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check.NoError(t, os.WriteFile(path, []byte(got), 0o644))
-		return
-	}
-	want, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("no golden file %s: run with -update, and read what it wrote\ngot:\n%s", path, got)
-	}
-	check.NoError(t, err)
-	if got != string(want) {
-		t.Errorf("%s differs (run with -update if that is right)\ngot:\n%s\nwant:\n%s", path, got, want)
-	}
+	check.Golden(t, filepath.Join("testdata", filepath.FromSlash(name)), got)
 }
 
 var (

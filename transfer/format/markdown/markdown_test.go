@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"flag"
 	"iter"
-	"os"
 	"testing"
 	"time"
 
@@ -15,8 +13,6 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew")
 
 func branch(messages []tree.Message) iter.Seq2[tree.Message, error] {
 	return func(yield func(tree.Message, error) bool) {
@@ -54,14 +50,7 @@ func TestMarkdown(t *testing.T) {
 		branchMessage(30, tree.RoleUser, `{"role":"user","content":[{"type":"text","text":"And this one?"},{"type":"image_url","image_url":{"url":"https://example.org/leaf.png"}},{"type":"image_url","image_url":{"url":"data:image/png;base64,AAAA"}},{"type":"file","file":{"filename":"plan.pdf"}}]}`),
 		branchMessage(40, tree.RoleAssistant, `{"role":"assistant","content":null,"refusal":"I can't tell from a leaf."}`),
 	})))
-	const golden = "../../../testdata/branch.golden.md"
-	if *update {
-		check.NoError(t, os.WriteFile(golden, got.Bytes(), 0o644))
-	}
-	want := check.Must(os.ReadFile(golden))(t)
-	if got.String() != string(want) {
-		t.Errorf("%s:\n%s\nwant:\n%s", golden, &got, want)
-	}
+	check.Golden(t, "../../../testdata/branch.golden.md", got.String())
 }
 
 func TestMarkdownErrors(t *testing.T) {

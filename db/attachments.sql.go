@@ -32,13 +32,7 @@ type AddAttachmentUsesParams struct {
 // The same message may name one several times. The conversation is there, and read
 // only so that Citus sends the insertion to its shard.
 func (q *Queries) AddAttachmentUses(ctx context.Context, arg AddAttachmentUsesParams) error {
-	_, err := q.db.Exec(ctx, addAttachmentUses,
-		arg.MessageIds,
-		arg.Hashes,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-	)
+	_, err := q.db.Exec(ctx, addAttachmentUses, arg.MessageIds, arg.Hashes, arg.ConversationID, arg.TenantID, arg.Reader)
 	return err
 }
 
@@ -88,11 +82,7 @@ type DeleteAttachmentsParams struct {
 
 // Second half.
 func (q *Queries) DeleteAttachments(ctx context.Context, arg DeleteAttachmentsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteAttachments, arg.TenantID, arg.Hashes)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteAttachments, arg.TenantID, arg.Hashes))
 }
 
 const getAttachment = `-- name: GetAttachment :one
@@ -105,22 +95,7 @@ type GetAttachmentParams struct {
 }
 
 func (q *Queries) GetAttachment(ctx context.Context, arg GetAttachmentParams) (Attachment, error) {
-	row := q.db.QueryRow(ctx, getAttachment, arg.TenantID, arg.Hash)
-	var i Attachment
-	err := row.Scan(
-		&i.TenantID,
-		&i.Hash,
-		&i.MediaType,
-		&i.Name,
-		&i.Size,
-		&i.Width,
-		&i.Height,
-		&i.Tokens,
-		&i.Said,
-		&i.Bytes,
-		&i.UploadedAt,
-	)
-	return i, err
+	return one[Attachment](q.db.Query(ctx, getAttachment, arg.TenantID, arg.Hash))
 }
 
 const getAttachmentText = `-- name: GetAttachmentText :one
@@ -133,10 +108,7 @@ type GetAttachmentTextParams struct {
 }
 
 func (q *Queries) GetAttachmentText(ctx context.Context, arg GetAttachmentTextParams) (string, error) {
-	row := q.db.QueryRow(ctx, getAttachmentText, arg.TenantID, arg.Hash)
-	var said string
-	err := row.Scan(&said)
-	return said, err
+	return oneValue[string](q.db.Query(ctx, getAttachmentText, arg.TenantID, arg.Hash))
 }
 
 const holdAttachments = `-- name: HoldAttachments :many
@@ -153,23 +125,7 @@ type HoldAttachmentsParams struct {
 
 // Which of them are there, and stay until the transaction ends.
 func (q *Queries) HoldAttachments(ctx context.Context, arg HoldAttachmentsParams) ([][]byte, error) {
-	rows, err := q.db.Query(ctx, holdAttachments, arg.TenantID, arg.Hashes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items [][]byte
-	for rows.Next() {
-		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
-			return nil, err
-		}
-		items = append(items, hash)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[[]byte](q.db.Query(ctx, holdAttachments, arg.TenantID, arg.Hashes))
 }
 
 const insertAttachment = `-- name: InsertAttachment :one
@@ -200,22 +156,8 @@ type InsertAttachmentRow struct {
 
 // Whether it was not there, and its name: another request may have stored the same.
 func (q *Queries) InsertAttachment(ctx context.Context, arg InsertAttachmentParams) (InsertAttachmentRow, error) {
-	row := q.db.QueryRow(ctx, insertAttachment,
-		arg.TenantID,
-		arg.Hash,
-		arg.MediaType,
-		arg.Name,
-		arg.Size,
-		arg.Width,
-		arg.Height,
-		arg.Tokens,
-		arg.Said,
-		arg.Bytes,
-		arg.UploadedAt,
-	)
-	var i InsertAttachmentRow
-	err := row.Scan(&i.Name, &i.Created)
-	return i, err
+	return one[InsertAttachmentRow](q.db.Query(ctx, insertAttachment, arg.TenantID, arg.Hash, arg.MediaType, arg.Name, arg.Size, arg.Width, arg.Height, arg.Tokens,
+		arg.Said, arg.Bytes, arg.UploadedAt))
 }
 
 const listAttachmentUses = `-- name: ListAttachmentUses :many
@@ -236,23 +178,7 @@ type ListAttachmentUsesRow struct {
 
 // Of some messages of a conversation.
 func (q *Queries) ListAttachmentUses(ctx context.Context, arg ListAttachmentUsesParams) ([]ListAttachmentUsesRow, error) {
-	rows, err := q.db.Query(ctx, listAttachmentUses, arg.ConversationID, arg.MessageIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListAttachmentUsesRow
-	for rows.Next() {
-		var i ListAttachmentUsesRow
-		if err := rows.Scan(&i.MessageID, &i.Hash); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListAttachmentUsesRow](q.db.Query(ctx, listAttachmentUses, arg.ConversationID, arg.MessageIds))
 }
 
 const listAttachments = `-- name: ListAttachments :many
@@ -277,31 +203,7 @@ type ListAttachmentsRow struct {
 
 // Without what was said in them and their bytes.
 func (q *Queries) ListAttachments(ctx context.Context, arg ListAttachmentsParams) ([]ListAttachmentsRow, error) {
-	rows, err := q.db.Query(ctx, listAttachments, arg.TenantID, arg.Hashes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListAttachmentsRow
-	for rows.Next() {
-		var i ListAttachmentsRow
-		if err := rows.Scan(
-			&i.Hash,
-			&i.MediaType,
-			&i.Name,
-			&i.Size,
-			&i.Width,
-			&i.Height,
-			&i.Tokens,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListAttachmentsRow](q.db.Query(ctx, listAttachments, arg.TenantID, arg.Hashes))
 }
 
 const listConversationAttachments = `-- name: ListConversationAttachments :many
@@ -319,23 +221,7 @@ type ListConversationAttachmentsParams struct {
 }
 
 func (q *Queries) ListConversationAttachments(ctx context.Context, arg ListConversationAttachmentsParams) ([][]byte, error) {
-	rows, err := q.db.Query(ctx, listConversationAttachments, arg.ConversationID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items [][]byte
-	for rows.Next() {
-		var hash []byte
-		if err := rows.Scan(&hash); err != nil {
-			return nil, err
-		}
-		items = append(items, hash)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[[]byte](q.db.Query(ctx, listConversationAttachments, arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const listFileTexts = `-- name: ListFileTexts :many
@@ -355,23 +241,7 @@ type ListFileTextsRow struct {
 
 // The beginnings of what files say.
 func (q *Queries) ListFileTexts(ctx context.Context, arg ListFileTextsParams) ([]ListFileTextsRow, error) {
-	rows, err := q.db.Query(ctx, listFileTexts, arg.Most, arg.TenantID, arg.Hashes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListFileTextsRow
-	for rows.Next() {
-		var i ListFileTextsRow
-		if err := rows.Scan(&i.Hash, &i.Said); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListFileTextsRow](q.db.Query(ctx, listFileTexts, arg.Most, arg.TenantID, arg.Hashes))
 }
 
 const listNamedAttachments = `-- name: ListNamedAttachments :many
@@ -391,23 +261,7 @@ type ListNamedAttachmentsRow struct {
 // Of a conversation that is locked: what its messages name, and when the last of
 // them was stored that names it.
 func (q *Queries) ListNamedAttachments(ctx context.Context, conversationID pgtype.UUID) ([]ListNamedAttachmentsRow, error) {
-	rows, err := q.db.Query(ctx, listNamedAttachments, conversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListNamedAttachmentsRow
-	for rows.Next() {
-		var i ListNamedAttachmentsRow
-		if err := rows.Scan(&i.Hash, &i.NamedAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListNamedAttachmentsRow](q.db.Query(ctx, listNamedAttachments, conversationID))
 }
 
 const listNamingConversations = `-- name: ListNamingConversations :many
@@ -423,23 +277,7 @@ type ListNamingConversationsParams struct {
 
 // Those with messages that name an attachment.
 func (q *Queries) ListNamingConversations(ctx context.Context, arg ListNamingConversationsParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listNamingConversations, arg.TenantID, arg.Hash)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var conversation_id pgtype.UUID
-		if err := rows.Scan(&conversation_id); err != nil {
-			return nil, err
-		}
-		items = append(items, conversation_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listNamingConversations, arg.TenantID, arg.Hash))
 }
 
 const listNamingMessages = `-- name: ListNamingMessages :many
@@ -454,23 +292,7 @@ type ListNamingMessagesParams struct {
 }
 
 func (q *Queries) ListNamingMessages(ctx context.Context, arg ListNamingMessagesParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listNamingMessages, arg.ConversationID, arg.Hash)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var message_id pgtype.UUID
-		if err := rows.Scan(&message_id); err != nil {
-			return nil, err
-		}
-		items = append(items, message_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listNamingMessages, arg.ConversationID, arg.Hash))
 }
 
 const listOldAttachments = `-- name: ListOldAttachments :many
@@ -494,28 +316,7 @@ type ListOldAttachmentsRow struct {
 
 // Of all tenants, after one: what was uploaded some time ago.
 func (q *Queries) ListOldAttachments(ctx context.Context, arg ListOldAttachmentsParams) ([]ListOldAttachmentsRow, error) {
-	rows, err := q.db.Query(ctx, listOldAttachments,
-		arg.AfterTenant,
-		arg.AfterHash,
-		arg.Before,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListOldAttachmentsRow
-	for rows.Next() {
-		var i ListOldAttachmentsRow
-		if err := rows.Scan(&i.TenantID, &i.Hash); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListOldAttachmentsRow](q.db.Query(ctx, listOldAttachments, arg.AfterTenant, arg.AfterHash, arg.Before, arg.RowLimit))
 }
 
 const listUsedAttachments = `-- name: ListUsedAttachments :many
@@ -537,23 +338,7 @@ type ListUsedAttachmentsRow struct {
 // Which of them a message names. Uses stand with their conversations, and
 // attachments with their tenants, so that Citus joins neither to the other.
 func (q *Queries) ListUsedAttachments(ctx context.Context, arg ListUsedAttachmentsParams) ([]ListUsedAttachmentsRow, error) {
-	rows, err := q.db.Query(ctx, listUsedAttachments, arg.TenantIds, arg.Hashes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListUsedAttachmentsRow
-	for rows.Next() {
-		var i ListUsedAttachmentsRow
-		if err := rows.Scan(&i.TenantID, &i.Hash); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListUsedAttachmentsRow](q.db.Query(ctx, listUsedAttachments, arg.TenantIds, arg.Hashes))
 }
 
 const lockUnusedAttachments = `-- name: LockUnusedAttachments :many
@@ -576,23 +361,7 @@ type LockUnusedAttachmentsRow struct {
 // First half of a deletion: it waits for appends that name one of them, and for
 // uploads of them.
 func (q *Queries) LockUnusedAttachments(ctx context.Context, arg LockUnusedAttachmentsParams) ([]LockUnusedAttachmentsRow, error) {
-	rows, err := q.db.Query(ctx, lockUnusedAttachments, arg.TenantID, arg.Hashes)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []LockUnusedAttachmentsRow
-	for rows.Next() {
-		var i LockUnusedAttachmentsRow
-		if err := rows.Scan(&i.Hash, &i.UploadedAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[LockUnusedAttachmentsRow](q.db.Query(ctx, lockUnusedAttachments, arg.TenantID, arg.Hashes))
 }
 
 const lockUpload = `-- name: LockUpload :exec
@@ -620,10 +389,7 @@ type NamesAttachmentParams struct {
 
 // Whether a message that the store's user may read names an attachment.
 func (q *Queries) NamesAttachment(ctx context.Context, arg NamesAttachmentParams) (bool, error) {
-	row := q.db.QueryRow(ctx, namesAttachment, arg.TenantID, arg.Hash, arg.Reader)
-	var named bool
-	err := row.Scan(&named)
-	return named, err
+	return oneValue[bool](q.db.Query(ctx, namesAttachment, arg.TenantID, arg.Hash, arg.Reader))
 }
 
 const recountMessages = `-- name: RecountMessages :exec
@@ -670,10 +436,7 @@ type SumAttachmentsParams struct {
 
 // Without the one that is to be stored: another request may have stored the same.
 func (q *Queries) SumAttachments(ctx context.Context, arg SumAttachmentsParams) (int64, error) {
-	row := q.db.QueryRow(ctx, sumAttachments, arg.TenantID, arg.Hash)
-	var column_1 int64
-	err := row.Scan(&column_1)
-	return column_1, err
+	return oneValue[int64](q.db.Query(ctx, sumAttachments, arg.TenantID, arg.Hash))
 }
 
 const touchAttachment = `-- name: TouchAttachment :one
@@ -700,15 +463,5 @@ type TouchAttachmentRow struct {
 // Whether it is there already. Its time begins anew, so that it isn't deleted
 // before a message can name it.
 func (q *Queries) TouchAttachment(ctx context.Context, arg TouchAttachmentParams) (TouchAttachmentRow, error) {
-	row := q.db.QueryRow(ctx, touchAttachment, arg.UploadedAt, arg.TenantID, arg.Hash)
-	var i TouchAttachmentRow
-	err := row.Scan(
-		&i.MediaType,
-		&i.Name,
-		&i.Size,
-		&i.Width,
-		&i.Height,
-		&i.Tokens,
-	)
-	return i, err
+	return one[TouchAttachmentRow](q.db.Query(ctx, touchAttachment, arg.UploadedAt, arg.TenantID, arg.Hash))
 }

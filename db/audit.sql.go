@@ -18,11 +18,7 @@ delete from audit_events where at < $1
 
 // Of all tenants. It reads the whole table, once an hour at most.
 func (q *Queries) DeleteAuditEvents(ctx context.Context, before time.Time) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteAuditEvents, before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteAuditEvents, before))
 }
 
 const insertAuditEvent = `-- name: InsertAuditEvent :exec
@@ -47,19 +43,8 @@ type InsertAuditEventParams struct {
 
 // Who did what. Rows hold ids and no text of messages.
 func (q *Queries) InsertAuditEvent(ctx context.Context, arg InsertAuditEventParams) error {
-	_, err := q.db.Exec(ctx, insertAuditEvent,
-		arg.ID,
-		arg.TenantID,
-		arg.At,
-		arg.Action,
-		arg.ConversationID,
-		arg.SubjectID,
-		arg.Detail,
-		arg.KeyID,
-		arg.UserID,
-		arg.Address,
-		arg.RequestID,
-	)
+	_, err := q.db.Exec(ctx, insertAuditEvent, arg.ID, arg.TenantID, arg.At, arg.Action, arg.ConversationID, arg.SubjectID, arg.Detail,
+		arg.KeyID, arg.UserID, arg.Address, arg.RequestID)
 	return err
 }
 
@@ -78,33 +63,5 @@ type ListAuditEventsParams struct {
 
 // Newest first: a range of the primary key.
 func (q *Queries) ListAuditEvents(ctx context.Context, arg ListAuditEventsParams) ([]AuditEvent, error) {
-	rows, err := q.db.Query(ctx, listAuditEvents, arg.TenantID, arg.BeforeID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []AuditEvent
-	for rows.Next() {
-		var i AuditEvent
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ID,
-			&i.At,
-			&i.Action,
-			&i.ConversationID,
-			&i.SubjectID,
-			&i.Detail,
-			&i.KeyID,
-			&i.UserID,
-			&i.Address,
-			&i.RequestID,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[AuditEvent](q.db.Query(ctx, listAuditEvents, arg.TenantID, arg.BeforeID, arg.RowLimit))
 }

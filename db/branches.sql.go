@@ -57,16 +57,7 @@ type DeleteSubtreeRow struct {
 // the subtree. Foreign keys are checked when the statement ends. The replies to what
 // is deleted, and those whose answers are, go with it, and so do their logs.
 func (q *Queries) DeleteSubtree(ctx context.Context, arg DeleteSubtreeParams) (DeleteSubtreeRow, error) {
-	row := q.db.QueryRow(ctx, deleteSubtree, arg.HeadID, arg.ConversationID, arg.ID)
-	var i DeleteSubtreeRow
-	err := row.Scan(
-		&i.Messages,
-		&i.Ids,
-		&i.Summaries,
-		&i.HadHead,
-		&i.HadReply,
-	)
-	return i, err
+	return one[DeleteSubtreeRow](q.db.Query(ctx, deleteSubtree, arg.HeadID, arg.ConversationID, arg.ID))
 }
 
 const findNodes = `-- name: FindNodes :many
@@ -110,47 +101,7 @@ type FindNodesRow struct {
 
 // Those whose ids lie in a range, as ids of one beginning do.
 func (q *Queries) FindNodes(ctx context.Context, arg FindNodesParams) ([]FindNodesRow, error) {
-	rows, err := q.db.Query(ctx, findNodes,
-		arg.ConversationID,
-		arg.FirstID,
-		arg.LastID,
-		arg.TenantID,
-		arg.Reader,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []FindNodesRow
-	for rows.Next() {
-		var i FindNodesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Kind,
-			&i.Role,
-			&i.SiblingIndex,
-			&i.Depth,
-			&i.Tokens,
-			&i.Pinned,
-			&i.CreatedAt,
-			&i.LastSummarizedID,
-			&i.PriorSummaryID,
-			&i.KeptIds,
-			&i.Model,
-			&i.Origin,
-			&i.Preview,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[FindNodesRow](q.db.Query(ctx, findNodes, arg.ConversationID, arg.FirstID, arg.LastID, arg.TenantID, arg.Reader, arg.RowLimit))
 }
 
 const getBranchPage = `-- name: GetBranchPage :many
@@ -198,7 +149,7 @@ type GetBranchPageParams struct {
 }
 
 type GetBranchPageRow struct {
-	Node Node
+	Node
 	More bool
 }
 
@@ -208,54 +159,8 @@ type GetBranchPageRow struct {
 // The walk up carries ids alone and ends at the depth, so the cost grows with what
 // lies below the page, at the ids' price.
 func (q *Queries) GetBranchPage(ctx context.Context, arg GetBranchPageParams) ([]GetBranchPageRow, error) {
-	rows, err := q.db.Query(ctx, getBranchPage,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.TenantID,
-		arg.Reader,
-		arg.FromDepth,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GetBranchPageRow
-	for rows.Next() {
-		var i GetBranchPageRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-			&i.More,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[GetBranchPageRow](q.db.Query(ctx, getBranchPage, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Reader, arg.FromDepth, arg.RowLimit,
+		arg.ByteLimit))
 }
 
 const getNewestLeaf = `-- name: GetNewestLeaf :one
@@ -286,10 +191,7 @@ type GetNewestLeafParams struct {
 
 // Among the leaves at or below @id. Walks the subtree.
 func (q *Queries) GetNewestLeaf(ctx context.Context, arg GetNewestLeafParams) (pgtype.UUID, error) {
-	row := q.db.QueryRow(ctx, getNewestLeaf, arg.ConversationID, arg.ID)
-	var id pgtype.UUID
-	err := row.Scan(&id)
-	return id, err
+	return oneValue[pgtype.UUID](q.db.Query(ctx, getNewestLeaf, arg.ConversationID, arg.ID))
 }
 
 const getParting = `-- name: GetParting :one
@@ -326,45 +228,14 @@ type GetPartingParams struct {
 }
 
 type GetPartingRow struct {
-	Node Node
+	Node
 }
 
 // The deepest message that the branches of two heads have in common. Both walks go up,
 // the deeper one first, until they meet: the cost is that of what stands below. No row
 // where the branches begin at different roots.
 func (q *Queries) GetParting(ctx context.Context, arg GetPartingParams) (GetPartingRow, error) {
-	row := q.db.QueryRow(ctx, getParting,
-		arg.ConversationID,
-		arg.LeftID,
-		arg.RightID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var i GetPartingRow
-	err := row.Scan(
-		&i.Node.ConversationID,
-		&i.Node.ID,
-		&i.Node.ParentID,
-		&i.Node.Kind,
-		&i.Node.Role,
-		&i.Node.SiblingIndex,
-		&i.Node.Depth,
-		&i.Node.Tokens,
-		&i.Node.PathTokens,
-		&i.Node.PrefixID,
-		&i.Node.Pinned,
-		&i.Node.CreatedAt,
-		&i.Node.Body,
-		&i.Node.Metadata,
-		&i.Node.LastSummarizedID,
-		&i.Node.PriorSummaryID,
-		&i.Node.KeptIds,
-		&i.Node.Model,
-		&i.Node.Origin,
-		&i.Node.PathHash,
-		&i.Node.Reasoning,
-	)
-	return i, err
+	return one[GetPartingRow](q.db.Query(ctx, getParting, arg.ConversationID, arg.LeftID, arg.RightID, arg.TenantID, arg.Reader))
 }
 
 const getTranscript = `-- name: GetTranscript :many
@@ -431,46 +302,7 @@ type GetTranscriptRow struct {
 // this one for small, too, and reads the whole conversation at each step of a walk
 // (TestReadsOnlyWhatItGives counts the rows).
 func (q *Queries) GetTranscript(ctx context.Context, arg GetTranscriptParams) ([]GetTranscriptRow, error) {
-	rows, err := q.db.Query(ctx, getTranscript,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.TenantID,
-		arg.Reader,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GetTranscriptRow
-	for rows.Next() {
-		var i GetTranscriptRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Role,
-			&i.SiblingIndex,
-			&i.Depth,
-			&i.Tokens,
-			&i.PathTokens,
-			&i.Pinned,
-			&i.CreatedAt,
-			&i.Body,
-			&i.Metadata,
-			&i.Reasoning,
-			&i.Origin,
-			&i.SiblingCount,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[GetTranscriptRow](q.db.Query(ctx, getTranscript, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Reader, arg.RowLimit, arg.ByteLimit))
 }
 
 const listAncestors = `-- name: ListAncestors :many
@@ -510,29 +342,7 @@ type ListAncestorsRow struct {
 
 // The messages above one, nearest first, @row_limit at most, without their bodies.
 func (q *Queries) ListAncestors(ctx context.Context, arg ListAncestorsParams) ([]ListAncestorsRow, error) {
-	rows, err := q.db.Query(ctx, listAncestors, arg.ConversationID, arg.ID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListAncestorsRow
-	for rows.Next() {
-		var i ListAncestorsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Role,
-			&i.Metadata,
-			&i.SiblingCount,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListAncestorsRow](q.db.Query(ctx, listAncestors, arg.ConversationID, arg.ID, arg.RowLimit))
 }
 
 const listBelow = `-- name: ListBelow :many
@@ -563,23 +373,7 @@ type ListBelowRow struct {
 
 // The messages below one, a parent before its children, siblings by their index.
 func (q *Queries) ListBelow(ctx context.Context, arg ListBelowParams) ([]ListBelowRow, error) {
-	rows, err := q.db.Query(ctx, listBelow, arg.ConversationID, arg.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListBelowRow
-	for rows.Next() {
-		var i ListBelowRow
-		if err := rows.Scan(&i.ID, &i.ParentID, &i.Role); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListBelowRow](q.db.Query(ctx, listBelow, arg.ConversationID, arg.ID))
 }
 
 const listBeside = `-- name: ListBeside :many
@@ -611,23 +405,7 @@ type ListBesideRow struct {
 // All nodes but what stands below @id, its own summaries excepted: a parent before its
 // children, a summary after its anchor, the oldest first.
 func (q *Queries) ListBeside(ctx context.Context, arg ListBesideParams) ([]ListBesideRow, error) {
-	rows, err := q.db.Query(ctx, listBeside, arg.ConversationID, arg.ID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListBesideRow
-	for rows.Next() {
-		var i ListBesideRow
-		if err := rows.Scan(&i.ID, &i.IsSummary); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListBesideRow](q.db.Query(ctx, listBeside, arg.ConversationID, arg.ID))
 }
 
 const listBranchUsage = `-- name: ListBranchUsage :many
@@ -674,35 +452,7 @@ type ListBranchUsageRow struct {
 // What the replies of a branch took, by model, above @head_id as far as @from_depth. As
 // ListUsage counts.
 func (q *Queries) ListBranchUsage(ctx context.Context, arg ListBranchUsageParams) ([]ListBranchUsageRow, error) {
-	rows, err := q.db.Query(ctx, listBranchUsage,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.FromDepth,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListBranchUsageRow
-	for rows.Next() {
-		var i ListBranchUsageRow
-		if err := rows.Scan(
-			&i.Model,
-			&i.Calls,
-			&i.PromptTokens,
-			&i.CompletionTokens,
-			&i.ReasoningTokens,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListBranchUsageRow](q.db.Query(ctx, listBranchUsage, arg.ConversationID, arg.HeadID, arg.FromDepth, arg.TenantID, arg.Reader))
 }
 
 const listBranches = `-- name: ListBranches :many
@@ -748,7 +498,7 @@ type ListBranchesParams struct {
 }
 
 type ListBranchesRow struct {
-	Node         Node
+	Node
 	More         bool
 	SiblingCount int32
 	Annotation   []byte
@@ -757,54 +507,7 @@ type ListBranchesRow struct {
 // Messages without child messages, newest first. Reads the conversation's part
 // of two indexes. A page ends as GetTranscript's does.
 func (q *Queries) ListBranches(ctx context.Context, arg ListBranchesParams) ([]ListBranchesRow, error) {
-	rows, err := q.db.Query(ctx, listBranches,
-		arg.ConversationID,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListBranchesRow
-	for rows.Next() {
-		var i ListBranchesRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-			&i.More,
-			&i.SiblingCount,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListBranchesRow](q.db.Query(ctx, listBranches, arg.ConversationID, arg.BeforeCreatedAt, arg.BeforeID, arg.RowLimit, arg.ByteLimit))
 }
 
 const listNewestChildren = `-- name: ListNewestChildren :many
@@ -831,56 +534,12 @@ type ListNewestChildrenParams struct {
 }
 
 type ListNewestChildrenRow struct {
-	Node Node
+	Node
 }
 
 // Of a message, or the roots where @parent_id is null. The newest first.
 func (q *Queries) ListNewestChildren(ctx context.Context, arg ListNewestChildrenParams) ([]ListNewestChildrenRow, error) {
-	rows, err := q.db.Query(ctx, listNewestChildren,
-		arg.ConversationID,
-		arg.ParentID,
-		arg.RowLimit,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListNewestChildrenRow
-	for rows.Next() {
-		var i ListNewestChildrenRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListNewestChildrenRow](q.db.Query(ctx, listNewestChildren, arg.ConversationID, arg.ParentID, arg.RowLimit, arg.TenantID, arg.Reader))
 }
 
 const listNodes = `-- name: ListNodes :many
@@ -896,50 +555,12 @@ type ListNodesParams struct {
 }
 
 type ListNodesRow struct {
-	Node Node
+	Node
 }
 
 // Nodes of both kinds, in the order of @ids.
 func (q *Queries) ListNodes(ctx context.Context, arg ListNodesParams) ([]ListNodesRow, error) {
-	rows, err := q.db.Query(ctx, listNodes, arg.Ids, arg.ConversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListNodesRow
-	for rows.Next() {
-		var i ListNodesRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListNodesRow](q.db.Query(ctx, listNodes, arg.Ids, arg.ConversationID))
 }
 
 const listPath = `-- name: ListPath :many
@@ -977,23 +598,7 @@ type ListPathRow struct {
 // Root to @head_id, and the summaries anchored on the way, each after its
 // anchor and oldest first.
 func (q *Queries) ListPath(ctx context.Context, arg ListPathParams) ([]ListPathRow, error) {
-	rows, err := q.db.Query(ctx, listPath, arg.ConversationID, arg.HeadID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListPathRow
-	for rows.Next() {
-		var i ListPathRow
-		if err := rows.Scan(&i.ID, &i.IsSummary); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListPathRow](q.db.Query(ctx, listPath, arg.ConversationID, arg.HeadID))
 }
 
 const restoreRoots = `-- name: RestoreRoots :exec
@@ -1112,45 +717,7 @@ type StreamBranchRow struct {
 // carries ids alone, because it goes from the head to the root and the messages
 // are given in the other direction.
 func (q *Queries) StreamBranch(ctx context.Context, arg StreamBranchParams) ([]StreamBranchRow, error) {
-	rows, err := q.db.Query(ctx, streamBranch,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.TenantID,
-		arg.Reader,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StreamBranchRow
-	for rows.Next() {
-		var i StreamBranchRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Role,
-			&i.SiblingIndex,
-			&i.Depth,
-			&i.Tokens,
-			&i.PathTokens,
-			&i.Pinned,
-			&i.CreatedAt,
-			&i.Body,
-			&i.Metadata,
-			&i.Reasoning,
-			&i.Origin,
-			&i.SiblingCount,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[StreamBranchRow](q.db.Query(ctx, streamBranch, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Reader, arg.RowLimit))
 }
 
 const streamNodes = `-- name: StreamNodes :many
@@ -1162,53 +729,14 @@ order by n.depth, n.sibling_index, n.created_at, n.id
 `
 
 type StreamNodesRow struct {
-	Node       Node
+	Node
 	Annotation []byte
 }
 
 // The same, whole, in the order in which they can be inserted again: siblings
 // by their index, a summary after its prior.
 func (q *Queries) StreamNodes(ctx context.Context, conversationID pgtype.UUID) ([]StreamNodesRow, error) {
-	rows, err := q.db.Query(ctx, streamNodes, conversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StreamNodesRow
-	for rows.Next() {
-		var i StreamNodesRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[StreamNodesRow](q.db.Query(ctx, streamNodes, conversationID))
 }
 
 const streamTree = `-- name: StreamTree :many
@@ -1257,38 +785,5 @@ type StreamTreeRow struct {
 // message that has none names the tools that it calls, or what it refuses. Of one
 // that was brought from another branch it is the text between the tags.
 func (q *Queries) StreamTree(ctx context.Context, arg StreamTreeParams) ([]StreamTreeRow, error) {
-	rows, err := q.db.Query(ctx, streamTree, arg.Preview, arg.ConversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []StreamTreeRow
-	for rows.Next() {
-		var i StreamTreeRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Kind,
-			&i.Role,
-			&i.SiblingIndex,
-			&i.Depth,
-			&i.Tokens,
-			&i.Pinned,
-			&i.CreatedAt,
-			&i.LastSummarizedID,
-			&i.PriorSummaryID,
-			&i.KeptIds,
-			&i.Model,
-			&i.Origin,
-			&i.Preview,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[StreamTreeRow](q.db.Query(ctx, streamTree, arg.Preview, arg.ConversationID))
 }

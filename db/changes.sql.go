@@ -42,17 +42,8 @@ type InsertChangeParams struct {
 // The note of an append on a distributed database: one table by its key, which Citus
 // sends to a shard without planning.
 func (q *Queries) InsertChange(ctx context.Context, arg InsertChangeParams) error {
-	_, err := q.db.Exec(ctx, insertChange,
-		arg.ConversationID,
-		arg.Sequence,
-		arg.TenantID,
-		arg.Kind,
-		arg.MessageID,
-		arg.ParentID,
-		arg.HeadID,
-		arg.Messages,
-		arg.At,
-	)
+	_, err := q.db.Exec(ctx, insertChange, arg.ConversationID, arg.Sequence, arg.TenantID, arg.Kind, arg.MessageID, arg.ParentID, arg.HeadID,
+		arg.Messages, arg.At)
 	return err
 }
 
@@ -76,23 +67,7 @@ type ListChangedRow struct {
 
 // How far the conversations are that are watched, alone or with all of their tenant's.
 func (q *Queries) ListChanged(ctx context.Context, arg ListChangedParams) ([]ListChangedRow, error) {
-	rows, err := q.db.Query(ctx, listChanged, arg.Since, arg.TenantIds, arg.ConversationIds)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListChangedRow
-	for rows.Next() {
-		var i ListChangedRow
-		if err := rows.Scan(&i.ConversationID, &i.Sequence); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListChangedRow](q.db.Query(ctx, listChanged, arg.Since, arg.TenantIds, arg.ConversationIds))
 }
 
 const listChanges = `-- name: ListChanges :many
@@ -112,38 +87,7 @@ type ListChangesParams struct {
 // Of one conversation, after a sequence. The time bounds what is told of a
 // conversation of which nothing was told yet.
 func (q *Queries) ListChanges(ctx context.Context, arg ListChangesParams) ([]Change, error) {
-	rows, err := q.db.Query(ctx, listChanges,
-		arg.ConversationID,
-		arg.After,
-		arg.Since,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Change
-	for rows.Next() {
-		var i Change
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.Sequence,
-			&i.TenantID,
-			&i.Kind,
-			&i.MessageID,
-			&i.ParentID,
-			&i.HeadID,
-			&i.Messages,
-			&i.At,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[Change](q.db.Query(ctx, listChanges, arg.ConversationID, arg.After, arg.Since, arg.RowLimit))
 }
 
 const listTenantChanged = `-- name: ListTenantChanged :many
@@ -165,23 +109,7 @@ type ListTenantChangedRow struct {
 
 // The same of one tenant, for its reader: no row of another tenant is read.
 func (q *Queries) ListTenantChanged(ctx context.Context, arg ListTenantChangedParams) ([]ListTenantChangedRow, error) {
-	rows, err := q.db.Query(ctx, listTenantChanged, arg.TenantID, arg.Since)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTenantChangedRow
-	for rows.Next() {
-		var i ListTenantChangedRow
-		if err := rows.Scan(&i.ConversationID, &i.Sequence); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListTenantChangedRow](q.db.Query(ctx, listTenantChanged, arg.TenantID, arg.Since))
 }
 
 const listTenantChanges = `-- name: ListTenantChanges :many
@@ -199,33 +127,7 @@ type ListTenantChangesParams struct {
 
 // In the order of their times, which is roughly that of the commits.
 func (q *Queries) ListTenantChanges(ctx context.Context, arg ListTenantChangesParams) ([]Change, error) {
-	rows, err := q.db.Query(ctx, listTenantChanges, arg.TenantID, arg.Since, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Change
-	for rows.Next() {
-		var i Change
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.Sequence,
-			&i.TenantID,
-			&i.Kind,
-			&i.MessageID,
-			&i.ParentID,
-			&i.HeadID,
-			&i.Messages,
-			&i.At,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[Change](q.db.Query(ctx, listTenantChanges, arg.TenantID, arg.Since, arg.RowLimit))
 }
 
 const noteChange = `-- name: NoteChange :exec
@@ -254,14 +156,6 @@ type NoteChangeParams struct {
 // gaps and follow the order of the commits. It comes last, as its time should be
 // near the commit's. AppendMessage and InsertConversation do the same by themselves.
 func (q *Queries) NoteChange(ctx context.Context, arg NoteChangeParams) error {
-	_, err := q.db.Exec(ctx, noteChange,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Kind,
-		arg.MessageID,
-		arg.ParentID,
-		arg.Messages,
-		arg.At,
-	)
+	_, err := q.db.Exec(ctx, noteChange, arg.ConversationID, arg.TenantID, arg.Kind, arg.MessageID, arg.ParentID, arg.Messages, arg.At)
 	return err
 }

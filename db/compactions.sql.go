@@ -50,33 +50,10 @@ type InsertCompactionParams struct {
 }
 
 func (q *Queries) InsertCompaction(ctx context.Context, arg InsertCompactionParams) error {
-	_, err := q.db.Exec(ctx, insertCompaction,
-		arg.ConversationID,
-		arg.ID,
-		arg.HeadID,
-		arg.AnchorID,
-		arg.CutoffID,
-		arg.SummaryID,
-		arg.PriorSummaryID,
-		arg.Trigger,
-		arg.Outcome,
-		arg.Reason,
-		arg.Model,
-		arg.Instructions,
-		arg.Settings,
-		arg.Attempts,
-		arg.MessagesBefore,
-		arg.MessagesAfter,
-		arg.TokensBefore,
-		arg.TokensAfter,
-		arg.FoldedMessages,
-		arg.FoldedTokens,
-		arg.PromptTokens,
-		arg.CompletionTokens,
-		arg.DurationMs,
-		arg.CreatedAt,
-		arg.RemadeID,
-	)
+	_, err := q.db.Exec(ctx, insertCompaction, arg.ConversationID, arg.ID, arg.HeadID, arg.AnchorID, arg.CutoffID, arg.SummaryID,
+		arg.PriorSummaryID, arg.Trigger, arg.Outcome, arg.Reason, arg.Model, arg.Instructions, arg.Settings, arg.Attempts,
+		arg.MessagesBefore, arg.MessagesAfter, arg.TokensBefore, arg.TokensAfter, arg.FoldedMessages, arg.FoldedTokens,
+		arg.PromptTokens, arg.CompletionTokens, arg.DurationMs, arg.CreatedAt, arg.RemadeID)
 	return err
 }
 
@@ -111,64 +88,14 @@ type ListCompactionsParams struct {
 }
 
 type ListCompactionsRow struct {
-	Compaction Compaction
-	More       bool
+	Compaction
+	More bool
 }
 
 // Newest first. A page ends as ListConversations' does.
 func (q *Queries) ListCompactions(ctx context.Context, arg ListCompactionsParams) ([]ListCompactionsRow, error) {
-	rows, err := q.db.Query(ctx, listCompactions,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-		arg.BeforeCreatedAt,
-		arg.BeforeID,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListCompactionsRow
-	for rows.Next() {
-		var i ListCompactionsRow
-		if err := rows.Scan(
-			&i.Compaction.ConversationID,
-			&i.Compaction.ID,
-			&i.Compaction.HeadID,
-			&i.Compaction.AnchorID,
-			&i.Compaction.CutoffID,
-			&i.Compaction.SummaryID,
-			&i.Compaction.PriorSummaryID,
-			&i.Compaction.Trigger,
-			&i.Compaction.Outcome,
-			&i.Compaction.Reason,
-			&i.Compaction.Model,
-			&i.Compaction.Instructions,
-			&i.Compaction.Settings,
-			&i.Compaction.Attempts,
-			&i.Compaction.MessagesBefore,
-			&i.Compaction.MessagesAfter,
-			&i.Compaction.TokensBefore,
-			&i.Compaction.TokensAfter,
-			&i.Compaction.FoldedMessages,
-			&i.Compaction.FoldedTokens,
-			&i.Compaction.PromptTokens,
-			&i.Compaction.CompletionTokens,
-			&i.Compaction.DurationMs,
-			&i.Compaction.CreatedAt,
-			&i.Compaction.RemadeID,
-			&i.More,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListCompactionsRow](q.db.Query(ctx, listCompactions, arg.ConversationID, arg.TenantID, arg.Reader, arg.BeforeCreatedAt, arg.BeforeID, arg.RowLimit,
+		arg.ByteLimit))
 }
 
 const listFruitlessCompactions = `-- name: ListFruitlessCompactions :many
@@ -202,36 +129,7 @@ type ListFruitlessCompactionsRow struct {
 // Those that left their branch as it was though the settings asked for them, by
 // the settings that are asked for, newest first.
 func (q *Queries) ListFruitlessCompactions(ctx context.Context, arg ListFruitlessCompactionsParams) ([]ListFruitlessCompactionsRow, error) {
-	rows, err := q.db.Query(ctx, listFruitlessCompactions,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-		arg.Settings,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListFruitlessCompactionsRow
-	for rows.Next() {
-		var i ListFruitlessCompactionsRow
-		if err := rows.Scan(
-			&i.CutoffID,
-			&i.RemadeID,
-			&i.Outcome,
-			&i.MessagesBefore,
-			&i.TokensBefore,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListFruitlessCompactionsRow](q.db.Query(ctx, listFruitlessCompactions, arg.ConversationID, arg.TenantID, arg.Reader, arg.Settings, arg.RowLimit))
 }
 
 const listWriters = `-- name: ListWriters :many
@@ -257,26 +155,5 @@ type ListWritersRow struct {
 // What wrote the summaries of a conversation, and its calls of models, also of
 // summaries that were undone since, of which there is no node any more.
 func (q *Queries) ListWriters(ctx context.Context, arg ListWritersParams) ([]ListWritersRow, error) {
-	rows, err := q.db.Query(ctx, listWriters, arg.ConversationID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListWritersRow
-	for rows.Next() {
-		var i ListWritersRow
-		if err := rows.Scan(
-			&i.SummaryID,
-			&i.PriorSummaryID,
-			&i.Model,
-			&i.Attempts,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListWritersRow](q.db.Query(ctx, listWriters, arg.ConversationID, arg.TenantID, arg.Reader))
 }

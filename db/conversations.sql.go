@@ -23,10 +23,7 @@ type CountConversationsParams struct {
 
 // At most so many, so that it costs what the limit is, in an index.
 func (q *Queries) CountConversations(ctx context.Context, arg CountConversationsParams) (int64, error) {
-	row := q.db.QueryRow(ctx, countConversations, arg.TenantID, arg.AtMost)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	return oneValue[int64](q.db.Query(ctx, countConversations, arg.TenantID, arg.AtMost))
 }
 
 const deleteConversation = `-- name: DeleteConversation :execrows
@@ -41,11 +38,7 @@ type DeleteConversationParams struct {
 
 // Its nodes go with it, by their foreign key.
 func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversationParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteConversation, arg.ID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteConversation, arg.ID, arg.TenantID, arg.Reader))
 }
 
 const findConversation = `-- name: FindConversation :many
@@ -71,50 +64,7 @@ type FindConversationParams struct {
 // stands beside those on titles, so that no plan reads the ids of other tenants in
 // that range.
 func (q *Queries) FindConversation(ctx context.Context, arg FindConversationParams) ([]Conversation, error) {
-	rows, err := q.db.Query(ctx, findConversation,
-		arg.TenantID,
-		arg.Reader,
-		arg.FirstID,
-		arg.LastID,
-		arg.Title,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Conversation
-	for rows.Next() {
-		var i Conversation
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Title,
-			&i.Metadata,
-			&i.Settings,
-			&i.HeadID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.MessageCount,
-			&i.SourceConversationID,
-			&i.SourceMessageID,
-			&i.SourceRequest,
-			&i.ChangeCount,
-			&i.Archived,
-			&i.Pinned,
-			&i.Tags,
-			&i.OwnerID,
-			&i.Reader,
-			&i.PathForm,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[Conversation](q.db.Query(ctx, findConversation, arg.TenantID, arg.Reader, arg.FirstID, arg.LastID, arg.Title, arg.RowLimit))
 }
 
 const getConversation = `-- name: GetConversation :one
@@ -128,30 +78,7 @@ type GetConversationParams struct {
 }
 
 func (q *Queries) GetConversation(ctx context.Context, arg GetConversationParams) (Conversation, error) {
-	row := q.db.QueryRow(ctx, getConversation, arg.ID, arg.TenantID, arg.Reader)
-	var i Conversation
-	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Title,
-		&i.Metadata,
-		&i.Settings,
-		&i.HeadID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.MessageCount,
-		&i.SourceConversationID,
-		&i.SourceMessageID,
-		&i.SourceRequest,
-		&i.ChangeCount,
-		&i.Archived,
-		&i.Pinned,
-		&i.Tags,
-		&i.OwnerID,
-		&i.Reader,
-		&i.PathForm,
-	)
-	return i, err
+	return one[Conversation](q.db.Query(ctx, getConversation, arg.ID, arg.TenantID, arg.Reader))
 }
 
 const getSecret = `-- name: GetSecret :one
@@ -159,10 +86,7 @@ select secret from installation
 `
 
 func (q *Queries) GetSecret(ctx context.Context) ([]byte, error) {
-	row := q.db.QueryRow(ctx, getSecret)
-	var secret []byte
-	err := row.Scan(&secret)
-	return secret, err
+	return oneValue[[]byte](q.db.Query(ctx, getSecret))
 }
 
 const getServedSettings = `-- name: GetServedSettings :one
@@ -170,10 +94,7 @@ select settings from installation
 `
 
 func (q *Queries) GetServedSettings(ctx context.Context) ([]byte, error) {
-	row := q.db.QueryRow(ctx, getServedSettings)
-	var settings []byte
-	err := row.Scan(&settings)
-	return settings, err
+	return oneValue[[]byte](q.db.Query(ctx, getServedSettings))
 }
 
 const insertConversation = `-- name: InsertConversation :one
@@ -215,54 +136,15 @@ type InsertConversationParams struct {
 }
 
 type InsertConversationRow struct {
-	Conversation Conversation
+	Conversation
 }
 
 // No row where the id is taken: the caller compares what stands there.
 // With @noted_at the change is noted, as NoteChange does.
 func (q *Queries) InsertConversation(ctx context.Context, arg InsertConversationParams) (InsertConversationRow, error) {
-	row := q.db.QueryRow(ctx, insertConversation,
-		arg.ID,
-		arg.TenantID,
-		arg.Title,
-		arg.Metadata,
-		arg.Settings,
-		arg.CreatedAt,
-		arg.UpdatedAt,
-		arg.SourceConversationID,
-		arg.SourceMessageID,
-		arg.SourceRequest,
-		arg.FirstChange,
-		arg.Archived,
-		arg.Pinned,
-		arg.Tags,
-		arg.OwnerID,
-		arg.PrivateTo,
-		arg.NotedAt,
-	)
-	var i InsertConversationRow
-	err := row.Scan(
-		&i.Conversation.ID,
-		&i.Conversation.TenantID,
-		&i.Conversation.Title,
-		&i.Conversation.Metadata,
-		&i.Conversation.Settings,
-		&i.Conversation.HeadID,
-		&i.Conversation.CreatedAt,
-		&i.Conversation.UpdatedAt,
-		&i.Conversation.MessageCount,
-		&i.Conversation.SourceConversationID,
-		&i.Conversation.SourceMessageID,
-		&i.Conversation.SourceRequest,
-		&i.Conversation.ChangeCount,
-		&i.Conversation.Archived,
-		&i.Conversation.Pinned,
-		&i.Conversation.Tags,
-		&i.Conversation.OwnerID,
-		&i.Conversation.Reader,
-		&i.Conversation.PathForm,
-	)
-	return i, err
+	return one[InsertConversationRow](q.db.Query(ctx, insertConversation, arg.ID, arg.TenantID, arg.Title, arg.Metadata, arg.Settings, arg.CreatedAt, arg.UpdatedAt,
+		arg.SourceConversationID, arg.SourceMessageID, arg.SourceRequest, arg.FirstChange, arg.Archived, arg.Pinned, arg.Tags,
+		arg.OwnerID, arg.PrivateTo, arg.NotedAt))
 }
 
 const listBranchLengths = `-- name: ListBranchLengths :many
@@ -285,23 +167,7 @@ type ListBranchLengthsRow struct {
 
 // How many messages the active branches of conversations have: each by two keys.
 func (q *Queries) ListBranchLengths(ctx context.Context, arg ListBranchLengthsParams) ([]ListBranchLengthsRow, error) {
-	rows, err := q.db.Query(ctx, listBranchLengths, arg.Ids, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListBranchLengthsRow
-	for rows.Next() {
-		var i ListBranchLengthsRow
-		if err := rows.Scan(&i.ID, &i.Messages); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListBranchLengthsRow](q.db.Query(ctx, listBranchLengths, arg.Ids, arg.TenantID, arg.Reader))
 }
 
 const listConversations = `-- name: ListConversations :many
@@ -371,55 +237,8 @@ type ListConversationsRow struct {
 //
 // If they are @chosen, they are those @among.
 func (q *Queries) ListConversations(ctx context.Context, arg ListConversationsParams) ([]ListConversationsRow, error) {
-	rows, err := q.db.Query(ctx, listConversations,
-		arg.TenantID,
-		arg.Reader,
-		arg.Archived,
-		arg.BeforePinned,
-		arg.BeforeUpdatedAt,
-		arg.BeforeID,
-		arg.Tag,
-		arg.Chosen,
-		arg.Among,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListConversationsRow
-	for rows.Next() {
-		var i ListConversationsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Title,
-			&i.Metadata,
-			&i.Settings,
-			&i.HeadID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.MessageCount,
-			&i.SourceConversationID,
-			&i.SourceMessageID,
-			&i.SourceRequest,
-			&i.ChangeCount,
-			&i.Archived,
-			&i.Pinned,
-			&i.Tags,
-			&i.OwnerID,
-			&i.Reader,
-			&i.More,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListConversationsRow](q.db.Query(ctx, listConversations, arg.TenantID, arg.Reader, arg.Archived, arg.BeforePinned, arg.BeforeUpdatedAt, arg.BeforeID,
+		arg.Tag, arg.Chosen, arg.Among, arg.RowLimit, arg.ByteLimit))
 }
 
 const listOfAllTenants = `-- name: ListOfAllTenants :many
@@ -434,23 +253,7 @@ type ListOfAllTenantsParams struct {
 // Of all tenants, in the order of their ids: for work in the background that
 // comes to each of them in time.
 func (q *Queries) ListOfAllTenants(ctx context.Context, arg ListOfAllTenantsParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listOfAllTenants, arg.AfterID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listOfAllTenants, arg.AfterID, arg.RowLimit))
 }
 
 const listReadable = `-- name: ListReadable :many
@@ -466,23 +269,7 @@ type ListReadableParams struct {
 
 // Those of some that the store's user may read.
 func (q *Queries) ListReadable(ctx context.Context, arg ListReadableParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listReadable, arg.Ids, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listReadable, arg.Ids, arg.TenantID, arg.Reader))
 }
 
 const listTags = `-- name: ListTags :many
@@ -509,28 +296,7 @@ type ListTagsRow struct {
 // Of the conversations that aren't archived, or of those that are. The most used
 // first.
 func (q *Queries) ListTags(ctx context.Context, arg ListTagsParams) ([]ListTagsRow, error) {
-	rows, err := q.db.Query(ctx, listTags,
-		arg.TenantID,
-		arg.Reader,
-		arg.Archived,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTagsRow
-	for rows.Next() {
-		var i ListTagsRow
-		if err := rows.Scan(&i.Tag, &i.Conversations); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListTagsRow](q.db.Query(ctx, listTags, arg.TenantID, arg.Reader, arg.Archived, arg.RowLimit))
 }
 
 const lockConversation = `-- name: LockConversation :one
@@ -547,30 +313,7 @@ type LockConversationParams struct {
 // in the same transaction sees all that the writer before it committed.
 // "no key", so that a foreign key's check of another row doesn't wait.
 func (q *Queries) LockConversation(ctx context.Context, arg LockConversationParams) (Conversation, error) {
-	row := q.db.QueryRow(ctx, lockConversation, arg.ID, arg.TenantID, arg.Reader)
-	var i Conversation
-	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Title,
-		&i.Metadata,
-		&i.Settings,
-		&i.HeadID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.MessageCount,
-		&i.SourceConversationID,
-		&i.SourceMessageID,
-		&i.SourceRequest,
-		&i.ChangeCount,
-		&i.Archived,
-		&i.Pinned,
-		&i.Tags,
-		&i.OwnerID,
-		&i.Reader,
-		&i.PathForm,
-	)
-	return i, err
+	return one[Conversation](q.db.Query(ctx, lockConversation, arg.ID, arg.TenantID, arg.Reader))
 }
 
 const lockTenant = `-- name: LockTenant :exec
@@ -621,12 +364,7 @@ type MoveHeadParams struct {
 
 // After LockConversation. Null where no message is left.
 func (q *Queries) MoveHead(ctx context.Context, arg MoveHeadParams) error {
-	_, err := q.db.Exec(ctx, moveHead,
-		arg.HeadID,
-		arg.UpdatedAt,
-		arg.AddedMessages,
-		arg.ID,
-	)
+	_, err := q.db.Exec(ctx, moveHead, arg.HeadID, arg.UpdatedAt, arg.AddedMessages, arg.ID)
 	return err
 }
 
@@ -652,10 +390,7 @@ type SetStatementTimeoutRow struct {
 // For deletes and forks, whose cost grows with the tree, and then back. It gives the
 // bound before it: the transaction may be the caller's, and go on.
 func (q *Queries) SetStatementTimeout(ctx context.Context, bound string) (SetStatementTimeoutRow, error) {
-	row := q.db.QueryRow(ctx, setStatementTimeout, bound)
-	var i SetStatementTimeoutRow
-	err := row.Scan(&i.Bound, &i.Set)
-	return i, err
+	return one[SetStatementTimeoutRow](q.db.Query(ctx, setStatementTimeout, bound))
 }
 
 const updateConversation = `-- name: UpdateConversation :one
@@ -694,41 +429,6 @@ type UpdateConversationParams struct {
 // prune can't delete the message that becomes the head; a head that is no
 // message of the conversation leaves no row. updated_at stays: nothing was said.
 func (q *Queries) UpdateConversation(ctx context.Context, arg UpdateConversationParams) (Conversation, error) {
-	row := q.db.QueryRow(ctx, updateConversation,
-		arg.Title,
-		arg.Metadata,
-		arg.Settings,
-		arg.HeadID,
-		arg.Archived,
-		arg.Pinned,
-		arg.Tags,
-		arg.OwnerID,
-		arg.PrivateTo,
-		arg.ID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var i Conversation
-	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Title,
-		&i.Metadata,
-		&i.Settings,
-		&i.HeadID,
-		&i.CreatedAt,
-		&i.UpdatedAt,
-		&i.MessageCount,
-		&i.SourceConversationID,
-		&i.SourceMessageID,
-		&i.SourceRequest,
-		&i.ChangeCount,
-		&i.Archived,
-		&i.Pinned,
-		&i.Tags,
-		&i.OwnerID,
-		&i.Reader,
-		&i.PathForm,
-	)
-	return i, err
+	return one[Conversation](q.db.Query(ctx, updateConversation, arg.Title, arg.Metadata, arg.Settings, arg.HeadID, arg.Archived, arg.Pinned, arg.Tags,
+		arg.OwnerID, arg.PrivateTo, arg.ID, arg.TenantID, arg.Reader))
 }

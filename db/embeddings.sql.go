@@ -29,13 +29,7 @@ type CopyEmbeddingsParams struct {
 
 // For a fork: rows of messages @ids become those of their copies.
 func (q *Queries) CopyEmbeddings(ctx context.Context, arg CopyEmbeddingsParams) error {
-	_, err := q.db.Exec(ctx, copyEmbeddings,
-		arg.ToID,
-		arg.Copies,
-		arg.Stamp,
-		arg.Ids,
-		arg.ConversationID,
-	)
+	_, err := q.db.Exec(ctx, copyEmbeddings, arg.ToID, arg.Copies, arg.Stamp, arg.Ids, arg.ConversationID)
 	return err
 }
 
@@ -57,10 +51,7 @@ type GetEmbeddingSizeParams struct {
 // The dimensions of the next vector after a tenant's newest @beyond; no row where
 // the tenant has no more.
 func (q *Queries) GetEmbeddingSize(ctx context.Context, arg GetEmbeddingSizeParams) (int32, error) {
-	row := q.db.QueryRow(ctx, getEmbeddingSize, arg.TenantKey, arg.Model, arg.Beyond)
-	var dimensions int32
-	err := row.Scan(&dimensions)
-	return dimensions, err
+	return oneValue[int32](q.db.Query(ctx, getEmbeddingSize, arg.TenantKey, arg.Model, arg.Beyond))
 }
 
 const listEmbeddings = `-- name: ListEmbeddings :many
@@ -90,34 +81,7 @@ type ListEmbeddingsRow struct {
 // A conversation's vectors after a stamp, the oldest first, each with the version
 // of the message that it is of.
 func (q *Queries) ListEmbeddings(ctx context.Context, arg ListEmbeddingsParams) ([]ListEmbeddingsRow, error) {
-	rows, err := q.db.Query(ctx, listEmbeddings,
-		arg.ConversationID,
-		arg.Model,
-		arg.AfterStamp,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListEmbeddingsRow
-	for rows.Next() {
-		var i ListEmbeddingsRow
-		if err := rows.Scan(
-			&i.MessageID,
-			&i.Version,
-			&i.Stamp,
-			&i.Vector,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListEmbeddingsRow](q.db.Query(ctx, listEmbeddings, arg.ConversationID, arg.Model, arg.AfterStamp, arg.TenantID, arg.Reader))
 }
 
 const listNewUnembedded = `-- name: ListNewUnembedded :many
@@ -165,39 +129,7 @@ type ListNewUnembeddedRow struct {
 // The same of those alone that were appended since a place in the feed, which has to
 // reach back to it. It reads no others.
 func (q *Queries) ListNewUnembedded(ctx context.Context, arg ListNewUnembeddedParams) ([]ListNewUnembeddedRow, error) {
-	rows, err := q.db.Query(ctx, listNewUnembedded,
-		arg.ConversationID,
-		arg.Model,
-		arg.TenantID,
-		arg.Reader,
-		arg.RowLimit,
-		arg.Place,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListNewUnembeddedRow
-	for rows.Next() {
-		var i ListNewUnembeddedRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Version,
-			&i.Role,
-			&i.Depth,
-			&i.Tokens,
-			&i.CreatedAt,
-			&i.Body,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListNewUnembeddedRow](q.db.Query(ctx, listNewUnembedded, arg.ConversationID, arg.Model, arg.TenantID, arg.Reader, arg.RowLimit, arg.Place))
 }
 
 const listTenantEmbeddings = `-- name: ListTenantEmbeddings :many
@@ -223,23 +155,7 @@ type ListTenantEmbeddingsRow struct {
 // A tenant's newest vectors. The key is a hash, so a conversation may be another
 // tenant's: ListTenantsOwn tells.
 func (q *Queries) ListTenantEmbeddings(ctx context.Context, arg ListTenantEmbeddingsParams) ([]ListTenantEmbeddingsRow, error) {
-	rows, err := q.db.Query(ctx, listTenantEmbeddings, arg.TenantKey, arg.Model, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTenantEmbeddingsRow
-	for rows.Next() {
-		var i ListTenantEmbeddingsRow
-		if err := rows.Scan(&i.ConversationID, &i.MessageID, &i.Vector); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListTenantEmbeddingsRow](q.db.Query(ctx, listTenantEmbeddings, arg.TenantKey, arg.Model, arg.RowLimit))
 }
 
 const listUnembedded = `-- name: ListUnembedded :many
@@ -278,38 +194,7 @@ type ListUnembeddedRow struct {
 // Messages that lack a row of the model, the newest ids first. It may read all
 // messages of the conversation.
 func (q *Queries) ListUnembedded(ctx context.Context, arg ListUnembeddedParams) ([]ListUnembeddedRow, error) {
-	rows, err := q.db.Query(ctx, listUnembedded,
-		arg.ConversationID,
-		arg.Model,
-		arg.TenantID,
-		arg.Reader,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListUnembeddedRow
-	for rows.Next() {
-		var i ListUnembeddedRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Version,
-			&i.Role,
-			&i.Depth,
-			&i.Tokens,
-			&i.CreatedAt,
-			&i.Body,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListUnembeddedRow](q.db.Query(ctx, listUnembedded, arg.ConversationID, arg.Model, arg.TenantID, arg.Reader, arg.RowLimit))
 }
 
 const saveEmbeddings = `-- name: SaveEmbeddings :execrows
@@ -337,17 +222,5 @@ type SaveEmbeddingsParams struct {
 // commits. A message that was pruned, or is another one under the same id, gets
 // none. Empty is no vector.
 func (q *Queries) SaveEmbeddings(ctx context.Context, arg SaveEmbeddingsParams) (int64, error) {
-	result, err := q.db.Exec(ctx, saveEmbeddings,
-		arg.ConversationID,
-		arg.Model,
-		arg.TenantKey,
-		arg.Now,
-		arg.Vectors,
-		arg.Ids,
-		arg.Versions,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, saveEmbeddings, arg.ConversationID, arg.Model, arg.TenantKey, arg.Now, arg.Vectors, arg.Ids, arg.Versions))
 }

@@ -43,16 +43,7 @@ type LeadFollowerParams struct {
 // follower that comes back after a long time has a look at all conversations, as
 // the feed holds an hour; a new one does where @scans says so.
 func (q *Queries) LeadFollower(ctx context.Context, arg LeadFollowerParams) (pgtype.UUID, error) {
-	row := q.db.QueryRow(ctx, leadFollower,
-		arg.Name,
-		arg.ServerID,
-		arg.LeaseSeconds,
-		arg.Scans,
-		arg.AbsenceSeconds,
-	)
-	var scanned_id pgtype.UUID
-	err := row.Scan(&scanned_id)
-	return scanned_id, err
+	return oneValue[pgtype.UUID](q.db.Query(ctx, leadFollower, arg.Name, arg.ServerID, arg.LeaseSeconds, arg.Scans, arg.AbsenceSeconds))
 }
 
 const leaveFollower = `-- name: LeaveFollower :exec
@@ -95,28 +86,7 @@ type ListBehindRow struct {
 // How far each of these conversations is, and how far the follower is in it. On
 // Citus, places are looked up in the shards.
 func (q *Queries) ListBehind(ctx context.Context, arg ListBehindParams) ([]ListBehindRow, error) {
-	rows, err := q.db.Query(ctx, listBehind, arg.Follower, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListBehindRow
-	for rows.Next() {
-		var i ListBehindRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.ChangeCount,
-			&i.Place,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListBehindRow](q.db.Query(ctx, listBehind, arg.Follower, arg.Ids))
 }
 
 const listChangedConversations = `-- name: ListChangedConversations :many
@@ -136,23 +106,7 @@ type ListChangedConversationsParams struct {
 // The next @row_limit conversations with rows in the feed, in the order of their
 // ids. Reads an index, whose part has a row for each change of an hour.
 func (q *Queries) ListChangedConversations(ctx context.Context, arg ListChangedConversationsParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listChangedConversations, arg.AfterID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var conversation_id pgtype.UUID
-		if err := rows.Scan(&conversation_id); err != nil {
-			return nil, err
-		}
-		items = append(items, conversation_id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listChangedConversations, arg.AfterID, arg.RowLimit))
 }
 
 const listGrown = `-- name: ListGrown :many
@@ -205,40 +159,7 @@ type ListGrownRow struct {
 // feed doesn't reach back to the place any more, the active head stands for what
 // it has forgotten, with no messages.
 func (q *Queries) ListGrown(ctx context.Context, arg ListGrownParams) ([]ListGrownRow, error) {
-	rows, err := q.db.Query(ctx, listGrown,
-		arg.Place,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListGrownRow
-	for rows.Next() {
-		var i ListGrownRow
-		if err := rows.Scan(
-			&i.Kind,
-			&i.MessageID,
-			&i.ParentID,
-			&i.Messages,
-			&i.Settings,
-			&i.Stored,
-			&i.PathTokens,
-			&i.Depth,
-			&i.PrefixTokens,
-			&i.PrefixMessages,
-			&i.AnsweredBy,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListGrownRow](q.db.Query(ctx, listGrown, arg.Place, arg.ConversationID, arg.TenantID, arg.RowLimit))
 }
 
 const movePlace = `-- name: MovePlace :execrows
@@ -261,16 +182,7 @@ type MovePlaceParams struct {
 // Moves a place from @from_sequence, which is 0 where the follower has none. No row:
 // it stood elsewhere, or the conversation is gone.
 func (q *Queries) MovePlace(ctx context.Context, arg MovePlaceParams) (int64, error) {
-	result, err := q.db.Exec(ctx, movePlace,
-		arg.Follower,
-		arg.Sequence,
-		arg.ConversationID,
-		arg.FromSequence,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, movePlace, arg.Follower, arg.Sequence, arg.ConversationID, arg.FromSequence))
 }
 
 const noteScan = `-- name: NoteScan :exec

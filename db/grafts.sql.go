@@ -25,21 +25,5 @@ type ListThereParams struct {
 
 // Those of some messages that are there.
 func (q *Queries) ListThere(ctx context.Context, arg ListThereParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listThere, arg.Ids, arg.ConversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listThere, arg.Ids, arg.ConversationID))
 }

@@ -35,17 +35,7 @@ type CountJobsRow struct {
 // attempt is due counts as waiting since then, also while no server is there to
 // queue it again. Jobs that embed count by themselves. Ages are in seconds.
 func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
-	row := q.db.QueryRow(ctx, countJobs)
-	var i CountJobsRow
-	err := row.Scan(
-		&i.Queued,
-		&i.Retrying,
-		&i.Running,
-		&i.Embedding,
-		&i.OldestQueued,
-		&i.OldestRunning,
-	)
-	return i, err
+	return one[CountJobsRow](q.db.Query(ctx, countJobs))
 }
 
 const moveJob = `-- name: MoveJob :exec

@@ -19,11 +19,7 @@ where k.expires_at < $1 and exists (select 1 from api_keys other where other.exp
 
 // As long as another key keeps the server from turning open.
 func (q *Queries) DeleteExpiredKeys(ctx context.Context, before pgtype.Timestamptz) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteExpiredKeys, before)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteExpiredKeys, before))
 }
 
 const getKeyByHash = `-- name: GetKeyByHash :one
@@ -32,23 +28,7 @@ select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at, role
 
 // By either of the hashes that a secret can be stored by.
 func (q *Queries) GetKeyByHash(ctx context.Context, hashes [][]byte) (ApiKey, error) {
-	row := q.db.QueryRow(ctx, getKeyByHash, hashes)
-	var i ApiKey
-	err := row.Scan(
-		&i.ID,
-		&i.TenantID,
-		&i.Name,
-		&i.KeyHash,
-		&i.CreatedAt,
-		&i.LastUsedAt,
-		&i.RevokedAt,
-		&i.Role,
-		&i.UserID,
-		&i.ReadOnly,
-		&i.ConversationID,
-		&i.ExpiresAt,
-	)
-	return i, err
+	return one[ApiKey](q.db.Query(ctx, getKeyByHash, hashes))
 }
 
 const hasKeys = `-- name: HasKeys :one
@@ -57,10 +37,7 @@ select exists (select 1 from api_keys) as has_keys
 
 // Revoked ones count: a server whose last key was revoked must not turn open.
 func (q *Queries) HasKeys(ctx context.Context) (bool, error) {
-	row := q.db.QueryRow(ctx, hasKeys)
-	var has_keys bool
-	err := row.Scan(&has_keys)
-	return has_keys, err
+	return oneValue[bool](q.db.Query(ctx, hasKeys))
 }
 
 const insertKey = `-- name: InsertKey :one
@@ -95,44 +72,13 @@ type InsertKeyParams struct {
 }
 
 type InsertKeyRow struct {
-	ApiKey ApiKey
+	ApiKey
 }
 
 // With its audit event.
 func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) (InsertKeyRow, error) {
-	row := q.db.QueryRow(ctx, insertKey,
-		arg.ID,
-		arg.TenantID,
-		arg.Name,
-		arg.KeyHash,
-		arg.CreatedAt,
-		arg.Role,
-		arg.UserID,
-		arg.ReadOnly,
-		arg.ConversationID,
-		arg.ExpiresAt,
-		arg.EventID,
-		arg.ByKeyID,
-		arg.ByUserID,
-		arg.ByAddress,
-		arg.ByRequestID,
-	)
-	var i InsertKeyRow
-	err := row.Scan(
-		&i.ApiKey.ID,
-		&i.ApiKey.TenantID,
-		&i.ApiKey.Name,
-		&i.ApiKey.KeyHash,
-		&i.ApiKey.CreatedAt,
-		&i.ApiKey.LastUsedAt,
-		&i.ApiKey.RevokedAt,
-		&i.ApiKey.Role,
-		&i.ApiKey.UserID,
-		&i.ApiKey.ReadOnly,
-		&i.ApiKey.ConversationID,
-		&i.ApiKey.ExpiresAt,
-	)
-	return i, err
+	return one[InsertKeyRow](q.db.Query(ctx, insertKey, arg.ID, arg.TenantID, arg.Name, arg.KeyHash, arg.CreatedAt, arg.Role, arg.UserID, arg.ReadOnly,
+		arg.ConversationID, arg.ExpiresAt, arg.EventID, arg.ByKeyID, arg.ByUserID, arg.ByAddress, arg.ByRequestID))
 }
 
 const listKeyPage = `-- name: ListKeyPage :many
@@ -151,36 +97,7 @@ type ListKeyPageParams struct {
 // Of one tenant, newest first. It reads all keys of the installation, as their number
 // is small.
 func (q *Queries) ListKeyPage(ctx context.Context, arg ListKeyPageParams) ([]ApiKey, error) {
-	rows, err := q.db.Query(ctx, listKeyPage, arg.TenantID, arg.BeforeID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ApiKey
-	for rows.Next() {
-		var i ApiKey
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Name,
-			&i.KeyHash,
-			&i.CreatedAt,
-			&i.LastUsedAt,
-			&i.RevokedAt,
-			&i.Role,
-			&i.UserID,
-			&i.ReadOnly,
-			&i.ConversationID,
-			&i.ExpiresAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ApiKey](q.db.Query(ctx, listKeyPage, arg.TenantID, arg.BeforeID, arg.RowLimit))
 }
 
 const listKeys = `-- name: ListKeys :many
@@ -191,36 +108,7 @@ order by created_at desc, id desc
 
 // Newest first; null lists every tenant's.
 func (q *Queries) ListKeys(ctx context.Context, tenantID pgtype.Text) ([]ApiKey, error) {
-	rows, err := q.db.Query(ctx, listKeys, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ApiKey
-	for rows.Next() {
-		var i ApiKey
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Name,
-			&i.KeyHash,
-			&i.CreatedAt,
-			&i.LastUsedAt,
-			&i.RevokedAt,
-			&i.Role,
-			&i.UserID,
-			&i.ReadOnly,
-			&i.ConversationID,
-			&i.ExpiresAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ApiKey](q.db.Query(ctx, listKeys, tenantID))
 }
 
 const revokeKey = `-- name: RevokeKey :one
@@ -249,38 +137,14 @@ type RevokeKeyParams struct {
 }
 
 type RevokeKeyRow struct {
-	ApiKey ApiKey
+	ApiKey
 }
 
 // Revoking twice keeps the first time, and is no second event. Null is a key of any
 // tenant.
 func (q *Queries) RevokeKey(ctx context.Context, arg RevokeKeyParams) (RevokeKeyRow, error) {
-	row := q.db.QueryRow(ctx, revokeKey,
-		arg.RevokedAt,
-		arg.ID,
-		arg.TenantID,
-		arg.EventID,
-		arg.ByKeyID,
-		arg.ByUserID,
-		arg.ByAddress,
-		arg.ByRequestID,
-	)
-	var i RevokeKeyRow
-	err := row.Scan(
-		&i.ApiKey.ID,
-		&i.ApiKey.TenantID,
-		&i.ApiKey.Name,
-		&i.ApiKey.KeyHash,
-		&i.ApiKey.CreatedAt,
-		&i.ApiKey.LastUsedAt,
-		&i.ApiKey.RevokedAt,
-		&i.ApiKey.Role,
-		&i.ApiKey.UserID,
-		&i.ApiKey.ReadOnly,
-		&i.ApiKey.ConversationID,
-		&i.ApiKey.ExpiresAt,
-	)
-	return i, err
+	return one[RevokeKeyRow](q.db.Query(ctx, revokeKey, arg.RevokedAt, arg.ID, arg.TenantID, arg.EventID, arg.ByKeyID, arg.ByUserID, arg.ByAddress,
+		arg.ByRequestID))
 }
 
 const touchKey = `-- name: TouchKey :exec

@@ -27,13 +27,7 @@ type AnnotateMessageParams struct {
 }
 
 func (q *Queries) AnnotateMessage(ctx context.Context, arg AnnotateMessageParams) error {
-	_, err := q.db.Exec(ctx, annotateMessage,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.Rating,
-		arg.Label,
-		arg.Note,
-	)
+	_, err := q.db.Exec(ctx, annotateMessage, arg.ConversationID, arg.MessageID, arg.Rating, arg.Label, arg.Note)
 	return err
 }
 
@@ -112,7 +106,7 @@ type AppendMessageParams struct {
 }
 
 type AppendMessageRow struct {
-	Node Node
+	Node
 }
 
 // Inserts one message from its parent's row and touches the conversation, in
@@ -122,55 +116,9 @@ type AppendMessageRow struct {
 // @at_head stores it under that one, and @if_head only if it is @expected_head.
 // No row: the caller finds out why.
 func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (AppendMessageRow, error) {
-	row := q.db.QueryRow(ctx, appendMessage,
-		arg.ConversationID,
-		arg.AtHead,
-		arg.ParentID,
-		arg.TenantID,
-		arg.Reader,
-		arg.MostMessages,
-		arg.IfHead,
-		arg.ExpectedHead,
-		arg.ID,
-		arg.Role,
-		arg.Tokens,
-		arg.Pinned,
-		arg.CreatedAt,
-		arg.Body,
-		arg.Metadata,
-		arg.Unhashed,
-		arg.RootHash,
-		arg.Form,
-		arg.Reasoning,
-		arg.MoveHead,
-		arg.CompareHead,
-		arg.NotedAt,
-	)
-	var i AppendMessageRow
-	err := row.Scan(
-		&i.Node.ConversationID,
-		&i.Node.ID,
-		&i.Node.ParentID,
-		&i.Node.Kind,
-		&i.Node.Role,
-		&i.Node.SiblingIndex,
-		&i.Node.Depth,
-		&i.Node.Tokens,
-		&i.Node.PathTokens,
-		&i.Node.PrefixID,
-		&i.Node.Pinned,
-		&i.Node.CreatedAt,
-		&i.Node.Body,
-		&i.Node.Metadata,
-		&i.Node.LastSummarizedID,
-		&i.Node.PriorSummaryID,
-		&i.Node.KeptIds,
-		&i.Node.Model,
-		&i.Node.Origin,
-		&i.Node.PathHash,
-		&i.Node.Reasoning,
-	)
-	return i, err
+	return one[AppendMessageRow](q.db.Query(ctx, appendMessage, arg.ConversationID, arg.AtHead, arg.ParentID, arg.TenantID, arg.Reader, arg.MostMessages,
+		arg.IfHead, arg.ExpectedHead, arg.ID, arg.Role, arg.Tokens, arg.Pinned, arg.CreatedAt, arg.Body, arg.Metadata,
+		arg.Unhashed, arg.RootHash, arg.Form, arg.Reasoning, arg.MoveHead, arg.CompareHead, arg.NotedAt))
 }
 
 const carryAnnotations = `-- name: CarryAnnotations :exec
@@ -239,10 +187,7 @@ type CountSiblingsParams struct {
 // Indexes have no gaps, so the highest is the count; one look into the index
 // however many there are.
 func (q *Queries) CountSiblings(ctx context.Context, arg CountSiblingsParams) (int32, error) {
-	row := q.db.QueryRow(ctx, countSiblings, arg.ParentID, arg.ConversationID)
-	var sibling_count int32
-	err := row.Scan(&sibling_count)
-	return sibling_count, err
+	return oneValue[int32](q.db.Query(ctx, countSiblings, arg.ParentID, arg.ConversationID))
 }
 
 const deleteAnnotation = `-- name: DeleteAnnotation :exec
@@ -281,15 +226,7 @@ type FindCallParams struct {
 // The newest message that makes a tool call. It reads the conversation's messages;
 // only of those whose text has the call's id the calls are taken apart.
 func (q *Queries) FindCall(ctx context.Context, arg FindCallParams) (pgtype.UUID, error) {
-	row := q.db.QueryRow(ctx, findCall,
-		arg.ConversationID,
-		arg.CallID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var id pgtype.UUID
-	err := row.Scan(&id)
-	return id, err
+	return oneValue[pgtype.UUID](q.db.Query(ctx, findCall, arg.ConversationID, arg.CallID, arg.TenantID, arg.Reader))
 }
 
 const getAnswer = `-- name: GetAnswer :one
@@ -309,43 +246,13 @@ type GetAnswerParams struct {
 }
 
 type GetAnswerRow struct {
-	Node Node
+	Node
 }
 
 // An answer to go on from, which no client deleted, in one look: each request that
 // continues a response asks for one.
 func (q *Queries) GetAnswer(ctx context.Context, arg GetAnswerParams) (GetAnswerRow, error) {
-	row := q.db.QueryRow(ctx, getAnswer,
-		arg.ConversationID,
-		arg.ID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var i GetAnswerRow
-	err := row.Scan(
-		&i.Node.ConversationID,
-		&i.Node.ID,
-		&i.Node.ParentID,
-		&i.Node.Kind,
-		&i.Node.Role,
-		&i.Node.SiblingIndex,
-		&i.Node.Depth,
-		&i.Node.Tokens,
-		&i.Node.PathTokens,
-		&i.Node.PrefixID,
-		&i.Node.Pinned,
-		&i.Node.CreatedAt,
-		&i.Node.Body,
-		&i.Node.Metadata,
-		&i.Node.LastSummarizedID,
-		&i.Node.PriorSummaryID,
-		&i.Node.KeptIds,
-		&i.Node.Model,
-		&i.Node.Origin,
-		&i.Node.PathHash,
-		&i.Node.Reasoning,
-	)
-	return i, err
+	return one[GetAnswerRow](q.db.Query(ctx, getAnswer, arg.ConversationID, arg.ID, arg.TenantID, arg.Reader))
 }
 
 const getCalls = `-- name: GetCalls :many
@@ -384,28 +291,7 @@ type GetCallsRow struct {
 // Also those results, to tell which calls are answered already. The walk is as
 // long as the run of results.
 func (q *Queries) GetCalls(ctx context.Context, arg GetCallsParams) ([]GetCallsRow, error) {
-	rows, err := q.db.Query(ctx, getCalls,
-		arg.ConversationID,
-		arg.ParentID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GetCallsRow
-	for rows.Next() {
-		var i GetCallsRow
-		if err := rows.Scan(&i.Role, &i.ToolCalls, &i.ToolCallID); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[GetCallsRow](q.db.Query(ctx, getCalls, arg.ConversationID, arg.ParentID, arg.TenantID, arg.Reader))
 }
 
 const getLastChild = `-- name: GetLastChild :one
@@ -421,10 +307,7 @@ type GetLastChildParams struct {
 
 // The highest index among a message's children, 0 where it has none.
 func (q *Queries) GetLastChild(ctx context.Context, arg GetLastChildParams) (int32, error) {
-	row := q.db.QueryRow(ctx, getLastChild, arg.ConversationID, arg.ParentID)
-	var sibling_count int32
-	err := row.Scan(&sibling_count)
-	return sibling_count, err
+	return oneValue[int32](q.db.Query(ctx, getLastChild, arg.ConversationID, arg.ParentID))
 }
 
 const getLastRoot = `-- name: GetLastRoot :one
@@ -434,10 +317,7 @@ where conversation_id = $1 and parent_id is null
 `
 
 func (q *Queries) GetLastRoot(ctx context.Context, conversationID pgtype.UUID) (int32, error) {
-	row := q.db.QueryRow(ctx, getLastRoot, conversationID)
-	var sibling_count int32
-	err := row.Scan(&sibling_count)
-	return sibling_count, err
+	return oneValue[int32](q.db.Query(ctx, getLastRoot, conversationID))
 }
 
 const getNode = `-- name: GetNode :one
@@ -461,45 +341,13 @@ type GetNodeParams struct {
 }
 
 type GetNodeRow struct {
-	Node         Node
+	Node
 	SiblingCount int32
 	Annotation   []byte
 }
 
 func (q *Queries) GetNode(ctx context.Context, arg GetNodeParams) (GetNodeRow, error) {
-	row := q.db.QueryRow(ctx, getNode,
-		arg.ConversationID,
-		arg.ID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var i GetNodeRow
-	err := row.Scan(
-		&i.Node.ConversationID,
-		&i.Node.ID,
-		&i.Node.ParentID,
-		&i.Node.Kind,
-		&i.Node.Role,
-		&i.Node.SiblingIndex,
-		&i.Node.Depth,
-		&i.Node.Tokens,
-		&i.Node.PathTokens,
-		&i.Node.PrefixID,
-		&i.Node.Pinned,
-		&i.Node.CreatedAt,
-		&i.Node.Body,
-		&i.Node.Metadata,
-		&i.Node.LastSummarizedID,
-		&i.Node.PriorSummaryID,
-		&i.Node.KeptIds,
-		&i.Node.Model,
-		&i.Node.Origin,
-		&i.Node.PathHash,
-		&i.Node.Reasoning,
-		&i.SiblingCount,
-		&i.Annotation,
-	)
-	return i, err
+	return one[GetNodeRow](q.db.Query(ctx, getNode, arg.ConversationID, arg.ID, arg.TenantID, arg.Reader))
 }
 
 const getParentStates = `-- name: GetParentStates :many
@@ -525,30 +373,7 @@ type GetParentStatesRow struct {
 // Of messages, what their children inherit. It reads one table by its key, which
 // Citus sends to a shard without planning.
 func (q *Queries) GetParentStates(ctx context.Context, arg GetParentStatesParams) ([]GetParentStatesRow, error) {
-	rows, err := q.db.Query(ctx, getParentStates, arg.ConversationID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GetParentStatesRow
-	for rows.Next() {
-		var i GetParentStatesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.Kind,
-			&i.Depth,
-			&i.PathTokens,
-			&i.PrefixID,
-			&i.PathHash,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[GetParentStatesRow](q.db.Query(ctx, getParentStates, arg.ConversationID, arg.Ids))
 }
 
 const insertNode = `-- name: InsertNode :exec
@@ -584,29 +409,9 @@ type InsertNodeParams struct {
 
 // The same of one node.
 func (q *Queries) InsertNode(ctx context.Context, arg InsertNodeParams) error {
-	_, err := q.db.Exec(ctx, insertNode,
-		arg.ConversationID,
-		arg.ID,
-		arg.ParentID,
-		arg.Kind,
-		arg.Role,
-		arg.SiblingIndex,
-		arg.Depth,
-		arg.Tokens,
-		arg.PathTokens,
-		arg.PrefixID,
-		arg.Pinned,
-		arg.CreatedAt,
-		arg.Body,
-		arg.Metadata,
-		arg.LastSummarizedID,
-		arg.PriorSummaryID,
-		arg.KeptIds,
-		arg.Model,
-		arg.Origin,
-		arg.PathHash,
-		arg.Reasoning,
-	)
+	_, err := q.db.Exec(ctx, insertNode, arg.ConversationID, arg.ID, arg.ParentID, arg.Kind, arg.Role, arg.SiblingIndex, arg.Depth, arg.Tokens,
+		arg.PathTokens, arg.PrefixID, arg.Pinned, arg.CreatedAt, arg.Body, arg.Metadata, arg.LastSummarizedID,
+		arg.PriorSummaryID, arg.KeptIds, arg.Model, arg.Origin, arg.PathHash, arg.Reasoning)
 	return err
 }
 
@@ -628,23 +433,7 @@ type ListBodySumsRow struct {
 
 // To compare bodies without reading them.
 func (q *Queries) ListBodySums(ctx context.Context, arg ListBodySumsParams) ([]ListBodySumsRow, error) {
-	rows, err := q.db.Query(ctx, listBodySums, arg.ConversationID, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListBodySumsRow
-	for rows.Next() {
-		var i ListBodySumsRow
-		if err := rows.Scan(&i.ID, &i.BodySum); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListBodySumsRow](q.db.Query(ctx, listBodySums, arg.ConversationID, arg.Ids))
 }
 
 const listChildren = `-- name: ListChildren :many
@@ -680,7 +469,7 @@ type ListChildrenParams struct {
 }
 
 type ListChildrenRow struct {
-	Node       Node
+	Node
 	Annotation []byte
 }
 
@@ -688,52 +477,7 @@ type ListChildrenRow struct {
 // sibling index; these have no gaps. A page ends as GetTranscript's does. The
 // parent's own row tells an absent parent from a childless one.
 func (q *Queries) ListChildren(ctx context.Context, arg ListChildrenParams) ([]ListChildrenRow, error) {
-	rows, err := q.db.Query(ctx, listChildren,
-		arg.ConversationID,
-		arg.AfterIndex,
-		arg.ParentID,
-		arg.RowLimit,
-		arg.ByteLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListChildrenRow
-	for rows.Next() {
-		var i ListChildrenRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListChildrenRow](q.db.Query(ctx, listChildren, arg.ConversationID, arg.AfterIndex, arg.ParentID, arg.RowLimit, arg.ByteLimit))
 }
 
 const listMessages = `-- name: ListMessages :many
@@ -758,59 +502,14 @@ type ListMessagesParams struct {
 }
 
 type ListMessagesRow struct {
-	Node         Node
+	Node
 	SiblingCount int32
 	Annotation   []byte
 }
 
 // Nodes of both kinds with their siblings, in the order of @ids.
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {
-	rows, err := q.db.Query(ctx, listMessages,
-		arg.ConversationID,
-		arg.Ids,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListMessagesRow
-	for rows.Next() {
-		var i ListMessagesRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-			&i.SiblingCount,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListMessagesRow](q.db.Query(ctx, listMessages, arg.ConversationID, arg.Ids, arg.TenantID, arg.Reader))
 }
 
 const listParentStates = `-- name: ListParentStates :many
@@ -834,34 +533,7 @@ type ListParentStatesRow struct {
 
 // What inserting below existing nodes needs to know of them.
 func (q *Queries) ListParentStates(ctx context.Context, conversationID pgtype.UUID) ([]ListParentStatesRow, error) {
-	rows, err := q.db.Query(ctx, listParentStates, conversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListParentStatesRow
-	for rows.Next() {
-		var i ListParentStatesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Kind,
-			&i.Role,
-			&i.Depth,
-			&i.PathTokens,
-			&i.PrefixID,
-			&i.PathHash,
-			&i.SiblingIndex,
-			&i.CreatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListParentStatesRow](q.db.Query(ctx, listParentStates, conversationID))
 }
 
 const listRatings = `-- name: ListRatings :many
@@ -906,31 +578,7 @@ type ListRatingsRow struct {
 // that stand beside others; and how readers rated them. It reads the messages of these
 // conversations and nothing else.
 func (q *Queries) ListRatings(ctx context.Context, arg ListRatingsParams) ([]ListRatingsRow, error) {
-	rows, err := q.db.Query(ctx, listRatings, arg.Heads, arg.Ids)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListRatingsRow
-	for rows.Next() {
-		var i ListRatingsRow
-		if err := rows.Scan(
-			&i.Model,
-			&i.Answers,
-			&i.Kept,
-			&i.Compared,
-			&i.ComparedKept,
-			&i.RatedUp,
-			&i.RatedDown,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListRatingsRow](q.db.Query(ctx, listRatings, arg.Heads, arg.Ids))
 }
 
 const listReasoning = `-- name: ListReasoning :many
@@ -955,28 +603,7 @@ type ListReasoningRow struct {
 
 // Of those of these messages that have some.
 func (q *Queries) ListReasoning(ctx context.Context, arg ListReasoningParams) ([]ListReasoningRow, error) {
-	rows, err := q.db.Query(ctx, listReasoning,
-		arg.Ids,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListReasoningRow
-	for rows.Next() {
-		var i ListReasoningRow
-		if err := rows.Scan(&i.ID, &i.Reasoning); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListReasoningRow](q.db.Query(ctx, listReasoning, arg.Ids, arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const listRecentHeads = `-- name: ListRecentHeads :many
@@ -1001,23 +628,7 @@ type ListRecentHeadsRow struct {
 
 // The tenant's conversations, the one touched last first.
 func (q *Queries) ListRecentHeads(ctx context.Context, arg ListRecentHeadsParams) ([]ListRecentHeadsRow, error) {
-	rows, err := q.db.Query(ctx, listRecentHeads, arg.TenantID, arg.Reader, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListRecentHeadsRow
-	for rows.Next() {
-		var i ListRecentHeadsRow
-		if err := rows.Scan(&i.ID, &i.HeadID, &i.MessageCount); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListRecentHeadsRow](q.db.Query(ctx, listRecentHeads, arg.TenantID, arg.Reader, arg.RowLimit))
 }
 
 const pinMessage = `-- name: PinMessage :exec
@@ -1053,12 +664,6 @@ type TouchConversationParams struct {
 
 // After LockConversation. Null leaves the head where it is.
 func (q *Queries) TouchConversation(ctx context.Context, arg TouchConversationParams) error {
-	_, err := q.db.Exec(ctx, touchConversation,
-		arg.HeadID,
-		arg.UpdatedAt,
-		arg.AddedMessages,
-		arg.AddedChanges,
-		arg.ID,
-	)
+	_, err := q.db.Exec(ctx, touchConversation, arg.HeadID, arg.UpdatedAt, arg.AddedMessages, arg.AddedChanges, arg.ID)
 	return err
 }

@@ -49,20 +49,7 @@ type FindPathRow struct {
 // several with one hash it takes the newest. current is false where the hashes are
 // those of an older canonical form.
 func (q *Queries) FindPath(ctx context.Context, arg FindPathParams) (FindPathRow, error) {
-	row := q.db.QueryRow(ctx, findPath,
-		arg.Hashes,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var i FindPathRow
-	err := row.Scan(
-		&i.Position,
-		&i.ID,
-		&i.PathTokens,
-		&i.Current,
-	)
-	return i, err
+	return one[FindPathRow](q.db.Query(ctx, findPath, arg.Hashes, arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const listPathHashes = `-- name: ListPathHashes :many
@@ -100,35 +87,7 @@ type ListPathHashesRow struct {
 
 // From @head_id towards the root, @row_limit messages at most, without bodies.
 func (q *Queries) ListPathHashes(ctx context.Context, arg ListPathHashesParams) ([]ListPathHashesRow, error) {
-	rows, err := q.db.Query(ctx, listPathHashes,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.TenantID,
-		arg.Reader,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListPathHashesRow
-	for rows.Next() {
-		var i ListPathHashesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Role,
-			&i.PathHash,
-			&i.PathTokens,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListPathHashesRow](q.db.Query(ctx, listPathHashes, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Reader, arg.RowLimit))
 }
 
 const setMetadata = `-- name: SetMetadata :exec

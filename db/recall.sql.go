@@ -44,21 +44,7 @@ type GetRecallBranchRow struct {
 // path. A sibling's prune changes it too, which only costs a second reading.
 // No @head_id stands for the active head.
 func (q *Queries) GetRecallBranch(ctx context.Context, arg GetRecallBranchParams) (GetRecallBranchRow, error) {
-	row := q.db.QueryRow(ctx, getRecallBranch,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var i GetRecallBranchRow
-	err := row.Scan(
-		&i.HeadID,
-		&i.Version,
-		&i.PrefixID,
-		&i.MessageCount,
-		&i.UpdatedAt,
-	)
-	return i, err
+	return one[GetRecallBranchRow](q.db.Query(ctx, getRecallBranch, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Reader))
 }
 
 const listTenantsOwn = `-- name: ListTenantsOwn :many
@@ -80,23 +66,7 @@ type ListTenantsOwnRow struct {
 
 // Of the conversations @ids, those that are the tenant's and have a message.
 func (q *Queries) ListTenantsOwn(ctx context.Context, arg ListTenantsOwnParams) ([]ListTenantsOwnRow, error) {
-	rows, err := q.db.Query(ctx, listTenantsOwn, arg.Ids, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTenantsOwnRow
-	for rows.Next() {
-		var i ListTenantsOwnRow
-		if err := rows.Scan(&i.ID, &i.MessageCount); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListTenantsOwnRow](q.db.Query(ctx, listTenantsOwn, arg.Ids, arg.TenantID, arg.Reader))
 }
 
 const listTexts = `-- name: ListTexts :many
@@ -128,37 +98,7 @@ type ListTextsRow struct {
 
 // In the order of @ids; what is absent is left out.
 func (q *Queries) ListTexts(ctx context.Context, arg ListTextsParams) ([]ListTextsRow, error) {
-	rows, err := q.db.Query(ctx, listTexts,
-		arg.Ids,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTextsRow
-	for rows.Next() {
-		var i ListTextsRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Version,
-			&i.Role,
-			&i.Depth,
-			&i.Tokens,
-			&i.CreatedAt,
-			&i.Body,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListTextsRow](q.db.Query(ctx, listTexts, arg.Ids, arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const listVersions = `-- name: ListVersions :many
@@ -182,23 +122,7 @@ type ListVersionsRow struct {
 
 // Every message of a conversation, the newest first.
 func (q *Queries) ListVersions(ctx context.Context, arg ListVersionsParams) ([]ListVersionsRow, error) {
-	rows, err := q.db.Query(ctx, listVersions, arg.ConversationID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListVersionsRow
-	for rows.Next() {
-		var i ListVersionsRow
-		if err := rows.Scan(&i.ID, &i.Version); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListVersionsRow](q.db.Query(ctx, listVersions, arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const walkUp = `-- name: WalkUp :many
@@ -239,36 +163,5 @@ type WalkUpRow struct {
 
 // From @id towards the root, @row_limit messages at most.
 func (q *Queries) WalkUp(ctx context.Context, arg WalkUpParams) ([]WalkUpRow, error) {
-	rows, err := q.db.Query(ctx, walkUp,
-		arg.ConversationID,
-		arg.ID,
-		arg.TenantID,
-		arg.Reader,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []WalkUpRow
-	for rows.Next() {
-		var i WalkUpRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Version,
-			&i.Role,
-			&i.Depth,
-			&i.Tokens,
-			&i.CreatedAt,
-			&i.Body,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[WalkUpRow](q.db.Query(ctx, walkUp, arg.ConversationID, arg.ID, arg.TenantID, arg.Reader, arg.RowLimit))
 }

@@ -28,12 +28,7 @@ type AddReplyEventsParams struct {
 // In the transaction of SaveReply or EndReply. A save whose word was lost is made
 // again, perhaps with more events: readers go by the ids in the payload.
 func (q *Queries) AddReplyEvents(ctx context.Context, arg AddReplyEventsParams) error {
-	_, err := q.db.Exec(ctx, addReplyEvents,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.Sequence,
-		arg.Payload,
-	)
+	_, err := q.db.Exec(ctx, addReplyEvents, arg.ConversationID, arg.MessageID, arg.Sequence, arg.Payload)
 	return err
 }
 
@@ -68,22 +63,8 @@ type BeginReplyParams struct {
 // taken, or where a reply of that id is known. One that ended with nothing to store
 // makes room for another try.
 func (q *Queries) BeginReply(ctx context.Context, arg BeginReplyParams) (int64, error) {
-	result, err := q.db.Exec(ctx, beginReply,
-		arg.MessageID,
-		arg.ParentID,
-		arg.MoveHeadFrom,
-		arg.ServerID,
-		arg.Model,
-		arg.Metadata,
-		arg.AliveAt,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, beginReply, arg.MessageID, arg.ParentID, arg.MoveHeadFrom, arg.ServerID, arg.Model, arg.Metadata, arg.AliveAt,
+		arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const dropReply = `-- name: DropReply :exec
@@ -117,19 +98,7 @@ type EndReplyParams struct {
 
 // No row as with SaveReply.
 func (q *Queries) EndReply(ctx context.Context, arg EndReplyParams) (int64, error) {
-	result, err := q.db.Exec(ctx, endReply,
-		arg.State,
-		arg.Metadata,
-		arg.AliveAt,
-		arg.EndEvent,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.ServerID,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, endReply, arg.State, arg.Metadata, arg.AliveAt, arg.EndEvent, arg.ConversationID, arg.MessageID, arg.ServerID))
 }
 
 const forgetReplies = `-- name: ForgetReplies :exec
@@ -178,26 +147,7 @@ type GetReplyParams struct {
 }
 
 func (q *Queries) GetReply(ctx context.Context, arg GetReplyParams) (Reply, error) {
-	row := q.db.QueryRow(ctx, getReply,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	var i Reply
-	err := row.Scan(
-		&i.ConversationID,
-		&i.MessageID,
-		&i.ParentID,
-		&i.MoveHeadFrom,
-		&i.ServerID,
-		&i.Model,
-		&i.State,
-		&i.Metadata,
-		&i.AliveAt,
-		&i.EndEvent,
-	)
-	return i, err
+	return one[Reply](q.db.Query(ctx, getReply, arg.ConversationID, arg.MessageID, arg.TenantID, arg.Reader))
 }
 
 const listReplies = `-- name: ListReplies :many
@@ -217,29 +167,7 @@ type ListRepliesRow struct {
 
 // Those that run, of all tenants: a server looks for those that another one left.
 func (q *Queries) ListReplies(ctx context.Context) ([]ListRepliesRow, error) {
-	rows, err := q.db.Query(ctx, listReplies)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListRepliesRow
-	for rows.Next() {
-		var i ListRepliesRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.ConversationID,
-			&i.MessageID,
-			&i.ServerID,
-			&i.AliveAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListRepliesRow](q.db.Query(ctx, listReplies))
 }
 
 const listReplyEvents = `-- name: ListReplyEvents :many
@@ -262,23 +190,7 @@ type ListReplyEventsRow struct {
 
 // After GetReply. Readers on other servers ask for it several times a second.
 func (q *Queries) ListReplyEvents(ctx context.Context, arg ListReplyEventsParams) ([]ListReplyEventsRow, error) {
-	rows, err := q.db.Query(ctx, listReplyEvents, arg.ConversationID, arg.MessageID, arg.After)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListReplyEventsRow
-	for rows.Next() {
-		var i ListReplyEventsRow
-		if err := rows.Scan(&i.Sequence, &i.Payload); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListReplyEventsRow](q.db.Query(ctx, listReplyEvents, arg.ConversationID, arg.MessageID, arg.After))
 }
 
 const listRunningReplies = `-- name: ListRunningReplies :many
@@ -303,28 +215,7 @@ type ListRunningRepliesRow struct {
 
 // Of a conversation, with what their requests add to the metadata of the answers.
 func (q *Queries) ListRunningReplies(ctx context.Context, arg ListRunningRepliesParams) ([]ListRunningRepliesRow, error) {
-	rows, err := q.db.Query(ctx, listRunningReplies, arg.ConversationID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListRunningRepliesRow
-	for rows.Next() {
-		var i ListRunningRepliesRow
-		if err := rows.Scan(
-			&i.MessageID,
-			&i.ParentID,
-			&i.Model,
-			&i.Metadata,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListRunningRepliesRow](q.db.Query(ctx, listRunningReplies, arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const markReplyDeleted = `-- name: MarkReplyDeleted :exec
@@ -341,12 +232,7 @@ type MarkReplyDeletedParams struct {
 }
 
 func (q *Queries) MarkReplyDeleted(ctx context.Context, arg MarkReplyDeletedParams) error {
-	_, err := q.db.Exec(ctx, markReplyDeleted,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.ParentID,
-		arg.AliveAt,
-	)
+	_, err := q.db.Exec(ctx, markReplyDeleted, arg.ConversationID, arg.MessageID, arg.ParentID, arg.AliveAt)
 	return err
 }
 
@@ -366,15 +252,7 @@ type SaveReplyParams struct {
 // A sign of life. No row: another server took the reply, or it was deleted, so that
 // a server that stalled and wakes brings nothing back.
 func (q *Queries) SaveReply(ctx context.Context, arg SaveReplyParams) (string, error) {
-	row := q.db.QueryRow(ctx, saveReply,
-		arg.AliveAt,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.ServerID,
-	)
-	var state string
-	err := row.Scan(&state)
-	return state, err
+	return oneValue[string](q.db.Query(ctx, saveReply, arg.AliveAt, arg.ConversationID, arg.MessageID, arg.ServerID))
 }
 
 const stopReply = `-- name: StopReply :execrows
@@ -389,11 +267,7 @@ type StopReplyParams struct {
 
 // The server that runs the reply sees it with its next save.
 func (q *Queries) StopReply(ctx context.Context, arg StopReplyParams) (int64, error) {
-	result, err := q.db.Exec(ctx, stopReply, arg.ConversationID, arg.MessageID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, stopReply, arg.ConversationID, arg.MessageID))
 }
 
 const takeReply = `-- name: TakeReply :one
@@ -415,26 +289,5 @@ type TakeReplyParams struct {
 // None where its server gave a sign of life since it was listed. Of two that take,
 // the second waits for the first, and gets none.
 func (q *Queries) TakeReply(ctx context.Context, arg TakeReplyParams) (Reply, error) {
-	row := q.db.QueryRow(ctx, takeReply,
-		arg.ServerID,
-		arg.AliveAt,
-		arg.ConversationID,
-		arg.MessageID,
-		arg.OldServerID,
-		arg.OldAliveAt,
-	)
-	var i Reply
-	err := row.Scan(
-		&i.ConversationID,
-		&i.MessageID,
-		&i.ParentID,
-		&i.MoveHeadFrom,
-		&i.ServerID,
-		&i.Model,
-		&i.State,
-		&i.Metadata,
-		&i.AliveAt,
-		&i.EndEvent,
-	)
-	return i, err
+	return one[Reply](q.db.Query(ctx, takeReply, arg.ServerID, arg.AliveAt, arg.ConversationID, arg.MessageID, arg.OldServerID, arg.OldAliveAt))
 }

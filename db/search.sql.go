@@ -58,10 +58,7 @@ type CountLooseChunksParams struct {
 
 // At most so many, so that it costs what the limit is.
 func (q *Queries) CountLooseChunks(ctx context.Context, arg CountLooseChunksParams) (int64, error) {
-	row := q.db.QueryRow(ctx, countLooseChunks, arg.TenantID, arg.AtMost)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	return oneValue[int64](q.db.Query(ctx, countLooseChunks, arg.TenantID, arg.AtMost))
 }
 
 const deleteChunks = `-- name: DeleteChunks :execrows
@@ -75,11 +72,7 @@ type DeleteChunksParams struct {
 }
 
 func (q *Queries) DeleteChunks(ctx context.Context, arg DeleteChunksParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteChunks, arg.ConversationID, arg.Numbers)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteChunks, arg.ConversationID, arg.Numbers))
 }
 
 const deleteEmptyChunks = `-- name: DeleteEmptyChunks :exec
@@ -197,7 +190,7 @@ type DescribeHitsParams struct {
 }
 
 type DescribeHitsRow struct {
-	Node         Node
+	Node
 	LeafID       pgtype.UUID
 	Title        string
 	SiblingCount int32
@@ -208,54 +201,7 @@ type DescribeHitsRow struct {
 // all messages are on one line, that is its end. Else finding it costs what lies below
 // the hits.
 func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]DescribeHitsRow, error) {
-	rows, err := q.db.Query(ctx, describeHits,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-		arg.Ids,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []DescribeHitsRow
-	for rows.Next() {
-		var i DescribeHitsRow
-		if err := rows.Scan(
-			&i.Node.ConversationID,
-			&i.Node.ID,
-			&i.Node.ParentID,
-			&i.Node.Kind,
-			&i.Node.Role,
-			&i.Node.SiblingIndex,
-			&i.Node.Depth,
-			&i.Node.Tokens,
-			&i.Node.PathTokens,
-			&i.Node.PrefixID,
-			&i.Node.Pinned,
-			&i.Node.CreatedAt,
-			&i.Node.Body,
-			&i.Node.Metadata,
-			&i.Node.LastSummarizedID,
-			&i.Node.PriorSummaryID,
-			&i.Node.KeptIds,
-			&i.Node.Model,
-			&i.Node.Origin,
-			&i.Node.PathHash,
-			&i.Node.Reasoning,
-			&i.LeafID,
-			&i.Title,
-			&i.SiblingCount,
-			&i.Annotation,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[DescribeHitsRow](q.db.Query(ctx, describeHits, arg.ConversationID, arg.TenantID, arg.Reader, arg.Ids))
 }
 
 const getLastChunk = `-- name: GetLastChunk :one
@@ -271,10 +217,7 @@ type GetLastChunkRow struct {
 }
 
 func (q *Queries) GetLastChunk(ctx context.Context, conversationID pgtype.UUID) (GetLastChunkRow, error) {
-	row := q.db.QueryRow(ctx, getLastChunk, conversationID)
-	var i GetLastChunkRow
-	err := row.Scan(&i.Number, &i.Messages)
-	return i, err
+	return one[GetLastChunkRow](q.db.Query(ctx, getLastChunk, conversationID))
 }
 
 const getNewestSegment = `-- name: GetNewestSegment :one
@@ -289,10 +232,7 @@ type GetNewestSegmentParams struct {
 
 // The time of the newest message in segments that have words whose hashes begin so.
 func (q *Queries) GetNewestSegment(ctx context.Context, arg GetNewestSegmentParams) (time.Time, error) {
-	row := q.db.QueryRow(ctx, getNewestSegment, arg.TenantID, arg.Buckets)
-	var newest_at time.Time
-	err := row.Scan(&newest_at)
-	return newest_at, err
+	return oneValue[time.Time](q.db.Query(ctx, getNewestSegment, arg.TenantID, arg.Buckets))
 }
 
 const insertChunk = `-- name: InsertChunk :exec
@@ -310,14 +250,7 @@ type InsertChunkParams struct {
 }
 
 func (q *Queries) InsertChunk(ctx context.Context, arg InsertChunkParams) error {
-	_, err := q.db.Exec(ctx, insertChunk,
-		arg.ConversationID,
-		arg.Number,
-		arg.TenantID,
-		arg.Messages,
-		arg.NewestAt,
-		arg.Data,
-	)
+	_, err := q.db.Exec(ctx, insertChunk, arg.ConversationID, arg.Number, arg.TenantID, arg.Messages, arg.NewestAt, arg.Data)
 	return err
 }
 
@@ -336,13 +269,7 @@ type InsertSegmentParams struct {
 }
 
 func (q *Queries) InsertSegment(ctx context.Context, arg InsertSegmentParams) error {
-	_, err := q.db.Exec(ctx, insertSegment,
-		arg.TenantID,
-		arg.Buckets,
-		arg.Segment,
-		arg.NewestAt,
-		arg.Parts,
-	)
+	_, err := q.db.Exec(ctx, insertSegment, arg.TenantID, arg.Buckets, arg.Segment, arg.NewestAt, arg.Parts)
 	return err
 }
 
@@ -370,23 +297,7 @@ type ListAllBehindRow struct {
 
 // The same among all of the tenant's.
 func (q *Queries) ListAllBehind(ctx context.Context, arg ListAllBehindParams) ([]ListAllBehindRow, error) {
-	rows, err := q.db.Query(ctx, listAllBehind, arg.Follower, arg.TenantID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListAllBehindRow
-	for rows.Next() {
-		var i ListAllBehindRow
-		if err := rows.Scan(&i.ID, &i.ChangeCount, &i.Place); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListAllBehindRow](q.db.Query(ctx, listAllBehind, arg.Follower, arg.TenantID, arg.RowLimit))
 }
 
 const listBucketsOf = `-- name: ListBucketsOf :many
@@ -403,29 +314,7 @@ type ListBucketsOfParams struct {
 
 // Of some segments.
 func (q *Queries) ListBucketsOf(ctx context.Context, arg ListBucketsOfParams) ([]SearchSegment, error) {
-	rows, err := q.db.Query(ctx, listBucketsOf, arg.TenantID, arg.Buckets, arg.Segments)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchSegment
-	for rows.Next() {
-		var i SearchSegment
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.Bucket,
-			&i.Segment,
-			&i.NewestAt,
-			&i.Data,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SearchSegment](q.db.Query(ctx, listBucketsOf, arg.TenantID, arg.Buckets, arg.Segments))
 }
 
 const listChunksOf = `-- name: ListChunksOf :many
@@ -448,23 +337,7 @@ type ListChunksOfRow struct {
 
 // The chunks of a conversation that have one of the messages.
 func (q *Queries) ListChunksOf(ctx context.Context, arg ListChunksOfParams) ([]ListChunksOfRow, error) {
-	rows, err := q.db.Query(ctx, listChunksOf, arg.Ids, arg.ConversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListChunksOfRow
-	for rows.Next() {
-		var i ListChunksOfRow
-		if err := rows.Scan(&i.Number, &i.Segment); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListChunksOfRow](q.db.Query(ctx, listChunksOf, arg.Ids, arg.ConversationID))
 }
 
 const listConversationChunks = `-- name: ListConversationChunks :many
@@ -483,37 +356,7 @@ type ListConversationChunksParams struct {
 
 // Newest first.
 func (q *Queries) ListConversationChunks(ctx context.Context, arg ListConversationChunksParams) ([]SearchChunk, error) {
-	rows, err := q.db.Query(ctx, listConversationChunks,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Beyond,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchChunk
-	for rows.Next() {
-		var i SearchChunk
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.Number,
-			&i.TenantID,
-			&i.Messages,
-			&i.NewestAt,
-			&i.Data,
-			&i.Segment,
-			&i.Place,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SearchChunk](q.db.Query(ctx, listConversationChunks, arg.ConversationID, arg.TenantID, arg.Beyond, arg.RowLimit))
 }
 
 const listLooseChunks = `-- name: ListLooseChunks :many
@@ -530,32 +373,7 @@ type ListLooseChunksParams struct {
 
 // Of a tenant, those that no segment names, newest first.
 func (q *Queries) ListLooseChunks(ctx context.Context, arg ListLooseChunksParams) ([]SearchChunk, error) {
-	rows, err := q.db.Query(ctx, listLooseChunks, arg.TenantID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchChunk
-	for rows.Next() {
-		var i SearchChunk
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.Number,
-			&i.TenantID,
-			&i.Messages,
-			&i.NewestAt,
-			&i.Data,
-			&i.Segment,
-			&i.Place,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SearchChunk](q.db.Query(ctx, listLooseChunks, arg.TenantID, arg.RowLimit))
 }
 
 const listLooseKeys = `-- name: ListLooseKeys :many
@@ -577,23 +395,7 @@ type ListLooseKeysRow struct {
 
 // Chunks that may go into a segment, the oldest first.
 func (q *Queries) ListLooseKeys(ctx context.Context, arg ListLooseKeysParams) ([]ListLooseKeysRow, error) {
-	rows, err := q.db.Query(ctx, listLooseKeys, arg.TenantID, arg.RowLimit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListLooseKeysRow
-	for rows.Next() {
-		var i ListLooseKeysRow
-		if err := rows.Scan(&i.ConversationID, &i.Number); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListLooseKeysRow](q.db.Query(ctx, listLooseKeys, arg.TenantID, arg.RowLimit))
 }
 
 const listOpenChunks = `-- name: ListOpenChunks :many
@@ -612,32 +414,7 @@ type ListOpenChunksParams struct {
 // Of a conversation: those that aren't full, or have lost a message, and are in no
 // segment.
 func (q *Queries) ListOpenChunks(ctx context.Context, arg ListOpenChunksParams) ([]SearchChunk, error) {
-	rows, err := q.db.Query(ctx, listOpenChunks, arg.TenantID, arg.ConversationID, arg.FullSize)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchChunk
-	for rows.Next() {
-		var i SearchChunk
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.Number,
-			&i.TenantID,
-			&i.Messages,
-			&i.NewestAt,
-			&i.Data,
-			&i.Segment,
-			&i.Place,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SearchChunk](q.db.Query(ctx, listOpenChunks, arg.TenantID, arg.ConversationID, arg.FullSize))
 }
 
 const listPlacedChunks = `-- name: ListPlacedChunks :many
@@ -653,32 +430,7 @@ type ListPlacedChunksParams struct {
 
 // Of one segment.
 func (q *Queries) ListPlacedChunks(ctx context.Context, arg ListPlacedChunksParams) ([]SearchChunk, error) {
-	rows, err := q.db.Query(ctx, listPlacedChunks, arg.Segment, arg.Places, arg.TenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchChunk
-	for rows.Next() {
-		var i SearchChunk
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.Number,
-			&i.TenantID,
-			&i.Messages,
-			&i.NewestAt,
-			&i.Data,
-			&i.Segment,
-			&i.Place,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SearchChunk](q.db.Query(ctx, listPlacedChunks, arg.Segment, arg.Places, arg.TenantID))
 }
 
 const listSegmentIDs = `-- name: ListSegmentIDs :many
@@ -701,23 +453,7 @@ type ListSegmentIDsRow struct {
 
 // Of a kind of segments, the oldest first.
 func (q *Queries) ListSegmentIDs(ctx context.Context, arg ListSegmentIDsParams) ([]ListSegmentIDsRow, error) {
-	rows, err := q.db.Query(ctx, listSegmentIDs, arg.TenantID, arg.FirstBucket, arg.LastBucket)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListSegmentIDsRow
-	for rows.Next() {
-		var i ListSegmentIDsRow
-		if err := rows.Scan(&i.Segment, &i.NewestAt); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListSegmentIDsRow](q.db.Query(ctx, listSegmentIDs, arg.TenantID, arg.FirstBucket, arg.LastBucket))
 }
 
 const listSegments = `-- name: ListSegments :many
@@ -731,29 +467,7 @@ type ListSegmentsParams struct {
 
 // Which chunks of a tenant have words whose hashes begin so.
 func (q *Queries) ListSegments(ctx context.Context, arg ListSegmentsParams) ([]SearchSegment, error) {
-	rows, err := q.db.Query(ctx, listSegments, arg.TenantID, arg.Buckets)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchSegment
-	for rows.Next() {
-		var i SearchSegment
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.Bucket,
-			&i.Segment,
-			&i.NewestAt,
-			&i.Data,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SearchSegment](q.db.Query(ctx, listSegments, arg.TenantID, arg.Buckets))
 }
 
 const listSegmentsOf = `-- name: ListSegmentsOf :many
@@ -761,23 +475,7 @@ select distinct s.segment::uuid as segment from search_chunks s where s.conversa
 `
 
 func (q *Queries) ListSegmentsOf(ctx context.Context, conversationID pgtype.UUID) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listSegmentsOf, conversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var segment pgtype.UUID
-		if err := rows.Scan(&segment); err != nil {
-			return nil, err
-		}
-		items = append(items, segment)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listSegmentsOf, conversationID))
 }
 
 const listSizes = `-- name: ListSizes :many
@@ -803,28 +501,7 @@ type ListSizesRow struct {
 
 // How many bytes messages of one conversation have in a page.
 func (q *Queries) ListSizes(ctx context.Context, arg ListSizesParams) ([]ListSizesRow, error) {
-	rows, err := q.db.Query(ctx, listSizes,
-		arg.Ids,
-		arg.ConversationID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListSizesRow
-	for rows.Next() {
-		var i ListSizesRow
-		if err := rows.Scan(&i.ConversationID, &i.ID, &i.Bytes); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListSizesRow](q.db.Query(ctx, listSizes, arg.Ids, arg.ConversationID, arg.TenantID, arg.Reader))
 }
 
 const listTenantBehind = `-- name: ListTenantBehind :many
@@ -859,29 +536,7 @@ type ListTenantBehindRow struct {
 // that changed last first: among some, and those that changed since a time. Places
 // are looked up one by one: a join would read those of others while there are few.
 func (q *Queries) ListTenantBehind(ctx context.Context, arg ListTenantBehindParams) ([]ListTenantBehindRow, error) {
-	rows, err := q.db.Query(ctx, listTenantBehind,
-		arg.Follower,
-		arg.TenantID,
-		arg.Ids,
-		arg.Since,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListTenantBehindRow
-	for rows.Next() {
-		var i ListTenantBehindRow
-		if err := rows.Scan(&i.ID, &i.ChangeCount, &i.Place); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListTenantBehindRow](q.db.Query(ctx, listTenantBehind, arg.Follower, arg.TenantID, arg.Ids, arg.Since, arg.RowLimit))
 }
 
 const listTitled = `-- name: ListTitled :many
@@ -915,49 +570,7 @@ type ListTitledParams struct {
 // Conversations whose titles have one of the words, or a word that begins so, and those
 // among some, the one touched last first.
 func (q *Queries) ListTitled(ctx context.Context, arg ListTitledParams) ([]Conversation, error) {
-	rows, err := q.db.Query(ctx, listTitled,
-		arg.TenantID,
-		arg.Reader,
-		arg.Words,
-		arg.Beginnings,
-		arg.Among,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Conversation
-	for rows.Next() {
-		var i Conversation
-		if err := rows.Scan(
-			&i.ID,
-			&i.TenantID,
-			&i.Title,
-			&i.Metadata,
-			&i.Settings,
-			&i.HeadID,
-			&i.CreatedAt,
-			&i.UpdatedAt,
-			&i.MessageCount,
-			&i.SourceConversationID,
-			&i.SourceMessageID,
-			&i.SourceRequest,
-			&i.ChangeCount,
-			&i.Archived,
-			&i.Pinned,
-			&i.Tags,
-			&i.OwnerID,
-			&i.Reader,
-			&i.PathForm,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[Conversation](q.db.Query(ctx, listTitled, arg.TenantID, arg.Reader, arg.Words, arg.Beginnings, arg.Among))
 }
 
 const listUnchunked = `-- name: ListUnchunked :many
@@ -972,23 +585,7 @@ order by n.created_at, n.id
 
 // Messages of a conversation that are in no chunk, in the order of their times.
 func (q *Queries) ListUnchunked(ctx context.Context, conversationID pgtype.UUID) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listUnchunked, conversationID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listUnchunked, conversationID))
 }
 
 const loosenChunks = `-- name: LoosenChunks :exec
@@ -1021,12 +618,7 @@ type MoveChunksParams struct {
 
 // Moves the chunks of a segment into another one, behind those that are there.
 func (q *Queries) MoveChunks(ctx context.Context, arg MoveChunksParams) error {
-	_, err := q.db.Exec(ctx, moveChunks,
-		arg.IntoSegment,
-		arg.Distance,
-		arg.TenantID,
-		arg.Segment,
-	)
+	_, err := q.db.Exec(ctx, moveChunks, arg.IntoSegment, arg.Distance, arg.TenantID, arg.Segment)
 	return err
 }
 
@@ -1045,37 +637,7 @@ type PlaceChunkParams struct {
 
 // Puts a chunk into a segment, if it is in none and is whole.
 func (q *Queries) PlaceChunk(ctx context.Context, arg PlaceChunkParams) ([]SearchChunk, error) {
-	rows, err := q.db.Query(ctx, placeChunk,
-		arg.Segment,
-		arg.Place,
-		arg.ConversationID,
-		arg.Number,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SearchChunk
-	for rows.Next() {
-		var i SearchChunk
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.Number,
-			&i.TenantID,
-			&i.Messages,
-			&i.NewestAt,
-			&i.Data,
-			&i.Segment,
-			&i.Place,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SearchChunk](q.db.Query(ctx, placeChunk, arg.Segment, arg.Place, arg.ConversationID, arg.Number))
 }
 
 const prunedSince = `-- name: PrunedSince :one
@@ -1091,10 +653,7 @@ type PrunedSinceParams struct {
 
 // Whether messages were pruned after a change.
 func (q *Queries) PrunedSince(ctx context.Context, arg PrunedSinceParams) (bool, error) {
-	row := q.db.QueryRow(ctx, prunedSince, arg.ConversationID, arg.Sequence)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+	return oneValue[bool](q.db.Query(ctx, prunedSince, arg.ConversationID, arg.Sequence))
 }
 
 const tearChunk = `-- name: TearChunk :exec

@@ -17,10 +17,7 @@ select count(*) from shares where conversation_id = $1
 `
 
 func (q *Queries) CountShares(ctx context.Context, conversationID pgtype.UUID) (int64, error) {
-	row := q.db.QueryRow(ctx, countShares, conversationID)
-	var count int64
-	err := row.Scan(&count)
-	return count, err
+	return oneValue[int64](q.db.Query(ctx, countShares, conversationID))
 }
 
 const deleteShare = `-- name: DeleteShare :execrows
@@ -38,16 +35,7 @@ type DeleteShareParams struct {
 }
 
 func (q *Queries) DeleteShare(ctx context.Context, arg DeleteShareParams) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteShare,
-		arg.ConversationID,
-		arg.ID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteShare, arg.ConversationID, arg.ID, arg.TenantID, arg.Reader))
 }
 
 const getShare = `-- name: GetShare :one
@@ -62,27 +50,14 @@ type GetShareParams struct {
 }
 
 type GetShareRow struct {
-	Share    Share
+	Share
 	TenantID string
 	Title    string
 }
 
 // Of any tenant: whoever shows the link may read what it opens.
 func (q *Queries) GetShare(ctx context.Context, arg GetShareParams) (GetShareRow, error) {
-	row := q.db.QueryRow(ctx, getShare, arg.ConversationID, arg.ID)
-	var i GetShareRow
-	err := row.Scan(
-		&i.Share.ConversationID,
-		&i.Share.ID,
-		&i.Share.HeadID,
-		&i.Share.SecretHash,
-		&i.Share.Summaries,
-		&i.Share.CreatedAt,
-		&i.Share.ExpiresAt,
-		&i.TenantID,
-		&i.Title,
-	)
-	return i, err
+	return one[GetShareRow](q.db.Query(ctx, getShare, arg.ConversationID, arg.ID))
 }
 
 const insertShare = `-- name: InsertShare :one
@@ -107,26 +82,7 @@ type InsertShareParams struct {
 // The caller has locked the conversation. No row where the head is none of its
 // messages.
 func (q *Queries) InsertShare(ctx context.Context, arg InsertShareParams) (Share, error) {
-	row := q.db.QueryRow(ctx, insertShare,
-		arg.ID,
-		arg.SecretHash,
-		arg.Summaries,
-		arg.CreatedAt,
-		arg.ExpiresAt,
-		arg.ConversationID,
-		arg.HeadID,
-	)
-	var i Share
-	err := row.Scan(
-		&i.ConversationID,
-		&i.ID,
-		&i.HeadID,
-		&i.SecretHash,
-		&i.Summaries,
-		&i.CreatedAt,
-		&i.ExpiresAt,
-	)
-	return i, err
+	return one[Share](q.db.Query(ctx, insertShare, arg.ID, arg.SecretHash, arg.Summaries, arg.CreatedAt, arg.ExpiresAt, arg.ConversationID, arg.HeadID))
 }
 
 const listShares = `-- name: ListShares :many
@@ -143,29 +99,5 @@ type ListSharesParams struct {
 
 // Newest first.
 func (q *Queries) ListShares(ctx context.Context, arg ListSharesParams) ([]Share, error) {
-	rows, err := q.db.Query(ctx, listShares, arg.ConversationID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []Share
-	for rows.Next() {
-		var i Share
-		if err := rows.Scan(
-			&i.ConversationID,
-			&i.ID,
-			&i.HeadID,
-			&i.SecretHash,
-			&i.Summaries,
-			&i.CreatedAt,
-			&i.ExpiresAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[Share](q.db.Query(ctx, listShares, arg.ConversationID, arg.TenantID, arg.Reader))
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // A Statement is the SQL and the arguments that a method of [Queries] sends.
@@ -152,11 +151,14 @@ func SendAll(ctx context.Context, h Handle, statements []Statement, read func(i 
 	return err
 }
 
+// A Query is a method of [Queries] that reads rows.
+type Query[A, R any] func(*Queries, context.Context, A) ([]R, error)
+
 // Each sends a query with each of several arguments in one round trip, and calls f with
-// each row and the index of its argument. call calls the query's method. An error of f
-// ends it.
-func Each[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries, A), f func(i int, row R) error) error {
-	return SendAll(ctx, h, statementsOf(args, call), func(i int, results pgx.BatchResults) error {
+// each row and the index of its argument. An error of f ends it.
+func Each[A, R any](ctx context.Context, h Handle, query Query[A, R], args []A, f func(i int, row R) error) error {
+	statements := statementsOf(args, func(q *Queries, arg A) { _, _ = query(q, ctx, arg) })
+	return SendAll(ctx, h, statements, func(i int, results pgx.BatchResults) error {
 		rows, _ := results.Query() // whose error the rows have, too
 		defer rows.Close()
 		for rows.Next() {
@@ -173,8 +175,8 @@ func Each[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries,
 }
 
 // All is Each for callers that keep the rows.
-func All[R, A any](ctx context.Context, h Handle, args []A, call func(*Queries, A)) (all []R, err error) {
-	err = Each(ctx, h, args, call, func(_ int, row R) error { all = append(all, row); return nil })
+func All[A, R any](ctx context.Context, h Handle, query Query[A, R], args []A) (all []R, err error) {
+	err = Each(ctx, h, query, args, func(_ int, row R) error { all = append(all, row); return nil })
 	return all, err
 }
 
@@ -198,11 +200,11 @@ func statementsOf[A any](args []A, call func(*Queries, A)) []Statement {
 }
 
 // Stream sends a query and gives its rows one by one, so that memory doesn't grow with
-// them. call calls the query's method. The first error ends the sequence.
-func Stream[R any](ctx context.Context, h Handle, call func(*Queries)) iter.Seq2[R, error] {
+// them. The first error ends the sequence.
+func Stream[A, R any](ctx context.Context, h Handle, query Query[A, R], arg A) iter.Seq2[R, error] {
 	return func(yield func(R, error) bool) {
 		var none R
-		s := StatementOf(call)
+		s := StatementOf(func(q *Queries) { _, _ = query(q, ctx, arg) })
 		rows, err := h.Query(ctx, s.SQL, s.Args...)
 		if err != nil {
 			yield(none, err)
@@ -219,19 +221,4 @@ func Stream[R any](ctx context.Context, h Handle, call func(*Queries)) iter.Seq2
 			yield(none, err)
 		}
 	}
-}
-
-// A DescribedHit is a row of DescribeHits. sqlc's own type nests the node in it.
-type DescribedHit struct {
-	Node
-	LeafID       pgtype.UUID
-	Title        string
-	SiblingCount int32
-	Annotation   []byte
-}
-
-// An AnnotatedNode is a row of StreamNodes, likewise.
-type AnnotatedNode struct {
-	Node
-	Annotation []byte
 }

@@ -27,10 +27,7 @@ type CallsToolsParams struct {
 
 // Whether a message is answered by a call of a tool, on any branch.
 func (q *Queries) CallsTools(ctx context.Context, arg CallsToolsParams) (bool, error) {
-	row := q.db.QueryRow(ctx, callsTools, arg.ConversationID, arg.ID)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
+	return oneValue[bool](q.db.Query(ctx, callsTools, arg.ConversationID, arg.ID))
 }
 
 const getAnchor = `-- name: GetAnchor :one
@@ -67,15 +64,7 @@ type GetAnchorRow struct {
 // of the conversation, or the cutoff is not the anchor or an ancestor of it. The
 // walk ends at the cutoff.
 func (q *Queries) GetAnchor(ctx context.Context, arg GetAnchorParams) (GetAnchorRow, error) {
-	row := q.db.QueryRow(ctx, getAnchor, arg.CutoffID, arg.AnchorID, arg.ConversationID)
-	var i GetAnchorRow
-	err := row.Scan(
-		&i.ID,
-		&i.Depth,
-		&i.PathTokens,
-		&i.PrefixID,
-	)
-	return i, err
+	return one[GetAnchorRow](q.db.Query(ctx, getAnchor, arg.CutoffID, arg.AnchorID, arg.ConversationID))
 }
 
 const getApplicableSummary = `-- name: GetApplicableSummary :one
@@ -107,10 +96,7 @@ type GetApplicableSummaryParams struct {
 
 // The summary that applies at a message. The walk ends at its anchor.
 func (q *Queries) GetApplicableSummary(ctx context.Context, arg GetApplicableSummaryParams) (pgtype.UUID, error) {
-	row := q.db.QueryRow(ctx, getApplicableSummary, arg.ConversationID, arg.ID)
-	var summary_id pgtype.UUID
-	err := row.Scan(&summary_id)
-	return summary_id, err
+	return oneValue[pgtype.UUID](q.db.Query(ctx, getApplicableSummary, arg.ConversationID, arg.ID))
 }
 
 const getView = `-- name: GetView :many
@@ -234,52 +220,8 @@ type GetViewRow struct {
 // The model that answered last is taken from the first answer met. The summaries
 // @without pass for absent.
 func (q *Queries) GetView(ctx context.Context, arg GetViewParams) ([]GetViewRow, error) {
-	rows, err := q.db.Query(ctx, getView,
-		arg.WithBodies,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.Without,
-		arg.TenantID,
-		arg.Reader,
-		arg.Budget,
-		arg.Reach,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []GetViewRow
-	for rows.Next() {
-		var i GetViewRow
-		if err := rows.Scan(
-			&i.Part,
-			&i.ID,
-			&i.ParentID,
-			&i.Role,
-			&i.Depth,
-			&i.Tokens,
-			&i.PathTokens,
-			&i.Pinned,
-			&i.CreatedAt,
-			&i.Body,
-			&i.CallIds,
-			&i.LastSummarizedID,
-			&i.PriorSummaryID,
-			&i.KeptIds,
-			&i.Model,
-			&i.Origin,
-			&i.Metadata,
-			&i.Settings,
-			&i.AnsweredBy,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[GetViewRow](q.db.Query(ctx, getView, arg.WithBodies, arg.ConversationID, arg.HeadID, arg.Without, arg.TenantID, arg.Reader, arg.Budget,
+		arg.Reach))
 }
 
 const listBranchSummaries = `-- name: ListBranchSummaries :many
@@ -307,28 +249,7 @@ type ListBranchSummariesParams struct {
 
 // The summaries anchored on root to @head_id. Walks the whole path.
 func (q *Queries) ListBranchSummaries(ctx context.Context, arg ListBranchSummariesParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listBranchSummaries,
-		arg.ConversationID,
-		arg.HeadID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listBranchSummaries, arg.ConversationID, arg.HeadID, arg.TenantID, arg.Reader))
 }
 
 const listDroppedPins = `-- name: ListDroppedPins :many
@@ -360,29 +281,7 @@ type ListDroppedPinsParams struct {
 // The pinned messages on the path from @cutoff_id up to the prefix that are not
 // among @kept_ids, oldest first. Walks that path.
 func (q *Queries) ListDroppedPins(ctx context.Context, arg ListDroppedPinsParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listDroppedPins,
-		arg.KeptIds,
-		arg.ConversationID,
-		arg.CutoffID,
-		arg.TenantID,
-		arg.Reader,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listDroppedPins, arg.KeptIds, arg.ConversationID, arg.CutoffID, arg.TenantID, arg.Reader))
 }
 
 const listSummaries = `-- name: ListSummaries :many
@@ -415,32 +314,5 @@ type ListSummariesRow struct {
 // A conversation's summaries without their bodies, newest first. They are found
 // by nodes_cutoffs, so that no message is read.
 func (q *Queries) ListSummaries(ctx context.Context, arg ListSummariesParams) ([]ListSummariesRow, error) {
-	rows, err := q.db.Query(ctx, listSummaries, arg.ConversationID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListSummariesRow
-	for rows.Next() {
-		var i ListSummariesRow
-		if err := rows.Scan(
-			&i.ID,
-			&i.ParentID,
-			&i.Depth,
-			&i.Tokens,
-			&i.CreatedAt,
-			&i.LastSummarizedID,
-			&i.PriorSummaryID,
-			&i.KeptIds,
-			&i.Model,
-			&i.Origin,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListSummariesRow](q.db.Query(ctx, listSummaries, arg.ConversationID, arg.TenantID, arg.Reader))
 }

@@ -26,23 +26,7 @@ type CountTenantKeysRow struct {
 
 // Those that open the tenant's conversations.
 func (q *Queries) CountTenantKeys(ctx context.Context, tenantID pgtype.Text) ([]CountTenantKeysRow, error) {
-	rows, err := q.db.Query(ctx, countTenantKeys, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []CountTenantKeysRow
-	for rows.Next() {
-		var i CountTenantKeysRow
-		if err := rows.Scan(&i.TenantID, &i.Keys); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[CountTenantKeysRow](q.db.Query(ctx, countTenantKeys, tenantID))
 }
 
 const deleteTenantAttachments = `-- name: DeleteTenantAttachments :execrows
@@ -50,11 +34,7 @@ delete from attachments where tenant_id = $1
 `
 
 func (q *Queries) DeleteTenantAttachments(ctx context.Context, tenantID string) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteTenantAttachments, tenantID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteTenantAttachments, tenantID))
 }
 
 const deleteTenantChanges = `-- name: DeleteTenantChanges :exec
@@ -71,11 +51,7 @@ delete from api_keys where tenant_id = $1
 `
 
 func (q *Queries) DeleteTenantKeys(ctx context.Context, tenantID string) (int64, error) {
-	result, err := q.db.Exec(ctx, deleteTenantKeys, tenantID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, deleteTenantKeys, tenantID))
 }
 
 const deleteTenantSegments = `-- name: DeleteTenantSegments :exec
@@ -93,10 +69,7 @@ select exists (select 1 from api_keys where tenant_id <> $1) as has_keys
 
 // Whether a tenant's keys may be deleted: without any key the server is open.
 func (q *Queries) HasOtherKeys(ctx context.Context, tenantID string) (bool, error) {
-	row := q.db.QueryRow(ctx, hasOtherKeys, tenantID)
-	var has_keys bool
-	err := row.Scan(&has_keys)
-	return has_keys, err
+	return oneValue[bool](q.db.Query(ctx, hasOtherKeys, tenantID))
 }
 
 const listIdleConversations = `-- name: ListIdleConversations :many
@@ -118,29 +91,7 @@ type ListIdleConversationsParams struct {
 // Those of one sort in which nothing was said since a time, the oldest first: a
 // range of an index, from its end.
 func (q *Queries) ListIdleConversations(ctx context.Context, arg ListIdleConversationsParams) ([]pgtype.UUID, error) {
-	rows, err := q.db.Query(ctx, listIdleConversations,
-		arg.TenantID,
-		arg.Archived,
-		arg.Pinned,
-		arg.Before,
-		arg.RowLimit,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []pgtype.UUID
-	for rows.Next() {
-		var id pgtype.UUID
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
-		}
-		items = append(items, id)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return allValue[pgtype.UUID](q.db.Query(ctx, listIdleConversations, arg.TenantID, arg.Archived, arg.Pinned, arg.Before, arg.RowLimit))
 }
 
 const revokeTenantKeys = `-- name: RevokeTenantKeys :execrows
@@ -154,11 +105,7 @@ type RevokeTenantKeysParams struct {
 }
 
 func (q *Queries) RevokeTenantKeys(ctx context.Context, arg RevokeTenantKeysParams) (int64, error) {
-	result, err := q.db.Exec(ctx, revokeTenantKeys, arg.RevokedAt, arg.TenantID)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected(), nil
+	return affected(q.db.Exec(ctx, revokeTenantKeys, arg.RevokedAt, arg.TenantID))
 }
 
 const sumBodies = `-- name: SumBodies :one
@@ -175,10 +122,7 @@ type SumBodiesRow struct {
 
 // Of one tenant: it reads all its messages.
 func (q *Queries) SumBodies(ctx context.Context, tenantID string) (SumBodiesRow, error) {
-	row := q.db.QueryRow(ctx, sumBodies, tenantID)
-	var i SumBodiesRow
-	err := row.Scan(&i.Bytes, &i.Tokens)
-	return i, err
+	return one[SumBodiesRow](q.db.Query(ctx, sumBodies, tenantID))
 }
 
 const sumConversations = `-- name: SumConversations :many
@@ -199,28 +143,7 @@ type SumConversationsRow struct {
 // What an operator asks of all tenants, or of one where tenant_id isn't null. Each
 // query is one aggregate over one table, which Citus computes on its shards.
 func (q *Queries) SumConversations(ctx context.Context, tenantID pgtype.Text) ([]SumConversationsRow, error) {
-	rows, err := q.db.Query(ctx, sumConversations, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SumConversationsRow
-	for rows.Next() {
-		var i SumConversationsRow
-		if err := rows.Scan(
-			&i.TenantID,
-			&i.Conversations,
-			&i.Messages,
-			&i.UpdatedAt,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SumConversationsRow](q.db.Query(ctx, sumConversations, tenantID))
 }
 
 const sumTenantAttachments = `-- name: SumTenantAttachments :many
@@ -237,21 +160,5 @@ type SumTenantAttachmentsRow struct {
 }
 
 func (q *Queries) SumTenantAttachments(ctx context.Context, tenantID pgtype.Text) ([]SumTenantAttachmentsRow, error) {
-	rows, err := q.db.Query(ctx, sumTenantAttachments, tenantID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []SumTenantAttachmentsRow
-	for rows.Next() {
-		var i SumTenantAttachmentsRow
-		if err := rows.Scan(&i.TenantID, &i.Attachments, &i.Bytes); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[SumTenantAttachmentsRow](q.db.Query(ctx, sumTenantAttachments, tenantID))
 }

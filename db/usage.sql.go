@@ -63,28 +63,5 @@ type ListUsageRow struct {
 // they were made. A client may write in metadata, so what is no count counts nothing.
 // It reads the conversation's messages.
 func (q *Queries) ListUsage(ctx context.Context, arg ListUsageParams) ([]ListUsageRow, error) {
-	rows, err := q.db.Query(ctx, listUsage, arg.ConversationID, arg.TenantID, arg.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var items []ListUsageRow
-	for rows.Next() {
-		var i ListUsageRow
-		if err := rows.Scan(
-			&i.What,
-			&i.Model,
-			&i.Calls,
-			&i.PromptTokens,
-			&i.CompletionTokens,
-			&i.ReasoningTokens,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
+	return all[ListUsageRow](q.db.Query(ctx, listUsage, arg.ConversationID, arg.TenantID, arg.Reader))
 }

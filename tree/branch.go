@@ -27,14 +27,13 @@ func (s *Store) Branch(ctx context.Context, conversationID, headID uuid.UUID, li
 
 func (s *Store) streamBranch(ctx context.Context, conversationID, headID uuid.UUID, limit int, yield func(Message, error) bool) error {
 	found := false
-	for row, err := range db.Stream[db.GetTranscriptRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.StreamBranch(ctx, db.StreamBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
-	}) {
+	params := db.StreamBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(headID), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)}
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).StreamBranch, params) {
 		if err != nil {
 			return err
 		}
 		found = true
-		if !yield(fromTranscript(conversationID, row), nil) {
+		if !yield(fromTranscript(conversationID, db.GetTranscriptRow(row)), nil) {
 			return nil
 		}
 	}

@@ -228,9 +228,8 @@ func (s *Store) stream(ctx context.Context, conversationID uuid.UUID, preview in
 	if _, err := s.Conversation(ctx, conversationID); err != nil {
 		return err
 	}
-	for row, err := range db.Stream[db.StreamTreeRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.StreamTree(ctx, db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)})
-	}) {
+	params := db.StreamTreeParams{ConversationID: toUUID(conversationID), Preview: int32(preview)}
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).StreamTree, params) {
 		if err != nil {
 			return err
 		}

@@ -207,7 +207,7 @@ func (s *Index) NewestChunks(ctx context.Context, conversations []uuid.UUID, lim
 	for i, id := range conversations {
 		params[i] = db.ListConversationChunksParams{ConversationID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}
 	}
-	rows, err := db.All[db.SearchChunk](ctx, s.h, params, func(q *db.Queries, arg db.ListConversationChunksParams) { _, _ = q.ListConversationChunks(ctx, arg) })
+	rows, err := db.All(ctx, s.h, (*db.Queries).ListConversationChunks, params)
 	return fromChunks(rows), err
 }
 
@@ -242,9 +242,8 @@ func (s *Store) setTitleWords(ctx context.Context, conversationID uuid.UUID, wor
 // the one touched last first, until fn returns false.
 func (s *Index) Titled(ctx context.Context, words, beginnings []string, among []uuid.UUID, fn func(Conversation) bool) (err error) {
 	defer db.Wrap(&err, "tree.Index.Titled")
-	for row, err := range db.Stream[db.Conversation](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListTitled(ctx, db.ListTitledParams{TenantID: s.tenant, Reader: s.reader, Words: words, Beginnings: beginnings, Among: toUUIDs(among)})
-	}) {
+	params := db.ListTitledParams{TenantID: s.tenant, Reader: s.reader, Words: words, Beginnings: beginnings, Among: toUUIDs(among)}
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).ListTitled, params) {
 		if err != nil || !fn(fromConversation(row)) {
 			return err
 		}
@@ -268,11 +267,11 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 	for conversation, some := range ids {
 		which = append(which, db.DescribeHitsParams{ConversationID: toUUID(conversation), Ids: some, TenantID: s.tenant, Reader: s.reader})
 	}
-	rows, err := db.All[db.DescribedHit](ctx, s.h, which, func(q *db.Queries, arg db.DescribeHitsParams) { _, _ = q.DescribeHits(ctx, arg) })
+	rows, err := db.All(ctx, s.h, (*db.Queries).DescribeHits, which)
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[Place]db.DescribedHit, len(rows))
+	found := make(map[Place]db.DescribeHitsRow, len(rows))
 	for _, row := range rows {
 		found[Place{uuid.UUID(row.Node.ConversationID.Bytes), uuid.UUID(row.Node.ID.Bytes)}] = row
 	}

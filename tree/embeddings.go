@@ -68,9 +68,8 @@ func (s *Index) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, mo
 // absent conversation there are none.
 func (s *Index) Embeddings(ctx context.Context, conversationID uuid.UUID, model string, after int64, fn func(Embedding, int64)) (err error) {
 	defer db.Wrap(&err, "tree.Index.Embeddings(%s)", conversationID)
-	for row, err := range db.Stream[db.ListEmbeddingsRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListEmbeddings(ctx, db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant, Reader: s.reader})
-	}) {
+	params := db.ListEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, AfterStamp: after, TenantID: s.tenant, Reader: s.reader}
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).ListEmbeddings, params) {
 		if err != nil {
 			return err
 		}

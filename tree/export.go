@@ -27,7 +27,7 @@ func (s *Store) Export(ctx context.Context, conversationID uuid.UUID) (_ Convers
 }
 
 func (s *Store) export(ctx context.Context, conversationID uuid.UUID, yield func(BundleNode, error) bool) error {
-	for row, err := range db.Stream[db.AnnotatedNode](ctx, s.h, func(q *db.Queries) { _, _ = q.StreamNodes(ctx, toUUID(conversationID)) }) {
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).StreamNodes, toUUID(conversationID)) {
 		if err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ func (s *Feed) Growths(ctx context.Context, all ...Pending) (_ []Growth, err err
 		params[i] = db.ListGrownParams{ConversationID: toUUID(p.ConversationID), TenantID: p.TenantID, Place: p.Place, RowLimit: mostGrown}
 	}
 	rows := make([][]db.ListGrownRow, len(all))
-	err = db.Each(ctx, s.h, params, func(q *db.Queries, arg db.ListGrownParams) { _, _ = q.ListGrown(ctx, arg) }, func(i int, row db.ListGrownRow) error {
+	err = db.Each(ctx, s.h, (*db.Queries).ListGrown, params, func(i int, row db.ListGrownRow) error {
 		rows[i] = append(rows[i], row)
 		return nil
 	})

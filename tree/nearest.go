@@ -21,9 +21,8 @@ const ManyEmbeddings = 10_000
 // ManyEmbeddings. fn may keep the vectors.
 func (s *Index) NewestEmbeddings(ctx context.Context, model string, fn func(Place, []byte)) (err error) {
 	defer db.Wrap(&err, "tree.Index.NewestEmbeddings")
-	for row, err := range db.Stream[db.ListTenantEmbeddingsRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListTenantEmbeddings(ctx, db.ListTenantEmbeddingsParams{TenantKey: db.TenantKey(s.tenant), Model: model, RowLimit: ManyEmbeddings})
-	}) {
+	params := db.ListTenantEmbeddingsParams{TenantKey: db.TenantKey(s.tenant), Model: model, RowLimit: ManyEmbeddings}
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).ListTenantEmbeddings, params) {
 		if err != nil {
 			return err
 		}

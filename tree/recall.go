@@ -78,9 +78,8 @@ func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 // walk.
 func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, limit int, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Index.Ancestors(%s, %s)", conversationID, id)
-	for row, err := range db.Stream[db.WalkUpRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.WalkUp(ctx, db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
-	}) {
+	params := db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)}
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).WalkUp, params) {
 		if err != nil {
 			return err
 		}
@@ -95,13 +94,12 @@ func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 // ones. An error of fn ends it.
 func (s *Index) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.UUID, fn func(MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Index.Texts(%s, %d ids)", conversationID, len(ids))
-	for row, err := range db.Stream[db.WalkUpRow](ctx, s.h, func(q *db.Queries) {
-		_, _ = q.ListTexts(ctx, db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant, Reader: s.reader})
-	}) {
+	params := db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant, Reader: s.reader}
+	for row, err := range db.Stream(ctx, s.h, (*db.Queries).ListTexts, params) {
 		if err != nil {
 			return err
 		}
-		if err := giveText(row, fn); err != nil {
+		if err := giveText(db.WalkUpRow(row), fn); err != nil {
 			return err
 		}
 	}
@@ -123,8 +121,8 @@ func (s *Index) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, 
 		}
 		params[i].Ids = append(params[i].Ids, toUUID(p.MessageID))
 	}
-	return db.Each(ctx, s.h, params, func(q *db.Queries, arg db.ListTextsParams) { _, _ = q.ListTexts(ctx, arg) }, func(i int, row db.WalkUpRow) error {
-		return giveText(row, func(t MessageText) error { return fn(uuid.UUID(params[i].ConversationID.Bytes), t) })
+	return db.Each(ctx, s.h, (*db.Queries).ListTexts, params, func(i int, row db.ListTextsRow) error {
+		return giveText(db.WalkUpRow(row), func(t MessageText) error { return fn(uuid.UUID(params[i].ConversationID.Bytes), t) })
 	})
 }
 

@@ -79,7 +79,7 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 		for i, key := range keys {
 			places = append(places, db.PlaceChunkParams{Segment: segment, Place: pgtype.Int2{Int16: int16(i), Valid: true}, ConversationID: key.ConversationID, Number: key.Number})
 		}
-		rows, err := db.All[db.SearchChunk](ctx, s.h, places, func(q *db.Queries, arg db.PlaceChunkParams) { _, _ = q.PlaceChunk(ctx, arg) })
+		rows, err := db.All(ctx, s.h, (*db.Queries).PlaceChunk, places)
 		if err != nil || len(rows) < size {
 			return cmp.Or(err, errStale)
 		}
@@ -223,7 +223,7 @@ func (s *Index) PlacedChunks(ctx context.Context, at []PlacedChunk) (_ []Chunk, 
 		}
 		params[i].Places = append(params[i].Places, int16(c.Place))
 	}
-	rows, err := db.All[db.SearchChunk](ctx, s.h, params, func(q *db.Queries, arg db.ListPlacedChunksParams) { _, _ = q.ListPlacedChunks(ctx, arg) })
+	rows, err := db.All(ctx, s.h, (*db.Queries).ListPlacedChunks, params)
 	return fromChunks(rows), err
 }
 

@@ -17,9 +17,11 @@ package recognize
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
@@ -63,18 +65,28 @@ func (p Match) Instructions(messages []*chat.Message) string {
 	return strings.Join(texts, "\n\n")
 }
 
+// clock matches what agents write anew into their instructions for each request:
+// numbers, days, months and ids.
+var clock = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+|\d+|\b[ap]\.?m\b|` +
+	`\b(mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(day)?\b|` +
+	`\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)\b`)
+
 // conversation is the conversation that a turn belongs to: that of its session, or
-// else that of its opening, which are all messages up to the user's first. So two
-// chats of a tenant that begin alike share a conversation until they part, unless
-// they are of two users. Ids derive under the installation's secret, and nothing of
-// two tenants ever meets.
+// else that of its opening, which are all messages up to the user's first, without
+// the clocks in instructions. So two chats of a tenant that begin alike share a
+// conversation until they part, unless they are of two users. Ids derive under the
+// installation's secret, and nothing of two tenants ever meets.
 func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
 	if t.Session != "" {
 		return s.Store.DeriveID(ctx, "session", t.Session)
 	}
 	var opening chat.PathHash
 	for _, m := range t.Messages {
-		if opening = opening.Child(m); m.Role == chat.User {
+		form := m.Form()
+		if text := m.Text(); m.Role != chat.User && clock.MatchString(text) {
+			form = sha256.Sum256([]byte(clock.ReplaceAllString(text, "0")))
+		}
+		if opening = opening.ChildOf(form); m.Role == chat.User {
 			break
 		}
 	}

@@ -23,7 +23,8 @@ type History struct {
 	Metadata []json.RawMessage // of each message, where it is stored; nil for none
 	// Session says that the conversation is that of a session which the client
 	// names, and of nothing else. Then Recognize also finds a history whose
-	// beginning changed or is missing.
+	// beginning changed or is missing. Without one, only the instructions that it
+	// begins with may have changed.
 	Session bool
 }
 
@@ -47,7 +48,8 @@ type Path struct {
 // In a session, the history may go on further down: below the last of its answers
 // that is known on the same branch, or on another branch that says more of it than
 // the beginning. What stands before that answer in the history and isn't known is
-// the client's prompt, and not to be stored. It is one query where the beginning is
+// the client's prompt, and not to be stored. Without a session, that may be only the
+// instructions before the user's first message, in which agents write the time. It is one query where the beginning is
 // known up to the last answer. An absent conversation is a fault.NotFound, and all of the history
 // is the Rest.
 func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h History) (p Path, err error) {
@@ -68,7 +70,7 @@ func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h Histo
 		}
 		return p, err
 	}
-	if h.Session && lastAnswer >= p.Known {
+	if lastAnswer >= p.Known && (h.Session || instructs(h.Messages[p.Known].Role)) {
 		run, err := s.findRun(ctx, conversationID, h, forms, p)
 		if err == nil && run.Known > 0 {
 			p, err = s.followPath(ctx, conversationID, forms, run)
@@ -112,6 +114,9 @@ const (
 	maxRunAnswers  = 16   // of the history, the last ones
 )
 
+// instructs tells whether messages of a role are a client's instructions.
+func instructs(role chat.Role) bool { return role == chat.System || role == chat.Developer }
+
 // findRun finds the last answer of a history that stands on the active branch, or
 // else on one of the newest ones, behind the beginning that is known. Known is 0
 // where there is none.
@@ -123,7 +128,7 @@ func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History
 		}
 	}
 	for _, m := range h.Messages[:begins.Known] {
-		if m.Role != chat.System && m.Role != chat.Developer {
+		if !instructs(m.Role) {
 			l.said++
 		}
 	}
@@ -206,13 +211,20 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 				continue
 			}
 			first := last + 1 - length
+			unknown := l.h.Messages[:first]
+			if shared {
+				unknown = unknown[l.begins.Known:]
+			}
+			if !l.h.Session && (slices.ContainsFunc(unknown, func(m *chat.Message) bool { return !instructs(m.Role) }) ||
+				slices.ContainsFunc(rows[at+length:candidates], func(row db.ListPathHashesRow) bool { return !instructs(chat.Role(row.Role)) })) {
+				continue
+			}
 			p := Path{HeadID: uuid.UUID(rows[at].ID.Bytes), Known: last + 1, Prompt: first, hash: chat.PathHash(rows[at].PathHash), pathTokens: rows[at].PathTokens}
 			if p.Tokens = p.pathTokens; at+length < len(rows) {
 				p.Tokens -= rows[at+length].PathTokens
 			}
-			unknown := l.h.Messages[:first]
 			if shared {
-				unknown, p.Prompt = unknown[l.begins.Known:], 0
+				p.Prompt = 0
 				p.Tokens += l.begins.Tokens
 			}
 			for _, m := range unknown {

@@ -22,13 +22,15 @@ func TestSession(t *testing.T) {
 	long := appendPath(t, s, c, whole)
 	other := appendPath(t, s, c, path("s", "u1", "a1", "u2 edited", "a2 of the edit"))
 	pruned := appendPath(t, s, c, path("s", "u other", "a2", "u4"))
+	reminded := appendPath(t, s, c, path("s", "u9", "a9", "s at 1", "u10", "a10"))
 	for name, test := range map[string]struct {
 		history       []*chat.Message
 		head          uuid.UUID
 		known, prompt int
 		alone         int // known without a session
 	}{
-		"a changed system prompt":             {path("s2", "u1", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 7, 1, 0},
+		"a changed system prompt":             {path("s2", "u1", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 7, 1, 7},
+		"a changed reminder amid it":          {path("s", "u9", "a9", "s at 2", "u10", "a10", "u11"), reminded.HeadID, 6, 0, 6},
 		"no system prompt":                    {path("u1", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 6, 0, 0},
 		"a clock in the first message":        {path("s", "u1 at noon", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 7, 0, 1},
 		"a question that lost its documents":  {path("s", "u1", "a1", "u2", "a2", "u3 alone", "a3", "u4"), long.HeadID, 7, 0, 5},
@@ -36,7 +38,7 @@ func TestSession(t *testing.T) {
 		"a window of an answer":               {path("a3", "u4"), long.HeadID, 1, 0, 0},
 		"a window of a branch":                {path("s", "u2 edited", "a2 of the edit", "u4"), other.HeadID, 3, 0, 1},
 		"the branch that says more of it":     {path("u other", "a2", "u4", "u5"), pruned.HeadID, 3, 0, 0},
-		"what was asked below it already":     {path("s2", "u1", "a1", "u2 edited"), uuid.Nil, 4, 1, 0},
+		"what was asked below it already":     {path("s2", "u1", "a1", "u2 edited"), uuid.Nil, 4, 1, 4},
 		"an answer that nobody gave":          {path("s", "u1", "a of nobody", "u2"), uuid.Nil, 2, 0, 2},
 		"an answer given twice":               {path("s", "u1", "a1", "a1", "u2"), uuid.Nil, 3, 0, 3},
 		"less of another branch":              {path("s", "u1", "a1", "u5", "a2 of the edit", "u6"), other.HeadID, 5, 0, 3},
@@ -56,7 +58,7 @@ func TestSession(t *testing.T) {
 		if p.Tokens != tokens {
 			t.Errorf("%s: %d tokens, want %d", name, p.Tokens, tokens)
 		}
-		if p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history}); err != nil || p.Known != test.alone || p.Prompt != 0 {
+		if p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history}); err != nil || p.Known != test.alone {
 			t.Errorf("%s, without a session: %+v, %v", name, p, err)
 		}
 	}

@@ -85,7 +85,7 @@ func TestSessions(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, slices.Repeat([]llmtest.Behaviour{llmtest.Answer("ok")}, 30)...)
 	seen := map[string]string{}
-	hi := []string{said("system", "It is Monday."), said("user", "hi")}
+	hi := []string{said("system", "It is sunny."), said("user", "hi")}
 	for _, test := range []struct {
 		session, tenant, members string
 		messages                 []string
@@ -93,10 +93,13 @@ func TestSessions(t *testing.T) {
 	}{
 		{"opening", "acme", "", hi, nil},
 		{"opening", "acme", "", append(hi[:2:2], said("assistant", "ok"), said("user", "more")), nil},
-		{"other opening", "acme", "", []string{said("system", "It is Tuesday."), hi[1]}, nil},
+		{"other opening", "acme", "", []string{said("system", "It is raining."), hi[1]}, nil},
+		{"a clock", "acme", "", []string{said("system", "It is Friday, 27 Nov 2026, 11:59 AM."), said("user", "hi at 12")}, nil},
+		{"a clock", "acme", "", []string{said("system", "It is Saturday, 28 Nov 2026, 0:01 pm."), said("user", "hi at 12"), said("assistant", "ok"), said("user", "more")}, nil},
+		{"a user's clock", "acme", "", []string{said("system", "It is Saturday, 28 Nov 2026, 0:01 pm."), said("user", "hi at 13")}, nil},
 		{"other tenant", "other", "", hi, nil},
 		{"header", "acme", "", hi, []string{"X-Coppice-Session", "1"}},
-		{"header", "acme", `"prompt_cache_key":"9",`, []string{said("system", "It is Tuesday."), hi[1]}, []string{"X-Coppice-Session", "1"}},
+		{"header", "acme", `"prompt_cache_key":"9",`, []string{said("system", "It is raining."), hi[1]}, []string{"X-Coppice-Session", "1"}},
 		{"header 2", "acme", "", hi, []string{"X-Coppice-Session", "2"}},
 		{"header of the other tenant", "other", "", hi, []string{"X-Coppice-Session", "1"}},
 		{"opening", "acme", `"prompt_cache_key":"1",`, hi, nil}, // which two chats of an app may share

@@ -51,7 +51,7 @@ var arrows = map[string][]string{
 	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/normalize", "tree"},
 	"transfer/format":     {"chat", "fault", "tree"},
 	"transfer/format/*":   {"chat", "fault", "transfer/format", "transfer/format/messages", "tree"},
-	"transfer/formattest": {"chat", "fault", "transfer", "transfer/format", "transfer/normalize", "tree"},
+	"transfer/formattest": {"chat", "fault", "internal/check", "transfer", "transfer/format", "transfer/normalize", "tree"},
 	"transfer/normalize":  {"chat", "fault", "transfer/format", "tree"},
 	"tree":                {"access", "attach", "chat", "db", "db/citus", "fault", "tokens"},
 	"watch":               {"fault", "tree"},
@@ -68,7 +68,7 @@ var arrows = map[string][]string{
 	"db/citus":            {"db"},
 	"db/migrate":          {"db", "db/citus", "fault"},
 	"db/upgrade":          {"db", "db/embedded", "db/migrate", "fault"},
-	"db/dbtest":           {"db", "db/embedded", "db/migrate"},
+	"db/dbtest":           {"db", "db/embedded", "db/migrate", "internal/check"},
 }
 
 // rooms says which packages use a room of tree.Store, besides cmd/ and tests.

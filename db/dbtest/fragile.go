@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A Fragile is a pool whose connections break when they are told to.
@@ -46,10 +48,7 @@ func NewFragile(t testing.TB, pool *pgxpool.Pool) *Fragile {
 		}
 		return &fragileConn{Conn: conn, of: f}, nil
 	}
-	var err error
-	if f.Pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
+	f.Pool = check.Must(pgxpool.NewWithConfig(t.Context(), config))(t)
 	t.Cleanup(f.Close)
 	return f
 }

@@ -14,9 +14,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // poolerVariable has tests fail that have no pooler, instead of being skipped.
@@ -45,14 +46,9 @@ func Pooler(t testing.TB, database string, connections int, lines ...string) str
 		}
 		t.Skip("PgBouncer is not installed (apt-get install pgbouncer)")
 	}
-	conf, err := pgx.ParseConfig(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conf := check.Must(pgx.ParseConfig(database))(t)
 	dir, err := os.MkdirTemp("", "coppice-pooler-") // short enough for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	password := ""
 	if conf.Password != "" {
@@ -71,26 +67,17 @@ default_pool_size = %d
 max_client_conn = 200
 %s
 `, conf.Host, conf.Port, conf.User, password, poolerPort, dir, connections, strings.Join(lines, "\n"))
-	if err := os.WriteFile(config, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(config, []byte(content), 0o644))
 	cmd := exec.Command("sh", "-c", keeper, program, config)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
 	if os.Geteuid() == 0 { // as whom PgBouncer refuses to run
 		uid, gid := poolerAccount(t, conf.Host)
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
-		if err := os.Chown(dir, int(uid), int(gid)); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, os.Chown(dir, int(uid), int(gid)))
 	}
-	lifeline, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	lifeline := check.Must(cmd.StdinPipe())(t)
+	check.NoError(t, cmd.Start())
 	t.Cleanup(func() {
 		lifeline.Close()
 		cmd.Wait()
@@ -99,16 +86,14 @@ max_client_conn = 200
 		}
 	})
 	through := fmt.Sprintf("postgres://%s@/%s?host=%s&port=%d&sslmode=disable", url.QueryEscape(conf.User), conf.Database, dir, poolerPort)
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	check.Eventually(t, "PgBouncer", func() bool {
 		conn, err := pgx.Connect(t.Context(), through)
 		if err == nil {
 			conn.Close(t.Context())
-			return through
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("dbtest.Pooler: PgBouncer doesn't answer: %v", err)
-		}
-	}
+		return err == nil
+	})
+	return through
 }
 
 // poolerAccount is an unprivileged user who can reach a database server: the owner
@@ -116,18 +101,12 @@ max_client_conn = 200
 func poolerAccount(t testing.TB, host string) (uid, gid uint32) {
 	t.Helper()
 	if strings.HasPrefix(host, "/") {
-		info, err := os.Stat(host)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := check.Must(os.Stat(host))(t)
 		if owner := info.Sys().(*syscall.Stat_t); owner.Uid != 0 {
 			return owner.Uid, owner.Gid
 		}
 	}
-	nobody, err := user.Lookup("nobody")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nobody := check.Must(user.Lookup("nobody"))(t)
 	u, uidErr := strconv.ParseUint(nobody.Uid, 10, 32)
 	g, gidErr := strconv.ParseUint(nobody.Gid, 10, 32)
 	if uidErr != nil || gidErr != nil {

@@ -6,13 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/db/migrate"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A Replicated is a migrated database with a streaming replica. Both belong to the
@@ -28,9 +28,7 @@ type Replicated struct {
 func Replicate(t testing.TB) *Replicated {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "coppice-replica-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	if err := os.Chmod(dir, 0o711); err != nil { // Postgres runs as somebody else where this runs as root
 		t.Fatal(err)
@@ -50,27 +48,16 @@ func Replicate(t testing.TB) *Replicated {
 	}
 	// The copy of a server that isn't running needs no program that the packages
 	// from npm lack.
-	if err := r.primary.Stop(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, r.primary.Stop(ctx))
 	copied := filepath.Join(dir, "replica", "cluster")
-	if err := os.CopyFS(copied, os.DirFS(filepath.Join(primary.DataDir, "cluster"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(copied, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(copied, "standby.signal"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.CopyFS(copied, os.DirFS(filepath.Join(primary.DataDir, "cluster"))))
+	check.NoError(t, os.Chmod(copied, 0o700))
+	check.NoError(t, os.WriteFile(filepath.Join(copied, "standby.signal"), nil, 0o600))
 	if r.primary, err = embedded.Start(ctx, primary); err != nil {
 		t.Fatalf("dbtest.Replicate: %v", err)
 	}
 	t.Cleanup(func() { r.primary.Stop(context.Background()) })
-	from, err := pgx.ParseConfig(r.primary.SuperuserURL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	from := check.Must(pgx.ParseConfig(r.primary.SuperuserURL()))(t)
 	r.config = embedded.Config{DataDir: filepath.Join(dir, "replica"), CacheDir: cacheDir(), Parameters: parameters()}
 	r.config.Parameters["max_connections"] = settings["max_connections"]
 	r.config.Parameters["primary_conninfo"] = fmt.Sprintf("host=%s port=%d user=%s", from.Host, from.Port, from.User)
@@ -119,33 +106,21 @@ func (r *Replicated) Resume(t testing.TB) {
 func (r *Replicated) Await(t testing.TB) {
 	t.Helper()
 	var end string
-	if err := onServer(t, r.primary.SuperuserURL(), "select pg_current_wal_insert_lsn()::text", &end); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, onServer(t, r.primary.SuperuserURL(), "select pg_current_wal_insert_lsn()::text", &end))
 	r.await(t, "select pg_last_wal_replay_lsn() >= '"+end+"'")
 }
 
 func (r *Replicated) await(t testing.TB, condition string) {
 	t.Helper()
-	for deadline := time.Now().Add(privateTimeout); ; time.Sleep(5 * time.Millisecond) {
-		var holds bool
-		if err := onServer(t, r.replica.SuperuserURL(), condition, &holds); err != nil {
-			t.Fatal(err)
-		}
-		if holds {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("dbtest: after %v not yet: %s", privateTimeout, condition)
-		}
-	}
+	check.Eventually(t, condition, func() (holds bool) {
+		check.NoError(t, onServer(t, r.replica.SuperuserURL(), condition, &holds))
+		return holds
+	})
 }
 
 func (r *Replicated) onReplica(t testing.TB, statement string) {
 	t.Helper()
-	if err := onServer(t, r.replica.SuperuserURL(), statement); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, onServer(t, r.replica.SuperuserURL(), statement))
 }
 
 func onServer(t testing.TB, at, statement string, into ...any) error {

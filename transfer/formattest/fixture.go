@@ -2,7 +2,6 @@ package formattest
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,13 +11,12 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/normalize"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-var update = flag.Bool("update", false, "write what is read of the fixtures anew")
 
 // fixtures reads each fixture and shows it: the tree, when each message was said
 // and what is kept of its source, and every note.
@@ -27,24 +25,17 @@ func (s Suite) fixtures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data, err := os.ReadFile(Fixture(t, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			report, err := transfer.Import(t.Context(), nil, bytes.NewReader(data), transfer.Options{DryRun: true})
 			if report.Format != s.Format.Name() {
 				t.Errorf("the format was recognized as %q, %v", report.Format, err)
 			}
 			file := Fixture(t, strings.TrimSuffix(name, filepath.Ext(name))+".txt")
 			got := Parse(t, s.Format, data).show(s.Format.Name())
-			if *update {
-				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+			if *check.Update {
+				check.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := check.Must(os.ReadFile(file))(t)
 			Same(t, name, got, string(want))
 		})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
@@ -19,9 +20,7 @@ func Fuzz(f *testing.F, suites []Suite) {
 	for i, s := range suites {
 		for _, file := range s.Fixtures {
 			data, err := os.ReadFile(Fixture(f, file))
-			if err != nil {
-				f.Fatal(err)
-			}
+			check.NoError(f, err)
 			f.Add(uint8(i), data)
 			// Elements one by one are easier to change into something telling.
 			err = format.NewInput(f.Context(), bytes.NewReader(data), func(format.Note) {}).EachElement(func(_ string, raw json.RawMessage) error {
@@ -50,10 +49,7 @@ func Fuzz(f *testing.F, suites []Suite) {
 // changes exchanges, doubles, takes out or puts elsewhere something in the first
 // fixture: everything is read or noted, and the store would take what comes out.
 func (s Suite) changes(t *testing.T) {
-	data, err := os.ReadFile(Fixture(t, s.Fixtures[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	data := check.Must(os.ReadFile(Fixture(t, s.Fixtures[0])))(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		raw := Changed(rt, data)
 		p := Parse(t, s.Format, raw)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -55,9 +56,7 @@ func (s Suite) memory(t *testing.T) {
 func memoryTaken(t *testing.T, test, shape string, size int) (took int, report string) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self, "-test.run", test, "-test.v")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s|%d", memoryOf, shape, size))
 	out, err := cmd.CombinedOutput()
@@ -79,9 +78,7 @@ func (s Suite) measured(t *testing.T) bool {
 		return false
 	}
 	var size int
-	if _, err := fmt.Sscan(text, &size); err != nil {
-		t.Fatal(err)
-	}
+	check.Must(fmt.Sscan(text, &size))(t)
 	in := s.Sample.shapes(size)[shape]
 	before, after := new(runtime.MemStats), new(runtime.MemStats)
 	debug.FreeOSMemory()

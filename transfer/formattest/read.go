@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -31,10 +32,7 @@ func MustStore(rt *rapid.T, store *tree.Store, b tree.Bundle) {
 // not in it.
 func Shared(t testing.TB, name string) *os.File {
 	t.Helper()
-	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := check.Must(os.Getwd())(t)
 	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		f, err := os.Open(filepath.Join(dir, "shared", "data", name))
 		if err == nil {
@@ -106,10 +104,7 @@ func (b *Bundles) Import(_ context.Context, in ...tree.Bundle) ([]tree.Imported,
 func Read(t *testing.T, r io.Reader, format string) (transfer.Report, []tree.Bundle) {
 	t.Helper()
 	var b Bundles
-	report, err := transfer.Import(context.Background(), &b, r, transfer.Options{Format: format})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := check.Must(transfer.Import(context.Background(), &b, r, transfer.Options{Format: format}))(t)
 	for _, one := range b {
 		Check(t, one)
 	}

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
@@ -19,14 +20,10 @@ import (
 // comes in of them is a message at least, and what doesn't is named.
 func (s Suite) recognition(t *testing.T) {
 	data, err := os.ReadFile(Fixture(t, s.Fixtures[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	whole, lines := decoded(data)
 	before, said, err := read(t, encoded(whole, lines))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Run("cut off", func(t *testing.T) {
 		for at := 1; at < len(data); at += 1 + len(data)/100 {
 			report, now, err := read(t, data[:at])
@@ -54,15 +51,10 @@ func (s Suite) recognition(t *testing.T) {
 		}
 	})
 	t.Run("exchanged", func(t *testing.T) {
-		others, err := filepath.Glob(filepath.Join(filepath.Dir(Fixture(t, s.Fixtures[0])), "*.json*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		others := check.Must(filepath.Glob(filepath.Join(filepath.Dir(Fixture(t, s.Fixtures[0])), "*.json*")))(t)
 		rapid.Check(t, func(rt *rapid.T) {
 			other, err := os.ReadFile(rapid.SampledFrom(others).Draw(rt, "other"))
-			if err != nil {
-				rt.Fatal(err)
-			}
+			check.NoError(rt, err)
 			from, _ := decoded(other)
 			mine, _ := decoded(data)
 			file := encoded(replaced(rt, mine, elsewhere(rt, from)), lines)

@@ -20,6 +20,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
@@ -92,18 +93,12 @@ func importAs(t testing.TB, name string, data []byte) (transfer.Report, Bundles,
 func (s Suite) roundTrip(t *testing.T) {
 	for _, name := range s.Fixtures {
 		data, err := os.ReadFile(Fixture(t, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		_, all, err := importAs(t, s.Format.Name(), data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		for _, b := range all {
 			var file bytes.Buffer
-			if err := transfer.Export(t.Context(), stored(b), b.Conversation.ID, &file); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, transfer.Export(t.Context(), stored(b), b.Conversation.ID, &file))
 			report, again, err := importAs(t, "", file.Bytes())
 			if err != nil || len(again) != 1 || report.Format != "coppice" || len(report.Notes) > 0 {
 				t.Fatalf("%s: %d conversations of format %q, %v\n%s", name, len(again), report.Format, err, Notes(report))
@@ -251,10 +246,7 @@ func (s Suite) costs(t *testing.T) {
 		junk = `"j":5`
 	}
 	read := func(in io.Reader) (dense string, messages int, err error) {
-		data, err := io.ReadAll(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := check.Must(io.ReadAll(in))(t)
 		input := format.NewInput(t.Context(), bytes.NewReader(data), func(format.Note) {})
 		err = s.Format.Parse(input, func(c format.Conversation) error {
 			dense, messages = c.TooDense(), len(c.Messages)

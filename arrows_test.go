@@ -22,13 +22,14 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"access", "db", "db/embedded", "db/migrate", "fault", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
+	"app":                {"access", "db", "db/embedded", "db/migrate", "fault", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/oidc", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
 	"internal/check":     {},
 	"internal/telemetry": {"llm", "search", "replica", "reply", "tree"},
 	"recognize":          {"chat", "fault", "reply", "summarize", "tree"},
 	"replica":            {"db", "fault", "tree"},
 	"server":             {"access", "chat", "fault", "internal/telemetry", "keys", "search", "replica", "reply", "summarize", "transfer", "tree", "watch", "web"},
 	"server/mcp":         {"chat", "fault", "search", "server", "summarize", "tree"},
+	"server/oidc":        {"access", "fault", "server"},
 	"server/anthropic":   {"chat", "fault", "recognize", "reply", "server", "server/anthropic/wire", "summarize", "tree"},
 	"server/openai":      {"chat", "fault", "recognize", "reply", "server", "server/openai/wire", "summarize", "transfer/format", "tree"},
 	"web":                {},
@@ -46,6 +47,7 @@ var arrows = map[string][]string{
 
 	"server/anthropic/wire":       {"chat", "fault"},
 	"server/openai/wire":          {"chat", "fault"},
+	"server/oidc/oidctest":        {},
 	"summarize/prompt/prompttest": {"transfer", "tree"},
 
 	"transfer":            {"attach", "chat", "fault", "transfer/format", "transfer/format/*", "transfer/normalize", "tree"},
@@ -80,7 +82,7 @@ var rooms = map[string][]string{
 
 // testCode are the packages that exist for tests: they may do what tests may,
 // and are never linked into the program.
-var testCode = []string{"attach/pdf/pdftest", "db/dbtest", "internal/check", "llm/llmtest", "summarize/prompt/prompttest", "transfer/formattest"}
+var testCode = []string{"attach/pdf/pdftest", "db/dbtest", "internal/check", "llm/llmtest", "server/oidc/oidctest", "summarize/prompt/prompttest", "transfer/formattest"}
 
 // lab is the folder of benchmarks and attacks, a module of its own. It knows the
 // product, and nothing of the product knows it.
@@ -96,6 +98,8 @@ var owners = map[string][]string{
 	"github.com/openai/openai-go":     {"llm"},
 	"github.com/coder/websocket":      {"server/openai"},
 	"github.com/modelcontextprotocol": {"server/mcp"},
+	"github.com/coreos/go-oidc":       {"server/oidc"},
+	"golang.org/x/oauth2":             {"server/oidc"},
 	"github.com/google/jsonschema-go": {"server/mcp"},
 	"github.com/pressly/goose":        {"db/migrate"},
 	"github.com/riverqueue/river":     {"db/migrate", "summarize/jobs"},

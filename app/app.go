@@ -45,6 +45,7 @@ import (
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/anthropic"
 	"github.com/coppice-chat/coppice/server/mcp"
+	"github.com/coppice-chat/coppice/server/oidc"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/jobs"
@@ -97,6 +98,7 @@ type Config struct {
 	Server    server.Config
 	OpenAI    openai.Recognition // what becomes of the requests of clients that keep their history themselves
 	Anthropic anthropic.Config   // what answers the clients of Anthropic's API
+	SignIn    oidc.Config        // where readers of the page sign in; without an Issuer, nowhere. Server.People is in the place of its People
 
 	RecallBytes int64 // of memory for the indexes of recall; 0 is search.DefaultMaxBytes
 
@@ -353,6 +355,16 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	}
 	cfg.OpenAI.Provider = openai.Provider{BaseURL: cfg.Models.BaseURL, APIKey: cfg.Models.APIKey}
 	s.APIs = append([]server.API{cfg.OpenAI.API(), messages, mcp.API(cfg.Version)}, s.APIs...)
+	if cfg.SignIn.Issuer != "" {
+		key, err := c.store.DeriveKey(ctx, "sessions")
+		if err != nil {
+			return err
+		}
+		cfg.SignIn.People = s.People
+		if s.SignIn, err = oidc.New(cfg.SignIn, key, cfg.Logger); err != nil {
+			return err
+		}
+	}
 	s.Ready = func(ctx context.Context) error { return db.CheckSchema(ctx, pool) }
 	conns := int(pool.Config().MaxConns)
 	if s.MaxReads == 0 {

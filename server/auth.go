@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"net/netip"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,6 +28,20 @@ type KeyVerifier interface {
 	// Any reports whether a key was ever made.
 	Any(ctx context.Context) (bool, error)
 }
+
+// A SignIn signs people in who open pages. *oidc.Provider is one.
+type SignIn interface {
+	// Who returns whom a request's session is of. Without a good one it has no tenant.
+	Who(r *http.Request) access.Principal
+	// API has the pages at which people sign in and out.
+	API() API
+}
+
+// Pages of a SignIn. Login takes the path to go on to as next.
+const (
+	LoginPath  = "/auth/login"
+	LogoutPath = "/auth/logout"
+)
 
 // A sender is who answers for a request without a good key: an address, or a key that
 // the installation made.
@@ -58,12 +71,13 @@ func fromThisMachine(r *http.Request) bool {
 // which costs no query. Several clients may stand behind one proxy. So a key that this
 // installation made answers for itself, and everything else for its address. Keys of
 // versions before, which nobody can tell from guesses, pass if they were good lately.
+// People who are signed in always do.
 func (s *Server) authenticate(r *Request) error {
 	if r.route.May.has(Keyless) || r.route.May.has(Local) && fromThisMachine(r.Request) {
 		return nil
 	}
 	secret := secretOf(r.Header)
-	if !s.cfg.Keys.Known(secret) {
+	if who, _ := s.person(r.Request, secret); who.Tenant == "" && !s.cfg.Keys.Known(secret) {
 		if wait := s.limits.failedAuth.wait(s.senderOf(r, secret)); wait > 0 {
 			r.answer.Header().Set("Retry-After", strconv.Itoa(wait))
 			return problemf(CodeRateLimited, "", "Too many requests without a good key came from this address, or with this revoked key. Wait %d s, and send this one again with a good key.", wait)
@@ -87,20 +101,15 @@ func (s *Server) authenticate(r *Request) error {
 	return nil
 }
 
-// identify tells who sends a request with this key; "" is none. Without one, it may be
-// whom a trusted proxy names. While nobody has made a key, and neither RequireKey nor
-// AuthHeader is set, everybody is the default tenant, whatever header a client library
-// sends.
+// identify tells who sends a request with this key; "" is none. While nobody has made a
+// key, and neither RequireKey nor a way to sign in is set, everybody is the default tenant,
+// whatever header a client library sends.
 func (s *Server) identify(r *http.Request, secret string) (access.Principal, error) {
 	ctx := r.Context()
-	if user := s.userOf(r); secret == "" && user != "" {
-		who := access.Principal{Tenant: cmp.Or(s.cfg.AuthTenant, tree.DefaultTenant), User: user, Role: access.Member}
-		if slices.Contains(s.cfg.AuthAdmins, user) {
-			who.Role = access.Admin
-		}
-		return who, access.CheckUser("user_id", user)
+	if who, err := s.person(r, secret); who.Tenant != "" || err != nil {
+		return who, err
 	}
-	if !s.cfg.RequireKey && s.cfg.AuthHeader == "" && !s.cfg.Keys.Known(secret) {
+	if !s.cfg.RequireKey && s.cfg.AuthHeader == "" && s.cfg.SignIn == nil && !s.cfg.Keys.Known(secret) {
 		made, err := s.cfg.Keys.Any(ctx)
 		if err != nil {
 			return access.Principal{}, err
@@ -116,6 +125,22 @@ func (s *Server) identify(r *http.Request, secret string) (access.Principal, err
 	return key.Principal(), err
 }
 
+// person tells whom a trusted proxy names, or whose session a request without a key is of;
+// the zero value is nobody. A page of another origin has no session, also where the origin
+// is allowed. It costs no query.
+func (s *Server) person(r *http.Request, secret string) (access.Principal, error) {
+	if secret != "" {
+		return access.Principal{}, nil
+	}
+	if user := s.userOf(r); user != "" {
+		return s.cfg.People.Principal(user, s.groupsOf(r))
+	}
+	if s.cfg.SignIn != nil && !crossSite(r) {
+		return s.cfg.SignIn.Who(r), nil
+	}
+	return access.Principal{}, nil
+}
+
 // userOf is whom a trusted proxy says that a request is of, "" for none.
 func (s *Server) userOf(r *http.Request) string {
 	if s.cfg.AuthHeader == "" {
@@ -126,6 +151,17 @@ func (s *Server) userOf(r *http.Request) string {
 		return ""
 	}
 	return r.Header.Get(s.cfg.AuthHeader)
+}
+
+// groupsOf are the groups of the user that a trusted proxy names.
+func (s *Server) groupsOf(r *http.Request) (groups []string) {
+	if s.cfg.AuthGroupsHeader == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(strings.Join(r.Header.Values(s.cfg.AuthGroupsHeader), ","), ",") {
+		groups = append(groups, strings.TrimSpace(name))
+	}
+	return groups
 }
 
 // countedBy is what a principal's requests are counted by: its key, or its user.

@@ -84,6 +84,8 @@ const (
 	CodeShareNotFound         Code = "share_not_found"
 	CodeSharedNotFound        Code = "shared_not_found"
 	CodeShuttingDown          Code = "shutting_down"
+	CodeSignInFailed          Code = "sign_in_failed"
+	CodeSignInUnavailable     Code = "sign_in_unavailable"
 	CodeStorageFull           Code = "storage_full"
 	CodeSummaryNotFound       Code = "summary_not_found"
 	CodeSummaryReplaced       Code = "summary_replaced"

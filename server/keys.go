@@ -110,6 +110,7 @@ func getMe(r *Request) (Answer, error) {
 		ReadOnly       bool        `json:"read_only"`
 		ConversationID *uuid.UUID  `json:"conversation_id"`
 		KeyID          *uuid.UUID  `json:"key_id"`
+		SignOut        *string     `json:"sign_out"`
 	}{TenantID: r.who.Tenant, Role: r.who.Role, ReadOnly: r.who.ReadOnly}
 	if r.who.User != "" {
 		me.UserID = &r.who.User
@@ -119,6 +120,9 @@ func getMe(r *Request) (Answer, error) {
 	}
 	if r.who.Key != uuid.Nil {
 		me.KeyID = &r.who.Key
+	}
+	if s := r.server; s.cfg.SignIn != nil && r.who.User != "" && r.who.Key == uuid.Nil && s.userOf(r.Request) == "" {
+		me.SignOut = new(LogoutPath)
 	}
 	return answerStruct(me)
 }

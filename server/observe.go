@@ -204,6 +204,9 @@ func (s *Server) fail(r *Request, err error) {
 	switch p.Status {
 	case http.StatusUnauthorized:
 		h.Set("WWW-Authenticate", `Bearer realm="coppice"`)
+		if s.cfg.SignIn != nil { // the page goes there
+			h.Add("WWW-Authenticate", `Cookie realm="coppice", form-action="`+LoginPath+`"`)
+		}
 	case http.StatusServiceUnavailable, http.StatusTooManyRequests:
 		if h.Get("Retry-After") == "" {
 			wait := math.Ceil(reply.RetryAfter(err).Seconds())

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -15,7 +16,7 @@ import (
 // newTeam serves a tenant whose people a proxy signs in; eve is its admin.
 func newTeam(t *testing.T, more ...func(*Config)) *testAPI {
 	return newAPI(t, append(more, func(c *Config) {
-		c.AuthHeader, c.AuthAdmins, c.TrustedProxies = "X-Forwarded-User", []string{"eve"}, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		c.AuthHeader, c.AuthGroupsHeader, c.People, c.TrustedProxies = "X-Forwarded-User", "X-Forwarded-Groups", access.People{Admins: []string{"eve"}, AdminGroups: []string{"ops"}}, []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 	})...)
 }
 
@@ -125,20 +126,22 @@ func TestAuthHeader(t *testing.T) {
 	a := newTeam(t)
 	_, secret := a.newKey("default")
 	for i, tt := range []struct {
-		remote, user, key string
-		status            int
-		want              string
+		remote, user, groups, key string
+		status                    int
+		want                      string
 	}{
-		{"127.0.0.1:9", "ada", "", 200, `"user_id":"ada","role":"member"`},
-		{"127.0.0.1:9", "eve", "", 200, `"user_id":"eve","role":"admin"`},
-		{"127.0.0.1:9", "ada", secret, 200, `"user_id":null,"role":"admin"`},
-		{"127.0.0.1:9", "", "", 401, "missing_key"},
-		{"127.0.0.1:9", "*", "", 400, "No user can be called"},
-		{"192.0.2.1:9", "ada", "", 401, "missing_key"},
+		{"127.0.0.1:9", "ada", "guests", "", 200, `"user_id":"ada","role":"member"`},
+		{"127.0.0.1:9", "ada", "guests, ops", "", 200, `"user_id":"ada","role":"admin"`},
+		{"127.0.0.1:9", "eve", "", "", 200, `"user_id":"eve","role":"admin"`},
+		{"127.0.0.1:9", "ada", "", secret, 200, `"user_id":null,"role":"admin"`},
+		{"127.0.0.1:9", "", "ops", "", 401, "missing_key"},
+		{"127.0.0.1:9", "*", "", "", 400, "No user can be called"},
+		{"192.0.2.1:9", "ada", "ops", "", 401, "missing_key"},
 	} {
 		req := httptest.NewRequest("GET", "http://localhost/v1/me", nil)
 		req.RemoteAddr = tt.remote
 		req.Header.Set("X-Forwarded-User", tt.user)
+		req.Header.Set("X-Forwarded-Groups", tt.groups)
 		if tt.key != "" {
 			req.Header.Set("Authorization", "Bearer "+tt.key)
 		}

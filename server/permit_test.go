@@ -82,7 +82,7 @@ func TestKeysOverREST(t *testing.T) {
 	var made struct{ ID, Key, Role string }
 	a.must(201, &made, request{method: "POST", path: "/v1/keys", header: admin, body: `{"name":"browser","user_id":"ada","conversation_id":"` + named("c").String() + `","expires_at":"` + end + `"}`})
 	res := a.must(200, nil, request{method: "GET", path: "/v1/me", header: bearer(made.Key)})
-	if want := fmt.Sprintf(`{"tenant_id":"own","user_id":"ada","role":"member","read_only":false,"conversation_id":"%s","key_id":"%s"}`, named("c"), made.ID); string(res.body) != want {
+	if want := fmt.Sprintf(`{"tenant_id":"own","user_id":"ada","role":"member","read_only":false,"conversation_id":"%s","key_id":"%s","sign_out":null}`, named("c"), made.ID); string(res.body) != want {
 		t.Errorf("%s, want %s", res.body, want)
 	}
 	var page struct {

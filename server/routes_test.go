@@ -100,7 +100,7 @@ var reads = []scenario{
 	{name: "tenants", method: "GET", path: "/v1/tenants", status: 200, want: []string{`{"data":[{"id":"default","conversations":`}},
 	{name: "a tenant", method: "GET", path: "/v1/tenants/default", status: 200, want: []string{`{"id":"default","conversations":`, `"keys":0,"updated_at":"`}},
 	{name: "no conversation is so old", method: "DELETE", path: "/v1/conversations?before=2000-01-01T00:00:00Z", status: 200, want: []string{`{"conversations":0,"messages":0}`}},
-	{name: "who asks", method: "GET", path: "/v1/me", status: 200, want: []string{`{"tenant_id":"default","user_id":null,"role":"operator","read_only":false,"conversation_id":null,"key_id":null}`}},
+	{name: "who asks", method: "GET", path: "/v1/me", status: 200, want: []string{`{"tenant_id":"default","user_id":null,"role":"operator","read_only":false,"conversation_id":null,"key_id":null,"sign_out":null}`}},
 	{name: "the first key", method: "POST", path: "/v1/keys", body: `{"name":"first"}`, status: 403, want: []string{"coppice keys create"}},
 	{name: "no keys", method: "GET", path: "/v1/keys", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 	{name: "no key", method: "DELETE", path: "/v1/keys/{{absent}}", status: 404},

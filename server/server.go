@@ -39,6 +39,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -53,6 +54,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
@@ -148,11 +150,16 @@ type Config struct {
 	RequireKey     bool           // refuse requests without a key even while none was made
 	Loopback       bool           // the server listens on loopback only: other addresses are no names of it
 	AllowedHosts   []string       // names, besides loopback's, that clients know the server by; "*" is any
-	AuthHeader     string         // header in which a trusted proxy names the user that it has signed in, such as X-Forwarded-User; "" is none. Other requests need a key then
-	AuthTenant     string         // whose people those users are; "" is tree.DefaultTenant
-	AuthAdmins     []string       // those of them who are admins
 	TrustedProxies []netip.Prefix // addresses of proxies whose X-Forwarded-For says where a request came from
 	AllowedOrigins []string       // origins, such as https://chat.example.com, whose pages may use the API
+
+	// AuthHeader is in which a trusted proxy names the user that it has signed in, such as
+	// X-Forwarded-User, and AuthGroupsHeader where it names the user's groups, with commas
+	// between. "" is none.
+	AuthHeader, AuthGroupsHeader string
+	People                       access.People // what those users may do; a Tenant of "" is tree.DefaultTenant
+	// SignIn is where pages have their readers sign in. nil is nowhere.
+	SignIn SignIn
 
 	RequestTimeout        time.Duration // of a request that isn't streamed; 0 is DefaultRequestTimeout
 	CompactionTimeout     time.Duration // of a compaction on demand, which waits for models; 0 is DefaultCompactionTimeout
@@ -209,6 +216,7 @@ func New(cfg Config) (_ *Server, err error) {
 	if ring, ok := cfg.Keys.(KeyRing); ok && cfg.KeyRing == nil {
 		cfg.KeyRing = ring
 	}
+	cfg.People.Tenant = cmp.Or(cfg.People.Tenant, tree.DefaultTenant)
 	if cfg.Ready == nil {
 		cfg.Ready = cfg.Store.Ping
 	}
@@ -249,6 +257,9 @@ func New(cfg Config) (_ *Server, err error) {
 	}
 	s.mount(API{Prefix: "/v1/", Routes: routes, Refuse: refuseNatively})
 	s.lostPage = newRoute(s.apis[0], Route{Pattern: nowhere, May: Keyless | Opens, Query: anyQuery, Handle: serveLost})
+	if cfg.SignIn != nil {
+		cfg.APIs = append([]API{cfg.SignIn.API()}, cfg.APIs...)
+	}
 	for _, api := range cfg.APIs {
 		if err := s.check(&api); err != nil {
 			return nil, err

@@ -28,8 +28,8 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 func TestOwnersDontSeeEachOther(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) {
-		c.AuthHeader, c.AuthTenant, c.TrustedProxies = "X-Forwarded-User", "acme", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-		c.AuthAdmins = []string{"own"}
+		c.AuthHeader, c.TrustedProxies = "X-Forwarded-User", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+		c.People = access.People{Tenant: "acme", Admins: []string{"own"}}
 	})
 	a.dontSee(func(user string) *tree.Store {
 		return a.store.For(access.Principal{Tenant: "acme", User: user, Role: access.Member})

@@ -227,8 +227,8 @@ func (cmd *configCommand) Run(out *terminal.Console, file *configFile, model *ko
 	return nil
 }
 
-// isSecret tells whether a variable's value is not for the eyes of others: keys, and
+// isSecret tells whether a variable's value is not for the eyes of others: keys, secrets, and
 // URLs of databases, which may have a password.
 func isSecret(variable string) bool {
-	return strings.HasSuffix(variable, "_KEY") || strings.HasSuffix(variable, "DATABASE_URL")
+	return strings.HasSuffix(variable, "_KEY") || strings.HasSuffix(variable, "_SECRET") || strings.HasSuffix(variable, "DATABASE_URL")
 }

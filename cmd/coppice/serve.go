@@ -30,6 +30,7 @@ type serveCommand struct {
 	titleFlags        `group:"Models"`
 	embeddingFlags    `group:"Models"`
 	workerFlags       `group:"Contexts and compactions"`
+	peopleFlags       `group:"People"`
 	replyFlags        `group:"Replies"`
 	openAIFlags       `group:"OpenAI"`
 	anthropicFlags    `group:"Models"`
@@ -39,9 +40,6 @@ type serveCommand struct {
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines without an API key: anyone who reaches the server reads and writes everything."`
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
-	AuthHeader        string        `placeholder:"NAME" help:"Header in which a trusted proxy names the user whom it has signed in, such as X-Forwarded-User. All other requests need a key then."`
-	AuthTenant        string        `default:"default" placeholder:"ID" help:"Tenant whose people the users of --auth-header are (${default})."`
-	AuthAdmin         []string      `placeholder:"USER" help:"Users of --auth-header who are admins of the tenant."`
 	TrustedProxies    []string      `placeholder:"ADDRESS" help:"Proxies, such as 10.0.0.0/8, whose X-Forwarded-For tells the address of a client."`
 	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
 	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
@@ -223,7 +221,13 @@ func (cmd *serveCommand) config() (config app.Config, err error) {
 	if cmd.AuthHeader != "" && len(cmd.TrustedProxies) == 0 {
 		return config, usagef("--auth-header takes --trusted-proxies: anybody else could name a user, too")
 	}
-	config.Server.AuthHeader, config.Server.AuthTenant, config.Server.AuthAdmins = cmd.AuthHeader, cmd.AuthTenant, cmd.AuthAdmin
+	config.Server.AuthHeader, config.Server.AuthGroupsHeader = cmd.AuthHeader, cmd.AuthGroupsHeader
+	config.Server.People, config.SignIn = cmd.people(), cmd.signIn()
+	if config.SignIn.Issuer != "" {
+		if err := config.SignIn.Check(); err != nil {
+			return config, usagef("--oidc-issuer: %v", err)
+		}
+	}
 	if cmd.Presets != "" {
 		content, err := os.ReadFile(cmd.Presets)
 		if err == nil {
@@ -261,7 +265,7 @@ func collectLess() {
 // checkOpen refuses to serve other machines while there is no key that they
 // would need.
 func (cmd *serveCommand) checkOpen(ctx context.Context, keys *keys.Keys, listener net.Listener, log *slog.Logger) error {
-	if loopback(listener) || cmd.AuthHeader != "" {
+	if loopback(listener) || cmd.AuthHeader != "" || cmd.Issuer != "" {
 		return nil
 	}
 	made, err := keys.Any(ctx)

@@ -22,7 +22,7 @@ export const keyRefused = signal(false)
 /** coppice has neither retries nor a timeout of its own: the page says that the server is gone, and asks for it. */
 export const coppice = new Coppice({ maxRetries: 0, timeout: 0, fetch: watched, ...(key.peek() && { apiKey: key.peek()! }) })
 
-/** watched is fetch, which notes whether the server answers, and whether it wants a key. */
+/** watched is fetch, which notes whether the server answers, and whether it wants a key. Where readers sign in, it goes there. */
 async function watched(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const sent = key.peek()
   let answer: Response
@@ -35,8 +35,12 @@ async function watched(input: RequestInfo | URL, init?: RequestInit): Promise<Re
   reachable.value = true
   // A proxy in between may want a password of its own.
   if (answer.status === 401 && answer.headers.get('Content-Type')?.includes('problem+json')) {
-    keyRefused.value = sent !== null
-    keyWanted.value = true
+    const login = /form-action="(.+?)"/.exec(answer.headers.get('WWW-Authenticate')!)
+    if (login && !sent) location.assign(`${login[1]}?next=${encodeURIComponent(location.pathname + location.search)}`)
+    else {
+      keyRefused.value = sent !== null
+      keyWanted.value = true
+    }
   }
   return answer
 }
@@ -49,17 +53,18 @@ export function setKey(secret: string) {
 }
 
 /**
- * forgetKey drops the key and everything that came by it. What is stored goes at once, and
- * what the page shows or remembers goes with its document. The new document asks for a key.
+ * forgetKey drops the key and everything that came by it, also without a key. What is stored
+ * goes at once, and what the page shows or remembers goes with its document. The new
+ * document asks for a key, or is the one given.
  */
-export function forgetKey() {
+export function forgetKey(next = '/') {
   wipe()
   addEventListener('pagehide', () => { // what is stored until the document goes
     if (localStorage.getItem(keyName) === null) wipe()
   })
   document.body.replaceChildren()
   document.title = 'Coppice'
-  location.replace('/')
+  location.replace(next)
 }
 
 function wipe() {

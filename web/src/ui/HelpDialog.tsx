@@ -1,5 +1,6 @@
-// What the keyboard does, and the key that the browser keeps.
-import { forgetKey, key } from '../api/http'
+// What the keyboard does, and who reads: by the key that the browser keeps, or signed in.
+import { useEffect, useState } from 'preact/hooks'
+import { coppice, forgetKey, key } from '../api/http'
 import { dialog } from '../state/dialog'
 import { Modal } from './Modal'
 
@@ -40,10 +41,23 @@ export function HelpDialog() {
       {key.value !== null && (
         <p class="hint">
           This browser keeps a key of the server, and what you typed and didn’t send.{' '}
-          <button type="button" class="plain-button" onClick={forgetKey}>Forget the key</button>
+          <button type="button" class="plain-button" onClick={() => forgetKey()}>Forget the key</button>
         </p>
       )}
+      <Account />
       <div class="modal-foot"><button type="button" class="primary" autoFocus onClick={close}>Close</button></div>
     </Modal>
+  )
+}
+
+function Account() {
+  const [me, setMe] = useState<Awaited<ReturnType<typeof coppice.getMe>>>()
+  useEffect(() => void coppice.getMe().then(setMe, () => {}), [])
+  if (!me?.sign_out) return null
+  return (
+    <p class="hint">
+      You are signed in as {me.user_id}, {me.role} of {me.tenant_id}.{' '}
+      <button type="button" class="plain-button" onClick={() => forgetKey(me.sign_out!)}>Sign out</button>
+    </p>
   )
 }

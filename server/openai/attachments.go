@@ -17,7 +17,7 @@ func keptEntries(entries []wire.Entry, name string) (_ []wire.Entry, files recog
 	entries = slices.Clone(entries)
 	for i, e := range entries {
 		content := "content"
-		if e.Message != nil && e.Message.Role == chat.Tool {
+		if name != "messages" && e.Message != nil && e.Message.Role == chat.Tool {
 			content = "output"
 		}
 		if entries[i].Message, err = files.Link(e.Message, fmt.Sprintf("%s[%d]", name, e.At), content); err != nil {

@@ -35,7 +35,7 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	return tell(map[string]any{
-		"id": c.Summary.ResponseID(), "object": "response.compaction", "created_at": time.Now().Unix(), "output": append(slices.Clip(c.kept), *c.item), "usage": c.usage,
+		"id": c.Summary.ResponseID(), "object": "response.compaction", "created_at": time.Now().Unix(), "output": append(slices.Clip(c.kept), c.Item()), "usage": c.usage,
 	}, c.node()), nil
 }
 
@@ -51,7 +51,8 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, inParameter(err, "input")
 	}
-	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo, Compaction: c.item}
+	item := c.Item()
+	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo, Compaction: &item}
 	end := wire.End{Status: wire.Completed, At: time.Now(), Usage: c.usage}
 	if req.Stream {
 		s := wire.NewStream(turn, -1)
@@ -62,8 +63,7 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 
 // A compaction is what takes the place of a branch or of a history.
 type compaction struct {
-	wire.SignedCompaction
-	item  *wire.CompactionItem
+	wire.Compaction
 	kept  []wire.Item // that stay verbatim
 	usage *wire.Usage
 }
@@ -78,11 +78,6 @@ func (c compaction) node() wire.NodeID {
 
 // compactAll makes what takes the place of the branch and the input that a request names.
 func compactAll(r *server.Request, req *wire.Request) (c compaction, err error) {
-	defer func() {
-		if err == nil {
-			c.item, err = signedItem(r, c.SignedCompaction)
-		}
-	}()
 	demand := summarize.Demand{All: true}
 	if len(req.Instructions) <= maxCompactInstructions {
 		demand.Instructions = req.Instructions
@@ -142,9 +137,9 @@ func compactBranch(r *server.Request, head recognize.Message, demand summarize.D
 			items = append(items, wire.ItemsOf(nodeOf(m), chat.Read(m.Body), wire.Note{})...)
 		}
 	}
-	return compaction{wire.SignedCompaction{
+	return compaction{wire.Compaction{
 		Summary: wire.NodeID{Conversation: head.ConversationID, Node: c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
-	}, nil, items, wire.NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
+	}, items, wire.NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
 }
 
 func openCall(id string) error {
@@ -191,6 +186,6 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 			items = append(items, wire.ItemsOf(wire.NodeID{Node: uuid.Must(uuid.NewV7())}, m, wire.Note{})...)
 		}
 	}
-	summary := wire.SignedCompaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
-	return compaction{summary, nil, items, wire.NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
+	summary := wire.Compaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
+	return compaction{summary, items, wire.NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
 }

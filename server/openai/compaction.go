@@ -14,11 +14,6 @@ import (
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
-// compactionKey signs this installation's compaction items.
-func compactionKey(r *server.Request) ([]byte, error) {
-	return r.Store().DeriveKey(r.Context(), "compaction items")
-}
-
 // compactedFor gives the item of a summary that was made for the answer to head in a
 // conversation; nil for none, and where the summary was deleted since: its text is
 // gone, too.
@@ -37,35 +32,23 @@ func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted,
 		}
 		body = message
 	}
-	return signedItem(r, wire.SignedCompaction{Summary: wire.NodeID{Conversation: conversation, Node: c.SummaryID}, Head: head, Text: chat.Read(body).Text()})
-}
-
-func signedItem(r *server.Request, c wire.SignedCompaction) (*wire.CompactionItem, error) {
-	key, err := compactionKey(r)
-	if err != nil {
-		return nil, err
-	}
-	item := wire.NewCompactionItem(c.Summary, c.Sign(key))
+	item := wire.Compaction{Summary: wire.NodeID{Conversation: conversation, Node: c.SummaryID}, Head: head, Text: chat.Read(body).Text()}.Item()
 	return &item, nil
 }
 
 // opens reads an entry that is a compaction item.
-func opens(r *server.Request, e wire.Entry) (wire.SignedCompaction, error) {
+func opens(e wire.Entry) (wire.Compaction, error) {
 	if e.Content == "" {
-		return wire.SignedCompaction{Summary: e.Node}, nil
+		return wire.Compaction{Summary: e.Node}, nil
 	}
-	key, err := compactionKey(r)
-	if err != nil {
-		return wire.SignedCompaction{}, err
-	}
-	c, err := wire.VerifyCompaction(key, e.Content)
+	c, err := wire.ReadCompaction(e.Content)
 	return c, inContent(e, err)
 }
 
 // compactedAt gives the message at which a branch goes on after a compaction item:
 // nil where the summary is gone, or was never on a branch of this tenant's.
 func compactedAt(r *server.Request, e wire.Entry) (*recognize.Message, error) {
-	c, err := opens(r, e)
+	c, err := opens(e)
 	if err != nil || c.Summary.Conversation == uuid.Nil {
 		return nil, err
 	}
@@ -87,7 +70,7 @@ func compactedAt(r *server.Request, e wire.Entry) (*recognize.Message, error) {
 // compactedText is the message by which a model reads what a compaction item
 // stands for.
 func compactedText(r *server.Request, e wire.Entry) (*chat.Message, error) {
-	c, err := opens(r, e)
+	c, err := opens(e)
 	if err != nil {
 		return nil, err
 	}

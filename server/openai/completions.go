@@ -1,17 +1,12 @@
 package openai
 
 import (
-	"encoding/json"
-	"fmt"
-	"slices"
+	"errors"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // createCompletion answers a history. One that is recorded becomes a branch; any
@@ -24,7 +19,7 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	if !req.Echo.Fit() {
 		return nil, fault.New(fault.Invalid, wire.CodeValue, "metadata", "The metadata have more than %d bytes.", wire.MaxEcho)
 	}
-	rep, unrecorded, err := c.answer(r, req, c.attempt(r, req, body))
+	rep, unrecorded, err := c.begin(r, req, body)
 	if err != nil {
 		return nil, inParameter(err, "messages")
 	}
@@ -37,48 +32,20 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	})
 }
 
-// answer begins the reply, or finds the one that an earlier attempt of the request
-// began. unrecorded says why a reply that was to be recorded isn't; nil if it is.
-func (c Recognition) answer(r *server.Request, req *wire.Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
-	if err := checkModel(r, req); err != nil {
-		return nil, nil, err
+// getCompletion answers with a stored answer as a completion. One that failed is none.
+func getCompletion(r *server.Request) (server.Answer, error) {
+	id := r.Value("completion_id")
+	n, err := wire.ParseCompletionID(id)
+	if err != nil {
+		return nil, err
 	}
-	ask := reply.Request{
-		Prompt: &reply.Prompt{Messages: raw(req.Messages), Exact: true},
-		Model:  req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra, AnyEnd: true, Recall: req.Recall,
-		Metadata: map[string]json.RawMessage{"openai": wire.Marshal(storedMetadata{Echo: &req.Echo, Completion: true})},
+	m, err := r.Store().Answer(r.Context(), n.Conversation, n.Node)
+	end := reply.EndOf(m)
+	if errors.Is(err, fault.NotFound) || end.Status == reply.StatusFailed {
+		err = wire.NoCompletion(id)
 	}
-	return c.recordOr(r, req, t, func() (*reply.Reply, error) { return c.record(r, req, t, ask) }, func() (*reply.Reply, error) { return r.Replies().Ask(r.Context(), ask) })
-}
-
-// record stores what is new in the history, and begins the reply to it.
-func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.Attempt, ask reply.Request) (*reply.Reply, error) {
-	messages, files := slices.Clone(req.Messages), recognize.Files{}
-	for i, m := range messages {
-		var err error
-		if messages[i], err = files.Link(m, fmt.Sprintf("messages[%d]", i), "content"); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
-	return service(r).Record(r.Context(), turnTo(r, req, tree.History{Messages: messages}), recognize.Recording{
-		Ask:     func(p recognize.Match) reply.Request { return c.read(ask, p, messages) },
-		Attempt: t,
-		Keep:    files.Keep(r.Context(), r.Store()),
-		Import:  r.Import,
-	})
-}
-
-// read says what the model reads for a history: the messages that the client sent,
-// as long as they fit, or the branch's context. Then a prompt of the client that isn't
-// on the branch comes as instructions.
-func (c Recognition) read(ask reply.Request, p recognize.Match, messages []*chat.Message) reply.Request {
-	if !c.Managed {
-		ask.Prompt = &reply.Prompt{Messages: ask.Prompt.Messages, Tokens: p.Tokens, Exact: ask.Prompt.Exact}
-		return ask
-	}
-	ask.Prompt = nil
-	if prompt := p.Instructions(messages); prompt != "" {
-		ask.Instructions = prompt + "\n\n" + ask.Instructions
-	}
-	return ask
+	return tell(turnAt(n, storedMetadataOf(m.Metadata), &m).Completion(endOf(end)), n), nil
 }

@@ -30,7 +30,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	if req.Input.Compact {
 		return triggered(r, req)
 	}
-	rep, unrecorded, err := c.begin(r, req, c.attempt(r, req, body))
+	rep, unrecorded, err := c.begin(r, req, body)
 	if err != nil {
 		return nil, inParameter(err, "input")
 	}
@@ -84,9 +84,19 @@ func answered(r *server.Request, req *wire.Request, rep *reply.Reply, unrecorded
 }
 
 // begin begins the reply to a request, or finds the one that an earlier attempt began.
-// unrecorded says why a reply that was to be recorded isn't; nil if it is.
-func (c Recognition) begin(r *server.Request, req *wire.Request, t recognize.Attempt) (rep *reply.Reply, unrecorded, err error) {
-	return c.recordOr(r, req, t, func() (*reply.Reply, error) { return c.recordResponse(r, req, t) }, func() (*reply.Reply, error) {
+// unrecorded says why a reply that was to be recorded isn't; nil if it is. What a client
+// didn't ask to be stored is answered all the same where it can't be.
+func (c Recognition) begin(r *server.Request, req *wire.Request, body []byte) (rep *reply.Reply, unrecorded, err error) {
+	if err := checkModel(r, req); err != nil {
+		return nil, nil, err
+	}
+	t := recognize.AttemptOf(r.Header, r.URL.Path, body)
+	t.Stops = !c.Finish && !req.Store && !req.Background // the client doesn't come back for the rest
+	var record func() (*reply.Reply, error)
+	if c.records(r, req) {
+		record = func() (*reply.Reply, error) { return c.record(r, req, t) }
+	}
+	rep, unrecorded, err = recognize.RecordOr(record, func() (*reply.Reply, error) {
 		prompt, missing, err := unstored(r, req, req.Compact != nil)
 		switch {
 		case err != nil:
@@ -97,23 +107,28 @@ func (c Recognition) begin(r *server.Request, req *wire.Request, t recognize.Att
 			return nil, reply.TooLong(missing)
 		}
 		ask := askOf(req)
-		ask.Prompt = &reply.Prompt{Messages: prompt}
+		ask.Prompt = &reply.Prompt{Messages: prompt, Exact: req.Chat}
 		return r.Replies().Ask(r.Context(), ask)
-	})
+	}, func(error) bool { return req.Store })
+	if rep != nil {
+		rep.Attend(r.Context(), t.Stops)
+	}
+	return rep, unrecorded, err
 }
 
-// recordResponse stores what the request adds to a branch, and begins the reply to
-// it. A history that names no branch goes on where it is recognized.
-func (c Recognition) recordResponse(r *server.Request, req *wire.Request, t recognize.Attempt) (*reply.Reply, error) {
-	entries, files, err := keptEntries(req.Input.Entries, "input")
+// record stores what the request adds to a branch, and begins the reply to it. A history
+// that names no branch goes on where it is recognized.
+func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.Attempt) (*reply.Reply, error) {
+	name := "input"
+	if req.Chat {
+		name = "messages"
+	}
+	entries, files, err := keptEntries(req.Input.Entries, name)
 	if err != nil {
 		return nil, err
 	}
 	at, h, err := place(r, req, entries, true)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkModel(r, req); err != nil {
 		return nil, err
 	}
 	var prompt tree.History // as the client sent it
@@ -131,8 +146,14 @@ func (c Recognition) recordResponse(r *server.Request, req *wire.Request, t reco
 			if at != nil || ask.CompactOver != 0 {
 				return ask // the model reads the branch
 			}
-			ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages)}
-			return c.read(ask, p, h.Messages)
+			ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages), Tokens: p.Tokens, Exact: req.Chat}
+			if c.Managed { // then a prompt of the client that isn't on the branch comes as instructions
+				ask.Prompt = nil
+				if prompt := p.Instructions(h.Messages); prompt != "" {
+					ask.Instructions = prompt + "\n\n" + ask.Instructions
+				}
+			}
+			return ask
 		},
 		Attempt: t, Keep: files.Keep(r.Context(), r.Store()), Import: r.Import,
 	})
@@ -277,18 +298,7 @@ func inParameter(err error, name string) error {
 type storedMetadata struct {
 	Echo *wire.Echo `json:"echo,omitempty"` // of an answer
 	wire.Note
-
-	Completion marked `json:"completion,omitempty"` // of an answer by chat completions
-	Brought    int    `json:"brought,omitempty"`    // of an answer: how many of the messages before it its request brought
-}
-
-// marked is true, or any text that versions before 27 wrote there.
-type marked bool
-
-// UnmarshalJSON reads it.
-func (m *marked) UnmarshalJSON(raw []byte) error {
-	*m = string(raw) == "true" || len(raw) > 2 && raw[0] == '"'
-	return nil
+	Brought int `json:"brought,omitempty"` // of an answer: how many of the messages before it its request brought
 }
 
 // storedMetadataOf reads the metadata of a stored message, where a client of the native
@@ -301,12 +311,4 @@ func storedMetadataOf(metadata json.RawMessage) storedMetadata {
 		return storedMetadata{}
 	}
 	return m.OpenAI
-}
-
-// storedMetadataIn is the same of a reply, whose metadata are members.
-func storedMetadataIn(metadata map[string]json.RawMessage) (n storedMetadata) {
-	if json.Unmarshal(metadata["openai"], &n) != nil {
-		return storedMetadata{}
-	}
-	return n
 }

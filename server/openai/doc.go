@@ -4,7 +4,7 @@
 //
 // The handlers of responses are in create.go, retrieve.go, manage.go, compact.go and
 // socket.go; those of conversations in conversations.go and conversationitems.go; those
-// of chat completions in completions.go and storedcompletion.go. place.go reads which
+// of chat completions in completions.go. place.go reads which
 // message a request names; package recognize stores and answers the turn below it, finds
 // where histories go on that name none, and finds the answers of retries.
 package openai

@@ -15,7 +15,7 @@ func parseChat(body []byte) (*wire.Request, error) { return wire.ParseChat(body,
 // Anthropic's tool_use, Gemini's functionCall and Bedrock's toolUse. The conversion is that
 // of imports. It is nil where an import would leave something out, or change it. A result
 // without an id answers the first open call of the messages before.
-func converted(m *chat.Message, before []*chat.Message) (all []*chat.Message) {
+func converted(m *chat.Message, before []wire.Entry) (all []*chat.Message) {
 	var c format.Conversation
 	t := c.Turn("", m.Role)
 	t.Content(m.Content)
@@ -23,7 +23,8 @@ func converted(m *chat.Message, before []*chat.Message) (all []*chat.Message) {
 		return nil
 	}
 	var calls []string // that are open
-	for _, b := range before {
+	for _, e := range before {
+		b := e.Message
 		if b.Role != chat.Tool {
 			calls = nil
 		}

@@ -17,8 +17,8 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 		if err != nil {
 			return "", err
 		}
-		for _, m := range req.Messages[1:] {
-			said += string(m.Raw) + "\n"
+		for _, e := range req.Input.Entries[1:] {
+			said += string(e.Message.Raw) + "\n"
 		}
 		return said, nil
 	}

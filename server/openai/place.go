@@ -20,7 +20,8 @@ import (
 // place finds the message below which a request goes on, by a conversation, a response
 // or a compaction item; at is nil where it names none. The history is what comes behind
 // that message, as far as the request says it. Where that is recorded, ids of items name
-// the message, too, and the tree checks the calls of what a conversation gets.
+// the message, too, and the tree checks the calls of what a conversation gets. The model
+// checks those of a completion.
 func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded bool) (at *recognize.Message, h tree.History, err error) {
 	switch {
 	case req.Conversation != nil:
@@ -33,7 +34,7 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 	if err == nil {
 		h, err = opened(r, entries)
 	}
-	if recorded && req.Conversation != nil {
+	if req.Chat || recorded && req.Conversation != nil {
 		return at, h, err
 	}
 	var open []string
@@ -160,6 +161,9 @@ func unstored(r *server.Request, req *wire.Request, compact bool) (all []json.Ra
 		if all = slices.Clip(c.Messages); !c.Complete {
 			missing = c.Whole() - c.Usage.ContextTokens
 		}
+	}
+	if req.Chat {
+		return raw(added.Messages), 0, nil
 	}
 	return append(all, r.Replies().Reasoned(req.Model, added.Messages)...), missing, nil
 }

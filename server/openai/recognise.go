@@ -7,7 +7,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/recognize"
-	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
@@ -44,27 +43,6 @@ func (c Recognition) records(r *server.Request, req *wire.Request) bool {
 		return recorded
 	}
 	return req.Background || !c.auxiliary(req) && (req.Store || c.Record)
-}
-
-// attempt says what request a request repeats. A client that asked for nothing to be stored
-// doesn't come back for the rest of its answer.
-func (c Recognition) attempt(r *server.Request, req *wire.Request, body []byte) recognize.Attempt {
-	t := recognize.AttemptOf(r.Header, r.URL.Path, body)
-	t.Stops = !c.Finish && !req.Store && !req.Background
-	return t
-}
-
-// recordOr records a reply if the request is to be, or else asks for one. What a client
-// didn't ask to be stored is answered all the same where it can't be.
-func (c Recognition) recordOr(r *server.Request, req *wire.Request, t recognize.Attempt, record, ask func() (*reply.Reply, error)) (rep *reply.Reply, unrecorded, err error) {
-	if !c.records(r, req) {
-		record = nil
-	}
-	rep, unrecorded, err = recognize.RecordOr(record, ask, func(error) bool { return req.Store })
-	if rep != nil {
-		rep.Attend(r.Context(), t.Stops)
-	}
-	return rep, unrecorded, err
 }
 
 // auxiliary tells whether a request is an auxiliary one, as for a title.

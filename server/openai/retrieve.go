@@ -130,7 +130,9 @@ func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Write
 // turnOf is what is known of a reply's answer: from the request while it runs,
 // and from the stored message later.
 func turnOf(rep *reply.Reply, stored *tree.Message) wire.Turn {
-	return turnAt(answerOf(rep), storedMetadataIn(rep.Metadata()), stored)
+	var note storedMetadata
+	_ = json.Unmarshal(rep.Metadata()["openai"], &note) // which is this server's, or none
+	return turnAt(answerOf(rep), note, stored)
 }
 
 func turnAt(n wire.NodeID, note storedMetadata, stored *tree.Message) wire.Turn {
@@ -143,14 +145,9 @@ func turnAt(n wire.NodeID, note storedMetadata, stored *tree.Message) wire.Turn 
 	default: // a reply that runs, with an id of its Idempotency-Key
 		t.CreatedAt = time.Now()
 	}
-	if note.Echo == nil && stored != nil {
-		note = storedMetadataOf(stored.Metadata)
+	if t.Echo = wire.NewEcho(modelOf(stored)); note.Echo != nil { // else it was asked for by the native API
+		t.Echo = *note.Echo
 	}
-	if note.Echo == nil { // it was asked for by the native API
-		e := wire.NewEcho(modelOf(stored))
-		note.Echo = &e
-	}
-	t.Echo = *note.Echo
 	return t
 }
 

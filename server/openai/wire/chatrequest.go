@@ -17,46 +17,48 @@ var chatMembers = []string{
 	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "store", "metadata", "moderation", "recall", "litellm_session_id",
 }
 
-// chatChecked are members that are passed on, and are read as well.
-var chatChecked = []string{
-	"tools", "tool_choice", "parallel_tool_calls", "response_format", "top_p", "stop", "seed", "frequency_penalty", "presence_penalty",
-	"logit_bias", "reasoning_effort", "service_tier", "user", "safety_identifier", "prompt_cache_key",
-}
+// chatRead are members that are passed on, and are read as well. Of the others, the model's
+// server knows what they may be.
+var chatRead = []string{"tools", "tool_choice", "parallel_tool_calls", "service_tier", "user", "safety_identifier", "prompt_cache_key"}
 
-// ParseChat reads a request for a chat completion. Its messages keep their
-// bytes. One with parts of another API becomes those that convert gives, which may be none.
-// Its errors are of kind fault.Invalid, and name the parameter.
-func ParseChat(body []byte, convert func(m *chat.Message, before []*chat.Message) []*chat.Message) (*Request, error) {
-	o := open(body, slices.Concat(chatMembers, chatChecked)...)
+// ParseChat reads a request for a chat completion. Its messages are its input, and keep
+// their bytes. One with parts of another API becomes those that convert gives, which may be
+// none. Its errors are of kind fault.Invalid, and name the parameter.
+func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*chat.Message) (*Request, error) {
+	o := open(body, slices.Concat(chatMembers, chatRead)...)
 	if o.err != nil {
 		return nil, o.failed()
 	}
-	req := &Request{Extra: passedOn(body, chatMembers), Model: o.required("model", 512)}
+	req := &Request{Chat: true, Truncate: true, Extra: passedOn(body, chatMembers), Model: o.required("model", 512)}
 	req.readShared(o)
 	for i, raw := range o.list("messages", maxItems) {
 		m, err := chat.ParseMember(raw)
 		if err == nil {
 			err = m.CheckParts()
 		}
-		if e := fault.Of(err); e != nil && strings.HasPrefix(e.Field, "content[") {
-			if all := convert(chat.Read(raw), req.Messages); all != nil {
-				req.Messages = append(req.Messages, all...)
-				continue
+		all := []*chat.Message{m}
+		switch e := fault.Of(err); {
+		case e == nil:
+		case e.Code == "empty_content": // the tree takes none, and is not always asked
+			all[0] = chat.Read(raw)
+		default:
+			all = nil
+			if strings.HasPrefix(e.Field, "content[") {
+				all = convert(chat.Read(raw), req.Input.Entries)
+			}
+			if all == nil {
+				at := (*fieldPath)(nil).element("messages", i)
+				if e.Field != "" {
+					at = at.member(e.Field)
+				}
+				o.wrongAt(at, e.Code, "%s", e.Detail)
 			}
 		}
-		if e := fault.Of(err); e != nil && e.Code == "empty_content" {
-			m = chat.Read(raw) // the tree takes none, and is not always asked
-		} else if e != nil {
-			at := (*fieldPath)(nil).element("messages", i)
-			if e.Field != "" {
-				at = at.member(e.Field)
-			}
-			o.wrongAt(at, e.Code, "%s", e.Detail)
-			break
+		for _, m := range all {
+			req.Input.Entries = append(req.Input.Entries, Entry{At: i, Message: m})
 		}
-		req.Messages = append(req.Messages, m)
 	}
-	if len(req.Messages) == 0 {
+	if len(req.Input.Entries) == 0 {
 		o.wrong("messages", CodeMissing, "Missing required parameter: messages. There must be one at least.")
 	}
 	req.Store = o.boolean("store", false)
@@ -90,11 +92,6 @@ func passedOn(body []byte, ours []string) map[string]json.RawMessage {
 
 func (req *Request) readChatSampling(o object) {
 	req.Temperature = o.number("temperature", 0, 2)
-	o.number("top_p", 0, 1)
-	o.number("frequency_penalty", -2, 2)
-	o.number("presence_penalty", -2, 2)
-	o.integer("seed", math.MinInt, math.MaxInt)
-	o.oneOf("reasoning_effort", efforts...)
 	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
 		if most := o.integer(name, 1, math.MaxInt32); most != nil {
 			req.MaxOutputTokens = *most
@@ -105,12 +102,6 @@ func (req *Request) readChatSampling(o object) {
 	}
 	if o.boolean("logprobs", false) {
 		o.wrong("logprobs", CodeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
-	}
-	for name, kinds := range map[string]string{"response_format": "{", "logit_bias": "{", "stop": `"[`, "tool_choice": `"{`} {
-		value := o.get(name)
-		if value != nil && !slices.Contains([]byte(kinds), value[0]) {
-			o.wrong(name, codeType, "This is of a wrong type.")
-		}
 	}
 }
 

@@ -184,7 +184,7 @@ func TestReplayIsTheSame(t *testing.T) {
 		deltas, end := anAnswer(t)
 		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 		if rapid.Bool().Draw(t, "compacted") {
-			item := NewCompactionItem(someSummary, "x")
+			item := Compaction{Summary: someSummary}.Item()
 			turn.Compaction = &item
 		}
 		ran, again := events(t, live(turn, deltas, end, -1)), events(t, live(turn, nil, end, -1))

@@ -22,7 +22,6 @@ var (
 	someNode    = NodeID{uuid.MustParse("01979b2e-8f2b-7cc1-93a6-21e0b1c3f0aa"), uuid.MustParse("01979b2e-8f2c-7d02-8a51-6f0f3e5a9b10")}
 	someSummary = NodeID{someNode.Conversation, uuid.MustParse("01979b2e-8f2c-7000-8000-000000000001")}
 	someTime    = time.Unix(1795334141, 0)
-	someKey     = []byte("0123456789abcdef0123456789abcdef")
 )
 
 func message(t fataler, raw string) *chat.Message {
@@ -53,7 +52,7 @@ func answers(t testing.TB) map[string]struct {
 	calling, compacted, background := plain, plain, plain
 	background.Echo.Background = true
 	calling.Echo = tools.Echo
-	item := NewCompactionItem(someSummary, SignedCompaction{Summary: someSummary, Text: "They spoke of hazel."}.Sign(someKey))
+	item := Compaction{Summary: someSummary, Text: "They spoke of hazel."}.Item()
 	compacted.Compaction = &item
 	ended := func(reason, raw string) End {
 		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: NewUsage(10, 4, 0)}

@@ -103,12 +103,6 @@ func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status st
 	return item
 }
 
-// NewCompactionItem returns the item of a summary with this node. SignedCompaction.Sign
-// made the content.
-func NewCompactionItem(summary NodeID, content string) CompactionItem {
-	return CompactionItem{"compaction", summary.item(KindCompaction, ordinalSaid), content}
-}
-
 // ItemsOf returns the items of a message. An assistant's message has items for its
 // reasoning, text and calls; any other message is one item. The note is that of the
 // Entry from which the message was stored.

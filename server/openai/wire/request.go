@@ -13,9 +13,9 @@ import (
 // A Request asks for an answer, by Responses or by chat completions.
 type Request struct {
 	Model        string
-	Input        Input           // of Responses
-	Messages     []*chat.Message // of chat completions: the whole history
-	Instructions string          // for this answer alone; "" for none
+	Chat         bool   // it is for a chat completion, whose model gets the messages as they came
+	Input        Input  // of a chat completion: the whole history
+	Instructions string // for this answer alone; "" for none
 
 	Previous     *NodeID    // the response that is continued; nil for none
 	Conversation *uuid.UUID // that is continued at its active head; nil for none
@@ -39,9 +39,6 @@ type Request struct {
 
 // LastMessage is the last message that a request brings; nil for none.
 func (req *Request) LastMessage() *chat.Message {
-	if n := len(req.Messages); n > 0 {
-		return req.Messages[n-1]
-	}
 	if n := len(req.Input.Entries); n > 0 {
 		return req.Input.Entries[n-1].Message
 	}

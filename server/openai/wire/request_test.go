@@ -188,7 +188,7 @@ func TestParseCreateRefuses(t *testing.T) {
 }
 
 // none converts no message.
-func none(*chat.Message, []*chat.Message) []*chat.Message { return nil }
+func none(*chat.Message, []Entry) []*chat.Message { return nil }
 
 func TestParseChat(t *testing.T) {
 	t.Parallel()
@@ -201,7 +201,7 @@ func TestParseChat(t *testing.T) {
 	if got := string(Marshal(req.Extra)); got != extra {
 		t.Errorf("the model gets %s", got)
 	}
-	if len(req.Messages) != 3 || string(req.Messages[0].Raw) != strings.TrimSpace(user) || !req.Stream || !req.Usage || !req.Store || req.MaxOutputTokens != 5 || *req.Temperature != 1.5 || *req.Echo.User != "u" || req.Echo.Metadata["a"] != "b" {
+	if len(req.Input.Entries) != 3 || string(req.Input.Entries[0].Message.Raw) != strings.TrimSpace(user) || !req.Stream || !req.Usage || !req.Store || req.MaxOutputTokens != 5 || *req.Temperature != 1.5 || *req.Echo.User != "u" || req.Echo.Metadata["a"] != "b" {
 		t.Errorf("%+v", req)
 	}
 	req, err = ParseChat([]byte(`{"model":"m","messages":[`+user+`],"tool_choice":"none","parallel_tool_calls":true,"tools":[]}`), none)
@@ -217,9 +217,9 @@ func TestParseChat(t *testing.T) {
 		{`"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"functionResponse","name":"a"}]}]`, "invalid_content", "messages[0].content[1].type"},
 		{`"n":2`, CodeUnsupported, "n"}, {`"logprobs":true`, CodeUnsupported, "logprobs"}, {`"modalities":["text","audio"]`, CodeUnsupported, "modalities[1]"},
 		{`"audio":{}`, codeParameter, "audio"}, {`"prediction":{}`, codeParameter, "prediction"}, {`"functions":[]`, codeParameter, "functions"}, {`"web_search_options":{}`, codeParameter, "web_search_options"},
-		{`"seed":"x"`, codeType, "seed"}, {`"stop":7`, codeType, "stop"}, {`"response_format":"json"`, codeType, "response_format"}, {`"max_completion_tokens":0`, CodeValue, "max_completion_tokens"},
+		{`"max_completion_tokens":0`, CodeValue, "max_completion_tokens"},
 		{`"tools":[{"type":"function"}]`, codeType, "tools[0].function"}, {`"tools":[{"type":"function","function":{}}]`, CodeMissing, "tools[0].function.name"},
-		{`"tool_choice":"required"`, CodeUnsupported, "tool_choice"}, {`"reasoning_effort":"much"`, CodeValue, "reasoning_effort"}, {`"parallel_tool_calls":"x"`, codeType, "parallel_tool_calls"},
+		{`"tool_choice":"required"`, CodeUnsupported, "tool_choice"}, {`"parallel_tool_calls":"x"`, codeType, "parallel_tool_calls"},
 	} {
 		body := `{"model":"m",` + test.rest + `}`
 		if !strings.HasPrefix(test.rest, `"messages"`) {

@@ -1,0 +1,39 @@
+package wire
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/fault"
+)
+
+// A Compaction is what the encrypted_content of a compaction item says. It holds the
+// summary's text, so that it still serves if the summary is gone, or is another
+// installation's. A client can write one, as it can write a message of this text, and a
+// caller looks the ids up within the tenant of the request.
+type Compaction struct {
+	Summary NodeID    `json:"summary"`
+	Head    uuid.UUID `json:"head"` // the message at which a branch goes on after the item; uuid.Nil for none
+	Text    string    `json:"text"` // by which a model reads the summary
+}
+
+// contentPrefix begins every content of ours. The number is the version of the form.
+const contentPrefix = "coppice.v2."
+
+// Item returns the compaction item.
+func (c Compaction) Item() CompactionItem {
+	return CompactionItem{"compaction", c.Summary.item(KindCompaction, ordinalSaid), contentPrefix + base64url.EncodeToString(Marshal(c))}
+}
+
+// ReadCompaction reads the content of a compaction item. Its error is a fault.Invalid.
+func ReadCompaction(content string) (c Compaction, err error) {
+	rest, ours := strings.CutPrefix(content, contentPrefix)
+	raw, err := base64url.DecodeString(rest)
+	if !ours || err != nil || json.Unmarshal(raw, &c) != nil {
+		return c, fault.New(fault.Invalid, CodeValue, "encrypted_content",
+			"This compaction item was made by another server, which alone can read it, or was changed on its way. Send it as it came, or the messages that it stands for.")
+	}
+	return c, nil
+}

@@ -21,11 +21,16 @@ import (
 
 func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 	req, body, err := read(r, wire.ParseCreate)
-	if err == nil && req.Store && !req.Echo.Fit() {
-		err = fault.New(fault.Invalid, wire.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
-	}
 	if err != nil {
 		return nil, err
+	}
+	return c.respond(r, req, body, responseEvents(-1))
+}
+
+// respond answers a request for a response, of which events writes a stream.
+func (c Recognition) respond(r *server.Request, req *wire.Request, body []byte, events func(wire.Turn) wire.Writer) (server.Answer, error) {
+	if req.Store && !req.Echo.Fit() {
+		return nil, fault.New(fault.Invalid, wire.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
 	}
 	if req.Input.Compact {
 		return triggered(r, req)
@@ -39,7 +44,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 		turn := turnOf(rep, nil)
 		return tell(turn.Begun(wire.Queued), turn.Node), nil
 	}
-	return answered(r, req, rep, unrecorded, responseEvents(-1), func(end reply.End) (any, error) {
+	return answered(r, req, rep, unrecorded, events, func(end reply.End) (any, error) {
 		if end.Message == nil && end.Err != nil && !end.SaidNothing() {
 			return nil, end.Err
 		}

@@ -70,6 +70,12 @@ func headOf(end reply.End) uuid.UUID {
 	return end.HeadID
 }
 
+// A compacting Writer has an item for a compaction that ended before the answer.
+type compacting interface {
+	Said() bool
+	Compact(dst []byte, item wire.CompactionItem) []byte
+}
+
 // follow answers with the events of a reply, in one of the API's forms. Of a reply that
 // runs, the first ones are sent at once: what comes before the answer may take long.
 func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Writer) server.Told {
@@ -83,7 +89,7 @@ func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Write
 	}
 	compacted := false
 	compact := func(dst []byte, c *reply.Compacted, head uuid.UUID) ([]byte, error) {
-		s, ok := w.(*wire.Stream)
+		s, ok := w.(compacting)
 		if !ok || s.Said() || compacted || c == nil {
 			return dst, nil
 		}

@@ -3,7 +3,6 @@ package openai
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"runtime/debug"
@@ -34,7 +33,7 @@ func (c Recognition) openSocket(r *server.Request) (server.Answer, error) {
 	if c.NoSockets || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
 		return upgradeRequired{!c.NoSockets}, nil
 	}
-	return &socket{request: r, create: c.createResponse, lanes: map[string]chan []byte{}}, nil
+	return &socket{request: r, recognition: c, lanes: map[string]chan []byte{}}, nil
 }
 
 // upgradeRequired is the answer to a request that opens no WebSocket, or where they are
@@ -56,19 +55,19 @@ func (u upgradeRequired) Write(w http.ResponseWriter) error {
 
 // A socket is a client's WebSocket.
 type socket struct {
-	request *server.Request
-	create  server.Handler
-	lanes   map[string]chan []byte // by stream_id; the reader's alone
-	conn    *websocket.Conn
+	request     *server.Request
+	recognition Recognition
+	lanes       map[string]chan []byte // by stream_id; the reader's alone
+	conn        *websocket.Conn
 
 	mu   sync.Mutex
 	said []history // of responses that are stored nowhere, the oldest first
 }
 
-// A history is all items up to the end of a response.
+// A history is all that was said up to the end of a response.
 type history struct {
-	response string
-	items    []json.RawMessage
+	response wire.NodeID
+	entries  []wire.Entry
 	bytes    int
 }
 
@@ -139,91 +138,76 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 	}()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // else the socket holds its replies until it ends
-	members := chat.Members(message)
-	take := func(name string) json.RawMessage {
-		i := slices.IndexFunc(members, func(m chat.Member) bool { return m.Name == name })
-		if i < 0 || string(members[i].Value) == "null" {
-			return nil
-		}
-		value := members[i].Value
-		members = slices.Delete(members, i, i+1)
-		return value
-	}
-	for _, name := range []string{"type", "stream_id", "stream", "background"} {
-		take(name)
-	}
-	warm, stored := string(take("generate")) == "false", true
-	input := itemsOfInput(take("input"))
-	previous, id := take("previous_response_id"), ""
-	if len(previous) > 0 && previous[0] == '"' {
-		id = chat.String(previous)
-	}
-	before, known := s.recall(id)
-	if known {
-		input = slices.Concat(before, input)
-	} else if previous != nil {
-		members = append(members, chat.Member{Name: "previous_response_id", Value: previous})
-	}
-	if store := take("store"); store != nil {
-		stored = string(store) != "false"
-		members = append(members, chat.Member{Name: "store", Value: store})
-	}
-	members = append(members, chat.Member{Name: "input", Value: wire.Marshal(input)}, chat.Member{Name: "stream", Value: json.RawMessage("true")})
-	body := chat.AppendObject(nil, members)
 	out := &frames{header: http.Header{}, lane: lane, send: func(event []byte) error { return s.conn.Write(ctx, websocket.MessageText, event) }}
-	if warm {
-		return s.warm(out, body, input)
-	}
-	out.ended = func() { // before the client hears of it, which may go on from it at once
-		if out.last.Status == string(wire.Completed) && !stored {
-			s.remember(history{response: out.last.ID, items: slices.Concat(input, out.last.Output)})
-		}
-	}
-	r, err := s.request.Within(ctx, body, out)
+	r, err := s.request.Within(ctx, message, out)
 	if err != nil {
 		return err
 	}
-	a, err := s.create(r)
-	if err == nil {
-		err = a.Write(out)
-	}
-	if known && out.last.Status != string(wire.Completed) {
-		s.forget(id)
-	}
-	return err
-}
-
-// warm takes a request that is to be continued, without an answer.
-func (s *socket) warm(out *frames, body []byte, input []json.RawMessage) error {
-	req, err := wire.ParseCreate(body)
+	req, err := wire.ParseCreate(message)
 	if err != nil {
 		return err
 	}
-	turn := wire.Turn{Node: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, CreatedAt: time.Now(), Echo: req.Echo}
-	s.remember(history{response: turn.Node.ResponseID(), items: input})
-	stream := wire.NewStream(turn, -1)
-	_, err = out.Write(stream.End(stream.Begin(nil), wire.End{Status: wire.Completed, At: time.Now()}))
-	return err
-}
-
-// itemsOfInput are the items of an input, which may be a string.
-func itemsOfInput(input json.RawMessage) (items []json.RawMessage) {
-	if len(input) > 0 && input[0] == '"' {
-		return []json.RawMessage{wire.Marshal(map[string]json.RawMessage{"role": json.RawMessage(`"user"`), "content": input})}
-	}
-	if len(input) > 0 && input[0] == '[' {
-		for item := range chat.Elements(input) {
-			items = append(items, item)
+	req.Stream = true
+	failed := false
+	if req.Previous != nil {
+		if before, known := s.recall(*req.Previous); known {
+			defer func(n wire.NodeID) {
+				if err != nil || failed {
+					s.forget(n)
+				}
+			}(*req.Previous)
+			req.Previous, req.Input.Entries = nil, slices.Concat(before, req.Input.Entries)
 		}
 	}
-	return items
+	said := req.Input.Entries
+	if string(chat.MemberOf(message, "generate")) == "false" { // it is to be continued, without an answer
+		turn := wire.Turn{Node: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, CreatedAt: time.Now(), Echo: req.Echo}
+		s.remember(turn.Node, said)
+		stream := wire.NewStream(turn, -1)
+		_, err := out.Write(stream.End(stream.Begin(nil), wire.End{Status: wire.Completed, At: time.Now()}))
+		return err
+	}
+	a, err := s.recognition.respond(r, req, message, func(t wire.Turn) wire.Writer {
+		return &keeping{wire.NewStream(t, -1), slices.Clip(said), func(all []wire.Entry, end wire.End) {
+			if failed = end.Status != wire.Completed; !failed && !req.Store {
+				s.remember(t.Node, all)
+			}
+		}}
+	})
+	if err != nil {
+		return err
+	}
+	return a.Write(out)
+}
+
+// A keeping stream keeps the history with the answer before the client hears of its end,
+// from which it may go on at once.
+type keeping struct {
+	*wire.Stream
+	said []wire.Entry
+	keep func(all []wire.Entry, end wire.End)
+}
+
+// Compact implements compacting.
+func (k *keeping) Compact(dst []byte, item wire.CompactionItem) []byte {
+	k.said = append(k.said, wire.Entry{Content: item.Content})
+	return k.Stream.Compact(dst, item)
+}
+
+// End implements wire.Writer.
+func (k *keeping) End(dst []byte, end wire.End) []byte {
+	k.keep(append(k.said, wire.Entry{Message: end.Message}), end)
+	return k.Stream.End(dst, end)
 }
 
 // remember keeps a history. All of a connection have MaxBody bytes together, and are of
 // as many responses as it may have lanes.
-func (s *socket) remember(h history) {
-	for _, item := range h.items {
-		h.bytes += len(item)
+func (s *socket) remember(response wire.NodeID, entries []wire.Entry) {
+	h := history{response: response, entries: entries}
+	for _, e := range entries {
+		if h.bytes += len(e.Content); e.Message != nil {
+			h.bytes += len(e.Message.Raw) + len(e.Message.Reasoning)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,18 +222,18 @@ func (s *socket) remember(h history) {
 	}
 }
 
-func (s *socket) recall(response string) (items []json.RawMessage, known bool) {
+func (s *socket) recall(response wire.NodeID) (entries []wire.Entry, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range s.said {
 		if h.response == response {
-			return h.items, true
+			return h.entries, true
 		}
 	}
 	return nil, false
 }
 
-func (s *socket) forget(response string) {
+func (s *socket) forget(response wire.NodeID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said = slices.DeleteFunc(s.said, func(h history) bool { return h.response == response })
@@ -274,17 +258,12 @@ func inLane(event []byte, lane string) []byte {
 	return append(append(append(bytes.TrimSuffix(event, []byte("}")), `,"stream_id":`...), wire.Marshal(lane)...), '}')
 }
 
-// frames send server-sent events as messages of a WebSocket, and read the last one.
+// frames send server-sent events as messages of a WebSocket.
 type frames struct {
 	header http.Header
 	lane   string
 	send   func([]byte) error
 	rest   []byte // of an event that isn't whole yet
-	ended  func() // called before the last event is sent; nil for none
-	last   struct {
-		ID, Status string
-		Output     []json.RawMessage
-	}
 }
 
 // Header returns a header that nobody reads.
@@ -308,17 +287,6 @@ func (f *frames) Write(p []byte) (int, error) {
 		_, data, found := bytes.Cut(text, []byte("data: "))
 		if !found || string(data) == "[DONE]" {
 			continue
-		}
-		for _, kind := range []string{"completed", "incomplete", "failed"} {
-			if bytes.HasPrefix(data, []byte(`{"type":"response.`+kind+`"`)) {
-				var e struct{ Response json.RawMessage }
-				if json.Unmarshal(data, &e) == nil {
-					_ = json.Unmarshal(e.Response, &f.last) // which this server wrote
-				}
-				if f.ended != nil {
-					f.ended()
-				}
-			}
 		}
 		if err := f.send(inLane(slices.Clone(data), f.lane)); err != nil {
 			return 0, err

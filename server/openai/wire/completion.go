@@ -6,23 +6,24 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 )
 
-// A Completion is an answer in the form of chat completions.
+// A Completion is an answer in the form of chat completions, or a chunk of its stream.
 type Completion struct {
-	ID          string            `json:"id"`
-	Object      string            `json:"object"`
-	Created     int64             `json:"created"`
-	Model       string            `json:"model"`
-	Choices     []any             `json:"choices"`
-	Usage       *CompletionUsage  `json:"usage,omitempty"`
-	ServiceTier string            `json:"service_tier"`
-	Metadata    map[string]string `json:"metadata,omitempty"`
+	ID          string             `json:"id"`
+	Object      string             `json:"object"`
+	Created     int64              `json:"created"`
+	Model       string             `json:"model"`
+	ServiceTier string             `json:"service_tier"`
+	Choices     []completionChoice `json:"choices"`
+	Usage       any                `json:"usage,omitempty"` // completionUsage, or null
+	Metadata    map[string]string  `json:"metadata,omitempty"`
 }
 
 type completionChoice struct {
 	Index    int             `json:"index"`
-	Message  choiceMessage   `json:"message"`
+	Message  *choiceMessage  `json:"message,omitempty"`
+	Delta    *chunkDelta     `json:"delta,omitempty"` // of a chunk
 	Logprobs json.RawMessage `json:"logprobs"`
-	Finish   string          `json:"finish_reason"`
+	Finish   *string         `json:"finish_reason"`
 }
 
 type choiceMessage struct {
@@ -34,8 +35,16 @@ type choiceMessage struct {
 	Annotations []struct{}      `json:"annotations"`
 }
 
-// CompletionUsage counts the tokens of a chat completion.
-type CompletionUsage struct {
+type chunkDelta struct {
+	Role      string            `json:"role,omitempty"`
+	Content   *string           `json:"content,omitempty"`
+	Refusal   string            `json:"refusal,omitempty"`
+	Reasoning string            `json:"reasoning_content,omitempty"`
+	Calls     []json.RawMessage `json:"tool_calls,omitempty"`
+}
+
+// completionUsage counts the tokens of a chat completion.
+type completionUsage struct {
 	Prompt           int          `json:"prompt_tokens"`
 	PromptDetail     inputDetail  `json:"prompt_tokens_details"`
 	Completion       int          `json:"completion_tokens"`
@@ -43,11 +52,11 @@ type CompletionUsage struct {
 	Total            int          `json:"total_tokens"`
 }
 
-func completionUsage(u *Usage) *CompletionUsage {
+func (u *Usage) completion() completionUsage {
 	if u == nil {
-		return &CompletionUsage{}
+		return completionUsage{}
 	}
-	return &CompletionUsage{u.Input, u.InputDetail, u.Output, u.OutputDetail, u.Total}
+	return completionUsage{u.Input, u.InputDetail, u.Output, u.OutputDetail, u.Total}
 }
 
 var null = json.RawMessage("null")
@@ -69,10 +78,16 @@ func (t Turn) Completion(end End) Completion {
 			message.Calls = Marshal(d.Calls) // with all members, which some providers want back
 		}
 	}
+	reason := finish(end)
+	c := t.completion("chat.completion", end.Usage.completion(), completionChoice{Message: &message, Finish: &reason})
+	c.Metadata = t.Echo.Metadata
+	return c
+}
+
+func (t Turn) completion(object string, usage any, choices ...completionChoice) Completion {
 	return Completion{
-		ID: t.Node.CompletionID(), Object: "chat.completion", Created: t.CreatedAt.Unix(), Model: t.Echo.Model,
-		Choices: []any{completionChoice{0, message, null, finish(end)}}, Usage: completionUsage(end.Usage),
-		ServiceTier: t.Echo.ServiceTier, Metadata: t.Echo.Metadata,
+		ID: t.Node.CompletionID(), Object: object, Created: t.CreatedAt.Unix(), Model: t.Echo.Model,
+		Choices: append([]completionChoice{}, choices...), Usage: usage, ServiceTier: t.Echo.ServiceTier,
 	}
 }
 
@@ -99,43 +114,15 @@ type Chunks struct {
 // NewChunks returns Chunks for an answer.
 func NewChunks(turn Turn, usage bool) *Chunks { return &Chunks{turn: turn, usage: usage} }
 
-type chunk struct {
-	ID          string        `json:"id"`
-	Object      string        `json:"object"`
-	Created     int64         `json:"created"`
-	Model       string        `json:"model"`
-	ServiceTier string        `json:"service_tier"`
-	Choices     []chunkChoice `json:"choices"`
-	Usage       any           `json:"usage,omitempty"`
-}
-
-type chunkChoice struct {
-	Index    int             `json:"index"`
-	Delta    chunkDelta      `json:"delta"`
-	Logprobs json.RawMessage `json:"logprobs"`
-	Finish   *string         `json:"finish_reason"`
-}
-
-type chunkDelta struct {
-	Role      string            `json:"role,omitempty"`
-	Content   *string           `json:"content,omitempty"`
-	Refusal   string            `json:"refusal,omitempty"`
-	Reasoning string            `json:"reasoning_content,omitempty"`
-	Calls     []json.RawMessage `json:"tool_calls,omitempty"`
-}
-
-func (c *Chunks) send(dst []byte, usage any, choices ...chunkChoice) []byte {
+func (c *Chunks) send(dst []byte, usage any, choices ...completionChoice) []byte {
 	if usage == nil && c.usage {
 		usage = null
 	}
-	return AppendEvent(dst, "", Marshal(chunk{
-		ID: c.turn.Node.CompletionID(), Object: "chat.completion.chunk", Created: c.turn.CreatedAt.Unix(), Model: c.turn.Echo.Model,
-		ServiceTier: c.turn.Echo.ServiceTier, Choices: append([]chunkChoice{}, choices...), Usage: usage,
-	}))
+	return AppendEvent(dst, "", Marshal(c.turn.completion("chat.completion.chunk", usage, choices...)))
 }
 
 func (c *Chunks) delta(dst []byte, d chunkDelta) []byte {
-	return c.send(dst, nil, chunkChoice{Delta: d, Logprobs: null})
+	return c.send(dst, nil, completionChoice{Delta: &d})
 }
 
 // Begin appends the beginning of the stream to dst.
@@ -174,9 +161,9 @@ func (c *Chunks) End(dst []byte, end End) []byte {
 		dst = c.Add(dst, deltaOf(end.Message))
 	}
 	reason := finish(end)
-	dst = c.send(dst, nil, chunkChoice{Logprobs: null, Finish: &reason})
+	dst = c.send(dst, nil, completionChoice{Delta: &chunkDelta{}, Finish: &reason})
 	if c.usage {
-		dst = c.send(dst, completionUsage(end.Usage))
+		dst = c.send(dst, end.Usage.completion())
 	}
 	return AppendEvent(dst, "", done)
 }

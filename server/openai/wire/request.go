@@ -206,7 +206,7 @@ func (req *Request) readTools(o object, tools []tool) {
 	e.MaxToolCalls = o.integer("max_tool_calls", 1, math.MaxInt32)
 	var offered []json.RawMessage
 	for _, t := range tools {
-		e.Tools = append(e.Tools, t.echo())
+		e.Tools = append(e.Tools, Marshal(t))
 		if choice.allowed == nil || slices.Contains(choice.allowed, t.flat()) {
 			offered = append(offered, t.chat())
 		}

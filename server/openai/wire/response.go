@@ -73,7 +73,7 @@ type echoReasoning struct {
 	Summary *string `json:"summary"`
 }
 
-// newEcho is that of a request with nothing but a model.
+// NewEcho is that of a request with nothing but a model.
 func NewEcho(model string) Echo {
 	return Echo{
 		Model: model, Tools: []json.RawMessage{}, ToolChoice: json.RawMessage(`"auto"`), ParallelToolCalls: true, Temperature: 1, TopP: 1,
@@ -81,39 +81,29 @@ func NewEcho(model string) Echo {
 	}
 }
 
-// maxEcho is how many bytes of an echo are stored beside an answer, whose
+// MaxEcho is how many bytes of an echo are stored beside an answer, whose
 // metadata also says how it ended.
 const MaxEcho = 60 << 10
 
-// fit cuts what an echo repeats, where that is too much to be stored: first what
-// the tools say of themselves, then the instructions and the schema of the text.
-// The names of the tools stay. It tells whether what is left can be stored.
+// Fit cuts what an echo repeats, where that is too much to be stored: what the tools say of
+// themselves, the instructions and the schema of the text. The names of the tools stay. It
+// tells whether what is left can be stored.
 func (e *Echo) Fit() bool {
-	for _, cut := range []func(){
-		func() {},
-		func() {
-			for i, raw := range e.Tools {
-				var t tool
-				if json.Unmarshal(raw, &t) == nil {
-					t.Description, t.Parameters, t.Format = nil, nil, nil
-					e.Tools[i] = t.echo()
-				}
-			}
-		},
-		func() { e.Instructions = nil },
-		func() {
-			var format map[string]json.RawMessage
-			if json.Unmarshal(e.Text.Format, &format) == nil && format["schema"] != nil {
-				format["schema"], format["description"] = json.RawMessage("{}"), null
-				e.Text.Format = Marshal(format)
-			}
-		},
-	} {
-		if cut(); len(Marshal(e)) <= MaxEcho {
-			return true
+	if len(Marshal(e)) <= MaxEcho {
+		return true
+	}
+	for i, raw := range e.Tools {
+		var t tool
+		if json.Unmarshal(raw, &t) == nil {
+			t.Description, t.Parameters, t.Format = nil, nil, nil
+			e.Tools[i] = Marshal(t)
 		}
 	}
-	return false
+	e.Instructions = nil
+	if chat.MemberOf(e.Text.Format, "schema") != nil {
+		e.Text.Format = chat.WithMember(chat.WithMember(e.Text.Format, "schema", json.RawMessage("{}")), "description", null)
+	}
+	return len(Marshal(e)) <= MaxEcho
 }
 
 // Usage counts tokens.

@@ -20,13 +20,13 @@ const (
 	toolSearch   = "tool_search" // finds tools that are offered from then on
 )
 
-// A tool is one of a request and of a Response.
+// A tool is one of a request and of a Response, of which clients demand a function's members.
 type tool struct {
 	Type        string          `json:"type"`
 	Name        string          `json:"name"`
 	Description *string         `json:"description"`
-	Parameters  json.RawMessage `json:"parameters,omitempty"`
-	Strict      *bool           `json:"strict,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+	Strict      *bool           `json:"strict"`
 	Format      json.RawMessage `json:"format,omitempty"`    // of a custom tool's text
 	Execution   string          `json:"execution,omitempty"` // of a search
 	Namespace   string          `json:"namespace,omitempty"`
@@ -38,24 +38,6 @@ func (t tool) flat() string {
 		return t.Name
 	}
 	return flatName(t.Namespace, t.Name)
-}
-
-// echo is the tool as a Response has it. Clients demand all members of a function.
-func (t tool) echo() json.RawMessage {
-	if t.Type != toolFunction {
-		return Marshal(t)
-	}
-	if t.Parameters == nil {
-		t.Parameters = null
-	}
-	return Marshal(struct {
-		Type        string          `json:"type"`
-		Name        string          `json:"name"`
-		Description *string         `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-		Strict      *bool           `json:"strict"`
-		Namespace   string          `json:"namespace,omitempty"`
-	}{t.Type, t.Name, t.Description, t.Parameters, t.Strict, t.Namespace})
 }
 
 // chat is the tool as chat completions have it.

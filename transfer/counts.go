@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -37,11 +38,11 @@ func (c *counts) begin(id uuid.UUID) (_ found, again bool) {
 	return was, again
 }
 
-// leftOut counts nodes of a conversation that is not stored.
-func (c *counts) leftOut(n int) {
+// tally counts nodes of the file.
+func (c *counts) tally(t format.Tally) {
 	c.Lock()
 	defer c.Unlock()
-	c.sum.LeftOut += n
+	c.sum.Tally.Add(t)
 }
 
 // add counts a conversation that was stored, or would be.
@@ -50,7 +51,6 @@ func (c *counts) add(e entry, imported tree.Imported) {
 	c.Lock()
 	defer c.Unlock()
 	c.sum.Dropped += e.dropped
-	c.sum.LeftOut += e.left
 	c.sum.Added += imported.Added
 	if !e.again {
 		c.sum.Present += imported.Present

@@ -143,7 +143,7 @@ type trial struct {
 	messages int // that have a role and say something
 	said     int // bytes that they say
 	chats    int // conversations that have them
-	nodes    int // of which no message came
+	nodes    int // of which no message that says something came
 	own      bool
 	why      map[string]int // that nodes gave no message
 }
@@ -232,7 +232,8 @@ func try(ctx context.Context, sample format.Sample, f format.Format, member stri
 		if messages > 0 {
 			t.chats++
 		}
-		t.nodes += max(len(c.Messages)-messages, leftOut(c.Notes, nil))
+		of := c.Tally()
+		t.nodes += max(len(c.Messages)-messages, of.LeftOut)
 		for _, n := range c.Notes {
 			if n.Action == format.LeftOut && n.Kind != format.KindMetadata {
 				t.why[n.Detail]++

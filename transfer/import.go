@@ -70,7 +70,7 @@ type Report struct {
 	Format        string        `json:"format"`
 	Conversations int           `json:"conversations"`
 	Messages      int           `json:"messages"` // without summaries
-	LeftOut       int           `json:"left_out"` // messages or other nodes that are named in Notes and not stored; those of one conversation as far as MaxNotes allows
+	format.Tally                // of the file's nodes; those of a conversation as often as it occurs
 	Summaries     int           `json:"summaries"`
 	Dropped       int           `json:"summaries_dropped"` // left out because of Options.DropSummaries, and not among Summaries
 	BranchPoints  int           `json:"branch_points"`     // messages that two or more reply to
@@ -233,6 +233,7 @@ func (im *importer) parse(r io.Reader, f format.Format, member string, other fun
 		in.File = im.archived
 	}
 	err := f.Parse(in, func(c format.Conversation) error { return im.conversation(f.Name(), in, c) })
+	im.counts.tally(in.Tally())
 	if err == nil {
 		err = in.Stopped()
 	}
@@ -274,13 +275,14 @@ func (im *importer) other(place string, raw json.RawMessage) (bool, error) {
 
 // note takes a note on the file, behind those on the conversation before it.
 func (im *importer) note(n format.Note) {
-	im.counts.leftOut(leftOut([]format.Note{n}, nil))
 	im.notes.add(2*im.bounds.conversations+1, n)
 }
 
 // tooDense notes that the conversation is left out.
 func (im *importer) tooDense(c *format.Conversation) error {
 	im.dense++
+	n := c.Tally().Nodes
+	im.counts.tally(format.Tally{Nodes: n, LeftOut: n})
 	im.note(format.Note{Action: format.LeftOut, Kind: format.KindTooLarge, Conversation: c.Name(), Detail: c.TooDense()})
 	return im.stopped()
 }
@@ -307,7 +309,7 @@ func (im *importer) conversation(formatName string, in *format.Input, c format.C
 		return err
 	}
 	if len(b.Nodes) == 0 && !c.OwnIDs && c.TooDense() == "" {
-		im.empty(name, notes)
+		im.empty(name, c.Tally(), notes)
 		return im.stopped()
 	}
 	if len(b.Nodes) > 0 {
@@ -322,14 +324,15 @@ func (im *importer) conversation(formatName string, in *format.Input, c format.C
 	if c.TooDense() != "" {
 		return im.tooDense(&c)
 	}
-	left, dropped := leftOut(notes, ids), 0
+	dropped := 0
 	if im.opts.DropSummaries {
 		ids, dropped = dropSummaries(&b, ids)
 	}
 	if again {
 		notes = append(notes, format.Note{Action: format.Repaired, Kind: format.KindDuplicate, Conversation: name, Detail: "the conversation stands in the file more than once; what is new in this one was added"})
 	}
-	e := entry{Bundle: b, at: 2 * im.bounds.conversations, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped, left: left}
+	e := entry{Bundle: b, at: 2 * im.bounds.conversations, notes: notes, sourceIDs: ids, bytes: bytesOf(b), again: again, dropped: dropped}
+	im.counts.tally(c.Tally())
 	if im.opts.DryRun {
 		missing, err := im.missing(e, im.files.sound)
 		if err != nil {
@@ -359,12 +362,14 @@ func (im *importer) conversation(formatName string, in *format.Input, c format.C
 }
 
 // empty notes a conversation of whose nodes none is a message.
-func (im *importer) empty(name string, notes []format.Note) {
+func (im *importer) empty(name string, t format.Tally, notes []format.Note) {
 	why := "it has no messages"
-	if n := leftOut(notes, nil); n > 0 {
-		im.counts.leftOut(n)
-		why = "none of its " + format.Counted(n, "node") + " is a message"
+	if t.Nodes > t.Aside {
+		why = "none of its " + format.Counted(t.Nodes-t.Aside, "node") + " is a message"
+	} else if t.Nodes == 0 { // it is an empty node itself
+		t = format.Tally{Nodes: 1, Aside: 1}
 	}
+	im.counts.tally(t)
 	im.notes.add(2*im.bounds.conversations, append(notes, format.Note{Action: format.LeftOut, Kind: format.KindConversation, Conversation: name, Detail: why})...)
 }
 
@@ -387,30 +392,6 @@ func (im *importer) nothing() error {
 		hint = ". Leave the format out, and the content tells it"
 	}
 	return fault.New(fault.Invalid, CodeFormat, "", "%s finds no message in the file (%s)%s", im.format, cmp.Or(strings.Join(why, "; "), "and nothing else"), hint)
-}
-
-// leftOut counts the nodes that notes say are left out, apart from those with these ids.
-func leftOut(notes []format.Note, kept []string) (n int) {
-	seen := map[string]bool{"": true}
-	for _, note := range notes {
-		switch note.Kind {
-		case format.KindEmpty, format.KindContent, format.KindSyntax, format.KindDuplicate, format.KindRole, format.KindTooLarge:
-			if note.Action == format.LeftOut && !seen[note.Place] {
-				seen[note.Place] = true
-				n++
-			}
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	for _, id := range kept {
-		if id = format.CutNote(id); id != "" && seen[id] {
-			seen[id] = false
-			n--
-		}
-	}
-	return n
 }
 
 // identify gives the id of a conversation: its own in a file of Coppice's, else

@@ -77,15 +77,15 @@ var realExports = []struct{ file, want string }{
 	{"tau-bench/gpt-4o-airline.json", "tau-bench: 50 conversations, 5144 messages, 56 branch points, 200 leaves"},
 
 	// Lengths of the histories, and steps whose response is not in the history.
-	{"swe-agent/ctf--crypto--BabyEncryption.traj", "swe-agent: 1 conversations, 31 messages, 0 branch points, 1 leaves\nleft out metadata: 1\nleft out content: 1"},
+	{"swe-agent/ctf--crypto--BabyEncryption.traj", "swe-agent: 1 conversations, 31 messages, 0 branch points, 1 leaves\nleft out content: 1\nleft out metadata: 1"},
 	{"swe-agent/ctf--crypto--BabyTimeCapsule.traj", "swe-agent: 1 conversations, 19 messages, 0 branch points, 1 leaves\nleft out metadata: 1"},
 	{"swe-agent/ctf--crypto--eps.traj", "swe-agent: 1 conversations, 29 messages, 0 branch points, 1 leaves\nleft out metadata: 1"},
-	{"swe-agent/ctf--crypto--katy.traj", "swe-agent: 1 conversations, 37 messages, 0 branch points, 1 leaves\nleft out metadata: 1\nleft out content: 1"},
+	{"swe-agent/ctf--crypto--katy.traj", "swe-agent: 1 conversations, 37 messages, 0 branch points, 1 leaves\nleft out content: 1\nleft out metadata: 1"},
 	{"swe-agent/ctf--forensics--flash.traj", "swe-agent: 1 conversations, 9 messages, 0 branch points, 1 leaves\nleft out metadata: 1"},
 	{"swe-agent/ctf--misc--networking_1.traj", "swe-agent: 1 conversations, 9 messages, 0 branch points, 1 leaves\nleft out metadata: 1"},
 	{"swe-agent/ctf--pwn--warmup.traj", "swe-agent: 1 conversations, 15 messages, 0 branch points, 1 leaves\nleft out metadata: 1"},
 	{"swe-agent/ctf--rev--rock.traj", "swe-agent: 1 conversations, 25 messages, 0 branch points, 1 leaves\nleft out metadata: 1"},
-	{"swe-agent/ctf--web--i_got_id_demo.traj", "swe-agent: 1 conversations, 43 messages, 0 branch points, 1 leaves\nleft out metadata: 1\nleft out content: 1"},
+	{"swe-agent/ctf--web--i_got_id_demo.traj", "swe-agent: 1 conversations, 43 messages, 0 branch points, 1 leaves\nleft out content: 1\nleft out metadata: 1"},
 	{"swe-agent/function_calling_simple.traj", "swe-agent: 1 conversations, 12 messages, 0 branch points, 1 leaves"},
 }
 

@@ -40,7 +40,6 @@ type entry struct {
 	bytes     int      // about what it takes in memory
 	again     bool     // the conversation stood in the file before
 	dropped   int      // summaries that are not in it
-	left      int      // nodes that are not in it
 }
 
 // save stores a batch in the background, once a slot is free.

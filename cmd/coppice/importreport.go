@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/coppice-chat/coppice/internal/terminal"
@@ -40,7 +41,7 @@ func (f imported) holds() string {
 	r := f.report
 	messages := terminal.Count(r.Messages, "message")
 	if r.LeftOut > 0 {
-		messages += " (" + terminal.Thousands(r.LeftOut) + " left out)"
+		messages += fmt.Sprintf(" (%s of %s left out)", terminal.Thousands(r.LeftOut), terminal.Count(r.Nodes-r.Aside, "node"))
 	}
 	parts := []string{terminal.Count(r.Conversations, "conversation"), messages}
 	if r.Summaries > 0 {

@@ -33,7 +33,8 @@ func converted(m *chat.Message, before []wire.Entry) (all []*chat.Message) {
 		}
 		calls = slices.DeleteFunc(calls, func(id string) bool { return id == b.Answers() })
 	}
-	for _, made := range t.Messages() {
+	t.Add()
+	for _, made := range c.Messages {
 		one := chat.Read(made.Body)
 		if one.Role == chat.Tool && one.Answers() == "" && len(calls) > 0 {
 			one.CallID, calls = &calls[0], calls[1:]

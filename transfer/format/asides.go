@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Asides are lines of a file that an import leaves out, by sort. A session of a
-// coding agent has thousands of them. One note for each sort, with all its lines,
+// asides are nodes of a file that are the program's own, by sort. A session of a
+// coding agent has thousands of them. One note for each sort, with all its places,
 // says the same as thousands of notes.
-type Asides struct {
+type asides struct {
 	lines map[string]*LineSet
 	order []string // keys of lines in the order of the file
 }
 
-func (a *Asides) Add(what, place string) {
+func (a *asides) add(what, place string) {
 	const sorts = 100 // more than any program has
 	if a.lines[what] == nil && len(a.order) >= sorts {
 		what = "lines of other sorts"
@@ -29,8 +29,8 @@ func (a *Asides) Add(what, place string) {
 	a.lines[what].Add(place)
 }
 
-// All returns each sort with its places.
-func (a *Asides) All() iter.Seq2[string, string] {
+// all returns each sort with its places.
+func (a *asides) all() iter.Seq2[string, string] {
 	return func(yield func(what, places string) bool) {
 		for _, what := range a.order {
 			if !yield(what, a.lines[what].String()) {

@@ -25,14 +25,18 @@ type Conversation struct {
 	Source    tree.Source     // of a fork; only Coppice's own format says it
 	Order     tree.Order      // as far as the source says
 
-	in    *Input // that the parser reads it from
-	dense string // what it has too much of for its bytes; "" for nothing
+	in     *Input // that the parser reads it from
+	dense  string // what it has too much of for its bytes; "" for nothing
+	fates  []fate // of its nodes
+	at     int    // number of the node that is being read
+	asides asides
 }
 
 // A Message is one node of a source conversation.
 type Message struct {
 	SourceID        string          // unique in its conversation
 	ParentID        string          // SourceID of its parent; "" for a root
+	Node            int             // number of the node that it comes from; Add sets it
 	Body            json.RawMessage // chat-completions message object; nil for a node that the parser left out and noted: its children go to its parent
 	Reasoning       string          // what the model thought before it said this; "" for none
 	Metadata        json.RawMessage // an object, or nil

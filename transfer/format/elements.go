@@ -89,6 +89,18 @@ func (in *Input) EachConversation(emit func(Conversation) error, read func(c *Co
 	return in.EachElement(func(place string, raw json.RawMessage) error { return in.OneConversation(place, raw, emit, read) })
 }
 
+// Foreign reads an element of which the format makes nothing as another program's
+// conversation, or notes that it is left out.
+func (in *Input) Foreign(kind Kind, place string, raw json.RawMessage, why string) error {
+	if in.Other != nil && (raw[0] == '{' || raw[0] == '[') {
+		if done, err := in.Other(place, raw); done || err != nil {
+			return err
+		}
+	}
+	in.LeftOut(kind, place, "%s", why)
+	return nil
+}
+
 // OneConversation is EachConversation of one element.
 func (in *Input) OneConversation(place string, raw json.RawMessage, emit func(Conversation) error, read func(c *Conversation, o Object, place string) (why string)) error {
 	o := ObjectOf(raw)
@@ -105,7 +117,7 @@ func (in *Input) OneConversation(place string, raw json.RawMessage, emit func(Co
 		}
 	}
 	if why != "" {
-		in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), why})
+		c.Reject(place, "%s", why)
 		return nil
 	}
 	return emit(c)
@@ -369,6 +381,20 @@ func Counting(raw json.RawMessage) (n int) {
 		n++
 	}
 	return n
+}
+
+// EachRecord calls each with the objects that are the lines of a JSONL file, and says what
+// of their text was repaired. A line that is no object is noted.
+func (in *Input) EachRecord(each func(place string, o Object, found string) error) error {
+	return in.EachLine(func(place string, line []byte) error {
+		in.Took(len(line))
+		sound, found := RepairText(line)
+		if o := ReadObject(sound); o != nil {
+			return each(place, o, found)
+		}
+		in.NoJSON(place)
+		return nil
+	})
 }
 
 // EachLine calls each with the lines of a JSONL file that are not blank, and the

@@ -37,6 +37,7 @@ type Input struct {
 	Size     int   // bytes of the conversation that is being read
 	made     int   // messages made of it
 	steps    int64 // taken beside reading elements, in all
+	tally    Tally // of nodes that belong to no conversation
 	elements int64 // of the file
 	asked    int   // elements that parsers asked for, in all
 	err      error // why the parser is to stop: the end of the context
@@ -166,8 +167,17 @@ func (c *Conversation) TooDense() string {
 	return fmt.Sprintf("for its %d bytes it has %s", c.in.Size, c.dense)
 }
 
-// Holds says that the conversation is made of a part, and as dense as that.
-func (c *Conversation) Holds(part *Conversation) { c.dense = cmp.Or(c.dense, part.dense) }
+// Join adds the notes and nodes of a part of the conversation, and whether that is too
+// dense. The part's messages are for the caller to add.
+func (c *Conversation) Join(part *Conversation) {
+	c.dense = cmp.Or(c.dense, part.dense)
+	c.Notes = append(c.Notes, part.Notes...)
+	for i := range part.Messages {
+		part.Messages[i].Node += len(c.fates)
+	}
+	c.fates = append(c.fates, part.fates...)
+	c.at = len(c.fates)
+}
 
 // next counts an element of the file at place. It returns an error after the context
 // has ended, and where the file has too many elements for its bytes.

@@ -3,13 +3,14 @@ package format
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 )
 
 // A placed is one message of a tree in which each holds its replies.
 type placed struct {
-	Object Object // without the replies; nil where it is no object
+	Object Object // without the replies; nil where it is none, which is noted
 	ID     string // for whoever reads the message to give
 	Above  string // id of the message that holds it; "" for none
 	InList bool   // nothing holds it
@@ -31,7 +32,7 @@ func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*pla
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(all[a].depth, all[b].depth) })
 		ids := make([]string, len(all))
 		for _, i := range order {
-			if !c.More() {
+			if !c.Node() {
 				return
 			}
 			n := placed{InList: all[i].parent < 0}
@@ -40,6 +41,9 @@ func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*pla
 			}
 			if all[i].value[0] == '{' {
 				n.Object = objectFrom(members(all[i].value, all[i].gap, all[i].gapEnd), MaxMembers)
+			}
+			if n.Object == nil {
+				c.LeftOut(KindContent, fmt.Sprintf("message %d", i+1), "the message is no object")
 			}
 			if !yield(&n) {
 				return

@@ -66,20 +66,44 @@ func (c *Conversation) Repaired(kind Kind, place, format string, args ...any) {
 	c.note(Repaired, kind, place, format, args...)
 }
 
-// LeftOut notes that something in the conversation was left out.
+// LeftOut notes that something in the conversation was left out: the node that is being
+// read, or a part of it.
 func (c *Conversation) LeftOut(kind Kind, place, format string, args ...any) {
+	if kind.ofNode() {
+		c.end(c.at, leftOut)
+	}
 	c.note(LeftOut, kind, place, format, args...)
 }
+
+// ofNode tells whether what is left out may be a whole node.
+func (k Kind) ofNode() bool { return k != KindMetadata && k != KindAttachment }
 
 // Reject notes that the conversation is left out, and why. The parser doesn't
 // emit it.
 func (c *Conversation) Reject(place, format string, args ...any) {
-	c.in.note(Note{LeftOut, KindConversation, c.Name(), CutNote(place), fmt.Sprintf(format, args...)})
+	c.in.leaveOut(1, Note{LeftOut, KindConversation, c.Name(), CutNote(place), fmt.Sprintf(format, args...)})
+}
+
+// leaveOut notes that nodes are left out that belong to no conversation.
+func (in *Input) leaveOut(nodes int, n Note) {
+	if n.Kind.ofNode() {
+		in.tally.Add(Tally{Nodes: nodes, LeftOut: nodes})
+	}
+	in.note(n)
+}
+
+// LeaveOut notes that lines of the file are left out, and why.
+func (in *Input) LeaveOut(lines LineSet, why string) {
+	in.leaveOut(lines.Count, Note{LeftOut, KindConversation, "", lines.String(), why})
 }
 
 // Noted returns the notes with the conversation's name, which a parser may learn
 // last.
 func (c *Conversation) Noted() []Note {
+	for what, places := range c.asides.all() {
+		c.LeftOut(KindMetadata, places, "%s", what)
+	}
+	c.asides = asides{}
 	name := c.Name()
 	for i := range c.Notes {
 		c.Notes[i].Conversation = name
@@ -87,9 +111,10 @@ func (c *Conversation) Noted() []Note {
 	return c.Notes
 }
 
-// Drop passes the conversation's notes to the file, for a conversation that is
+// Drop passes the conversation's notes and nodes to the file, for a conversation that is
 // not emitted.
 func (c *Conversation) Drop() {
+	c.in.tally.Add(c.Tally())
 	for _, n := range c.Noted() {
 		c.in.note(n)
 	}
@@ -98,7 +123,7 @@ func (c *Conversation) Drop() {
 // LeftOut notes that something in the file was left out that belongs to no
 // conversation.
 func (in *Input) LeftOut(kind Kind, place, format string, args ...any) {
-	in.note(Note{LeftOut, kind, "", CutNote(place), fmt.Sprintf(format, args...)})
+	in.leaveOut(1, Note{LeftOut, kind, "", CutNote(place), fmt.Sprintf(format, args...)})
 }
 
 // NoJSON notes that a line is left out that is no sound JSON, as the last one isn't of a

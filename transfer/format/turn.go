@@ -26,6 +26,7 @@ func ImagePart(url string) chat.Part {
 // turn, as a parent or as the active head, needs no translation.
 type Turn struct {
 	c          *Conversation
+	node       int
 	ID, Parent string
 	Role       chat.Role
 	Named      string // the name of who says it; "" for none
@@ -37,7 +38,7 @@ type Turn struct {
 
 // Turn begins a turn.
 func (c *Conversation) Turn(id string, role chat.Role) *Turn {
-	return &Turn{c: c, ID: id, Role: role, Source: Source{"id": id}}
+	return &Turn{c: c, node: c.at, ID: id, Role: role, Source: Source{"id": id}}
 }
 
 // A Piece is one message of the chain.
@@ -198,9 +199,9 @@ func (t *Turn) HasText() bool {
 	return slices.ContainsFunc(t.pieces, func(p *Piece) bool { return p.Role == t.Role && len(p.Parts) > 0 })
 }
 
-// Messages returns the chain. An empty turn is one empty message, which package
-// normalize leaves out and notes.
-func (t *Turn) Messages() []Message {
+// Add adds the chain to the conversation. An empty turn is one empty message, which
+// package normalize leaves out and notes.
+func (t *Turn) Add() {
 	t.mergeThinking()
 	if len(t.pieces) == 0 {
 		t.own()
@@ -220,10 +221,10 @@ func (t *Turn) Messages() []Message {
 		if p.Role == t.Role {
 			p.Name = nameFor(t.Named)
 		}
-		all[i] = Message{SourceID: id, ParentID: parent, Body: p.Body(), Reasoning: p.Reasoning(), Metadata: SourceMetadata(extra), CreatedAt: t.CreatedAt}
+		all[i] = Message{Node: t.node, SourceID: id, ParentID: parent, Body: p.Body(), Reasoning: p.Reasoning(), Metadata: SourceMetadata(extra), CreatedAt: t.CreatedAt}
 		parent = id
 	}
-	return all
+	t.c.Add(all...)
 }
 
 // nameFor makes a name that providers take: without spaces and <|\/>.

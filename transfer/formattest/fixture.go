@@ -45,6 +45,7 @@ func (s Suite) fixtures(t *testing.T) {
 type Parsed struct {
 	Bundles []tree.Bundle
 	Notes   []format.Note
+	Nodes   format.Tally
 	Err     error
 }
 
@@ -65,9 +66,12 @@ func Parse(t testing.TB, f format.Format, data []byte) (p Parsed) {
 		if c.TooDense() != "" {
 			return nil
 		}
+		checkTally(t, c.Tally(), data)
+		p.Nodes.Add(c.Tally())
 		p.Bundles, p.Notes = append(p.Bundles, b), append(p.Notes, notes...)
 		return nil
 	})
+	p.Nodes.Add(in.Tally())
 	for _, b := range p.Bundles {
 		Check(t, b)
 	}
@@ -87,6 +91,7 @@ func (p Parsed) show(format string) string {
 			}
 		}
 	}
+	fmt.Fprintf(&out, "\n%d nodes: %d kept, %d left out, %d merged, %d aside\n", p.Nodes.Nodes, p.Nodes.Kept, p.Nodes.LeftOut, p.Nodes.Merged, p.Nodes.Aside)
 	if len(p.Notes) > 0 {
 		out.WriteString("\n" + Notes(transfer.Report{Notes: p.Notes}))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
+	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -108,7 +109,44 @@ func Read(t *testing.T, r io.Reader, format string) (transfer.Report, []tree.Bun
 	for _, one := range b {
 		Check(t, one)
 	}
+	checkTally(t, report.Tally, nil)
 	return report, b
+}
+
+// checkTally demands that each node has one fate.
+func checkTally(t testing.TB, n format.Tally, data []byte) {
+	t.Helper()
+	if n.Nodes != n.Kept+n.LeftOut+n.Merged+n.Aside {
+		t.Errorf("not every node is accounted for: %+v of\n%.3000s", n, data)
+	}
+}
+
+// count counts what stands at a path in v.
+func count(v any, path string) (n int) {
+	if path == "" {
+		return 1
+	}
+	name, rest, _ := strings.Cut(path, ".")
+	list, _ := v.([]any)
+	members, _ := v.(map[string]any)
+	nested, isNested := strings.CutPrefix(name, "^")
+	if isNested {
+		list, _ = members[nested].([]any)
+	}
+	for _, below := range list {
+		if name == "*" || isNested {
+			n += count(below, rest)
+		}
+		if isNested {
+			n += count(below, path)
+		}
+	}
+	for member, below := range members {
+		if name == "%" || name == member {
+			n += count(below, rest)
+		}
+	}
+	return n
 }
 
 // Count returns a report's numbers in one line, and one line for each sort of

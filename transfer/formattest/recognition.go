@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -22,11 +23,11 @@ func (s Suite) recognition(t *testing.T) {
 	data, err := os.ReadFile(Fixture(t, s.Fixtures[0]))
 	check.NoError(t, err)
 	whole, lines := decoded(data)
-	before, said, err := read(t, encoded(whole, lines))
+	before, said, err := s.read(t, encoded(whole, lines))
 	check.NoError(t, err)
 	t.Run("cut off", func(t *testing.T) {
 		for at := 1; at < len(data); at += 1 + len(data)/100 {
-			report, now, err := read(t, data[:at])
+			report, now, err := s.read(t, data[:at])
 			if err == nil && (none(report) || fewer(said, now) && !lines && Notes(report) == Notes(before)) {
 				t.Errorf("cut at byte %d: %d messages, and no word of it\n%s", at, report.Messages, data[:at])
 			}
@@ -36,7 +37,7 @@ func (s Suite) recognition(t *testing.T) {
 		all := map[string]bool{}
 		names(whole, all)
 		for _, name := range slices.Sorted(maps.Keys(all)) {
-			report, now, err := read(t, encoded(renamed(whole, name), lines))
+			report, now, err := s.read(t, encoded(renamed(whole, name), lines))
 			if err == nil && (none(report) || fewer(said, now) && Notes(report) == Notes(before)) {
 				t.Errorf("without %s: %v instead of %v of format %s, and no word of it\n%s", name, now, said, report.Format, Notes(report))
 			}
@@ -44,7 +45,7 @@ func (s Suite) recognition(t *testing.T) {
 	})
 	t.Run("wrapped", func(t *testing.T) {
 		for _, around := range []any{[]any{whole}, map[string]any{"x": whole}, map[string]any{"x": []any{whole}, "n": 1}, map[string]any{"x": map[string]any{"y": map[string]any{"z": whole}}}} {
-			report, now, err := read(t, format.Encode(around))
+			report, now, err := s.read(t, format.Encode(around))
 			if err != nil || fewer(said, now) {
 				t.Errorf("%d messages, %v instead of %v of format %s: %v\n%s", report.Messages, now, said, report.Format, err, format.Encode(around))
 			}
@@ -58,7 +59,7 @@ func (s Suite) recognition(t *testing.T) {
 			from, _ := decoded(other)
 			mine, _ := decoded(data)
 			file := encoded(replaced(rt, mine, elsewhere(rt, from)), lines)
-			report, _, err := read(t, file)
+			report, _, err := s.read(t, file)
 			if err == nil && none(report) {
 				rt.Fatalf("a success without a message:\n%s\n%s", file, Notes(report))
 			}
@@ -67,10 +68,26 @@ func (s Suite) recognition(t *testing.T) {
 }
 
 // read imports a file of whatever format, and counts the messages of each role that
-// say something.
-func read(t *testing.T, data []byte) (transfer.Report, map[tree.Role]int, error) {
+// say something. It demands that the format saw each of the file's nodes.
+func (s Suite) read(t *testing.T, data []byte) (transfer.Report, map[tree.Role]int, error) {
 	t.Helper()
 	report, bundles, err := importAs(t, "", data)
+	for _, of := range s.all {
+		if err != nil || of.Format.Name() != report.Format || strings.Contains(Notes(report), "read as one of") {
+			continue
+		}
+		whole, _ := decoded(data)
+		if _, isList := whole.([]any); !isList {
+			whole = []any{whole}
+		}
+		there := 0
+		for path := range strings.FieldsSeq(of.Nodes) {
+			there += count(whole, path)
+		}
+		if report.Nodes < there {
+			t.Errorf("%d nodes of %d were seen in a file of %s: %+v\n%.3000s\n%s", report.Nodes, there, report.Format, report.Tally, data, Notes(report))
+		}
+	}
 	said := map[tree.Role]int{}
 	for _, b := range bundles {
 		for _, n := range b.Nodes {

@@ -34,8 +34,15 @@ type Suite struct {
 	// file of the same name, which shows what the format reads of it.
 	Fixtures []string
 
+	// Nodes are the paths of the nodes in a list of the file's elements, apart by spaces: *
+	// is any element of a list, % any member, and ^name any element of the lists of that
+	// name, at any depth.
+	Nodes string
+
 	// Sample writes files of the format.
 	Sample Sample
+
+	all []Suite
 }
 
 // Run tries every format:
@@ -43,6 +50,7 @@ type Suite struct {
 //   - its fixtures are recognized, and read as their .txt files show
 //   - a fixture that is cut off, with a member renamed, or with a piece of another
 //     format's, is an error, or comes in with a word of what is missing
+//   - of whatever file, each node is kept, left out with a note, or merged into another
 //   - what is read goes out as Coppice's own format and comes in again, the same
 //   - whatever is changed in a fixture, the store takes what comes out
 //   - what is repaired or left out is named, and a file that is cut off too
@@ -58,6 +66,7 @@ func Run(t *testing.T, suites []Suite) {
 		}
 	}
 	for _, s := range suites {
+		s.all = suites
 		t.Run(s.Format.Name(), s.run)
 	}
 }
@@ -86,6 +95,7 @@ func importAs(t testing.TB, name string, data []byte) (transfer.Report, Bundles,
 	for _, one := range b {
 		Check(t, one)
 	}
+	checkTally(t, report.Tally, data)
 	return report, b, err
 }
 

@@ -45,6 +45,7 @@ func newGraph(c *format.Conversation) *graph {
 			m.SourceID = fmt.Sprintf("#%d", i+1)
 		}
 		if first, there := g.byID[m.SourceID]; there {
+			c.GoTo(m.Node)
 			if first.ParentID == m.ParentID && bytes.Equal(first.Body, m.Body) {
 				c.LeftOut(format.KindDuplicate, m.SourceID, "the same message stands there twice")
 			} else {
@@ -234,6 +235,7 @@ func (g *graph) bundle(conversation uuid.UUID) []tree.BundleNode {
 		n.id = messageID(g.c, conversation, n.SourceID)
 		if n.Summary == nil {
 			out, g.names = append(out, n.bundle()), append(g.names, n.SourceID)
+			g.c.Keep(n.Node)
 		}
 	}
 	if len(out) == len(g.nodes) {
@@ -251,6 +253,7 @@ func (g *graph) bundle(conversation uuid.UUID) []tree.BundleNode {
 			b := n.bundle()
 			b.Summary = r
 			out, g.names = append(out, b), append(g.names, n.SourceID)
+			g.c.Keep(n.Node)
 		}
 	}
 	return out
@@ -302,6 +305,7 @@ func (g *graph) summaryRange(n *node, conversation uuid.UUID) *tree.SummaryRange
 		return nil
 	}
 	cutoff := above(n.Summary.LastSummarizedID)
+	g.c.GoTo(n.Node)
 	if cutoff == nil {
 		g.c.LeftOut(format.KindOrphan, n.SourceID, "the summary's cutoff %s is not on the branch that it is anchored at", format.Clip(n.Summary.LastSummarizedID))
 		return nil

@@ -212,6 +212,7 @@ func (g *graph) normalizeBodies() {
 			n.dropped = true
 			continue
 		}
+		g.c.GoTo(n.Node)
 		body, info, repaired, failed := normalize(n.Body, g.c.OwnIDs)
 		for _, d := range repaired {
 			g.c.Repaired(d.kind, n.SourceID, "%s", d.detail)
@@ -260,6 +261,7 @@ func (g *graph) normalizeReasoning(n *node) string {
 // drop leaves a node out. What replied to it replies to its parent then.
 func (g *graph) drop(n *node, kind format.Kind, why string) {
 	n.dropped = true
+	g.c.GoTo(n.Node)
 	after := ""
 	switch {
 	case len(n.replies) == 0:

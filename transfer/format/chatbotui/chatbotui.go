@@ -35,20 +35,12 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 // readMessages takes the messages. They have no ids but their places.
 func readMessages(c *format.Conversation, o format.Object) {
 	parent := ""
-	for i, raw := range o.Elements("messages") {
-		if !c.More() {
-			break
-		}
+	for i, m := range c.Each(o["messages"], "message") {
 		id := fmt.Sprintf("#%d", i+1)
-		m := c.Object(raw, id)
-		if m == nil {
-			c.LeftOut(format.KindContent, id, "the message is no object")
-			continue
-		}
 		t := c.Turn(id, tree.Role(m.Str("role")))
 		t.Parent = parent
 		t.Content(m["content"])
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 		parent = id
 	}
 }

@@ -19,12 +19,13 @@ func (Format) Name() string { return "chatbox" }
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachElement(func(place string, raw json.RawMessage) error {
 		if len(raw) == 0 || raw[0] != '{' {
-			in.LeftOut(format.KindSyntax, place, "no object with sessions")
-			return nil
+			return in.Foreign(format.KindSyntax, place, raw, "no object with sessions")
 		}
 		for m := range format.MembersOf(raw) {
 			if !strings.HasPrefix(m.Name, "session:") {
-				in.LeftOut(format.KindMetadata, m.Name, "part of no conversation")
+				if err := in.Foreign(format.KindMetadata, m.Name, m.Value, "part of no conversation"); err != nil {
+					return err
+				}
 				continue
 			}
 			o := format.ObjectOf(m.Value)
@@ -68,15 +69,7 @@ func readSession(c *format.Conversation, session, o format.Object) {
 // readList reads messages that follow each other, and gives the id of the last.
 func readList(c *format.Conversation, o format.Object, parent string) string {
 	places := c.Flat()
-	for i, raw := range o.Elements("messages") {
-		if !c.More() {
-			break
-		}
-		m := c.Object(raw, "")
-		if m == nil {
-			c.LeftOut(format.KindContent, parent, "message %d is no object", i+1)
-			continue
-		}
+	for i, m := range c.Each(o["messages"], "message") {
 		t := c.Turn(m.Key("id"), chat.Role(m.Str("role")))
 		if places.Place(t, i, m, "parent"); i == 0 || t.Parent == "" {
 			t.Parent = parent
@@ -89,7 +82,7 @@ func readList(c *format.Conversation, o format.Object, parent string) string {
 			t.Content(m["content"])
 		}
 		t.Files(m)
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 	}
 	return parent
 }

@@ -49,7 +49,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 	}
 	g := graph{c: c, byID: map[string]*node{}}
 	for m := range format.MembersOf(o["mapping"]) {
-		if !c.More() || !c.RoomFor(2) {
+		if !c.Node() || !c.RoomFor(2) {
 			return
 		}
 		g.add(m)
@@ -67,7 +67,8 @@ func readConversation(c *format.Conversation, o format.Object) {
 	}
 	c.Messages = make([]format.Message, 0, len(g.nodes))
 	for i, n := range g.nodes {
-		c.Messages = append(c.Messages, n.message())
+		c.GoTo(n.node)
+		c.Add(n.message())
 		g.nodes[i] = nil
 		delete(g.byID, n.id)
 		n.parts = nil // which an answer below would hold
@@ -88,6 +89,7 @@ type graph struct {
 const maxSkipped = 100
 
 type node struct {
+	node       int // its number in the file
 	id, parent string
 	raw        json.RawMessage // the node as it stands, with its message and children
 	replies    int             // as they say themselves
@@ -107,7 +109,7 @@ type node struct {
 
 // add takes a node in, as the mapping has it.
 func (g *graph) add(m format.Member) {
-	n := &node{id: format.KeyOf(m.Name)}
+	n := &node{node: g.c.At(), id: format.KeyOf(m.Name)}
 	sound, found := format.RepairText(m.Value)
 	if found != "" {
 		g.c.Repaired(format.KindText, n.id, "%s replaced by U+FFFD", found)
@@ -167,6 +169,7 @@ func (g *graph) inTreeOrder() []*node {
 
 // read makes a message of a node whose parent has been read.
 func (g *graph) read(n *node) {
+	g.c.GoTo(n.node)
 	n.out = format.Message{SourceID: n.id, ParentID: n.parent}
 	n.said, n.source = format.ObjectOf(n.raw).Object("message"), format.Source{"id": n.id}
 	defer func() {
@@ -174,7 +177,11 @@ func (g *graph) read(n *node) {
 		n.said, n.source, n.raw = nil, nil, nil
 	}()
 	if n.said == nil {
-		if !n.skipped && n.above(g) != nil { // the root of every chat has no message
+		switch {
+		case n.skipped:
+		case n.above(g) == nil: // the root of every chat
+			g.c.Bare()
+		default:
 			g.c.LeftOut(format.KindEmpty, n.id, "a node without a message")
 		}
 		n.skipped = true
@@ -202,6 +209,8 @@ func (g *graph) read(n *node) {
 		// Every chat has hidden system messages of one empty text.
 		if parts := format.Compacted(n.said.Object("content")["parts"]); n.source["hidden"] != true || n.role != tree.RoleSystem || parts != `[""]` {
 			g.c.LeftOut(format.KindEmpty, n.id, "%s", emptyDetail(n))
+		} else {
+			g.c.Bare()
 		}
 		n.skipped = true
 		return
@@ -289,6 +298,7 @@ func (g *graph) answer(n *node) {
 		n.answers = up
 	case up.answers != nil && alone:
 		up.parts = append(up.parts, n.parts...)
+		g.c.Merge()
 		g.c.Repaired(format.KindTool, n.id, "a second answer to the same tool call was joined to the first, %s", format.Clip(up.id))
 		n.skipped = true
 	}

@@ -189,6 +189,7 @@ func (g *graph) thoughts(n *node, o format.Object) {
 		n.thoughts = append(n.thoughts, recap)
 	}
 	if n.replies > 0 && len(n.thoughts) > 0 {
+		g.c.Merge()
 		g.c.Repaired(format.KindHidden, n.id, "what the model thought is no message; it stands beside the message after it")
 	} else {
 		g.c.LeftOut(format.KindHidden, n.id, "what the model thought is no message")

@@ -6,7 +6,6 @@
 package claude
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -46,19 +45,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 		Copy(o, "updated_at", "summary", "model", "is_starred", "project_uuid").Metadata()
 	c.Order.Pinned = o.Flag("is_starred")
 	f := c.Flat()
-	for i, raw := range o.Elements("chat_messages") {
-		if !c.More() {
-			break
-		}
-		place := fmt.Sprintf("chat_messages[%d]", i)
-		if id := format.ObjectOf(raw).Key("uuid"); id != "" {
-			place = id
-		}
-		m := c.Object(raw, place)
-		if m == nil {
-			c.LeftOut(format.KindContent, place, "the message is no object")
-			continue
-		}
+	for i, m := range c.Each(o["chat_messages"], "message") {
 		t := c.Turn(m.Key("uuid"), roleOf(m.Str("sender")))
 		f.Place(t, i, m, "parent_message_uuid")
 		t.CreatedAt = c.Time(m, "created_at", t.ID)
@@ -68,7 +55,7 @@ func readConversation(c *format.Conversation, o format.Object) {
 		t.Source.Copy(m, "model", "stop_reason", "truncated", "feedback")
 		addContent(c, t, m)
 		t.Files(m)
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 	}
 }
 

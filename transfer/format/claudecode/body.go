@@ -197,6 +197,7 @@ func (s *session) addMessages(t *turn) {
 		parentID = t.parent.end()
 	}
 	l := t.lines[0]
+	s.conv.GoTo(l.node)
 	for _, r := range t.results {
 		if r.run == nil {
 			r.message.ParentID, parentID = parentID, r.id
@@ -204,7 +205,7 @@ func (s *session) addMessages(t *turn) {
 			parentID = r.run.last
 		}
 		r.message.SourceID, r.message.CreatedAt = r.id, l.at
-		s.conv.Messages = append(s.conv.Messages, r.message)
+		s.conv.Add(r.message)
 	}
 	if len(t.results) > 0 && !t.text {
 		return
@@ -217,7 +218,7 @@ func (s *session) addMessages(t *turn) {
 		s.conv.LeftOut(format.KindEmpty, t.messageID, "the message says nothing%s", thinkingOnly(t.said.thoughts))
 	}
 	m.Metadata = format.SourceMetadata(t.about(s.lines[0].sessionID))
-	s.conv.Messages = append(s.conv.Messages, m)
+	s.conv.Add(m)
 }
 
 func thinkingOnly(thinking []json.RawMessage) string {

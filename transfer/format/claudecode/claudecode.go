@@ -60,23 +60,23 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			return err
 		}
 	}
-	f.noteAside()
+	f.drop()
 	return nil
 }
 
 // A claudeCodeFile is what the lines of a file say, as far as it is needed.
 type file struct {
 	in     *format.Input
-	conv   format.Conversation // counts the lines
+	conv   format.Conversation // counts the lines that are of no session
 	words  map[string]string   // that lines have in common
 	lines  []*line             // those with a uuid
 	byUUID map[string]*line
 	titles []title
-	aside  format.Asides // lines left out
 }
 
 // A claudeCodeLine is a line with a uuid.
 type line struct {
+	node          int    // of the session
 	place         string // such as "line 7"
 	uuid, parent  string
 	sessionID     string
@@ -136,6 +136,10 @@ func (f *file) read(place string, line []byte) error {
 		}
 		return nil
 	}
+	if !f.conv.Node() {
+		return nil
+	}
+	f.conv.Bare()
 	if badText != "" {
 		f.in.Repaired(format.KindText, place, "%s replaced by U+FFFD", badText)
 	}
@@ -147,7 +151,7 @@ func (f *file) read(place string, line []byte) error {
 	case "custom-title":
 		f.title(title{place, o.Str("customTitle"), "", f.word(o, "sessionId"), 3, false})
 	default:
-		f.aside.Add(strconv.Quote(format.Clip(kind))+" lines", place)
+		f.conv.Aside(place, "%q lines are the program's own; left out", format.Clip(kind))
 	}
 	return nil
 }
@@ -192,28 +196,26 @@ func (f *file) add(l *line) {
 		f.in.LeftOut(format.KindDuplicate, l.place, "its uuid %s stands on %s already; the line is left out", format.Clip(l.uuid), first.place)
 		return
 	}
-	if !l.isMessage {
+	if !l.isMessage && f.conv.Node() {
 		what := strconv.Quote(format.Clip(l.kind))
 		if l.subtype != "" {
 			what += " (" + format.Clip(l.subtype) + ")"
 		}
-		f.aside.Add(what+" lines", l.place)
+		f.conv.Aside(l.place, "%s lines are the program's own; left out", what)
 	}
 	if l.hasToolResult {
-		f.aside.Add("the structured copies of tool results (toolUseResult)", l.place)
+		f.conv.Aside(l.place, "the structured copies of tool results (toolUseResult) are the program's own; left out")
 	}
 	f.lines = append(f.lines, l)
 	f.byUUID[l.uuid] = l
 }
 
-// noteAside notes what of the file belongs to no conversation.
-func (f *file) noteAside() {
-	for what, places := range f.aside.All() {
-		f.in.LeftOut(format.KindMetadata, places, "%s are the program's own; left out", what)
-	}
+// drop tells what of the file belongs to no conversation.
+func (f *file) drop() {
 	for _, t := range f.titles {
 		if !t.used {
-			f.in.LeftOut(format.KindMetadata, t.place, "the title %q is of a session in another file", format.Clip(t.title))
+			f.conv.LeftOut(format.KindMetadata, t.place, "the title %q is of a session in another file", format.Clip(t.title))
 		}
 	}
+	f.conv.Drop()
 }

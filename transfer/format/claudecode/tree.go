@@ -130,9 +130,15 @@ func (s *session) findTurns() {
 		if !l.isMessage {
 			continue
 		}
+		if !s.conv.Node() {
+			return
+		}
+		l.node = s.conv.At()
 		api := [2]string{l.sessionID, l.message().Key("id")}
 		t := byAPI[api]
-		if t == nil || l.kind != "assistant" || api[1] == "" {
+		if t != nil && l.kind == "assistant" && api[1] != "" {
+			s.conv.Merge()
+		} else {
 			t = &turn{messageID: l.uuid}
 			s.turns = append(s.turns, t)
 			if l.kind == "assistant" {

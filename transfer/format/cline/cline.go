@@ -23,13 +23,11 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 	f := file{in: in, conv: in.Begin(0)}
 	err := in.EachElement(f.read)
 	if f.count == 0 {
+		f.conv.Drop()
 		return err
 	}
 	f.flush()
 	c := &f.conv
-	for what, places := range f.aside.All() {
-		c.LeftOut(format.KindMetadata, places, "%s are the program's own", what)
-	}
 	c.Metadata = format.Source{"format": "cline"}.Metadata()
 	if emitted := emit(*c); emitted != nil {
 		return emitted
@@ -41,7 +39,6 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 type file struct {
 	in    *format.Input
 	conv  format.Conversation
-	aside format.Asides
 	count int          // messages so far
 	last  string       // id of the last turn
 	open  *format.Turn // the answer that is being read; nil for none
@@ -53,25 +50,26 @@ type file struct {
 func (f *file) read(place string, raw json.RawMessage) error {
 	f.in.Took(len(raw))
 	c := &f.conv
-	if !c.More() {
+	if !c.Node() {
 		return nil
 	}
 	o := c.Object(raw, place)
 	kind := o.Str("type")
 	what := o.Str(kind)
 	if kind != "say" && kind != "ask" || what == "" {
-		f.in.LeftOut(format.KindSyntax, place, "neither said nor asked (type, say, ask)")
+		c.LeftOut(format.KindSyntax, place, "neither said nor asked (type, say, ask)")
 		return nil
 	}
 	f.count++
 	text := o.Str("text")
 	switch {
 	case strings.TrimSpace(text) == "" && !o.Has("images"):
-		f.aside.Add(fmt.Sprintf("%q without a text", format.Clip(what)), place)
+		c.Aside(place, "%q without a text", format.Clip(what))
 		return nil
 	case what == "command_output" || what == "mcp_server_response" || what == "browser_action_result":
 		if f.call != "" {
 			f.result = append(f.result, text)
+			c.Merge()
 			return nil
 		}
 	case f.call != "":
@@ -105,7 +103,7 @@ func (f *file) read(place string, raw json.RawMessage) error {
 		}
 		f.call = f.answer(o).Call("", name, arguments)
 	default:
-		f.aside.Add(fmt.Sprintf("%q messages", format.Clip(what)), place)
+		c.Aside(place, "%q messages are the program's own", format.Clip(what))
 	}
 	return nil
 }
@@ -156,13 +154,15 @@ func (f *file) said(o format.Object, text string) {
 		c.SourceID, c.CreatedAt = format.ContentID("cline", string(o["ts"]), text), t.CreatedAt
 		c.Title = format.TitleOf(text)
 	}
-	c.Messages = append(c.Messages, t.Messages()...)
+	t.Add()
 }
 
 // answer is the answer that is being read.
 func (f *file) answer(o format.Object) *format.Turn {
 	if f.open == nil {
 		f.open = f.turn(chat.Assistant, o)
+	} else {
+		f.conv.Merge()
 	}
 	f.open.Source.Put("model", o.Object("modelInfo").Str("modelId"))
 	return f.open
@@ -184,6 +184,6 @@ func (f *file) flush() {
 	}
 	if t := f.open; t != nil {
 		f.open = nil
-		f.conv.Messages = append(f.conv.Messages, t.Messages()...)
+		t.Add()
 	}
 }

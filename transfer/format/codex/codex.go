@@ -37,11 +37,12 @@ type Format struct{}
 func (Format) Name() string { return "codex" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
-	f := file{in: in, conv: in.Begin(0)}
-	if err := in.EachLine(f.read); err != nil {
+	f := file{conv: in.Begin(0)}
+	if err := in.EachRecord(f.read); err != nil {
 		return err
 	}
 	if f.conv.SourceID == "" && (f.items == 0 || f.bare) { // a list of items is any program's
+		f.conv.Drop()
 		return nil
 	}
 	return emit(f.conversation())
@@ -49,9 +50,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 
 // A file is a file up to a line, as the conversation that it is becoming.
 type file struct {
-	in    *format.Input
-	conv  format.Conversation
-	aside format.Asides
+	conv format.Conversation
 
 	items int    // so far; the first of a message names it
 	bare  bool   // they stand in a list, and not in lines
@@ -64,19 +63,12 @@ type file struct {
 	turns    []string     // for each turn of the user, the message before it
 }
 
-func (f *file) read(place string, line []byte) error {
-	f.in.Took(len(line))
-	sound, found := format.RepairText(line)
+func (f *file) read(place string, o format.Object, found string) error {
+	if !f.conv.Node() {
+		return nil
+	}
 	if found != "" {
 		f.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", found)
-	}
-	o := format.ReadObject(sound)
-	if o == nil {
-		f.in.NoJSON(place)
-		return nil
-	}
-	if !f.conv.More() {
-		return nil
 	}
 	kind, payload := o.Str("type"), o.Object("payload")
 	switch {
@@ -91,7 +83,7 @@ func (f *file) read(place string, line []byte) error {
 		f.item(payload, o, place)
 	case kind == "turn_context":
 		f.model = payload.Key("model") // each answer gets a copy
-		f.aside.Add(`"turn_context" lines; the model's name comes along`, place)
+		f.conv.Aside(place, `"turn_context" lines; the model's name comes along`)
 	case kind == "compacted":
 		f.conv.LeftOut(format.KindContent, place, "a compaction and its summary of %d bytes; the messages it stands for are all there", len(payload.Str("message")))
 	case kind == "event_msg" && payload.Str("type") == "thread_rolled_back":
@@ -101,7 +93,7 @@ func (f *file) read(place string, line []byte) error {
 		if below := payload.Str("type"); below != "" {
 			what += fmt.Sprintf(" (%s)", format.Clip(below))
 		}
-		f.aside.Add(what+" lines are the program's own", place)
+		f.conv.Aside(place, "%s lines are the program's own", what)
 	}
 	return nil
 }
@@ -110,9 +102,10 @@ func (f *file) read(place string, line []byte) error {
 // another one has the other's line too, behind its own.
 func (f *file) begin(meta, line format.Object, place string) {
 	if f.conv.SourceID != "" {
-		f.aside.Add("session_meta lines behind the first", place)
+		f.conv.Aside(place, "session_meta lines behind the first")
 		return
 	}
+	f.conv.Bare()
 	f.conv.SourceID = meta.Key("id")
 	for _, o := range []format.Object{meta, line} {
 		if at, sound := o.Time("timestamp"); sound && f.conv.CreatedAt.IsZero() {
@@ -139,7 +132,7 @@ func (f *file) item(item, line format.Object, place string) {
 	case isCall:
 		f.call(item, line)
 	default:
-		f.aside.Add(fmt.Sprintf("%q items are the program's own", format.Clip(kind)), place)
+		f.conv.Aside(place, "%q items are the program's own", format.Clip(kind))
 	}
 }
 
@@ -148,6 +141,8 @@ func (f *file) message(item, line format.Object, place string) {
 	if role == tree.RoleAssistant {
 		if f.open == nil || !f.called { // text between a call and its output is of the call's message
 			f.answer(line)
+		} else {
+			f.conv.Merge()
 		}
 		f.open.Content(item["content"])
 		return
@@ -192,6 +187,8 @@ func (f *file) answer(line format.Object) {
 func (f *file) call(item, line format.Object) {
 	if f.open == nil {
 		f.answer(line)
+	} else {
+		f.conv.Merge()
 	}
 	f.called = true
 	f.open.CallBlock(item)
@@ -229,11 +226,13 @@ func (f *file) reasoning(item format.Object, place string) {
 	for _, name := range []string{"summary", "content"} {
 		if text, ok := item.Said(name); ok {
 			f.thinking = append(f.thinking, text)
+			f.conv.Merge()
 		}
 	}
 	if item.Has("encrypted_content") {
-		f.aside.Add("reasoning that is encrypted", place)
+		f.conv.Aside(place, "reasoning that is encrypted")
 	}
+	f.conv.Bare()
 }
 
 // rollBack goes back to before the last turns of the user.
@@ -246,6 +245,7 @@ func (f *file) rollBack(event format.Object, place string) {
 	}
 	at := len(f.turns) - n
 	f.last, f.turns, f.thinking = f.turns[at], f.turns[:at], nil
+	f.conv.Bare()
 	f.conv.Repaired(format.KindMetadata, place, "a rollback of %s; what is behind it became another branch", format.Counted(n, "turn"))
 }
 
@@ -262,7 +262,7 @@ func (f *file) flush() {
 // add takes the next message.
 func (f *file) add(t *format.Turn) {
 	t.Parent = f.last
-	f.conv.Messages = append(f.conv.Messages, t.Messages()...)
+	t.Add()
 	f.last = t.ID
 }
 
@@ -279,9 +279,6 @@ func (f *file) conversation() format.Conversation {
 		}
 		c.SourceID = format.ContentID("codex", first)
 		c.Repaired(format.KindConversation, "", "the session's line is not there; an id was made of the first messages")
-	}
-	for what, places := range f.aside.All() {
-		c.LeftOut(format.KindMetadata, places, "%s", what)
 	}
 	c.HeadID = f.last
 	return *c

@@ -54,22 +54,14 @@ func readChat(c *format.Conversation, o format.Object, _ string) (why string) {
 	c.CreatedAt = c.Time(o, "creationDate", "")
 	c.Metadata = format.Source{"format": "copilot"}.Put("id", o.Str("sessionId")).Copy(o, "responderUsername", "initialLocation").Metadata()
 	places := c.Flat()
-	for i, raw := range o.Elements("requests") {
-		if !c.More() {
-			break
-		}
-		readRequest(c, places, i, raw)
+	for i, r := range c.Each(o["requests"], "request") {
+		readRequest(c, places, i, r)
 	}
 	return ""
 }
 
 // readRequest reads what was asked and what came back.
-func readRequest(c *format.Conversation, places *format.Flat, i int, raw json.RawMessage) {
-	r := c.Object(raw, "")
-	if r == nil {
-		c.LeftOut(format.KindContent, "", "request %d is no object", i+1)
-		return
-	}
+func readRequest(c *format.Conversation, places *format.Flat, i int, r format.Object) {
 	asked := c.Turn(r.Key("requestId"), chat.User)
 	places.Place(asked, 2*i, r, "parent")
 	asked.CreatedAt = c.Time(r, "timestamp", asked.ID)
@@ -77,8 +69,8 @@ func readRequest(c *format.Conversation, places *format.Flat, i int, raw json.Ra
 	for v := range r.Object("variableData").Objects("variables") {
 		asked.Text("[file: " + v.Str("name") + "]")
 	}
-	c.Messages = append(c.Messages, asked.Messages()...)
-	if !r.Has("response") {
+	asked.Add()
+	if !r.Has("response") || !c.Node() {
 		return
 	}
 	answer := c.Turn(asked.ID+"#", chat.Assistant)
@@ -125,7 +117,7 @@ func readRequest(c *format.Conversation, places *format.Flat, i int, raw json.Ra
 		}
 	}
 	answer.Text(said)
-	c.Messages = append(c.Messages, answer.Messages()...)
+	answer.Add()
 }
 
 // textOf is the text of a message or a part: itself, or its member text, value or content.

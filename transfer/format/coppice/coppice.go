@@ -109,12 +109,12 @@ func (f *file) add(o format.Object, place string, summary bool) {
 		return
 	}
 	c := f.current
+	if !c.Node() || !c.Room() {
+		return
+	}
 	id := lowerID(o, "id")
 	if !format.IsID(id) {
 		c.LeftOut(format.KindSyntax, place, "the id %q is no UUID; the line is left out", format.Clip(id))
-		return
-	}
-	if !c.More() || !c.Room() {
 		return
 	}
 	m := format.Message{
@@ -133,7 +133,7 @@ func (f *file) add(o format.Object, place string, summary bool) {
 	} else {
 		m.Graft = graftOf(c, o, id)
 	}
-	c.Messages = append(c.Messages, m)
+	c.Add(m)
 }
 
 // attachment hands an attachment over. One without bytes was missing where the
@@ -172,7 +172,7 @@ func (f *file) attachment(o format.Object, place string, taken int) error {
 // flush emits the conversation that was being read.
 func (f *file) flush() error {
 	if f.skipped.Count > 0 {
-		f.in.LeftOut(format.KindConversation, f.skipped.String(), "%s; these nodes are left out", f.skip)
+		f.in.LeaveOut(f.skipped, f.skip+"; these nodes are left out")
 		f.skipped = format.LineSet{}
 	}
 	c := f.current

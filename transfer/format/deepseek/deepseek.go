@@ -26,11 +26,8 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		c.CreatedAt = c.Time(o, "inserted_at", "")
 		c.Metadata = format.Source{"format": "deepseek", "id": c.SourceID}.Copy(o, "updated_at").Metadata()
 		asked := map[string]bool{} // by the ids of nodes
-		for m := range format.MembersOf(o["mapping"]) {
-			if !c.More() {
-				break
-			}
-			readNode(c, format.KeyOf(m.Name), m, asked)
+		for id, node := range c.EachMember(o["mapping"]) {
+			readNode(c, id, node, asked)
 		}
 		return ""
 	})
@@ -38,15 +35,16 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 
 // readNode reads a node. Older exports have a message's content without the role: the
 // user's and the model's take turns.
-func readNode(c *format.Conversation, id string, m format.Member, asked map[string]bool) {
-	node := c.Object(m.Value, id)
+func readNode(c *format.Conversation, id string, node format.Object, asked map[string]bool) {
 	said, parent := node.Object("message"), node.Key("parent")
-	if said == nil { // the root of every chat has no message
-		if node == nil || parent != "" {
+	if said == nil {
+		if parent != "" {
 			c.LeftOut(format.KindEmpty, id, "a node without a message")
+		} else {
+			c.Bare() // the root
 		}
 		if c.Room() {
-			c.Messages = append(c.Messages, format.Message{SourceID: id, ParentID: parent})
+			c.Add(format.Message{SourceID: id, ParentID: parent})
 		}
 		return
 	}
@@ -78,5 +76,5 @@ func readNode(c *format.Conversation, id string, m format.Member, asked map[stri
 	}
 	asked[id] = t.Role == chat.User
 	t.Files(said)
-	c.Messages = append(c.Messages, t.Messages()...)
+	t.Add()
 }

@@ -36,7 +36,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			if o.Has("title") && o.Has("time") {
 				in.LeftOut(format.KindContent, place, "an activity without a prompt: %s", format.Clip(format.OneLine(title)))
 			} else {
-				in.LeftOut(format.KindContent, place, "no activity with a title and a time")
+				return in.Foreign(format.KindContent, place, raw, "no activity with a title and a time")
 			}
 			return nil
 		}
@@ -51,8 +51,8 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			chats[id] = a
 			order = append(order, a)
 		}
-		if a.conv.More() {
-			a.all = append(a.all, activity{bytes.Clone(raw), place})
+		if a.conv.Node() {
+			a.all = append(a.all, activity{bytes.Clone(raw), place, a.conv.At()})
 		}
 		return nil
 	})
@@ -74,11 +74,13 @@ type activities struct {
 type activity struct {
 	raw   json.RawMessage
 	place string
+	node  int
 }
 
 func (a *activities) conversation() format.Conversation {
 	c, last := &a.conv, ""
 	for _, one := range slices.Backward(a.all) {
+		c.GoTo(one.node)
 		o := c.Object(one.raw, one.place)
 		title, _ := strings.CutPrefix(o.Str("title"), "Prompted ")
 		if c.Title == "" {
@@ -105,7 +107,7 @@ func (a *activities) conversation() format.Conversation {
 			if said.role == chat.User {
 				t.Files(o)
 			}
-			c.Messages = append(c.Messages, t.Messages()...)
+			t.Add()
 			last = t.ID
 		}
 	}

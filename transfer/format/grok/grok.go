@@ -34,12 +34,8 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		c.Metadata = format.Source{"format": "grok", "id": c.SourceID}.Copy(about, "modify_time", "starred", "system_prompt_name", "temporary").Metadata()
 		c.Order.Pinned = about.Flag("starred")
 		f := c.Flat()
-		for i, raw := range o.Elements("responses") {
-			if !c.More() {
-				break
-			}
-			m := c.Object(raw, "").Object("response")
-			if m == nil {
+		for i, m := range c.Each(o["responses"], "response") {
+			if m = m.Object("response"); m == nil {
 				c.LeftOut(format.KindContent, place, "response %d is no object", i+1)
 				continue
 			}
@@ -56,7 +52,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			t.Think(m.Str("thinking_trace"))
 			t.Text(m.Str("message"))
 			t.Files(m)
-			c.Messages = append(c.Messages, t.Messages()...)
+			t.Add()
 		}
 		return ""
 	})

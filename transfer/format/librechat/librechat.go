@@ -6,7 +6,6 @@ package librechat
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/coppice-chat/coppice/transfer/format"
@@ -44,7 +43,6 @@ func readMessages(c *format.Conversation, messages json.RawMessage) {
 		i++
 		m := n.Object
 		if m == nil {
-			c.LeftOut(format.KindContent, fmt.Sprintf("message %d", i+1), "the message is no object")
 			continue
 		}
 		t := c.Turn(m.Key("messageId"), roleOf(m))
@@ -54,7 +52,7 @@ func readMessages(c *format.Conversation, messages json.RawMessage) {
 		f.Place(t, i, m, "parentMessageId")
 		n.ID = t.ID
 		addContent(c, t, m)
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 	}
 }
 

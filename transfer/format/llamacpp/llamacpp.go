@@ -25,22 +25,20 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			if err := f.begin(conv, len(raw)); err != nil {
 				return err
 			}
-			for i, m := range o.Elements("messages") {
-				if !f.current.More() {
-					break
-				}
-				f.message(m, fmt.Sprintf("%s, message %d", place, i+1))
+			for _, m := range f.current.Each(o["messages"], "message") {
+				f.message(m)
 			}
 		case o.Str("type") == "session" && o.Has("currNode"):
 			return f.begin(o, len(raw))
 		case f.current == nil:
-			in.LeftOut(format.KindSyntax, place, "neither a conversation (conv, session with currNode) nor a message of one")
+			return in.Foreign(format.KindSyntax, place, raw, "neither a conversation (conv, session with currNode) nor a message of one")
 		case o.Str("type") == "message" && o.Has("message"):
-			if in.Took(len(raw)); f.current.More() {
-				f.message(o["message"], place)
+			in.Took(len(raw))
+			for _, m := range f.current.Each(format.Encode([]any{o["message"]}), place+", message") {
+				f.message(m)
 			}
 		default:
-			f.current.LeftOut(format.KindSyntax, place, "no message")
+			return in.Foreign(format.KindSyntax, place, raw, "no message")
 		}
 		return nil
 	})
@@ -83,13 +81,8 @@ func (f *file) flush() error {
 	return f.emit(*c)
 }
 
-func (f *file) message(raw json.RawMessage, place string) {
+func (f *file) message(m format.Object) {
 	c := f.current
-	m := c.Object(raw, place)
-	if m == nil {
-		c.LeftOut(format.KindContent, place, "the message is no object")
-		return
-	}
 	t := c.Turn(format.KeyOf(m.ID("id")), chat.Role(m.Str("role")))
 	if m.Has("parent") {
 		m["parent"] = format.Encode(m.ID("parent"))
@@ -98,8 +91,8 @@ func (f *file) message(raw json.RawMessage, place string) {
 	f.count++
 	t.CreatedAt = c.Time(m, "timestamp", t.ID)
 	if m.Str("type") == "root" { // of every conversation, and empty
-		if c.Room() {
-			c.Messages = append(c.Messages, format.Message{SourceID: t.ID, ParentID: t.Parent})
+		if c.Bare(); c.Room() {
+			c.Add(format.Message{SourceID: t.ID, ParentID: t.Parent})
 		}
 		return
 	}
@@ -120,7 +113,7 @@ func (f *file) message(raw json.RawMessage, place string) {
 	if t.Role == chat.Tool {
 		t.Role = chat.Assistant // of whom no piece comes
 		t.ResultBlock(format.Object{"id": format.Encode(m.FirstStr("toolCallId", "tool_call_id")), "content": m["content"]})
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 		return
 	}
 	t.Content(m["content"])
@@ -133,5 +126,5 @@ func (f *file) message(raw json.RawMessage, place string) {
 			t.CallBlock(o)
 		}
 	}
-	c.Messages = append(c.Messages, t.Messages()...)
+	t.Add()
 }

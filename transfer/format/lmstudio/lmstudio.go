@@ -30,16 +30,12 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			c.Repaired(format.KindContent, "", "it has no member systemPrompt, as every conversation does")
 		}
 		last := ""
-		if text := o.Str("systemPrompt"); text != "" && c.Room() {
+		if text := o.Str("systemPrompt"); text != "" && c.Room() && c.Node() {
 			last = "system"
-			c.Messages = append(c.Messages, format.Message{SourceID: last, Body: format.TextBody(chat.System, text)})
+			c.Add(format.Message{SourceID: last, Body: format.TextBody(chat.System, text)})
 		}
-		for i, raw := range o.Elements("messages") {
-			if !c.More() {
-				break
-			}
+		for i, m := range c.Each(o["messages"], "message") {
 			id := fmt.Sprintf("#%d", i+1)
-			m := c.Object(raw, id)
 			versions := c.List(m, "versions", id)
 			if len(versions) == 0 {
 				c.LeftOut(format.KindEmpty, id, "a message without versions")
@@ -54,7 +50,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			for v, raw := range versions {
 				t := readVersion(c, format.ObjectOf(raw), fmt.Sprintf("%s.%d", id, v+1))
 				t.Parent = parent
-				c.Messages = append(c.Messages, t.Messages()...)
+				t.Add()
 				if v == selected {
 					last = t.ID
 				}

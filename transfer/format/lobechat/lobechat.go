@@ -25,8 +25,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			}
 		}
 		if !tables.IsList("messages") || !tables.IsList("sessions") && !tables.IsList("topics") {
-			in.LeftOut(format.KindSyntax, place, "no tables of messages and of the topics or sessions that they belong to")
-			return nil
+			return in.Foreign(format.KindSyntax, place, raw, "no tables of messages and of the topics or sessions that they belong to")
 		}
 		all := in.Begin(len(raw))
 		f := file{in: in, byID: map[string]*talk{}, abouts: map[string]format.Object{}, calls: map[string]string{}}
@@ -100,7 +99,7 @@ func (f *file) message(i int, raw json.RawMessage) {
 	given := format.ObjectOf(raw)
 	at := f.talkOf(given)
 	c := &at.conv
-	if !c.More() {
+	if !c.Node() {
 		return
 	}
 	m := c.Object(raw, given.Key("id"))
@@ -120,7 +119,7 @@ func (f *file) message(i int, raw json.RawMessage) {
 		m["tool_call_id"] = format.Encode(cmp.Or(m.FirstStr("tool_call_id", "toolCallId"), f.calls[t.ID]))
 		delete(m, "id")
 		t.ResultBlock(m)
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 		return
 	}
 	if reasoning, ok := m.Said("reasoning"); ok {
@@ -131,5 +130,5 @@ func (f *file) message(i int, raw json.RawMessage) {
 		t.CallBlock(call)
 	}
 	t.Files(m)
-	c.Messages = append(c.Messages, t.Messages()...)
+	t.Add()
 }

@@ -97,7 +97,7 @@ func (l *List) describe(about format.Object) {
 
 // Add appends the next message, if the conversation has room for it.
 func (l *List) Add(place string, raw json.RawMessage) bool {
-	if !l.conv.More() || !l.conv.Room() {
+	if !l.conv.Node() || !l.conv.Room() {
 		return false
 	}
 	given := format.ObjectOf(raw)
@@ -108,6 +108,7 @@ func (l *List) Add(place string, raw json.RawMessage) bool {
 	if l.known > 0 {
 		if id := format.ContentID(l.last, format.Compacted(raw)); l.seen[id] {
 			l.last = id
+			l.conv.Merge()
 			return true
 		}
 	}
@@ -167,7 +168,7 @@ func (l *List) keep(place string, o format.Object, raw json.RawMessage) {
 	if o.Str("role") == "user" {
 		l.firstSaid(format.PartsText(o["content"]))
 	}
-	l.conv.Messages = append(l.conv.Messages, m)
+	l.conv.Add(m)
 }
 
 func (l *List) firstSaid(text string) { l.said = cmp.Or(l.said, format.CutEnd(text, 1000)) }
@@ -177,6 +178,7 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 	role := roleOf(o)
 	if text, ok := o.Said("text", "content"); ok && (role == chat.Assistant && (o.Flag("isThought") || o.Flag("thought")) || role == "thinking" || role == "reasoning") {
 		l.thinks = append(l.thinks, text)
+		l.conv.Merge()
 		return
 	}
 	if kind := o.Str("type"); role == "" && kind != "" {
@@ -245,7 +247,7 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 		text, _ := o.Said(contentNames...)
 		l.firstSaid(text)
 	}
-	l.take(t)
+	t.Add()
 }
 
 // begin begins the turn of a message, behind the last or below the parent that it
@@ -268,8 +270,6 @@ func (l *List) begin(role chat.Role, o format.Object, raw json.RawMessage) *form
 	return t
 }
 
-func (l *List) take(t *format.Turn) { l.conv.Messages = append(l.conv.Messages, t.Messages()...) }
-
 // item takes an item of OpenAI's Responses API. Those between two messages of a user's
 // are one answer.
 func (l *List) item(kind string, o format.Object, raw json.RawMessage) {
@@ -279,6 +279,8 @@ func (l *List) item(kind string, o format.Object, raw json.RawMessage) {
 	}
 	if l.open == nil {
 		l.open = l.begin(chat.Assistant, format.Object{}, raw)
+	} else {
+		l.conv.Merge()
 	}
 	switch t := l.open; {
 	case kind == "message":
@@ -295,7 +297,7 @@ func (l *List) item(kind string, o format.Object, raw json.RawMessage) {
 func (l *List) flush() {
 	if t := l.open; t != nil {
 		l.open = nil
-		l.take(t)
+		t.Add()
 	}
 }
 
@@ -313,12 +315,12 @@ func inTree(o format.Object) bool {
 // bridge leaves out a line of a tree that is no message: what hangs below it goes to its
 // parent.
 func (l *List) bridge(place string, o format.Object) {
-	if !l.conv.More() || !l.conv.Room() {
+	if !l.conv.Node() || !l.conv.Room() {
 		return
 	}
 	id, parent := l.place(o, nil)
 	l.conv.LeftOut(format.KindContent, id, "%s is no message (type %q)", place, format.Clip(o.Str("type")))
-	l.conv.Messages = append(l.conv.Messages, format.Message{SourceID: id, ParentID: parent})
+	l.conv.Add(format.Message{SourceID: id, ParentID: parent})
 }
 
 // place gives the ids of a message and its parent: its own where it has one and names a

@@ -125,11 +125,8 @@ func (f *file) element(place string, raw json.RawMessage) error {
 		f.order[len(f.order)-1].bridge(place, o)
 		return nil
 	}
-	if err == nil && !found && f.in.Other != nil {
-		found, err = f.in.Other(place, raw)
-	}
 	if err == nil && !found {
-		f.in.LeftOut(format.KindSyntax, place, "neither a message with a role nor an object with messages")
+		return f.in.Foreign(format.KindSyntax, place, raw, "neither a message with a role nor an object with messages")
 	}
 	return err
 }

@@ -25,8 +25,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		}
 		t := format.ObjectOf(line)
 		if t.Object("prompt") == nil {
-			in.LeftOut(format.KindConversation, place, "the line is no tree of messages: it has no prompt")
-			return nil
+			return in.Foreign(format.KindConversation, place, line, "the line is no tree of messages: it has no prompt")
 		}
 		c := in.Begin(len(line))
 		if c.SourceID = t.Key("message_tree_id"); c.SourceID == "" {
@@ -43,7 +42,6 @@ func readTree(c *format.Conversation, t format.Object) {
 	c.Metadata = format.Source{"format": "oasst", "id": c.SourceID}.Put("tree_state", t.Str("tree_state")).Metadata()
 	for n := range c.Levels(t["prompt"], "replies") {
 		if n.Object == nil {
-			c.LeftOut(format.KindContent, n.Above, "a reply to it is no object")
 			continue
 		}
 		if n.ID = n.Object.Key("message_id"); n.ID == "" {
@@ -54,7 +52,7 @@ func readTree(c *format.Conversation, t format.Object) {
 		if !c.Room() {
 			return
 		}
-		c.Messages = append(c.Messages, messageOf(c, n.Object, n.ID, n.Above))
+		c.Add(messageOf(c, n.Object, n.ID, n.Above))
 	}
 	if len(c.Messages) > 0 {
 		c.Title = format.TitleOf(chat.Read(c.Messages[0].Body).Text())

@@ -89,7 +89,7 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 	f := c.Flat()
 	i := -1
 	for one := range messages {
-		if i++; !c.More() {
+		if i++; !c.Node() {
 			break
 		}
 		id := format.KeyOf(one.Name)
@@ -101,7 +101,7 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 		t := c.Turn(id, tree.Role(m.Str("role")))
 		f.Place(t, i, m, "parentId")
 		addMessage(c, t, m)
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 	}
 }
 

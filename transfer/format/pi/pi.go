@@ -27,7 +27,7 @@ func (Format) Name() string { return "pi" }
 
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	f := file{in: in, emit: emit}
-	if err := in.EachLine(f.read); err != nil {
+	if err := in.EachRecord(f.read); err != nil {
 		return err
 	}
 	return f.flush()
@@ -46,29 +46,21 @@ type session struct {
 	last  string // id of the entry before
 	count int    // entries so far
 	said  string // what the user said first
-	aside format.Asides
 }
 
-func (f *file) read(place string, line []byte) error {
-	sound, badText := format.RepairText(line)
-	o := format.ReadObject(sound)
-	if o == nil {
-		f.in.NoJSON(place)
-		return nil
-	}
+func (f *file) read(place string, o format.Object, badText string) error {
 	if o.Str("type") == "session" {
 		if err := f.flush(); err != nil {
 			return err
 		}
-		f.current = newSession(f.in.Begin(len(line)), o)
+		f.current = newSession(f.in.Begin(0), o)
 		return nil
 	}
 	if f.current == nil {
 		f.in.LeftOut(format.KindSyntax, place, "a line of type %q before any session", format.Clip(o.Str("type")))
 		return nil
 	}
-	f.in.Took(len(line))
-	if f.current.conv.More() {
+	if f.current.conv.Node() {
 		f.current.add(o, place, badText)
 	}
 	return nil
@@ -76,6 +68,8 @@ func (f *file) read(place string, line []byte) error {
 
 func newSession(c format.Conversation, o format.Object) *session {
 	s := &session{conv: c}
+	s.conv.Node()
+	s.conv.Bare()
 	s.conv.SourceID = o.Key("id")
 	s.conv.CreatedAt, _ = o.Time("timestamp")
 	s.conv.Metadata = format.SourceMetadata(format.Source{}.Copy(o, "cwd", "provider", "modelId", "thinkingLevel", "version", "parentSession", "branchedFrom"))
@@ -88,9 +82,6 @@ func (f *file) flush() error {
 	f.current = nil
 	if s == nil {
 		return nil
-	}
-	for what, places := range s.aside.All() {
-		s.conv.LeftOut(format.KindMetadata, places, "%s", what)
 	}
 	if s.conv.Title == "" {
 		s.conv.Title = format.TitleOf(s.said)
@@ -114,7 +105,7 @@ func (s *session) add(o format.Object, place, badText string) {
 	case "message":
 		if said := o.Object("message"); said != nil {
 			if t := s.message(m, said, place); t != nil {
-				s.conv.Messages = append(s.conv.Messages, t.Messages()...)
+				t.Add()
 				return
 			}
 		} else {
@@ -122,14 +113,14 @@ func (s *session) add(o format.Object, place, badText string) {
 		}
 	case "session_info":
 		s.conv.Title = o.Str("name")
-		s.aside.Add("session_info entries; the title comes along", place)
+		s.conv.Aside(place, "session_info entries; the title comes along")
 	case "compaction":
 		s.conv.LeftOut(format.KindContent, place, "a compaction and its summary of %d bytes; the messages it stands for are all there", len(o.Str("summary")))
 	default:
-		s.aside.Add(fmt.Sprintf("%q entries are the program's own", format.Clip(kind)), place)
+		s.conv.Aside(place, "%q entries are the program's own", format.Clip(kind))
 	}
 	if s.conv.Room() {
-		s.conv.Messages = append(s.conv.Messages, m)
+		s.conv.Add(m)
 	}
 }
 
@@ -150,7 +141,7 @@ func (s *session) message(m format.Message, said format.Object, place string) *f
 		t.ResultBlock(said)
 		t.Source.Copy(said, "toolName")
 		if said.Has("details") {
-			s.aside.Add("details of tool results, which the program shows", place)
+			s.conv.Aside(place, "details of tool results, which the program shows")
 		}
 	case "bashExecution":
 		t.Role = tree.RoleUser

@@ -23,6 +23,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 	end := func() error {
 		c := &f.conv
 		if f.lines == 0 {
+			c.Drop()
 			return nil
 		}
 		if c.Title == "" {
@@ -32,17 +33,12 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		c.HeadID = f.last
 		return emit(*c)
 	}
-	err := in.EachLine(func(place string, line []byte) error {
-		in.Took(len(line))
-		if !f.conv.More() {
-			return nil
-		}
-		sound, found := format.RepairText(line)
-		o := format.ReadObject(sound)
+	err := in.EachRecord(func(place string, o format.Object, found string) error {
 		switch {
-		case o == nil:
-			in.NoJSON(place)
 		case o.Has("mes") && o.Has("is_user"):
+			if !f.conv.Node() {
+				return nil
+			}
 			if found != "" {
 				f.conv.Repaired(format.KindText, place, "%s replaced by U+FFFD", found)
 			}
@@ -52,9 +48,12 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 				if err := end(); err != nil {
 					return err
 				}
-				f = file{conv: in.Begin(len(line))}
+				f = file{conv: in.Begin(0)}
 			}
-			f.begin(o, place)
+			if f.conv.Node() {
+				f.conv.Bare()
+				f.begin(o, place)
+			}
 		default:
 			in.LeftOut(format.KindSyntax, place, "neither a message (mes, is_user) nor what begins a chat")
 		}
@@ -153,7 +152,7 @@ func (f *file) message(o format.Object, place string) {
 		if i == chosen && o.Object("extra").Has("image") {
 			c.LeftOut(format.KindAttachment, id, "a picture, which is not in the file")
 		}
-		c.Messages = append(c.Messages, t.Messages()...)
+		t.Add()
 	}
 }
 

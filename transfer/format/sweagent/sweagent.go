@@ -12,7 +12,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"iter"
 
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
@@ -37,28 +36,16 @@ func readConversation(c *format.Conversation, o format.Object) {
 	c.Title = o.Str("instance_id")
 	c.Metadata = format.SourceMetadata(format.Source{}.Copy(o, "environment", "info"))
 	for i, raw := range o.Elements("history") {
-		if !c.More() || !c.Room() {
+		if !c.Room() || !c.Node() {
 			break
 		}
 		addMessage(c, raw, fmt.Sprintf("history %d", i+1))
 	}
-	steps := func(yield func(int, format.Object) bool) {
-		i := 0
-		for _, raw := range o.Elements("trajectory") {
-			step := format.ObjectOf(raw)
-			if step == nil {
-				continue
-			}
-			if i++; !c.More() || !yield(i, step) {
-				return
-			}
-		}
-	}
 	if format.Counting(o["history"]) > 0 {
-		leaveTrajectory(c, steps)
+		leaveTrajectory(c, o)
 	} else {
-		for i, step := range steps {
-			addStep(c, step, fmt.Sprintf("trajectory %d", i))
+		for i, step := range c.Each(o["trajectory"], "trajectory") {
+			addStep(c, step, fmt.Sprintf("trajectory %d", i+1))
 		}
 	}
 	rest := format.Source{}
@@ -83,21 +70,20 @@ func readConversation(c *format.Conversation, o format.Object) {
 
 // leaveTrajectory notes the steps of a trajectory beside a history. An answer
 // that the program made the model give again stands only in a step.
-func leaveTrajectory(c *format.Conversation, steps iter.Seq2[int, format.Object]) {
+func leaveTrajectory(c *format.Conversation, o format.Object) {
 	said, count := map[[sha256.Size]byte]bool{}, 0
 	for _, m := range c.Messages {
 		said[sha256.Sum256([]byte(format.PartsText(format.ObjectOf(m.Body)["content"])))] = true
 	}
-	for i := range steps {
-		count = i
+	for i, step := range c.Each(o["trajectory"], "trajectory") {
+		count++
+		c.Bare()
+		if response := step.Str("response"); response != "" && !said[sha256.Sum256([]byte(response))] {
+			c.LeftOut(format.KindContent, fmt.Sprintf("trajectory %d", i+1), "a response that is not in the history: %s", format.Clip(format.OneLine(response)))
+		}
 	}
 	if count > 0 {
 		c.LeftOut(format.KindMetadata, "trajectory", "%s, with the state of the environment at each; what was said stands in the history", format.Counted(count, "step"))
-	}
-	for i, step := range steps {
-		if response := step.Str("response"); response != "" && !said[sha256.Sum256([]byte(response))] {
-			c.LeftOut(format.KindContent, fmt.Sprintf("trajectory %d", i), "a response that is not in the history: %s", format.Clip(format.OneLine(response)))
-		}
 	}
 }
 
@@ -135,7 +121,7 @@ func addMessage(c *format.Conversation, raw json.RawMessage, place string) {
 			c.LeftOut(format.KindTool, place, "the message answers %d calls at once and was taken as the answer to the first; the others stay open", len(answers))
 		}
 	}
-	c.Messages = append(c.Messages, format.Message{
+	c.Add(format.Message{
 		SourceID: format.ContentID(lastID(c), format.Compacted(raw)), ParentID: lastID(c),
 		Body: format.EncodeObject(body), Metadata: format.SourceMetadata(about),
 	})
@@ -159,6 +145,6 @@ func addStep(c *format.Conversation, step format.Object, place string) {
 		if said.role == tree.RoleAssistant {
 			m.Metadata = format.SourceMetadata(format.Source{}.Copy(step, "action", "thought", "state"))
 		}
-		c.Messages = append(c.Messages, m)
+		c.Add(m)
 	}
 }

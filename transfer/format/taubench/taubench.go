@@ -32,8 +32,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		trial := format.ObjectOf(raw)
 		in.Took(len(raw))
 		if !trial.IsList("traj") {
-			in.LeftOut(format.KindSyntax, place, "no trial with a list of messages (traj)")
-			return nil
+			return in.Foreign(format.KindSyntax, place, raw, "no trial with a list of messages (traj)")
 		}
 		task := trial.Object("info")["task"]
 		id := format.ContentID("tau-bench", trial.ID("task_id"), format.Compacted(task))
@@ -86,21 +85,24 @@ func (t *taskTree) add(trial format.Object, place string) {
 	for i, raw := range trial.Elements("traj") {
 		if !l.Add(fmt.Sprintf("%s, message %d", place, i+1), raw) {
 			_, read := l.SoFar()
-			t.conv.Holds(read)
+			t.conv.Join(read)
 			return
 		}
 	}
 	last, read := l.SoFar()
-	t.conv.Notes = append(t.conv.Notes, read.Notes...)
+	t.conv.Join(read)
 	if last == "" {
 		t.conv.LeftOut(format.KindEmpty, place, "a trial without messages")
 		return
 	}
 	for _, m := range read.Messages {
-		if _, there := t.at[m.SourceID]; !there {
-			t.at[m.SourceID] = len(t.conv.Messages)
-			t.conv.Messages = append(t.conv.Messages, m)
+		if _, there := t.at[m.SourceID]; there {
+			t.conv.GoTo(m.Node)
+			t.conv.Merge()
+			continue
 		}
+		t.at[m.SourceID] = len(t.conv.Messages)
+		t.conv.Add(m)
 	}
 	ended := format.Source{}.Copy(trial, "trial", "reward")
 	if info := trial.Object("info"); info != nil {

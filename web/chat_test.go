@@ -270,9 +270,18 @@ func TestContinueAndFork(t *testing.T) {
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 4`)
 	b.until(`document.querySelectorAll('.message .siblings').length === 1`)
 
+	// With the other versions of its messages, and alone.
+	second := row(messages[2])
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String() + "/" + messages[2].String()))
+	b.until(`document.querySelector($1)`, second)
+	b.hover(second+" .body", "")
+	b.click(second+" .menu button", "More")
+	b.click("[role=menuitem]", "Fork with all versions")
+	b.until(`document.querySelector('.message.last .siblings')?.innerText.includes('1/2')`)
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
 	b.hover(row(messages[0])+" .body", "")
 	b.click(row(messages[0])+" .actions button", "fork")
-	b.shows("This is the fork")
+	b.until(`document.querySelectorAll('.message[data-id]').length === 1`)
 	forked, head := b.ids()
 	if forked == id {
 		t.Error("the fork is the same conversation")

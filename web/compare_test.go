@@ -21,6 +21,8 @@ func TestCompare(t *testing.T) {
 	b.keys("What is a coppice?")
 	b.choose(".model-picker", "Several side by side…")
 	b.until(`document.querySelectorAll('.compare-models input:checked').length === 2`)
+	b.click(".more-settings summary", "How answers were taken")
+	b.until(`document.querySelector('dialog .more-settings').innerText.includes('No model has answered yet.')`)
 	b.audit("compare-models")
 	b.click("dialog button", "Ask for 2 answers")
 	large.say("A wood that ")
@@ -36,17 +38,25 @@ func TestCompare(t *testing.T) {
 	b.until(`[...document.querySelectorAll('.compare-column h3')].map(e => e.innerText).join() === 'Answer A,Answer B'`)
 	b.audit("compare-marks")
 	b.snapshot("marks")
+	b.click(".compare-on textarea", "")
+	b.keys("Why?")
+	b.click(".compare-on button", "Send to both")
+	large.say("For light.", end)
+	small.say("For wood.", end)
+	b.until(`[...document.querySelectorAll('.compare-column')].map(c => /Why\?[^]*For (light|wood)/.exec(c.innerText)?.[1]).sort().join() === 'light,wood' && document.querySelectorAll('.compare-column .primary').length === 2`)
+	b.view("compare-on")
 	if eval[int](b, `document.querySelectorAll('.message').length`) != 3 {
 		t.Error("before one is kept, an answer stands on the branch")
 	}
 	b.click(".compare-column[aria-label='Answer B'] button", "Keep this one")
-	b.until(`!document.querySelector('dialog') && document.querySelector('.message.last.assistant .siblings')`)
-	last := eval[string](b, `document.querySelector('.message.last').innerText`)
+	b.until(`!document.querySelector('dialog') && document.querySelector('.message.assistant .siblings')`)
+	last := eval[string](b, `document.querySelector('.transcript').innerText`)
 	other := "grows again"
 	if strings.Contains(last, other) {
 		other = "is cut"
 	}
-	b.click(".message.last [aria-label=More]", "")
+	b.until(`document.querySelector('.message.last').innerText.includes('For ')`)
+	b.click(".message.assistant:has(.siblings) [aria-label=More]", "")
 	b.click("[role=menuitem]", "Compare versions…")
 	b.until(`document.querySelectorAll('.compare-column').length === 2 && document.querySelector('dialog').innerText.includes($1)`, other)
 	b.keys(kb.Escape)
@@ -54,8 +64,8 @@ func TestCompare(t *testing.T) {
 	// The branch and another one, from where they part.
 	b.click(".branch-head .menu button", "")
 	b.click("[role=menuitem]", "Compare branches…")
-	b.click(".compare-branches button", "A wood that "+other)
-	b.until(`document.querySelectorAll('.compare-column').length === 2 && [...document.querySelectorAll('.compare-about')].every(e => e.innerText.startsWith('1 message · '))`)
+	b.click(".compare-branches button", "For ")
+	b.until(`document.querySelectorAll('.compare-column').length === 2 && [...document.querySelectorAll('.compare-about')].every(e => e.innerText.startsWith('3 messages · '))`)
 	b.audit("compare-branches")
 	b.snapshot("branches")
 }
@@ -98,6 +108,7 @@ func TestRate(t *testing.T) {
 	b.keys(kb.Enter)
 	b.until(`!document.querySelector('dialog') && document.querySelector('.message.last header').innerText.includes('the short one')`)
 	b.audit("rated")
+	b.until(`document.querySelector('.map-item[aria-label*="the short one · good · Assistant"]')`)
 	b.snapshot("rated")
 	var stored struct {
 		Rating int

@@ -135,9 +135,11 @@ func (c *client) agent() {
 	}
 
 	var fork mcp.Conversation
-	c.call("fork_branch", m{"conversation_id": id, "message_id": "active", "title": "Fork"}, &fork)
-	if fork.ConversationID == id || fork.Title != "Fork" || fork.HeadID == "" {
-		t.Fatalf("forked %+v", fork)
+	c.call("fork_branch", m{"conversation_id": id, "message_id": "active", "title": "Fork", "siblings": true}, &fork)
+	var forked mcp.Branches
+	c.call("list_branches", m{"conversation_id": fork.ConversationID}, &forked)
+	if fork.ConversationID == id || fork.Title != "Fork" || fork.HeadID == "" || len(forked.Branches) != 2 {
+		t.Fatalf("forked %+v: %+v", fork, forked)
 	}
 	c.compact(id)
 	var grafted mcp.GraftResult

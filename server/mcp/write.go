@@ -147,6 +147,7 @@ type ForkArguments struct {
 	ConversationID string `json:"conversation_id" jsonschema:"id of the conversation"`
 	MessageID      string `json:"message_id" jsonschema:"the last message to copy; active for the head of the active branch"`
 	Title          string `json:"title,omitempty" jsonschema:"of the new conversation; that of the source where it is left out"`
+	Siblings       bool   `json:"siblings,omitempty" jsonschema:"true copies the other versions of these messages, too, with all below them"`
 }
 
 func forkBranch(ctx context.Context, c *call, in ForkArguments) (out Conversation, err error) {
@@ -163,7 +164,11 @@ func forkBranch(ctx context.Context, c *call, in ForkArguments) (out Conversatio
 	if err != nil {
 		return out, err
 	}
-	fork, _, err := c.Store.Fork(ctx, id, message, tree.NewConversation{Title: in.Title})
+	var options []tree.ForkOption
+	if in.Siblings {
+		options = append(options, tree.WithAlternates())
+	}
+	fork, _, err := c.Store.Fork(ctx, id, message, tree.NewConversation{Title: in.Title}, options...)
 	if err != nil {
 		return out, err
 	}

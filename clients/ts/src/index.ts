@@ -161,9 +161,9 @@ export class Coppice {
     return this.get(at(conversation, 'messages', id, 'newest-leaf'), undefined, options)
   }
 
-  /** forkMessage copies the branch up to a message into a conversation of its own. */
-  forkMessage(conversation: string, id: string, fork: Schemas['NewConversation'] = {}, options?: Keyed): Promise<Schemas['Conversation']> {
-    return this.create(at(conversation, 'messages', id, 'fork'), fork, options)
+  /** forkMessage copies the branch up to a message into a conversation of its own, with `siblings: 'all'` with the other versions of its messages. */
+  forkMessage(conversation: string, id: string, fork: Schemas['NewConversation'] = {}, { siblings, ...options }: Keyed & Query<'forkMessage'> = {}): Promise<Schemas['Conversation']> {
+    return this.create(at(conversation, 'messages', id, 'fork') + (siblings ? `?siblings=${siblings}` : ''), fork, options)
   }
 
   // Branches

@@ -62,7 +62,8 @@ test('a conversation with branches', async () => {
   // Elsewhere, and away.
   const hits = await collect(coppice.search({ query: 'pears', conversation_id: id }))
   assert.ok(hits.length >= 1)
-  const fork = await coppice.forkMessage(id, answer.id, { title: 'A fork' })
+  const fork = await coppice.forkMessage(id, answer.id, { title: 'A fork' }, { siblings: 'all' })
+  assert.equal((await collect(coppice.listBranches(fork.id))).length, 3)
   assert.equal((await coppice.updateConversation(fork.id, { title: 'Another title' })).title, 'Another title')
   assert.equal((await coppice.getConversation(fork.id)).title, 'Another title')
   assert.equal((await collect(coppice.listConversations({ limit: 1 }))).length, 2)

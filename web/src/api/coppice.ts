@@ -71,7 +71,9 @@ export const writeGraft = (conversation: string, head: string, from: string, inc
 export const graft = (conversation: string, head: string, id: string, from: string, include: Grafted['include'], text: string) =>
   coppice.createGraft(conversation, head, { id, from_head_id: from, include, text }) as Promise<Message>
 
-export const fork = (conversation: string, message: string, id: string, title: string) => coppice.forkMessage(conversation, message, { id, title })
+/** fork copies a branch, with all other versions of its messages if asked to. */
+export const fork = (conversation: string, message: string, id: string, title: string, siblings: 'none' | 'all') =>
+  coppice.forkMessage(conversation, message, { id, title }, { siblings })
 
 export const getTree = (conversation: string, signal?: AbortSignal, preview?: number) =>
   coppice.getTree(conversation, preview === undefined ? undefined : { preview }, { signal })
@@ -114,6 +116,8 @@ export interface Ask {
   /** The model that answers, the server's default where there is none. */
   model?: string
   temperature?: number
+  /** false leaves the active head where it is. */
+  move_head?: false
 }
 
 /** ask begins a reply. */
@@ -126,6 +130,9 @@ export const askSeveral = (conversation: string, head: string, reply: Pick<Schem
 /** annotate rates a message, labels it, or notes something of it. Null takes that away. */
 export const annotate = (conversation: string, id: string, change_: Pick<Schemas['MessageUpdate'], 'rating' | 'label' | 'note'>) =>
   change(id, () => coppice.updateMessage(conversation, id, change_)) as Promise<Message>
+
+/** ratings tell how answers of each model were taken. */
+export const ratings = () => coppice.getRatings()
 
 /** versions are the children of a message, or the roots, fifty at most. */
 export const versions = async (conversation: string, parent: string | null) =>

@@ -1,5 +1,5 @@
 // Answers, versions or branches side by side. It is loaded when somebody asks for it.
-import { useEffect, useMemo, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { giveBack, take } from '../attachments/store'
 import { reason } from '../api/http'
 import * as api from '../api/coppice'
@@ -12,11 +12,11 @@ import { chosen, models } from '../state/models'
 import { failed } from '../state/notices'
 import { wishes } from '../state/settings'
 import { roleName, said } from '../text/content'
-import { count, when } from '../text/format'
+import { count, number, when } from '../text/format'
 import { Markdown, Typed } from '../ui/Markdown'
 import { Modal } from '../ui/Modal'
 import { ToolCalls } from '../ui/Tools'
-import { ask, branches, versions, type Column } from './columns'
+import { ask, branches, goOn, versions, type Column } from './columns'
 import { diff } from './diff'
 
 export function Compare({ of }: { of: Comparing }) {
@@ -79,8 +79,36 @@ function Ask({ message, show, refused }: Step & { message: Message | null }) {
           </label>
         ))}
       </fieldset>
+      <Ratings />
       <button type="button" class="primary" autoFocus disabled={busy || picked.length === 0} onClick={() => void begin()}>{busy ? 'Asking…' : `Ask for ${Math.max(2, picked.length)} answers`}</button>
     </>
+  )
+}
+
+/** Ratings tells how answers of each model were taken, where somebody asks. */
+function Ratings() {
+  const [all, setAll] = useState<Awaited<ReturnType<typeof api.ratings>> | null>(null)
+  return (
+    <details class="more-settings" onToggle={() => void api.ratings().then(setAll, failed('The ratings could not be read'))}>
+      <summary>How answers were taken</summary>
+      {!all ? <p role="status">Reading…</p> : all.data.length === 0 ? <p class="hint">No model has answered yet.</p> : (
+        <table class="ratings">
+          <thead><tr><th>Model</th><th>kept</th><th>kept of several</th><th>good</th><th>bad</th></tr></thead>
+          <tbody>
+            {all.data.map(m => (
+              <tr key={m.model}>
+                <th scope="row" dir="auto">{m.model}</th>
+                <td>{m.kept} of {m.answers}</td>
+                <td>{m.compared > 0 ? `${m.compared_kept} of ${m.compared}` : '–'}</td>
+                <td>{m.rated_up || '–'}</td>
+                <td>{m.rated_down || '–'}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {all && !all.complete && <p class="hint">Of the last {number(all.conversations)} conversations.</p>}
+    </details>
   )
 }
 
@@ -117,19 +145,41 @@ function Columns({ all, close }: { all: Column[]; close: () => void }) {
     <>
       <div class="compare-options">
         {answers && <label><input type="checkbox" checked={marks} disabled={running} onChange={() => setMarks(!marks)} /> Mark differences</label>}
-        {answers && <label><input type="checkbox" checked={blind} onChange={() => setBlind(!blind)} /> Hide names</label>}
+        {(answers || blind) && <label><input type="checkbox" checked={blind} onChange={() => setBlind(!blind)} /> Hide names</label>}
         <span class="unseen" role="status">{running ? 'Answers are on their way.' : 'All is there.'}</span>
       </div>
       <div class="compare-columns" tabIndex={0} role="group" aria-label="Side by side">
         {all.map((c, i) => (
           <ColumnView
-            key={c.id} column={c} name={blind ? `Answer ${'ABCDEFGH'[i] ?? i + 1}` : c.model} close={close}
+            key={c.id} column={c} name={blind ? `Answer ${'ABCDEFGH'[i] ?? i + 1}` : c.name} close={close}
             against={marks && first ? (i > 0 ? first : all[1]?.messages.value[0]) : undefined}
           />
         ))}
       </div>
-      {answers && <p class="hint">The others stay as versions, behind ‹ ›.</p>}
+      {all.every(c => c.running.value || c.messages.value.at(-1)?.role === 'assistant')
+        ? <GoOn all={all} busy={running} /> : answers && <p class="hint">The others stay as versions, behind ‹ ›.</p>}
     </>
+  )
+}
+
+/** GoOn sends a message to all columns. */
+function GoOn({ all, busy }: { all: readonly Column[]; busy: boolean }) {
+  const field = useRef<HTMLTextAreaElement>(null)
+  const which = all.length === 2 ? 'both' : `all ${all.length}`
+  return (
+    <form
+      class="compare-on"
+      onSubmit={event => {
+        event.preventDefault()
+        const text = field.current!.value.trim()
+        if (!text || busy) return
+        field.current!.value = ''
+        void goOn(all, text, wishes.peek().temperature)
+      }}
+    >
+      <textarea ref={field} rows={1} dir="auto" aria-label={`Message to ${which}`} placeholder={`Go on with ${which}…`} />
+      <button type="submit" class="secondary" disabled={busy}>Send to {which}</button>
+    </form>
   )
 }
 
@@ -138,13 +188,13 @@ function ColumnView({ column: c, name, against, close }: { column: Column; name:
     close()
     branch.toNewest(c.id, 'keep').catch(failed('The branch was not opened'))
   }
-  const stop = () => void api.stop(branch.path.peek()!.conversation, c.id).catch(failed('The answer goes on'))
+  const stop = () => void api.stop(branch.path.peek()!.conversation, c.reply).catch(failed('The answer goes on'))
   const running = c.running.value
   return (
     <section class="compare-column" aria-label={name} aria-busy={running}>
       <h3 dir="auto">{name}</h3>
+      {c.messages.value.map(m => <Told key={m.id} message={m} alone={c.messages.value.length === 1} against={against} />)}
       {running && <div class="body">{c.text.value ? <Markdown text={c.text.value} growing /> : <p class="doing"><span class="caret" />{c.thinks.value ? 'The model thinks' : 'The model is reading'}…</p>}</div>}
-      {!running && c.messages.value.map(m => <Told key={m.id} message={m} alone={c.messages.value.length === 1} against={against} />)}
       {!running && c.messages.value.length === 0 && !c.problem.value && <p class="hint">Nothing came of it.</p>}
       {c.problem.value && <p class="bad" role="alert">{reason(c.problem.value)}</p>}
       <footer>

@@ -1,9 +1,10 @@
 // What is shown side by side: answers on their way, versions of a message, or the two
 // sides of branches that part.
-import { problemOf, type ReplyEvent } from '@coppice-chat/client'
+import { problemOf, uuidv7, type ReplyEvent } from '@coppice-chat/client'
 import { batch, signal, type Signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import type { ComparedSide, Message } from '../api/types'
+import { chosen, models } from '../state/models'
 import * as branch from '../state/branch'
 import { leave } from '../state/replies'
 import { count, number } from '../text/format'
@@ -12,7 +13,9 @@ import { modelOf } from '../text/mark'
 export interface Column {
   /** The message that is kept by keeping the column. */
   id: string
-  model: string
+  name: string
+  /** The last reply that was asked for. */
+  reply: string
   messages: Signal<Message[]>
   /** What came of an answer that isn't stored yet. */
   text: Signal<string>
@@ -22,9 +25,9 @@ export interface Column {
   about: Signal<string>
 }
 
-function column(id: string, model: string, messages: Message[], about = ''): Column {
+function column(id: string, name: string, messages: Message[], about = ''): Column {
   return {
-    id, model, messages: signal(messages), text: signal(''), thinks: signal(false), running: signal(false), problem: signal(null), about: signal(about),
+    id, name, reply: id, messages: signal(messages), text: signal(''), thinks: signal(false), running: signal(false), problem: signal(null), about: signal(about),
   }
 }
 
@@ -51,23 +54,51 @@ export async function ask(to: Omit<api.Ask, 'id'>, models: string[], show: (colu
   for await (const event of api.askSeveral(to.conversation, to.head, {
     models, ...(to.message && { message: to.message }), ...(to.temperature !== undefined && { temperature: to.temperature }),
   })) {
+    const id = event.data.message_id!
     if (event.event === 'reply.started') {
-      const { message_id: id, model, message } = event.data
-      leave(id)
-      if (message && byId.size === 0) branch.grow(message)
-      const c = column(id, model, [])
-      c.running.value = true
-      byId.set(id, c)
+      if (event.data.message && byId.size === 0) branch.grow(event.data.message)
+      byId.set(id, column(id, event.data.model, []))
       show([...byId.values()])
-      continue
     }
-    const c = byId.get(event.data.message_id!)
+    const c = byId.get(id)
     if (c) take(c, event)
   }
 }
 
+/** goOn sends a message to each column, and has its model answer there. The active branch stays. */
+export const goOn = (all: readonly Column[], content: string, temperature?: number) => Promise.all(all.map(async c => {
+  const last = c.messages.peek().at(-1)!
+  const { id: head, conversation_id: conversation } = last
+  const id = uuidv7()
+  const wrote = models.peek().find(m => m.name === modelOf(last)) ?? chosen.peek()
+  batch(() => {
+    c.reply = id
+    c.running.value = true
+    c.problem.value = null
+  })
+  leave(id)
+  try {
+    const message = { id: uuidv7(), role: 'user' as const, content, parent_id: head }
+    for await (const event of api.ask({ id, conversation, head, message, model: wrote?.name, temperature, move_head: false }, {})) {
+      if (event.event === 'reply.started' && event.data.message) {
+        c.messages.value = [...c.messages.peek(), event.data.message]
+        branch.know(event.data.message)
+      }
+      take(c, event)
+    }
+  } catch (error) {
+    c.running.value = false
+    c.problem.value = error as Error
+  }
+}))
+
 function take(c: Column, event: ReplyEvent) {
   switch (event.event) {
+    case 'reply.started':
+      leave(event.data.message_id)
+      c.text.value = ''
+      c.running.value = true
+      return
     case 'reply.reasoning':
       c.thinks.value = true
       return
@@ -82,7 +113,7 @@ function take(c: Column, event: ReplyEvent) {
         c.running.value = false
         if (event.event === 'reply.failed') c.problem.value = problemOf(event.data)
         if (!stored) return
-        c.messages.value = [stored]
+        c.messages.value = [...c.messages.peek(), stored]
         c.about.value = tokens(stored)
       })
       if (stored) branch.know(stored)

@@ -1,6 +1,7 @@
 // The map for those who don't see it: the item at the keyboard's place and
 // those around it, as items of a tree. They lie over the drawing, unseen.
-import { roleName } from '../text/content'
+import * as messages from '../state/messages'
+import { aboutIt } from '../text/content'
 import { count } from '../text/format'
 import { gist, useTexts } from './texts'
 import type { View } from './view'
@@ -32,7 +33,7 @@ export function MapItems({ spot, speaks, head, branch, view }: { spot: Spot | nu
 
 function label({ item }: Spot, head: string | null, branch: ReadonlySet<string>): string {
   if (item.gathered > 0) return `${count(item.gathered, 'more version')}, ${count(item.hidden, 'message')} on them, closed`
-  const what = item.count > 1 ? `${count(item.count, 'message')} without a fork` : `${roleName(item.knot.role)}: ${gist(item.knot.id) || count(item.knot.tokens, 'token')}`
+  const what = item.count > 1 ? `${count(item.count, 'message')} without a fork` : `${aboutIt(messages.get(item.knot.id) ?? item.knot)}: ${gist(item.knot.id) || count(item.knot.tokens, 'token')}`
   const where = item.end.id === head ? ', you are here' : branch.has(item.end.id) ? ', on this branch' : ''
   const summaries = item.end.summaries.length ? `, ${count(item.end.summaries.length, 'summary', 'summaries')}` : ''
   const hidden = item.hidden > 0 ? `, ${count(item.hidden, 'message')} below, closed` : ''

@@ -1,6 +1,6 @@
 // What lies under the pointer: the beginning of a message, a run, a summary.
 import * as messages from '../state/messages'
-import { calls, roleName, said } from '../text/content'
+import { aboutIt, calls, said } from '../text/content'
 import { count, number, when } from '../text/format'
 import type { Size, View } from './view'
 import type { Found } from './layout'
@@ -39,7 +39,7 @@ export function MapPreview({ found, view, size, walks = false }: { found: Found;
         </>
       ) : (
         <>
-          <p class="preview-head">{roleName(item.knot.role)} · {number(item.knot.tokens)} tokens{messages.get(item.knot.id)?.label && ` · ${messages.get(item.knot.id)!.label}`}</p>
+          <p class="preview-head">{aboutIt(messages.get(item.knot.id) ?? item.knot)} · {number(item.knot.tokens)} tokens</p>
           <Text key={item.knot.id} id={item.knot.id} />
           {item.hidden > 0 ? <p class="hint">{count(item.hidden, 'message')} below, closed. Shift-click opens the branches.</p> : item.children.length > 1 && <p class="hint">Shift-click closes its branches.</p>}
         </>

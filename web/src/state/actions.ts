@@ -156,11 +156,11 @@ export async function step(message: Message, by: number) {
 /** continueFrom shows the branch up to a message, so that the next one goes below it. */
 export const continueFrom = (message: Message) => branch.cut(message.depth + 1)
 
-/** forkFrom copies the branch up to a message into a conversation of its own. */
-export async function forkFrom(message: Message) {
+/** forkFrom copies the branch up to a message into a conversation of its own, with all other versions if asked to. */
+export async function forkFrom(message: Message, siblings: 'none' | 'all' = 'none') {
   try {
     const title = branch.conversation.peek()?.title ?? ''
-    const made = await api.fork(message.conversation_id, message.id, uuidv7(), title && `${title} (fork)`)
+    const made = await api.fork(message.conversation_id, message.id, uuidv7(), title && `${title} (fork)`, siblings)
     list.changed(made)
     tell({ conversation: null })
     go({ conversation: made.id, head: null })

@@ -51,3 +51,7 @@ export const calls = (m: Pick<Message, 'tool_calls'>): string =>
 /** roleName is how the page calls a role. */
 export const roleName = (role: string): string =>
   ({ user: 'You', assistant: 'Assistant', system: 'System', developer: 'Developer', tool: 'Tool result' })[role] ?? role
+
+/** aboutIt is how a message is called where it is named in one line: by its label, its rating and its role. */
+export const aboutIt = (m: Pick<Message, 'label' | 'rating' | 'role'>): string =>
+  [m.label, m.rating && (m.rating > 0 ? 'good' : 'bad'), roleName(m.role)].filter(Boolean).join(' · ')

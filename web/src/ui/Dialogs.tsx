@@ -6,22 +6,12 @@ import { returns } from '../state/connection'
 import { dialog, type Confirm } from '../state/dialog'
 import { imported, importing } from '../state/imports'
 import { failed } from '../state/notices'
-import { BehindDialog } from './BehindDialog'
 import { lazy } from './lazy'
 import { Modal } from './Modal'
 
 const more = () => import('./moreDialogs')
-const Compare = lazy(() => more().then(m => m.Compare))
-const CompactDialog = lazy(() => more().then(m => m.CompactDialog))
-const ExportDialog = lazy(() => more().then(m => m.ExportDialog))
-const GraftDialog = lazy(() => more().then(m => m.GraftDialog))
-const HelpDialog = lazy(() => more().then(m => m.HelpDialog))
+const MoreDialog = lazy(() => more().then(m => m.MoreDialog))
 const ImportDialog = lazy(() => more().then(m => m.ImportDialog))
-const LabelDialog = lazy(() => more().then(m => m.LabelDialog))
-const PrintView = lazy(() => more().then(m => m.PrintView))
-const SettingsDialog = lazy(() => more().then(m => m.SettingsDialog))
-const SharesDialog = lazy(() => more().then(m => m.SharesDialog))
-const TagsDialog = lazy(() => more().then(m => m.TagsDialog))
 
 export function Dialogs() {
   const d = dialog.value
@@ -29,17 +19,7 @@ export function Dialogs() {
     <>
       {keyWanted.value && <KeyDialog />}
       {d?.kind === 'confirm' && <ConfirmDialog confirm={d} />}
-      {d?.kind === 'behind' && <BehindDialog behind={d} />}
-      {d?.kind === 'graft' && <GraftDialog graft={d} />}
-      {d?.kind === 'compact' && <CompactDialog again={d.again} />}
-      {d?.kind === 'help' && <HelpDialog />}
-      {d?.kind === 'settings' && <SettingsDialog />}
-      {d?.kind === 'tags' && <TagsDialog id={d.conversation} />}
-      {d?.kind === 'export' && <ExportDialog conversation={d.conversation} head={d.head} />}
-      {d?.kind === 'print' && <PrintView conversation={d.conversation} head={d.head} />}
-      {d?.kind === 'compare' && <Compare of={d.of} />}
-      {d?.kind === 'label' && <LabelDialog message={d.message} />}
-      {d?.kind === 'shares' && <SharesDialog conversation={d.conversation} head={d.head} />}
+      {d && d.kind !== 'confirm' && <MoreDialog dialog={d} />}
       {imported.value && <ImportDialog imported={imported.value} />}
       {importing.value !== null && <p class="progress" role="status">Importing {importing.value}…</p>}
     </>

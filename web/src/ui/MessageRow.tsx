@@ -123,6 +123,7 @@ function Actions({ message, state }: { message: Message; state: RowState }) {
   const text = said(message)
   const more: Item[] = [
     ...(message.siblings.count > 1 ? [{ label: 'Compare versions…', run: () => (dialog.value = { kind: 'compare', of: { what: 'versions', message } }) }] : []),
+    { label: 'Fork with all versions', run: () => void actions.forkFrom(message, 'all') },
     { label: 'Label and note…', run: () => (dialog.value = { kind: 'label', message }) },
     { label: message.pinned ? 'Unpin' : 'Pin: keep it word for word', run: () => void pin(message, !message.pinned).catch(failed('Not changed')) },
     ...(state.last || state.busy || message.tool_calls?.length ? [] : [{ label: 'Delete this message', run: () => removals.begin(message), danger: true }]),

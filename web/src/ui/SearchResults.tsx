@@ -5,7 +5,7 @@ import type { Hit } from '../api/types'
 import { openConversation, openHit } from '../state/actions'
 import { waiting } from '../state/deletions'
 import { type Folder, marked, readMore, results, searching } from '../state/search'
-import { roleName } from '../text/content'
+import { aboutIt } from '../text/content'
 import { count, nameOf, when } from '../text/format'
 import { found } from '../text/found'
 import { arrows } from './arrows'
@@ -69,7 +69,7 @@ function HitRow({ hit, query }: { hit: Hit; query: string }) {
     <li>
       <button type="button" class="entry-button hit" data-result onClick={open}>
         <span class="hit-text" dir="auto">{found(hit.snippet, query).map(({ text, match }, i) => (match ? <mark key={i}>{text}</mark> : text))}</span>
-        <span class="hit-meta">{message.label && `${message.label} · `}{roleName(message.role)} · {when(message.created_at)}</span>
+        <span class="hit-meta">{aboutIt(message)} · {when(message.created_at)}</span>
       </button>
     </li>
   )

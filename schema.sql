@@ -129,8 +129,8 @@ create index search_chunks_placed on search_chunks (segment, place) where segmen
 
 -- Which of a tenant's chunks have a word: 32 chunks together in a small segment, and
 -- 1,024 in a large one, by the beginning of the word's hash. The tenant leads the key,
--- so that no search reads another's. A prune deletes the segments that name its chunk,
--- and they are made again. On Citus it is distributed by tenant_id.
+-- so that no search reads another's. A prune empties the parts, of 32
+-- chunks, that name its chunk; they are named again. On Citus it is distributed by tenant_id.
 create table search_segments (
     tenant_id text        not null,  -- whose chunks it names
     bucket    smallint    not null,  -- first bits of the hashes in it: from 256 on 6 bits, of a small segment; from 512 on 11, of a large one

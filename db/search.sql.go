@@ -318,7 +318,7 @@ func (q *Queries) ListBucketsOf(ctx context.Context, arg ListBucketsOfParams) ([
 }
 
 const listChunksOf = `-- name: ListChunksOf :many
-select distinct s.number, s.segment
+select distinct s.number, s.segment, s.place
 from search_chunks s
 cross join lateral unnest(s.messages) m (id)
 join unnest($1::uuid[]) gone (id) on gone.id = m.id
@@ -333,6 +333,7 @@ type ListChunksOfParams struct {
 type ListChunksOfRow struct {
 	Number  int32
 	Segment pgtype.UUID
+	Place   pgtype.Int2
 }
 
 // The chunks of a conversation that have one of the messages.
@@ -433,6 +434,19 @@ func (q *Queries) ListPlacedChunks(ctx context.Context, arg ListPlacedChunksPara
 	return all[SearchChunk](q.db.Query(ctx, listPlacedChunks, arg.Segment, arg.Places, arg.TenantID))
 }
 
+const listPlacesOf = `-- name: ListPlacesOf :many
+select s.segment, s.place from search_chunks s where s.conversation_id = $1 and s.segment is not null
+`
+
+type ListPlacesOfRow struct {
+	Segment pgtype.UUID
+	Place   pgtype.Int2
+}
+
+func (q *Queries) ListPlacesOf(ctx context.Context, conversationID pgtype.UUID) ([]ListPlacesOfRow, error) {
+	return all[ListPlacesOfRow](q.db.Query(ctx, listPlacesOf, conversationID))
+}
+
 const listSegmentIDs = `-- name: ListSegmentIDs :many
 select s.segment, max(s.newest_at)::timestamptz as newest_at from search_segments s
 where s.tenant_id = $1 and s.bucket between $2 and $3
@@ -468,14 +482,6 @@ type ListSegmentsParams struct {
 // Which chunks of a tenant have words whose hashes begin so.
 func (q *Queries) ListSegments(ctx context.Context, arg ListSegmentsParams) ([]SearchSegment, error) {
 	return all[SearchSegment](q.db.Query(ctx, listSegments, arg.TenantID, arg.Buckets))
-}
-
-const listSegmentsOf = `-- name: ListSegmentsOf :many
-select distinct s.segment::uuid as segment from search_chunks s where s.conversation_id = $1 and s.segment is not null
-`
-
-func (q *Queries) ListSegmentsOf(ctx context.Context, conversationID pgtype.UUID) ([]pgtype.UUID, error) {
-	return allValue[pgtype.UUID](q.db.Query(ctx, listSegmentsOf, conversationID))
 }
 
 const listSizes = `-- name: ListSizes :many
@@ -590,17 +596,19 @@ func (q *Queries) ListUnchunked(ctx context.Context, conversationID pgtype.UUID)
 
 const loosenChunks = `-- name: LoosenChunks :exec
 update search_chunks s set segment = null, place = null
-where s.tenant_id = $1 and s.segment = any ($2::uuid[])
+where s.tenant_id = $1 and s.segment = $2 and s.place / $3::integer = any ($4::integer[])
 `
 
 type LoosenChunksParams struct {
-	TenantID string
-	Segments []pgtype.UUID
+	TenantID   string
+	Segment    pgtype.UUID
+	PartPlaces int32
+	Parts      []int32
 }
 
-// After DeleteSegments.
+// Those in some parts of a segment, of so many places each.
 func (q *Queries) LoosenChunks(ctx context.Context, arg LoosenChunksParams) error {
-	_, err := q.db.Exec(ctx, loosenChunks, arg.TenantID, arg.Segments)
+	_, err := q.db.Exec(ctx, loosenChunks, arg.TenantID, arg.Segment, arg.PartPlaces, arg.Parts)
 	return err
 }
 
@@ -654,6 +662,25 @@ type PrunedSinceParams struct {
 // Whether messages were pruned after a change.
 func (q *Queries) PrunedSince(ctx context.Context, arg PrunedSinceParams) (bool, error) {
 	return oneValue[bool](q.db.Query(ctx, prunedSince, arg.ConversationID, arg.Sequence))
+}
+
+const setBuckets = `-- name: SetBuckets :exec
+update search_segments s set data = made.data
+from (select unnest($3::smallint[]) as bucket, unnest($4::bytea[]) as data) made
+where s.tenant_id = $1 and s.bucket = made.bucket and s.segment = $2
+`
+
+type SetBucketsParams struct {
+	TenantID string
+	Segment  pgtype.UUID
+	Buckets  []int16
+	Parts    [][]byte
+}
+
+// Of a segment.
+func (q *Queries) SetBuckets(ctx context.Context, arg SetBucketsParams) error {
+	_, err := q.db.Exec(ctx, setBuckets, arg.TenantID, arg.Segment, arg.Buckets, arg.Parts)
+	return err
 }
 
 const tearChunk = `-- name: TearChunk :exec

@@ -88,7 +88,7 @@ where s.tenant_id = @tenant_id and s.segment = @segment;
 
 -- name: ListChunksOf :many
 -- The chunks of a conversation that have one of the messages.
-select distinct s.number, s.segment
+select distinct s.number, s.segment, s.place
 from search_chunks s
 cross join lateral unnest(s.messages) m (id)
 join unnest(@ids::uuid[]) gone (id) on gone.id = m.id
@@ -105,17 +105,23 @@ where s.conversation_id = @conversation_id and s.number = @number;
 -- name: DeleteEmptyChunks :exec
 delete from search_chunks s where s.conversation_id = @conversation_id and s.number = any (@numbers::integer[]) and s.messages = '{}';
 
--- name: ListSegmentsOf :many
-select distinct s.segment::uuid as segment from search_chunks s where s.conversation_id = @conversation_id and s.segment is not null;
+-- name: ListPlacesOf :many
+select s.segment, s.place from search_chunks s where s.conversation_id = @conversation_id and s.segment is not null;
 
 -- name: DeleteSegments :exec
 delete from search_segments s
 where s.tenant_id = @tenant_id and s.bucket = any (@buckets::smallint[]) and s.segment = any (@segments::uuid[]);
 
+-- name: SetBuckets :exec
+-- Of a segment.
+update search_segments s set data = made.data
+from (select unnest(@buckets::smallint[]) as bucket, unnest(@parts::bytea[]) as data) made
+where s.tenant_id = @tenant_id and s.bucket = made.bucket and s.segment = @segment;
+
 -- name: LoosenChunks :exec
--- After DeleteSegments.
+-- Those in some parts of a segment, of so many places each.
 update search_chunks s set segment = null, place = null
-where s.tenant_id = @tenant_id and s.segment = any (@segments::uuid[]);
+where s.tenant_id = @tenant_id and s.segment = @segment and s.place / @part_places::integer = any (@parts::integer[]);
 
 -- name: ListTenantBehind :many
 -- The tenant's conversations that changed since a follower's place in them, the one

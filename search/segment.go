@@ -14,7 +14,7 @@ import (
 // ones. So a search for a rare word reads few rows, and looks itself at no more than 40
 // chunks that no segment names.
 const (
-	segmentChunks = 32
+	segmentChunks = tree.PartPlaces
 	largeParts    = 32
 )
 

@@ -152,13 +152,11 @@ func (s *Store) forgetWords(ctx context.Context, conversationID pgtype.UUID, ids
 	if err != nil || len(rows) == 0 {
 		return err
 	}
-	var segments []pgtype.UUID
 	var numbers []int32
+	var places []db.ListPlacesOfRow
 	for _, row := range rows {
 		numbers = append(numbers, row.Number)
-		if row.Segment.Valid && !slices.Contains(segments, row.Segment) {
-			segments = append(segments, row.Segment)
-		}
+		places = append(places, db.ListPlacesOfRow{Segment: row.Segment, Place: row.Place})
 		if err := s.q.TearChunk(ctx, db.TearChunkParams{ConversationID: conversationID, Number: row.Number, Ids: ids}); err != nil {
 			return err
 		}
@@ -166,7 +164,7 @@ func (s *Store) forgetWords(ctx context.Context, conversationID pgtype.UUID, ids
 	if err := s.q.DeleteEmptyChunks(ctx, db.DeleteEmptyChunksParams{ConversationID: conversationID, Numbers: numbers}); err != nil {
 		return err
 	}
-	return s.dropSegments(ctx, segments)
+	return s.dropParts(ctx, places)
 }
 
 // forgetAllWords does the same for a conversation that is about to be deleted with
@@ -175,11 +173,11 @@ func (s *Store) forgetAllWords(ctx context.Context, conversationID pgtype.UUID) 
 	if err := s.lockKind(ctx, indexing); err != nil {
 		return err
 	}
-	segments, err := s.q.ListSegmentsOf(ctx, conversationID)
+	places, err := s.q.ListPlacesOf(ctx, conversationID)
 	if err != nil {
 		return err
 	}
-	return s.dropSegments(ctx, segments)
+	return s.dropParts(ctx, places)
 }
 
 // LooseChunks returns the tenant's chunks that no segment names, the newest first.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
@@ -35,6 +36,14 @@ type Buckets struct{ First, Count int }
 var (
 	SmallSegment = Buckets{First: 256, Count: 64}
 	LargeSegment = Buckets{First: 512, Count: 2048}
+)
+
+const (
+	// PartPlaces is how many chunks a part of a segment names. Package search makes the
+	// data of a bucket of parts, one after the other: a small segment has one.
+	PartPlaces = 32
+
+	partsEnd = 7 // bytes behind the last part
 )
 
 func (b Buckets) all() []int16 {
@@ -168,16 +177,80 @@ func (s *Store) insertSegment(ctx context.Context, p db.InsertSegmentParams, buc
 	return s.q.InsertSegment(ctx, p)
 }
 
-func (s *Store) dropSegments(ctx context.Context, segments []pgtype.UUID) error {
-	if len(segments) == 0 {
-		return nil
+// dropParts empties the parts of segments that name some chunks, and makes loose what else
+// they name. So a prune costs the parts that it is in, and not the large segments.
+func (s *Store) dropParts(ctx context.Context, of []db.ListPlacesOfRow) error {
+	parts := map[pgtype.UUID][]int32{}
+	for _, c := range of {
+		if part := int32(c.Place.Int16) / PartPlaces; c.Segment.Valid && !slices.Contains(parts[c.Segment], part) {
+			parts[c.Segment] = append(parts[c.Segment], part)
+		}
 	}
-	for _, buckets := range []Buckets{SmallSegment, LargeSegment} {
-		if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: buckets.all(), Segments: segments}); err != nil {
+	for segment, gone := range parts {
+		for _, buckets := range []Buckets{SmallSegment, LargeSegment} {
+			if err := s.emptyParts(ctx, segment, buckets, gone); err != nil {
+				return err
+			}
+		}
+		if err := s.q.LoosenChunks(ctx, db.LoosenChunksParams{TenantID: s.tenant, Segment: segment, PartPlaces: PartPlaces, Parts: gone}); err != nil {
 			return err
 		}
 	}
-	return s.q.LoosenChunks(ctx, db.LoosenChunksParams{TenantID: s.tenant, Segments: segments})
+	return nil
+}
+
+func (s *Store) emptyParts(ctx context.Context, segment pgtype.UUID, of Buckets, gone []int32) error {
+	segments := []pgtype.UUID{segment}
+	rows, err := s.q.ListBucketsOf(ctx, db.ListBucketsOfParams{TenantID: s.tenant, Buckets: of.all(), Segments: segments})
+	if err != nil || len(rows) == 0 {
+		return err
+	}
+	var empty []int16
+	left := db.SetBucketsParams{TenantID: s.tenant, Segment: segment}
+	for _, row := range rows {
+		if data := withoutParts(row.Data, gone); data == nil {
+			empty = append(empty, row.Bucket)
+		} else {
+			left.Buckets, left.Parts = append(left.Buckets, row.Bucket), append(left.Parts, data)
+		}
+	}
+	if err := s.q.DeleteSegments(ctx, db.DeleteSegmentsParams{TenantID: s.tenant, Buckets: empty, Segments: segments}); err != nil || len(left.Buckets) == 0 {
+		return err
+	}
+	return s.q.SetBuckets(ctx, left)
+}
+
+// withoutParts empties parts of a bucket. It returns nil if no part has a word then. Of a
+// part it knows as much as it needs to pass it: it begins with four numbers as varints, the
+// second of which is how many words it has, and the last two are the lengths of what follows.
+func withoutParts(data []byte, gone []int32) []byte {
+	var out []byte
+	words := false
+	for part := int32(0); len(data) > partsEnd; part++ {
+		var head [4]int
+		size := 0
+		for i := range head {
+			v, n := binary.Uvarint(data[size:])
+			if n <= 0 {
+				return nil
+			}
+			head[i], size = int(v), size+n
+		}
+		size += head[2] + head[3]
+		if size > len(data) {
+			return nil
+		}
+		if slices.Contains(gone, part) {
+			out = append(out, 0, 0, 0, 0)
+		} else {
+			out, words = append(out, data[:size]...), words || head[1] > 0
+		}
+		data = data[size:]
+	}
+	if !words {
+		return nil
+	}
+	return append(out, data...)
 }
 
 // Segments returns some buckets of all of the tenant's segments.

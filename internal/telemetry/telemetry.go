@@ -15,9 +15,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/replica"
-	"github.com/coppice-chat/coppice/reply"
-	"github.com/coppice-chat/coppice/search"
 )
 
 // A Telemetry has the metrics of one Coppice, and gives its parts their counters
@@ -33,7 +30,7 @@ type Telemetry struct {
 // one, with the metrics of the process as well. cost says what tokens of a model
 // cost, and whether its price is known.
 func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string, cost func(model string, promptTokens, completionTokens int) (float64, bool)) (*Telemetry, error) {
-	own := []prometheus.Collector{poolCollector{pool}, newBuildInfo(version)}
+	own := append(poolMetrics(pool), newBuildInfo(version))
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -61,21 +58,6 @@ func (t *Telemetry) Model(m llm.Model) llm.Model {
 func (t *Telemetry) Embedder(e llm.Embedder) llm.Embedder {
 	t.models.begin(e.Name())
 	return llm.InstrumentEmbedder(e, llm.Instruments{TracerProvider: t.Tracing, Observe: t.models.observe})
-}
-
-// Replies adds the metrics of replies.
-func (t *Telemetry) Replies(s *reply.Service) error {
-	return t.register(replyCollector{s})
-}
-
-// Recall adds the metrics of recall.
-func (t *Telemetry) Recall(s *search.Service) error {
-	return t.register(recallCollector{s})
-}
-
-// Replica adds the metrics of a read replica.
-func (t *Telemetry) Replica(r *replica.Replica) error {
-	return t.register(replicaCollector{r})
 }
 
 // newBuildInfo is always 1, and tells by its labels which program runs.

@@ -73,7 +73,7 @@ func (p Part) appendTo(out []byte) []byte {
 // appendText writes the text of a text part, by its own bytes where it has them.
 func (p Part) appendText(out []byte) []byte {
 	if p.Raw != nil {
-		if text := memberOf(p.Raw, "text"); isString(text) {
+		if text := MemberOf(p.Raw, "text"); isString(text) {
 			return append(out, text...)
 		}
 	}

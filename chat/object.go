@@ -1,10 +1,8 @@
 package chat
 
 import (
-	"bytes"
 	"encoding/json"
 	"iter"
-	"strings"
 )
 
 // Members takes a valid JSON object apart, in its order. Names lose their quotes
@@ -65,25 +63,13 @@ func AppendObject(dst []byte, members []Member) []byte {
 			dst = append(dst, ',')
 		}
 		first = false
-		dst = append(append(appendName(dst, m.Name), ':'), m.Value...)
+		dst = append(append(AppendString(dst, m.Name), ':'), m.Value...)
 	}
 	return append(dst, '}')
 }
 
-func appendName(dst []byte, name string) []byte {
-	plain := !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' })
-	if plain {
-		return append(append(append(dst, '"'), name...), '"')
-	}
-	var quoted bytes.Buffer
-	encoder := json.NewEncoder(&quoted)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(name) // which fails for no string
-	return append(dst, bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
-}
-
-// MemberOf returns the value of a member of a JSON object; nil for none, and of anything
-// else than an object.
+// MemberOf returns the value of a member of a JSON object, of several with that name the
+// last, as encoding/json has it; nil for none, and of anything else than an object.
 func MemberOf(object json.RawMessage, name string) (value json.RawMessage) {
 	if len(object) == 0 || object[0] != '{' {
 		return nil

@@ -153,15 +153,12 @@ func CheckObject(raw []byte, what string) error {
 	case bytes.TrimLeft(raw, " \t\r\n")[0] != '{':
 		return fault.New(fault.Invalid, "wrong_type", "", "The %s must be a JSON object.", what)
 	}
-	return checkStrings(raw, what)
+	return CheckString(raw, what)
 }
 
-// CheckString refuses a JSON string that Postgres could not store, as CheckObject
-// does. It takes valid JSON.
-func CheckString(raw []byte, what string) error { return checkStrings(raw, what) }
-
-// checkStrings walks valid JSON once, minding nesting and escapes.
-func checkStrings(raw []byte, what string) error {
+// CheckString refuses valid JSON that Postgres could not store, as CheckObject does. It
+// walks it once, minding nesting and escapes.
+func CheckString(raw []byte, what string) error {
 	depth := 0
 	inString := false
 	for i := 0; i < len(raw); i++ {

@@ -34,17 +34,6 @@ func membersOf(object []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// memberOf gives the value of an object's member, nil for none; of several with
-// that name the last, as encoding/json has it.
-func memberOf(object []byte, name string) (found []byte) {
-	for quoted, value := range membersOf(object) {
-		if string(nameOf(quoted)) == name {
-			found = value
-		}
-	}
-	return found
-}
-
 // Elements returns the elements of a valid JSON array, with their bytes as they
 // stand.
 func Elements(array []byte) iter.Seq[[]byte] {

@@ -26,7 +26,7 @@ func FuzzMember(f *testing.F) {
 		if json.Unmarshal(object, &members) != nil || members == nil {
 			t.Skip()
 		}
-		if got, want := memberOf(object, name), members[name]; string(got) != string(want) {
+		if got, want := MemberOf(object, name), members[name]; string(got) != string(want) {
 			t.Fatalf("%q of %s is %s, not %s", name, object, got, want)
 		}
 	})

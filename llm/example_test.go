@@ -59,11 +59,8 @@ func ExampleFamilies_With() {
 		log.Fatal(err)
 	}
 	for _, model := range []string{"acme-7b-instruct", "openai/gpt-4o-mini"} {
-		window, err := families.Window(model)
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(model, window)
+		family, _ := families.Find(model)
+		fmt.Println(model, family.Window)
 	}
 	// Output:
 	// acme-7b-instruct 16384

@@ -43,10 +43,5 @@ func (p Prices) Of(model string) (found Price, known bool) {
 // known.
 func (p Prices) Cost(model string, promptTokens, completionTokens int) (cost float64, known bool) {
 	price, known := p.Of(model)
-	return price.Cost(promptTokens, completionTokens), known
-}
-
-// Cost returns what this number of tokens costs.
-func (p Price) Cost(promptTokens, completionTokens int) float64 {
-	return (p.Prompt*float64(promptTokens) + p.Completion*float64(completionTokens)) / 1e6
+	return (price.Prompt*float64(promptTokens) + price.Completion*float64(completionTokens)) / 1e6, known
 }

@@ -9,8 +9,8 @@ func TestPrices(t *testing.T) {
 	t.Parallel()
 	p := Prices{"gpt-4": {10, 30}, "gpt-4o-mini": {0.15, 0.6}, "own": {}}
 	for model, want := range map[string]float64{"gpt-4": 70, "gpt-4.1": 70, "gpt-4o-mini-2024": 1.35, "own": 0} {
-		if price, known := p.Of(model); !known || math.Abs(price.Cost(1_000_000, 2_000_000)-want) > 1e-9 {
-			t.Errorf("%s: %v, %v", model, price, known)
+		if cost, known := p.Cost(model, 1_000_000, 2_000_000); !known || math.Abs(cost-want) > 1e-9 {
+			t.Errorf("%s: %v, %v", model, cost, known)
 		}
 	}
 	if _, known := p.Of("claude"); known {

@@ -63,21 +63,6 @@ func (f Families) With(more ...Family) (Families, error) {
 	return out, nil
 }
 
-// Window returns how many tokens of context a model takes: see Family. The
-// error for an unknown name lists the known families.
-func (f Families) Window(model string) (int, error) {
-	family, ok := f.Find(model)
-	if !ok {
-		names := make([]string, len(f))
-		for i, family := range f {
-			names[i] = family.Prefix
-		}
-		slices.Sort(names)
-		return 0, fmt.Errorf("the model %q is unknown; configure its window, or give max_context_tokens instead; known families: %s", model, strings.Join(names, ", "))
-	}
-	return family.Window, nil
-}
-
 // Find returns a model's family: of the families whose prefix begins the name,
 // the one with the longest prefix. A name such as "openai/gpt-4o" or
 // "ft:gpt-4o:acme" is also compared without the part up to the last "/", and

@@ -1,7 +1,6 @@
 package llm_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/coppice-chat/coppice/internal/check"
@@ -28,16 +27,13 @@ func TestWindow(t *testing.T) {
 		"deepseek/deepseek-chat":            131_072,
 		"offline":                           128_000,
 	} {
-		if got, err := llm.KnownFamilies().Window(model); err != nil || got != want {
-			t.Errorf("Window(%q) = %d, %v; want %d", model, got, err, want)
+		if got, known := llm.KnownFamilies().Find(model); !known || got.Window != want {
+			t.Errorf("%q has %+v; want %d", model, got, want)
 		}
 	}
 	for _, model := range []string{"", "gpt", "gpt-4x", "gpt-50", "o33", "acme-7b", "not-gpt-4o", "gemini", "ft:"} {
-		got, err := llm.KnownFamilies().Window(model)
-		if err == nil {
-			t.Errorf("Window(%q) = %d, want an error", model, got)
-		} else if !strings.Contains(err.Error(), "claude-, claude-2, ") || !strings.Contains(err.Error(), "max_context_tokens") {
-			t.Errorf("Window(%q): %v", model, err)
+		if got, known := llm.KnownFamilies().Find(model); known {
+			t.Errorf("%q has %+v; want none", model, got)
 		}
 	}
 }
@@ -53,12 +49,12 @@ func TestFamiliesWith(t *testing.T) {
 	for model, want := range map[string]int{
 		"acme-7b-instruct": 4096, "gpt-4o": 64_000, "openai/gpt-4o": 64_000, "local/gpt-4o": 8_000, "gpt-4o-mini": 32_000, "o3": 200_000,
 	} {
-		if got, err := families.Window(model); err != nil || got != want {
-			t.Errorf("Window(%q) = %d, %v; want %d", model, got, err, want)
+		if got, known := families.Find(model); !known || got.Window != want {
+			t.Errorf("%q has %+v; want %d", model, got, want)
 		}
 	}
-	if got, err := llm.KnownFamilies().Window("gpt-4o"); err != nil || got != 128_000 {
-		t.Errorf("the known families have changed: %d, %v", got, err)
+	if got, _ := llm.KnownFamilies().Find("gpt-4o"); got.Window != 128_000 {
+		t.Errorf("the known families have changed: %+v", got)
 	}
 	for _, family := range []llm.Family{{Window: 1}, {Prefix: "  ", Window: 1}, {Prefix: "x"}, {Prefix: "x", Window: -1}} {
 		if _, err := families.With(family); err == nil {

@@ -99,7 +99,7 @@ func TestCompaction(t *testing.T) {
 	if fmt.Sprint(after.Messages) != fmt.Sprint(between.Messages) {
 		t.Error("after an undo the context isn't the one before")
 	}
-	a.refused(404, CodeSummaryNotFound, request{method: "GET", path: res.Header.Get("Location")})
+	a.refused(404, "summary_not_found", request{method: "GET", path: res.Header.Get("Location")})
 
 	// And where the first one is gone, the second says so.
 	res = a.must(201, nil, request{method: "POST", path: path + "/branches/active/compactions", body: `{"keep_recent_messages":2}`})
@@ -208,7 +208,7 @@ func TestRemakeSummary(t *testing.T) {
 	if applies.Summary == nil || applies.Summary.ID != *second.SummaryID {
 		t.Errorf("%+v applies", applies.Summary)
 	}
-	a.refused(409, CodeSummaryReplaced, request{method: "POST", path: again})
+	a.refused(409, "summary_replaced", request{method: "POST", path: again})
 	if p := a.refused(400, CodeInvalidDemand, request{method: "POST", path: path + "/summaries/" + *second.SummaryID + "/remake", body: `{"model":"none"}`}); deref(p.Field) != "model" {
 		t.Errorf("%+v", p)
 	}

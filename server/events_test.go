@@ -129,10 +129,10 @@ func TestEventsEnd(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	a.server.cfg.Changes.End() // as Shutdown does
-	if e := last.event(t); e.name != "stream.closed" || !strings.Contains(e.data, string(CodeShuttingDown)) {
+	if e := last.event(t); e.name != "stream.closed" || !strings.Contains(e.data, string("shutting_down")) {
 		t.Errorf("%+v", e)
 	}
-	a.refused(503, CodeShuttingDown, request{method: "GET", path: "/v1/events", header: bearer(other)})
+	a.refused(503, "shutting_down", request{method: "GET", path: "/v1/events", header: bearer(other)})
 }
 
 // TestRunningReplies lists a reply amid its answer, on its own server at once and on

@@ -31,7 +31,7 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	create := request{method: "POST", path: "/v1/conversations", body: `{}`}
 	fork := request{method: "POST", path: fill(conversationPathOf + "/messages/{{c.third}}/fork")}
 	for _, r := range []request{create, fork} {
-		if p := a.refused(403, CodeTooManyConversations, r); !strings.Contains(p.Detail, "Delete one") {
+		if p := a.refused(403, "too_many_conversations", r); !strings.Contains(p.Detail, "Delete one") {
 			t.Error(p.Detail)
 		}
 	}
@@ -43,7 +43,7 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	a.must(200, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{d}}"}`)})
 
 	send := ask(replyPathOf, `{"message":{"id":"{{m}}",`+userMessage+`}}`)
-	a.refused(403, CodeTooManyMessages, send) // there is room for the message, and none for its answer
+	a.refused(403, "too_many_messages", send) // there is room for the message, and none for its answer
 	if a.listen(t.Context(), ask(replyPathOf, `{}`)).toEnd().name != "reply.completed" {
 		t.Error("there was room for one more")
 	}
@@ -52,7 +52,7 @@ func TestLimitsAreToldClearly(t *testing.T) {
 		{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"x"`))},
 		{method: "POST", path: fill(appendPath), body: chainOf(1)},
 	} {
-		if p := a.refused(403, CodeTooManyMessages, r); !strings.Contains(p.Detail, "Prune") {
+		if p := a.refused(403, "too_many_messages", r); !strings.Contains(p.Detail, "Prune") {
 			t.Error(p.Detail)
 		}
 	}

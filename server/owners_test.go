@@ -45,7 +45,7 @@ func TestOwners(t *testing.T) {
 	sees("eve", false)
 	share := request{method: "PATCH", path: fill(conversationPathOf), body: `{"visibility":"tenant"}`}
 	share.header = user("bob")
-	a.refused(404, CodeConversationNotFound, share)
+	a.refused(404, "conversation_not_found", share)
 	share.header = user("ada")
 	res := a.must(200, nil, share)
 	if !strings.Contains(string(res.body), `"owner_id":"ada","visibility":"tenant"`) {
@@ -80,7 +80,7 @@ func TestRunningRepliesOfOwners(t *testing.T) {
 	start.header = user("bob")
 	for _, r := range []request{{method: "DELETE", path: reply}, {method: "GET", path: reply + "/events"}, start} {
 		r.header = user("bob")
-		a.refused(404, CodeConversationNotFound, r)
+		a.refused(404, "conversation_not_found", r)
 	}
 	close(gate)
 	if end := l.toEnd(); end.name != "reply.completed" {

@@ -101,7 +101,7 @@ func TestKeysOverREST(t *testing.T) {
 	}
 	revoke := request{method: "DELETE", path: "/v1/keys/" + made.ID}
 	revoke.header = bearer(other)
-	a.refused(404, CodeKeyNotFound, revoke)
+	a.refused(404, "key_not_found", revoke)
 	revoke.header = admin
 	a.must(204, nil, revoke)
 	a.refused(401, CodeInvalidKey, request{method: "GET", path: "/v1/me", header: bearer(made.Key)})

@@ -38,21 +38,21 @@ func TestReplyFaults(t *testing.T) {
 		stored string
 	}{
 		"answers":             {llmtest.Answer(text), "reply.completed", 201, "", text},
-		"says nothing":        {llmtest.Empty(), "reply.failed", 502, CodeModelBadResponse, ""},
-		"is unauthorized":     {llmtest.Fail(401), "reply.failed", 502, CodeModelNotAuthorized, ""},
-		"refuses the request": {llmtest.Fail(400), "reply.failed", 502, CodeModelRefused, ""},
-		"is overrun":          {llmtest.Fail(429), "reply.failed", 503, CodeModelRateLimited, ""},
-		"has no room":         {llmtest.TooLong(), "reply.failed", 502, CodePromptTooLong, ""},
-		"fails midway":        {llmtest.FailMidway(text), "reply.failed", 502, CodeModelUnavailable, half},
-		"hangs midway":        {llmtest.HangMidway(text), "reply.failed", 504, CodeModelTimeout, half},
+		"says nothing":        {llmtest.Empty(), "reply.failed", 502, "model_bad_response", ""},
+		"is unauthorized":     {llmtest.Fail(401), "reply.failed", 502, "model_not_authorized", ""},
+		"refuses the request": {llmtest.Fail(400), "reply.failed", 502, "model_refused", ""},
+		"is overrun":          {llmtest.Fail(429), "reply.failed", 503, "model_rate_limited", ""},
+		"has no room":         {llmtest.TooLong(), "reply.failed", 502, "prompt_too_long", ""},
+		"fails midway":        {llmtest.FailMidway(text), "reply.failed", 502, "model_unavailable", half},
+		"hangs midway":        {llmtest.HangMidway(text), "reply.failed", 504, "model_timeout", half},
 		"declines":            {llmtest.Refuse(text), "reply.completed", 201, "", ""},
-		"never ends":          {llmtest.Endless(), "reply.failed", 502, CodeAnswerTooLong, "…"},
+		"never ends":          {llmtest.Endless(), "reply.failed", 502, "answer_too_long", "…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := llmtest.NewServer(t, test.does, test.does)
 			a := newAPI(t, withModels(func(c *reply.Config) {
-				if test.code == CodeModelTimeout {
+				if test.code == "model_timeout" {
 					c.Timeout = 2 * time.Second
 				}
 			}, model(t, server)))
@@ -182,7 +182,7 @@ func TestTooManyReplies(t *testing.T) {
 	l := a.listen(t.Context(), ask(replyPathOf, ""))
 	before := a.state()
 	res := a.must(429, nil, ask(replyPathOf, `{"message":{`+userMessage+`}}`))
-	if p := a.problem(res); p.Code != CodeTooManyReplies || res.Header.Get("Retry-After") == "" || a.state() != before {
+	if p := a.problem(res); p.Code != "too_many_replies" || res.Header.Get("Retry-After") == "" || a.state() != before {
 		t.Errorf("%s", res.body)
 	}
 	close(m.pieces)
@@ -190,7 +190,7 @@ func TestTooManyReplies(t *testing.T) {
 	if err := a.server.cfg.Replies.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
-	a.refused(503, CodeShuttingDown, ask(replyPathOf, ""))
+	a.refused(503, "shutting_down", ask(replyPathOf, ""))
 }
 
 // TestReplyThatPanics shows nothing of a bug to the client, and the log names it
@@ -230,7 +230,7 @@ func TestResultsTogether(t *testing.T) {
 	}
 	path := conversationPathOf + "/branches/{{calls}}/replies"
 	one := `{"role":"tool","tool_call_id":"x","content":"ash"}`
-	p := a.refused(400, CodeOpenToolCalls, ask(path, `{"messages":[`+one+`]}`))
+	p := a.refused(400, "open_tool_calls", ask(path, `{"messages":[`+one+`]}`))
 	if !strings.Contains(p.Detail, `"y"`) {
 		t.Error(p.Detail)
 	}

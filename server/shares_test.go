@@ -137,7 +137,7 @@ func TestLinksThatOpenNothing(t *testing.T) {
 	check.Must(a.pool.Exec(t.Context(), "update shares set expires_at = now() where id = $1", expired.ID))(t)
 	c := "/v1/conversations/" + named("c").String()
 	a.must(204, nil, request{method: "DELETE", path: c + "/shares/" + revoked.ID})
-	a.refused(404, CodeShareNotFound, request{method: "DELETE", path: c + "/shares/" + revoked.ID})
+	a.refused(404, "share_not_found", request{method: "DELETE", path: c + "/shares/" + revoked.ID})
 	a.must(200, nil, request{method: "DELETE", path: c + "/messages/" + named("c.third").String()})
 	var list struct{ Data []struct{ ID string } }
 	a.must(200, &list, request{method: "GET", path: c + "/shares"})
@@ -161,7 +161,7 @@ func TestLinksThatOpenNothing(t *testing.T) {
 	}
 	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + good.Token})
 	a.must(204, nil, request{method: "DELETE", path: c})
-	a.refused(404, CodeSharedNotFound, request{method: "GET", path: "/v1/shared/" + good.Token})
+	a.refused(404, "shared_not_found", request{method: "GET", path: "/v1/shared/" + good.Token})
 }
 
 // TestWrongLinks holds that wrong links of an address don't lock out good ones: several
@@ -172,7 +172,7 @@ func TestWrongLinks(t *testing.T) {
 	plant(t, a.store, "c")
 	link := a.share("thanks", "")
 	for i := range 10 {
-		a.refused(404, CodeSharedNotFound, request{method: "GET", path: fmt.Sprintf("/v1/shared/cps_%d", i)})
+		a.refused(404, "shared_not_found", request{method: "GET", path: fmt.Sprintf("/v1/shared/cps_%d", i)})
 	}
 	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + link.Token})
 }

@@ -27,9 +27,9 @@ func TestTenantsOverREST(t *testing.T) {
 	if res := a.must(200, nil, one); !strings.HasPrefix(string(res.body), `{"id":"gone","conversations":1,"messages":8,"attachments":1,`) {
 		t.Errorf("%s", res.body)
 	}
-	a.refused(404, CodeTenantNotFound, one)
+	a.refused(404, "tenant_not_found", one)
 	one.path = "/v1/tenants/own"
-	a.refused(409, CodeLastKeys, one)
+	a.refused(409, "last_keys", one)
 	var went struct{ Conversations, Messages int }
 	a.must(200, &went, request{method: "DELETE", path: "/v1/conversations?before=2999-01-01T00:00:00Z", header: admin})
 	if went.Conversations != 1 || went.Messages != 8 {

@@ -312,7 +312,8 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	if cfg.Jobs.Embeddings = nil; models.embedder != nil {
 		cfg.Jobs.Embeddings = embed.New(embed.Config{Model: t.Embedder(models.embedder), Logger: cfg.Logger})
 	}
-	if c.worker, err = c.newWorker(cfg, t); err != nil {
+	cfg.Jobs.PollOnly, cfg.Jobs.Logger, cfg.Jobs.Registry = db.Pooled(pool), cfg.Logger, t.Registry
+	if c.worker, err = jobs.New(pool, c.contexts, cfg.Jobs); err != nil {
 		return err
 	}
 	c.store = tree.New(tenants, stores...).CheckingSettings(c.contexts.CheckSettings)
@@ -375,12 +376,6 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	}
 	c.server, err = server.New(s)
 	return err
-}
-
-// newWorker makes the worker, which doesn't work yet.
-func (c *Coppice) newWorker(cfg Config, t *telemetry.Telemetry) (*jobs.Worker, error) {
-	cfg.Jobs.PollOnly, cfg.Jobs.Logger, cfg.Jobs.Registry = db.Pooled(c.db.pool), cfg.Logger, t.Registry
-	return jobs.New(c.db.pool, c.contexts, cfg.Jobs)
 }
 
 // Store returns the default tenant's conversations. ForTenant returns another

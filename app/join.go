@@ -29,11 +29,11 @@ func Join(ctx context.Context, cfg Config, settings func(served summarize.Settin
 			c.closeDatabase()
 		}
 	}()
-	served, err := ServedSettings(ctx, c.db.Store(""))
+	served, err := readServed(ctx, c.db.Store(""))
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Contexts.Settings, err = settings(served); err != nil {
+	if cfg.Contexts.Settings, err = settings(served.Settings); err != nil {
 		return nil, err
 	}
 	models, err := cfg.fill(ctx)

@@ -19,11 +19,11 @@ func (c *Coppice) Start(ctx context.Context) error {
 	if c.started.Swap(true) {
 		return nil
 	}
-	accepted, err := acceptedModels(ctx, c.store)
+	left, err := readServed(ctx, c.store)
 	if err != nil {
 		return err
 	}
-	accepted = c.catalog.restore(accepted)
+	accepted := c.catalog.restore(left.ModelsAt)
 	if err := c.storeServed(ctx, accepted); err != nil {
 		return err
 	}

@@ -18,28 +18,16 @@ type auditCommand struct {
 
 func (cmd *auditCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
 	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
-		const path = "/v1/audit-events"
-		if cmd.JSON {
-			return printPages(ctx, out, c, cmd.pageFlags, path, nil)
-		}
-		page, err := readPages[tree.AuditEvent](ctx, c, cmd.pageFlags, path, nil)
-		if err != nil {
-			return err
-		}
-		if len(page.Data) == 0 {
-			out.Remark("Nothing was deleted, exported or shared.")
-			return nil
-		}
-		rows := make([][]string, len(page.Data))
-		for i, e := range page.Data {
-			by := cmp.Or(e.UserID, orNone(e.KeyID), e.Address, "coppice")
-			rows[i] = []string{clock(e.At), e.Action, terminal.Printable(by), e.Address, orNone(e.ConversationID), terminal.Printable(cmp.Or(e.Detail, orNone(e.SubjectID)))}
-		}
-		out.Table([]terminal.Column{
-			{Name: "WHEN"}, {Name: "ACTION"}, {Name: "BY"}, {Name: "ADDRESS", Width: len("127.0.0.1")}, {Name: "CONVERSATION", Width: len(uuid.Nil.String())}, {Name: "WHAT", Cut: true},
-		}, rows)
-		remarkMore(out, page.Next)
-		return nil
+		return writePages(ctx, out, c, cmd.outputFlags, cmd.pageFlags, "/v1/audit-events", nil, "Nothing was deleted, exported or shared.", func(page page[tree.AuditEvent]) {
+			rows := make([][]string, len(page.Data))
+			for i, e := range page.Data {
+				by := cmp.Or(e.UserID, orNone(e.KeyID), e.Address, "coppice")
+				rows[i] = []string{clock(e.At), e.Action, terminal.Printable(by), e.Address, orNone(e.ConversationID), terminal.Printable(cmp.Or(e.Detail, orNone(e.SubjectID)))}
+			}
+			out.Table([]terminal.Column{
+				{Name: "WHEN"}, {Name: "ACTION"}, {Name: "BY"}, {Name: "ADDRESS", Width: len("127.0.0.1")}, {Name: "CONVERSATION", Width: len(uuid.Nil.String())}, {Name: "WHAT", Cut: true},
+			}, rows)
+		})
 	})
 }
 

@@ -20,21 +20,8 @@ func (cmd *compactionsCommand) Run(ctx context.Context, out *terminal.Console, l
 		if err != nil {
 			return err
 		}
-		path := conversationPath(conversation.ID, "compactions")
-		if cmd.JSON {
-			return printPages(ctx, out, c, cmd.pageFlags, path, nil)
-		}
-		page, err := readPages[tree.Compaction](ctx, c, cmd.pageFlags, path, nil)
-		if err != nil {
-			return err
-		}
-		if len(page.Data) == 0 {
-			out.Remark("No compaction ran in this conversation.")
-			return nil
-		}
-		writeCompactions(out, page.Data)
-		remarkMore(out, page.Next)
-		return nil
+		return writePages(ctx, out, c, cmd.outputFlags, cmd.pageFlags, conversationPath(conversation.ID, "compactions"), nil, "No compaction ran in this conversation.",
+			func(page page[tree.Compaction]) { writeCompactions(out, page.Data) })
 	})
 }
 

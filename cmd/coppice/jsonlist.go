@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/url"
 	"strings"
+
+	"github.com/coppice-chat/coppice/internal/terminal"
 )
 
 // printJSON writes one thing as JSON, indented.
@@ -88,13 +90,29 @@ func (l *jsonList) end(next string) error {
 
 func (l *jsonList) begin() string { return "{" + l.lead + `"data": [` }
 
-// printPages prints as many pages of a list as the flags ask for, as one.
-func printPages(ctx context.Context, w io.Writer, c *client, f pageFlags, path string, query url.Values) error {
-	page, err := readPages[json.RawMessage](ctx, c, f, path, query)
-	if err != nil {
-		return err
+// writePages writes as many pages of a list as the flags ask for, as one: as JSON, or by
+// write. none is said of an empty list.
+func writePages[T any](ctx context.Context, out *terminal.Console, c *client, o outputFlags, f pageFlags, path string, query url.Values, none string, write func(page[T])) error {
+	if o.JSON {
+		page, err := readPages[json.RawMessage](ctx, c, f, path, query)
+		if err != nil {
+			return err
+		}
+		return printList(out, "", page.Data, page.Next)
 	}
-	return printList(w, "", page.Data, page.Next)
+	page, err := readPages[T](ctx, c, f, path, query)
+	switch {
+	case err != nil:
+		return err
+	case len(page.Data)+len(page.Conversations) == 0:
+		out.Remark("%s", none)
+	default:
+		write(page)
+		if page.Next != "" {
+			out.Remark("There are more: --limit 0 shows all.")
+		}
+	}
+	return nil
 }
 
 // printList prints a list that is in memory; lead is what jsonList has.

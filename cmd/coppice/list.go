@@ -54,20 +54,8 @@ func (cmd *listCommand) list(ctx context.Context, out *terminal.Console, c *clie
 	if cmd.Archived {
 		query.Set("archived", "true")
 	}
-	if cmd.JSON {
-		return printPages(ctx, out, c, cmd.pageFlags, "/v1/conversations", query)
-	}
-	page, err := readPages[tree.Conversation](ctx, c, cmd.pageFlags, "/v1/conversations", query)
-	if err != nil {
-		return err
-	}
-	if len(page.Data) == 0 {
-		out.Remark("%s", cmd.none())
-		return nil
-	}
-	writeConversations(out, page.Data)
-	remarkMore(out, page.Next)
-	return nil
+	return writePages(ctx, out, c, cmd.outputFlags, cmd.pageFlags, "/v1/conversations", query, cmd.none(),
+		func(page page[tree.Conversation]) { writeConversations(out, page.Data) })
 }
 
 // none says that the list is empty.
@@ -105,10 +93,3 @@ func writeConversations(out *terminal.Console, list []tree.Conversation) {
 const shortTime = "2006-01-02 15:04"
 
 func clock(t time.Time) string { return t.Local().Format(shortTime) }
-
-// remarkMore says that a list goes on.
-func remarkMore(out *terminal.Console, next string) {
-	if next != "" {
-		out.Remark("There are more: --limit 0 shows all.")
-	}
-}

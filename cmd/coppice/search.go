@@ -35,21 +35,10 @@ func (cmd *searchCommand) Run(ctx context.Context, out *terminal.Console, logs *
 		if err := c.indexed(ctx); err != nil {
 			return err
 		}
-		if cmd.JSON {
-			return printPages(ctx, out, c, cmd.pageFlags, "/v1/search", query)
-		}
-		page, err := readPages[tree.Hit](ctx, c, cmd.pageFlags, "/v1/search", query)
-		if err != nil {
-			return err
-		}
-		if len(page.Data)+len(page.Conversations) == 0 {
-			out.Remark("Nothing found.")
-			return nil
-		}
-		writeTitled(out, page.Conversations)
-		writeHits(out, page.Data)
-		remarkMore(out, page.Next)
-		return nil
+		return writePages(ctx, out, c, cmd.outputFlags, cmd.pageFlags, "/v1/search", query, "Nothing found.", func(page page[tree.Hit]) {
+			writeTitled(out, page.Conversations)
+			writeHits(out, page.Data)
+		})
 	})
 }
 

@@ -94,7 +94,7 @@ func corpus(t *testing.T, r server.Route, v visit, p plot) (all []mutant) {
 // and says how to fix the request, and nothing is left under way. It counts
 // goroutines, so it doesn't run beside other tests.
 func TestCorpus(t *testing.T) {
-	f := newField(t)
+	f := field().serve(t)
 	rest := func() int {
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		return runtime.NumGoroutine()
@@ -137,7 +137,7 @@ func TestCorpus(t *testing.T) {
 }
 
 // sendMutant sends a request. One that took too long on a busy machine is sent again.
-func (f *field) sendMutant(r server.Route, m mutant) {
+func (f *api) sendMutant(r server.Route, m mutant) {
 	f.t.Helper()
 	path, query, _ := strings.Cut(m.path, "?")
 	var got result

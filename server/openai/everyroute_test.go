@@ -2,30 +2,21 @@ package openai_test
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
-	"github.com/coppice-chat/coppice/keys"
-	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/server/openai/wire"
-	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // A visit is a request to one route of the surface. In the query and the body,
@@ -117,57 +108,14 @@ func absentPlot() plot {
 	}
 }
 
-// A field is a server with the whole surface over the offline model.
-type field struct {
-	t       testing.TB
-	url     string
-	pool    *pgxpool.Pool
-	log     *safeLog
-	secrets map[string]string // by tenant
-}
+// field is a setup of a server over the offline model, whose tests visit every route.
+func field() setup { return setup{offline: true, replies: reply.Config{Keep: time.Millisecond}} }
 
-func newField(t testing.TB, changes ...func(*server.Config)) *field {
-	t.Helper()
-	return newFieldStoring(t, dbtest.New(t), reply.DefaultStoreTimeout, changes...)
-}
-
-// newFieldStoring is a field whose answers wait so long for an absent database.
-func newFieldStoring(t testing.TB, pool *pgxpool.Pool, storeTimeout time.Duration, changes ...func(*server.Config)) *field {
-	t.Helper()
-	f := &field{t: t, pool: pool, log: new(safeLog), secrets: map[string]string{}}
-	store, ring := tree.New(pool), keys.New(pool)
-	for _, tenant := range []string{"acme", "other"} {
-		_, secret, err := ring.Create(t.Context(), tenant, "")
-		check.NoError(t, err)
-		f.secrets[tenant] = secret
-	}
-	logger := slog.New(slog.NewJSONHandler(f.log, nil))
-	contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
-	replies := check.Must(reply.New(reply.Config{Store: store, Contexts: contexts, Models: []llm.Model{llm.Offline(0)}, MaxRunning: 1000, MaxPerTenant: 1000, Keep: time.Millisecond, StoreTimeout: storeTimeout, Logger: logger}))(t)
-	cfg := server.Config{
-		Store: store, Keys: ring, Loopback: true, Contexts: contexts, Replies: replies, APIs: []server.API{openai.API()},
-		Logger: logger,
-	}
-	for _, change := range changes {
-		change(&cfg)
-	}
-	s := check.Must(server.New(cfg))(t)
-	web := httptest.NewUnstartedServer(nil)
-	web.Config = s.HTTPServer("") // with all timeouts
-	web.Start()
-	t.Cleanup(func() {
-		web.Close()
-		_ = replies.Close(context.WithoutCancel(t.Context()))
-	})
-	f.url = web.URL
-	return f
-}
-
-// with gives the same field to a subtest.
-func (f *field) with(t testing.TB) *field {
-	g := *f
-	g.t = t
-	return &g
+// with gives the same api to a subtest.
+func (a *api) with(t testing.TB) *api {
+	b := *a
+	b.t = t
+	return &b
 }
 
 // A result is what came of a request.
@@ -177,7 +125,7 @@ type result struct {
 	body   string
 }
 
-func (f *field) request(tenant, method, path, body string) *http.Request {
+func (f *api) request(tenant, method, path, body string) *http.Request {
 	f.t.Helper()
 	req := check.Must(http.NewRequestWithContext(f.t.Context(), method, f.url+path, strings.NewReader(body)))(f.t)
 	req.Header.Set("Content-Type", "application/json")
@@ -185,7 +133,7 @@ func (f *field) request(tenant, method, path, body string) *http.Request {
 	return req
 }
 
-func (f *field) send(req *http.Request) result {
+func (f *api) sent(req *http.Request) result {
 	f.t.Helper()
 	res, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
@@ -195,7 +143,7 @@ func (f *field) send(req *http.Request) result {
 	return f.read(res)
 }
 
-func (f *field) read(res *http.Response) result {
+func (f *api) read(res *http.Response) result {
 	f.t.Helper()
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
@@ -206,25 +154,21 @@ func (f *field) read(res *http.Response) result {
 }
 
 // made sends a request of a tenant's that is taken, and gives the id of what it makes.
-func (f *field) made(tenant, path, body string) string {
+func (f *api) made(tenant, path, body string) string {
 	f.t.Helper()
-	got := f.send(f.request(tenant, "POST", openai.Prefix+path, body))
-	var out struct{ ID string }
-	if err := json.Unmarshal([]byte(got.body), &out); got.status != 200 || err != nil || out.ID == "" {
-		f.t.Fatalf("%s: %d %s", path, got.status, got.body)
-	}
-	return out.ID
+	got, _ := f.ask(200, tenant, "POST", "/"+path, body)
+	return responseIn(f.t, got).ID
 }
 
 // plant makes one thing of each kind in a tenant.
-func (f *field) plant(tenant string) plot {
+func (f *api) plant(tenant string) plot {
 	f.t.Helper()
 	return f.plantFor(tenant, "{conversation_id} {item_id} {response_id} {completion_id}")
 }
 
 // plantFor makes the things of a tenant that a request names by the words which
 // plot.fill replaces.
-func (f *field) plantFor(tenant, request string) (p plot) {
+func (f *api) plantFor(tenant, request string) (p plot) {
 	f.t.Helper()
 	names := func(what string) bool {
 		return strings.Contains(request, "("+what+")") || strings.Contains(request, "{"+what+"_id}")
@@ -238,14 +182,15 @@ func (f *field) plantFor(tenant, request string) (p plot) {
 	if names("response") {
 		p.response = f.made(tenant, "responses", `{"model":"offline","background":true,"input":"`+strings.Repeat("hazel ", 50)+`"}`)
 		check.Eventually(f.t, "the end of a response", func() bool {
-			return strings.Contains(f.send(f.request(tenant, "GET", openai.Prefix+"responses/"+p.response, "")).body, `"status":"completed"`)
+			got, _ := f.ask(200, tenant, "GET", "/responses/"+p.response, "")
+			return strings.Contains(got, `"status":"completed"`)
 		})
 	}
 	if names("item") {
 		var page itemPage
-		got := f.send(f.request(tenant, "GET", openai.Prefix+"conversations/"+p.conversation+"/items", ""))
-		if err := json.Unmarshal([]byte(got.body), &page); err != nil || len(page.Data) != 3 {
-			f.t.Fatalf("%s: %v", got.body, err)
+		got, _ := f.ask(200, tenant, "GET", "/conversations/"+p.conversation+"/items", "")
+		if err := json.Unmarshal([]byte(got), &page); err != nil || len(page.Data) != 3 {
+			f.t.Fatalf("%s: %v", got, err)
 		}
 		p.item = page.Data[0].ID // the newest, an output
 	}
@@ -253,7 +198,7 @@ func (f *field) plantFor(tenant, request string) (p plot) {
 }
 
 // state is a digest of all that is stored.
-func (f *field) state() (digest string) {
+func (f *api) state() (digest string) {
 	f.t.Helper()
 	const query = `select md5(concat(
 		(select string_agg(c::text, '|' order by c.id) from conversations c), '#', (select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
@@ -289,7 +234,7 @@ func eachVisit(t *testing.T, do func(t *testing.T, r server.Route, v visit)) {
 // for the ids, and change nothing.
 func TestTenantsDontSeeEachOther(t *testing.T) {
 	t.Parallel()
-	f := newField(t)
+	f := field().serve(t)
 	others, own := f.plant("other"), f.plant("acme")
 	inOwn := func(p plot) plot { p.conversation = own.conversation; return p } // their items in one's own conversation
 	inTheirs := func(p plot) plot { p.item = own.item; return p }
@@ -298,7 +243,7 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 	eachVisit(t, func(t *testing.T, r server.Route, v visit) {
 		f := f.with(t)
 		visit := func(p plot) result {
-			return f.send(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
+			return f.sent(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
 		}
 		if !v.nothing {
 			named++

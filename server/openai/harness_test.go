@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -49,6 +50,8 @@ type setup struct {
 	recognition openai.Recognition
 	timeout     time.Duration // of requests; 0 is unhurried
 	script      []llmtest.Behaviour
+	offline     bool       // the offline model answers
+	keys        *keys.Keys // nil for that of the pool
 }
 
 // Requests take long on a busy machine with the race detector.
@@ -68,6 +71,7 @@ type api struct {
 	upstream *llmtest.Server
 	store    *tree.Store
 	secrets  map[string]string // by tenant
+	log      *safeLog
 }
 
 func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
@@ -87,9 +91,12 @@ func (s setup) serve(t testing.TB) *api {
 	if s.pool == nil {
 		s.pool = dbtest.New(t)
 	}
-	a := &api{setup: s, t: t, upstream: llmtest.NewServer(t, s.script...), store: tree.New(s.pool), secrets: map[string]string{}}
+	a := &api{setup: s, t: t, upstream: llmtest.NewServer(t, s.script...), store: tree.New(s.pool), secrets: map[string]string{}, log: new(safeLog)}
+	if a.keys == nil {
+		a.keys = keys.New(s.pool)
+	}
 	for _, tenant := range []string{"acme", "other"} {
-		_, secret, err := keys.New(s.pool).Create(t.Context(), tenant, "")
+		_, secret, err := a.keys.Create(t.Context(), tenant, "")
 		check.NoError(t, err)
 		a.secrets[tenant] = secret
 	}
@@ -116,13 +123,19 @@ func (a *api) start() {
 	contexts := check.Must(summarize.New(a.store, a.contexts))(t)
 	cfg := a.replies
 	cfg.Store, cfg.Contexts, cfg.Models, cfg.Aliases = a.store, contexts, []llm.Model{model}, map[string]string{"gpt-5": "wood"}
+	if a.offline {
+		cfg.Models, cfg.Aliases = []llm.Model{llm.Offline(0)}, nil
+	}
+	cfg.Logger = slog.New(slog.NewJSONHandler(a.log, nil))
 	cfg.MaxRunning, cfg.MaxPerTenant = 1000, cmp.Or(cfg.MaxPerTenant, 1000)
 	replies := check.Must(reply.New(cfg))(t)
 	s := check.Must(server.New(server.Config{
-		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: cmp.Or(a.timeout, unhurried),
-		Contexts: contexts, Replies: replies, APIs: []server.API{a.recognition.API()},
+		Store: a.store, Keys: a.keys, Loopback: true, RequestTimeout: cmp.Or(a.timeout, unhurried),
+		Contexts: contexts, Replies: replies, APIs: []server.API{a.recognition.API()}, Logger: cfg.Logger,
 	}))(t)
-	web := httptest.NewServer(s)
+	web := httptest.NewUnstartedServer(nil)
+	web.Config = s.HTTPServer("") // with all timeouts
+	web.Start()
 	ctx, stop := context.WithCancel(context.Background())
 	var recovering sync.WaitGroup
 	if cfg.ServerID != "" {

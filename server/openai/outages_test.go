@@ -26,7 +26,9 @@ func TestDatabaseGoesAway(t *testing.T) {
 			t.Parallel()
 			pool := dbtest.New(t)
 			fragile := dbtest.NewFragile(t, pool)
-			f := newFieldStoring(t, fragile.Pool, 2*time.Second, func(c *server.Config) { c.Keys = keys.New(pool) })
+			sets := field()
+			sets.pool, sets.keys, sets.replies.StoreTimeout = fragile.Pool, keys.New(pool), 2*time.Second
+			f := sets.serve(t)
 			eachVisit(t, func(t *testing.T, r server.Route, v visit) {
 				refused := v.nothing && v.status == http.StatusNotFound // needs no database
 				if (r.Method == http.MethodGet) == reads && !refused {
@@ -38,7 +40,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 }
 
 // whileItBreaks sends a visit again and again, while its database breaks.
-func (f *field) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) {
+func (f *api) whileItBreaks(fragile *dbtest.Fragile, r server.Route, v visit) {
 	t := f.t
 	// An answer that can't be stored is tried again for 2 s. One visit waits for the
 	// end of that. For the others the database is there again as soon as a try failed.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -222,48 +221,6 @@ func TestConversationsRefuse(t *testing.T) {
 	})
 	if c, m := a.everything(); c != 2 || m != 2 {
 		t.Errorf("refused requests left %d conversations with %d messages", c, m)
-	}
-}
-
-// TestParallelTurns holds that turns on one conversation at a time are siblings,
-// that none sees another, and that the conversation goes on with one of them.
-func TestParallelTurns(t *testing.T) {
-	t.Parallel()
-	const turns = 10
-	for before, body := range []string{`{}`, `{"items":[` + says("user", "before") + `]}`} {
-		gate := make(chan struct{})
-		a := newAPI(t, slices.Repeat([]llmtest.Behaviour{llmtest.After(gate, llmtest.Echo())}, turns)...)
-		id, native := a.conversation(body)
-		store := a.store.ForTenant("acme")
-		c, err := store.Conversation(t.Context(), native)
-		check.NoError(t, err)
-		var wg sync.WaitGroup
-		for i := range turns {
-			wg.Go(func() {
-				status, got, _ := a.send("acme", "POST", "/responses", fmt.Sprintf(`{"model":"wood","input":"turn %d","conversation":%q}`, i, id))
-				if status != 200 || !strings.Contains(got, fmt.Sprintf(`"text":"turn %d"`, i)) {
-					t.Errorf("turn %d is answered %d %s", i, status, got)
-				}
-			})
-		}
-		a.eventually(func() bool { return len(a.upstream.Requests()) == turns || t.Failed() })
-		close(gate)
-		wg.Wait()
-		children, err := store.Children(t.Context(), native, c.HeadID, tree.Paging{Limit: 100})
-		if err != nil || len(children.Data) != turns {
-			t.Errorf("%d turns, %v; want %d siblings", len(children.Data), err, turns)
-		}
-		for _, prompt := range a.upstream.Requests() {
-			if len(prompt.Messages) != before+1 {
-				t.Errorf("the model was given %s", prompt.Messages)
-			}
-		}
-		if got := a.items(id, "?order=asc"); len(got.Data) != before+2 || !strings.Contains(got.says(), "assistant:turn ") {
-			t.Errorf("the conversation goes on with %s", got.says())
-		}
-		if n := a.treeSize(native); n != before+2*turns {
-			t.Errorf("the tree has %d messages", n)
-		}
 	}
 }
 

@@ -20,56 +20,6 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestOddHistories holds that a history is known by its bytes' meaning, and by nothing that only looks alike.
-func TestOddHistories(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	a.upstream.Otherwise(llmtest.Answer("Yes."))
-	complete := func(messages ...string) completion {
-		t.Helper()
-		c := a.complete("acme", chatBody(store, messages...), "X-Coppice-Session", "odd")
-		if got := a.prompt(); got != strings.Join(messages, " ") {
-			t.Errorf("the model was given %s, want %v", got, messages)
-		}
-		return c
-	}
-	hi := said("user", "Hi")
-	depth := func(c completion) int { return int(a.message(c.conversation, c.head).Depth) }
-	size := func() int { return a.messages(complete(hi).conversation) }
-	first := complete(hi)
-	n := size()
-	for i, test := range []struct {
-		messages   []string
-		depth, new int
-	}{
-		{[]string{hi, hi}, 3, 2}, // the same message twice
-		{[]string{hi, hi}, 3, 1},
-		{[]string{said("user", "Caf\u00e9")}, 2, 2},
-		{[]string{said("user", "Cafe\u0301")}, 2, 2}, // another text
-		{[]string{`{"role":"user","content":"Caf\u00e9"}`}, 2, 1},
-		{[]string{`{"content":[{"text":"Caf\u00e9","type":"text"}],"role":"user","name":null}`}, 2, 1},
-		{[]string{said("developer", "Be brief."), hi}, 3, 3},
-		{[]string{said("system", "Be brief."), hi}, 3, 1},
-		{[]string{hi, `{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`, `{"role":"tool","tool_call_id":"a","content":""}`}, 4, 3},
-		{[]string{hi, `{"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"f"},"type":"function","id":"a"}],"content":""}`, `{"role":"tool","content":[{"type":"text","text":""}],"tool_call_id":"a"}`}, 4, 1},
-		{[]string{hi, `{"role":"assistant","content":null,"tool_calls":[{"id":"b","type":"function","function":{"name":"f","arguments":"{}"}}]}`, `{"role":"tool","tool_call_id":"b","content":""}`}, 4, 3},
-		{[]string{hi, said("assistant", "No."), said("user", "Why?")}, 4, 3},                                                           // edited in the middle
-		{[]string{hi, said("assistant", "Yes."), said("assistant", "Yes."), said("user", "Why?")}, 5, 3},                               // an answer twice
-		{[]string{hi, said("assistant", "Yes."), said("user", "Why?")}, 4, 2},                                                          // what an earlier test may have
-		{[]string{hi, `{"role":"assistant","content":"Yes.","refusal":"","annotations":[],"audio":null}`, said("user", "Why?")}, 4, 1}, // an empty refusal
-	} {
-		c := complete(test.messages...)
-		if got := depth(c); got != test.depth-1 || c.conversation != first.conversation {
-			t.Errorf("history %d has depth %d, want %d, in %s", i, got, test.depth, c.conversation)
-		}
-		after := size()
-		if got := after - n - 1; got != test.new {
-			t.Errorf("history %d stored %d messages, want %d", i, got, test.new)
-		}
-		n = after
-	}
-}
-
 // TestEmptyMessages holds that a message that says nothing goes to the model, where
 // nothing is recorded.
 func TestEmptyMessages(t *testing.T) {
@@ -83,43 +33,6 @@ func TestEmptyMessages(t *testing.T) {
 		if n := len(a.listed("acme")) - before; a.prompt() != strings.Join(messages, " ") || n != recorded {
 			t.Errorf("%s: %d conversations, %s", empty, n, got)
 		}
-	}
-}
-
-// TestHistoryWithoutIDs holds that the steps of a turn with calls, which the AI SDK
-// sends whole and without an id, go on where they left off, of two chats that begin
-// alike each at its own answer.
-func TestHistoryWithoutIDs(t *testing.T) {
-	t.Parallel()
-	call := func(id string) llmtest.Behaviour {
-		return llmtest.CallTools(llmtest.ToolCall{ID: id, Name: "weather", Arguments: "{}"})
-	}
-	a := setup{script: []llmtest.Behaviour{call("c1"), llmtest.Answer("7 degrees."), call("c2"), llmtest.Answer("8 degrees."), llmtest.Answer("9 degrees."), llmtest.Answer("10 degrees.")}}.serve(t)
-	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"},"strict":null}]`
-	const question = `{"role":"user","content":[{"type":"input_text","text":"How warm?"}]}`
-	step := func(id string) string {
-		return question + `,{"type":"function_call","call_id":"` + id + `","name":"weather","arguments":"{}"},{"type":"function_call_output","call_id":"` + id + `","output":"warm"}`
-	}
-	ask := func(input string) response { return a.create(`{"model":"wood",` + tools + `,"input":[` + input + `]}`) }
-
-	first := ask(question)
-	second := ask(step("c1"))
-	if branch, nodes := a.said(second); nodes != 4 || len(branch) != 4 || nodeOf(t, first.ID).Conversation != nodeOf(t, second.ID).Conversation {
-		t.Errorf("%d messages, %q", nodes, branch)
-	}
-	ask(question)            // another chat, which begins alike
-	again := ask(step("c1")) // asked for again: a sibling of the answer
-	if _, nodes := a.said(again); nodes != 6 || again.ID == second.ID {
-		t.Errorf("%d messages", nodes)
-	}
-	other := ask(step("c2"))
-	if branch, nodes := a.said(other); nodes != 8 || len(branch) != 4 {
-		t.Errorf("%d messages, %q", nodes, branch)
-	}
-	// Another tenant's history meets nothing of it.
-	body, _ := a.ask(200, "other", "POST", "/responses", `{"model":"wood",`+tools+`,"input":[`+step("c1")+`]}`)
-	if nodeOf(t, responseIn(t, body).ID).Conversation == nodeOf(t, first.ID).Conversation {
-		t.Error("another tenant's conversation was found")
 	}
 }
 

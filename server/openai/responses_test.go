@@ -3,9 +3,7 @@ package openai_test
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -270,42 +268,5 @@ func TestStreamOfARefusal(t *testing.T) {
 	}
 	if got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`); !strings.Contains(got, "event: response.failed\n") || !strings.Contains(got, `"code":"server_error"`) {
 		t.Errorf("a stream that fails midway: %s", got)
-	}
-}
-
-// TestInputItems holds that the pages of a list, in both orders and of any size, are
-// what the response answers.
-func TestInputItems(t *testing.T) {
-	t.Parallel()
-	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{}`}
-	a := newAPI(t, llmtest.Answer("Hello."), llmtest.CallTools(call), llmtest.Answer("Sunny."))
-	const tools = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]}`
-	one := a.create(`{"model":"wood","input":"hi"` + tools)
-	two := a.create(`{"model":"wood","input":"Weather?","previous_response_id":"` + one.ID + `"` + tools)
-	three := a.create(`{"model":"wood","input":[{"type":"function_call_output","call_id":"call_1","output":"22"}],"previous_response_id":"` + two.ID + `"` + tools)
-	list := "/responses/" + three.ID + "/input_items"
-	want := []string{"message", "message", "message", "function_call", "function_call_output"}
-	for _, order := range []string{"&order=asc", ""} {
-		for _, limit := range []string{"?limit=2", "?limit=100"} {
-			var got []string
-			for after, more := "", true; more; {
-				var p itemPage
-				body, _ := a.ask(200, "acme", "GET", list+limit+order+after, "")
-				if err := json.Unmarshal([]byte(body), &p); err != nil || p.Object != "list" {
-					t.Fatalf("%s: %v", body, err)
-				}
-				for _, item := range p.Data {
-					got = append(got, item.Type)
-				}
-				after, more = "&after="+*p.LastID, p.HasMore
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s%s: %s", limit, order, got)
-			}
-		}
-		slices.Reverse(want)
-	}
-	for _, query := range []string{"?limit=0", "?after=msg_1"} {
-		a.ask(400, "acme", "GET", list+query, "")
 	}
 }

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/google/uuid"
 
@@ -36,21 +35,11 @@ func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted,
 	return &item, nil
 }
 
-// opens reads an entry that is a compaction item.
-func opens(e wire.Entry) (wire.Compaction, error) {
-	if e.Content == "" {
-		return wire.Compaction{Summary: e.Node}, nil
-	}
-	c, err := wire.ReadCompaction(e.Content)
-	return c, inContent(e, err)
-}
-
 // compactedAt gives the message at which a branch goes on after a compaction item:
 // nil where the summary is gone, or was never on a branch of this tenant's.
-func compactedAt(r *server.Request, e wire.Entry) (*recognize.Message, error) {
-	c, err := opens(e)
-	if err != nil || c.Summary.Conversation == uuid.Nil {
-		return nil, err
+func compactedAt(r *server.Request, c wire.Compaction) (*recognize.Message, error) {
+	if c.Summary.Conversation == uuid.Nil {
+		return nil, nil
 	}
 	s, err := r.Store().Summary(r.Context(), c.Summary.Conversation, c.Summary.Node)
 	if err == nil {
@@ -70,28 +59,12 @@ func compactedAt(r *server.Request, e wire.Entry) (*recognize.Message, error) {
 // compactedText is the message by which a model reads what a compaction item
 // stands for.
 func compactedText(r *server.Request, e wire.Entry) (*chat.Message, error) {
-	c, err := opens(e)
-	if err != nil {
-		return nil, err
+	if e.Compaction.Text != "" {
+		return e.Compaction.Message(), nil
 	}
-	if e.Content == "" {
-		_, message, err := r.Contexts().SummaryMessage(r.Context(), c.Summary.Conversation, c.Summary.Node)
-		if errors.Is(err, fault.NotFound) {
-			return nil, noEntry(e)
-		}
-		if err != nil {
-			return nil, err
-		}
-		return chat.Read(message), nil
+	_, message, err := r.Contexts().SummaryMessage(r.Context(), e.Node.Conversation, e.Node.Node)
+	if errors.Is(err, fault.NotFound) {
+		err = noEntry(e)
 	}
-	m, err := chat.Parse(chat.Text(chat.User, c.Text).Raw)
-	return m, inContent(e, err)
-}
-
-// inContent names the content of a compaction item as what is wrong.
-func inContent(e wire.Entry, err error) error {
-	if known := fault.Of(err); known != nil {
-		return fault.New(known.Kind, known.Code, fmt.Sprintf("input[%d].encrypted_content", e.At), "%s", known.Detail)
-	}
-	return err
+	return chat.Read(message), err
 }

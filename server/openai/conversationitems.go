@@ -61,7 +61,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 // that they have links to.
 func itemsSaid(r *server.Request, entries []wire.Entry) (h tree.History, _ recognize.Files, err error) {
 	for _, e := range entries {
-		if e.Content != "" {
+		if e.Compaction != nil {
 			return h, nil, fault.New(fault.Invalid, wire.CodeUnsupported, fmt.Sprintf("items[%d]", e.At),
 				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
 		}

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"errors"
 	"math"
 
 	"github.com/coppice-chat/coppice/fault"
@@ -21,13 +22,22 @@ var responseRoutes = []server.Route{
 	{Method: "GET", Pattern: Prefix + "responses/{response_id}/input_items", May: server.Reads, Handle: listInputItems},
 }
 
-// named finds the response that the path names, and how it ended if it did.
+// named finds the response that the path names, and how it ended if it did. One that was
+// deleted is none.
 func named(r *server.Request) (rep *reply.Reply, end *reply.End, err error) {
 	n, err := wire.ParseResponseID(r.Value("response_id"))
 	if err != nil {
 		return nil, nil, err
 	}
-	if rep, err = find(r, n); err != nil || !rep.Over(math.MaxInt) {
+	rep, err = r.Replies().Find(r.Context(), n.Conversation, n.Node)
+	deleted := false
+	if err == nil {
+		deleted, err = r.Store().Retracted(r.Context(), n.Conversation, n.Node)
+	}
+	switch {
+	case deleted || errors.Is(err, fault.NotFound):
+		return nil, nil, wire.NoResponse(n.ResponseID())
+	case err != nil || !rep.Over(math.MaxInt):
 		return rep, nil, err
 	}
 	over, err := rep.Wait(r.Context())

@@ -9,16 +9,6 @@ import (
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
-// models are those that clients can name. Their time is that of the server's start, because
-// the time of a model isn't known.
-func models(r *server.Request, started time.Time) []model {
-	all := []model{}
-	for _, name := range r.Replies().Names() {
-		all = append(all, model{name, "model", started.Unix(), "coppice"})
-	}
-	return all
-}
-
 type model struct {
 	ID      string `json:"id"`
 	Object  string `json:"object"`
@@ -26,17 +16,26 @@ type model struct {
 	OwnedBy string `json:"owned_by"`
 }
 
+// aModel is a model that clients can name. Its time is that of the server's start, because
+// the time of a model isn't known.
+func aModel(name string, started time.Time) model {
+	return model{name, "model", started.Unix(), "coppice"}
+}
+
 func listModels(r *server.Request, started time.Time) (server.Answer, error) {
-	return tell(map[string]any{"object": "list", "data": models(r, started)}, wire.NodeID{}), nil
+	all := []model{}
+	for _, name := range r.Replies().Names() {
+		all = append(all, aModel(name, started))
+	}
+	return tell(map[string]any{"object": "list", "data": all}, wire.NodeID{}), nil
 }
 
 func getModel(r *server.Request, started time.Time) (server.Answer, error) {
-	all, name := models(r, started), r.Value("model")
-	i := slices.IndexFunc(all, func(m model) bool { return m.ID == name })
-	if i < 0 {
+	name := r.Value("model")
+	if !slices.Contains(r.Replies().Names(), name) {
 		return nil, fault.New(fault.NotFound, "unknown_model", "model", "The model '%s' does not exist.", fault.Clip(name))
 	}
-	return tell(all[i], wire.NodeID{}), nil
+	return tell(aModel(name, started), wire.NodeID{}), nil
 }
 
 // checkModel refuses a model that this server doesn't have, before anything is

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/fault"
@@ -45,11 +46,7 @@ func (p Provider) routes() (routes []server.Route) {
 }
 
 func passes(names ...string) func(header string) bool {
-	all := http.Header{}
-	for _, name := range names {
-		all.Set(name, "")
-	}
-	return func(header string) bool { return all[header] != nil }
+	return func(header string) bool { return slices.Contains(names, header) }
 }
 
 // maxRefusal is how many bytes of a provider's error come back.

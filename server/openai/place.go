@@ -97,8 +97,8 @@ const maxLooks = 16
 func known(r *server.Request, entries []wire.Entry, byIDs bool) (at *recognize.Message, rest []wire.Entry, err error) {
 	looks := 0
 	for i, e := range slices.Backward(entries) {
-		if e.Compacts() {
-			if at, err = compactedAt(r, e); at != nil {
+		if e.Compaction != nil {
+			if at, err = compactedAt(r, *e.Compaction); at != nil {
 				entries = entries[i+1:]
 			}
 			break // else its text stands for all before it
@@ -128,7 +128,7 @@ func known(r *server.Request, entries []wire.Entry, byIDs bool) (at *recognize.M
 // instructions.
 func opened(r *server.Request, entries []wire.Entry) (h tree.History, err error) {
 	for i, e := range slices.Backward(entries) {
-		if !e.Compacts() {
+		if e.Compaction == nil {
 			continue
 		}
 		m, err := compactedText(r, e)

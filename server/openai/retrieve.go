@@ -3,7 +3,6 @@ package openai
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"math"
 	"time"
 
@@ -33,21 +32,6 @@ func getResponse(r *server.Request) (server.Answer, error) {
 		return tell(turn.Begun(wire.InProgress), turn.Node), nil
 	}
 	return tellEnd(r, rep, *end)
-}
-
-// find gives the reply that a response is. One that was deleted is none.
-func find(r *server.Request, n wire.NodeID) (*reply.Reply, error) {
-	rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
-	if err == nil {
-		var deleted bool
-		if deleted, err = r.Store().Retracted(r.Context(), n.Conversation, n.Node); !deleted {
-			return rep, err
-		}
-	}
-	if err == nil || errors.Is(err, fault.NotFound) {
-		err = wire.NoResponse(n.ResponseID())
-	}
-	return nil, err
 }
 
 // ended is the response of a reply that ended.

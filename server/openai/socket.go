@@ -190,7 +190,8 @@ type keeping struct {
 
 // Compact implements compacting.
 func (k *keeping) Compact(dst []byte, item wire.CompactionItem) []byte {
-	k.said = append(k.said, wire.Entry{Content: item.Content})
+	c, _ := wire.ReadCompaction(item.Content) // which this server made
+	k.said = append(k.said, wire.Entry{Compaction: &c})
 	return k.Stream.Compact(dst, item)
 }
 
@@ -205,8 +206,11 @@ func (k *keeping) End(dst []byte, end wire.End) []byte {
 func (s *socket) remember(response wire.NodeID, entries []wire.Entry) {
 	h := history{response: response, entries: entries}
 	for _, e := range entries {
-		if h.bytes += len(e.Content); e.Message != nil {
+		if e.Message != nil {
 			h.bytes += len(e.Message.Raw) + len(e.Message.Reasoning)
+		}
+		if e.Compaction != nil {
+			h.bytes += len(e.Compaction.Text)
 		}
 	}
 	s.mu.Lock()

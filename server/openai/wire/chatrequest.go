@@ -109,17 +109,11 @@ func (req *Request) readChatSampling(o object) {
 // where none are left.
 func (req *Request) chatTools(o object) {
 	var offered []json.RawMessage
-	for i, raw := range o.list("tools", maxTools) {
-		tool := o.object(raw, o.at.element("tools", i), "type", "function")
-		switch tool.required("type", math.MaxInt) {
-		case "function":
-			o.object(tool.get("function"), tool.at.member("function"), "name").required("name", math.MaxInt)
-			offered = append(offered, raw)
-		case "custom":
+	for _, raw := range o.list("tools", maxTools) {
+		if kind := string(chat.MemberOf(raw, "type")); kind == `"function"` || kind == `"custom"` {
 			offered = append(offered, raw)
 		}
 	}
-	o.boolean("parallel_tool_calls", true)
 	if len(offered) == 0 {
 		delete(req.Extra, "tools")
 		delete(req.Extra, "tool_choice")

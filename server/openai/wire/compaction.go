@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -16,7 +17,7 @@ import (
 type Compaction struct {
 	Summary NodeID    `json:"summary"`
 	Head    uuid.UUID `json:"head"` // the message at which a branch goes on after the item; uuid.Nil for none
-	Text    string    `json:"text"` // by which a model reads the summary
+	Text    string    `json:"text"`
 }
 
 // contentPrefix begins every content of ours. The number is the version of the form.
@@ -27,13 +28,17 @@ func (c Compaction) Item() CompactionItem {
 	return CompactionItem{"compaction", c.Summary.item(KindCompaction, ordinalSaid), contentPrefix + base64url.EncodeToString(Marshal(c))}
 }
 
+// Message is that by which a model reads the summary.
+func (c Compaction) Message() *chat.Message { return chat.Text(chat.User, c.Text) }
+
 // ReadCompaction reads the content of a compaction item. Its error is a fault.Invalid.
 func ReadCompaction(content string) (c Compaction, err error) {
 	rest, ours := strings.CutPrefix(content, contentPrefix)
-	raw, err := base64url.DecodeString(rest)
-	if !ours || err != nil || json.Unmarshal(raw, &c) != nil {
-		return c, fault.New(fault.Invalid, CodeValue, "encrypted_content",
-			"This compaction item was made by another server, which alone can read it, or was changed on its way. Send it as it came, or the messages that it stands for.")
+	if raw, err := base64url.DecodeString(rest); ours && err == nil && json.Unmarshal(raw, &c) == nil {
+		if _, err = chat.Parse(c.Message().Raw); err == nil {
+			return c, nil
+		}
 	}
-	return c, nil
+	return c, fault.New(fault.Invalid, CodeValue, "encrypted_content",
+		"This compaction item was made by another server, which alone can read it, or was changed on its way. Send it as it came, or the messages that it stands for.")
 }

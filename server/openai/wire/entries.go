@@ -29,11 +29,11 @@ type Input struct {
 // An Entry is one step of an Input: a message, or a compaction item. The items of one
 // assistant turn are one Entry, and so are those of one stored message.
 type Entry struct {
-	At        int           // index of its first item in the request
-	Message   *chat.Message // that came in full; nil for none
-	Node      NodeID        // the stored message that the id of an item names; the zero NodeID for none
-	Reference string        // an id that stands for the stored message; "" for none. A Message came beside it: see Rest
-	Content   string        // encrypted_content of a compaction item; "" for any other entry
+	At         int           // index of its first item in the request
+	Message    *chat.Message // that came in full; nil for none
+	Node       NodeID        // the stored message that the id of an item names; the zero NodeID for none
+	Reference  string        // an id that stands for the stored message; "" for none. A Message came beside it: see Rest
+	Compaction *Compaction   // a compaction item, without text where the item came by its id; nil for any other entry
 	Note
 }
 
@@ -65,11 +65,6 @@ func (e Entry) Rest(stored *chat.Message) *chat.Message {
 		return m
 	}
 	return nil
-}
-
-// Compacts tells whether an entry is a compaction item, in full or by its id.
-func (e Entry) Compacts() bool {
-	return e.Content != "" || strings.HasPrefix(e.Reference, string(KindCompaction)+"_")
 }
 
 // isOutput tells whether an entry is the output of a call.
@@ -126,7 +121,7 @@ func (in *inputReader) path(i int) *fieldPath { return (*fieldPath)(nil).element
 func (in *inputReader) add(i int, e Entry, t *turn) int {
 	e.At = i
 	in.out.Entries, in.turns = append(in.out.Entries, e), append(in.turns, t)
-	if e.Compacts() { // it stands for all that is before it
+	if e.Compaction != nil { // it stands for all that is before it
 		clear(in.named)
 		in.twice = ""
 	} else if e.Node != (NodeID{}) {
@@ -261,7 +256,11 @@ func (in *inputReader) item(i int, raw json.RawMessage) {
 		call := o.required("call_id", math.MaxInt)
 		in.whole(i, id, &chat.Message{Role: chat.Tool, CallID: &call, Parts: in.content(o, "output", chat.Tool)}, Note{Custom: *kind == "custom_tool_call_output"})
 	case "compaction":
-		in.add(i, Entry{Content: o.required("encrypted_content", maxCompaction)}, nil)
+		c, err := ReadCompaction(o.required("encrypted_content", maxCompaction))
+		if err != nil {
+			o.wrong("encrypted_content", CodeValue, "%s", fault.Of(err).Detail)
+		}
+		in.add(i, Entry{Compaction: &c}, nil)
 	case "compaction_trigger":
 		in.out.Compact = true
 	default:
@@ -324,11 +323,15 @@ func (in *inputReader) reference(i int, id string) {
 	}
 	at := in.before(item.NodeID, id)
 	if at < 0 {
-		var t *turn // to which calls may belong that come in full
-		if item.Kind != KindCallOutput && item.Kind != KindCompaction {
-			t = &turn{}
+		e, t := Entry{Node: item.NodeID, Reference: id}, &turn{} // to which calls may belong that come in full
+		switch item.Kind {
+		case KindCompaction:
+			e.Compaction = &Compaction{Summary: item.NodeID}
+			fallthrough
+		case KindCallOutput:
+			t = nil
 		}
-		at = in.add(i, Entry{Node: item.NodeID, Reference: id}, t)
+		at = in.add(i, e, t)
 	}
 	e := &in.out.Entries[at]
 	e.Reference = cmp.Or(e.Reference, id)

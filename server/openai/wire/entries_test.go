@@ -30,8 +30,8 @@ func show(in Input) string {
 		} else if e.Node != (NodeID{}) {
 			line += " known"
 		}
-		if e.Content != "" {
-			line += " compaction " + e.Content
+		if e.Compaction != nil && e.Compaction.Text != "" {
+			line += " compaction " + e.Compaction.Text
 		}
 		if e.Phase != "" {
 			line += " " + e.Phase
@@ -53,7 +53,7 @@ func show(in Input) string {
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	replacer := strings.NewReplacer(
-		"{msg}", someNode.item(KindMessage, 1), "{rs}", someNode.item(KindReasoning, 0), "{other}", NodeID{someNode.Conversation, someNode.Conversation}.item(KindMessage, 1), "{fc}", someNode.item(KindCall, 2), "{cmp}", someSummary.item(KindCompaction, 1),
+		"{msg}", someNode.item(KindMessage, 1), "{rs}", someNode.item(KindReasoning, 0), "{other}", NodeID{someNode.Conversation, someNode.Conversation}.item(KindMessage, 1), "{fc}", someNode.item(KindCall, 2), "{cmp}", someSummary.item(KindCompaction, 1), "{abc}", Compaction{Text: "abc"}.Item().Content,
 	)
 	const call = `"function":{"name":"f","arguments":"{}"}}`
 	for _, test := range []struct{ name, input, want string }{
@@ -86,7 +86,7 @@ func TestEntries(t *testing.T) {
 		{"a message beside one with an id", `[{"role":"assistant","id":"{msg}","content":"a"},{"role":"assistant","id":"{other}","content":"b"},{"role":"assistant","content":"c"}]`,
 			`0 known {"role":"assistant","content":"a"}` + "\n" + `1 known {"role":"assistant","content":"b"}` + "\n" + `2 {"role":"assistant","content":"c"}`},
 		{"an item twice in a row", `[{"type":"item_reference","id":"{msg}"},{"role":"assistant","id":"{msg}","content":"a"}]`, `0 ref msg {"role":"assistant","content":"a"}`},
-		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"abc"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
+		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"{abc}"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
 	} {
 		in, err := parseInput(replacer.Replace(test.input))
 		if err != nil || show(in) != test.want {

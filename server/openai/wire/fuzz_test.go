@@ -50,7 +50,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, in := range inputs {
 			for _, e := range in.Entries {
-				if e.Message == nil && e.Reference == "" && e.Content == "" {
+				if e.Message == nil && e.Reference == "" && e.Compaction == nil {
 					t.Fatalf("%q has an empty entry", body)
 				}
 				if e.Message != nil {

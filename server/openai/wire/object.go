@@ -117,16 +117,6 @@ func (o object) get(name string) json.RawMessage {
 	return o.members[i].Value
 }
 
-// small gives the value of a member that is repeated, and means nothing here; nil
-// where it is absent, null or long.
-func (o object) small(name string) json.RawMessage {
-	value := o.get(name)
-	if len(value) > 256 {
-		return nil
-	}
-	return value
-}
-
 func isNull(value json.RawMessage) bool { return len(value) == 0 || value[0] == 'n' }
 
 func (o object) wrong(name, code, format string, args ...any) {

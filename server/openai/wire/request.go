@@ -129,7 +129,6 @@ func (req *Request) readShared(o object) {
 		e.Metadata = metadata
 	}
 	e.PromptCacheKey, e.SafetyIdentifier, e.User = o.text("prompt_cache_key", 64), o.text("safety_identifier", 64), o.text("user", 512)
-	e.PromptCacheRetention, e.PromptCacheOptions = o.small("prompt_cache_retention"), o.small("prompt_cache_options")
 	if tier := o.text("service_tier", 64); tier != nil && *tier != "auto" {
 		e.ServiceTier = *tier
 	}

@@ -77,24 +77,13 @@ func ParseNewConversation(body []byte) (*ConversationRequest, error) {
 	if len(body) == 0 {
 		return &ConversationRequest{}, nil
 	}
-	return parseConversation(body, "items", "metadata")
+	return parseConversation(body, "")
 }
 
 // ParseConversationUpdate reads a request to change a conversation's metadata. null
 // takes all pairs away.
 func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
-	o := open(body, "metadata")
-	c := &ConversationRequest{Metadata: o.metadata("metadata")}
-	if o.index("metadata") < 0 {
-		o.wrong("metadata", CodeMissing, "Missing required parameter: metadata.")
-	}
-	if err := o.failed(); err != nil {
-		return nil, err
-	}
-	if c.Metadata == nil {
-		c.Metadata = map[string]string{}
-	}
-	return c, nil
+	return parseConversation(body, "metadata")
 }
 
 // ParseNewItems reads a request to add items to a conversation.
@@ -106,16 +95,17 @@ func ParseNewItems(body []byte) (*ConversationRequest, error) {
 	return c, err
 }
 
-func parseConversation(body []byte, names ...string) (*ConversationRequest, error) {
-	o := open(body, names...)
+// parseConversation reads the members of a request, of which one must be there; "" for none.
+func parseConversation(body []byte, must string) (*ConversationRequest, error) {
+	o := open(body, "items", "metadata")
 	c := &ConversationRequest{Input: o.input("items", maxNewItems), Metadata: o.metadata("metadata")}
+	if must != "" && o.index(must) < 0 {
+		o.wrong(must, CodeMissing, "Missing required parameter: %s.", must)
+	}
 	if c.Input.Compact {
 		o.wrong("items", CodeUnsupported, "A compaction_trigger is no item of a conversation.")
 	}
-	if err := o.failed(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, o.failed()
 }
 
 // ParseStartingAfter returns the number of the event after which a stream goes

@@ -54,9 +54,6 @@ type Echo struct {
 	SafetyIdentifier   *string           `json:"safety_identifier"`
 	User               *string           `json:"user"`
 	Metadata           map[string]string `json:"metadata"`
-
-	PromptCacheRetention json.RawMessage `json:"prompt_cache_retention,omitempty"`
-	PromptCacheOptions   json.RawMessage `json:"prompt_cache_options,omitempty"`
 }
 
 type conversationRef struct {

@@ -30,6 +30,7 @@ type Conversation struct {
 	fates  []fate // of its nodes
 	at     int    // number of the node that is being read
 	asides asides
+	like   likeness
 }
 
 // A Message is one node of a source conversation.

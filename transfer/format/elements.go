@@ -120,6 +120,7 @@ func (in *Input) OneConversation(place string, raw json.RawMessage, emit func(Co
 		c.Reject(place, "%s", why)
 		return nil
 	}
+	c.Strays(true, raw)
 	return emit(c)
 }
 

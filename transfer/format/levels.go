@@ -42,7 +42,9 @@ func (c *Conversation) Levels(raw json.RawMessage, replies string) iter.Seq[*pla
 			if all[i].value[0] == '{' {
 				n.Object = objectFrom(members(all[i].value, all[i].gap, all[i].gapEnd), MaxMembers)
 			}
-			if n.Object == nil {
+			if n.Object != nil {
+				c.Look(n.Object)
+			} else {
 				c.LeftOut(KindContent, fmt.Sprintf("message %d", i+1), "the message is no object")
 			}
 			if !yield(&n) {

@@ -135,5 +135,6 @@ func (c *Conversation) node(raw json.RawMessage, place string) Object {
 		c.LeftOut(KindContent, place, "the message is no object")
 		return nil
 	}
-	return c.Object(raw, cmp.Or(o.FirstStr("id", "uuid", "messageId", "message_id", "requestId"), place))
+	c.Look(o)
+	return c.Object(raw, cmp.Or(o.FirstStr(idNames...), place))
 }

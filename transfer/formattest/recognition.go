@@ -41,6 +41,11 @@ func (s Suite) recognition(t *testing.T) {
 			if err == nil && (none(report) || fewer(said, now) && Notes(report) == Notes(before)) {
 				t.Errorf("without %s: %v instead of %v of format %s, and no word of it\n%s", name, now, said, report.Format, Notes(report))
 			}
+			if err == nil && fewer(said, now) && report.Nodes < before.Nodes && !slices.ContainsFunc(report.Notes, func(n format.Note) bool {
+				return n.Action == format.LeftOut && !slices.Contains(before.Notes, n)
+			}) {
+				t.Errorf("without %s: %d nodes instead of %d of format %s, and no word of them\n%s", name, report.Nodes, before.Nodes, report.Format, Notes(report))
+			}
 		}
 	})
 	t.Run("wrapped", func(t *testing.T) {

@@ -5,6 +5,8 @@ package chatbox
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -31,7 +33,10 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			o := format.ObjectOf(m.Value)
 			for _, thread := range append(o.List("threads"), m.Value) {
 				c := in.Begin(len(m.Value))
-				readSession(&c, o, format.ObjectOf(thread))
+				one := format.ObjectOf(thread)
+				readSession(&c, o, one)
+				delete(one, "threads")
+				c.Strays(true, slices.Collect(maps.Values(one))...)
 				if err := emit(c); err != nil {
 					return err
 				}

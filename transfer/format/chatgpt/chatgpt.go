@@ -118,6 +118,7 @@ func (g *graph) add(m format.Member) {
 		g.c.LeftOut(format.KindContent, n.id, "the node is no object")
 		n.skipped = true
 	} else {
+		g.c.Look(o)
 		n.raw = sound
 		if n.parent = o.Key("parent"); g.byID[n.parent] != nil {
 			n.parent = g.byID[n.parent].id // the same text, once in memory

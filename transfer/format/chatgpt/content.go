@@ -22,8 +22,8 @@ func (g *graph) content(n *node, o, meta format.Object) {
 		for i, raw := range g.c.List(o, "parts", n.id) {
 			g.part(n, i, raw)
 		}
-		if len(n.parts) == 0 && o.Has("text") {
-			n.text(o.Str("text"))
+		if len(n.parts) == 0 {
+			n.text(o.FirstStr("text", "parts"))
 		}
 	case "code":
 		n.text(codeText(n, o))

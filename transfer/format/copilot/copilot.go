@@ -70,7 +70,11 @@ func readRequest(c *format.Conversation, places *format.Flat, i int, r format.Ob
 		asked.Text("[file: " + v.Str("name") + "]")
 	}
 	asked.Add()
-	if !r.Has("response") || !c.Node() {
+	if !c.Node() {
+		return
+	}
+	if !r.Has("response") {
+		c.LeftOut(format.KindEmpty, asked.ID, "a request without a response")
 		return
 	}
 	answer := c.Turn(asked.ID+"#", chat.Assistant)

@@ -67,7 +67,7 @@ func readNode(c *format.Conversation, id string, node format.Object, asked map[s
 			c.LeftOut(format.KindContent, id, "fragment %d of type %q has no text", i+1, format.Clip(kind))
 		}
 	}
-	if text, ok := said.Said("content"); ok && t.Role == "" {
+	if text := said.Str("content"); text != "" && t.Role == "" {
 		if t.Role = chat.User; asked[parent] {
 			t.Role = chat.Assistant
 		}

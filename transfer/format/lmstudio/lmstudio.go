@@ -27,7 +27,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		c.Metadata = format.Source{"format": "lm-studio"}.Copy(o, "pinned", "lastUsedModel", "notes").Metadata()
 		c.Order.Pinned = o.Flag("pinned")
 		if _, there := o["systemPrompt"]; !there {
-			c.Repaired(format.KindContent, "", "it has no member systemPrompt, as every conversation does")
+			c.LeftOut(format.KindContent, "", "the system prompt, as it has no member systemPrompt")
 		}
 		last := ""
 		if text := o.Str("systemPrompt"); text != "" && c.Room() && c.Node() {

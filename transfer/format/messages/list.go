@@ -112,6 +112,7 @@ func (l *List) Add(place string, raw json.RawMessage) bool {
 			return true
 		}
 	}
+	l.conv.Look(given)
 	var nested []json.RawMessage
 	if name := nestedIn(given); name != "" {
 		nested = given.List(name)
@@ -304,7 +305,7 @@ func (l *List) flush() {
 var (
 	idNames     = []string{"id", "uuid", "_id", "messageId", "message_id"}
 	parentNames = []string{"parent_id", "parentId", "parentID", "parent", "parentUuid", "parent_uuid", "parentMessageId", "parent_message_id", "parent_message_uuid", "parent_response_id"}
-	childNames  = []string{"children", "childrenIds", "children_ids", "childIds"}
+	childNames  = []string{"children", "replies", "childrenIds", "children_ids", "childIds"}
 )
 
 // inTree tells whether an object has an id and names a parent or children.

@@ -22,6 +22,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/coppice-chat/coppice/transfer/format"
 )
@@ -151,7 +153,8 @@ func (f *file) within(place string, o format.Object, size, depth int) (found boo
 	if nestedIn(o) != "" && isMessage(o) {
 		return true, f.conversation(place, nil, []string{""}, []json.RawMessage{format.Encode([]any{o})}, size)
 	}
-	if names, lists := listsIn(o); len(lists) > 0 {
+	names, lists := listsIn(o)
+	if slices.ContainsFunc(lists, func(list json.RawMessage) bool { return format.Counting(list) > 0 }) {
 		return true, f.conversation(place, o, names, lists, size)
 	}
 	for name, value := range f.members(o) {
@@ -163,6 +166,9 @@ func (f *file) within(place string, o format.Object, size, depth int) (found boo
 			return found, err
 		}
 		found = found || one
+	}
+	if !found && len(lists) > 0 { // which are empty
+		return true, f.conversation(place, o, names, lists, size)
 	}
 	return found, nil
 }
@@ -223,6 +229,9 @@ func (f *file) conversation(place string, about format.Object, names []string, l
 	}
 	if len(lists) > 1 {
 		l.conv.HeadID = cmp.Or(l.conv.HeadID, head)
+	}
+	if about != nil {
+		l.conv.Strays(false, slices.Collect(maps.Values(about))...)
 	}
 	return f.emit(l.conversation())
 }

@@ -32,6 +32,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			c.SourceID = t.Object("prompt").Key("message_id")
 		}
 		readTree(&c, t)
+		c.Strays(true, line)
 		return emit(c)
 	})
 }

@@ -98,6 +98,7 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 			c.LeftOut(format.KindContent, id, "the message is no object")
 			continue
 		}
+		c.Look(m)
 		t := c.Turn(id, tree.Role(m.Str("role")))
 		f.Place(t, i, m, "parentId")
 		addMessage(c, t, m)

@@ -53,6 +53,9 @@ func readConversation(c *format.Conversation, o format.Object) {
 		switch name {
 		case "history", "trajectory", "environment", "info", "instance_id":
 		default:
+			if format.FirstObject(o, name) != nil {
+				c.LeftOut(format.KindMetadata, name, "%s, which stand in the metadata", format.Counted(format.Counting(value), "element"))
+			}
 			rest[name] = value
 		}
 	}

@@ -164,7 +164,7 @@ func TestFill(t *testing.T) {
 		never string
 	}{
 		{"from both", input(true), "Mara Lindholm moves her bakery to 98 Foundry Road, and the scale Bizerba GS-340 has to be calibrated in Harburg for 85 euros. That is all of it for now, and the rest is open.",
-			[]string{"\n\n## Also said (what stands above holds where it differs)\n", "Salva Kwik-co 1987, 1,120 kg", "MS-20931", "- user: "}, "calibrated again"},
+			[]string{"\n\n## Also said (what stands above holds where it differs)\n", "Salva Kwik-co 1987, 1,120 kg", "040-555-0199", "- user: "}, "calibrated again"},
 		{"below what was added before", input(true), before + "\n\n## Also said (what stands above holds where it differs)\n- user: The window is broken.", []string{"is broken.\n- "}, "differs)\n- user: The window is broken.\n\n## Also"},
 		{"in German", german, "Es geht um die Presse von Heidelberger, die nicht in der alten Werkstatt bleibt und mit dem Wagen in die neue kommt.", []string{"\n\n## Außerdem gesagt (im Zweifel gilt, was oben steht)\n", "Getzner Sylomer SR 110"}, "Also said"},
 	} {

@@ -1,6 +1,7 @@
 package digest
 
 import (
+	_ "embed"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,12 +14,24 @@ const (
 	cueDecision                      // what holds from now on
 	cueWish                          // what somebody wants
 	cueBan                           // what somebody doesn't want, or can't stand
-	cueSelf                          // somebody tells of himself
 	cueTime                          // when something was or will be
 	cueIdle                          // a turn of phrase whose words tell nothing
 	cueGreets                        // a greeting, always with cueIdle
 	cueAsks                          // what, where, when
 )
+
+// phrases are the words by which a digest knows what a sentence is about, in lower
+// case: for each language, and each cue, a line of phrases between "|". A "^" stands
+// before what counts only at the start of a sentence. A language that isn't there still
+// has its names, numbers and addresses, and its users still come first.
+//
+//go:embed phrases.txt
+var phrases string
+
+var cueNames = map[string]cueSet{
+	"correction": cueCorrection, "decision": cueDecision, "wish": cueWish, "ban": cueBan, "time": cueTime,
+	"idle": cueIdle, "greeting": cueIdle | cueGreets, "question": cueAsks,
+}
 
 // A cuePhrase is the rest of a phrase after its first word.
 type cuePhrase struct {
@@ -31,11 +44,12 @@ type cuePhrase struct {
 // without spaces, or with endings on every word.
 var cues = func() map[string][]cuePhrase {
 	index := map[string][]cuePhrase{}
-	for _, list := range cuePhrases {
-		for phrase := range strings.SplitSeq(list.phrases, "|") {
+	for line := range strings.SplitSeq(phrases, "\n") {
+		name, list, _ := strings.Cut(line, ": ")
+		for phrase := range strings.SplitSeq(list, "|") {
 			bare := strings.TrimPrefix(phrase, "^")
 			end := cueEnd(bare, 0)
-			index[bare[:end]] = append(index[bare[:end]], cuePhrase{bare[end:], list.cue, bare != phrase})
+			index[bare[:end]] = append(index[bare[:end]], cuePhrase{bare[end:], cueNames[name], bare != phrase})
 		}
 	}
 	return index

@@ -14,7 +14,6 @@ package digest
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -73,20 +72,12 @@ func extract(in prompt.Input, counter tokens.Counter) string {
 // text does no harm: it isn't used. Next to a prior summary the room is never
 // less than a line or two, so that a merge with next to nothing loses nothing.
 func mostTokens(in prompt.Input) int {
-	const charactersPerToken, little, line = 4, 160, 48
-	folded, characters := 0, 0
+	const little, line = 160, 48
+	folded := 0
 	for _, m := range in.Fold {
 		folded += m.Tokens
-		characters += len(m.Body)
 	}
-	if folded == 0 {
-		folded = characters / charactersPerToken
-	}
-	prior := in.PriorTokens
-	if prior == 0 {
-		prior = len(in.Prior) / charactersPerToken
-	}
-	return min(max(in.TargetTokens, minTokens), max(prior+max(folded/2, line), little))
+	return min(max(in.TargetTokens, minTokens), max(in.PriorTokens+max(folded/2, line), little))
 }
 
 // The headings are English whatever the conversation's language: the models
@@ -99,30 +90,20 @@ const (
 // An item is a sentence that may get into a digest, or an entry of the prior
 // digest's index.
 type item struct {
-	speaker string // who said it; "" where a prior summary doesn't say
-	context string // what the sentence needs to be understood: the question that it answers, the heading above it, the call
-	day     string // when it was said, where it tells a time; a line has it where it differs from the day before
+	source
 	text    string // one line
 	terms   []term // of the piece
 	worth   float64
-	decides bool // stands under decisions and preferences
 	rule    bool // the user said what is to hold
-	prior   bool // from the prior summary
-	entry   bool // of its index
 	message int  // counts messages, and lines of a prior summary
+	entry   bool // of an index
+	size    int  // of an entry, in tokens
 }
 
 // piece is the item's text with its context.
-func (it *item) piece() string { return it.pieceOn("") }
-
-// pieceOn is the item's text with its context and a day.
-func (it *item) pieceOn(day string) string {
-	context := it.context
-	if day != "" {
-		context = strings.TrimPrefix(context+", "+day, ", ")
-	}
-	if context == "" {
+func (it *item) piece() string {
+	if it.context == "" {
 		return it.text
 	}
-	return "[" + context + "] " + it.text
+	return "[" + it.context + "] " + it.text
 }

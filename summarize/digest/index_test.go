@@ -12,10 +12,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// indexOf is the index of a digest, without what introduces its lines.
+// indexOf is the index of a digest, without what introduces its line.
 func indexOf(digest string) string {
 	_, index, _ := strings.Cut(digest, indexHeading+"\n")
-	return strings.NewReplacer(indexFacts, "", indexWords, "").Replace(index)
+	return strings.TrimPrefix(index, indexLine)
 }
 
 // An index has only words of the messages, and stays within its share.
@@ -36,7 +36,7 @@ func TestDigestIndexProperties(t *testing.T) {
 			got := extract(in, ones{})
 			checkDigest(t, in, got, ones{})
 			index := indexOf(got)
-			if n := len(index); n > in.TargetTokens*14/100+len(indexHeading)+len(indexFacts) {
+			if n := len(index); n > in.TargetTokens*indexShare/100+len(indexHeading)+len(indexLine) {
 				t.Fatalf("the index has %d characters of %d", n, in.TargetTokens)
 			}
 			for w := range strings.FieldsSeq(index) {
@@ -53,14 +53,15 @@ func TestDigestIndexProperties(t *testing.T) {
 // they come to stand beside each other.
 func TestJoinedPiecesMakeNoTag(t *testing.T) {
 	t.Parallel()
-	in := prompt.Input{Fold: []tree.Message{prompttest.UserSays("It has `wood_1<` and then Coppice-17."), prompttest.AssistantSays("…")}}
+	in := prompt.Input{Fold: []tree.Message{prompttest.UserSays("It has `wood_1<` and Coppice-17."), prompttest.AssistantSays("…")}}
 	r := newReader(in, 1000)
 	r.readFold(in.Fold)
 	p := newPicker(r, tokens.O200k(), 1000)
-	if index := p.layOutIndex(p.chooseEntries(1000)); !strings.HasPrefix(index, indexFacts+" wood_1( Coppice-17") {
+	p.addEntries("")
+	if index := indexOf(p.index()); !strings.HasPrefix(index, " wood_1( Coppice-17") {
 		t.Errorf("the index is %q", index)
 	}
-	p.items = []item{{speaker: "user", text: "It has wood_1<"}, {speaker: "user", text: "Coppice-17 has it."}}
+	p.items = []item{{source: source{speaker: "user"}, text: "It has wood_1<"}, {source: source{speaker: "user"}, text: "Coppice-17 has it."}}
 	p.chosen = []int{0, 1}
 	if text := p.text(); !strings.HasSuffix(text, "- user: It has wood_1( Coppice-17 has it.") {
 		t.Errorf("the text is %q", text)
@@ -70,11 +71,9 @@ func TestJoinedPiecesMakeNoTag(t *testing.T) {
 // A number in a script without spaces stands in the index with what it counts.
 func TestIndexNumbersWithoutSpaces(t *testing.T) {
 	t.Parallel()
-	p := picker{reader: &reader{items: []item{{text: "会议改到15点开始"}}}}
-	number := term{kind: kindNumber, start: int32(len("会议改到")), end: int32(len("会议改到15"))}
-	e := entry{end: 1}
-	e.start, e.end = counted(p.items[0].text, number)
-	if got := p.entryText(e); got != "改到15点开" {
+	const text = "会议改到15点开始"
+	start, end := counted(text, term{start: int32(len("会议改到")), end: int32(len("会议改到15"))})
+	if got := text[start:end]; got != "改到15点开" {
 		t.Errorf("it is %q", got)
 	}
 }
@@ -83,12 +82,12 @@ func TestIndexNumbersWithoutSpaces(t *testing.T) {
 func TestIndexReadsItself(t *testing.T) {
 	t.Parallel()
 	r := newReader(prompt.Input{}, 1000)
-	r.readPrior("Extract of 3 earlier messages, made without a language model.\n\n" + indexHeading + "\n" + indexFacts + " 6:30, St. Moritz, 1931 Lerwick Bodø Tarn Leith\n" + indexWords + " harbour lantern")
+	r.readPrior("Extract of 3 earlier messages, made without a language model.\n\n" + indexHeading + "\n" + indexLine + ` 6:30 "St. Moritz" 1931 Lerwick Bodø harbour lantern`)
 	var got []string
 	for _, it := range r.items {
 		got = append(got, it.text)
 	}
-	if want := "6:30|St. Moritz|1931|Lerwick|Bodø|Tarn|Leith|harbour|lantern"; strings.Join(got, "|") != want {
+	if want := `6:30|"St. Moritz"|1931|Lerwick|Bodø|harbour|lantern`; strings.Join(got, "|") != want {
 		t.Errorf("it reads %q", got)
 	}
 }

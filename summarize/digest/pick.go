@@ -19,37 +19,29 @@ type picker struct {
 	limit   int
 
 	left    int       // tokens
-	fresh   float64   // the least share of what an item says that nothing chosen says yet
+	fresh   float64   // the least share of what a sentence says that nothing chosen says yet
 	weights []float64 // of terms
+	facts   []bool    // terms that are facts
 	covered []bool    // terms that something chosen has
 	chosen  []int
 	taken   []bool
-	days    map[dayUnder]bool // that lines have
-}
-
-// A dayUnder is a day that stands once below one of the headings.
-type dayUnder struct {
-	day     string
-	decides bool
 }
 
 // newPicker gives every term its weight: the more, the fewer items have it. Short
 // words mostly say little. What was asked for says more, if not many items have it.
 func newPicker(r *reader, counter tokens.Counter, limit int) *picker {
 	terms := len(r.vocabulary)
-	p := &picker{reader: r, counter: counter, limit: limit, taken: make([]bool, len(r.items)), days: map[dayUnder]bool{}, covered: make([]bool, terms), weights: make([]float64, terms)}
+	p := &picker{reader: r, counter: counter, limit: limit, taken: make([]bool, len(r.items)), covered: make([]bool, terms), facts: make([]bool, terms), weights: make([]float64, terms)}
 	items, last := make([]int, terms), make([]int, terms) // items that have a term, and the last of them
 	for i, it := range p.items {
+		p.taken[i] = it.entry // of the prior digest, for its words alone
 		for _, t := range it.terms {
 			if last[t.id] != i+1 {
 				last[t.id] = i + 1
 				items[t.id]++
 			}
-			weight := kindWeights[t.kind]
-			if t.kind == kindWord && t.short {
-				weight /= 4
-			}
-			p.weights[t.id] = max(p.weights[t.id], weight)
+			p.weights[t.id] = max(p.weights[t.id], kindWeights[t.kind])
+			p.facts[t.id] = p.facts[t.id] || t.kind.isFact()
 		}
 	}
 	for id, n := range items {
@@ -66,14 +58,17 @@ func newPicker(r *reader, counter tokens.Counter, limit int) *picker {
 // out. So do what the user forbids, prefers, corrects and decides: such sentences are
 // short and have few rare words.
 func (p *picker) pick() string {
-	const ruleShare = 65 // percent
+	const ruleShare, leastPrior, mostPrior = 65, 40, 75 // percent
 	intro := p.counter.Count(p.intro())
 	room := p.limit - intro
 	if p.limit >= indexLeast {
-		room = room * (100 - p.indexShare()) / 100
+		room = room * (100 - indexShare) / 100
 	}
 	p.left = room
-	share := room * p.priorShare() / 100
+	share := 0
+	if p.in.Prior != "" {
+		share = room * min(max(100*(p.messages-len(p.in.Fold))/max(p.messages, 1), leastPrior), mostPrior) / 100
+	}
 	for _, side := range []struct {
 		prior  bool
 		budget int
@@ -86,24 +81,20 @@ func (p *picker) pick() string {
 		p.take(p.left, func(*item) bool { return true })
 		p.left = room - p.counter.Count(p.text()) + intro
 	}
+	p.addEntries(p.fit(p.text))
+	return p.fit(func() string { return p.text() + p.index() })
+}
+
+// fit gives a text of what is chosen, without what was chosen last where that is too much.
+func (p *picker) fit(write func() string) string {
 	for {
-		text := p.text()
+		text := write()
 		over := p.counter.Count(text) - p.limit
 		if over <= 0 || len(p.chosen) == 0 {
-			return text + p.index(text)
+			return text
 		}
 		p.chosen = p.chosen[:max(len(p.chosen)-(over+3)/4, 0)]
 	}
-}
-
-// priorShare is the percent of the room that lines of the prior summary have
-// for themselves: what they stand for, of all that the digest stands for.
-func (p *picker) priorShare() int {
-	const least, most = 40, 75
-	if p.in.Prior == "" {
-		return 0
-	}
-	return min(max(100*(p.messages-len(p.in.Fold))/max(p.messages, 1), least), most)
 }
 
 // take chooses items as long as the budget lasts, the densest first: all above a level,
@@ -112,16 +103,13 @@ func (p *picker) priorShare() int {
 func (p *picker) take(budget int, may func(*item) bool) {
 	const step, last = 0.97, 1e-3 // of the highest level
 	const misses = 8              // items in a row that may be too large before a choice ends
-	const dayTokens = 8
-	const label = 1 // about how many tokens of a line tell who speaks: most lines don't
 	densities := make([]float64, len(p.items))
 	for i := range p.items {
-		if it := &p.items[i]; !p.taken[i] && !it.entry && may(it) {
+		if it := &p.items[i]; !p.taken[i] && may(it) {
 			densities[i] = p.density(i)
 		}
 	}
-	top := slices.Max(append(densities, 0))
-	missed := 0
+	top, missed := slices.Max(append(densities, 0)), 0
 	for level := top * step; level > top*last; level *= step {
 		for i := range densities {
 			if densities[i] >= level {
@@ -132,11 +120,7 @@ func (p *picker) take(budget int, may func(*item) bool) {
 			}
 			densities[i] = 0
 			it := &p.items[i]
-			cost := p.counter.Count("\n  "+it.piece()) + label
-			day := dayUnder{it.day, it.decides}
-			if it.day != "" && !p.days[day] {
-				cost += dayTokens
-			}
+			cost := p.cost(it)
 			if cost > min(p.left, budget) {
 				if missed++; missed == misses {
 					return
@@ -146,7 +130,7 @@ func (p *picker) take(budget int, may func(*item) bool) {
 			missed = 0
 			budget -= cost
 			p.left -= cost
-			p.taken[i], p.days[day] = true, true
+			p.taken[i] = true
 			p.chosen = append(p.chosen, i)
 			for _, t := range p.items[i].terms {
 				p.covered[t.id] = true
@@ -155,10 +139,23 @@ func (p *picker) take(budget int, may func(*item) bool) {
 	}
 }
 
+// cost is about how many tokens of a digest an item takes.
+func (p *picker) cost(it *item) int {
+	const label, dayTokens = 1, 8 // of a line tell who speaks: most lines don't
+	if it.entry {
+		return it.size
+	}
+	cost := p.counter.Count("\n  "+it.piece()) + label
+	if it.day != "" {
+		cost += dayTokens
+	}
+	return cost
+}
+
 // density is what an item says by the token, as far as nothing chosen says it.
 // It is 0 for an item that only repeats.
 func (p *picker) density(i int) float64 {
-	const repeated = 0.25 // what a term counts that something chosen has
+	const repeated = 0.25 // what a term of a sentence counts that something chosen has
 	const bytesPerToken, line = 4, 3
 	it := &p.items[i]
 	fresh, all := 0.0, 0.0
@@ -169,7 +166,10 @@ func (p *picker) density(i int) float64 {
 			fresh += w
 		}
 	}
-	if fresh == 0 && !it.prior && len(p.chosen) > 0 || fresh < p.fresh*all {
+	switch {
+	case it.entry:
+		return it.worth * fresh / float64(it.size+1)
+	case fresh == 0 && !it.prior && len(p.chosen) > 0 || fresh < p.fresh*all:
 		return 0
 	}
 	return it.worth * (fresh + repeated*(all-fresh) + 0.01) / (float64(len(it.text)+len(it.context))/bytesPerToken + line)
@@ -193,13 +193,13 @@ func (p *picker) lines(may func(*item) bool) (lines []string) {
 	last, day := -1, ""
 	for _, i := range slices.Sorted(slices.Values(p.chosen)) {
 		it := &p.items[i]
-		if !may(it) {
+		if it.entry || !may(it) {
 			continue
 		}
 		piece := it.piece()
 		if it.day != "" && it.day != day {
 			day = it.day
-			piece = it.pieceOn(day)
+			piece = "[" + day + "] " + piece
 		}
 		line := "- " + piece
 		if it.speaker != "" {
@@ -220,4 +220,40 @@ func (p *picker) lines(may func(*item) bool) (lines []string) {
 		last = i
 	}
 	return lines
+}
+
+// Fill returns sentences of the messages and of the prior summary for what a summary
+// of both lacks, of its facts above all: a list of lines, in the
+// conversation's order, in at most limit tokens.
+// It is "" where nothing is missing that fits. A sentence is not taken of which the
+// summary says more than half.
+func Fill(in prompt.Input, summary string, limit int, counter tokens.Counter) string {
+	const fresh = 0.4
+	r := newReader(in, limit)
+	r.readPrior(in.Prior)
+	r.readFold(in.Fold)
+	p := newPicker(r, counter, limit)
+	p.fresh = fresh
+	p.cover(summary)
+	p.left = limit
+	p.take(p.left, func(*item) bool { return true })
+	return p.fit(func() string { return strings.Join(p.lines(func(*item) bool { return true }), "\n") })
+}
+
+// cover marks the terms that a summary has. A fact may stand in it as a part of
+// another. What is missing is facts above all: a model rather condenses words.
+func (p *picker) cover(summary string) {
+	for text := range Terms(summary) {
+		if id, known := p.vocabulary[text]; known {
+			p.covered[id] = true
+		}
+	}
+	const factWeight = 6
+	lower := strings.ToLower(summary)
+	for text, id := range p.vocabulary {
+		if p.facts[id] && !p.covered[id] {
+			p.weights[id] *= factWeight
+			p.covered[id] = strings.Contains(lower, text)
+		}
+	}
 }

@@ -13,7 +13,7 @@ var (
 	// priorSpeaker matches who said a line of a digest.
 	priorSpeaker = regexp.MustCompile(`^((system|developer|user|assistant|tool)(?: [\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39})?): `)
 	// priorDay matches the day of a line, which holds for those below it, too.
-	priorDay = regexp.MustCompile(`^(?:(\[[^\]]*), (\d{4}-\d\d-\d\d)(\] )|\[(\d{4}-\d\d-\d\d)\] )`)
+	priorDay = regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d)\] `)
 	// aboutDecisions matches headings of summaries that a model wrote.
 	aboutDecisions = regexp.MustCompile(`(?i)decision|preference|goal|constraint|requirement|rule|correction|entscheidung|ziel|décision|préférence|objectif|decisión|preferencia|objetivo|решени|предпочтени|цел|决定|偏好|目标|決定|好み|目標|결정|선호|목표`)
 )
@@ -44,8 +44,7 @@ func (r *reader) readPrior(prior string) {
 	r.unknown = digest[1] != ""
 	r.assisted = strings.Contains(prior, "\n- assistant: ")
 	for line := range strings.SplitSeq(rest, "\n") {
-		facts, isFacts := strings.CutPrefix(line, indexFacts)
-		words, isWords := strings.CutPrefix(line, indexWords)
+		index, isIndex := strings.CutPrefix(line, indexLine)
 		said, goesOn := strings.CutPrefix(line, "  ")
 		said, begins := strings.CutPrefix(said, "- ")
 		if who := priorSpeaker.FindStringSubmatch(said); begins && who != nil {
@@ -54,34 +53,16 @@ func (r *reader) readPrior(prior string) {
 			from.speaker, from.role = "", ""
 		}
 		switch {
-		case isFacts:
-			r.readIndex(facts, kindQuoted)
-		case isWords:
-			r.readIndex(words, kindWord)
+		case isIndex:
+			r.readIndex(index)
 		case line == headingDecisions, line == headingFacts:
 			from.decides, from.day = line == headingDecisions, ""
 		case begins || goesOn:
 			r.message++
 			if at := priorDay.FindStringSubmatch(said); at != nil {
-				from.day, said = at[2]+at[4], at[1]+at[3]+said[len(at[0]):]
+				from.day, said = at[1], said[len(at[0]):]
 			}
 			r.add(sentence{text: said}, from)
-		}
-	}
-}
-
-// readIndex reads a line of the index of a prior digest. Between commas stands a fact
-// of several words, or stand facts of one.
-func (r *reader) readIndex(line string, whole kind) {
-	const longest = 4 // words of a fact
-	for text := range strings.SplitSeq(line, ", ") {
-		parts := strings.Fields(text)
-		if whole.isFact() && len(parts) <= longest {
-			parts = []string{strings.TrimSpace(text)}
-		}
-		for _, part := range parts {
-			terms := append(r.vocabulary.terms(part, false), term{id: r.vocabulary.id(part), kind: whole, end: int32(len(part))})
-			r.items = append(r.items, item{text: part, entry: true, prior: true, worth: roleWorth[""], terms: terms})
 		}
 	}
 }

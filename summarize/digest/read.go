@@ -38,7 +38,7 @@ func newReader(in prompt.Input, limit int) *reader {
 	const least, most = 60, 400 // characters of an item
 	r := &reader{in: in, seen: map[string]bool{}, vocabulary: vocabulary{}, asked: map[int32]bool{}, length: min(max(2*limit, least), most), messages: len(in.Fold)}
 	for _, t := range r.vocabulary.terms(prompt.CutMiddle(in.Instructions, prompt.MaxInstructions), true) {
-		r.asked[t.id] = !t.short
+		r.asked[t.id] = t.kind > kindShort
 	}
 	for _, m := range in.LookAhead {
 		for _, t := range r.vocabulary.terms(prompt.CutMiddle(prompt.Read(m).Text, mostResult), true) {
@@ -62,14 +62,13 @@ func (r *reader) intro() string {
 type source struct {
 	role    tree.Role // "" for a line of a prior summary that names nobody
 	speaker string
-	prior   bool
-	decides bool    // a line of a prior summary, under such a heading
-	goal    bool    // the first message of the user, which says what he wants
-	recency float64 // 1 for the last message, and falls to 0
-	day     string  // of the message
-	context string  // of its first sentence
-	lead    bool    // context is a heading
-	pasted  bool    // far from the beginning of a message: not said, but brought along
+	prior   bool   // from the prior summary
+	decides bool   // stands under decisions and preferences
+	goal    bool   // of the first message of the user, which says what he wants
+	day     string // when it was said; of an item only where it tells a time
+	context string // what it may need to be understood: the question that it answers, the heading above it, the call
+	lead    bool   // context is a heading
+	pasted  bool   // far from the beginning of a message: not said, but brought along
 }
 
 // readFold makes items of the messages.
@@ -88,7 +87,7 @@ func (r *reader) readFold(messages []tree.Message) {
 	goal := r.in.Prior == ""    // is still to come
 	for i, m := range messages {
 		text, start := said[i].Text, len(r.items)
-		from := source{role: m.Role, speaker: speakerOf(m.Role, said[i].Name), recency: 2 / float64(len(messages)-i+1)}
+		from := source{role: m.Role, speaker: speakerOf(m.Role, said[i].Name)}
 		if !m.CreatedAt.IsZero() {
 			from.day = m.CreatedAt.UTC().Format(time.DateOnly)
 		}
@@ -213,8 +212,8 @@ func (r *reader) add(s sentence, from source) {
 	r.seen[key] = true
 	r.text = true
 	cue := findCues(lower)
-	s.code = s.code || isCode(text)
-	it := item{speaker: from.speaker, text: text, message: r.message, prior: from.prior, terms: r.vocabulary.terms(text, true)}
+	it := item{source: from, text: text, message: r.message, terms: r.vocabulary.terms(text, true)}
+	it.context, it.day = "", ""
 	// A result needs its call, an answer that is short or says little its question, a time
 	// its heading.
 	needs := from.role == tree.RoleTool || says(it.terms) <= enough
@@ -230,7 +229,7 @@ func (r *reader) add(s sentence, from source) {
 		it.day = from.day
 	}
 	it.text = shorten(it.text, r.length-utf8.RuneCountInString(it.context))
-	r.judge(&it, lower, cue, s.code, from)
+	r.judge(&it, lower, cue, s.code)
 	if it.context != "" || it.text != text {
 		it.terms = r.vocabulary.terms(it.piece(), true)
 	}
@@ -253,4 +252,58 @@ func shorten(text string, length int) string {
 		head = head[:space]
 	}
 	return strings.TrimSpace(head + ellipsis)
+}
+
+var roleWorth = map[tree.Role]float64{"": 2, tree.RoleUser: 2, tree.RoleSystem: 1.8, tree.RoleDeveloper: 1.8, tree.RoleAssistant: 1, tree.RoleTool: 0.6}
+
+// judge gives an item its section and worth.
+func (r *reader) judge(it *item, lower string, cue cueSet, code bool) {
+	const greeting = 32 // characters of a sentence that is no more than one
+	role := it.role
+	if role == tree.RoleAssistant && !r.assisted {
+		role = tree.RoleUser
+	}
+	// What a model or a tool says about itself decides nothing for the user.
+	byUser := role == tree.RoleUser || role == ""
+	question := asks(lower) && (cue&cueCorrection == 0 || cue&cueAsks != 0)
+	wish := cue&cueWish != 0 && !(asks(lower) && cue&cueAsks != 0)
+	said := byUser && r.assisted && !code && !question && !it.pasted
+	it.rule = said && cue&(cueCorrection|cueDecision|cueBan) != 0 || it.decides
+	it.decides = it.decides || !it.prior && (it.rule || said && (wish || it.goal))
+	it.worth = roleWorth[role]
+	if it.goal {
+		it.worth *= 4
+	}
+	if it.rule && cue&(cueBan|cueCorrection) != 0 {
+		it.worth *= 2
+	}
+	if r.assisted && cue&cueTime != 0 { // people tell of days all the time
+		it.worth *= 2
+	}
+	switch {
+	case code:
+		it.worth *= 0.2
+	case cue&cueGreets != 0 && utf8.RuneCountInString(lower) < greeting:
+		it.worth = 0
+	case it.pasted, question && r.assisted:
+		it.worth *= 0.5
+	}
+}
+
+// asks tells a question.
+func asks(text string) bool {
+	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？") || strings.HasSuffix(text, "؟")
+}
+
+// says adds up what terms tell: a fact counts twice.
+func says(terms []term) (sum int) {
+	for _, t := range terms {
+		switch t.kind {
+		case kindWord, kindPair:
+			sum++
+		case kindName, kindNumber, kindCode:
+			sum += 2
+		}
+	}
+	return sum
 }

@@ -131,8 +131,8 @@ func TestDigestTellsADayOnce(t *testing.T) {
 		return m
 	}
 	got := tenth(t, 400, on(14, "The boiler was repaired yesterday by Okafor."), on(14, "The ferry to Bergen was late today."), on(15, "The violin was sold yesterday in Lisbon."))
-	again := extract(prompt.Input{Prior: got, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
-	less := extract(prompt.Input{Prior: strings.Replace(got, "The boiler was repaired yesterday by Okafor.", "…", 1), TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
+	again := extract(prompt.Input{Prior: got, PriorTokens: 400, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
+	less := extract(prompt.Input{Prior: strings.Replace(got, "The boiler was repaired yesterday by Okafor.", "…", 1), PriorTokens: 400, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
 	for text, want := range map[string]string{
 		got:   "[2026-05-14] The boiler was repaired yesterday by Okafor.\n  The ferry to Bergen was late today.\n  [2026-05-15] The violin",
 		again: "[2026-05-14] The boiler was repaired yesterday by Okafor.\n  The ferry to Bergen was late today.\n  [2026-05-15] The violin",
@@ -150,7 +150,7 @@ func TestDigestNamesWithBlanks(t *testing.T) {
 	said := prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada Okafor", "content": "The ferry to Bodø leaves at 7:40."})
 	const want = "- user Ada_Okafor: The ferry to Bodø leaves at 7:40."
 	got := tenth(t, 400, said)
-	again := extract(prompt.Input{Prior: got, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
+	again := extract(prompt.Input{Prior: got, PriorTokens: 400, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
 	if !strings.Contains(got, want) || !strings.Contains(again, want) {
 		t.Errorf("it makes\n%s\nand of that\n%s", got, again)
 	}

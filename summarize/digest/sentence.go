@@ -69,12 +69,6 @@ func isLead(line, bare string) bool {
 		strings.HasPrefix(bare, "**") && strings.HasSuffix(bare, "**") && strings.Count(bare, "**") == 2)
 }
 
-// isCode tells a line of code that stands outside of a fence, by how it ends.
-func isCode(line string) bool {
-	end := strings.TrimRight(line, ";,")
-	return strings.HasSuffix(line, "{") || end != line && strings.ContainsAny(end[max(0, len(end)-1):], ")]}") || strings.HasPrefix(line, `"`) && strings.Contains(line, `":`)
-}
-
 // The marks that end a sentence without a space after them, those that need one, and
 // those that stand behind either.
 const (

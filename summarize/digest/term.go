@@ -14,15 +14,15 @@ import (
 type term struct {
 	id         int32
 	kind       kind
-	short      bool  // three letters of the Latin alphabet, two of another or one character: they say little
 	start, end int32 // in the item's piece
 }
 
 type kind uint8
 
 const (
-	kindWord kind = iota
-	kindPair      // of characters, in a script that puts no spaces between words
+	kindShort kind = iota // a word of three letters of the Latin alphabet, two of another or one character: it says little
+	kindWord
+	kindPair // of characters, in a script that puts no spaces between words
 	kindName
 	kindNumber
 	kindCode // address, path, identifier
@@ -31,7 +31,7 @@ const (
 )
 
 // kindWeights are how much more than a word's the terms of a kind count.
-var kindWeights = [...]float64{kindWord: 1, kindPair: 0.5, kindName: 1.5, kindNumber: 1.5, kindCode: 2, kindQuoted: 1.25, kindPhrase: 1.25}
+var kindWeights = [...]float64{kindShort: 0.25, kindWord: 1, kindPair: 0.5, kindName: 1.5, kindNumber: 1.5, kindCode: 2, kindQuoted: 1.25, kindPhrase: 1.25}
 
 // isFact tells what is to be kept exactly as it stands.
 func (k kind) isFact() bool { return k >= kindName }
@@ -56,8 +56,12 @@ func (v vocabulary) id(text string) int32 {
 // where a sentence begins with it.
 func (v vocabulary) terms(text string, first bool) (terms []term) {
 	add := func(k kind, start, end int) {
-		if word := text[start:end]; len(word) <= maxTerm {
-			terms = append(terms, term{v.id(word), k, len(word) <= 3 || len(word) <= 4 && word[0] >= utf8.RuneSelf, int32(start), int32(end)})
+		word := text[start:end]
+		if k == kindWord && (len(word) <= 3 || len(word) <= 4 && word[0] >= utf8.RuneSelf) {
+			k = kindShort
+		}
+		if len(word) <= maxTerm {
+			terms = append(terms, term{v.id(word), k, int32(start), int32(end)})
 		}
 	}
 	begin, end, parts := 0, 0, 0 // of names and numbers that stand side by side
@@ -218,4 +222,24 @@ func isName(field string) bool {
 	r, size := utf8.DecodeRuneInString(field)
 	next, _ := utf8.DecodeRuneInString(field[size:])
 	return unicode.IsUpper(r) && unicode.IsLower(next)
+}
+
+// Terms returns what a text says something by, in small letters: its informative
+// words and its facts. Facts are names, numbers, dates, addresses, paths,
+// identifiers and quoted strings; the second value tells them. A term comes as often
+// as it stands in the text.
+func Terms(text string) iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		v := vocabulary{}
+		for s := range sentences(text) {
+			for _, t := range v.terms(s.text, true) {
+				if t.kind == kindPhrase || t.kind == kindShort {
+					continue
+				}
+				if !yield(strings.ToLower(s.text[t.start:t.end]), t.kind.isFact()) {
+					return
+				}
+			}
+		}
+	}
 }

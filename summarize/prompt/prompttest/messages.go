@@ -24,7 +24,7 @@ func Message(role tree.Role, members map[string]any) tree.Message {
 	if err != nil {
 		panic(err)
 	}
-	return tree.Message{Role: role, Body: raw}
+	return tree.Message{Role: role, Body: raw, Tokens: len(raw) / 4}
 }
 
 // UserSays makes a user's message.

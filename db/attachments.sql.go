@@ -330,10 +330,7 @@ type ListUsedAttachmentsParams struct {
 	Hashes    [][]byte
 }
 
-type ListUsedAttachmentsRow struct {
-	TenantID string
-	Hash     []byte
-}
+type ListUsedAttachmentsRow = ListOldAttachmentsRow
 
 // Which of them a message names. Uses stand with their conversations, and
 // attachments with their tenants, so that Citus joins neither to the other.

@@ -227,9 +227,7 @@ type GetPartingParams struct {
 	Reader         string
 }
 
-type GetPartingRow struct {
-	Node
-}
+type GetPartingRow = Node
 
 // The deepest message that the branches of two heads have in common. Both walks go up,
 // the deeper one first, until they meet: the cost is that of what stands below. No row
@@ -533,9 +531,7 @@ type ListNewestChildrenParams struct {
 	Reader         string
 }
 
-type ListNewestChildrenRow struct {
-	Node
-}
+type ListNewestChildrenRow = Node
 
 // Of a message, or the roots where @parent_id is null. The newest first.
 func (q *Queries) ListNewestChildren(ctx context.Context, arg ListNewestChildrenParams) ([]ListNewestChildrenRow, error) {
@@ -554,9 +550,7 @@ type ListNodesParams struct {
 	ConversationID pgtype.UUID
 }
 
-type ListNodesRow struct {
-	Node
-}
+type ListNodesRow = Node
 
 // Nodes of both kinds, in the order of @ids.
 func (q *Queries) ListNodes(ctx context.Context, arg ListNodesParams) ([]ListNodesRow, error) {
@@ -590,10 +584,7 @@ type ListPathParams struct {
 	HeadID         pgtype.UUID
 }
 
-type ListPathRow struct {
-	ID        pgtype.UUID
-	IsSummary bool
-}
+type ListPathRow = ListBesideRow
 
 // Root to @head_id, and the summaries anchored on the way, each after its
 // anchor and oldest first.
@@ -601,65 +592,42 @@ func (q *Queries) ListPath(ctx context.Context, arg ListPathParams) ([]ListPathR
 	return all[ListPathRow](q.db.Query(ctx, listPath, arg.ConversationID, arg.HeadID))
 }
 
-const restoreRoots = `-- name: RestoreRoots :exec
-update nodes n
-set sibling_index = -n.sibling_index
-where n.conversation_id = $1 and n.parent_id is null and n.sibling_index < 0
-`
-
-func (q *Queries) RestoreRoots(ctx context.Context, conversationID pgtype.UUID) error {
-	_, err := q.db.Exec(ctx, restoreRoots, conversationID)
-	return err
-}
-
-const restoreSiblings = `-- name: RestoreSiblings :exec
-update nodes n
-set sibling_index = -n.sibling_index
-where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index < 0
-`
-
-type RestoreSiblingsParams struct {
-	ConversationID pgtype.UUID
-	ParentID       pgtype.UUID
-}
-
-func (q *Queries) RestoreSiblings(ctx context.Context, arg RestoreSiblingsParams) error {
-	_, err := q.db.Exec(ctx, restoreSiblings, arg.ConversationID, arg.ParentID)
-	return err
-}
-
 const shiftRoots = `-- name: ShiftRoots :exec
 update nodes n
-set sibling_index = -(n.sibling_index - 1)
-where n.conversation_id = $1 and n.parent_id is null and n.sibling_index > $2::integer
+set sibling_index = -(n.sibling_index - $1::integer)
+where n.conversation_id = $2 and n.parent_id is null and n.sibling_index >= $3::integer and n.sibling_index <= $4::integer
 `
 
 type ShiftRootsParams struct {
+	Less           int32
 	ConversationID pgtype.UUID
-	DeletedIndex   int32
+	FirstIndex     int32
+	LastIndex      int32
 }
 
 func (q *Queries) ShiftRoots(ctx context.Context, arg ShiftRootsParams) error {
-	_, err := q.db.Exec(ctx, shiftRoots, arg.ConversationID, arg.DeletedIndex)
+	_, err := q.db.Exec(ctx, shiftRoots, arg.Less, arg.ConversationID, arg.FirstIndex, arg.LastIndex)
 	return err
 }
 
 const shiftSiblings = `-- name: ShiftSiblings :exec
 update nodes n
-set sibling_index = -(n.sibling_index - 1)
-where n.conversation_id = $1 and n.parent_id = $2 and n.sibling_index > $3::integer
+set sibling_index = -(n.sibling_index - $1::integer)
+where n.conversation_id = $2 and n.parent_id = $3 and n.sibling_index >= $4::integer and n.sibling_index <= $5::integer
 `
 
 type ShiftSiblingsParams struct {
+	Less           int32
 	ConversationID pgtype.UUID
 	ParentID       pgtype.UUID
-	DeletedIndex   int32
+	FirstIndex     int32
+	LastIndex      int32
 }
 
-// Closes the gap that a deleted child leaves. Indexes turn negative first and
-// positive in RestoreSiblings, because uniqueness is checked row by row.
+// Closes the gap that a deleted child leaves, in two steps: indexes turn negative and
+// then positive, because uniqueness is checked row by row.
 func (q *Queries) ShiftSiblings(ctx context.Context, arg ShiftSiblingsParams) error {
-	_, err := q.db.Exec(ctx, shiftSiblings, arg.ConversationID, arg.ParentID, arg.DeletedIndex)
+	_, err := q.db.Exec(ctx, shiftSiblings, arg.Less, arg.ConversationID, arg.ParentID, arg.FirstIndex, arg.LastIndex)
 	return err
 }
 
@@ -694,23 +662,7 @@ type StreamBranchParams struct {
 	RowLimit       int32
 }
 
-type StreamBranchRow struct {
-	ID           pgtype.UUID
-	ParentID     pgtype.UUID
-	Role         string
-	SiblingIndex pgtype.Int4
-	Depth        int32
-	Tokens       int32
-	PathTokens   int64
-	Pinned       bool
-	CreatedAt    time.Time
-	Body         []byte
-	Metadata     []byte
-	Reasoning    pgtype.Text
-	Origin       []byte
-	SiblingCount int32
-	Annotation   []byte
-}
+type StreamBranchRow = GetTranscriptRow
 
 // The last @row_limit messages of the branch that ends in @head_id, or all where
 // that is 0, oldest first. No @head_id stands for the active head. The walk
@@ -761,24 +713,7 @@ type StreamTreeParams struct {
 	ConversationID pgtype.UUID
 }
 
-type StreamTreeRow struct {
-	ID               pgtype.UUID
-	ParentID         pgtype.UUID
-	Kind             string
-	Role             string
-	SiblingIndex     pgtype.Int4
-	Depth            int32
-	Tokens           int32
-	Pinned           bool
-	CreatedAt        time.Time
-	LastSummarizedID pgtype.UUID
-	PriorSummaryID   pgtype.UUID
-	KeptIds          []pgtype.UUID
-	Model            pgtype.Text
-	Origin           []byte
-	Preview          string
-	Annotation       []byte
-}
+type StreamTreeRow = FindNodesRow
 
 // Every node without its body, a parent before its children. @preview is the
 // length of the text to bring along, in characters; 0 leaves bodies unread. A

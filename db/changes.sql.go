@@ -102,10 +102,7 @@ type ListTenantChangedParams struct {
 	Since    time.Time
 }
 
-type ListTenantChangedRow struct {
-	ConversationID pgtype.UUID
-	Sequence       int64
-}
+type ListTenantChangedRow = ListChangedRow
 
 // The same of one tenant, for its reader: no row of another tenant is read.
 func (q *Queries) ListTenantChanged(ctx context.Context, arg ListTenantChangedParams) ([]ListTenantChangedRow, error) {

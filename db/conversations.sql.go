@@ -135,9 +135,7 @@ type InsertConversationParams struct {
 	NotedAt              pgtype.Timestamptz
 }
 
-type InsertConversationRow struct {
-	Conversation
-}
+type InsertConversationRow = Conversation
 
 // No row where the id is taken: the caller compares what stands there.
 // With @noted_at the change is noted, as NoteChange does.

@@ -58,7 +58,7 @@ const listEmbeddings = `-- name: ListEmbeddings :many
 select e.message_id, n.version, e.stamp, e.vector
 from conversations c
 join embeddings e on e.conversation_id = $1 and e.model = $2 and e.stamp > $3 and e.vector is not null
-join lateral (select n.xmin::text as version from nodes n where n.conversation_id = $1 and n.id = e.message_id offset 0) n on true
+join lateral (select n.xmin::text::bigint as version from nodes n where n.conversation_id = $1 and n.id = e.message_id offset 0) n on true
 where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
 order by e.stamp
 `
@@ -73,7 +73,7 @@ type ListEmbeddingsParams struct {
 
 type ListEmbeddingsRow struct {
 	MessageID pgtype.UUID
-	Version   string
+	Version   int64
 	Stamp     int64
 	Vector    []byte
 }
@@ -97,7 +97,7 @@ with recursive said as (
 )
 select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.body
 from said
-join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
+join lateral (select n.id, n.parent_id, n.xmin::text::bigint as version, n.role, n.depth, n.tokens, n.created_at, n.body
     from nodes n where n.conversation_id = $1 and n.id = said.id and n.kind = 'message' offset 0) n on true
 left join lateral (select true as there from embeddings e where e.conversation_id = $1 and e.message_id = n.id and e.model = $2 offset 0) e on true
 where e.there is null
@@ -118,7 +118,7 @@ type ListNewUnembeddedParams struct {
 type ListNewUnembeddedRow struct {
 	ID        pgtype.UUID
 	ParentID  pgtype.UUID
-	Version   string
+	Version   int64
 	Role      string
 	Depth     int32
 	Tokens    int32
@@ -160,7 +160,7 @@ func (q *Queries) ListTenantEmbeddings(ctx context.Context, arg ListTenantEmbedd
 
 const listUnembedded = `-- name: ListUnembedded :many
 
-select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
+select n.id, n.parent_id, n.xmin::text::bigint as version, n.role, n.depth, n.tokens, n.created_at, n.body
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message'
 left join lateral (select true as there from embeddings e where e.conversation_id = $1 and e.message_id = n.id and e.model = $2 offset 0) e on true
@@ -177,16 +177,7 @@ type ListUnembeddedParams struct {
 	RowLimit       int32
 }
 
-type ListUnembeddedRow struct {
-	ID        pgtype.UUID
-	ParentID  pgtype.UUID
-	Version   string
-	Role      string
-	Depth     int32
-	Tokens    int32
-	CreatedAt time.Time
-	Body      []byte
-}
+type ListUnembeddedRow = ListNewUnembeddedRow
 
 // Vectors of messages, for recall. No query of this file runs where no model for
 // them is configured. A conversation has at most one vector for each message, of
@@ -203,8 +194,8 @@ select $1, wanted.id, $2, $3,
        greatest($4::bigint, 1 + coalesce((select max(e.stamp) from embeddings e where e.conversation_id = $1 and e.model = $2), 0)),
        nullif(($5::bytea[])[wanted.position], '')
 from unnest($6::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.xmin::text as version from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
-where n.version = ($7::text[])[wanted.position]
+join lateral (select n.xmin::text::bigint as version from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+where n.version = ($7::bigint[])[wanted.position]
 on conflict (conversation_id, message_id) do update set model = excluded.model, stamp = excluded.stamp, vector = excluded.vector
 `
 
@@ -215,7 +206,7 @@ type SaveEmbeddingsParams struct {
 	Now            int64
 	Vectors        [][]byte
 	Ids            []pgtype.UUID
-	Versions       []string
+	Versions       []int64
 }
 
 // It runs after LockConversation, so that stamps grow in the order of the

@@ -32,12 +32,13 @@ func (q *Queries) GetKeyByHash(ctx context.Context, hashes [][]byte) (ApiKey, er
 }
 
 const hasKeys = `-- name: HasKeys :one
-select exists (select 1 from api_keys) as has_keys
+select exists (select 1 from api_keys where tenant_id is distinct from $1) as has_keys
 `
 
-// Revoked ones count: a server whose last key was revoked must not turn open.
-func (q *Queries) HasKeys(ctx context.Context) (bool, error) {
-	return oneValue[bool](q.db.Query(ctx, hasKeys))
+// Of any tenant, but one if one is given. Revoked ones count: a server whose last key was
+// revoked must not turn open.
+func (q *Queries) HasKeys(ctx context.Context, beside pgtype.Text) (bool, error) {
+	return oneValue[bool](q.db.Query(ctx, hasKeys, beside))
 }
 
 const insertKey = `-- name: InsertKey :one
@@ -71,9 +72,7 @@ type InsertKeyParams struct {
 	ByRequestID    string
 }
 
-type InsertKeyRow struct {
-	ApiKey
-}
+type InsertKeyRow = ApiKey
 
 // With its audit event.
 func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) (InsertKeyRow, error) {
@@ -136,9 +135,7 @@ type RevokeKeyParams struct {
 	ByRequestID string
 }
 
-type RevokeKeyRow struct {
-	ApiKey
-}
+type RevokeKeyRow = ApiKey
 
 // Revoking twice keeps the first time, and is no second event. Null is a key of any
 // tenant.

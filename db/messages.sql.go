@@ -105,9 +105,7 @@ type AppendMessageParams struct {
 	NotedAt        time.Time
 }
 
-type AppendMessageRow struct {
-	Node
-}
+type AppendMessageRow = Node
 
 // Inserts one message from its parent's row and touches the conversation, in
 // one statement, which also notes the change. It runs right after LockConversation in one pipeline, hence
@@ -245,9 +243,7 @@ type GetAnswerParams struct {
 	Reader         string
 }
 
-type GetAnswerRow struct {
-	Node
-}
+type GetAnswerRow = Node
 
 // An answer to go on from, which no client deleted, in one look: each request that
 // continues a response asks for one.
@@ -468,10 +464,7 @@ type ListChildrenParams struct {
 	ByteLimit      int32
 }
 
-type ListChildrenRow struct {
-	Node
-	Annotation []byte
-}
+type ListChildrenRow = StreamNodesRow
 
 // Of a message, or the roots where @parent_id is null; in sibling order, after a
 // sibling index; these have no gaps. A page ends as GetTranscript's does. The
@@ -501,11 +494,7 @@ type ListMessagesParams struct {
 	Reader         string
 }
 
-type ListMessagesRow struct {
-	Node
-	SiblingCount int32
-	Annotation   []byte
-}
+type ListMessagesRow = GetNodeRow
 
 // Nodes of both kinds with their siblings, in the order of @ids.
 func (q *Queries) ListMessages(ctx context.Context, arg ListMessagesParams) ([]ListMessagesRow, error) {

@@ -14,7 +14,7 @@ import (
 
 const getRecallBranch = `-- name: GetRecallBranch :one
 
-select n.id as head_id, n.xmin::text as version, n.prefix_id, c.message_count, c.updated_at
+select n.id as head_id, n.xmin::text::bigint as version, n.prefix_id, c.message_count, c.updated_at
 from conversations c
 join nodes n on n.conversation_id = $1 and n.id = coalesce($2::uuid, c.head_id) and n.kind = 'message'
 where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
@@ -29,7 +29,7 @@ type GetRecallBranchParams struct {
 
 type GetRecallBranchRow struct {
 	HeadID       pgtype.UUID
-	Version      string
+	Version      int64
 	PrefixID     pgtype.UUID
 	MessageCount int32
 	UpdatedAt    time.Time
@@ -73,7 +73,7 @@ const listTexts = `-- name: ListTexts :many
 select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.body
 from conversations c
 cross join unnest($1::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning, n.xmin::text as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning, n.xmin::text::bigint as version from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
 where c.id = $2 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 order by wanted.position
 `
@@ -85,16 +85,7 @@ type ListTextsParams struct {
 	Reader         string
 }
 
-type ListTextsRow struct {
-	ID        pgtype.UUID
-	ParentID  pgtype.UUID
-	Version   string
-	Role      string
-	Depth     int32
-	Tokens    int32
-	CreatedAt time.Time
-	Body      []byte
-}
+type ListTextsRow = ListNewUnembeddedRow
 
 // In the order of @ids; what is absent is left out.
 func (q *Queries) ListTexts(ctx context.Context, arg ListTextsParams) ([]ListTextsRow, error) {
@@ -102,7 +93,7 @@ func (q *Queries) ListTexts(ctx context.Context, arg ListTextsParams) ([]ListTex
 }
 
 const listVersions = `-- name: ListVersions :many
-select n.id, n.xmin::text as version
+select n.id, n.xmin::text::bigint as version
 from conversations c
 join nodes n on n.conversation_id = $1 and n.kind = 'message'
 where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
@@ -117,7 +108,7 @@ type ListVersionsParams struct {
 
 type ListVersionsRow struct {
 	ID      pgtype.UUID
-	Version string
+	Version int64
 }
 
 // Every message of a conversation, the newest first.
@@ -127,14 +118,14 @@ func (q *Queries) ListVersions(ctx context.Context, arg ListVersionsParams) ([]L
 
 const walkUp = `-- name: WalkUp :many
 with recursive path as (
-    select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body, 1 as position
+    select n.id, n.parent_id, n.xmin::text::bigint as version, n.role, n.depth, n.tokens, n.created_at, n.body, 1 as position
     from conversations c
     join nodes n on n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
     where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
     union all
     select p.id, p.parent_id, p.version, p.role, p.depth, p.tokens, p.created_at, p.body, path.position + 1
     from path
-    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning, p.xmin::text as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
+    join lateral (select p.conversation_id, p.id, p.parent_id, p.kind, p.role, p.sibling_index, p.depth, p.tokens, p.path_tokens, p.prefix_id, p.pinned, p.created_at, p.body, p.metadata, p.last_summarized_id, p.prior_summary_id, p.kept_ids, p.model, p.origin, p.path_hash, p.reasoning, p.xmin::text::bigint as version from nodes p where p.conversation_id = $1 and p.id = path.parent_id offset 0) p on true
     where path.position < $5::integer
 )
 select path.id, path.parent_id, path.version, path.role, path.depth, path.tokens, path.created_at, path.body
@@ -150,16 +141,7 @@ type WalkUpParams struct {
 	RowLimit       int32
 }
 
-type WalkUpRow struct {
-	ID        pgtype.UUID
-	ParentID  pgtype.UUID
-	Version   string
-	Role      string
-	Depth     int32
-	Tokens    int32
-	CreatedAt time.Time
-	Body      []byte
-}
+type WalkUpRow = ListNewUnembeddedRow
 
 // From @id towards the root, @row_limit messages at most.
 func (q *Queries) WalkUp(ctx context.Context, arg WalkUpParams) ([]WalkUpRow, error) {

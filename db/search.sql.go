@@ -532,11 +532,7 @@ type ListTenantBehindParams struct {
 	RowLimit int32
 }
 
-type ListTenantBehindRow struct {
-	ID          pgtype.UUID
-	ChangeCount int64
-	Place       int64
-}
+type ListTenantBehindRow = ListAllBehindRow
 
 // The tenant's conversations that changed since a follower's place in them, the one
 // that changed last first: among some, and those that changed since a time. Places

@@ -1,7 +1,8 @@
 //go:build ignore
 
 // Shorten has pgx scan the rows of the queries that sqlc wrote: sqlc names each column of
-// each query, and pgx takes the fields of the row's type in their order.
+// each query, and pgx takes the fields of the row's type in their order. Rows of the same
+// columns get one type.
 package main
 
 import (
@@ -21,8 +22,9 @@ import (
 
 func main() {
 	files, err := filepath.Glob("*.sql.go")
+	known := map[string]string{}
 	for _, path := range files {
-		err = errors.Join(err, shorten(path))
+		err = errors.Join(err, shorten(path, known))
 	}
 	if err != nil {
 		panic(err)
@@ -35,7 +37,8 @@ type edit struct {
 	text string
 }
 
-func shorten(path string) error {
+// shorten shortens a file. known are the row types of the files before, by their fields.
+func shorten(path string, known map[string]string) error {
 	source, err := os.ReadFile(path)
 	if err != nil {
 		return err
@@ -54,9 +57,27 @@ func shorten(path string) error {
 			if body := bodyOf(n, text); body != "" {
 				edits = append(edits, edit{n.Body, body})
 			}
-		case *ast.Field: // a whole row of a table: embedded, its columns are the row's
-			if len(n.Names) == 1 && n.Names[0].Name == text(n.Type) {
-				edits = append(edits, edit{n, text(n.Type)})
+		case *ast.TypeSpec:
+			row, ok := n.Type.(*ast.StructType)
+			if !ok || !strings.HasSuffix(n.Name.Name, "Row") {
+				return true
+			}
+			var fields []string
+			for _, f := range row.Fields.List {
+				fields = append(fields, f.Names[0].Name+" "+text(f.Type))
+				if f.Names[0].Name == text(f.Type) { // a whole row of a table: embedded, its columns are the row's
+					fields[len(fields)-1] = text(f.Type)
+				}
+			}
+			all := strings.Join(fields, "\n")
+			switch same := known[all]; {
+			case same != "":
+				edits = append(edits, edit{row, "= " + same})
+			case !strings.ContainsAny(all, " \n"): // and no other column
+				edits = append(edits, edit{row, "= " + all})
+			default:
+				known[all] = n.Name.Name
+				edits = append(edits, edit{row, "struct {\n" + all + "\n}"})
 			}
 		}
 		return true

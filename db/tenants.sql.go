@@ -63,15 +63,6 @@ func (q *Queries) DeleteTenantSegments(ctx context.Context, tenantID string) err
 	return err
 }
 
-const hasOtherKeys = `-- name: HasOtherKeys :one
-select exists (select 1 from api_keys where tenant_id <> $1) as has_keys
-`
-
-// Whether a tenant's keys may be deleted: without any key the server is open.
-func (q *Queries) HasOtherKeys(ctx context.Context, tenantID string) (bool, error) {
-	return oneValue[bool](q.db.Query(ctx, hasOtherKeys, tenantID))
-}
-
 const listIdleConversations = `-- name: ListIdleConversations :many
 select id
 from conversations

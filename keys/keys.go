@@ -162,7 +162,7 @@ func (k *Keys) Mint(ctx context.Context, by access.Principal, n NewKey) (_ Key, 
 		return Key{}, "", err
 	}
 	k.anyMade.Store(true)
-	return fromRow(row.ApiKey), secret, nil
+	return fromRow(row), secret, nil
 }
 
 func (n NewKey) check(now time.Time, by access.Principal, scoped bool) error {
@@ -244,8 +244,8 @@ func (k *Keys) RevokeOf(ctx context.Context, by access.Principal, id uuid.UUID) 
 	if err != nil {
 		return Key{}, err
 	}
-	k.cache.remove(sum(row.ApiKey.KeyHash))
-	return fromRow(row.ApiKey), nil
+	k.cache.remove(sum(row.KeyHash))
+	return fromRow(row), nil
 }
 
 // ForgetExpired deletes keys that expired before a time, of all tenants.
@@ -315,7 +315,7 @@ func (k *Keys) Any(ctx context.Context) (_ bool, err error) {
 		return false, nil
 	}
 	defer db.Wrap(&err, "keys.Any")
-	found, err := k.q.HasKeys(ctx)
+	found, err := k.q.HasKeys(ctx, pgtype.Text{})
 	switch {
 	case err != nil:
 		return false, err

@@ -244,26 +244,16 @@ select count(*) filter (where deleted.kind = 'message') as messages,
 from deleted;
 
 -- name: ShiftSiblings :exec
--- Closes the gap that a deleted child leaves. Indexes turn negative first and
--- positive in RestoreSiblings, because uniqueness is checked row by row.
+-- Closes the gap that a deleted child leaves, in two steps: indexes turn negative and
+-- then positive, because uniqueness is checked row by row.
 update nodes n
-set sibling_index = -(n.sibling_index - 1)
-where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index > @deleted_index::integer;
+set sibling_index = -(n.sibling_index - @less::integer)
+where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index >= @first_index::integer and n.sibling_index <= @last_index::integer;
 
 -- name: ShiftRoots :exec
 update nodes n
-set sibling_index = -(n.sibling_index - 1)
-where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index > @deleted_index::integer;
-
--- name: RestoreSiblings :exec
-update nodes n
-set sibling_index = -n.sibling_index
-where n.conversation_id = @conversation_id and n.parent_id = @parent_id and n.sibling_index < 0;
-
--- name: RestoreRoots :exec
-update nodes n
-set sibling_index = -n.sibling_index
-where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index < 0;
+set sibling_index = -(n.sibling_index - @less::integer)
+where n.conversation_id = @conversation_id and n.parent_id is null and n.sibling_index >= @first_index::integer and n.sibling_index <= @last_index::integer;
 
 -- name: ListPath :many
 -- Root to @head_id, and the summaries anchored on the way, each after its

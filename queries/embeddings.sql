@@ -5,7 +5,7 @@
 -- name: ListUnembedded :many
 -- Messages that lack a row of the model, the newest ids first. It may read all
 -- messages of the conversation.
-select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
+select n.id, n.parent_id, n.xmin::text::bigint as version, n.role, n.depth, n.tokens, n.created_at, n.body
 from conversations c
 join nodes n on n.conversation_id = @conversation_id and n.kind = 'message'
 left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
@@ -28,7 +28,7 @@ with recursive said as (
 )
 select n.id, n.parent_id, n.version, n.role, n.depth, n.tokens, n.created_at, n.body
 from said
-join lateral (select n.id, n.parent_id, n.xmin::text as version, n.role, n.depth, n.tokens, n.created_at, n.body
+join lateral (select n.id, n.parent_id, n.xmin::text::bigint as version, n.role, n.depth, n.tokens, n.created_at, n.body
     from nodes n where n.conversation_id = @conversation_id and n.id = said.id and n.kind = 'message' offset 0) n on true
 left join lateral (select true as there from embeddings e where e.conversation_id = @conversation_id and e.message_id = n.id and e.model = @model offset 0) e on true
 where e.there is null
@@ -45,8 +45,8 @@ select @conversation_id, wanted.id, @model, @tenant_key,
        greatest(@now::bigint, 1 + coalesce((select max(e.stamp) from embeddings e where e.conversation_id = @conversation_id and e.model = @model), 0)),
        nullif((@vectors::bytea[])[wanted.position], '')
 from unnest(@ids::uuid[]) with ordinality as wanted (id, position)
-join lateral (select n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
-where n.version = (@versions::text[])[wanted.position]
+join lateral (select n.xmin::text::bigint as version from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+where n.version = (@versions::bigint[])[wanted.position]
 on conflict (conversation_id, message_id) do update set model = excluded.model, stamp = excluded.stamp, vector = excluded.vector;
 
 -- name: ListEmbeddings :many
@@ -55,7 +55,7 @@ on conflict (conversation_id, message_id) do update set model = excluded.model, 
 select e.message_id, n.version, e.stamp, e.vector
 from conversations c
 join embeddings e on e.conversation_id = @conversation_id and e.model = @model and e.stamp > @after_stamp and e.vector is not null
-join lateral (select n.xmin::text as version from nodes n where n.conversation_id = @conversation_id and n.id = e.message_id offset 0) n on true
+join lateral (select n.xmin::text::bigint as version from nodes n where n.conversation_id = @conversation_id and n.id = e.message_id offset 0) n on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by e.stamp;
 

@@ -45,8 +45,9 @@ select sqlc.embed(api_keys) from revoked api_keys;
 select * from api_keys where key_hash = any (@hashes::bytea[]);
 
 -- name: HasKeys :one
--- Revoked ones count: a server whose last key was revoked must not turn open.
-select exists (select 1 from api_keys) as has_keys;
+-- Of any tenant, but one if one is given. Revoked ones count: a server whose last key was
+-- revoked must not turn open.
+select exists (select 1 from api_keys where tenant_id is distinct from sqlc.narg(beside)) as has_keys;
 
 -- name: DeleteExpiredKeys :execrows
 -- As long as another key keeps the server from turning open.

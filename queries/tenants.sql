@@ -36,10 +36,6 @@ where tenant_id = @tenant_id and archived = @archived and pinned = @pinned and u
 order by updated_at, id
 limit @row_limit;
 
--- name: HasOtherKeys :one
--- Whether a tenant's keys may be deleted: without any key the server is open.
-select exists (select 1 from api_keys where tenant_id <> @tenant_id) as has_keys;
-
 -- name: RevokeTenantKeys :execrows
 update api_keys set revoked_at = @revoked_at
 where tenant_id = @tenant_id and revoked_at is null;

@@ -33,7 +33,7 @@ func (s *Store) streamBranch(ctx context.Context, conversationID, headID uuid.UU
 			return err
 		}
 		found = true
-		if !yield(fromTranscript(conversationID, db.GetTranscriptRow(row)), nil) {
+		if !yield(fromTranscript(conversationID, row), nil) {
 			return nil
 		}
 	}

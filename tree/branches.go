@@ -35,7 +35,7 @@ func (s *Store) Answer(ctx context.Context, conversationID, id uuid.UUID) (_ Mes
 	if err != nil {
 		return Message{}, orMissing(err, errMessageNotFound)
 	}
-	m := fromMessage(row.Node, 0, nil)
+	m := fromMessage(row, 0, nil)
 	m.Siblings = Siblings{}
 	return m, nil
 }
@@ -92,7 +92,7 @@ func (s *Store) NewestChildren(ctx context.Context, conversationID, id uuid.UUID
 	defer db.Wrap(&err, "tree.NewestChildren(%s, %s)", conversationID, id)
 	rows, err := s.q.ListNewestChildren(ctx, db.ListNewestChildrenParams{ConversationID: toUUID(conversationID), ParentID: toUUID(id), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	for _, row := range rows {
-		out = append(out, fromMessage(row.Node, 0, nil))
+		out = append(out, fromMessage(row, 0, nil))
 	}
 	return out, err
 }

@@ -286,8 +286,8 @@ func (im *importer) rewritten(ctx context.Context, nodes []*BundleNode) (changed
 			return nil, err
 		}
 		for _, row := range rows {
-			id := uuid.UUID(row.Node.ID.Bytes)
-			differ[id] = !sameJSON(row.Node.Body, given[id])
+			id := uuid.UUID(row.ID.Bytes)
+			differ[id] = !sameJSON(row.Body, given[id])
 		}
 	}
 	for _, n := range nodes { // in their order

@@ -149,10 +149,7 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 func (s *Store) Version(ctx context.Context, conversationID, messageID uuid.UUID) (_ Version, err error) {
 	defer db.Wrap(&err, "tree.Version(%s, %s)", conversationID, messageID)
 	row, err := s.q.GetRecallBranch(ctx, db.GetRecallBranchParams{ConversationID: toUUID(conversationID), HeadID: toUUID(messageID), TenantID: s.tenant, Reader: s.reader})
-	if err != nil {
-		return 0, orMissing(err, errMessageNotFound)
-	}
-	return toVersion(row.Version)
+	return Version(row.Version), orMissing(err, errMessageNotFound)
 }
 
 // ApplicableSummary returns the id of the summary that applies at a message, or

@@ -46,7 +46,7 @@ func (s *Store) Compare(ctx context.Context, conversationID, left, right uuid.UU
 	row, err := s.q.GetParting(ctx, db.GetPartingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, LeftID: toUUID(heads[0].ID), RightID: toUUID(heads[1].ID)})
 	switch {
 	case err == nil:
-		c.AncestorID, depth, tokens = uuid.UUID(row.Node.ID.Bytes), int(row.Node.Depth), row.Node.PathTokens
+		c.AncestorID, depth, tokens = uuid.UUID(row.ID.Bytes), int(row.Depth), row.PathTokens
 	case !isNoRows(err):
 		return c, err
 	}

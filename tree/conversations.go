@@ -80,19 +80,14 @@ func (s *Store) insertConversation(ctx context.Context, n NewConversation, sourc
 		}
 		params.SourceRequest, _ = hex.DecodeString(source.Request)
 	}
-	insert := func(s *Store) error {
-		inserted, err := s.q.InsertConversation(ctx, params)
-		row = inserted.Conversation
-		return err
-	}
 	if s.limits.Conversations == 0 {
-		return row, insert(s)
+		return s.q.InsertConversation(ctx, params)
 	}
 	err = s.inTx(ctx, func(s *Store) error {
 		if err := s.lockTenant(ctx); err != nil {
 			return err
 		}
-		if err := insert(s); err != nil {
+		if row, err = s.q.InsertConversation(ctx, params); err != nil {
 			return err
 		}
 		return s.checkConversations(ctx)

@@ -23,21 +23,14 @@ type Embedding struct {
 // conversation there are none.
 func (s *Index) Unembedded(ctx context.Context, conversationID uuid.UUID, model string, place int64, limit int) (texts []MessageText, err error) {
 	defer db.Wrap(&err, "tree.Index.Unembedded(%s, after %d)", conversationID, place)
-	add := func(t MessageText) error { texts = append(texts, t); return nil }
+	var rows []db.ListUnembeddedRow
 	if place > 0 {
-		rows, err := s.q.ListNewUnembedded(ctx, db.ListNewUnembeddedParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Place: place, Model: model, RowLimit: int32(limit)})
-		for _, row := range rows {
-			if err := giveText(db.WalkUpRow(row), add); err != nil {
-				return nil, err
-			}
-		}
-		return texts, err
+		rows, err = s.q.ListNewUnembedded(ctx, db.ListNewUnembeddedParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, Place: place, Model: model, RowLimit: int32(limit)})
+	} else {
+		rows, err = s.q.ListUnembedded(ctx, db.ListUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	}
-	rows, err := s.q.ListUnembedded(ctx, db.ListUnembeddedParams{ConversationID: toUUID(conversationID), Model: model, TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)})
 	for _, row := range rows {
-		if err := giveText(db.WalkUpRow(row), add); err != nil {
-			return nil, err
-		}
+		texts = append(texts, fromText(row))
 	}
 	return texts, err
 }
@@ -49,7 +42,7 @@ func (s *Index) SaveEmbeddings(ctx context.Context, conversationID uuid.UUID, mo
 	defer db.Wrap(&err, "tree.Index.SaveEmbeddings(%s, %d)", conversationID, len(all))
 	p := db.SaveEmbeddingsParams{ConversationID: toUUID(conversationID), Model: model, TenantKey: db.TenantKey(s.tenant)}
 	for _, e := range all {
-		p.Ids, p.Versions, p.Vectors = append(p.Ids, toUUID(e.MessageID)), append(p.Versions, e.Version.String()), append(p.Vectors, e.Vector)
+		p.Ids, p.Versions, p.Vectors = append(p.Ids, toUUID(e.MessageID)), append(p.Versions, int64(e.Version)), append(p.Vectors, e.Vector)
 	}
 	err = s.store().inTurn(ctx, conversationID, func(s *Store) error {
 		if _, err := s.lock(ctx, conversationID); err != nil {
@@ -73,11 +66,7 @@ func (s *Index) Embeddings(ctx context.Context, conversationID uuid.UUID, model 
 		if err != nil {
 			return err
 		}
-		version, err := toVersion(row.Version)
-		if err != nil {
-			return err
-		}
-		fn(Embedding{uuid.UUID(row.MessageID.Bytes), version, row.Vector}, row.Stamp)
+		fn(Embedding{uuid.UUID(row.MessageID.Bytes), Version(row.Version), row.Vector}, row.Stamp)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (s *Store) FindNodes(ctx context.Context, conversationID uuid.UUID, beginni
 	}
 	out := make([]Node, len(rows))
 	for i, row := range rows {
-		out[i] = fromSkeleton(db.StreamTreeRow(row))
+		out[i] = fromSkeleton(row)
 	}
 	return out, nil
 }

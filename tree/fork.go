@@ -140,8 +140,8 @@ func (s *Store) copyNodes(ctx context.Context, to *Conversation, from, messageID
 		}
 		copies := make([]db.CopyNodesParams, len(nodes))
 		for i, n := range nodes {
-			copies[i] = copyNode(n.Node, to.ID, summaries)
-			if n.Node.SiblingIndex.Valid && !o.alternates {
+			copies[i] = copyNode(n, to.ID, summaries)
+			if n.SiblingIndex.Valid && !o.alternates {
 				copies[i].SiblingIndex.Int32 = 1
 			}
 		}
@@ -164,12 +164,7 @@ func (s *Store) nodesToCopy(ctx context.Context, from, messageID uuid.UUID, o fo
 	if !o.alternates {
 		return s.q.ListPath(ctx, db.ListPathParams{ConversationID: toUUID(from), HeadID: toUUID(messageID)})
 	}
-	rows, err := s.q.ListBeside(ctx, db.ListBesideParams{ConversationID: toUUID(from), ID: toUUID(messageID)})
-	nodes := make([]db.ListPathRow, len(rows))
-	for i, row := range rows {
-		nodes[i] = db.ListPathRow(row)
-	}
-	return nodes, err
+	return s.q.ListBeside(ctx, db.ListBesideParams{ConversationID: toUUID(from), ID: toUUID(messageID)})
 }
 
 // copyNode is a node in another conversation, with every id that it names

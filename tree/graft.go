@@ -133,8 +133,8 @@ func (s *Store) SinceParted(ctx context.Context, conversationID, headID, fromHea
 	common, err := s.q.GetParting(ctx, db.GetPartingParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, LeftID: toUUID(headID), RightID: toUUID(fromHeadID)})
 	switch {
 	case err == nil:
-		p.AncestorID, above = uuid.UUID(common.Node.ID.Bytes), common.Node.PathTokens
-		own -= int(common.Node.Depth) + 1
+		p.AncestorID, above = uuid.UUID(common.ID.Bytes), common.PathTokens
+		own -= int(common.Depth) + 1
 	case !isNoRows(err):
 		return p, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/google/uuid"
 
@@ -164,16 +165,18 @@ func (s *Store) prune(ctx context.Context, c db.Conversation, id uuid.UUID, anew
 
 // closeGap moves the siblings after a deleted message up by one.
 func (s *Store) closeGap(ctx context.Context, n db.Node) error {
-	if !n.ParentID.Valid {
-		if err := s.q.ShiftRoots(ctx, db.ShiftRootsParams{ConversationID: n.ConversationID, DeletedIndex: n.SiblingIndex.Int32}); err != nil {
+	for _, step := range []struct{ less, first, last int32 }{{1, n.SiblingIndex.Int32 + 1, math.MaxInt32}, {0, math.MinInt32, -1}} {
+		var err error
+		if n.ParentID.Valid {
+			err = s.q.ShiftSiblings(ctx, db.ShiftSiblingsParams{ConversationID: n.ConversationID, ParentID: n.ParentID, Less: step.less, FirstIndex: step.first, LastIndex: step.last})
+		} else {
+			err = s.q.ShiftRoots(ctx, db.ShiftRootsParams{ConversationID: n.ConversationID, Less: step.less, FirstIndex: step.first, LastIndex: step.last})
+		}
+		if err != nil {
 			return err
 		}
-		return s.q.RestoreRoots(ctx, n.ConversationID)
 	}
-	if err := s.q.ShiftSiblings(ctx, db.ShiftSiblingsParams{ConversationID: n.ConversationID, ParentID: n.ParentID, DeletedIndex: n.SiblingIndex.Int32}); err != nil {
-		return err
-	}
-	return s.q.RestoreSiblings(ctx, db.RestoreSiblingsParams{ConversationID: n.ConversationID, ParentID: n.ParentID})
+	return nil
 }
 
 // landing is where the active head goes when it was pruned with n.

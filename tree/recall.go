@@ -3,7 +3,6 @@ package tree
 import (
 	"context"
 	"encoding/json"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -61,11 +60,7 @@ func (s *Index) BranchState(ctx context.Context, conversationID, headID uuid.UUI
 	if err != nil {
 		return BranchState{}, err
 	}
-	version, err := toVersion(row.Version)
-	if err != nil {
-		return BranchState{}, err
-	}
-	state := BranchState{HeadID: uuid.UUID(row.HeadID.Bytes), Version: version, PrefixID: uuid.UUID(row.PrefixID.Bytes), Messages: int(row.MessageCount), UpdatedAt: row.UpdatedAt.UTC()}
+	state := BranchState{HeadID: uuid.UUID(row.HeadID.Bytes), Version: Version(row.Version), PrefixID: uuid.UUID(row.PrefixID.Bytes), Messages: int(row.MessageCount), UpdatedAt: row.UpdatedAt.UTC()}
 	folds, err := s.q.ListSummaries(ctx, db.ListSummariesParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
 	for _, f := range folds {
 		state.Folds = append(state.Folds, Fold{uuid.UUID(f.ID.Bytes), uuid.UUID(f.ParentID.Bytes), uuid.UUID(f.LastSummarizedID.Bytes)})
@@ -80,10 +75,10 @@ func (s *Index) Ancestors(ctx context.Context, conversationID, id uuid.UUID, lim
 	defer db.Wrap(&err, "tree.Index.Ancestors(%s, %s)", conversationID, id)
 	params := db.WalkUpParams{ConversationID: toUUID(conversationID), ID: toUUID(id), TenantID: s.tenant, Reader: s.reader, RowLimit: int32(limit)}
 	for row, err := range db.Stream(ctx, s.h, (*db.Queries).WalkUp, params) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = fn(fromText(row))
 		}
-		if err := giveText(row, fn); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -96,10 +91,10 @@ func (s *Index) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.
 	defer db.Wrap(&err, "tree.Index.Texts(%s, %d ids)", conversationID, len(ids))
 	params := db.ListTextsParams{ConversationID: toUUID(conversationID), Ids: toUUIDs(ids), TenantID: s.tenant, Reader: s.reader}
 	for row, err := range db.Stream(ctx, s.h, (*db.Queries).ListTexts, params) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = fn(fromText(row))
 		}
-		if err := giveText(db.WalkUpRow(row), fn); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -122,7 +117,7 @@ func (s *Index) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, 
 		params[i].Ids = append(params[i].Ids, toUUID(p.MessageID))
 	}
 	return db.Each(ctx, s.h, (*db.Queries).ListTexts, params, func(i int, row db.ListTextsRow) error {
-		return giveText(db.WalkUpRow(row), func(t MessageText) error { return fn(uuid.UUID(params[i].ConversationID.Bytes), t) })
+		return fn(uuid.UUID(params[i].ConversationID.Bytes), fromText(row))
 	})
 }
 
@@ -148,15 +143,12 @@ func (s *Store) Reading(ctx context.Context, f func(*Store) error) (err error) {
 	return err
 }
 
-func giveText(row db.WalkUpRow, fn func(MessageText) error) error {
-	version, err := toVersion(row.Version)
-	if err != nil {
-		return err
-	}
-	return fn(MessageText{
-		ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Version: version,
+// fromText is the one converter of rows with texts.
+func fromText(row db.WalkUpRow) MessageText {
+	return MessageText{
+		ID: uuid.UUID(row.ID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), Version: Version(row.Version),
 		Role: Role(row.Role), Depth: int(row.Depth), Tokens: int(row.Tokens), CreatedAt: row.CreatedAt.UTC(), Body: row.Body,
-	})
+	}
 }
 
 // Versions calls fn with the version of every message of a conversation, the newest
@@ -165,22 +157,8 @@ func giveText(row db.WalkUpRow, fn func(MessageText) error) error {
 func (s *Index) Versions(ctx context.Context, conversationID uuid.UUID, fn func(uuid.UUID, Version)) (err error) {
 	defer db.Wrap(&err, "tree.Index.Versions(%s)", conversationID)
 	rows, err := s.q.ListVersions(ctx, db.ListVersionsParams{ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader})
-	if err != nil {
-		return err
-	}
 	for _, row := range rows {
-		version, err := toVersion(row.Version)
-		if err != nil {
-			return err
-		}
-		fn(uuid.UUID(row.ID.Bytes), version)
+		fn(uuid.UUID(row.ID.Bytes), Version(row.Version))
 	}
-	return nil
-}
-
-func (v Version) String() string { return strconv.FormatUint(uint64(v), 10) }
-
-func toVersion(text string) (Version, error) {
-	n, err := strconv.ParseUint(text, 10, 32)
-	return Version(n), err
+	return err
 }

@@ -315,7 +315,7 @@ func (s *Store) rehashSome(ctx context.Context, conversationID pgtype.UUID, rows
 		}
 		bodies := map[pgtype.UUID]json.RawMessage{}
 		for _, n := range nodes {
-			bodies[n.Node.ID] = n.Node.Body
+			bodies[n.ID] = n.Body
 		}
 		for _, row := range some {
 			hash := hashes[row.ParentID]

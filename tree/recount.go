@@ -57,7 +57,7 @@ func (s *Store) recountIn(ctx context.Context, conversationID pgtype.UUID, hash 
 		said := make([]*chat.Message, len(rows))
 		var named [][sha256.Size]byte
 		for i, row := range rows {
-			said[i] = chat.Read(row.Node.Body)
+			said[i] = chat.Read(row.Body)
 			named = appendHashes(named, said[i].Attachments())
 		}
 		there, err := s.Attachments(ctx, named...)
@@ -69,8 +69,8 @@ func (s *Store) recountIn(ctx context.Context, conversationID pgtype.UUID, hash 
 			if err != nil {
 				return err
 			}
-			if more := int32(cost) - row.Node.Tokens; more != 0 {
-				params.Ids, params.More = append(params.Ids, row.Node.ID), append(params.More, more)
+			if more := int32(cost) - row.Tokens; more != 0 {
+				params.Ids, params.More = append(params.Ids, row.ID), append(params.More, more)
 			}
 		}
 	}

@@ -127,7 +127,7 @@ func (r *removal) copy(ctx context.Context, below []db.ListBelowRow) error {
 	}
 	copies := make([]db.CopyNodesParams, len(nodes))
 	for i, n := range nodes {
-		copies[i] = r.place(n.Node)
+		copies[i] = r.place(n)
 	}
 	if _, err := r.s.q.CopyNodes(ctx, copies); err != nil {
 		return err

@@ -212,7 +212,7 @@ func (s *Store) checkOtherKeys(ctx context.Context) error {
 	if err != nil || len(own) == 0 {
 		return err
 	}
-	others, err := s.q.HasOtherKeys(ctx, s.tenant)
+	others, err := s.q.HasKeys(ctx, textOrNull(s.tenant))
 	if err == nil && !others {
 		err = fault.New(fault.Conflict, "last_keys", "", "No other tenant has a key, and a server without keys is open to everybody. Make a key for another tenant first.")
 	}

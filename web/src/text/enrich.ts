@@ -23,17 +23,24 @@ const loadLanguages = once(() => import('./languages').then(m => loadColours().t
 const loadShapes = once(() => Promise.all([import('./math'), styles('coppice-math')]).then(([m]) => (shapes = m)))
 
 /** enrich works on a block's elements. What isn't loaded yet is done when it is there, and tells then. */
-export function enrich(element: ParentNode, streaming: boolean) {
+export function enrich(element: ParentNode) {
   for (const pre of element.querySelectorAll('pre')) {
     const language = pre.dataset['language'] ?? ''
-    if (!streaming && previews(language, pre.textContent)) offerPreview(pre)
-    if (language === 'mermaid' && !streaming) draw(pre)
-    else if (!plain.has(language)) colour(pre, language)
+    if (!plain.has(language)) colour(pre, language)
   }
   const formulas = element.querySelectorAll<HTMLElement>('.math:not(.math-set)')
   if (formulas.length === 0) return
   if (shapes) formulas.forEach(shapes.typeset)
   else void untilLoaded(loadShapes).then(() => formulas.forEach(f => !f.classList.contains('math-set') && shapes!.typeset(f)))
+}
+
+/** finish gives a block that grows no more its diagrams and previews. */
+export function finish(element: ParentNode) {
+  for (const pre of element.querySelectorAll('pre')) {
+    const language = pre.dataset['language'] ?? ''
+    if (previews(language, pre.textContent)) offerPreview(pre)
+    if (language === 'mermaid') draw(pre)
+  }
 }
 
 function colour(pre: HTMLPreElement, language: string) {

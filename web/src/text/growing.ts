@@ -47,6 +47,9 @@ export class Growing {
     return [...this.settled, ...blocks]
   }
 
+  /** whole tells whether the blocks are those of the whole text: an address may come after its use, and a fence have no end yet. */
+  whole = (blocks: readonly Block[]) => Object.keys(this.links).length === 0 && blocks.every(b => b.body === undefined)
+
   private reset() {
     this.settled = []
     this.from = 0

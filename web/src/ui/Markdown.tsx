@@ -2,7 +2,7 @@
 import { useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { copy } from '../state/actions'
 import { type Block, blocks, fences, longestLine } from '../text/blocks'
-import { enrich } from '../text/enrich'
+import { enrich, finish } from '../text/enrich'
 import { Growing } from '../text/growing'
 import { render } from '../text/markdown'
 import { Code } from './code'
@@ -10,14 +10,20 @@ import { Code } from './code'
 /** longest is the most that is read as Markdown, in characters; more is shown as it is. */
 const longest = 250_000
 
+/** grown is what was read last of a text that grew: a message of the same text isn't read again. */
+let grown: { text: string; blocks: Block[] } | null = null
+
 /** Markdown shows a text. One that is growing gets more at its end, and is read only there. */
 export function Markdown({ text, growing = false }: { text: string; growing?: boolean }) {
   const grower = useRef<Growing | null>(null)
   const parts = useMemo(() => {
-    if (!growing) return attempt(blocks, text)
+    if (!growing) return grown?.text === text ? grown.blocks : attempt(blocks, text)
     grower.current ??= new Growing()
     try {
-      return text.length > longest ? null : grower.current.blocks(text)
+      if (text.length > longest) return null
+      const blocks = grower.current.blocks(text)
+      grown = grower.current.whole(blocks) ? { text, blocks } : null
+      return blocks
     } catch {
       return null
     }
@@ -70,23 +76,39 @@ export function Plain({ text }: { text: string }) {
   )
 }
 
+/** left are the blocks that a text has on the page when it stops growing, by what they were made of: the message that takes its place takes them over. */
+const left = new Map<string, HTMLElement>()
+
+function leave(whole: string, element: HTMLElement) {
+  if (left.size === 0) setTimeout(() => left.clear())
+  left.set(whole, element)
+}
+
 function BlockView({ block, growing = false }: { block: Block; growing?: boolean }) {
   const element = useRef<HTMLDivElement>(null)
   const code = useRef<Code | null>(null)
   const whole = code.current?.takes(block) ? code.current.whole : block.body === undefined ? block.key : `${block.key} ${block.text.length}`
   useLayoutEffect(() => {
     code.current = null
-    const fragment = attempt(() => render(block), '')
-    if (!fragment) {
-      element.current!.textContent = block.text
-      return
+    const taken = left.get(whole)
+    if (taken) element.current!.replaceChildren(...taken.childNodes)
+    else {
+      const fragment = attempt(() => render(block), '')
+      if (!fragment) {
+        element.current!.textContent = block.text
+        return
+      }
+      fragment.querySelectorAll('pre').forEach(frame)
+      for (const child of fragment.children) (child as HTMLElement).dir ||= 'auto'
+      enrich(fragment)
+      element.current!.replaceChildren(fragment)
     }
-    fragment.querySelectorAll('pre').forEach(frame)
-    for (const child of fragment.children) (child as HTMLElement).dir ||= 'auto'
-    enrich(fragment, growing)
-    element.current!.replaceChildren(fragment)
+    if (!growing) finish(element.current!)
     code.current = Code.of(block, whole, element.current!)
   }, [whole])
+  const leaves = useRef(() => {})
+  leaves.current = () => void (growing && leave(whole, element.current!))
+  useLayoutEffect(() => () => leaves.current(), [])
   useLayoutEffect(() => code.current?.grow(block))
   return <div class="block" ref={element} />
 }

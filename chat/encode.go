@@ -95,6 +95,15 @@ func EncodeCalls(calls []Call) json.RawMessage {
 	return append(out, ']')
 }
 
+// Marshal is json.Marshal that leaves <, > and & as they are.
+func Marshal(v any) (json.RawMessage, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
 // AppendString appends s as JSON.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(slices.Grow(dst, QuotedLen(s)), '"')

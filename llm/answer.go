@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/openai/openai-go/packages/ssestream"
 )
 
@@ -196,7 +197,7 @@ func (a *answer) finished() error {
 			continue
 		}
 		if more := call.text.end(); more != "" {
-			piece, _ := marshal([]any{map[string]any{"index": i, "custom": map[string]string{"input": more}}}) // which always encodes
+			piece, _ := chat.Marshal([]any{map[string]any{"index": i, "custom": map[string]string{"input": more}}}) // which always encodes
 			if err := a.take(Delta{ToolCalls: piece}); err != nil {
 				return err
 			}
@@ -303,6 +304,6 @@ func message(content, refusal string, calls []*toolCall) json.RawMessage {
 	if content != "" {
 		m.Content = &content
 	}
-	raw, _ := marshal(m) // strings and checked JSON always encode
+	raw, _ := chat.Marshal(m) // strings and checked JSON always encode
 	return raw
 }

@@ -68,7 +68,7 @@ func eachElement(array json.RawMessage, f func(json.RawMessage) json.RawMessage)
 	for element := range chat.Elements(array) {
 		all = append(all, f(element))
 	}
-	raw, _ := marshal(all) // which were JSON
+	raw, _ := chat.Marshal(all) // which were JSON
 	return raw
 }
 
@@ -83,7 +83,7 @@ func asFunction(raw json.RawMessage) json.RawMessage {
 		switch m.Name {
 		case "input":
 			arguments := chat.AppendObject(nil, []chat.Member{m})
-			inner[i] = chat.Member{Name: "arguments", Value: quoted(string(arguments))}
+			inner[i] = chat.Member{Name: "arguments", Value: chat.AppendString(nil, string(arguments))}
 		case "format":
 			inner[i].Name = "parameters"
 		}
@@ -111,7 +111,7 @@ func formatOf(custom json.RawMessage) json.RawMessage {
 	if g := &tool.Format.Grammar; json.Unmarshal(custom, &tool) == nil && g.Definition != "" {
 		says += " It must match this " + g.Syntax + " grammar:\n" + g.Definition
 	}
-	return json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":` + string(quoted(says)) +
+	return json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","description":` + string(chat.AppendString(nil, says)) +
 		`}},"required":["input"],"additionalProperties":false}`)
 }
 
@@ -126,7 +126,7 @@ func (t *toolCall) asCustom(members map[string]json.RawMessage, name, arguments 
 	}
 	custom["input"] = t.text.add(arguments)
 	delete(members, "function")
-	members["custom"], _ = marshal(custom) // strings always encode
+	members["custom"], _ = chat.Marshal(custom) // strings always encode
 }
 
 // An inputText is the text in the arguments of a function that stands for a custom tool,

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // An Embedder puts the meaning of texts into vectors: texts that mean the same
@@ -92,7 +94,7 @@ func (e *OpenAIEmbedder) embed(ctx context.Context, texts []string) (Embeddings,
 	if len(texts) == 0 || slices.Contains(texts, "") {
 		return Embeddings{}, failed(ErrInvalid, "there is no text to embed")
 	}
-	body, err := marshal(struct {
+	body, err := chat.Marshal(struct {
 		Model          string   `json:"model"`
 		Input          []string `json:"input"`
 		EncodingFormat string   `json:"encoding_format"`

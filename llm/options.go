@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // Options are members of a chat-completions request that say how a model is to
@@ -87,7 +89,7 @@ func checkFormat(raw json.RawMessage) (name, why string) {
 func (o Options) members() (set []member) {
 	add := func(name string, is bool, value any) {
 		if is {
-			raw, _ := marshal(value) // finite numbers and strings always encode
+			raw, _ := chat.Marshal(value) // finite numbers and strings always encode
 			set = append(set, member{name, raw})
 		}
 	}

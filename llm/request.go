@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // ownMembers are the members of the request object that a Request's other
@@ -36,7 +38,7 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 	var b bytes.Buffer
 	b.Grow(size)
 	b.WriteString(`{"model":`)
-	b.Write(quoted(c.model))
+	b.Write(chat.AppendString(nil, c.model))
 	extra := maps.Clone(req.Extra)
 	for name, value := range c.params {
 		if !slices.ContainsFunc(options, func(o member) bool { return o.name == name }) && extra[name] == nil {
@@ -58,7 +60,7 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 			return nil, failed(ErrInvalid, "the extra member %q is no JSON", name)
 		}
 		b.WriteByte(',')
-		b.Write(quoted(name))
+		b.Write(chat.AppendString(nil, name))
 		b.WriteByte(':')
 		b.Write(value)
 	}
@@ -99,21 +101,4 @@ func (c *OpenAI) encode(req Request, stream bool) ([]byte, error) {
 	}
 	b.WriteString(`]}`)
 	return b.Bytes(), nil
-}
-
-// quoted is text as a JSON string.
-func quoted(text string) []byte {
-	b, _ := marshal(text) // a string always encodes
-	return b
-}
-
-// marshal is json.Marshal that leaves <, > and & as they are.
-func marshal(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }

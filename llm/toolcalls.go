@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // callBytes is what a call counts for beside its text, so that a server can't
@@ -85,7 +87,7 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, err
 			wrong = true
 		}
 		if wrong {
-			pieces[i], _ = marshal(members) // which were JSON
+			pieces[i], _ = chat.Marshal(members) // which were JSON
 			changed = true
 		}
 		for _, name := range []string{"index", "id", "type", "function", "custom"} {
@@ -110,7 +112,7 @@ func (a *answer) addCalls(raw json.RawMessage, whole bool) (json.RawMessage, err
 		}
 	}
 	if changed {
-		return marshal(pieces)
+		return chat.Marshal(pieces)
 	}
 	return raw, nil
 }
@@ -123,7 +125,7 @@ func (p callPiece) correct(members map[string]json.RawMessage, at int, call *too
 		members["index"], wrong = json.RawMessage(strconv.Itoa(at)), true
 	}
 	if begun && p.ID != call.id {
-		members["id"], wrong = quoted(call.id), true
+		members["id"], wrong = chat.AppendString(nil, call.id), true
 	}
 	if _, again := members["id"]; again && !begun {
 		delete(members, "id")
@@ -137,10 +139,10 @@ func (p callPiece) correct(members map[string]json.RawMessage, at int, call *too
 	if f := p.Function; f != nil && (f.Arguments.odd || named && f.Name != "") {
 		function := map[string]json.RawMessage{}
 		_ = json.Unmarshal(members["function"], &function) // which was read before
-		if function["arguments"] = quoted(f.Arguments.text); named {
+		if function["arguments"] = chat.AppendString(nil, f.Arguments.text); named {
 			delete(function, "name")
 		}
-		members["function"], _ = marshal(function)
+		members["function"], _ = chat.Marshal(function)
 		wrong = true
 	}
 	return wrong
@@ -228,5 +230,5 @@ func (t *toolCall) MarshalJSON() ([]byte, error) {
 			members["type"] = "custom"
 		}
 	}
-	return marshal(members)
+	return chat.Marshal(members)
 }

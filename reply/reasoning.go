@@ -69,13 +69,9 @@ func (s *Service) withReasoning(ctx context.Context, a *assignment) ([]json.RawM
 // withMember gives a message with one member more, at its end, and every byte of
 // it as it was.
 func withMember(message json.RawMessage, name, text string) json.RawMessage {
-	quoted := bytes.NewBuffer(make([]byte, 0, len(text)+16))
-	e := json.NewEncoder(quoted)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string always encodes
 	end := bytes.LastIndexByte(message, '}')
-	out := make([]byte, 0, len(message)+len(name)+quoted.Len()+8)
-	out = append(append(append(out, message[:end]...), `,"`+name+`":`...), bytes.TrimSuffix(quoted.Bytes(), []byte("\n"))...)
+	out := make([]byte, 0, len(message)+len(name)+len(text)+16)
+	out = chat.AppendString(append(append(out, message[:end]...), `,"`+name+`":`...), text)
 	return append(out, message[end:]...)
 }
 

@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -199,11 +198,8 @@ func (r recallResult) text() string {
 	if r.Passages == nil {
 		r.Passages = []passage{}
 	}
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(r) // texts and numbers always encode
-	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n")))
+	raw, _ := chat.Marshal(r) // texts and numbers always encode
+	return string(raw)
 }
 
 // toolResult is the message that answers a call.

@@ -1,7 +1,6 @@
 package reply
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -57,11 +57,8 @@ func encode(events []Event) json.RawMessage {
 			all[i].Reasoning, all[i].Content, all[i].Refusal, all[i].ToolCalls = e.Delta.Reasoning, e.Delta.Content, e.Delta.Refusal, e.Delta.ToolCalls
 		}
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(all) // texts, ids, counts and JSON that was read
-	return b.Bytes()
+	raw, _ := chat.Marshal(all) // texts, ids, counts and JSON that was read
+	return raw
 }
 
 // decode reads saved events after an id. Of a save that was made twice, the events

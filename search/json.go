@@ -1,12 +1,12 @@
 package search
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -43,7 +43,7 @@ func (h Hit) appendJSON(dst []byte) []byte {
 		m.Body, _ = json.Marshal(map[string]any{"role": m.Role, "content": nil})
 	}
 	dst = m.AppendJSON(append(dst, `{"message":`...))
-	dst = appendString(append(dst, `,"excerpt":`...), h.Excerpt)
+	dst = chat.AppendString(append(dst, `,"excerpt":`...), h.Excerpt)
 	dst = strconv.AppendFloat(append(dst, `,"score":`...), h.Score, 'f', 4, 64)
 	dst = strconv.AppendBool(append(dst, `,"on_branch":`...), h.OnBranch)
 	dst = strconv.AppendBool(append(dst, `,"folded":`...), h.Folded)
@@ -61,15 +61,6 @@ func appendMessages(dst []byte, name string, messages []tree.Message) []byte {
 		dst = m.AppendJSON(dst)
 	}
 	return append(dst, ']')
-}
-
-// appendString appends a string as JSON that leaves &, < and > as they are.
-func appendString(dst []byte, text string) []byte {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(text) // a string has no error
-	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }
 
 func appendID(dst []byte, name string, id uuid.UUID) []byte {

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"net/http"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -110,17 +110,8 @@ func (a answer) Write(w http.ResponseWriter) error {
 
 // answerStruct gives a 200 with a thing that has no JSON of its own.
 func answerStruct(thing any) (answer, error) {
-	body, err := encode(thing)
+	body, err := chat.Marshal(thing)
 	return answer{status: http.StatusOK, body: body}, err
-}
-
-// encode is v as JSON that leaves &, < and > as they are.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // noContent is a 204.

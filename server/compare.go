@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -44,7 +45,7 @@ func compareBranches(r *Request) (Answer, error) {
 
 // appendSide appends the schema ComparedSide.
 func (s *Server) appendSide(dst []byte, side tree.Side) ([]byte, error) {
-	replies, err := encode(s.price(side.Replies))
+	replies, err := chat.Marshal(s.price(side.Replies))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
 )
@@ -55,7 +56,7 @@ func answerContext(c summarize.Context, parts bool) answer {
 	buffer := buffers.Get().(*[]byte)
 	a := answer{status: http.StatusOK, body: c.AppendJSON((*buffer)[:0]), buffer: buffer}
 	if parts {
-		list, _ := encode(c.Parts()) // ids and numbers always encode
+		list, _ := chat.Marshal(c.Parts()) // ids and numbers always encode
 		a.body = append(append(append(a.body[:len(a.body)-1], `,"parts":`...), list...), '}')
 	}
 	return a

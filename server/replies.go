@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
@@ -111,7 +112,7 @@ func appendEnded(dst []byte, rep *reply.Reply, end *reply.End) ([]byte, error) {
 		p := toProblem(end.Err)
 		about.Error = &p
 	}
-	data, err := encode(about)
+	data, err := chat.Marshal(about)
 	if err != nil {
 		return nil, err
 	}
@@ -183,12 +184,12 @@ func eventOf(e reply.Event) (name string, data []byte, err error) {
 	case e.Message != nil:
 		return "reply.message", append(e.Message.AppendJSON([]byte(`{"message":`)), '}'), nil
 	case e.Delta != nil && e.Delta.Reasoning != "":
-		data, err = encode(struct {
+		data, err = chat.Marshal(struct {
 			Reasoning string `json:"reasoning"`
 		}{e.Delta.Reasoning})
 		return "reply.reasoning", data, err
 	case e.Delta != nil:
-		data, err = encode(struct {
+		data, err = chat.Marshal(struct {
 			Content   string            `json:"content,omitempty"`
 			Refusal   string            `json:"refusal,omitempty"`
 			ToolCalls []json.RawMessage `json:"tool_calls,omitempty"`
@@ -197,14 +198,14 @@ func eventOf(e reply.Event) (name string, data []byte, err error) {
 	}
 	end := e.End
 	if end.Status == reply.StatusFailed {
-		data, err = encode(toProblem(end.Err))
+		data, err = chat.Marshal(toProblem(end.Err))
 		if err != nil {
 			return "", nil, err
 		}
 		data = appendStored(append(data[:len(data)-1], `,"message":`...), end.Message)
 		return "reply.failed", append(data, '}'), nil
 	}
-	usage, err := encode(end.Usage)
+	usage, err := chat.Marshal(end.Usage)
 	if err != nil {
 		return "", nil, err
 	}
@@ -217,20 +218,20 @@ func eventOf(e reply.Event) (name string, data []byte, err error) {
 	if end.FinishReason != "" {
 		reason = &end.FinishReason
 	}
-	quoted, err := encode(reason)
+	quoted, err := chat.Marshal(reason)
 	data = append(append(data, `,"finish_reason":`...), quoted...)
 	return "reply.completed", append(data, '}'), err
 }
 
 func startedJSON(s *reply.Started) ([]byte, error) {
 	c := s.Context
-	rest, err := encode(map[string]any{
+	rest, err := chat.Marshal(map[string]any{
 		"usage": c.Usage, "counts": c.Counts, "complete": c.Complete, "omitted_messages": c.Omitted,
 	})
 	if err != nil {
 		return nil, err
 	}
-	model, err := encode(s.Model)
+	model, err := chat.Marshal(s.Model)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -76,7 +77,7 @@ func (r *Request) nativeStream(after int, replies ...*reply.Reply) eventStream {
 // streamClosed appends the event of a stream that is closed. It has no id, as it is
 // none of a reply's.
 func streamClosed(dst []byte, p Problem) []byte {
-	data, err := encode(p)
+	data, err := chat.Marshal(p)
 	if err != nil {
 		panic(err) // a struct of strings
 	}

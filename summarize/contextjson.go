@@ -2,9 +2,9 @@ package summarize
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/google/uuid"
 )
 
@@ -15,7 +15,7 @@ func (c Context) AppendJSON(dst []byte) []byte {
 	type bare Context // without MarshalJSON
 	rest := bare(c)
 	rest.Messages = nil
-	raw, _ := encode(rest)                             // texts, ids and counts always marshal
+	raw, _ := chat.Marshal(rest)                       // texts, ids and counts always marshal
 	before, after, _ := bytes.Cut(raw, []byte("null")) // both ids before the messages are texts
 	// To grow a large context at its end would copy it, into memory that is too large
 	// to be used again.
@@ -43,15 +43,6 @@ func (c Context) AppendMessages(dst []byte) []byte {
 		dst = append(dst, m...)
 	}
 	return append(dst, ']')
-}
-
-// encode is v as JSON that leaves &, < and > as they are.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // A Part says what one of a context's messages is and what it costs.

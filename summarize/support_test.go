@@ -6,12 +6,13 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // messageBody is a message that says text.
 func messageBody(role, text string) json.RawMessage {
-	body, err := encode(struct {
+	body, err := chat.Marshal(struct {
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}{role, text})

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/google/uuid"
 )
 
@@ -64,11 +65,8 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 	if graft.Messages > 0 {
 		m.Graft = &graft
 	}
-	var body bytes.Buffer
-	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false)
-	err := e.Encode(members)
-	m.Body = bytes.TrimSpace(body.Bytes())
+	body, err := chat.Marshal(members)
+	m.Body = body
 	return err
 }
 

@@ -13,7 +13,6 @@
 package prompt
 
 import (
-	"bytes"
 	"embed"
 	"encoding/json"
 	"fmt"
@@ -200,12 +199,9 @@ func fill(part part, values map[string]any) string {
 // messageBody is a chat-completions message object. Its bytes depend on
 // nothing but the arguments.
 func messageBody(role, content string) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(struct {
+	raw, _ := chat.Marshal(struct {
 		Role    string `json:"role"`
 		Content string `json:"content"`
 	}{role, content}) // two strings always encode
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return raw
 }

@@ -197,13 +197,11 @@ func Clip(s string) string {
 // Encode marshals v, and leaves <, > and & as they are, which json.Marshal would
 // escape.
 func Encode(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := chat.Marshal(v)
+	if err != nil {
 		panic(fmt.Sprintf("transfer: encoding %T: %v", v, err)) // only a programmer's mistake: nothing here marshals itself
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return raw
 }
 
 // EncodeObject is Encode for a map of JSON values.

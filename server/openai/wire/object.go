@@ -237,11 +237,9 @@ func (o object) list(name string, most int) iter.Seq2[int, json.RawMessage] {
 
 // marshal is json.Marshal that leaves <, > and & as they are.
 func Marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	raw, err := chat.Marshal(v)
+	if err != nil {
 		panic(err) // strings, numbers and JSON that was read always encode
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return raw
 }

@@ -242,13 +242,7 @@ func memberValue(v any) ([]byte, error) {
 		}
 		v = string(raw)
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return chat.Marshal(v)
 }
 
 // verbatim tells whether an object can stand in a line and come out of it with

@@ -22,12 +22,12 @@ const module = "github.com/coppice-chat/coppice"
 // may import all but test code. A new package needs a line here;
 // a line with * is for every package of a folder that has none of its own.
 var arrows = map[string][]string{
-	"app":                {"access", "db", "db/embedded", "db/migrate", "fault", "internal/telemetry", "keys", "llm", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/oidc", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
+	"app":                {"access", "db", "db/embedded", "db/migrate", "fault", "internal/telemetry", "keys", "llm", "quota", "search", "search/embed", "replica", "reply", "server", "server/anthropic", "server/mcp", "server/oidc", "server/openai", "summarize", "summarize/jobs", "tree", "watch"},
 	"internal/check":     {},
 	"internal/telemetry": {"llm", "search", "replica", "reply", "tree"},
 	"recognize":          {"chat", "fault", "reply", "summarize", "tree"},
 	"replica":            {"db", "fault", "tree"},
-	"server":             {"access", "chat", "fault", "internal/telemetry", "keys", "search", "replica", "reply", "summarize", "transfer", "tree", "watch", "web"},
+	"server":             {"access", "chat", "fault", "internal/telemetry", "keys", "quota", "search", "replica", "reply", "summarize", "transfer", "tree", "watch", "web"},
 	"server/mcp":         {"chat", "fault", "search", "server", "summarize", "tree"},
 	"server/oidc":        {"access", "fault", "server"},
 	"server/anthropic":   {"chat", "fault", "recognize", "reply", "server", "server/anthropic/wire", "summarize", "tree"},
@@ -61,6 +61,7 @@ var arrows = map[string][]string{
 	"attach/pdf":          {},
 	"attach/pdf/pdftest":  {},
 	"keys":                {"access", "db", "fault"},
+	"quota":               {"access", "db", "fault"},
 	"tokens":              {},
 	"access":              {"fault"},
 	"fault":               {}, // a leaf: everything may import it
@@ -93,7 +94,7 @@ const lab = "lab"
 var owners = map[string][]string{
 	"flag":                            {}, // settings come from cmd/ as values
 	"github.com/alecthomas/kong":      {},
-	"github.com/jackc/pgx":            {"app", "db", "db/citus", "db/embedded", "db/migrate", "db/upgrade", "internal/telemetry", "keys", "replica", "summarize/jobs", "tree"},
+	"github.com/jackc/pgx":            {"app", "db", "db/citus", "db/embedded", "db/migrate", "db/upgrade", "internal/telemetry", "keys", "quota", "replica", "summarize/jobs", "tree"},
 	"github.com/labstack/echo":        {"server"},
 	"github.com/openai/openai-go":     {"llm"},
 	"github.com/coder/websocket":      {"server/openai"},
@@ -263,7 +264,7 @@ func problems(pkg string, file *ast.File) (found []string) {
 	ast.FileExports(file)
 	for _, decl := range file.Decls {
 		for name, node := range exported(decl) {
-			if strings.HasPrefix(name, "New") && slices.Contains([]string{"internal/telemetry", "keys", "replica", "summarize/jobs", "tree"}, pkg) {
+			if strings.HasPrefix(name, "New") && slices.Contains([]string{"internal/telemetry", "keys", "quota", "replica", "summarize/jobs", "tree"}, pkg) {
 				continue // the constructors take the database, or make what it is given
 			}
 			for used := range selectors(node) {

@@ -410,3 +410,25 @@ create table installation (
     oldest_program integer not null default 14, -- the oldest schema version whose program works with this schema, while versions change
     settings jsonb   not null default '{}' -- of contexts and compactions, on the server that started last; commands take theirs from it
 );
+
+-- What a tenant used in a day of UTC. Servers add what they counted each two seconds, so
+-- that no request writes here.
+create table tenant_days (
+    tenant_id text             not null,
+    day       date             not null,
+    requests  bigint           not null, -- that had a good key, or a session
+    messages  bigint           not null, -- that were stored
+    bytes     bigint           not null, -- of those messages, and of files
+    cost      double precision not null, -- of calls of models, where prices are known
+
+    primary key (tenant_id, day)
+);
+
+-- How much a tenant may use in a day. 0 is any amount.
+create table tenant_limits (
+    tenant_id text             primary key,
+    requests  bigint           not null,
+    messages  bigint           not null,
+    bytes     bigint           not null,
+    cost      double precision not null
+);

@@ -4,6 +4,7 @@
 package access
 
 import (
+	"context"
 	"net/netip"
 	"slices"
 	"strings"
@@ -82,4 +83,18 @@ func (p Principal) Owns(userID string) bool {
 // Has reports whether the principal may do what a role may.
 func (p Principal) Has(r Role) bool {
 	return slices.Index(Roles, p.Role) >= slices.Index(Roles, r)
+}
+
+type tenantKey struct{}
+
+// With returns a context of work for a tenant: it is for the account of what that costs,
+// never for what it may read.
+func With(ctx context.Context, tenantID string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, tenantID)
+}
+
+// TenantOf returns the tenant that a context's work is for; "" is none.
+func TenantOf(ctx context.Context) string {
+	tenantID, _ := ctx.Value(tenantKey{}).(string)
+	return tenantID
 }

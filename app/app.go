@@ -38,6 +38,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
+	"github.com/coppice-chat/coppice/quota"
 	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/search"
@@ -114,6 +115,7 @@ type Coppice struct {
 	db             *Database
 	store          *tree.Store
 	keys           *keys.Keys
+	quota          *quota.Quota
 	contexts       *summarize.Service
 	replies        *reply.Service
 	search         *search.Service
@@ -276,7 +278,8 @@ func (cfg *Config) newCatalog(ctx context.Context) (c *catalog, err error) {
 func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	pool := c.db.pool
 	tenants := db.NewTenantPool(pool)
-	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version, cfg.Models.Prices.Cost)
+	c.quota = quota.New(pool, cfg.Logger)
+	t, err := telemetry.New(cfg.Registry, cfg.Tracing, pool, cfg.Version, cfg.Models.Prices.Cost, c.quota.Spent)
 	if err != nil {
 		return err
 	}
@@ -308,7 +311,10 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	if c.contexts, err = summarize.New(tree.New(tenants, changed), cfg.Contexts); err != nil {
 		return err
 	}
-	stores := []tree.Option{tree.WithLimits(cfg.Limits), changed}
+	counted := tree.WithCount(func(tenantID string, messages, bytes int) {
+		c.quota.Add(tenantID, quota.Amount{Messages: int64(messages), Bytes: int64(bytes)})
+	})
+	stores := []tree.Option{tree.WithLimits(cfg.Limits), changed, counted}
 	if cfg.Jobs.Embeddings = nil; models.embedder != nil {
 		cfg.Jobs.Embeddings = embed.New(embed.Config{Model: t.Embedder(models.embedder), Logger: cfg.Logger})
 	}
@@ -348,7 +354,7 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 
 	s := cfg.Server
 	s.Store, s.Keys, s.Contexts, s.Replies, s.Search, s.Changes = c.store, keyring{c.keys, cfg.LocalSecret}, c.contexts, c.replies, c.search, c.changes
-	s.Replica = c.replica
+	s.Replica, s.Quota = c.replica, c.quota
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
 	messages, err := cfg.Anthropic.API()
 	if err != nil {

@@ -32,6 +32,7 @@ func (c *Coppice) Start(ctx context.Context) error {
 	c.background.Go(func() { c.replies.Recover(ctx) })
 	c.background.Go(func() { c.changes.Forget(ctx) })
 	c.background.Go(func() { c.retain(ctx) })
+	c.background.Go(func() { c.quota.Run(ctx) })
 	if c.catalog.changes {
 		c.background.Go(func() {
 			if accepted != "" {

@@ -39,6 +39,9 @@ func (c *Coppice) deleteOld(ctx context.Context) error {
 	if err := c.keys.ForgetExpired(ctx, time.Now().Add(-expiredKeyAge)); err != nil {
 		return err
 	}
+	if err := c.quota.Forget(ctx); err != nil {
+		return err
+	}
 	if len(c.retention) == 0 {
 		return nil
 	}

@@ -82,19 +82,19 @@ func (q *Queries) InsertKey(ctx context.Context, arg InsertKeyParams) (InsertKey
 
 const listKeyPage = `-- name: ListKeyPage :many
 select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at, role, user_id, read_only, conversation_id, expires_at from api_keys
-where tenant_id = $1 and id < $2
+where tenant_id = coalesce($1, tenant_id) and id < $2
 order by id desc
 limit $3
 `
 
 type ListKeyPageParams struct {
-	TenantID string
+	TenantID pgtype.Text
 	BeforeID pgtype.UUID
 	RowLimit int32
 }
 
-// Of one tenant, newest first. It reads all keys of the installation, as their number
-// is small.
+// Of one tenant, or of all for null, newest first. It reads all keys of the installation, as
+// their number is small.
 func (q *Queries) ListKeyPage(ctx context.Context, arg ListKeyPageParams) ([]ApiKey, error) {
 	return all[ApiKey](q.db.Query(ctx, listKeyPage, arg.TenantID, arg.BeforeID, arg.RowLimit))
 }

@@ -180,3 +180,20 @@ type Share struct {
 	CreatedAt      time.Time
 	ExpiresAt      pgtype.Timestamptz
 }
+
+type TenantDay struct {
+	TenantID string
+	Day      pgtype.Date
+	Requests int64
+	Messages int64
+	Bytes    int64
+	Cost     float64
+}
+
+type TenantLimit struct {
+	TenantID string
+	Requests int64
+	Messages int64
+	Bytes    int64
+	Cost     float64
+}

@@ -205,11 +205,11 @@ func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
 	return out, nil
 }
 
-// Page lists a tenant's keys, newest first: those made before the key before, where
-// uuid.Max is none. more reports whether more were made earlier.
+// Page lists a tenant's keys, or those of all tenants for "", newest first: those made
+// before the key before, where uuid.Max is none. more reports whether more were made earlier.
 func (k *Keys) Page(ctx context.Context, tenantID string, before uuid.UUID, limit int) (_ []Key, more bool, err error) {
 	defer db.Wrap(&err, "keys.Page(%q)", tenantID)
-	rows, err := k.q.ListKeyPage(ctx, db.ListKeyPageParams{TenantID: tenantID, BeforeID: toUUID(before), RowLimit: int32(limit) + 1})
+	rows, err := k.q.ListKeyPage(ctx, db.ListKeyPageParams{TenantID: pgtype.Text{String: tenantID, Valid: tenantID != ""}, BeforeID: toUUID(before), RowLimit: int32(limit) + 1})
 	if err != nil {
 		return nil, false, err
 	}

@@ -13,8 +13,8 @@ import (
 // Instruments receive how the calls of a model went. They never receive the
 // text of messages.
 type Instruments struct {
-	TracerProvider trace.TracerProvider // makes a span of each call; nil for none
-	Observe        func(Call)           // is called when each has ended; nil for none
+	TracerProvider trace.TracerProvider        // makes a span of each call; nil for none
+	Observe        func(context.Context, Call) // is called when each has ended; nil for none
 }
 
 // A Call is the result of one call of a model.
@@ -96,9 +96,9 @@ func (e *instrumentedEmbedder) Embed(ctx context.Context, texts []string) (out E
 
 type instrumented struct {
 	Model
-	operation string       // OpenTelemetry's word for a call
-	tracer    trace.Tracer // nil for none
-	observe   func(Call)   // nil for none
+	operation string                      // OpenTelemetry's word for a call
+	tracer    trace.Tracer                // nil for none
+	observe   func(context.Context, Call) // nil for none
 }
 
 // errPanicked is of a call that never returned.
@@ -137,7 +137,7 @@ func (m *instrumented) begin(ctx context.Context, name string) (context.Context,
 	return ctx, func(res Response, err error) {
 		call := Call{Model: name, Outcome: outcomeOf(err), Took: time.Since(start), PromptTokens: res.PromptTokens, CompletionTokens: res.CompletionTokens}
 		if m.observe != nil {
-			m.observe(call)
+			m.observe(ctx, call)
 		}
 		if span == nil {
 			return

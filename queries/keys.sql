@@ -18,10 +18,10 @@ where tenant_id = coalesce(sqlc.narg(tenant_id), tenant_id)
 order by created_at desc, id desc;
 
 -- name: ListKeyPage :many
--- Of one tenant, newest first. It reads all keys of the installation, as their number
--- is small.
+-- Of one tenant, or of all for null, newest first. It reads all keys of the installation, as
+-- their number is small.
 select * from api_keys
-where tenant_id = @tenant_id and id < @before_id
+where tenant_id = coalesce(sqlc.narg(tenant_id), tenant_id) and id < @before_id
 order by id desc
 limit @row_limit;
 

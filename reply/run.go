@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
@@ -130,7 +131,7 @@ func (r *Reply) Over(after int) bool {
 // run runs a reply to its end.
 func (s *Service) run(r *Reply, a *assignment) {
 	start := time.Now()
-	ctx, cancel := context.WithTimeout(r.ctx, s.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(access.With(r.ctx, r.tenant), s.cfg.Timeout)
 	defer cancel()
 	ctx, span := s.tracer.Start(ctx, "reply", trace.WithAttributes(
 		attribute.String("coppice.conversation_id", r.conversation.String()),

@@ -95,6 +95,12 @@ func (s *Server) authenticate(r *Request) error {
 	if err := s.countRequest(countedBy(who), r.answer.Header()); err != nil {
 		return err
 	}
+	if q := s.cfg.Quota; q != nil && !r.route.May.has(Operators) { // who sets the limits
+		if err := q.Take(who.Tenant, r.Method == http.MethodPost && !r.route.May.has(Admins)); err != nil {
+			r.answer.Header().Set("Retry-After", strconv.Itoa(int(q.Wait().Seconds())+1))
+			return err
+		}
+	}
 	if r.end != nil {
 		go s.watchKey(r.Request, r.end, secret)
 	}

@@ -10,6 +10,7 @@ const (
 	CodeAttachmentTooLarge    Code = "attachment_too_large"
 	CodeBodyTooLarge          Code = "body_too_large"
 	CodeCrossOrigin           Code = "cross_origin"
+	CodeDailyLimit            Code = "daily_limit"
 	CodeDatabaseReadOnly      Code = "database_read_only"
 	CodeDatabaseUnavailable   Code = "database_unavailable"
 	CodeDuplicateField        Code = "duplicate_field"

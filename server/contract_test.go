@@ -120,6 +120,7 @@ var bodies = map[string][]field{
 	"NewRemake":          new(newRemake).fields(),
 	"NewShare":           new(newShare).fields(),
 	"NewKey":             new(newKey).fields(),
+	"TenantLimits":       new(tenantLimits).fields(),
 	"AcceptedOffer":      new(acceptedOffer).fields(),
 	"NewMessage":         new(messageBody).fields(new(destination).fields(nil)),
 	"NewChain":           append(new(destination).fields(nil), field{"messages", true, nil}),

@@ -84,6 +84,8 @@ var visits = map[string][]visit{
 	"listTenants":         {{status: 200, nothing: true}},
 	"getTenant":           {{status: 404, nothing: true}},
 	"deleteTenant":        {{status: 404, nothing: true}},
+	"getTenantLimits":     {{status: 200, nothing: true}},
+	"setTenantLimits":     {{status: 200, body: `{"cost":2.5}`, nothing: true}},
 	"deleteConversations": {{status: 200, query: "before=2000-01-01T00:00:00Z", nothing: true}},
 	"getMe":               {{status: 200, nothing: true}},
 	"listTags":            {{status: 200, nothing: true}},

@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/quota"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -108,6 +109,7 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 		Models: func() []Model {
 			return []Model{{Name: "test-model", Aliases: []string{"alias"}, MaxContextTokens: 32_768, Replies: true, Default: true, Price: &ModelPrice{0.5, 2}}}
 		},
+		Quota:   quota.New(pool, slog.New(slog.DiscardHandler)),
 		Offers:  offers{},
 		Presets: []Preset{{Name: "Short", System: "Be brief.", Temperature: new(0.2), Settings: json.RawMessage(`{"keep_ratio":0.1}`)}},
 		Logger:  slog.New(slog.NewJSONHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug})),

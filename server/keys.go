@@ -35,7 +35,7 @@ func (b *newKey) fields() []field {
 func (b *newKey) read(o object) error { return o.bind("", b.fields()) }
 
 func createKey(r *Request) (Answer, error) {
-	if r.who.Key == uuid.Nil && r.who.User == "" {
+	if r.who.Key == uuid.Nil && r.who.User == "" && !r.server.cfg.Keys.Known(secretOf(r.Header)) {
 		return nil, notPermitted("The first key closes the server to everybody else: make it by `coppice keys create`.")
 	}
 	b := r.body.(*newKey)
@@ -77,7 +77,11 @@ func listKeys(r *Request) (Answer, error) {
 	if begins {
 		at.ID = uuid.Max
 	}
-	list, more, err := r.server.cfg.KeyRing.Page(r.Context(), whose.Tenant, at.ID, limit)
+	tenant := whose.Tenant
+	if tenant == access.Everybody && whose.Has(access.Operator) {
+		tenant = ""
+	}
+	list, more, err := r.server.cfg.KeyRing.Page(r.Context(), tenant, at.ID, limit)
 	if err != nil {
 		return nil, err
 	}

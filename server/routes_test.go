@@ -99,6 +99,8 @@ var reads = []scenario{
 	{name: "audit", method: "GET", path: "/v1/audit-events?limit=1", status: 200, want: []string{`{"data":[`}},
 	{name: "tenants", method: "GET", path: "/v1/tenants", status: 200, want: []string{`{"data":[{"id":"default","conversations":`}},
 	{name: "a tenant", method: "GET", path: "/v1/tenants/default", status: 200, want: []string{`{"id":"default","conversations":`, `"keys":0,"updated_at":"`}},
+	{name: "a tenant with the size of its messages", method: "GET", path: "/v1/tenants/default?size=true", status: 200, want: []string{`"message_bytes":`}},
+	{name: "a tenant's day", method: "GET", path: "/v1/tenants/default/limits", status: 200, want: []string{`"limits":{"requests":0,"messages":0,"bytes":0,"cost":0}}`}},
 	{name: "no conversation is so old", method: "DELETE", path: "/v1/conversations?before=2000-01-01T00:00:00Z", status: 200, want: []string{`{"conversations":0,"messages":0}`}},
 	{name: "who asks", method: "GET", path: "/v1/me", status: 200, want: []string{`{"tenant_id":"default","user_id":null,"role":"operator","read_only":false,"conversation_id":null,"key_id":null,"sign_out":null}`}},
 	{name: "the first key", method: "POST", path: "/v1/keys", body: `{"name":"first"}`, status: 403, want: []string{"coppice keys create"}},
@@ -250,8 +252,8 @@ func TestRoutes(t *testing.T) {
 	fork.status = 200
 	fork.run(t, shared, covered)
 
-	// by TestKeysOverREST and TestTenantsOverREST, as they take a key
-	covered["createKey 201"], covered["revokeKey 204"], covered["deleteTenant 200"] = true, true, true
+	// by TestKeysOverREST, TestTenantsOverREST and TestDailyLimits, as they take a key
+	covered["createKey 201"], covered["revokeKey 204"], covered["deleteTenant 200"], covered["setTenantLimits 200"] = true, true, true, true
 
 	doc := check.Must(openapi3.NewLoader().LoadFromData(Spec))(t)
 	for path, item := range doc.Paths.Map() {

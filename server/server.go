@@ -58,6 +58,7 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/quota"
 	"github.com/coppice-chat/coppice/replica"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/search"
@@ -94,6 +95,10 @@ type Config struct {
 	// KeyRing makes, lists and revokes keys. nil is Keys, if that does, and otherwise
 	// there are no routes for it.
 	KeyRing KeyRing
+
+	// Quota counts what tenants use in a day, and holds them to their limits. nil doesn't.
+	// A program that sets it has it run.
+	Quota *quota.Quota
 
 	// Contexts makes contexts and compacts, over the same database as Store.
 	// nil is a service with the default settings and no model.
@@ -251,6 +256,9 @@ func New(cfg Config) (_ *Server, err error) {
 	routes := slices.Concat(native, pages())
 	if cfg.KeyRing == nil {
 		routes = slices.DeleteFunc(routes, func(r Route) bool { return strings.HasPrefix(r.Pattern, "/v1/keys") })
+	}
+	if cfg.Quota == nil {
+		routes = slices.DeleteFunc(routes, func(r Route) bool { return strings.HasSuffix(r.Pattern, "/limits") })
 	}
 	if cfg.MetricsElsewhere {
 		routes = slices.DeleteFunc(routes, func(r Route) bool { return r.Pattern == "/metrics" })

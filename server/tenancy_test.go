@@ -12,7 +12,7 @@ import (
 )
 
 // operations are those that take an operator's key: TestTenantsOverREST.
-var operations = []string{"listTenants", "getTenant", "deleteTenant"}
+var operations = []string{"listTenants", "getTenant", "deleteTenant", "getTenantLimits", "setTenantLimits"}
 
 // TestTenantsDontSeeEachOther visits every operation as a tenant beside others.
 func TestTenantsDontSeeEachOther(t *testing.T) {

@@ -31,9 +31,20 @@ func getTenant(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	sized, err := r.flag("size", false)
+	if err != nil {
+		return nil, err
+	}
 	t, err := store.Tenant(r.Context())
 	if err != nil {
 		return nil, err
+	}
+	if sized {
+		bytes, tokens, err := store.MessageSize(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		t.MessageBytes, t.MessageTokens = &bytes, &tokens
 	}
 	return answerStruct(t)
 }
@@ -86,4 +97,56 @@ func deleteConversations(r *Request) (Answer, error) {
 		Conversations int `json:"conversations"`
 		Messages      int `json:"messages"`
 	}{conversations, messages})
+}
+
+// tenantLimits is the schema of this name.
+type tenantLimits struct {
+	requests, messages, bytes *int
+	cost                      *float64
+}
+
+func (b *tenantLimits) fields() []field {
+	return []field{{"requests", false, &b.requests}, {"messages", false, &b.messages}, {"bytes", false, &b.bytes}, {"cost", false, &b.cost}}
+}
+
+func (b *tenantLimits) read(o object) error { return o.bind("", b.fields()) }
+
+func getTenantLimits(r *Request) (Answer, error) {
+	store, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	day, err := r.server.cfg.Quota.Day(r.Context(), store.TenantID())
+	if err != nil {
+		return nil, err
+	}
+	return answerStruct(day)
+}
+
+func setTenantLimits(r *Request) (Answer, error) {
+	store, err := r.named()
+	if err != nil {
+		return nil, err
+	}
+	day, err := r.server.cfg.Quota.Day(r.Context(), store.TenantID())
+	if err != nil {
+		return nil, err
+	}
+	b := r.body.(*tenantLimits)
+	l := &day.Limits
+	for _, given := range []struct {
+		from *int
+		to   *int64
+	}{{b.requests, &l.Requests}, {b.messages, &l.Messages}, {b.bytes, &l.Bytes}} {
+		if given.from != nil {
+			*given.to = int64(*given.from)
+		}
+	}
+	if b.cost != nil {
+		l.Cost = *b.cost
+	}
+	if err := r.server.cfg.Quota.SetLimits(r.Context(), store.TenantID(), *l); err != nil {
+		return nil, err
+	}
+	return answerStruct(day)
 }

@@ -1,11 +1,14 @@
 package server
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/quota"
 )
 
 // An operator lists all tenants and deletes one. An admin deletes what is old in its own,
@@ -35,4 +38,35 @@ func TestTenantsOverREST(t *testing.T) {
 	if went.Conversations != 1 || went.Messages != 8 {
 		t.Errorf("%+v went", went)
 	}
+}
+
+// A tenant at its limit reads, and is told when it may store again. Nobody is kept from
+// setting limits.
+func TestDailyLimits(t *testing.T) {
+	t.Parallel()
+	var q *quota.Quota
+	a := newAPI(t, func(c *Config) { q = c.Quota })
+	_, own := a.mint(keys.NewKey{})
+	_, operator := a.mint(keys.NewKey{Role: access.Operator})
+	limits := request{method: "PATCH", path: "/v1/tenants/own/limits", header: operator, body: `{"messages":1,"cost":2.5}`}
+	if res := a.must(200, nil, limits); string(res.body) != `{"used":{"requests":0,"messages":0,"bytes":0,"cost":0},"limits":{"requests":0,"messages":1,"bytes":0,"cost":2.5}}` {
+		t.Errorf("%s", res.body)
+	}
+	create := request{method: "POST", path: "/v1/conversations", header: own, body: `{}`}
+	a.must(201, nil, create)
+	q.Add("own", quota.Amount{Messages: 1})
+	check.NoError(t, q.Store(t.Context()))
+	a.refused(429, CodeDailyLimit, create)
+	if wait, err := strconv.Atoi(a.send(create).Header.Get("Retry-After")); err != nil || wait < 1 || wait > 24*60*60+1 {
+		t.Errorf("Retry-After is %d, %v", wait, err)
+	}
+	list := request{method: "GET", path: "/v1/conversations", header: own}
+	a.must(200, nil, list)
+	limits.body = `{"requests":1,"messages":0}`
+	a.must(200, nil, limits)
+	check.NoError(t, q.Store(t.Context()))
+	a.refused(429, CodeDailyLimit, list)
+	limits.body = `{"requests":0,"bytes":-1}`
+	a.refused(400, CodeInvalidParameter, limits)
+	a.must(200, nil, request{method: "GET", path: "/v1/tenants/own/limits", header: operator})
 }

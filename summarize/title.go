@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -125,6 +126,7 @@ func FirstAnswer(answer tree.Message) bool { return answer.Depth < titleMessages
 // A model that fails leaves the title as it is. An error is the database's.
 func (s *Service) Title(ctx context.Context, conversationID, answerID uuid.UUID) (err error) {
 	defer fault.Wrap(&err, "summarize.Title(%s)", conversationID)
+	ctx = access.With(ctx, s.store.TenantID())
 	if s.titles == TitlesOff {
 		return nil
 	}

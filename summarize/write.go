@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize/audit"
@@ -188,7 +189,7 @@ func (s *Service) summarizeWith(ctx context.Context, with Summarizer, in prompt.
 	if in.Prior, in.Paths = prompt.CutPaths(in.Prior); in.Paths != "" {
 		in.PriorTokens = s.count.Count(in.Prior)
 	}
-	r, err := with.Summarize(ctx, in)
+	r, err := with.Summarize(access.With(ctx, s.store.TenantID()), in)
 	if n := r.Taken; err == nil && (n < 1 || n > len(in.Fold) || n < len(in.Fold) && in.Fold[n].Role == tree.RoleTool || r.Text == "") {
 		err = fmt.Errorf("a summary of %d bytes, which takes %d of %d messages, is none", len(r.Text), n, len(in.Fold))
 		r.Attempts = append(r.Attempts, prompt.Attempt{Model: r.Model, Error: err.Error()})

@@ -140,6 +140,7 @@ func (s *Store) insert(ctx context.Context, params db.AppendMessageParams, o app
 		})
 	}
 	if err == nil {
+		s.count(1, len(params.Body))
 		s.committing(conversationID)
 	}
 	return m, err
@@ -365,7 +366,7 @@ func (s *Store) insertChain(ctx context.Context, conversationID, parentID uuid.U
 		out[i] = fromMessage(db.Node(rows[i]), index, nil)
 		index = 1
 	}
-	if _, err := s.q.CopyNodes(ctx, rows); err != nil {
+	if err := s.copyRows(ctx, rows); err != nil {
 		return nil, err
 	}
 	if err := s.use(ctx, conversationID, drafts); err != nil {

@@ -112,6 +112,7 @@ func (s *Store) AddAttachment(ctx context.Context, name string, data []byte) (a 
 		if created, params.Name = stored.Created, stored.Name; err != nil || !created {
 			return err
 		}
+		s.count(0, len(data))
 		return s.recount(ctx, hash[:])
 	})
 	return s.fromAttachment(db.ListAttachmentsRow{

@@ -143,7 +143,7 @@ func (im *importer) copy(ctx context.Context) error {
 		return err
 	}
 	store := func() error {
-		if _, err := im.s.q.CopyNodes(ctx, im.rows); err != nil {
+		if err := im.s.copyRows(ctx, im.rows); err != nil {
 			return err
 		}
 		if len(im.said) > 0 {

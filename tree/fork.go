@@ -145,7 +145,7 @@ func (s *Store) copyNodes(ctx context.Context, to *Conversation, from, messageID
 				copies[i].SiblingIndex.Int32 = 1
 			}
 		}
-		if _, err := s.q.CopyNodes(ctx, copies); err != nil {
+		if err := s.copyRows(ctx, copies); err != nil {
 			return err
 		}
 		if err := s.copyUses(ctx, from, to.ID, ids, copied); err != nil {

@@ -30,6 +30,31 @@ func WithLimits(l Limits) Option {
 	return func(s *Store) { s.limits = l }
 }
 
+// WithCount calls counted with the number and the bytes of messages, and with the bytes of
+// files, that a tenant stores. What a transaction takes back stays counted.
+func WithCount(counted func(tenantID string, messages, bytes int)) Option {
+	return func(s *Store) { s.counted = counted }
+}
+
+func (s *Store) count(messages, bytes int) {
+	if s.counted != nil {
+		s.counted(s.tenant, messages, bytes)
+	}
+}
+
+// copyRows stores new nodes.
+func (s *Store) copyRows(ctx context.Context, rows []db.CopyNodesParams) error {
+	_, err := s.q.CopyNodes(ctx, rows)
+	if err == nil {
+		bytes := 0
+		for _, row := range rows {
+			bytes += len(row.Body)
+		}
+		s.count(messageCount(rows), bytes)
+	}
+	return err
+}
+
 // RoomFor returns a fault.Full if a conversation, as it was read, has no room for
 // so many more messages. An append checks its limits by itself. RoomFor serves
 // callers that do something costly before the append.

@@ -38,6 +38,7 @@ type Store struct {
 
 	settings func(json.RawMessage) error // nil takes any
 
+	counted     func(tenantID string, messages, bytes int)      // what is stored; nil for none
 	changed     func(tenantID string, conversationID uuid.UUID) // after a commit; nil for none
 	uncommitted *[]uuid.UUID                                    // what the store's own transaction changed; nil outside one
 }

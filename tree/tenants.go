@@ -24,6 +24,9 @@ type Tenant struct {
 	AttachmentBytes int64      `json:"attachment_bytes"`
 	Keys            int        `json:"keys"`       // that are good
 	UpdatedAt       *time.Time `json:"updated_at"` // when something was last said or pruned; nil without conversations
+
+	MessageBytes  *int64 `json:"message_bytes,omitempty"` // of [Store.MessageSize]; nil where nobody asked
+	MessageTokens *int64 `json:"message_tokens,omitempty"`
 }
 
 // Tenants lists who has conversations, attachments or keys, by id. It counts all
@@ -184,6 +187,12 @@ func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err
 				return err
 			}
 			if err := s.q.DeleteTenantChanges(ctx, s.tenant); err != nil {
+				return err
+			}
+			if err := s.q.DeleteTenantLimits(ctx, s.tenant); err != nil {
+				return err
+			}
+			if err := s.q.DeleteTenantDays(ctx, db.DeleteTenantDaysParams{TenantID: textOrNull(s.tenant), Before: pgtype.Date{Time: now().AddDate(1, 0, 0), Valid: true}}); err != nil {
 				return err
 			}
 			keys, err := s.q.DeleteTenantKeys(ctx, s.tenant)

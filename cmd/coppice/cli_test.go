@@ -77,6 +77,7 @@ func TestCommands(t *testing.T) {
 		{"export_chats", []string{"export", "--all", "--format", "sillytavern"}},
 		{"tenants_list", []string{"tenants", "list", "--json"}},
 		{"tenants_show_json", []string{"tenants", "show", "--json", "files"}},
+		{"tenants_limits", []string{"tenants", "limits", "files", "--messages", "5000", "--cost", "2.5"}},
 		{"tenants_delete", []string{"tenants", "delete", "--yes", "files"}},
 		{"tenants_show_unknown", []string{"tenants", "show", "files"}},
 		{"delete", []string{"delete", "--yes", "01990000-0000-7000-8000-00000000000b"}},

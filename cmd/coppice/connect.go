@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // serverFlags name a server that runs.
@@ -72,6 +73,28 @@ func (f *dataFlags) AfterApply(k *kong.Context) error {
 		return fmt.Errorf("--%s doesn't go with --server: models, settings and data are the server's, and the key tells the tenant", f.own)
 	}
 	return nil
+}
+
+// operatorFlags are the flags of every command for operators, which name tenants otherwise.
+type operatorFlags struct {
+	serverFlags   `group:"Server"`
+	databaseFlags `group:"Database"`
+}
+
+func (f *operatorFlags) data() *dataFlags {
+	return &dataFlags{serverFlags: f.serverFlags, databaseFlags: f.databaseFlags, tenantFlags: tenantFlags{tree.DefaultTenant}}
+}
+
+// AfterApply looks for flags on the command line that contradict each other.
+func (f *operatorFlags) AfterApply(k *kong.Context) error {
+	d := f.data()
+	err := d.AfterApply(k)
+	f.Server = d.Server
+	return err
+}
+
+func (f *operatorFlags) withServer(ctx context.Context, out *terminal.Console, logs *logFlags, a alone, do func(*client) error) error {
+	return f.data().withServer(ctx, out, logs, a, do)
 }
 
 // alone says how a command answers where no server runs that it could ask.

@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/access"
-	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/keys"
 )
@@ -20,10 +22,38 @@ type keysCommand struct {
 	Revoke keysRevokeCommand `cmd:"" help:"Revoke a key, for good."`
 }
 
+// apiKey is a key as the server shows it.
+type apiKey struct {
+	ID         uuid.UUID   `json:"id"`
+	TenantID   string      `json:"tenant_id"`
+	Name       string      `json:"name"`
+	Role       access.Role `json:"role"`
+	UserID     string      `json:"user_id"`
+	Key        string      `json:"key"`
+	CreatedAt  time.Time   `json:"created_at"`
+	LastUsedAt *time.Time  `json:"last_used_at"`
+	ExpiresAt  *time.Time  `json:"expires_at"`
+	RevokedAt  *time.Time  `json:"revoked_at"`
+}
+
+// listKeys reads the keys of a tenant. "" is the tenant of --key, and all tenants where the
+// command needs none.
+func listKeys[T any](ctx context.Context, c *client, tenant string) ([]T, error) {
+	query := url.Values{}
+	if tenant == "" && !c.named {
+		tenant = access.Everybody
+	}
+	if tenant != "" {
+		query.Set("tenant_id", tenant)
+	}
+	all, err := readPages[T](ctx, c, pageFlags{}, "/v1/keys", query)
+	return all.Data, err
+}
+
 type keysCreateCommand struct {
-	databaseFlags `group:"Database"`
+	operatorFlags
 	outputFlags
-	Tenant       string `default:"default" placeholder:"ID" help:"Tenant whose conversations the key opens. Its first key makes a tenant."`
+	Tenant       string `placeholder:"ID" help:"Tenant whose conversations the key opens: default, or that of --key. Its first key makes a tenant."`
 	Role         string `enum:"member,admin,operator," default:"" placeholder:"ROLE" help:"member, admin or operator. Without it, admin, and member if the key has a user or a scope."`
 	User         string `placeholder:"ID" help:"The one of the tenant's people whose key it is."`
 	ReadOnly     bool   `help:"A key that changes nothing."`
@@ -36,52 +66,63 @@ func (cmd *keysCreateCommand) Run(ctx context.Context, out *terminal.Console, lo
 	if strings.TrimSpace(cmd.Name) == "" {
 		return usagef("the name is empty: say what the key is for, so that you know it when you revoke it")
 	}
-	return withDatabase(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		all := d.Keys()
-		closed, err := all.Any(ctx)
-		if err != nil {
-			return err
+	return cmd.withServer(ctx, out, logs, alone{begins: true}, func(c *client) error {
+		first := false
+		if !c.named { // a server elsewhere has the key of --key
+			there, err := listKeys[json.RawMessage](ctx, c, "")
+			if err != nil {
+				return err
+			}
+			first = len(there) == 0
 		}
-		n := keys.NewKey{TenantID: cmd.Tenant, Name: cmd.Name, Role: access.Role(cmd.Role), UserID: cmd.User, ReadOnly: cmd.ReadOnly}
-		if cmd.Conversation != "" {
-			if n.ConversationID, err = uuid.Parse(cmd.Conversation); err != nil {
-				return usagef("--conversation: %v", err)
+		body := map[string]any{"name": cmd.Name, "read_only": cmd.ReadOnly}
+		for name, value := range map[string]string{"tenant_id": cmd.Tenant, "role": cmd.Role, "user_id": cmd.User, "conversation_id": cmd.Conversation} {
+			if value != "" {
+				body[name] = value
 			}
 		}
 		if cmd.Expires > 0 {
-			n.ExpiresAt = time.Now().Add(time.Duration(cmd.Expires))
+			body["expires_at"] = time.Now().Add(time.Duration(cmd.Expires)).UTC()
 		}
-		key, secret, err := all.Mint(ctx, access.Principal{}, n)
-		if err != nil {
+		var made json.RawMessage
+		if err := c.send(ctx, http.MethodPost, "/v1/keys", body, &made); err != nil {
 			return err
 		}
 		if cmd.JSON {
-			return printJSON(out, keys.Made{Key: key, Secret: secret})
+			return printJSON(out, made)
+		}
+		var key apiKey
+		if err := json.Unmarshal(made, &key); err != nil {
+			return err
 		}
 		// The key alone goes to standard output, for a script to catch.
 		out.Remark("Key %s (%s) for tenant %s. Keep it: it is shown this once.", key.ID, terminal.Printable(key.Name), terminal.Printable(key.TenantID))
-		if !closed {
+		if first {
 			out.Remark("It is the first key: from now on every request needs one. Running servers ask for it within %v.", keys.CacheTTL)
 		}
-		out.Line("%s", secret)
+		out.Line("%s", key.Key)
 		return nil
 	})
 }
 
 type keysListCommand struct {
-	databaseFlags `group:"Database"`
+	operatorFlags
 	outputFlags
 	Tenant string `placeholder:"ID" help:"Only this tenant's keys."`
 }
 
 func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		list, err := d.Keys().List(ctx, cmd.Tenant)
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		if cmd.JSON {
+			list, err := listKeys[json.RawMessage](ctx, c, cmd.Tenant)
+			if err != nil {
+				return err
+			}
+			return printList(out, "", list, "")
+		}
+		list, err := listKeys[apiKey](ctx, c, cmd.Tenant)
 		if err != nil {
 			return err
-		}
-		if cmd.JSON {
-			return printList(out, "", list, "")
 		}
 		if len(list) == 0 {
 			out.Remark("There is no key. Make one with coppice keys create NAME.")
@@ -94,13 +135,13 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs
 		for i, k := range list {
 			state, used := "good", "never"
 			switch {
-			case !k.RevokedAt.IsZero():
+			case k.RevokedAt != nil:
 				state = "revoked"
-			case !k.ExpiresAt.IsZero() && k.ExpiresAt.Before(time.Now()):
+			case k.ExpiresAt != nil && k.ExpiresAt.Before(time.Now()):
 				state = "expired"
 			}
-			if !k.LastUsedAt.IsZero() {
-				used = clock(k.LastUsedAt)
+			if k.LastUsedAt != nil {
+				used = clock(*k.LastUsedAt)
 			}
 			rows[i] = []string{k.ID.String(), state, clock(k.CreatedAt), used, terminal.Printable(k.TenantID), string(k.Role), terminal.Printable(k.UserID), terminal.Printable(k.Name)}
 		}
@@ -110,49 +151,46 @@ func (cmd *keysListCommand) Run(ctx context.Context, out *terminal.Console, logs
 }
 
 type keysRevokeCommand struct {
-	databaseFlags `group:"Database"`
+	operatorFlags
 	outputFlags
 	ID string `arg:"" name:"id" help:"The key's id, as coppice keys list shows it, or the start of it."`
 }
 
 func (cmd *keysRevokeCommand) Run(ctx context.Context, out *terminal.Console, logs *logFlags) error {
-	return withData(ctx, &cmd.databaseFlags, out, logs, func(d *app.Database) error {
-		all := d.Keys()
-		id, err := findKey(ctx, all, cmd.ID)
+	return cmd.withServer(ctx, out, logs, alone{}, func(c *client) error {
+		key, err := findKey(ctx, c, cmd.ID)
 		if err != nil {
 			return err
 		}
-		key, err := all.Revoke(ctx, id)
-		if err != nil {
+		if err := c.call(ctx, http.MethodDelete, "/v1/keys/"+key.ID.String(), nil, nil, nil); err != nil {
 			return err
 		}
 		if cmd.JSON {
-			return printJSON(out, key)
+			return printJSON(out, struct {
+				ID uuid.UUID `json:"id"`
+			}{key.ID})
 		}
 		out.Line("Revoked %s (%s) of tenant %s. Running servers heed it within %v.", key.ID, key.Name, key.TenantID, keys.CacheTTL)
 		return nil
 	})
 }
 
-func findKey(ctx context.Context, all *keys.Keys, name string) (uuid.UUID, error) {
-	if id, err := uuid.Parse(name); err == nil {
-		return id, nil
-	}
-	list, err := all.List(ctx, "")
+func findKey(ctx context.Context, c *client, name string) (found apiKey, err error) {
+	list, err := listKeys[apiKey](ctx, c, "")
 	if err != nil {
-		return uuid.Nil, err
+		return found, err
 	}
-	var found []uuid.UUID
+	n := 0
 	for _, k := range list {
 		if startsID(k.ID, name) {
-			found = append(found, k.ID)
+			found, n = k, n+1
 		}
 	}
-	switch len(found) {
+	switch n {
 	case 1:
-		return found[0], nil
+		return found, nil
 	case 0:
-		return uuid.Nil, keys.ErrNotFound
+		return found, keys.ErrNotFound
 	}
-	return uuid.Nil, errors.New("several keys have an id that starts so: give more of it")
+	return found, errors.New("several keys have an id that starts so: give more of it")
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +26,16 @@ func TestRemote(t *testing.T) {
 	away := []string{"COPPICE_SERVER=" + s.url, "COPPICE_KEY=" + key}
 	if out := mustRun(t, away, "list"); !strings.Contains(out, "A hedge for the shade") {
 		t.Errorf("list shows\n%s", out)
+	}
+	operator := append(away[:1:1], "COPPICE_KEY="+strings.TrimSpace(mustRun(t, env, "keys", "create", "--role", "operator", "the operator's")))
+	if out := mustRun(t, operator, "tenants", "list") + mustRun(t, operator, "keys", "list", "--tenant", "orchard"); strings.Count(out, "orchard") != 2 {
+		t.Errorf("an operator sees\n%s", out)
+	}
+	// An admin makes keys, and revokes them.
+	mustRun(t, away, "keys", "create", "--user", "ada", "hers")
+	fields := strings.Fields(mustRun(t, away, "keys", "list"))
+	if out := mustRun(t, away, "keys", "revoke", fields[slices.Index(fields, "good")-1]); !strings.Contains(out, "(hers) of tenant orchard") {
+		t.Errorf("revoked: %s", out)
 	}
 	r := runProgram(t, away, strings.NewReader("What is a coppice?\n"), "chat")
 	if r.code != 0 || !strings.Contains(r.stdout, "Answer 1 of gpt-4o") {

@@ -35,14 +35,14 @@ type serveCommand struct {
 	openAIFlags       `group:"OpenAI"`
 	anthropicFlags    `group:"Models"`
 	MaxConns          int32         `default:"20" placeholder:"N" group:"Database" help:"Connections to the database at most (${default})."`
-	ReadDatabaseURL   string        `name:"read-database-url" env:"COPPICE_READ_DATABASE_URL" placeholder:"URL" group:"Database" help:"Streaming replica of the database, for reads. Without it, all reads go to the database."`
+	ReadDatabaseURL   string        `name:"read-database-url" env:"COPPICE_READ_DATABASE_URL" placeholder:"URL" group:"Database" help:"Streaming replica of the database, for reads."`
 	MaxReadLag        time.Duration `default:"10s" placeholder:"DURATION" group:"Database" help:"How far behind the replica may be before all reads go to the database (${default})."`
 	Addr              string        `default:"127.0.0.1:8787" placeholder:"HOST:PORT" help:"Address to listen on (${default})."`
 	Insecure          bool          `help:"Serve other machines without an API key: anyone who reaches the server reads and writes everything."`
 	AllowHost         []string      `aliases:"allowed-host" placeholder:"NAME" help:"Host names by which requests may call this server, besides the address it listens on."`
 	TrustedProxies    []string      `placeholder:"ADDRESS" help:"Proxies, such as 10.0.0.0/8, whose X-Forwarded-For tells the address of a client."`
 	AllowOrigin       []string      `aliases:"allowed-origin" placeholder:"ORIGIN" help:"Origins whose web pages may use this server, such as https://chat.example.com."`
-	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060. Without it there are none."`
+	PprofAddr         string        `placeholder:"HOST:PORT" help:"Loopback address to serve Go's profiles on, such as 127.0.0.1:6060."`
 	MetricsAddr       string        `placeholder:"HOST:PORT" help:"Address to serve /metrics on, without a key and on no other one. Without it, the server's own has them."`
 	Presets           string        `type:"existingfile" placeholder:"FILE" help:"JSON array of what conversations can begin with: {name, description, system, model, temperature, settings}."`
 	Demo              bool          `help:"Import a small demonstration conversation first."`
@@ -60,7 +60,7 @@ type serveCommand struct {
 	FailureLimit      float64       `default:"10" placeholder:"N" group:"Limits" help:"Requests without a good key that one address may send in a second, in the long run, and ten times as many at once (${default}); 0 is any number."`
 	RateBurst         uint32        `placeholder:"N" group:"Limits" help:"Requests that one key may send at once after a pause. Without it, what --rate-limit allows in 10 s."`
 	MaxBodyBytes      int64         `default:"1048576" placeholder:"BYTES" group:"Limits" help:"Size that a request may have (${default}), files and other APIs aside."`
-	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of an imported file may have (${default}). Its import takes up to eight times as much memory."`
+	MaxConversation   int64         `name:"max-import-conversation-bytes" default:"67108864" placeholder:"BYTES" group:"Limits" help:"Size that one conversation of an imported file may have (${default})."`
 	ImportSummaries   string        `enum:"keep, drop" default:"keep" placeholder:"keep|drop" group:"Limits" help:"Summaries of files imported over REST, which nobody has checked: keep them, marked as imported, or drop them (${default})."`
 	MaxRecallBytes    int64         `default:"268435456" placeholder:"BYTES" group:"Limits" help:"Memory for the words of conversations that recall was asked about (${default})."`
 	MaxImportBytes    int64         `default:"1073741824" placeholder:"BYTES" group:"Limits" help:"Size that a file imported over REST may have (${default})."`

@@ -133,7 +133,7 @@ func TestEveryTableHasItsPlace(t *testing.T) {
 	t.Parallel()
 	text := check.Must(os.ReadFile("../../schema.sql"))(t)
 	program := check.Must(os.ReadFile("../citus/distribute.go"))(t)
-	onCoordinator := []string{"api_keys", "audit_events", "followers", "installation"}
+	onCoordinator := []string{"api_keys", "audit_events", "followers", "installation", "tenant_days", "tenant_limits"}
 	found := regexp.MustCompile(`(?m)^create (table|function) (\w+)`).FindAllStringSubmatch(string(text), -1)
 	if len(found) < 8 {
 		t.Fatalf("schema.sql was not understood: %q", found)

@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"context"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-chat/coppice/llm"
@@ -14,11 +16,12 @@ type modelMetrics struct {
 	tokens   *prometheus.CounterVec
 	spent    *prometheus.CounterVec
 	cost     func(model string, promptTokens, completionTokens int) (float64, bool)
+	account  func(ctx context.Context, cost float64)
 }
 
-func newModelMetrics(cost func(model string, promptTokens, completionTokens int) (float64, bool)) *modelMetrics {
+func newModelMetrics(cost func(model string, promptTokens, completionTokens int) (float64, bool), account func(ctx context.Context, cost float64)) *modelMetrics {
 	return &modelMetrics{
-		cost: cost,
+		cost: cost, account: account,
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "coppice_model_tokens_total", Help: "Tokens that models were sent (prompt) and gave (completion), as their providers counted them.",
 		}, []string{"model", "direction"}),
@@ -48,12 +51,13 @@ func (m *modelMetrics) begin(model string) {
 	}
 }
 
-func (m *modelMetrics) observe(c llm.Call) {
+func (m *modelMetrics) observe(ctx context.Context, c llm.Call) {
 	m.calls.WithLabelValues(c.Model, c.Outcome).Inc()
 	m.duration.WithLabelValues(c.Model).Observe(c.Took.Seconds())
 	m.tokens.WithLabelValues(c.Model, "prompt").Add(float64(c.PromptTokens))
 	m.tokens.WithLabelValues(c.Model, "completion").Add(float64(c.CompletionTokens))
 	if cost, known := m.cost(c.Model, c.PromptTokens, c.CompletionTokens); known {
 		m.spent.WithLabelValues(c.Model).Add(cost)
+		m.account(ctx, cost)
 	}
 }

@@ -7,6 +7,8 @@
 package telemetry
 
 import (
+	"context"
+
 	"runtime"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -28,14 +30,14 @@ type Telemetry struct {
 
 // New makes a Telemetry with the metrics of a pool. Without a registry it makes
 // one, with the metrics of the process as well. cost says what tokens of a model
-// cost, and whether its price is known.
-func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string, cost func(model string, promptTokens, completionTokens int) (float64, bool)) (*Telemetry, error) {
+// cost, and whether its price is known, and account takes the cost of each call.
+func New(registry *prometheus.Registry, tracing trace.TracerProvider, pool *pgxpool.Pool, version string, cost func(model string, promptTokens, completionTokens int) (float64, bool), account func(ctx context.Context, cost float64)) (*Telemetry, error) {
 	own := append(poolMetrics(pool), newBuildInfo(version))
 	if registry == nil {
 		registry = prometheus.NewRegistry()
 		own = append(own, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
-	t := &Telemetry{Registry: registry, Tracing: tracing, models: newModelMetrics(cost)}
+	t := &Telemetry{Registry: registry, Tracing: tracing, models: newModelMetrics(cost, account)}
 	return t, t.register(append(own, t.models.calls, t.models.duration, t.models.tokens, t.models.spent)...)
 }
 

@@ -60,50 +60,6 @@ func (q *Queries) DeleteSubtree(ctx context.Context, arg DeleteSubtreeParams) (D
 	return one[DeleteSubtreeRow](q.db.Query(ctx, deleteSubtree, arg.HeadID, arg.ConversationID, arg.ID))
 }
 
-const findNodes = `-- name: FindNodes :many
-select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
-       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview,
-       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = n.id) as annotation
-from conversations c
-join nodes n on n.conversation_id = $1 and n.id between $2 and $3
-where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
-order by n.id
-limit $6
-`
-
-type FindNodesParams struct {
-	ConversationID pgtype.UUID
-	FirstID        pgtype.UUID
-	LastID         pgtype.UUID
-	TenantID       string
-	Reader         string
-	RowLimit       int32
-}
-
-type FindNodesRow struct {
-	ID               pgtype.UUID
-	ParentID         pgtype.UUID
-	Kind             string
-	Role             string
-	SiblingIndex     pgtype.Int4
-	Depth            int32
-	Tokens           int32
-	Pinned           bool
-	CreatedAt        time.Time
-	LastSummarizedID pgtype.UUID
-	PriorSummaryID   pgtype.UUID
-	KeptIds          []pgtype.UUID
-	Model            pgtype.Text
-	Origin           []byte
-	Preview          string
-	Annotation       []byte
-}
-
-// Those whose ids lie in a range, as ids of one beginning do.
-func (q *Queries) FindNodes(ctx context.Context, arg FindNodesParams) ([]FindNodesRow, error) {
-	return all[FindNodesRow](q.db.Query(ctx, findNodes, arg.ConversationID, arg.FirstID, arg.LastID, arg.TenantID, arg.Reader, arg.RowLimit))
-}
-
 const getBranchPage = `-- name: GetBranchPage :many
 with recursive path as (
     select n.id, n.parent_id, n.depth
@@ -713,7 +669,24 @@ type StreamTreeParams struct {
 	ConversationID pgtype.UUID
 }
 
-type StreamTreeRow = FindNodesRow
+type StreamTreeRow struct {
+	ID               pgtype.UUID
+	ParentID         pgtype.UUID
+	Kind             string
+	Role             string
+	SiblingIndex     pgtype.Int4
+	Depth            int32
+	Tokens           int32
+	Pinned           bool
+	CreatedAt        time.Time
+	LastSummarizedID pgtype.UUID
+	PriorSummaryID   pgtype.UUID
+	KeptIds          []pgtype.UUID
+	Model            pgtype.Text
+	Origin           []byte
+	Preview          string
+	Annotation       []byte
+}
 
 // Every node without its body, a parent before its children. @preview is the
 // length of the text to bring along, in characters; 0 leaves bodies unread. A

@@ -118,17 +118,6 @@ cross join listed
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
 order by page.position;
 
--- name: FindNodes :many
--- Those whose ids lie in a range, as ids of one beginning do.
-select n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.pinned, n.created_at,
-       n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, ''::text as preview,
-       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = n.id) as annotation
-from conversations c
-join nodes n on n.conversation_id = @conversation_id and n.id between @first_id and @last_id
-where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
-order by n.id
-limit @row_limit;
-
 -- name: ListBranches :many
 -- Messages without child messages, newest first. Reads the conversation's part
 -- of two indexes. A page ends as GetTranscript's does.

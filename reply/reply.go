@@ -215,9 +215,6 @@ func (s *Service) For(p access.Principal) *Service {
 	return &Service{shared: s.shared, store: s.store.For(p), contexts: s.contexts.For(p)}
 }
 
-// Aliases returns the further names of models, each with the model's own name.
-func (s *Service) Aliases() map[string]string { return s.cfg.Aliases }
-
 // Names returns the names that a request may ask for: those of Models, and then the
 // aliases.
 func (s *Service) Names() []string {

@@ -47,9 +47,6 @@ type Request struct {
 	reading *tree.Store // over the replica, while the handler reads from that; else nil
 }
 
-// Tenant returns the tenant that the request acts for.
-func (r *Request) Tenant() string { return r.who.Tenant }
-
 // Store returns the store of the request's tenant.
 func (r *Request) Store() *tree.Store {
 	if r.reading != nil {

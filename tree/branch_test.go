@@ -158,44 +158,6 @@ func TestFindConversation(t *testing.T) {
 	}
 }
 
-// Nodes are found by the beginning of an id in their conversation alone.
-func TestFindNodes(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c, other := newConversation(t, s), newConversation(t, s)
-	id := func(n int) uuid.UUID { return uuid.MustParse(fmt.Sprintf("01990000-0007-7000-8000-%012x", n)) }
-	add := func(conversation, parent uuid.UUID, n int) {
-		m := user("hello")
-		m.ID = id(n)
-		mustAppend(t, s, conversation, parent, m)
-	}
-	add(c.ID, uuid.Nil, 0xa1)
-	add(c.ID, id(0xa1), 0xa2)
-	add(other.ID, uuid.Nil, 0xa3)
-	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{
-		ID: id(0xb1), AnchorID: id(0xa1), Body: said(tree.RoleUser, "What was said."),
-		Range: tree.SummaryRange{LastSummarizedID: id(0xa1), Model: "a test"},
-	}))(t)
-	for beginning, want := range map[string][]uuid.UUID{
-		id(0xa1).String(): {id(0xa1)}, "01990000-0007-7000-8000-0000000000A": {id(0xa1), id(0xa2)},
-		"0199": {id(0xa1), id(0xa2), id(0xb1)}, "019900000007700080000000000000b": {id(0xb1)}, id(0xa3).String(): nil, "019": nil, "hello": nil,
-	} {
-		got, err := s.FindNodes(t.Context(), c.ID, beginning)
-		var ids []uuid.UUID
-		for _, n := range got {
-			if ids = append(ids, n.ID); n.ID == summary.ID != (n.Kind == tree.KindSummary) || n.Kind == tree.KindSummary != (n.Summary != nil) {
-				t.Errorf("%q: %+v", beginning, n)
-			}
-		}
-		if err != nil || fmt.Sprint(ids) != fmt.Sprint(want) {
-			t.Errorf("%q: %v, %v; want %v", beginning, ids, err, want)
-		}
-	}
-	if got, err := s.ForTenant("other").FindNodes(t.Context(), c.ID, "0199"); err != nil || len(got) > 0 {
-		t.Errorf("another tenant finds %d nodes, %v", len(got), err)
-	}
-}
-
 // A branch is streamed from its oldest message, by its head or as the active
 // one, as a transcript has it.
 func TestBranch(t *testing.T) {

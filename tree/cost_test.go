@@ -63,7 +63,6 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			}
 			return nil
 		}},
-		{"nodes by the beginning of an id", tree.MostFound, func(ctx context.Context, s *tree.Store) error { return second(s.FindNodes(ctx, id, mid.String()[:4])) }},
 		{"a view up to a budget", 50, func(ctx context.Context, s *tree.Store) error { return second(s.View(ctx, id, head, 150)) }},
 		{"a view up to a cutoff", 50, func(ctx context.Context, s *tree.Store) error {
 			return second(s.View(ctx, id, ids[len(ids)/2+40], 1<<40))

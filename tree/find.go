@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// MostFound is how many rows FindConversation and FindNodes return at most.
+	// MostFound is how many rows FindConversation returns at most.
 	MostFound = 10
 
 	minBeginning = 4 // characters of an id
@@ -64,31 +64,6 @@ func (s *Store) FindConversation(ctx context.Context, name string) (_ []Conversa
 		}
 	}
 	return byPart, nil
-}
-
-// FindNodes finds the messages and summaries of a conversation by an id or the
-// beginning of one, as FindConversation does, in the order of their ids. It is no
-// error if there is none. The cost grows with the result.
-func (s *Store) FindNodes(ctx context.Context, conversationID uuid.UUID, beginning string) (_ []Node, err error) {
-	defer db.Wrap(&err, "tree.FindNodes(%s)", conversationID)
-	first, last := idsFrom(beginning)
-	if id, err := uuid.Parse(beginning); err == nil {
-		first, last = toUUID(id), toUUID(id)
-	}
-	if !first.Valid {
-		return nil, nil
-	}
-	rows, err := s.q.FindNodes(ctx, db.FindNodesParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, FirstID: first, LastID: last, RowLimit: MostFound,
-	})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Node, len(rows))
-	for i, row := range rows {
-		out[i] = fromSkeleton(row)
-	}
-	return out, nil
 }
 
 // idsFrom gives the first and the last id with this beginning. They are null

@@ -104,6 +104,28 @@ func Marshal(v any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
+// MustMarshal is Marshal of what always encodes, such as texts, numbers, and JSON that was
+// read. It panics over anything else.
+func MustMarshal(v any) json.RawMessage {
+	raw, err := Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("chat.MustMarshal(%T): %v", v, err))
+	}
+	return raw
+}
+
+// AppendArray appends a JSON array of elements, as they stand.
+func AppendArray(dst []byte, elements []json.RawMessage) []byte {
+	dst = append(dst, '[')
+	for i, e := range elements {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(dst, e...)
+	}
+	return append(dst, ']')
+}
+
 // AppendString appends s as JSON.
 func AppendString(dst []byte, s string) []byte {
 	dst = append(slices.Grow(dst, QuotedLen(s)), '"')

@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/openai/openai-go/packages/ssestream"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 var errTooMuch = errors.New("more bytes than an answer may have")

@@ -98,7 +98,7 @@ func withTools(extra map[string]json.RawMessage, more ...json.RawMessage) map[st
 	if out == nil {
 		out = map[string]json.RawMessage{}
 	}
-	out["tools"] = appendArray(nil, append(tools, more...))
+	out["tools"] = chat.AppendArray(nil, append(tools, more...))
 	return out
 }
 
@@ -219,7 +219,7 @@ func (s *Service) step(ctx context.Context, r *Reply, a *assignment, res llm.Res
 	if len(calls) > maxStepCalls {
 		return nil, room, nil
 	}
-	callList := appendArray(nil, calls)
+	callList := chat.AppendArray(nil, calls)
 	bodies := []json.RawMessage{chat.AppendObject(nil, []chat.Member{
 		{Name: "role", Value: json.RawMessage(`"assistant"`)}, {Name: "content", Value: json.RawMessage("null")}, {Name: "tool_calls", Value: callList},
 	})}
@@ -313,20 +313,9 @@ func withCalls(message json.RawMessage, content, refusal string, calls []json.Ra
 		members = append(members, chat.Member{Name: "refusal", Value: chat.AppendString(nil, refusal)})
 	}
 	if len(calls) > 0 {
-		members = append(members, chat.Member{Name: "tool_calls", Value: appendArray(nil, calls)})
+		members = append(members, chat.Member{Name: "tool_calls", Value: chat.AppendArray(nil, calls)})
 	}
 	return chat.AppendObject(nil, members)
-}
-
-func appendArray(dst []byte, elements []json.RawMessage) []byte {
-	dst = append(dst, '[')
-	for i, e := range elements {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, e...)
-	}
-	return append(dst, ']')
 }
 
 // addCalls gives readers the client's calls, in one piece.
@@ -339,5 +328,5 @@ func (l *events) addCalls(calls []json.RawMessage) error {
 		members := append([]chat.Member{{Name: "index", Value: fmt.Appendf(nil, "%d", i)}}, chat.Members(call)...)
 		pieces[i] = chat.AppendObject(nil, members)
 	}
-	return l.add(llm.Delta{ToolCalls: appendArray(nil, pieces)})
+	return l.add(llm.Delta{ToolCalls: chat.AppendArray(nil, pieces)})
 }

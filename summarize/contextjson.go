@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"slices"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // AppendJSON appends the context's JSON to dst, in the REST API's shape. The
@@ -34,16 +35,7 @@ func (c Context) MarshalJSON() ([]byte, error) { return c.AppendJSON(nil), nil }
 
 // AppendMessages appends only the messages, as the array of a chat-completions
 // request.
-func (c Context) AppendMessages(dst []byte) []byte {
-	dst = append(dst, '[')
-	for i, m := range c.Messages {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, m...)
-	}
-	return append(dst, ']')
-}
+func (c Context) AppendMessages(dst []byte) []byte { return chat.AppendArray(dst, c.Messages) }
 
 // A Part says what one of a context's messages is and what it costs.
 type Part struct {

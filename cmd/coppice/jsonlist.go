@@ -1,13 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/url"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/terminal"
 )
 
@@ -29,15 +29,6 @@ func indentedJSON(v any) (string, error) {
 	e.SetIndent("", "  ")
 	err := e.Encode(v)
 	return b.String(), err
-}
-
-// compactJSON is v on one line.
-func compactJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // writeJSON writes one thing that is JSON already, byte for byte.
@@ -63,7 +54,7 @@ func (l *jsonList) add(item any) error {
 	if _, err := io.WriteString(l.w, between); err != nil {
 		return err
 	}
-	b, err := compactJSON(item)
+	b, err := chat.Marshal(item)
 	if err != nil {
 		return err
 	}

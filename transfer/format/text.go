@@ -194,15 +194,8 @@ func Clip(s string) string {
 	return CutEnd(s, most) + "…"
 }
 
-// Encode marshals v, and leaves <, > and & as they are, which json.Marshal would
-// escape.
-func Encode(v any) json.RawMessage {
-	raw, err := chat.Marshal(v)
-	if err != nil {
-		panic(fmt.Sprintf("transfer: encoding %T: %v", v, err)) // only a programmer's mistake: nothing here marshals itself
-	}
-	return raw
-}
+// Encode is chat.MustMarshal.
+func Encode(v any) json.RawMessage { return chat.MustMarshal(v) }
 
 // EncodeObject is Encode for a map of JSON values.
 func EncodeObject(members map[string]json.RawMessage) json.RawMessage {

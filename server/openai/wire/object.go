@@ -235,11 +235,5 @@ func (o object) list(name string, most int) iter.Seq2[int, json.RawMessage] {
 	}
 }
 
-// marshal is json.Marshal that leaves <, > and & as they are.
-func Marshal(v any) json.RawMessage {
-	raw, err := chat.Marshal(v)
-	if err != nil {
-		panic(err) // strings, numbers and JSON that was read always encode
-	}
-	return raw
-}
+// Marshal is chat.MustMarshal.
+func Marshal(v any) json.RawMessage { return chat.MustMarshal(v) }

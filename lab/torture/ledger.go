@@ -31,6 +31,8 @@ type message struct {
 	calls      []chat.Call
 	answers    string // id of the call that a tool message answers
 	pinned     bool
+	grafted    bool // it brings what another branch said; its mark stands in tags
+	rated      bool // it was acknowledged that it has a rating and its id as a label
 	depth      int
 
 	state   outcome

@@ -112,45 +112,42 @@ func branchOf(ctx context.Context, s *tree.Store, c tree.Conversation, head uuid
 	return s.Branch(ctx, c.ID, head, 0)
 }
 
-// versions gives each message of a branch with its siblings, in their order. It reads
-// the branch's ids first, so that no connection is held while siblings are read.
+// versions gives each message of a branch with its siblings, in their order. It reads the
+// tree's ids first, and then each body once.
 func versions(ctx context.Context, s *tree.Store, c tree.Conversation, head uuid.UUID) iter.Seq2[sillytavern.Versions, error] {
 	return func(yield func(sillytavern.Versions, error) bool) {
-		var path []tree.Message
-		for m, err := range branchOf(ctx, s, c, head) {
+		above, below := map[uuid.UUID]uuid.UUID{}, map[uuid.UUID][]sibling{}
+		for n, err := range s.Tree(ctx, c.ID, 0) {
 			if err != nil {
 				yield(sillytavern.Versions{}, err)
 				return
 			}
-			path = append(path, tree.Message{ID: m.ID, ParentID: m.ParentID, Siblings: m.Siblings})
+			if n.Kind == tree.KindMessage {
+				above[n.ID], below[n.ParentID] = n.ParentID, append(below[n.ParentID], sibling{n.ID, n.Index})
+			}
 		}
-		for _, at := range path {
-			v := sillytavern.Versions{Chosen: at.ID}
-			var err error
-			if v.All, err = siblings(ctx, s, c.ID, at); !yield(v, err) || err != nil {
+		var path []uuid.UUID
+		for id := head; id != uuid.Nil; id = above[id] {
+			path = append(path, id)
+		}
+		for _, id := range slices.Backward(path) {
+			ids := []uuid.UUID{id}
+			if all := below[above[id]]; len(all) > 1 {
+				slices.SortFunc(all, func(a, b sibling) int { return cmp.Compare(a.index, b.index) })
+				ids = ids[:0]
+				for _, one := range all {
+					ids = append(ids, one.id)
+				}
+			}
+			all, err := s.Messages(ctx, c.ID, ids)
+			if !yield(sillytavern.Versions{All: all, Chosen: id}, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-func siblings(ctx context.Context, s *tree.Store, conversationID uuid.UUID, m tree.Message) (all []tree.Message, err error) {
-	if m.Siblings.Count < 2 {
-		m, err = s.Message(ctx, conversationID, m.ID)
-		return []tree.Message{m}, err
-	}
-	for p := (tree.Paging{}); ; {
-		page, err := s.Children(ctx, conversationID, m.ParentID, p)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page.Data...)
-		if p.Cursor = page.Next; p.Cursor != "" {
-			continue
-		}
-		if !slices.ContainsFunc(all, func(one tree.Message) bool { return one.ID == m.ID }) { // pruned meanwhile
-			_, err = s.Message(ctx, conversationID, m.ID)
-		}
-		return all, err
-	}
+type sibling struct {
+	id    uuid.UUID
+	index int
 }

@@ -23,6 +23,15 @@ func ContentID(parts ...string) string {
 	return uuid.NewSHA1(Namespace, []byte(strings.Join(parts, "\n"))).String()
 }
 
+// Identify gives the conversation the id that its source has or, where that is "", one made
+// of what is the same in each export of it.
+func (c *Conversation) Identify(id, format string, same ...string) {
+	if c.SourceID = id; id == "" {
+		c.SourceID = ContentID(append([]string{format}, same...)...)
+		c.Repaired(KindConversation, "", "it has no id; one was made of what it holds")
+	}
+}
+
 // CallID makes the id of a tool call whose source has none. It has at most 40
 // characters, as the strictest provider demands.
 func CallID(parts ...string) string {

@@ -27,11 +27,11 @@ func (s Suite) fixtures(t *testing.T) {
 			data, err := os.ReadFile(Fixture(t, name))
 			check.NoError(t, err)
 			report, err := transfer.Import(t.Context(), nil, bytes.NewReader(data), transfer.Options{DryRun: true})
-			if report.Format != s.Format.Name() {
+			if report.Format != s.Name {
 				t.Errorf("the format was recognized as %q, %v", report.Format, err)
 			}
 			file := Fixture(t, strings.TrimSuffix(name, filepath.Ext(name))+".txt")
-			got := Parse(t, s.Format, data).show(s.Format.Name())
+			got := Parse(t, s.format(), data).show(s.Name)
 			if *check.Update {
 				check.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 			}

@@ -37,9 +37,9 @@ func Fuzz(f *testing.F, suites []Suite) {
 	}
 	f.Fuzz(func(t *testing.T, i uint8, data []byte) {
 		s := suites[int(i)%len(suites)]
-		first := Parse(t, s.Format, data)
+		first := Parse(t, s.format(), data)
 		checkNotes(t, first.Notes)
-		second := Parse(t, s.Format, data)
+		second := Parse(t, s.format(), data)
 		if first.show("") != second.show("") {
 			t.Error("the same input gave two different results")
 		}
@@ -52,10 +52,10 @@ func (s Suite) changes(t *testing.T) {
 	data := check.Must(os.ReadFile(Fixture(t, s.Fixtures[0])))(t)
 	rapid.Check(t, func(rt *rapid.T) {
 		raw := Changed(rt, data)
-		p := Parse(t, s.Format, raw)
+		p := Parse(t, s.format(), raw)
 		checkNotes(t, p.Notes)
 		if t.Failed() {
-			rt.Fatalf("%s\n%s", raw, p.show(s.Format.Name()))
+			rt.Fatalf("%s\n%s", raw, p.show(s.Name))
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (s Suite) read(t *testing.T, data []byte) (transfer.Report, map[tree.Role]i
 	t.Helper()
 	report, bundles, err := importAs(t, "", data)
 	for _, of := range s.all {
-		if err != nil || of.Format.Name() != report.Format || strings.Contains(Notes(report), "read as one of") {
+		if err != nil || of.Name != report.Format || strings.Contains(Notes(report), "read as one of") {
 			continue
 		}
 		whole, _ := decoded(data)

@@ -142,7 +142,7 @@ func (g *graph) makeAssistant(n *node) {
 		body["role"] = format.Encode(n.role)
 		delete(body, "tool_call_id")
 	})
-	body, info, _, failed := normalizeBody(n.Body)
+	body, info, _, failed := normalizeBody(n.Body, false)
 	if failed != nil {
 		g.drop(n, format.KindTool, which+" and has no text")
 		g.splice(n)

@@ -39,17 +39,12 @@ func checked(raw json.RawMessage) (sound, deep bool) {
 
 // normalizeBody makes a body that the store takes: a chat-completions message. A
 // sound one comes back byte for byte. It fails where nothing sound can be made
-// of the body; the defect then says why.
+// of the body; the defect then says why. Coppice's own bodies also keep what a strict
+// reader would have otherwise but the store took, so that they come back as they went out.
 //
 // A tool message without tool_call_id passes: which call it answers is for the
 // tree to say.
-func normalizeBody(raw json.RawMessage) (_ json.RawMessage, s messageInfo, repaired []defect, failed *defect) {
-	return normalize(raw, false)
-}
-
-// normalize is normalizeBody. Coppice's own bodies also keep what a strict reader would
-// have otherwise but the store took, so that they come back as they went out.
-func normalize(raw json.RawMessage, own bool) (_ json.RawMessage, s messageInfo, repaired []defect, failed *defect) {
+func normalizeBody(raw json.RawMessage, own bool) (_ json.RawMessage, s messageInfo, repaired []defect, failed *defect) {
 	raw, found := format.RepairText(raw)
 	if found != "" {
 		repaired = append(repaired, defect{format.KindText, found + " replaced by U+FFFD"})

@@ -63,7 +63,7 @@ func TestNormalizeBody(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			got, _, repaired, failed := normalize.NormalizeBody([]byte(tt.in))
+			got, _, repaired, failed := normalize.NormalizeBody([]byte(tt.in), false)
 			notes := ""
 			for _, d := range repaired {
 				notes += d.String() + "\n"
@@ -106,9 +106,9 @@ func TestNormalizeOwnCalls(t *testing.T) {
 		if want == "" {
 			want = call
 		}
-		got, err := normalize.NormalizeOwnBody([]byte(`{"role":"assistant","tool_calls":[` + call + `]}`))
-		if want = `{"role":"assistant","tool_calls":[` + want + `]}`; err != nil || string(got) != want {
-			t.Errorf("%s became\n%s, %v; want\n%s", call, got, err, want)
+		got, _, _, failed := normalize.NormalizeBody([]byte(`{"role":"assistant","tool_calls":[`+call+`]}`), true)
+		if want = `{"role":"assistant","tool_calls":[` + want + `]}`; failed != nil || string(got) != want {
+			t.Errorf("%s became\n%s, %v; want\n%s", call, got, failed, want)
 		}
 		if _, err := chat.Parse(got); err != nil {
 			t.Errorf("%s: %v", got, err)
@@ -129,7 +129,7 @@ func TestNormalizeBodyTooLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _, repaired, failed := normalize.NormalizeBody(format.Encode(in))
+			got, _, repaired, failed := normalize.NormalizeBody(format.Encode(in), false)
 			if failed != nil || len(repaired) != 1 || repaired[0].Kind() != format.KindTooLarge {
 				t.Fatalf("repaired %v, failed %v", repaired, failed)
 			}
@@ -144,7 +144,7 @@ func TestNormalizeBodyTooLarge(t *testing.T) {
 		})
 	}
 	call := format.NewCall("a", "f", format.Encode(most))
-	if _, _, _, failed := normalize.NormalizeBody((&format.Piece{Role: tree.RoleAssistant, Calls: []chat.Call{call}}).Body()); failed == nil || failed.Kind() != format.KindTooLarge {
+	if _, _, _, failed := normalize.NormalizeBody((&format.Piece{Role: tree.RoleAssistant, Calls: []chat.Call{call}}).Body(), false); failed == nil || failed.Kind() != format.KindTooLarge {
 		t.Errorf("arguments can't be cut: %v", failed)
 	}
 }

@@ -1,11 +1,6 @@
 package normalize
 
-import (
-	"encoding/json"
-	"errors"
-
-	"github.com/coppice-chat/coppice/transfer/format"
-)
+import "github.com/coppice-chat/coppice/transfer/format"
 
 // What tests of a package of their own see.
 var (
@@ -19,11 +14,3 @@ var (
 func (d defect) Kind() format.Kind { return d.kind }
 
 func (d defect) String() string { return string(d.kind) + ": " + d.detail }
-
-func NormalizeOwnBody(raw json.RawMessage) (json.RawMessage, error) {
-	body, _, _, failed := normalize(raw, true)
-	if failed != nil {
-		return nil, errors.New(failed.String())
-	}
-	return body, nil
-}

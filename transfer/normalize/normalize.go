@@ -213,7 +213,7 @@ func (g *graph) normalizeBodies() {
 			continue
 		}
 		g.c.GoTo(n.Node)
-		body, info, repaired, failed := normalize(n.Body, g.c.OwnIDs)
+		body, info, repaired, failed := normalizeBody(n.Body, g.c.OwnIDs)
 		for _, d := range repaired {
 			g.c.Repaired(d.kind, n.SourceID, "%s", d.detail)
 		}

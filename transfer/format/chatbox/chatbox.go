@@ -49,10 +49,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 // readSession reads a session, or one of its threads.
 func readSession(c *format.Conversation, session, o format.Object) {
 	c.ReadTitle(o["name"])
-	if c.SourceID = o.Key("id"); c.SourceID == "" {
-		c.SourceID = format.ContentID("chatbox", c.Title, string(o["messages"]))
-		c.Repaired(format.KindConversation, "", "it has no id; one was made from its content")
-	}
+	c.Identify(o.Key("id"), "chatbox", c.Title, string(o["messages"]))
 	c.CreatedAt = c.Time(o, "createdAt", "")
 	c.Metadata = format.Source{"format": "chatbox", "id": c.SourceID}.Copy(o, "type", "settings", "starred").Metadata()
 	c.Order.Pinned = session.Flag("starred")

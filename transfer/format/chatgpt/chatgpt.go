@@ -5,6 +5,7 @@
 package chatgpt
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -23,16 +24,10 @@ func (Format) Name() string { return "chatgpt" }
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["title"])
-		if c.SourceID = o.Key("conversation_id"); c.SourceID == "" {
-			c.SourceID = o.Key("id")
-		}
 		if m := o["mapping"]; len(m) == 0 || m[0] != '{' {
 			return "the conversation has no mapping, so no messages"
 		}
-		if c.SourceID == "" {
-			c.SourceID = format.ContentID("chatgpt", c.Title, string(o["create_time"]))
-			c.Repaired(format.KindConversation, "", "it has no id; one was made from title and time")
-		}
+		c.Identify(cmp.Or(o.Key("conversation_id"), o.Key("id")), "chatgpt", c.Title, string(o["create_time"]))
 		readConversation(c, o)
 		return ""
 	})

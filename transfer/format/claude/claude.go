@@ -21,18 +21,13 @@ func (Format) Name() string { return "claude" }
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["name"])
-		c.SourceID = o.Key("uuid")
 		if !o.IsList("chat_messages") {
-			what := "the conversation has no list chat_messages, so no messages"
 			if o.IsList("docs") || o.Has("prompt_template") {
-				what = "it is a project, and no conversation"
+				return "it is a project, and no conversation"
 			}
-			return what
+			return "the conversation has no list chat_messages, so no messages"
 		}
-		if c.SourceID == "" {
-			c.SourceID = format.ContentID("claude", c.Title, string(o["created_at"]))
-			c.Repaired(format.KindConversation, "", "it has no uuid; an id was made from name and time")
-		}
+		c.Identify(o.Key("uuid"), "claude", c.Title, string(o["created_at"]))
 		readConversation(c, o)
 		return ""
 	})

@@ -16,13 +16,10 @@ func (Format) Name() string { return "deepseek" }
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["title"])
-		if o.Object("mapping") == nil && !o.Has("mapping") {
+		if !o.Has("mapping") {
 			return "the conversation has no mapping, so no messages"
 		}
-		if c.SourceID = format.KeyOf(o.ID("id")); c.SourceID == "" {
-			c.SourceID = format.ContentID("deepseek", c.Title, string(o["inserted_at"]))
-			c.Repaired(format.KindConversation, "", "it has no id; one was made from title and time")
-		}
+		c.Identify(format.KeyOf(o.ID("id")), "deepseek", c.Title, string(o["inserted_at"]))
 		c.CreatedAt = c.Time(o, "inserted_at", "")
 		c.Metadata = format.Source{"format": "deepseek", "id": c.SourceID}.Copy(o, "updated_at").Metadata()
 		asked := map[string]bool{} // by the ids of nodes

@@ -26,10 +26,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 		if !o.IsList("responses") {
 			return "the conversation has no list of responses, so no messages"
 		}
-		if c.SourceID = about.Key("id"); c.SourceID == "" {
-			c.SourceID = format.ContentID("grok", c.Title, string(o["responses"]))
-			c.Repaired(format.KindConversation, "", "it has no id; one was made from its content")
-		}
+		c.Identify(about.Key("id"), "grok", c.Title, string(o["responses"]))
 		c.CreatedAt = timeOf(c, about, "create_time", "")
 		c.Metadata = format.Source{"format": "grok", "id": c.SourceID}.Copy(about, "modify_time", "starred", "system_prompt_name", "temporary").Metadata()
 		c.Order.Pinned = about.Flag("starred")

@@ -20,14 +20,10 @@ func (Format) Name() string { return "librechat" }
 func (Format) Parse(in *format.Input, emit func(format.Conversation) error) error {
 	return in.EachConversation(emit, func(c *format.Conversation, o format.Object, place string) string {
 		c.ReadTitle(o["title"])
-		c.SourceID = o.Key("conversationId")
 		if !o.IsList("messages") {
 			return "the conversation has no list of messages"
 		}
-		if c.SourceID == "" {
-			c.SourceID = format.ContentID("librechat", c.Title, string(o["messages"]))
-			c.Repaired(format.KindConversation, "", "it has no conversationId; an id was made from its content")
-		}
+		c.Identify(o.Key("conversationId"), "librechat", c.Title, string(o["messages"]))
 		c.Metadata = format.Source{"format": "librechat", "id": c.SourceID}.Copy(o, "endpoint", "options").Metadata()
 		readMessages(c, o["messages"])
 		return ""

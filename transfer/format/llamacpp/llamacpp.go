@@ -63,10 +63,7 @@ func (f *file) begin(o format.Object, size int) error {
 	}
 	c := f.in.Begin(size)
 	c.ReadTitle(o["name"])
-	if c.SourceID = o.Key("id"); c.SourceID == "" {
-		c.SourceID = format.ContentID("llama.cpp", c.Title, string(o["lastModified"]))
-		c.Repaired(format.KindConversation, "", "it has no id; one was made from name and time")
-	}
+	c.Identify(o.Key("id"), "llama.cpp", c.Title, string(o["lastModified"]))
 	c.HeadID = o.Key("currNode")
 	c.Metadata = format.Source{"format": "llama.cpp", "id": c.SourceID}.Copy(o, "lastModified").Metadata()
 	f.current, f.places, f.count = &c, c.Flat(), 0

@@ -5,6 +5,8 @@
 package openwebui
 
 import (
+	"cmp"
+	"encoding/json"
 	"iter"
 
 	"github.com/coppice-chat/coppice/transfer/format"
@@ -27,36 +29,31 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			c.ReadTitle(inner["title"])
 		}
 		history := inner.Object("history")
-		messages := format.MembersOf(history["messages"])
-		if m := history["messages"]; len(m) == 0 || m[0] != '{' { // the active path alone, as old versions wrote it
-			messages = namedByID(inner)
-		}
-		if first := format.FirstObject(inner, "messages"); messages != nil && !wrapper.Has("chat") && history == nil && !first.Has("childrenIds") {
-			messages = nil // a list as many programs write
-		}
-		if messages == nil {
-			return "the chat has no messages"
-		}
-		if c.SourceID = wrapper.Key("id"); c.SourceID == "" {
-			if c.SourceID = inner.Key("id"); c.SourceID == "" {
-				c.SourceID = idOf(c.Title, inner, messages)
+		messages, byID := history["messages"], true
+		if len(messages) == 0 || messages[0] != '{' { // the active path alone, as old versions wrote it
+			messages, byID = inner["messages"], false
+			if first := format.FirstObject(inner, "messages"); !inner.IsList("messages") || !wrapper.Has("chat") && history == nil && !first.Has("childrenIds") { // a list as many programs write
+				return "the chat has no messages"
 			}
 		}
-		readChat(c, wrapper, inner, messages)
+		nodes := c.EachMember(messages)
+		if !byID {
+			nodes = named(c.Each(messages, "message"))
+		}
+		if c.SourceID = cmp.Or(wrapper.Key("id"), inner.Key("id")); c.SourceID == "" {
+			c.SourceID = idOf(c.Title, inner, messages)
+		}
+		readChat(c, wrapper, inner, nodes)
 		c.HeadID = history.Key("currentId")
 		return ""
 	})
 }
 
-// namedByID gives the messages of a list under their ids; nil where there is
-// none.
-func namedByID(inner format.Object) iter.Seq[format.Member] {
-	if !inner.IsList("messages") {
-		return nil
-	}
-	return func(yield func(format.Member) bool) {
-		for _, m := range inner.Elements("messages") {
-			if !yield(format.Member{Name: format.ObjectOf(m).Key("id"), Value: m}) {
+// named gives the messages of a list under their ids.
+func named(list iter.Seq2[int, format.Object]) iter.Seq2[string, format.Object] {
+	return func(yield func(string, format.Object) bool) {
+		for _, m := range list {
+			if !yield(m.Key("id"), m) {
 				return
 			}
 		}
@@ -65,16 +62,20 @@ func namedByID(inner format.Object) iter.Seq[format.Member] {
 
 // idOf makes the id of a bare chat, which has none, from what stays the
 // same when it goes on.
-func idOf(title string, inner format.Object, messages iter.Seq[format.Member]) string {
+func idOf(title string, inner format.Object, messages json.RawMessage) string {
 	first := ""
-	for m := range messages {
+	for m := range format.MembersOf(messages) {
 		first = m.Name + "\n" + format.ObjectOf(m.Value).Str("content")
+		break
+	}
+	for m := range (format.Object{"": messages}).Objects("") {
+		first = m.Key("id") + "\n" + m.Str("content")
 		break
 	}
 	return format.ContentID("openwebui", title, string(inner["timestamp"]), first)
 }
 
-func readChat(c *format.Conversation, wrapper, inner format.Object, messages iter.Seq[format.Member]) {
+func readChat(c *format.Conversation, wrapper, inner format.Object, nodes iter.Seq2[string, format.Object]) {
 	c.CreatedAt = c.Time(wrapper, "created_at", "")
 	if at := c.Time(inner, "timestamp", ""); c.CreatedAt.IsZero() {
 		c.CreatedAt = at
@@ -88,17 +89,8 @@ func readChat(c *format.Conversation, wrapper, inner format.Object, messages ite
 	}
 	f := c.Flat()
 	i := -1
-	for one := range messages {
-		if i++; !c.Node() {
-			break
-		}
-		id := format.KeyOf(one.Name)
-		m := c.Object(one.Value, id)
-		if m == nil {
-			c.LeftOut(format.KindContent, id, "the message is no object")
-			continue
-		}
-		c.Look(m)
+	for id, m := range nodes {
+		i++
 		t := c.Turn(id, tree.Role(m.Str("role")))
 		f.Place(t, i, m, "parentId")
 		addMessage(c, t, m)

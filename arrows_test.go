@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 const module = "github.com/coppice-chat/coppice"
@@ -163,9 +165,7 @@ func TestArrows(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	if !seen["db"] || !seen["tree"] {
 		t.Errorf("packages found: %v; some are missing", seen)
 	}

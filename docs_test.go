@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // documents are all documents, in groups of one reader each, with the KiB that
@@ -69,9 +71,7 @@ func TestSizesOfDocuments(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 // eachDocument gives the name and the text of every document.

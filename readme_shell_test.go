@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A fence is a block of code in a document.
@@ -147,13 +149,8 @@ func (s *shell) serve(args []string) string {
 	cmd := exec.CommandContext(s.t.Context(), s.program, append(args, "--addr", "127.0.0.1:0")...)
 	cmd.Env = s.env
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
+	stderr := check.Must(cmd.StderrPipe())(s.t)
+	check.NoError(s.t, cmd.Start())
 	log, listens := "", make(chan string)
 	go func() {
 		defer close(listens)

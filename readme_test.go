@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestDocuments carries out the commands of README.md and docs/start.md, and runs
@@ -75,9 +76,7 @@ func libraryExample(t *testing.T) {
 		t.Fatalf("%s has no Go program with its output after it", document)
 	}
 	file := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(file, []byte(blocks[i].text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(file, []byte(blocks[i].text), 0o600))
 	cmd := exec.Command("go", "run", file)
 	cmd.Env = append(os.Environ(), "DATABASE_URL="+dbtest.URL(t))
 	var stderr bytes.Buffer
@@ -93,10 +92,7 @@ func libraryExample(t *testing.T) {
 
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(os.ReadFile(path))(t)
 	return string(text)
 }
 

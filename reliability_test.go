@@ -7,15 +7,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestReliabilityNamesItsTests holds that the tests in docs/reliability.md exist.
 func TestReliabilityNamesItsTests(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/reliability.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	exists, function := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
 	err = filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -32,9 +32,7 @@ func TestReliabilityNamesItsTests(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1)
 	if len(named) < 13 {
 		t.Errorf("docs/reliability.md names %d tests, and each of the 13 promises has one", len(named))

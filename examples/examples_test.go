@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 const offline = "I am the offline model: no language model is set up, so nobody understood this. I was given %d messages. You said: “Which apples keep until %s?”\n"
@@ -71,17 +72,13 @@ func run(t *testing.T, program, script string) {
 	t.Helper()
 	program = find(t, program)
 	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Start(t.Context()))
 	web := httptest.NewServer(c)
 	t.Cleanup(web.Close)
 

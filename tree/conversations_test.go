@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -352,11 +353,9 @@ func TestConditionalUpdates(t *testing.T) {
 func TestListReadsOnlyItsRows(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
-	if _, err := pool.Exec(t.Context(), `insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at, archived, pinned)
+	check.Must(pool.Exec(t.Context(), `insert into conversations (id, tenant_id, title, metadata, settings, created_at, updated_at, archived, pinned)
 		select gen_random_uuid(), case i % 3 when 0 then 'other' else 'default' end, '', '{}', '{}', now(), now() - i * interval '1 s', i % 7 < 5, i % 50 = 6
-		from generate_series(1, 6000) i`); err != nil {
-		t.Fatal(err)
-	}
+		from generate_series(1, 6000) i`))(t)
 	must(pool.Exec(t.Context(), "analyze conversations"))(t)
 	for _, archived := range []bool{false, true} {
 		p := tree.Paging{Limit: 20}

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -273,14 +274,12 @@ func TestDeepLine(t *testing.T) {
 	c := newConversation(t, s)
 
 	// As AppendChain would, minus the way through the client.
-	if _, err := pool.Exec(ctx, `
+	check.Must(pool.Exec(ctx, `
 		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
 		select $1, md5('node' || i)::uuid, case when i > 0 then md5('node' || (i - 1))::uuid end, 'message', 'user', 1, i, 4, 4 * (i + 1), false,
 		       '2026-01-01'::timestamptz + i * interval '1 second',
 		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json
-		from generate_series(0, $2::integer - 1) i`, c.ID, n); err != nil {
-		t.Fatal(err)
-	}
+		from generate_series(0, $2::integer - 1) i`, c.ID, n))(t)
 	must(pool.Exec(ctx, "analyze nodes"))(t)
 
 	var rootID, tip uuid.UUID

@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -18,15 +19,10 @@ func TestRetitle(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{Title: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	changes := func() int64 {
 		t.Helper()
-		n, err := s.ChangeCount(t.Context(), c.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := check.Must(s.ChangeCount(t.Context(), c.ID))(t)
 		return n
 	}
 	for _, tt := range []struct {
@@ -41,14 +37,8 @@ func TestRetitle(t *testing.T) {
 		{"", "Trees", "Trees", true},
 	} {
 		before := changes()
-		done, err := s.Retitle(t.Context(), c.ID, tt.replaced, tt.title)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := s.Conversation(t.Context(), c.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		done := check.Must(s.Retitle(t.Context(), c.ID, tt.replaced, tt.title))(t)
+		got := check.Must(s.Conversation(t.Context(), c.ID))(t)
 		if got.Title != tt.want || done != tt.done || (changes() == before+1) != tt.done {
 			t.Errorf("%+v: %q, done %v, %d changes", tt, got.Title, done, changes()-before)
 		}

@@ -15,37 +15,24 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// failer is a test, also one of rapid.
-type failer interface {
-	Helper()
-	Fatal(args ...any)
-}
-
-func noError(t failer, err error) {
+func noError(t check.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 }
 
 // must gives a call's first result, and ends the test if the call failed.
-func must[T any](got T, err error) func(failer) T {
-	return func(t failer) T {
-		t.Helper()
-		noError(t, err)
-		return got
-	}
-}
+func must[T any](got T, err error) func(check.T) T { return check.Must(got, err) }
 
 // must3 is must for a call of three results.
-func must3[T, U any](got T, _ U, err error) func(failer) T { return must(got, err) }
+func must3[T, U any](got T, _ U, err error) func(check.T) T { return must(got, err) }
 
 // paged gives what a list has on all its pages.
-func paged[T any](t failer, limit int, list func(tree.Paging) (tree.Page[T], error)) (got []T) {
+func paged[T any](t check.T, limit int, list func(tree.Paging) (tree.Page[T], error)) (got []T) {
 	t.Helper()
 	for p := (tree.Paging{Limit: limit}); ; {
 		page := must(list(p))(t)
@@ -57,7 +44,7 @@ func paged[T any](t failer, limit int, list func(tree.Paging) (tree.Page[T], err
 }
 
 // gather gives what a sequence gives, and ends the test where it fails.
-func gather[T any](t failer, seq iter.Seq2[T, error]) (got []T) {
+func gather[T any](t check.T, seq iter.Seq2[T, error]) (got []T) {
 	t.Helper()
 	for v, err := range seq {
 		noError(t, err)

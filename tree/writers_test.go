@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -23,9 +24,7 @@ func TestWritersWaitWithoutConnections(t *testing.T) {
 	said := tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"What is a coppice?"}`))}
 	m, pruned := mustAppend(t, s, busy, uuid.Nil, said), mustAppend(t, s, busy, uuid.Nil, said)
 	holder := must(pool.Begin(ctx))(t)
-	if err := tree.New(holder).Lock(ctx, busy); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, tree.New(holder).Lock(ctx, busy))
 	writers := []func() error{
 		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
 		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
@@ -50,9 +49,7 @@ func TestWritersWaitWithoutConnections(t *testing.T) {
 	if _, err := s.Append(ctx, other, uuid.Nil, said); err != nil {
 		t.Error(err)
 	}
-	if err := holder.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, holder.Rollback(ctx))
 	for range writers {
 		if err := <-written; err != nil {
 			t.Error(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/oidc"
 	"github.com/coppice-chat/coppice/server/oidc/oidctest"
@@ -22,14 +23,10 @@ func TestSignIn(t *testing.T) {
 		Issuer: issuer.URL, ClientID: oidctest.ClientID, ClientSecret: oidctest.ClientSecret, RedirectURL: s.url + oidc.Callback,
 		UserClaim: "email", GroupsClaim: "groups", Session: time.Hour, People: access.People{Tenant: "default"},
 	}, []byte("key"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	addr := s.web.Listener.Addr().String()
 	s.web.Close()
-	if s.api, err = server.New(server.Config{Store: s.store, Keys: s.keys, Loopback: true, SignIn: provider}); err != nil {
-		t.Fatal(err)
-	}
+	s.api = check.Must(server.New(server.Config{Store: s.store, Keys: s.keys, Loopback: true, SignIn: provider}))(t)
 	s.serve(addr)
 	id, _ := s.conversation("Hedges", "Which hedge?", "Hawthorn.")
 

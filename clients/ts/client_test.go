@@ -23,6 +23,7 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
@@ -39,13 +40,8 @@ func TestClient(t *testing.T) {
 	t.Run("size", func(t *testing.T) { checkSize(t, filepath.Join(folder, "node_modules/@coppice-chat/client/dist")) })
 	base, keys := serve(t)
 	t.Run("node", func(t *testing.T) {
-		tests, err := filepath.Abs("test")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(filepath.Join(folder, "test"), os.DirFS(tests)); err != nil {
-			t.Fatal(err)
-		}
+		tests := check.Must(filepath.Abs("test"))(t)
+		check.NoError(t, os.CopyFS(filepath.Join(folder, "test"), os.DirFS(tests)))
 		command(t, folder, []string{"COPPICE_URL=" + base, "COPPICE_KEYS=" + strings.Join(keys[1:len(keys)-2], ",")},
 			"node", "--test", "--test-reporter=spec", "test/client.test.mjs", "test/events.test.mjs")
 	})
@@ -109,9 +105,7 @@ func install(t *testing.T) (folder string) {
 	if err != nil || len(packed) != 1 {
 		t.Fatalf("%v, %v", packed, err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"private":true,"type":"module"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"private":true,"type":"module"}`), 0o600))
 	command(t, folder, nil, "npm", "install", "--offline", packed[0], "--no-audit", "--no-fund", "--loglevel=error")
 	return folder
 }
@@ -120,10 +114,7 @@ func install(t *testing.T) (folder string) {
 // changed, and packs it.
 func pack(t *testing.T, folder, into string) {
 	t.Helper()
-	lock, err := os.Stat(filepath.Join(folder, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lock := check.Must(os.Stat(filepath.Join(folder, "package-lock.json")))(t)
 	if done, err := os.Stat(filepath.Join(folder, "node_modules", ".package-lock.json")); err != nil || done.ModTime().Before(lock.ModTime()) {
 		command(t, folder, nil, "npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error")
 	}
@@ -139,17 +130,10 @@ func checkSize(t *testing.T, dist string) {
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.Write(content); err != nil {
-			t.Fatal(err)
-		}
+		content := check.Must(os.ReadFile(file))(t)
+		check.Must(w.Write(content))(t)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, w.Close())
 	if out.Len() > most {
 		t.Errorf("the client takes %d bytes gzipped, over %d", out.Len(), most)
 	}
@@ -172,28 +156,21 @@ func serve(t *testing.T) (base string, keys []string) {
 		}
 		return llmtest.Answer(said)
 	}))
-	c, err := app.Open(t.Context(), app.Config{
+	c := check.Must(app.Open(t.Context(), app.Config{
 		Database: app.DatabaseConfig{URL: dbtest.URL(t)},
 		Models:   app.Models{BaseURL: fake.URL(), APIKey: "fake", Replies: []string{"gpt-4o-mini"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_ = c.Close(ctx) // it tells that a reply was cut off, which hangs
 	})
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Start(t.Context()))
 	web := httptest.NewServer(c)
 	t.Cleanup(web.Close)
 	for i := range 22 {
 		_, secret, err := c.Keys().Create(t.Context(), fmt.Sprintf("tenant-%d", i), "clients")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		keys = append(keys, secret)
 	}
 	return web.URL, keys
@@ -212,10 +189,7 @@ const talk = `
 // and the API have one origin.
 func browse(t *testing.T, dist, base, key string) {
 	browser := need(t, browsers...)
-	address, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := check.Must(url.Parse(base))(t)
 	script := strings.ReplaceAll(talk, "KEY", fmt.Sprintf("%q", key))
 	mux := http.NewServeMux()
 	mux.Handle("/client/", http.StripPrefix("/client/", http.FileServer(http.Dir(dist))))
@@ -239,9 +213,7 @@ func browse(t *testing.T, dist, base, key string) {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Navigate(web.URL)); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, chromedp.Do(ctx, chromedp.Navigate(web.URL)))
 	for where, run := range map[string]string{
 		"page":   "(async () => { const { Coppice } = await import('/client/index.js');" + script + "})()",
 		"worker": "new Promise((done, fail) => { const w = new Worker('/worker.js', { type: 'module' }); w.onmessage = e => done(e.data); w.onerror = e => fail(e.message) })",

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // steps are what a user does with the example chats, in a page of theirs.
@@ -31,9 +33,7 @@ func example(t *testing.T, name, packed string) (folder string) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(folder, file), content, 0o600)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 	}
 	var files []string
 	for _, of := range []string{"client", name} {
@@ -53,10 +53,7 @@ func example(t *testing.T, name, packed string) (folder string) {
 // chat uses an example in a browser. The page and the API have one origin.
 func chat(t *testing.T, browser, name, folder, base, key string) {
 	t.Helper()
-	address, err := url.Parse(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	address := check.Must(url.Parse(base))(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServer(http.Dir(folder)))
 	mux.Handle("/v1/", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
@@ -73,15 +70,11 @@ func chat(t *testing.T, browser, name, folder, base, key string) {
 	defer cancel()
 	ctx, cancel = chromedp.NewContext(ctx)
 	defer cancel()
-	if err := chromedp.Do(ctx, chromedp.Navigate(web.URL+"/?key="+url.QueryEscape(key))); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, chromedp.Do(ctx, chromedp.Navigate(web.URL+"/?key="+url.QueryEscape(key))))
 	for _, step := range strings.Fields("talk edit switchBack regenerate hang") {
 		do(ctx, t, key, step)
 	}
-	if err := chromedp.Do(ctx, chromedp.Reload()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, chromedp.Do(ctx, chromedp.Reload()))
 	for _, step := range strings.Fields("resume threads") {
 		do(ctx, t, key, step)
 	}

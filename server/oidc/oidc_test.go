@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/oidc/oidctest"
@@ -42,15 +43,9 @@ func newSite(t *testing.T, changes ...func(*Config)) *site {
 	for _, change := range changes {
 		change(&cfg)
 	}
-	p, err := New(cfg, []byte("the installation's"), slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := check.Must(New(cfg, []byte("the installation's"), slog.New(slog.DiscardHandler)))(t)
 	pool := dbtest.New(t)
-	s, err := server.New(server.Config{Store: tree.New(pool), Keys: keys.New(pool), Loopback: true, AllowedOrigins: []string{"https://chat.example"}, SignIn: p})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := check.Must(server.New(server.Config{Store: tree.New(pool), Keys: keys.New(pool), Loopback: true, AllowedOrigins: []string{"https://chat.example"}, SignIn: p}))(t)
 	web.Config.Handler = s
 	web.Start()
 	t.Cleanup(web.Close)
@@ -59,10 +54,7 @@ func newSite(t *testing.T, changes ...func(*Config)) *site {
 
 // browser has a browser's cookies, and follows redirects.
 func (s *site) browser() *http.Client {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	jar := check.Must(cookiejar.New(nil))(s)
 	return &http.Client{Jar: jar}
 }
 
@@ -72,22 +64,13 @@ func (s *site) open(b *http.Client, address string, header ...string) (status in
 	if strings.HasPrefix(address, "/") {
 		address = s.url + address
 	}
-	r, err := http.NewRequestWithContext(s.Context(), "GET", address, nil)
-	if err != nil {
-		s.Fatal(err)
-	}
+	r := check.Must(http.NewRequestWithContext(s.Context(), "GET", address, nil))(s)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
-	res, err := b.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
+	res := check.Must(b.Do(r))(s)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
+	body := check.Must(io.ReadAll(res.Body))(s)
 	return res.StatusCode, string(body), res.Request.URL
 }
 

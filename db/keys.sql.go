@@ -32,13 +32,21 @@ func (q *Queries) GetKeyByHash(ctx context.Context, hashes [][]byte) (ApiKey, er
 }
 
 const hasKeys = `-- name: HasKeys :one
-select exists (select 1 from api_keys where tenant_id is distinct from $1) as has_keys
+select exists (select 1 from api_keys) as has_keys
 `
 
-// Of any tenant, but one if one is given. Revoked ones count: a server whose last key was
-// revoked must not turn open.
-func (q *Queries) HasKeys(ctx context.Context, beside pgtype.Text) (bool, error) {
-	return oneValue[bool](q.db.Query(ctx, hasKeys, beside))
+// Revoked ones count: a server whose last key was revoked must not turn open.
+func (q *Queries) HasKeys(ctx context.Context) (bool, error) {
+	return oneValue[bool](q.db.Query(ctx, hasKeys))
+}
+
+const hasOnlyKeys = `-- name: HasOnlyKeys :one
+select coalesce(bool_and(tenant_id = $1), false)::boolean as only_keys from api_keys
+`
+
+// Whether all keys are a tenant's, and so may not be deleted.
+func (q *Queries) HasOnlyKeys(ctx context.Context, tenantID string) (bool, error) {
+	return oneValue[bool](q.db.Query(ctx, hasOnlyKeys, tenantID))
 }
 
 const insertKey = `-- name: InsertKey :one
@@ -97,17 +105,6 @@ type ListKeyPageParams struct {
 // their number is small.
 func (q *Queries) ListKeyPage(ctx context.Context, arg ListKeyPageParams) ([]ApiKey, error) {
 	return all[ApiKey](q.db.Query(ctx, listKeyPage, arg.TenantID, arg.BeforeID, arg.RowLimit))
-}
-
-const listKeys = `-- name: ListKeys :many
-select id, tenant_id, name, key_hash, created_at, last_used_at, revoked_at, role, user_id, read_only, conversation_id, expires_at from api_keys
-where tenant_id = coalesce($1, tenant_id)
-order by created_at desc, id desc
-`
-
-// Newest first; null lists every tenant's.
-func (q *Queries) ListKeys(ctx context.Context, tenantID pgtype.Text) ([]ApiKey, error) {
-	return all[ApiKey](q.db.Query(ctx, listKeys, tenantID))
 }
 
 const revokeKey = `-- name: RevokeKey :one

@@ -190,21 +190,6 @@ func (n NewKey) check(now time.Time, by access.Principal, scoped bool) error {
 	return nil
 }
 
-// List returns a tenant's keys, newest first, revoked keys included. A tenantID
-// of "" lists the keys of every tenant.
-func (k *Keys) List(ctx context.Context, tenantID string) (_ []Key, err error) {
-	defer db.Wrap(&err, "keys.List(%q)", tenantID)
-	rows, err := k.q.ListKeys(ctx, pgtype.Text{String: tenantID, Valid: tenantID != ""})
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Key, len(rows))
-	for i, row := range rows {
-		out[i] = fromRow(row)
-	}
-	return out, nil
-}
-
 // Page lists a tenant's keys, or those of all tenants for "", newest first: those made
 // before the key before, where uuid.Max is none. more reports whether more were made earlier.
 func (k *Keys) Page(ctx context.Context, tenantID string, before uuid.UUID, limit int) (_ []Key, more bool, err error) {
@@ -315,7 +300,7 @@ func (k *Keys) Any(ctx context.Context) (_ bool, err error) {
 		return false, nil
 	}
 	defer db.Wrap(&err, "keys.Any")
-	found, err := k.q.HasKeys(ctx, pgtype.Text{})
+	found, err := k.q.HasKeys(ctx)
 	switch {
 	case err != nil:
 		return false, err

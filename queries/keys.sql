@@ -11,12 +11,6 @@ with made as (
 )
 select sqlc.embed(api_keys) from made api_keys;
 
--- name: ListKeys :many
--- Newest first; null lists every tenant's.
-select * from api_keys
-where tenant_id = coalesce(sqlc.narg(tenant_id), tenant_id)
-order by created_at desc, id desc;
-
 -- name: ListKeyPage :many
 -- Of one tenant, or of all for null, newest first. It reads all keys of the installation, as
 -- their number is small.
@@ -45,9 +39,12 @@ select sqlc.embed(api_keys) from revoked api_keys;
 select * from api_keys where key_hash = any (@hashes::bytea[]);
 
 -- name: HasKeys :one
--- Of any tenant, but one if one is given. Revoked ones count: a server whose last key was
--- revoked must not turn open.
-select exists (select 1 from api_keys where tenant_id is distinct from sqlc.narg(beside)) as has_keys;
+-- Revoked ones count: a server whose last key was revoked must not turn open.
+select exists (select 1 from api_keys) as has_keys;
+
+-- name: HasOnlyKeys :one
+-- Whether all keys are a tenant's, and so may not be deleted.
+select coalesce(bool_and(tenant_id = @tenant_id), false)::boolean as only_keys from api_keys;
 
 -- name: DeleteExpiredKeys :execrows
 -- As long as another key keeps the server from turning open.

@@ -217,12 +217,8 @@ func (s *Store) RevokeKeys(ctx context.Context) (revoked int, err error) {
 }
 
 func (s *Store) checkOtherKeys(ctx context.Context) error {
-	own, err := s.q.ListKeys(ctx, textOrNull(s.tenant))
-	if err != nil || len(own) == 0 {
-		return err
-	}
-	others, err := s.q.HasKeys(ctx, textOrNull(s.tenant))
-	if err == nil && !others {
+	only, err := s.q.HasOnlyKeys(ctx, s.tenant)
+	if err == nil && only {
 		err = fault.New(fault.Conflict, "last_keys", "", "No other tenant has a key, and a server without keys is open to everybody. Make a key for another tenant first.")
 	}
 	return err

@@ -6,10 +6,23 @@ import { effect, signal, untracked } from '@preact/signals'
 import * as api from '../api/coppice'
 import { keyWanted, Problem } from '../api/http'
 import { returns } from './connection'
-import { failed } from './notices'
+import { dismiss, failed, note } from './notices'
 
 /** patience is how long a deletion can be taken back, in milliseconds. */
 export const patience = 10_000
+
+/** later does something after that time, and says so until then, unless it is taken back. */
+export function later(text: string, done: () => void, takeBack: () => void) {
+  const undo = () => {
+    clearTimeout(timer)
+    takeBack()
+  }
+  const told = note(text, { lasts: patience, action: { label: 'Undo', run: undo } })
+  const timer = setTimeout(() => {
+    dismiss(told)
+    done()
+  }, patience)
+}
 
 /** longer is how much later a tab deletes what another one began to delete. */
 const longer = 2000

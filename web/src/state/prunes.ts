@@ -5,9 +5,9 @@ import { count } from '../text/format'
 import * as api from '../api/coppice'
 import type { Message } from '../api/types'
 import * as branch from './branch'
-import { patience } from './deletions'
+import { later } from './deletions'
 import * as messages from './messages'
-import { dismiss, failed, note } from './notices'
+import { failed } from './notices'
 import { tell } from './tabs'
 import * as tree from './tree'
 
@@ -16,15 +16,7 @@ export async function begin(m: Message, below: number) {
   messages.hidden.set(m.id, m)
   messages.remove(m)
   await branch.pruned(m)
-  const told = note(`${count(below, 'message')} deleted.`, { lasts: patience, action: { label: 'Undo', run: () => takeBack() } })
-  const timer = setTimeout(() => {
-    dismiss(told)
-    void finish(m)
-  }, patience)
-  const takeBack = () => {
-    clearTimeout(timer)
-    bringBack(m).catch(failed('The messages are not shown'))
-  }
+  later(`${count(below, 'message')} deleted.`, () => void finish(m), () => void bringBack(m).catch(failed('The messages are not shown')))
 }
 
 /** reveal shows what was hidden again. */

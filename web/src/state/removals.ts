@@ -5,9 +5,9 @@ import { signal } from '@preact/signals'
 import * as api from '../api/coppice'
 import type { Message } from '../api/types'
 import * as branch from './branch'
-import { patience } from './deletions'
+import { later } from './deletions'
 import * as messages from './messages'
-import { dismiss, failed, note } from './notices'
+import { failed } from './notices'
 import * as replies from './replies'
 import { tell } from './tabs'
 
@@ -23,15 +23,7 @@ function change(how: (all: Map<string, Message>) => void) {
 /** begin shows a message as deleted, and deletes it some seconds later. */
 export function begin(m: Message) {
   change(all => all.set(m.id, m))
-  const told = note('1 message deleted. What follows stays.', { lasts: patience, action: { label: 'Undo', run: () => takeBack() } })
-  const timer = setTimeout(() => {
-    dismiss(told)
-    void finish(m)
-  }, patience)
-  const takeBack = () => {
-    clearTimeout(timer)
-    change(all => all.delete(m.id))
-  }
+  later('1 message deleted. What follows stays.', () => void finish(m), () => change(all => all.delete(m.id)))
 }
 
 /** early tells that a reply below a message would be cut, or that another deletion still waits for a message below it, which has another id afterwards. */

@@ -266,10 +266,9 @@ func (r *reader) judge(it *item, lower string, cue cueSet, code bool) {
 	// What a model or a tool says about itself decides nothing for the user.
 	byUser := role == tree.RoleUser || role == ""
 	question := asks(lower) && (cue&cueCorrection == 0 || cue&cueAsks != 0)
-	wish := cue&cueWish != 0 && !(asks(lower) && cue&cueAsks != 0)
 	said := byUser && r.assisted && !code && !question && !it.pasted
 	it.rule = said && cue&(cueCorrection|cueDecision|cueBan) != 0 || it.decides
-	it.decides = it.decides || !it.prior && (it.rule || said && (wish || it.goal))
+	it.decides = it.decides || !it.prior && (it.rule || said && (cue&cueWish != 0 || it.goal))
 	it.worth = roleWorth[role]
 	if it.goal {
 		it.worth *= 4

@@ -28,7 +28,7 @@ func (b *appendBody) read(o object) (err error) {
 	}
 	var space [maxFields]field
 	fields := in.to.fields(space[:0])
-	if _, b.chain = o.get("messages"); b.chain {
+	if b.chain = o.has("messages"); b.chain {
 		fields = append(fields, field{"messages", true, &in.list})
 	} else {
 		fields = in.one.fields(fields)

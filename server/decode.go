@@ -78,13 +78,13 @@ func (o object) bind(path string, fields []field) error {
 		if indexOf(fields, m.Name) < 0 {
 			return problemf(CodeUnknownField, join(path, clip(m.Name)), "There is no field of this name here. The fields are %s.", strings.Join(names(fields), ", "))
 		}
-		if _, before := o[:i].get(m.Name); before {
+		if o[:i].has(m.Name) {
 			return problemf(CodeDuplicateField, join(path, m.Name), "The field stands twice. Send it once.")
 		}
 	}
 	for i := range fields {
 		name := fields[i].name
-		if _, there := o.get(name); fields[i].required && !there {
+		if fields[i].required && !o.has(name) {
 			return problemf(CodeMissingField, join(path, name), "The field is required.")
 		}
 	}
@@ -96,13 +96,8 @@ func (o object) bind(path string, fields []field) error {
 	return nil
 }
 
-func (o object) get(name string) (json.RawMessage, bool) {
-	for i := range o {
-		if o[i].Name == name {
-			return o[i].Value, true
-		}
-	}
-	return nil, false
+func (o object) has(name string) bool {
+	return slices.ContainsFunc(o, func(m chat.Member) bool { return m.Name == name })
 }
 
 // indexOf is the index of the field of this name, or -1.

@@ -71,27 +71,23 @@ func NoBody() Behaviour {
 
 // NoChoices answers with a completion that has no choices.
 func NoChoices() Behaviour {
-	const body = `{"id":"chatcmpl-fake","object":"chat.completion","model":"fake","choices":[]}`
-	return Behaviour{func(x *exchange) {
-		x.start(x.contentType())
-		if x.req.Stream {
-			x.write("data: " + body + "\n\ndata: [DONE]\n\n")
-			return
-		}
-		x.write(body)
-	}}
+	return whole(`{"id":"chatcmpl-fake","object":"chat.completion","model":"fake","choices":[]}`)
 }
 
 // InvalidJSON answers with JSON that ends within a string.
 func InvalidJSON() Behaviour {
-	const body = `{"id":"chatcmpl-fake","choices":[{"index":0,"message":{"role":"assistant","content":"brok`
+	return whole(`{"id":"chatcmpl-fake","choices":[{"index":0,"message":{"role":"assistant","content":"brok`)
+}
+
+// whole answers with a body, which a stream has in one event.
+func whole(body string) Behaviour {
 	return Behaviour{func(x *exchange) {
 		x.start(x.contentType())
-		if x.req.Stream {
-			x.write("data: " + body + "\n\ndata: [DONE]\n\n")
+		if !x.req.Stream {
+			x.write(body)
 			return
 		}
-		x.write(body)
+		x.write("data: " + body + "\n\ndata: [DONE]\n\n")
 	}}
 }
 

@@ -64,7 +64,7 @@ function Report({ report: r, close }: { report: ImportReport; close: () => void 
       {r.notes.length > 0 && (
         <details>
           <summary>
-            {r.left_out > 0 ? `${count(r.left_out, 'message')} could not be read` : 'Every message came in'}; {count(r.notes.length, 'note')} on what was changed
+            {r.left_out > 0 ? `${r.left_out} of ${count(r.nodes - r.aside, 'message')} could not be read` : 'Every message came in'}; {count(r.notes.length, 'note')} on what was changed
           </summary>
           <ul class="notes">
             {r.notes.slice(0, 200).map((n, i) => (

@@ -41,8 +41,7 @@ func TestConfig(t *testing.T) {
 			var cli commands
 			file, err := readConfig([]string{"serve", "--config", path})
 			if err == nil {
-				var parser *kong.Kong
-				parser = check.Must(newParser(&cli, kong.Resolvers(file)))(t)
+				parser := check.Must(newParser(&cli, kong.Resolvers(file)))(t)
 				_, err = parser.Parse(append([]string{"serve"}, test.args...))
 			}
 			switch {

@@ -110,6 +110,7 @@ var owners = map[string][]string{
 	"github.com/tetratelabs/wazero":   {"attach/pdf"},
 	"github.com/tiktoken-go":          {},
 	"testing":                         {},
+	"github.com/testcontainers":       {},
 	"pgregory.net/rapid":              {},
 	"go.uber.org/goleak":              {},
 	"github.com/stretchr/testify":     {},
@@ -185,7 +186,7 @@ func TestProgramHasNoTestCode(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}
-	unwanted := []string{"testing", "github.com/stretchr", "pgregory.net/rapid", "github.com/tiktoken-go"}
+	unwanted := []string{"testing", "github.com/testcontainers", "github.com/moby", "github.com/stretchr", "pgregory.net/rapid", "github.com/tiktoken-go"}
 	for _, pkg := range testCode {
 		unwanted = append(unwanted, module+"/"+pkg)
 	}

@@ -10,7 +10,8 @@
 //     that the URL names: a migrated database is then distributed;
 //  2. the one that COPPICE_TEST_DATABASE_URL names, shared by all who name it;
 //  3. a private Postgres (package embedded), installed or from npm, of the major version
-//     that COPPICE_TEST_POSTGRES names if it does.
+//     that COPPICE_TEST_POSTGRES names if it does; or a container of postgres:17-alpine
+//     where it says docker (testcontainers-go).
 //
 // Where none of them works, the test fails and says how to fix it. Nothing is
 // skipped. A private server lives as long as the test binary, however that ends, so no

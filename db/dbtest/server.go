@@ -20,8 +20,12 @@ const (
 	citusVariable = "COPPICE_TEST_CITUS_URL"
 )
 
-// majorVariable names a major version of Postgres, such as 16.
-const majorVariable = "COPPICE_TEST_POSTGRES"
+// majorVariable names a major version of Postgres, such as 16, or is inDocker.
+const (
+	majorVariable = "COPPICE_TEST_POSTGRES"
+	inDocker      = "docker"
+	image         = "postgres:17-alpine"
+)
 
 // server is the Postgres that all tests of this process share.
 type server struct {
@@ -70,11 +74,19 @@ func find(ctx context.Context, logf func(format string, args ...any)) (*server, 
 		logf("dbtest: databases come from the server that %s names", variable)
 		return s, nil
 	}
+	if os.Getenv(majorVariable) == inDocker {
+		s, err := startContainer(ctx, image)
+		if err != nil {
+			return nil, fmt.Errorf("a container of %s, as %s says: %w", image, majorVariable, err)
+		}
+		logf("dbtest: databases come from a container of %s, as %s says", image, majorVariable)
+		return s, nil
+	}
 	major, why := 0, ""
 	if version := os.Getenv(majorVariable); version != "" {
 		var err error
 		if major, err = strconv.Atoi(version); err != nil {
-			return nil, fmt.Errorf("%s: give a major version of Postgres, such as 16, and not %q", majorVariable, version)
+			return nil, fmt.Errorf("%s: give a major version of Postgres, such as 16, or docker, and not %q", majorVariable, version)
 		}
 		why = " " + version + ", as " + majorVariable + " says"
 	}

@@ -234,6 +234,16 @@ export class Coppice {
     return this.get(`/v1/tenants/${encodeURIComponent(id)}`, undefined, options)
   }
 
+  /** getTenantLimits tells what the tenant used today, and may use. */
+  getTenantLimits(id: string, options?: CallOptions): Promise<Schemas['TenantDay']> {
+    return this.get(`/v1/tenants/${encodeURIComponent(id)}/limits`, undefined, options)
+  }
+
+  /** setTenantLimits limits what it may use in a day. */
+  setTenantLimits(id: string, limits: Schemas['TenantLimits'], options?: CallOptions): Promise<Schemas['TenantDay']> {
+    return this.http.call('PATCH', `/v1/tenants/${encodeURIComponent(id)}/limits`, { json: limits, ...options })
+  }
+
   /** deleteTenant deletes its keys, conversations and attachments, for good. */
   deleteTenant(id: string, options?: CallOptions): Promise<Answered<'deleteTenant'>> {
     return this.http.call('DELETE', `/v1/tenants/${encodeURIComponent(id)}`, options)

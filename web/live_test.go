@@ -188,9 +188,14 @@ func TestChangeBeforeTheStream(t *testing.T) {
 	b.until(`document.querySelector($1)`, row(messages[1]))
 	b.until(`document.querySelector('.map-item')`) // it knows the tree
 	s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[0]), `{"pinned":true}`, nil)
-	s.append(id, messages[1], "user", "Faster?")
 	eval[any](b, `window.listen()`)
 	b.until(`document.querySelector($1)`, row(messages[0])+" .pinned")
+
+	b.do(chromedp.Reload())
+	b.until(`document.querySelector($1)`, row(messages[1]))
+	b.until(`document.querySelector('.map-item')`)
+	s.append(id, messages[1], "user", "Faster?")
+	eval[any](b, `window.listen()`)
 
 	// It asks before it branches off beside what it wasn't told.
 	b.shows("The branch goes on below")

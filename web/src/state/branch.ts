@@ -375,13 +375,14 @@ export function start() {
   })
 }
 
-/** refreshIfChanged reads again what is shown, if the conversation tells that it changed. */
+/** refreshIfChanged reads again what is shown, if its end or the conversation tells that it changed. A mark on a message changes no time. */
 export async function refreshIfChanged() {
   await settled()
   const c = conversation.peek()
   if (!c) return
-  const found = await api.getConversation(c.id).catch(() => null)
+  const [found, page] = await Promise.all([api.getConversation(c.id), firstPage(c.id, head.peek())]).catch(() => [])
   const now = conversation.peek()
   if (!found || now?.id !== c.id) return
-  if (found.updated_at !== now.updated_at || found.title !== now.title || found.head_id !== now.head_id) await refresh()
+  const other = found.updated_at !== now.updated_at || found.title !== now.title || found.head_id !== now.head_id
+  if (other || page.some(m => JSON.stringify(m) !== JSON.stringify(messages.get(m.id)))) await refresh()
 }

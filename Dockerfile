@@ -10,7 +10,7 @@ ARG TARGETOS
 ARG TARGETARCH
 # Downloads what the program needs, and not what its tests need besides.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /coppice ./cmd/coppice
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH go build -trimpath -tags grpcnotrace -ldflags "-s -w -X main.version=$VERSION" -o /coppice ./cmd/coppice
 
 FROM alpine:3.22
 COPY --from=build /coppice /usr/local/bin/coppice

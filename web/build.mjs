@@ -60,8 +60,8 @@ const builds = [
 ]
 
 /**
- * write puts the bundles, the other files and the two pages that name them into dist. The renderer of the reference and
- * that of diagrams are large and seldom asked for, so that they are stored compressed, as file.gz.
+ * write puts the bundles, the other files and the two pages that name them into dist. What doesn't belong to the page's
+ * first load is stored compressed, as file.gz.
  */
 async function write(results) {
   const round = results.flatMap(r => circular(r.metafile.inputs))
@@ -73,7 +73,7 @@ async function write(results) {
     const name = basename(file.path), bundle = name.split('-')[0]
     names[bundle + extname(name)] = name
     if (bundle === 'diagrams') names['diagrams.html'] = await diagrams(file.text)
-    else if (bundle === 'docs') await writeFile(file.path + '.gz', zip(file.contents))
+    else if (bundle === 'docs' || bundle === 'part' && !parts.includes(name)) await writeFile(file.path + '.gz', zip(file.contents))
     else await writeFile(file.path, file.contents)
   }
   names['preview.html'] = await copy('src/preview/preview.html')
@@ -163,7 +163,7 @@ async function report() {
   const page = await readFile(join(dist, 'index.html'), 'utf8')
   for (const name of ['index.html', ...(await readdir(join(dist, 'assets'))).map(n => join('assets', n))]) {
     if (/licenses\.txt$|demo-|docs-|diagrams-|preview-|math-|KaTeX|literata/.test(name)) continue // not part of opening the page
-    if (name.includes('part-') && !page.includes(basename(name))) continue
+    if (name.endsWith('.gz')) continue
     const size = zip(await readFile(join(dist, name))).length
     total += size
     console.log(`${String(size).padStart(8)}  ${name}`)

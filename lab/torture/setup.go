@@ -18,7 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// A tenant is one of a run's, which share the servers.
+// A tenant is one of a run's, which share the servers. Two of them are people of one
+// tenant, whose conversations are private: they see of each other what tenants see.
 type tenant struct{ name, key string }
 
 // start starts Postgres, the links, the model and the servers. stop ends what was
@@ -63,8 +64,9 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 		}
 	}
 	r.atEnd(r.http.CloseIdleConnections)
-	for _, name := range []string{"north", "south", "west"} {
-		out, err := r.command(ctx, "keys", "create", "--json", "--tenant", name, "torture")
+	for _, name := range []string{"north", "south", "west/ada", "west/ben"} {
+		id, user, _ := strings.Cut(name, "/")
+		out, err := r.command(ctx, "keys", "create", "--json", "--tenant", id, "--user", user, "torture")
 		if err != nil {
 			return r, err
 		}

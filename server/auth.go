@@ -92,19 +92,30 @@ func (s *Server) authenticate(r *Request) error {
 	}
 	r.who = who
 	r.who.Address, r.who.Request = s.clientOf(r.Request), r.id
-	if err := s.countRequest(countedBy(who), r.answer.Header()); err != nil {
+	if err := r.count(r.answer.Header()); err != nil {
 		return err
-	}
-	if q := s.cfg.Quota; q != nil && !r.route.May.has(Operators) { // who sets the limits
-		if err := q.Take(who.Tenant, r.Method == http.MethodPost && !r.route.May.has(Admins)); err != nil {
-			r.answer.Header().Set("Retry-After", strconv.Itoa(int(q.Wait().Seconds())+1))
-			return err
-		}
 	}
 	if r.end != nil {
 		go s.watchKey(r.Request, r.end, secret)
 	}
 	return nil
+}
+
+// count takes the request from what its key may send, and its tenant in a day. h is of the
+// answer.
+func (r *Request) count(h http.Header) error {
+	if err := r.server.countRequest(countedBy(r.who), h); err != nil {
+		return err
+	}
+	q, may := r.server.cfg.Quota, r.route.May
+	if q == nil || may.has(Operators) { // who sets the limits
+		return nil
+	}
+	err := q.Take(r.who.Tenant, r.Method == http.MethodPost && !may.has(Admins))
+	if err != nil {
+		h.Set("Retry-After", strconv.Itoa(int(q.Wait().Seconds())+1))
+	}
+	return err
 }
 
 // identify tells who sends a request with this key; "" is none. While nobody has made a

@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/quota"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai"
@@ -52,6 +53,7 @@ type setup struct {
 	script      []llmtest.Behaviour
 	offline     bool       // the offline model answers
 	keys        *keys.Keys // nil for that of the pool
+	quota       *quota.Quota
 }
 
 // Requests take long on a busy machine with the race detector.
@@ -131,7 +133,7 @@ func (a *api) start() {
 	replies := check.Must(reply.New(cfg))(t)
 	s := check.Must(server.New(server.Config{
 		Store: a.store, Keys: a.keys, Loopback: true, RequestTimeout: cmp.Or(a.timeout, unhurried),
-		Contexts: contexts, Replies: replies, APIs: []server.API{a.recognition.API()}, Logger: cfg.Logger,
+		Contexts: contexts, Replies: replies, APIs: []server.API{a.recognition.API()}, Logger: cfg.Logger, Quota: a.quota,
 	}))(t)
 	web := httptest.NewUnstartedServer(nil)
 	web.Config = s.HTTPServer("") // with all timeouts

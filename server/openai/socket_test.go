@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -9,9 +10,11 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/quota"
 	"github.com/coppice-chat/coppice/server/openai"
 )
 
@@ -72,6 +75,22 @@ func TestSocketOfReader(t *testing.T) {
 	w := a.dial()
 	w.send(`"input":"Name a shrub."`)
 	if e := w.last(); e.Status != 403 || e.Error.Code != "not_permitted" {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestSocketAtLimit holds that a tenant which has used up its day gets nothing by a
+// WebSocket that it opened before.
+func TestSocketAtLimit(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a := setup{pool: pool, quota: quota.New(pool, slog.New(slog.DiscardHandler))}.serve(t)
+	w := a.dial()
+	a.quota.Add("acme", quota.Amount{Messages: 1})
+	check.NoError(t, a.quota.SetLimits(t.Context(), "acme", quota.Amount{Messages: 1}))
+	check.NoError(t, a.quota.Store(t.Context()))
+	w.send(`"input":"Name a shrub."`)
+	if e := w.last(); e.Status != 429 || e.Error.Code != "daily_limit" {
 		t.Errorf("%+v", e)
 	}
 }

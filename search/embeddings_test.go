@@ -1,6 +1,7 @@
 package search_test
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -81,6 +83,35 @@ func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	}
 	if foreign, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store.ForTenant("another"), search.Question{Query: question}); err != nil || len(foreign.Hits) != 0 {
 		t.Errorf("another tenant finds %v, %v", hitIDs(foreign), err)
+	}
+}
+
+// A charged embedder notes whose account each call is on.
+type charged struct {
+	llm.Embedder
+	tenants []string
+}
+
+func (e *charged) Embed(ctx context.Context, texts []string) (llm.Embeddings, error) {
+	e.tenants = append(e.tenants, access.TenantOf(ctx))
+	return e.Embedder.Embed(ctx, texts)
+}
+
+// What embeddings cost, of messages and of questions, is on the tenant's account.
+func TestEmbeddingsAreOnTheTenantsAccount(t *testing.T) {
+	t.Parallel()
+	store := search.NewStore().ForTenant("payer")
+	server := llmtest.NewEmbeddingServer(t, concepts...)
+	model := &charged{Embedder: check.Must(llm.NewOpenAIEmbedder(llm.OpenAIConfig{BaseURL: server.URL(), Model: "fake", HTTPClient: server.Client()}, 0))(t)}
+	e := embed.New(embed.Config{Model: model, QuestionTimeout: time.Minute})
+	id := conversation(t, store)
+	ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "My violin was sold in May."))
+	embedAll(t, e, store, id)
+	s, q := search.New(0, search.WithEmbeddings(e)), search.Question{Query: "Which fiddle?", Scope: search.ScopeBranch}
+	check.Must(s.Recall(t.Context(), store, id, ids[0], q))(t)
+	check.Must(s.RecallTenant(t.Context(), store, q))(t)
+	if want := []string{"payer", "payer", "payer"}; !slices.Equal(model.tenants, want) {
+		t.Errorf("calls were on the account of %q, want %q", model.tenants, want)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
@@ -146,7 +147,7 @@ func (s *Service) Stats() Stats { return s.cache.stats() }
 // incomplete; the next question reads on.
 func (s *Service) Recall(ctx context.Context, store *tree.Store, conversationID, headID uuid.UUID, q Question) (answer Answer, err error) {
 	defer fault.Wrap(&err, "search.Recall(%s, head %s)", conversationID, headID)
-	if q, err = s.checked(ctx, q); err != nil {
+	if q, err = s.checked(access.With(ctx, store.TenantID()), q); err != nil {
 		return Answer{}, err
 	}
 	if q.Scope == ScopeTenant {

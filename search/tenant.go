@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -34,7 +35,7 @@ const (
 func (s *Service) RecallTenant(ctx context.Context, store *tree.Store, q Question) (_ Answer, err error) {
 	defer fault.Wrap(&err, "search.RecallTenant")
 	q.Scope = ScopeTenant
-	if q, err = s.checked(ctx, q); err != nil {
+	if q, err = s.checked(access.With(ctx, store.TenantID()), q); err != nil {
 		return Answer{}, err
 	}
 	return s.tenant(ctx, store, q)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/llm"
@@ -96,7 +97,7 @@ func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uu
 		}
 		all = append(all, tree.Embedding{MessageID: m.ID, Version: m.Version})
 	}
-	vectors, err := s.vectors(ctx, texts)
+	vectors, err := s.vectors(access.With(ctx, store.TenantID()), texts)
 	if err != nil {
 		return 0, len(lacking), err
 	}

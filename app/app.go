@@ -356,6 +356,10 @@ func (c *Coppice) wire(ctx context.Context, cfg Config, models clients) error {
 	s.Store, s.Keys, s.Contexts, s.Replies, s.Search, s.Changes = c.store, keyring{c.keys, cfg.LocalSecret}, c.contexts, c.replies, c.search, c.changes
 	s.Replica, s.Quota = c.replica, c.quota
 	s.Registry, s.Tracing, s.Logger, s.Version = t.Registry, cfg.Tracing, cfg.Logger, cfg.Version
+	cfg.Anthropic.Spent = func(ctx context.Context, model string, promptTokens, completionTokens int) {
+		cost, _ := cfg.Models.Prices.Cost(model, promptTokens, completionTokens)
+		c.quota.Spent(ctx, cost)
+	}
 	messages, err := cfg.Anthropic.API()
 	if err != nil {
 		return err

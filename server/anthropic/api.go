@@ -13,6 +13,7 @@
 package anthropic
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -40,11 +41,18 @@ type Config struct {
 	APIKey  string // for BaseURL; "" passes on the key that the client sent, unless it is one of Coppice's
 
 	HTTPClient *http.Client // makes the connections to BaseURL; nil is a new one
+
+	// Spent is told the tokens of an answer that BaseURL gave for APIKey, in a context of
+	// its tenant (access.With); nil for none.
+	Spent func(ctx context.Context, model string, promptTokens, completionTokens int)
 }
 
 // API returns Anthropic's API. It fails if BaseURL is no address.
 func (c Config) API() (server.API, error) {
-	s := surface{started: time.Now().UTC().Format(time.RFC3339)}
+	s := surface{spent: c.Spent, started: time.Now().UTC().Format(time.RFC3339)}
+	if c.Spent == nil || c.APIKey == "" { // the client pays
+		s.spent = func(context.Context, string, int, int) {}
+	}
 	if c.BaseURL != "" {
 		base, err := url.Parse(c.BaseURL)
 		if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
@@ -67,7 +75,8 @@ func (c Config) API() (server.API, error) {
 // A surface is the API on a server.
 type surface struct {
 	upstream *server.Forward // nil for none
-	started  string          // when, by RFC 3339
+	spent    func(ctx context.Context, model string, promptTokens, completionTokens int)
+	started  string // when, by RFC 3339
 }
 
 // refusal is a problem in the form of Anthropic's clients.

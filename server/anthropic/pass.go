@@ -28,7 +28,7 @@ func (s surface) pass(r *server.Request, req *wire.Request, body []byte) (server
 		err = errThread
 	}
 	t := turn{r, req, entries, attemptOf(r, body), err}
-	c := &call{upstream: s.upstream, request: t.Request, model: t.request.Model, body: body, prefill: prefill}
+	c := &call{upstream: s.upstream, spent: s.spent, request: t.Request, model: t.request.Model, body: body, prefill: prefill}
 	c.waiting, c.begin = context.WithCancel(t.Context())
 	defer c.begin()
 	c.reader, c.writer = io.Pipe()
@@ -67,6 +67,7 @@ func (s surface) pass(r *server.Request, req *wire.Request, body []byte) (server
 // stored: otherwise the client's next request could come before.
 type call struct {
 	upstream *server.Forward
+	spent    func(ctx context.Context, model string, promptTokens, completionTokens int)
 	request  *server.Request
 	model    string
 	body     []byte
@@ -135,7 +136,9 @@ func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(rep
 			}
 		}
 	}
-	return response(&got), ended(ctx, &got, err)
+	out := response(&got)
+	c.spent(ctx, c.model, out.PromptTokens, out.CompletionTokens)
+	return out, ended(ctx, &got, err)
 }
 
 // events reads the events of a stream, and sends them on, also those behind one that

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -73,6 +74,28 @@ func TestPassedThrough(t *testing.T) {
 				t.Errorf("stored: %q", branches)
 			}
 		})
+	}
+}
+
+// TestSpent holds that what the server's own key pays for is told, as the tenant's.
+func TestSpent(t *testing.T) {
+	t.Parallel()
+	const answer = `{"type":"message","model":"claude-x-1","content":[{"type":"text","text":"Hi"}],"usage":{"input_tokens":3,"cache_read_input_tokens":4,"output_tokens":2}}`
+	say := func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, answer)
+	}
+	a, told := newAPI(t, newProvider(t, say, say)), ""
+	a.config.Spent = func(ctx context.Context, model string, sent, given int) {
+		told += fmt.Sprintln(access.TenantOf(ctx), model, sent, given)
+	}
+	for _, key := range []string{"sk-ant", ""} {
+		a.config.APIKey = key
+		a.start()
+		a.send("POST", "messages", hello)
+	}
+	if want := tree.DefaultTenant + " claude-x 7 2\n"; told != want {
+		t.Errorf("told is %q, want %q", told, want)
 	}
 }
 

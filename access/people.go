@@ -19,8 +19,8 @@ type People struct {
 // Principal returns who a user of these groups is. It is a fault.Invalid for what can't
 // be a user's id, and a fault.Forbidden for those who may not come.
 func (p People) Principal(user string, groups []string) (Principal, error) {
-	in := func(names []string) bool {
-		return slices.ContainsFunc(names, func(name string) bool { return slices.Contains(groups, name) })
+	in := func(names []string) bool { // no group is called "", whatever a list of none gives
+		return slices.ContainsFunc(names, func(name string) bool { return name != "" && slices.Contains(groups, name) })
 	}
 	who := Principal{Tenant: p.Tenant, User: user, Role: Member}
 	switch {

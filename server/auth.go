@@ -35,6 +35,8 @@ type SignIn interface {
 	Who(r *http.Request) access.Principal
 	// API has the pages at which people sign in and out.
 	API() API
+	// Host is by which browsers reach those pages, maybe with a port.
+	Host() string
 }
 
 // Pages of a SignIn. Login takes the path to go on to as next.

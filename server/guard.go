@@ -137,7 +137,7 @@ func (s *Server) knownHost(host string) bool {
 		return true // a name can be pointed here, an address is what it is
 	}
 	// A page has no key, and a browser sends none by itself.
-	return s.cfg.RequireKey && len(s.hosts) == 0
+	return s.cfg.RequireKey && len(s.cfg.AllowedHosts) == 0
 }
 
 // hostName is the name or address in a Host header.

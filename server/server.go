@@ -198,7 +198,7 @@ type Server struct {
 	router    *router
 	nowhere   map[*API]*route // of paths at which nothing is
 	lostPage  *route          // of the same, where a browser opens them
-	hosts     []string        // AllowedHosts in lower case
+	hosts     []string        // AllowedHosts in lower case, and that of SignIn
 	log       *slog.Logger
 	metrics   *telemetry.Requests
 	limits    limits
@@ -266,6 +266,7 @@ func New(cfg Config) (_ *Server, err error) {
 	s.mount(API{Prefix: "/v1/", Routes: routes, Refuse: refuseNatively})
 	s.lostPage = newRoute(s.apis[0], Route{Pattern: nowhere, May: Keyless | Opens, Query: anyQuery, Handle: serveLost})
 	if cfg.SignIn != nil {
+		s.hosts = append(s.hosts, hostName(cfg.SignIn.Host()))
 		cfg.APIs = append([]API{cfg.SignIn.API()}, cfg.APIs...)
 	}
 	for _, api := range cfg.APIs {

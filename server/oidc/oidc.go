@@ -57,6 +57,7 @@ type Config struct {
 // A Provider signs people in, and knows them by their cookies. Several goroutines may use it.
 type Provider struct {
 	cfg     Config
+	host    string // of the redirect URL
 	cookies cookies
 	log     *slog.Logger
 
@@ -91,10 +92,14 @@ func New(cfg Config, key []byte, log *slog.Logger) (*Provider, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	redirect, _ := url.Parse(cfg.RedirectURL) // which Check has read
 	// A session of another issuer or client is none.
 	purpose := cfg.Issuer + "\x00" + cfg.ClientID + "\x00"
-	return &Provider{cfg: cfg, log: log, cookies: cookies{key: key, purpose: purpose, secure: strings.HasPrefix(cfg.RedirectURL, "https:"), now: time.Now}}, nil
+	return &Provider{cfg: cfg, host: redirect.Host, log: log, cookies: cookies{key: key, purpose: purpose, secure: redirect.Scheme == "https", now: time.Now}}, nil
 }
+
+// Host is that of the redirect URL.
+func (p *Provider) Host() string { return p.host }
 
 // API returns the pages at which people sign in and out.
 func (p *Provider) API() server.API {

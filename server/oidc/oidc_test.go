@@ -113,7 +113,10 @@ func TestSignIn(t *testing.T) {
 
 func TestRoles(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, func(c *Config) { c.TenantClaim = "team" })
+	s := newSite(t, func(c *Config) {
+		c.TenantClaim = "team"
+		c.People.AdminGroups = append(c.People.AdminGroups, "") // of --auth-admin-group leads,,ops
+	})
 	for _, tt := range []struct {
 		claims map[string]any
 		want   string
@@ -122,6 +125,7 @@ func TestRoles(t *testing.T) {
 		{map[string]any{"email": "a@b", "team": "red", "groups": []any{"ops", 7}}, `"role":"operator"`},
 		{map[string]any{"email": "a@b", "team": "red", "groups": []string{"guests"}}, "None of your groups may use this server."},
 		{map[string]any{"email": "a@b", "team": "red"}, "None of your groups may use this server."},
+		{map[string]any{"email": "a@b", "team": "red", "groups": ""}, "None of your groups may use this server."},
 		{map[string]any{"email": "a@b", "groups": "staff"}, "no claim &#34;team&#34;"},
 		{map[string]any{"team": "red", "groups": "staff"}, "no claim &#34;email&#34;"},
 		{map[string]any{"email": "<b>", "email_verified": false, "team": "red", "groups": "staff"}, "hasn&#39;t verified that &lt;b&gt; is your address"},
@@ -134,6 +138,24 @@ func TestRoles(t *testing.T) {
 		if !strings.Contains(text+me, tt.want) || strings.Contains(tt.want, `"role"`) == strings.Contains(me, "missing_key") {
 			t.Errorf("%v: %s %s", tt.claims, text, me)
 		}
+	}
+}
+
+// A server behind a proxy is known by the host of its redirect URL, also on loopback.
+func TestHost(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(c *Config) { c.RedirectURL = "HTTPS://Chat.example:8443" + Callback })
+	for host, want := range map[string]int{"chat.example:8443": 401, "chat.example": 401, "evil.example": 403} {
+		r := check.Must(http.NewRequestWithContext(t.Context(), "GET", s.url+"/v1/me", nil))(t)
+		r.Host = host
+		res := check.Must(http.DefaultClient.Do(r))(t)
+		res.Body.Close()
+		if res.StatusCode != want {
+			t.Errorf("%s: %d, want %d", host, res.StatusCode, want)
+		}
+	}
+	if !s.provider.cookies.secure {
+		t.Error("cookies go without TLS")
 	}
 }
 

@@ -35,6 +35,20 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, got)
 		}
 	}
+	const beside = `{"type":"thinking","thinking":"hm"},{"type":"text","text":"x"}],"tool_calls":[{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}},{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]},` +
+		`{"role":"tool","tool_call_id":"a","content":[{"text":"z"}`
+	const picture = `{"type":"tool_result","tool_use_id":"b","content":[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aaaa"}}]}`
+	const both = `{"role":"assistant","content":"x","tool_calls":[{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}},{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}
+{"role":"tool","content":"z","tool_call_id":"a"}
+{"role":"tool","content":"[image]","tool_call_id":"b"}
+{"role":"user","content":[{"image_url":{"url":"data:image/png;base64,aaaa"},"type":"image_url"}]}
+`
+	if got, err := parse(beside, picture); err != nil || got != both {
+		t.Errorf("what stands beside the parts, and in a result: %v\n%s", err, got)
+	}
+	if _, err := parse(`"x"`, `"x"`+strings.Repeat(`]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}`, 12_000)); err == nil {
+		t.Error("more messages are converted than an import of so many bytes reads")
+	}
 	for part, field := range map[string]string{
 		`{"type":"text","text":"x"},{"type":"server_tool_use"}`:   "messages[1].content[1].type",
 		`{"type":"functionResponse","name":"a"}`:                  "messages[1].content[0].type",

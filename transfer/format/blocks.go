@@ -84,7 +84,7 @@ func (t *Turn) Block(i int, raw json.RawMessage) {
 		t.Content(o["content"])
 	case isMedia(o, kind):
 		t.media(o)
-	case kind == "step_start", kind == "step_finish", kind == "step_end", kind == "snapshot":
+	case kind == "step_start", kind == "step_finish", kind == "step_end", kind == "snapshot", o.Has("cachePoint"):
 	case hasText:
 		t.Text(text)
 		switch kind {
@@ -256,6 +256,10 @@ func (c *Conversation) resultParts(raw json.RawMessage, place string, around int
 			text = Compacted(o["json"])
 		case o.Str("type") != "" || o.Has("image") || o.Has("document"):
 			text = "[" + Clip(Joined(" ", cmp.Or(o.Str("type"), "file"), o.FirstStr("title", "url"))) + "]"
+			if part, _, ok := MediaPart(o); ok && c.Media != nil {
+				c.Media(part)
+				break
+			}
 			c.LeftOut(KindAttachment, place, "a tool's result holds a block %s; its name stands in for it", text)
 		default:
 			text = Compacted(block)

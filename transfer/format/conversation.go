@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -24,6 +25,10 @@ type Conversation struct {
 	Notes     []Note          // what the parser itself repaired or left out
 	Source    tree.Source     // of a fork; only Coppice's own format says it
 	Order     tree.Order      // as far as the source says
+
+	// Media takes the pictures and files of tools' results, of which the names stand in the
+	// results. nil leaves them out.
+	Media func(chat.Part)
 
 	in     *Input // that the parser reads it from
 	dense  string // what it has too much of for its bytes; "" for nothing

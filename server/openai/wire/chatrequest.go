@@ -32,6 +32,9 @@ func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*cha
 	req := &Request{Chat: true, Truncate: true, Extra: passedOn(body, chatMembers), Model: o.required("model", 512)}
 	req.readShared(o)
 	for i, raw := range o.list("messages", maxItems) {
+		if o.err != nil {
+			break
+		}
 		m, err := chat.ParseMember(raw)
 		if err == nil {
 			err = m.CheckParts()

@@ -64,11 +64,13 @@ type socket struct {
 	said []history // of responses that are stored nowhere, the oldest first
 }
 
-// A history is all that was said up to the end of a response.
+// A history is all that was said up to the end of a response, behind what is stored.
 type history struct {
-	response wire.NodeID
-	entries  []wire.Entry
-	bytes    int
+	response     wire.NodeID
+	previous     *wire.NodeID // the stored response that it goes on from; nil for none
+	conversation *uuid.UUID   // the same of a conversation
+	entries      []wire.Entry
+	bytes        int
 }
 
 // Write serves the WebSocket until the client closes it.
@@ -156,21 +158,23 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 					s.forget(n)
 				}
 			}(*req.Previous)
-			req.Previous, req.Input.Entries = nil, slices.Concat(before, req.Input.Entries)
+			req.Previous, req.Conversation, req.Input.Entries = before.previous, before.conversation, slices.Concat(before.entries, req.Input.Entries)
 		}
 	}
-	said := req.Input.Entries
+	said := history{previous: req.Previous, conversation: req.Conversation, entries: req.Input.Entries}
 	if string(chat.MemberOf(message, "generate")) == "false" { // it is to be continued, without an answer
 		turn := wire.Turn{Node: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, CreatedAt: time.Now(), Echo: req.Echo}
-		s.remember(turn.Node, said)
+		said.response = turn.Node
+		s.remember(said)
 		stream := wire.NewStream(turn, -1)
 		_, err := out.Write(stream.End(stream.Begin(nil), wire.End{Status: wire.Completed, At: time.Now()}))
 		return err
 	}
 	a, err := s.recognition.respond(r, req, message, func(t wire.Turn) wire.Writer {
-		return &keeping{wire.NewStream(t, -1), slices.Clip(said), func(all []wire.Entry, end wire.End) {
+		said.response, said.entries = t.Node, slices.Clip(said.entries)
+		return &keeping{wire.NewStream(t, -1), said, func(all history, end wire.End) {
 			if failed = end.Status != wire.Completed; !failed && !req.Store {
-				s.remember(t.Node, all)
+				s.remember(all)
 			}
 		}}
 	})
@@ -184,28 +188,28 @@ func (s *socket) answer(ctx context.Context, lane string, message []byte) (err e
 // from which it may go on at once.
 type keeping struct {
 	*wire.Stream
-	said []wire.Entry
-	keep func(all []wire.Entry, end wire.End)
+	said history
+	keep func(all history, end wire.End)
 }
 
 // Compact implements compacting.
 func (k *keeping) Compact(dst []byte, item wire.CompactionItem) []byte {
 	c, _ := wire.ReadCompaction(item.Content) // which this server made
-	k.said = append(k.said, wire.Entry{Compaction: &c})
+	k.said.entries = append(k.said.entries, wire.Entry{Compaction: &c})
 	return k.Stream.Compact(dst, item)
 }
 
 // End implements wire.Writer.
 func (k *keeping) End(dst []byte, end wire.End) []byte {
-	k.keep(append(k.said, wire.Entry{Message: end.Message}), end)
+	k.said.entries = append(k.said.entries, wire.Entry{Message: end.Message})
+	k.keep(k.said, end)
 	return k.Stream.End(dst, end)
 }
 
 // remember keeps a history. All of a connection have MaxBody bytes together, and are of
 // as many responses as it may have lanes.
-func (s *socket) remember(response wire.NodeID, entries []wire.Entry) {
-	h := history{response: response, entries: entries}
-	for _, e := range entries {
+func (s *socket) remember(h history) {
+	for _, e := range h.entries {
 		if e.Message != nil {
 			h.bytes += len(e.Message.Raw) + len(e.Message.Reasoning)
 		}
@@ -226,15 +230,15 @@ func (s *socket) remember(response wire.NodeID, entries []wire.Entry) {
 	}
 }
 
-func (s *socket) recall(response wire.NodeID) (entries []wire.Entry, known bool) {
+func (s *socket) recall(response wire.NodeID) (h history, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, h := range s.said {
 		if h.response == response {
-			return h.entries, true
+			return h, true
 		}
 	}
-	return nil, false
+	return history{}, false
 }
 
 func (s *socket) forget(response wire.NodeID) {

@@ -108,6 +108,14 @@ func TestSocket(t *testing.T) {
 		t.Fatalf("%+v", stored)
 	}
 	a.create(`{"model":"wood","input":"Why?","previous_response_id":"` + stored.Response.ID + `"}`)
+	conversation, _ := a.conversation(`{"items":[{"role":"user","content":"Name a shrub."}]}`)
+	for at, id := range map[string]string{"previous_response_id": stored.Response.ID, "conversation": conversation} {
+		w.send(`"store":false,"input":"Which one?","` + at + `":"` + id + `"`)
+		w.send(`"store":false,"input":"And then?","previous_response_id":"` + w.last().Response.ID + `"`)
+		if e, got := w.last(), a.prompt(); e.Response.Status != "completed" || !strings.Contains(got, "Name a shrub.") || !strings.Contains(got, "Which one?") {
+			t.Errorf("behind what is stored, by %s: the model was given %s", at, got)
+		}
+	}
 
 	w.send(`"store":false,"generate":false,"input":[{"role":"developer","content":"Be brief."}]`)
 	warm := w.last()

@@ -65,11 +65,11 @@ func (p Match) Instructions(messages []*chat.Message) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// clock matches what agents write anew into their instructions for each request:
-// numbers, days, months and ids.
-var clock = regexp.MustCompile(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]+|\d+|\b[ap]\.?m\b|` +
+// clock matches the days and times that agents write anew into their instructions for each
+// request. Other numbers may tell whom a chat is with.
+var clock = regexp.MustCompile(`(?i)\b\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|t?\d{1,2}:\d\d(:\d\d)?([.,]\d+)?(z\b| ?[+-]\d\d:?\d\d)?|\d+ ?[年月日时時分秒]|\b[ap]\.?m\b|` +
 	`\b(mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(day)?\b|` +
-	`\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)\b`)
+	`(\b\d{1,2}(st|nd|rd|th)?\.? (of )?)?\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)\b\.?( +\d{1,2}(st|nd|rd|th)?\b)?(,? \d{4}\b)?`)
 
 // conversation is the conversation that a turn belongs to: that of its session, or
 // else that of its opening, which are all messages up to the user's first, without

@@ -150,9 +150,9 @@ func (q *Quota) flush(ctx context.Context) {
 func (q *Quota) Store(ctx context.Context) (err error) {
 	defer db.Wrap(&err, "quota.Store")
 	q.mu.Lock()
-	day, sent := q.day, map[string]Amount{}
-	p := db.AddTenantDaysParams{Day: date(day)}
-	for tenant, s := range q.tenants {
+	tenants, sent := q.tenants, map[string]Amount{}
+	p := db.AddTenantDaysParams{Day: date(q.day)}
+	for tenant, s := range tenants {
 		if s.added == (Amount{}) && !s.asked {
 			continue
 		}
@@ -172,18 +172,16 @@ func (q *Quota) Store(ctx context.Context) (err error) {
 	limits, err := q.q.ListTenantLimits(ctx, p.TenantIds)
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.day.Equal(day) {
-		return err
+	most := map[string]Amount{}
+	for _, row := range limits {
+		most[row.TenantID] = Amount{row.Requests, row.Messages, row.Bytes, row.Cost}
 	}
 	for _, row := range days {
-		s := q.of(row.TenantID)
+		s := tenants[row.TenantID] // not of: the next day may have begun, unnoticed
 		s.stored, s.added = Amount{row.Requests, row.Messages, row.Bytes, row.Cost}, s.added.minus(sent[row.TenantID])
 		if err == nil {
-			s.limits = Amount{}
+			s.limits = most[row.TenantID]
 		}
-	}
-	for _, row := range limits {
-		q.of(row.TenantID).limits = Amount{row.Requests, row.Messages, row.Bytes, row.Cost}
 	}
 	return err
 }

@@ -72,6 +72,25 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// What is stored after midnight, before a request comes, is of the day before alone.
+func TestMidnight(t *testing.T) {
+	t.Parallel()
+	q := New(dbtest.New(t), slog.New(slog.DiscardHandler))
+	now := time.Date(2026, 11, 27, 23, 59, 58, 0, time.UTC)
+	q.now = func() time.Time { return now }
+	check.NoError(t, q.SetLimits(t.Context(), "acme", Amount{Messages: 5}))
+	for range 2 {
+		q.Add("acme", Amount{Messages: 9})
+		now = now.Add(time.Second)
+		check.NoError(t, q.Store(t.Context()))
+	}
+	check.NoError(t, q.Take("acme", true))
+	check.NoError(t, q.Store(t.Context()))
+	if day := check.Must(q.Day(t.Context(), "acme"))(t); day.Used != (Amount{Requests: 1}) {
+		t.Errorf("%+v is used of the new day", day.Used)
+	}
+}
+
 // What couldn't be stored is stored the next time, once.
 func TestStoreFails(t *testing.T) {
 	t.Parallel()

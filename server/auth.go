@@ -146,7 +146,8 @@ func (s *Server) identify(r *http.Request, secret string) (access.Principal, err
 
 // person tells whom a trusted proxy names, or whose session a request without a key is of;
 // the zero value is nobody. A page of another origin has no session, also where the origin
-// is allowed. It costs no query.
+// is allowed; behind a proxy that changes the Host, only a browser knows which page is of
+// the same. It costs no query.
 func (s *Server) person(r *http.Request, secret string) (access.Principal, error) {
 	if secret != "" {
 		return access.Principal{}, nil
@@ -154,7 +155,7 @@ func (s *Server) person(r *http.Request, secret string) (access.Principal, error
 	if user := s.userOf(r); user != "" {
 		return s.cfg.People.Principal(user, s.groupsOf(r))
 	}
-	if s.cfg.SignIn != nil && !crossSite(r) {
+	if s.cfg.SignIn != nil && (r.Header.Get("Sec-Fetch-Site") == "same-origin" || !crossSite(r)) {
 		return s.cfg.SignIn.Who(r), nil
 	}
 	return access.Principal{}, nil

@@ -100,6 +100,9 @@ func TestSignIn(t *testing.T) {
 	if status, _, _ := s.open(b, "/v1/me", "Origin", "https://chat.example"); status != 401 {
 		t.Errorf("a page of an allowed origin has the session: %d", status)
 	}
+	if status, _, _ := s.open(b, "/v1/me", "Origin", "https://chat.example", "Sec-Fetch-Site", "same-origin"); status != 200 {
+		t.Errorf("behind a proxy that changes the Host, the page has no session: %d", status)
+	}
 	if status, _, _ := s.open(b, Logout, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"); status != 403 {
 		t.Errorf("a foreign page signs out: %d", status)
 	}

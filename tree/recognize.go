@@ -180,14 +180,14 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 		}
 		whole := len(rows) < limit
 		rows = slices.DeleteFunc(rows, func(row db.ListPathHashesRow) bool { return row.PathHash == nil })
-		candidates, least, shared := len(rows), l.said+1, false
+		candidates, least, begin := len(rows), l.said+1, 0
 		if i := slices.IndexFunc(rows, func(row db.ListPathHashesRow) bool { return row.ID == toUUID(l.begins.HeadID) }); i >= 0 {
-			candidates, least, shared = i, 1, true
+			candidates, least, begin = i, 1, l.begins.Known
 		}
 		says := func(row, message int) bool { // a path hash is made of the one above and of the form
 			var above chat.PathHash
 			switch {
-			case row >= candidates || message < 0:
+			case row >= candidates || message < begin: // which the branch may say once more, below
 				return false
 			case row+1 < len(rows):
 				above = chat.PathHash(rows[row+1].PathHash)
@@ -211,10 +211,7 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 				continue
 			}
 			first := last + 1 - length
-			unknown := l.h.Messages[:first]
-			if shared {
-				unknown = unknown[l.begins.Known:]
-			}
+			unknown := l.h.Messages[begin:first]
 			if !l.h.Session && (slices.ContainsFunc(unknown, func(m *chat.Message) bool { return !instructs(m.Role) }) ||
 				slices.ContainsFunc(rows[at+length:candidates], func(row db.ListPathHashesRow) bool { return !instructs(chat.Role(row.Role)) })) {
 				continue
@@ -223,7 +220,7 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 			if p.Tokens = p.pathTokens; at+length < len(rows) {
 				p.Tokens -= rows[at+length].PathTokens
 			}
-			if shared {
+			if begin > 0 {
 				p.Prompt = 0
 				p.Tokens += l.begins.Tokens
 			}

@@ -74,6 +74,19 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestRepetition holds that a session goes on where what its history begins with was said
+// twice, and the history left one of them out.
+func TestRepetition(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	whole := appendPath(t, s, c, path("u1", "a1", "u1", "a1", "u2", "a2"))
+	p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("u1", "a1", "u2", "a2", "u3"), Session: true})
+	if err != nil || p.HeadID != whole.HeadID || p.Known != 4 || p.Tokens != whole.Tokens*4/6 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // TestOlderForm holds that the path hashes of an older canonical form are made anew
 // when a history is looked for.
 func TestOlderForm(t *testing.T) {

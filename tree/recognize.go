@@ -196,15 +196,19 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 			}
 			return above.ChildOf(l.forms[message]) == chat.PathHash(rows[row].PathHash)
 		}
+		ends := map[int]int{} // of runs, by row and message together: no pair is compared twice
 		for _, last := range l.answers {
 			at, length := -1, least-1
 			for row := range candidates {
-				n := 0
-				for says(row+n, last-n) {
-					n++
+				end, known := ends[row+last]
+				if !known || end < row {
+					for end = row; says(end, row+last-end); {
+						end++
+					}
+					ends[row+last] = end
 				}
-				if n > length {
-					at, length = row, n
+				if end-row > length {
+					at, length = row, end-row
 				}
 			}
 			if at < 0 {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/transfer/format"
 )
@@ -16,7 +17,11 @@ func parseChat(body []byte) (*wire.Request, error) {
 	c := converter{in: format.NewInput(context.Background(), bytes.NewReader(nil), nil), answered: map[string]bool{}}
 	c.in.Begin(len(body))
 	c.in.At = int64(len(body))
-	return wire.ParseChat(body, c.convert)
+	req, err := wire.ParseChat(body, c.convert)
+	if c.dense {
+		err = fault.New(fault.Invalid, wire.CodeValue, "messages", "Too many messages have parts of other APIs, for the bytes of the request. Send calls as tool_calls, and results as messages of role tool.")
+	}
+	return req, err
 }
 
 // A converter converts messages with parts of other APIs, such as Anthropic's tool_use,
@@ -24,6 +29,7 @@ func parseChat(body []byte) (*wire.Request, error) {
 // their bounds for a file of the request's bytes.
 type converter struct {
 	in       *format.Input
+	dense    bool            // the request is beyond the bounds
 	seen     int             // of the messages before
 	calls    []string        // ids of those that the last message but results makes
 	answered map[string]bool // ids that the results behind it have
@@ -66,8 +72,9 @@ func (c *converter) convert(m *chat.Message, before []wire.Entry) (all []*chat.M
 	for _, p := range media {
 		t.Part(p)
 	}
+	c.dense = said.TooDense() != ""
 	noted := slices.ContainsFunc(said.Notes, func(n format.Note) bool { return n.Kind != format.KindHidden })
-	if noted || said.TooDense() != "" || !t.Says() && len(m.Calls) == 0 && m.Refusal == nil {
+	if noted || c.dense || !t.Says() && len(m.Calls) == 0 && m.Refusal == nil {
 		return nil
 	}
 	t.Add()

@@ -46,8 +46,8 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 	if got, err := parse(beside, picture); err != nil || got != both {
 		t.Errorf("what stands beside the parts, and in a result: %v\n%s", err, got)
 	}
-	if _, err := parse(`"x"`, `"x"`+strings.Repeat(`]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}`, 12_000)); err == nil {
-		t.Error("more messages are converted than an import of so many bytes reads")
+	if _, err := parse(`"x"`, `"x"`+strings.Repeat(`]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}`, 12_000)); err == nil || fault.Of(err).Field != "messages" {
+		t.Errorf("more messages than an import of so many bytes reads: %v", err)
 	}
 	for part, field := range map[string]string{
 		`{"type":"text","text":"x"},{"type":"server_tool_use"}`:   "messages[1].content[1].type",

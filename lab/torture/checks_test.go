@@ -170,6 +170,12 @@ func TestCheckTree(t *testing.T) {
 		{"the active head isn't there", func(s *scene) { s.tree.HeadID = uuid.New() }, "head"},
 		{"there is no active head", func(s *scene) { s.tree.HeadID = uuid.Nil }, "head"},
 		{"the active head is a summary", func(s *scene) { s.tree.HeadID = s.id["sum"] }, "head"},
+		{"the active head is one of several answers", func(s *scene) { s.message("a2").aside = true }, "head"},
+		{"the active head is one of several answers, as a prune left it", func(s *scene) {
+			s.message("a2").aside = true
+			s.prune("a1'", acknowledged)
+			s.hide("a2", "a1'")
+		}, ""},
 		{"an answer that no client has seen", func(s *scene) { s.unseen("u2") }, ""},
 		{"an answer to another message", func(s *scene) { s.unseen("a1'") }, "changed"},
 	} {

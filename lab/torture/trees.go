@@ -69,6 +69,7 @@ func (c *conversation) checkTree(tree treeAnswer, ms *marks) {
 	if head := k.nodes[tree.HeadID]; head == nil && (tree.HeadID != uuid.Nil || len(k.nodes) > 0) || head != nil && head.Kind != "message" {
 		k.violate("head", "the active head %s is no message that is there", tree.HeadID)
 	}
+	k.checkHead(tree.HeadID)
 }
 
 // shape checks the tree by itself.

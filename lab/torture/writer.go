@@ -52,7 +52,7 @@ var operations = weighted(map[int][]operation{
 	35: {(*writer).goOn, (*writer).pry},
 	14: {(*writer).reply, (*writer).useTools},
 	8:  {(*writer).edit, (*writer).edit, (*writer).read, (*writer).askOpenAI},
-	4:  {(*writer).prune, (*writer).compact, (*writer).search, (*writer).recall, (*writer).graft, (*writer).rate},
+	4:  {(*writer).prune, (*writer).compact, (*writer).search, (*writer).recall, (*writer).graft, (*writer).rate, (*writer).compare},
 	1:  {(*writer).deleteOwn},
 })
 

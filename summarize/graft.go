@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,7 +50,12 @@ type GraftText struct {
 	Tokens  int        `json:"tokens"` // of its message
 	Grafted tree.Graft `json:"grafted"`
 
-	from tree.Parting
+	from        tree.Parting
+	attachments []chat.Part // that stand behind the text
+}
+
+func (g *GraftText) message() *chat.Message {
+	return chat.Read(prompt.WrapGraft(g.Text, g.attachments...))
 }
 
 // WriteGraft returns the text that Graft would bring to a branch, and stores no
@@ -85,21 +92,41 @@ func (s *Service) writeGraft(ctx context.Context, conversationID, headID uuid.UU
 	}
 	g.Grafted = tree.Graft{FromHeadID: d.FromHeadID, AncestorID: g.from.AncestorID, Messages: len(g.from.Messages), Include: d.Include, Instructions: d.Instructions}
 	switch {
-	case d.Text != "":
-		g.Text = d.Text
 	case d.Include == tree.IncludeMessages:
 		messages, err := s.store.Messages(ctx, conversationID, idsOf(g.from.Messages))
 		if err != nil {
 			return g, err
 		}
-		g.Text = prompt.Quote(messages)
+		g.Text = cmp.Or(d.Text, prompt.Quote(messages))
+		if g.attachments, err = s.attachmentsOf(ctx, messages); err != nil {
+			return g, err
+		}
+	case d.Text != "":
+		g.Text = d.Text
 	default:
 		if g.Text, g.Grafted.Model, err = s.summarizeGraft(ctx, conversationID, headID, d, g.from); err != nil {
 			return g, err
 		}
 	}
-	g.Tokens, err = s.store.Cost(ctx, chat.Read(prompt.WrapGraft(g.Text)))
+	g.Tokens, err = s.store.Cost(ctx, g.message())
 	return g, err
+}
+
+// attachmentsOf returns the parts of messages that name attachments which are there:
+// those of an imported message may not be.
+func (s *Service) attachmentsOf(ctx context.Context, messages []tree.Message) ([]chat.Part, error) {
+	parts := prompt.Attachments(messages...)
+	var hashes [][sha256.Size]byte
+	for _, p := range parts {
+		a, _ := p.Attachment()
+		hashes = append(hashes, a.Hash)
+	}
+	there, err := s.store.Attachments(ctx, hashes...)
+	return slices.DeleteFunc(parts, func(p chat.Part) bool {
+		named, _ := p.Attachment()
+		a, ok := there[named.Hash]
+		return !ok || a.Image() != named.Image
+	}), err
 }
 
 func idsOf(messages []tree.Message) []uuid.UUID {
@@ -193,7 +220,7 @@ func (s *Service) Graft(ctx context.Context, conversationID, headID, id uuid.UUI
 	if err != nil {
 		return a, err
 	}
-	m := tree.NewMessage{ID: id, Message: chat.Read(prompt.WrapGraft(g.Text)), Graft: &g.Grafted}
+	m := tree.NewMessage{ID: id, Message: g.message(), Graft: &g.Grafted}
 	a, err = s.store.AppendGraft(ctx, conversationID, headID, m, g.from)
 	if err != nil && fault.Of(err).Code == "id_conflict" { // the same request may have come twice at a time
 		a.Message, err = s.grafted(ctx, conversationID, headID, id, d)
@@ -211,7 +238,7 @@ func (s *Service) grafted(ctx context.Context, conversationID, headID, id uuid.U
 	g := m.Graft
 	written := d.Text == "" && d.Include == tree.IncludeSummary // by a model, which is named then
 	if g == nil || written && g.Model == "" || headID != uuid.Nil && m.ParentID != headID || g.FromHeadID != d.FromHeadID ||
-		g.Include != d.Include || g.Instructions != d.Instructions || d.Text != "" && !bytes.Equal(m.Body, prompt.WrapGraft(d.Text)) {
+		g.Include != d.Include || g.Instructions != d.Instructions || d.Text != "" && !bytes.Equal(m.Body, prompt.WrapGraft(d.Text, prompt.Attachments(m)...)) {
 		return m, fault.New(fault.Conflict, "id_conflict", "id", "The id %s is taken by another message. Send a new id, or none.", id)
 	}
 	return m, nil

@@ -1,6 +1,10 @@
 package summarize
 
 import (
+	"bytes"
+	"encoding/hex"
+	"image"
+	"image/png"
 	"strings"
 	"testing"
 
@@ -64,6 +68,38 @@ func TestGraftAgain(t *testing.T) {
 		if (err == nil) != (c.code == "") || err != nil && fault.Of(err).Code != c.code {
 			t.Errorf("request %d: %v", i, err)
 		}
+	}
+}
+
+// Messages that are brought word for word bring their attachments, also where the text was
+// changed, except those that aren't there. The same request again gives the same message.
+func TestGraftBringsAttachments(t *testing.T) {
+	t.Parallel()
+	s, store, id, head, from := aside(t, witness{})
+	var pixels bytes.Buffer
+	check.NoError(t, png.Encode(&pixels, image.NewGray(image.Rect(0, 0, 900, 900))))
+	picture, _, err := store.AddAttachment(t.Context(), "hedge.png", pixels.Bytes())
+	check.NoError(t, err)
+	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Look."), picture.Part()}}).Encode()
+	from = check.Must(store.Append(t.Context(), id, from, tree.NewMessage{Message: chat.Read(body)}))(t).ID
+	read := check.Must(s.WriteGraft(t.Context(), id, head, GraftDemand{FromHeadID: from, Include: tree.IncludeMessages}))(t)
+	if !strings.Contains(read.Text, "[image hedge.png]") {
+		t.Errorf("the text is %s", read.Text)
+	}
+	d := GraftDemand{FromHeadID: from, Include: tree.IncludeMessages, Text: read.Text}
+	m := check.Must(s.Graft(t.Context(), id, head, uuid.New(), d))(t)
+	if brought := chat.Read(m.Body).Attachments(); len(brought) != 1 || brought[0].Hash != picture.Hash || m.Tokens != read.Tokens {
+		t.Errorf("%d tokens, announced as %d: %s", m.Tokens, read.Tokens, m.Body)
+	}
+	if said := prompt.Read(m.Message); said.Text != read.Text || said.Name != "another branch" {
+		t.Errorf("a summarizer reads %+v", said)
+	}
+	if again, err := s.Graft(t.Context(), id, uuid.Nil, m.ID, d); err != nil || again.Created {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	gone := bytes.ReplaceAll(m.Body, []byte(hex.EncodeToString(picture.Hash[:])), []byte(strings.Repeat("0", 64)))
+	if parts, err := s.attachmentsOf(t.Context(), []tree.Message{{Body: gone}}); err != nil || len(parts) > 0 {
+		t.Errorf("what isn't there: %s, %v", parts, err)
 	}
 }
 

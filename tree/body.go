@@ -87,12 +87,17 @@ func (a Attachment) costAs(named chat.Attachment, c tokens.Counter) int {
 
 // Cost returns what a message costs in a context, in tokens, also where it is too
 // large to be stored. What is no message is a fault.Invalid. If the context ends
-// while the message is counted, Cost returns its error.
+// while the message is counted, Cost returns its error. If the message names
+// attachments, it is one query.
 func (s *Store) Cost(ctx context.Context, m *chat.Message) (int, error) {
 	if err := m.Check(); err != nil {
 		return 0, err
 	}
-	return s.cost(ctx, m, nil)
+	known, err := s.Attachments(ctx, appendHashes(nil, m.Attachments())...)
+	if err != nil {
+		return 0, err
+	}
+	return s.cost(ctx, m, known)
 }
 
 // cost is costOf until the context ends.

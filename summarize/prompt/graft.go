@@ -21,9 +21,11 @@ const (
 const graftName = "another branch"
 
 // WrapGraft returns the user message that brings a text from another branch. Like a
-// summary, it is never a system message, and its text can't end the tags.
-func WrapGraft(text string) json.RawMessage {
-	return messageBody(string(tree.RoleUser), graftStart+escapeText(text, "")+graftEnd)
+// summary, it is never a system message, and its text can't end the tags. Attachments
+// stand behind the text.
+func WrapGraft(text string, attachments ...chat.Part) json.RawMessage {
+	parts := append([]chat.Part{chat.TextPart(graftStart + escapeText(text, "") + graftEnd)}, attachments...)
+	return (&chat.Message{Role: chat.User, Parts: parts}).Encode()
 }
 
 // UnwrapGraft returns the text that WrapGraft was given, and false for a message of
@@ -44,9 +46,21 @@ func unwrapGraft(text string) (string, bool) {
 }
 
 // Quote returns messages word for word as a text for WrapGraft, in the form of a
-// transcript. Attachments are named.
+// transcript. Attachments are named: Attachments returns their parts.
 func Quote(messages []tree.Message) string {
 	const all = math.MaxInt32
 	t := newTranscriber(limits{text: all, arguments: all, result: all}, Input{})
 	return unescapeText(strings.TrimSuffix(t.messages(messages), "\n"))
+}
+
+// Attachments returns the parts by which messages name attachments, in their order.
+func Attachments(messages ...tree.Message) (parts []chat.Part) {
+	for _, m := range messages {
+		for _, p := range chat.Read(m.Body).Parts {
+			if _, ok := p.Attachment(); ok {
+				parts = append(parts, p)
+			}
+		}
+	}
+	return parts
 }

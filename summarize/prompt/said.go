@@ -43,7 +43,7 @@ func Read(m tree.Message) Said {
 			said.Text = audio.Transcript
 		}
 	}
-	if inner, ok := unwrapGraft(said.Text); ok && m.Role == tree.RoleUser {
+	if inner, ok := unwrapGraft(c.Text()); ok && m.Role == tree.RoleUser { // which names its attachments
 		said.Name, said.Text = graftName, inner
 	}
 	if m.Role == tree.RoleTool {

@@ -94,31 +94,42 @@ func TestCompareOnATelephone(t *testing.T) {
 // TestRate rates an answer, labels it and finds it by its label in the map and the list.
 func TestRate(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, newPuppet())
-	id, messages := s.conversation("Woods", "What is a coppice?", "A wood that is cut.")
-	b := newTab(t, s, "/c/"+id.String(), alsoDark)
-	b.until(`document.querySelector($1)`, row(messages[1]))
-	b.click(".message.last .rate", "")
-	b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'true'`)
-	b.click(".message.last [aria-label=More]", "")
-	b.click("[role=menuitem]", "Label and note…")
-	b.until(`document.activeElement.matches('.label-form input')`)
-	b.keys("the short one")
-	b.audit("label")
-	b.keys(kb.Enter)
-	b.until(`!document.querySelector('dialog') && document.querySelector('.message.last header').innerText.includes('the short one')`)
-	b.audit("rated")
-	b.until(`document.querySelector('.map-item[aria-label*="the short one · good · Assistant"]')`)
-	b.snapshot("rated")
-	var stored struct {
-		Rating int
-		Label  string
+	for name, options := range map[string][]option{"wide": {alsoDark}, "narrow": narrow} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, newPuppet())
+			id, messages := s.conversation("Woods", "What is a coppice?", "A wood that is cut.")
+			b := newTab(t, s, "/c/"+id.String(), options...)
+			b.until(`document.querySelector($1)`, row(messages[1]))
+			b.click(".message.last .rate", "")
+			b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'true'`)
+			b.click(".message.last [aria-label=More]", "")
+			b.click("[role=menuitem]", "Label and note…")
+			b.until(`document.activeElement.matches('.label-form input')`)
+			b.keys("the short one")
+			b.audit("label")
+			b.keys(kb.Enter)
+			b.until(`!document.querySelector('dialog') && document.querySelector('.message.last header').innerText.includes('the short one')`)
+			b.view("rated")
+			if name == "narrow" {
+				b.click(".branch-head button", "Map")
+			}
+			b.until(`document.querySelector('.map-item[aria-label*="the short one · good · Assistant"]')`)
+			if name == "narrow" {
+				b.keys(kb.Escape)
+				b.until(`!document.querySelector('.side')`)
+			}
+			var stored struct {
+				Rating int
+				Label  string
+			}
+			path := "/v1/conversations/" + id.String() + "/messages/" + messages[1].String()
+			s.call("GET", path, "", &stored)
+			if stored.Rating != 1 || stored.Label != "the short one" {
+				t.Errorf("stored is %+v", stored)
+			}
+			b.click(".message.last .rate", "")
+			b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'false'`)
+		})
 	}
-	path := "/v1/conversations/" + id.String() + "/messages/" + messages[1].String()
-	s.call("GET", path, "", &stored)
-	if stored.Rating != 1 || stored.Label != "the short one" {
-		t.Errorf("stored is %+v", stored)
-	}
-	b.click(".message.last .rate", "")
-	b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'false'`)
 }

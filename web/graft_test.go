@@ -44,19 +44,24 @@ func TestGraft(t *testing.T) {
 // both parts.
 func TestContinue(t *testing.T) {
 	t.Parallel()
-	p := newPuppet()
-	s := newSite(t, p)
-	id, messages := s.conversation("Count", "Count to four.")
-	s.call("POST", "/v1/conversations/"+id.String()+"/messages", fmt.Sprintf(
-		`{"parent_id":%q,"role":"assistant","content":"One, two,","metadata":{"reply":{"status":"completed","finish_reason":"length"}}}`, messages[0]), nil)
-	b := newTab(t, s, "/c/"+id.String(), alsoDark)
-	b.shows("Cut at the token limit.")
-	b.view("cut")
-	p.say(" three, four.", end)
-	b.click(".ending button", "Continue")
-	b.until(`document.querySelector('.message.last')?.innerText.includes('One, two, three, four.')`)
-	b.until(`document.querySelector('.message.last .siblings')?.innerText.includes('2')`)
-	b.hides("Cut at the token limit.")
+	for name, options := range map[string][]option{"wide": {alsoDark}, "narrow": narrow} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPuppet()
+			s := newSite(t, p)
+			id, messages := s.conversation("Count", "Count to four.")
+			s.call("POST", "/v1/conversations/"+id.String()+"/messages", fmt.Sprintf(
+				`{"parent_id":%q,"role":"assistant","content":"One, two,","metadata":{"reply":{"status":"completed","finish_reason":"length"}}}`, messages[0]), nil)
+			b := newTab(t, s, "/c/"+id.String(), options...)
+			b.shows("Cut at the token limit.")
+			b.view("cut")
+			p.say(" three, four.", end)
+			b.click(".ending button", "Continue")
+			b.until(`document.querySelector('.message.last')?.innerText.includes('One, two, three, four.')`)
+			b.until(`document.querySelector('.message.last .siblings')?.innerText.includes('2')`)
+			b.hides("Cut at the token limit.")
+		})
+	}
 }
 
 // TestDeleteOne deletes a message alone, once it was taken back: what follows stays.

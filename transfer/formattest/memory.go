@@ -85,7 +85,7 @@ func (s Suite) measured(t *testing.T) bool {
 	runtime.ReadMemStats(before)
 	// How far garbage runs ahead of its collector depends on how busy the machine
 	// is: the collector begins early, so that the test measures what is held.
-	debug.SetGCPercent(50)
+	debug.SetGCPercent(20)
 	report, err := transfer.Import(t.Context(), StoreFunc(func(context.Context, []tree.Bundle) error { return nil }), in, transfer.Options{Format: s.Name, Workers: 4})
 	runtime.ReadMemStats(after)
 	if err != nil && !errors.Is(err, fault.TooLarge) && fault.Of(err).Code != transfer.CodeFormat { // a shape may leave no message

@@ -14,6 +14,7 @@ package taubench
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/format/messages"
@@ -95,6 +96,7 @@ func (t *taskTree) add(trial format.Object, place string) {
 		t.conv.LeftOut(format.KindEmpty, place, "a trial without messages")
 		return
 	}
+	t.conv.Messages = slices.Grow(t.conv.Messages, len(read.Messages))
 	for _, m := range read.Messages {
 		if _, there := t.at[m.SourceID]; there {
 			t.conv.GoTo(m.Node)

@@ -23,7 +23,9 @@ type Call struct {
 	Outcome string        // OutcomeAnswered, or one of the errors' kinds; see Outcomes
 	Took    time.Duration // from the request to the answer's end
 
-	PromptTokens, CompletionTokens int // as the provider counted them; 0 if it didn't say
+	// As the provider counted them; 0 if it didn't say. A stream that breaks off after its
+	// first piece is paid for and has no count: then a token is guessed for each four bytes.
+	PromptTokens, CompletionTokens int
 }
 
 // OutcomeAnswered is the outcome of a call that gave an answer, whether or not
@@ -114,15 +116,32 @@ func (m *instrumented) Complete(ctx context.Context, req Request) (res Response,
 func (m *instrumented) Stream(ctx context.Context, req Request, each func(Delta) error) (res Response, err error) {
 	ctx, end := m.begin(ctx, m.Name())
 	err = errPanicked
-	defer func() { end(res, err) }()
-	first := true
-	return m.Model.Stream(ctx, req, func(d Delta) error {
-		if first {
-			trace.SpanFromContext(ctx).AddEvent("first piece")
-			first = false
+	came := 0
+	defer func() {
+		if err != nil && came > 0 && res.PromptTokens == 0 {
+			res.PromptTokens, res.CompletionTokens = bytesOf(req)/bytesPerToken, (came+bytesPerToken-1)/bytesPerToken
 		}
+		end(res, err)
+	}()
+	return m.Model.Stream(ctx, req, func(d Delta) error {
+		if came == 0 {
+			trace.SpanFromContext(ctx).AddEvent("first piece")
+		}
+		came += max(1, len(d.Reasoning)+len(d.Content)+len(d.Refusal)+len(d.ToolCalls))
 		return each(d)
 	})
+}
+
+const bytesPerToken = 4 // of English, as OpenAI's help says
+
+func bytesOf(req Request) (n int) {
+	for _, m := range req.Messages {
+		n += len(m)
+	}
+	for _, m := range req.Extra {
+		n += len(m)
+	}
+	return n
 }
 
 // begin starts what is to be told of a call. The attributes are those of

@@ -129,7 +129,7 @@ func (r *Request) parseQuery() (err error) {
 			switch {
 			case !utf8.ValidString(name + value):
 				return problemf(CodeInvalidUTF8, "", "The query string is not valid UTF-8.")
-			case strings.ContainsFunc(value, unicode.IsControl):
+			case strings.ContainsFunc(value, func(c rune) bool { return unicode.IsControl(c) && !unicode.IsSpace(c) }): // a question may have lines
 				return problemf(CodeInvalidCharacter, clip(name), "It has a control character. Take it out.")
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
@@ -62,7 +63,7 @@ func TestImportLater(t *testing.T) {
 		for _, r := range replies {
 			messages = append(messages, map[string]any{"uuid": r, "sender": "assistant", "text": r, "parent_message_uuid": "m0"})
 		}
-		return bytes.NewReader(format.Encode(map[string]any{"uuid": "c", "name": "n", "chat_messages": messages}))
+		return bytes.NewReader(chat.MustMarshal(map[string]any{"uuid": "c", "name": "n", "chat_messages": messages}))
 	}
 	for i, want := range []struct{ added, present int }{{2, 0}, {2, 2}, {0, 4}} {
 		report, err := transfer.Import(t.Context(), store, export([]string{"a", "b", "c"}[:min(1+2*i, 3)]...), transfer.Options{})
@@ -111,7 +112,7 @@ func TestImportRefused(t *testing.T) {
 		for _, id := range ids {
 			all = append(all, map[string]any{"uuid": id, "name": "name of " + id, "chat_messages": []any{map[string]any{"uuid": "m", "sender": "human", "text": id}}})
 		}
-		return bytes.NewReader(format.Encode(all))
+		return bytes.NewReader(chat.MustMarshal(all))
 	}
 	// Another tenant has the id that anybody can compute.
 	public := transfer.Options{PublicIDs: true}
@@ -235,7 +236,7 @@ func TestImportBatches(t *testing.T) {
 		for i := range messages - 1 {
 			prompt = map[string]any{"message_id": fmt.Sprint(id, i), "text": "hi", "role": "prompter", "replies": []any{prompt}}
 		}
-		return string(format.Encode(map[string]any{"message_tree_id": id, "prompt": prompt})) + "\n"
+		return string(chat.MustMarshal(map[string]any{"message_tree_id": id, "prompt": prompt})) + "\n"
 	}
 	in := line("a", 100) + line("b", 100) + line("c", 100) + line("d", 300) + line("e", 1) + line("f", 1) + line("e", 2)
 	report, err := transfer.Import(t.Context(), store, strings.NewReader(in), transfer.Options{})

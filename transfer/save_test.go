@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -28,7 +28,7 @@ func claudeExport(ids ...string) string {
 		messages = append(messages, map[string]any{"uuid": "empty in " + id, "sender": "human", "text": ""})
 		all = append(all, map[string]any{"uuid": id, "name": id, "chat_messages": messages})
 	}
-	return string(format.Encode(all))
+	return string(chat.MustMarshal(all))
 }
 
 // With several workers everything is there once, and the report is as if there

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -58,7 +59,7 @@ func errorOf(p server.Problem) wire.ErrorBody {
 // tell answers with JSON, and names the native ids of what it tells of; the zero NodeID
 // for none.
 func tell(body any, of wire.NodeID) server.Told {
-	return server.Told{Answer: server.Whole("application/json", wire.Marshal(body)), ConversationID: of.Conversation, HeadID: of.Node}
+	return server.Told{Answer: server.Whole("application/json", chat.MustMarshal(body)), ConversationID: of.Conversation, HeadID: of.Node}
 }
 
 // deleted answers that a thing was deleted.

@@ -87,7 +87,7 @@ func without(m tree.Message, at int) *tree.NewMessage {
 		i := at - len(items) + len(calls)
 		var rest json.RawMessage // nil takes the member out
 		if calls = slices.Delete(calls, i, i+1); len(calls) > 0 {
-			rest = wire.Marshal(calls)
+			rest = chat.MustMarshal(calls)
 		}
 		body = chat.WithMember(body, "tool_calls", rest)
 	default:

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
@@ -25,7 +26,14 @@ func storedItems(m tree.Message) []wire.Item {
 		t.Echo = *note.Echo
 	}
 	end.Message = messageOf(m)
-	return t.Items(end, note.Note)
+	items := t.Items(end, note.Note)
+	for i, item := range items {
+		if said, ok := item.(wire.MessageItem); ok && m.Graft != nil {
+			said.Grafted = chat.MustMarshal(m.Graft)
+			items[i] = said
+		}
+	}
+	return items
 }
 
 func createItems(r *server.Request) (server.Answer, error) {

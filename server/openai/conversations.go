@@ -142,5 +142,5 @@ func withPairs(metadata json.RawMessage, pairs map[string]string) json.RawMessag
 	for name, value := range pairs {
 		members[name] = value
 	}
-	return wire.Marshal(members)
+	return chat.MustMarshal(members)
 }

@@ -147,7 +147,7 @@ func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.At
 		Ask: func(p recognize.Match) reply.Request {
 			ask := askOf(req)
 			ask.HeadAtEnd = at != nil // else no other turn begins there at the same time
-			ask.Metadata["openai"] = wire.Marshal(storedMetadata{Echo: &req.Echo, Brought: max(len(h.Messages)-p.Known, said(h.Messages))})
+			ask.Metadata["openai"] = chat.MustMarshal(storedMetadata{Echo: &req.Echo, Brought: max(len(h.Messages)-p.Known, said(h.Messages))})
 			if at != nil || ask.CompactOver != 0 {
 				return ask // the model reads the branch
 			}
@@ -217,7 +217,7 @@ func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error)
 		h.Messages = append(h.Messages, m)
 		var metadata json.RawMessage // nil for none
 		if note != (wire.Note{}) {
-			metadata = wire.Marshal(map[string]storedMetadata{"openai": {Note: note}})
+			metadata = chat.MustMarshal(map[string]storedMetadata{"openai": {Note: note}})
 		}
 		h.Metadata = append(h.Metadata, metadata)
 	}
@@ -258,7 +258,7 @@ func askOf(req *wire.Request) reply.Request {
 		ask.CompactOver = -1
 	}
 	ask.MustFit = !req.Truncate && req.Compact == nil
-	ask.Metadata = map[string]json.RawMessage{"openai": wire.Marshal(storedMetadata{Echo: &req.Echo})}
+	ask.Metadata = map[string]json.RawMessage{"openai": chat.MustMarshal(storedMetadata{Echo: &req.Echo})}
 	return ask
 }
 

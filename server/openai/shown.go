@@ -9,7 +9,6 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
-	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -57,7 +56,7 @@ func (s *showing) message(m tree.Message) (_ tree.Message, ok bool, err error) {
 			return m, false, err
 		}
 	}
-	m.Body = chat.WithMember(m.Body, "content", wire.Marshal(content))
+	m.Body = chat.WithMember(m.Body, "content", chat.MustMarshal(content))
 	return m, true, nil
 }
 

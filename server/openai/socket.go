@@ -250,7 +250,7 @@ func (s *socket) forget(response wire.NodeID) {
 // refuse tells why a request is refused.
 func (s *socket) refuse(ctx context.Context, lane string, err error) {
 	p := server.ProblemOf(err).ForSDKs()
-	event := wire.Marshal(struct {
+	event := chat.MustMarshal(struct {
 		Type   string         `json:"type"`
 		Status int            `json:"status"`
 		Error  wire.ErrorBody `json:"error"`
@@ -263,7 +263,7 @@ func inLane(event []byte, lane string) []byte {
 	if lane == "" {
 		return event
 	}
-	return append(append(append(bytes.TrimSuffix(event, []byte("}")), `,"stream_id":`...), wire.Marshal(lane)...), '}')
+	return append(append(append(bytes.TrimSuffix(event, []byte("}")), `,"stream_id":`...), chat.MustMarshal(lane)...), '}')
 }
 
 // frames send server-sent events as messages of a WebSocket.

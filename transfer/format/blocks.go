@@ -324,7 +324,7 @@ func MediaPart(o Object) (part chat.Part, name string, ok bool) {
 	case isImage:
 		return part, Named("image", ": ", name), false
 	case held && media != "":
-		part = chat.Part{Type: "file", Raw: Encode(map[string]any{"type": "file", "file": map[string]string{"filename": name, "file_data": url}})}
+		part = chat.Part{Type: "file", Raw: chat.MustMarshal(map[string]any{"type": "file", "file": map[string]string{"filename": name, "file_data": url}})}
 		return part, name, true
 	}
 	if text, ok := o.Said("text"); ok {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -32,7 +33,7 @@ func AddSources(metadata json.RawMessage, add Source) json.RawMessage {
 	all["source"] = EncodeObject(from)
 	size, added := len(EncodeObject(all)), false
 	for _, name := range slices.Sorted(maps.Keys(add)) {
-		one := Object{name: Encode(add[name])}
+		one := Object{name: chat.MustMarshal(add[name])}
 		more := len(EncodeObject(one)) - len("{}")
 		if was, there := from[name]; there {
 			more -= len(EncodeObject(Object{name: was})) - len("{}")
@@ -100,5 +101,5 @@ func (s Source) Copy(o Object, names ...string) Source {
 
 // Metadata writes s as a metadata object.
 func (s Source) Metadata() json.RawMessage {
-	return Encode(map[string]any{"source": s})
+	return chat.MustMarshal(map[string]any{"source": s})
 }

@@ -194,10 +194,7 @@ func Clip(s string) string {
 	return CutEnd(s, most) + "…"
 }
 
-// Encode is chat.MustMarshal.
-func Encode(v any) json.RawMessage { return chat.MustMarshal(v) }
-
-// EncodeObject is Encode for a map of JSON values.
+// EncodeObject is chat.MustMarshal for a map of JSON values.
 func EncodeObject(members map[string]json.RawMessage) json.RawMessage {
 	size := 2
 	for name, value := range members {

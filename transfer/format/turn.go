@@ -14,7 +14,7 @@ import (
 
 // ImagePart is a content part of an image.
 func ImagePart(url string) chat.Part {
-	return chat.Part{Type: "image_url", Raw: Encode(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}
+	return chat.Part{Type: "image_url", Raw: chat.MustMarshal(map[string]any{"type": "image_url", "image_url": map[string]string{"url": url}})}
 }
 
 // A Turn is one message of a program that keeps the text, the reasoning, the tool
@@ -64,16 +64,16 @@ func argumentsOf(raw json.RawMessage) string {
 	if text, ok := StringOf(raw); ok {
 		raw = json.RawMessage(strings.TrimSpace(text))
 		if len(raw) > 0 && (!json.Valid(raw) || raw[0] != '{') {
-			raw = Encode(map[string]string{"input": text})
+			raw = chat.MustMarshal(map[string]string{"input": text})
 		}
 	}
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 		return "{}"
 	case raw[0] != '{':
-		return string(Encode(map[string]json.RawMessage{"input": raw}))
+		return string(chat.MustMarshal(map[string]json.RawMessage{"input": raw}))
 	}
-	return string(Encode(raw))
+	return string(chat.MustMarshal(raw))
 }
 
 // own is the piece that what the turn's role says goes to: the last, unless

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/transfer/format"
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // Changed returns a file, JSON or JSONL, with a few values changed.
@@ -39,11 +39,11 @@ func decoded(data []byte) (whole any, lines bool) {
 func encoded(whole any, lines bool) []byte {
 	all, ok := whole.([]any)
 	if !lines || !ok {
-		return format.Encode(whole)
+		return chat.MustMarshal(whole)
 	}
 	var out []byte
 	for _, v := range all {
-		out = append(append(out, format.Encode(v)...), '\n')
+		out = append(append(out, chat.MustMarshal(v)...), '\n')
 	}
 	return out
 }
@@ -140,6 +140,6 @@ func elsewhere(rt *rapid.T, whole any) any {
 		}
 	}
 	var copied any
-	_ = json.Unmarshal(format.Encode(v), &copied) // as encode wrote it
+	_ = json.Unmarshal(chat.MustMarshal(v), &copied) // as encode wrote it
 	return copied
 }

@@ -50,9 +50,9 @@ func (s Suite) recognition(t *testing.T) {
 	})
 	t.Run("wrapped", func(t *testing.T) {
 		for _, around := range []any{[]any{whole}, map[string]any{"x": whole}, map[string]any{"x": []any{whole}, "n": 1}, map[string]any{"x": map[string]any{"y": map[string]any{"z": whole}}}} {
-			report, now, err := s.read(t, format.Encode(around))
+			report, now, err := s.read(t, chat.MustMarshal(around))
 			if err != nil || fewer(said, now) {
-				t.Errorf("%d messages, %v instead of %v of format %s: %v\n%s", report.Messages, now, said, report.Format, err, format.Encode(around))
+				t.Errorf("%d messages, %v instead of %v of format %s: %v\n%s", report.Messages, now, said, report.Format, err, chat.MustMarshal(around))
 			}
 		}
 	})

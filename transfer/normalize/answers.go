@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -61,7 +62,7 @@ func (g *graph) takeOpen(n *node) bool {
 		return false
 	}
 	n.answers = caller.calls[i]
-	n.rewrite(func(body format.Object) { body["tool_call_id"] = format.Encode(n.answers) })
+	n.rewrite(func(body format.Object) { body["tool_call_id"] = chat.MustMarshal(n.answers) })
 	g.c.Repaired(format.KindTool, n.SourceID, "a tool result that %s was taken as the answer to %s, the first open one", which, format.Clip(n.answers))
 	return true
 }
@@ -139,7 +140,7 @@ func (g *graph) makeAssistant(n *node) {
 	}
 	n.role = tree.RoleAssistant
 	n.rewrite(func(body format.Object) {
-		body["role"] = format.Encode(n.role)
+		body["role"] = chat.MustMarshal(n.role)
 		delete(body, "tool_call_id")
 	})
 	body, info, _, failed := normalizeBody(n.Body, false)

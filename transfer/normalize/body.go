@@ -135,7 +135,7 @@ func (b *body) normalizeRole() {
 	default:
 		b.role = tree.RoleAssistant
 	}
-	b.m["role"] = format.Encode(b.role)
+	b.m["role"] = chat.MustMarshal(b.role)
 	b.note(format.KindRole, "role %q became %s", format.Clip(string(b.was)), b.role)
 }
 
@@ -179,7 +179,7 @@ func (b *body) normalizeCalls() {
 	}
 	b.answers = b.m.ID("tool_call_id")
 	if !format.IsString(b.m["tool_call_id"]) {
-		b.m["tool_call_id"] = format.Encode(b.answers)
+		b.m["tool_call_id"] = chat.MustMarshal(b.answers)
 		b.note(format.KindTool, "tool_call_id made a string")
 	}
 }
@@ -211,7 +211,7 @@ func (b *body) soundCalls() []soundCall {
 		if id == "" || seen[id] {
 			was := id
 			id = format.CallID(string(raw), fmt.Sprint(i))
-			call["id"], changed = format.Encode(id), true
+			call["id"], changed = chat.MustMarshal(id), true
 			b.note(format.KindTool, "tool call %d had the id %q, as none or another has; it became %s", i+1, format.Clip(was), id)
 		}
 		if changed {
@@ -259,14 +259,14 @@ func normalizeCall(call format.Object) (repaired, ok bool) {
 		repaired = true
 	}
 	if call.Str("type") != kind {
-		call["type"], repaired = format.Encode(kind), true
+		call["type"], repaired = chat.MustMarshal(kind), true
 	}
 	if !format.IsString(called[input]) {
 		arguments := string(called[input])
 		if arguments == "" || arguments == "null" {
 			arguments = "{}"
 		}
-		called[input], repaired = format.Encode(arguments), true
+		called[input], repaired = chat.MustMarshal(arguments), true
 		call[kind] = format.EncodeObject(called)
 	}
 	return repaired, true
@@ -282,7 +282,7 @@ func (b *body) normalizeContent() {
 	switch {
 	case len(parts) == 0 && (!b.m.Has("content") || raw[0] == '['):
 		if b.role == tree.RoleTool {
-			b.m["content"] = format.Encode("")
+			b.m["content"] = chat.MustMarshal("")
 			b.note(format.KindContent, "a tool result without content became an empty one")
 		} else if len(raw) > 0 && raw[0] == '[' {
 			delete(b.m, "content")
@@ -290,7 +290,7 @@ func (b *body) normalizeContent() {
 		}
 		return
 	case raw[0] != '[':
-		b.m["content"] = format.Encode(string(raw))
+		b.m["content"] = chat.MustMarshal(string(raw))
 		b.note(format.KindContent, "content that is neither text nor parts became its JSON text")
 		return
 	}

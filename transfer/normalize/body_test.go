@@ -129,7 +129,7 @@ func TestNormalizeBodyTooLarge(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _, repaired, failed := normalize.NormalizeBody(format.Encode(in), false)
+			got, _, repaired, failed := normalize.NormalizeBody(chat.MustMarshal(in), false)
 			if failed != nil || len(repaired) != 1 || repaired[0].Kind() != format.KindTooLarge {
 				t.Fatalf("repaired %v, failed %v", repaired, failed)
 			}
@@ -143,7 +143,7 @@ func TestNormalizeBodyTooLarge(t *testing.T) {
 			}
 		})
 	}
-	call := format.NewCall("a", "f", format.Encode(most))
+	call := format.NewCall("a", "f", chat.MustMarshal(most))
 	if _, _, _, failed := normalize.NormalizeBody((&format.Piece{Role: tree.RoleAssistant, Calls: []chat.Call{call}}).Body(), false); failed == nil || failed.Kind() != format.KindTooLarge {
 		t.Errorf("arguments can't be cut: %v", failed)
 	}

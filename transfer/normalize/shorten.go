@@ -18,7 +18,7 @@ func (b *body) shorten(size int) json.RawMessage {
 	over := size - tree.MaxBodyBytes + mark
 	raw := b.m["content"]
 	if text, ok := format.StringOf(raw); ok {
-		b.m["content"] = format.Encode(cutTo(text, len(chat.AppendString(nil, text))-over))
+		b.m["content"] = chat.MustMarshal(cutTo(text, len(chat.AppendString(nil, text))-over))
 		return b.fitting()
 	}
 	parts := b.m.List("content")
@@ -36,7 +36,7 @@ func (b *body) shorten(size int) json.RawMessage {
 		return nil
 	}
 	if text := p.Str("text"); text != "" {
-		p["text"] = format.Encode(cutTo(text, len(chat.AppendString(nil, text))-over))
+		p["text"] = chat.MustMarshal(cutTo(text, len(chat.AppendString(nil, text))-over))
 		parts[largest] = format.EncodeObject(p)
 	} else {
 		parts[largest] = chat.TextPart(fmt.Sprintf("[%s of %d bytes left out by the import]", format.Clip(p.Str("type")), len(parts[largest]))).Encode()
@@ -61,7 +61,7 @@ func cutTo(s string, size int) string {
 	keep := min(size, len(s))
 	for {
 		cut := cutMiddle(s, keep)
-		if len(format.Encode(cut)) <= size+100 || keep == 0 {
+		if len(chat.MustMarshal(cut)) <= size+100 || keep == 0 {
 			return cut
 		}
 		keep -= keep/8 + 1

@@ -126,5 +126,5 @@ func (req *Request) chatTools(o object) {
 		}
 		return
 	}
-	req.Extra["tools"] = Marshal(offered)
+	req.Extra["tools"] = chat.MustMarshal(offered)
 }

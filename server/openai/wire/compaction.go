@@ -25,7 +25,7 @@ const contentPrefix = "coppice.v2."
 
 // Item returns the compaction item.
 func (c Compaction) Item() CompactionItem {
-	return CompactionItem{"compaction", c.Summary.item(KindCompaction, ordinalSaid), contentPrefix + base64url.EncodeToString(Marshal(c))}
+	return CompactionItem{"compaction", c.Summary.item(KindCompaction, ordinalSaid), contentPrefix + base64url.EncodeToString(chat.MustMarshal(c))}
 }
 
 // Message is that by which a model reads the summary.

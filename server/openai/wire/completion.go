@@ -75,7 +75,7 @@ func (t Turn) Completion(end End) Completion {
 		}
 		message.Reasoning = d.Reasoning
 		if len(d.Calls) > 0 {
-			message.Calls = Marshal(d.Calls) // with all members, which some providers want back
+			message.Calls = chat.MustMarshal(d.Calls) // with all members, which some providers want back
 		}
 	}
 	reason := finish(end)
@@ -118,7 +118,7 @@ func (c *Chunks) send(dst []byte, usage any, choices ...completionChoice) []byte
 	if usage == nil && c.usage {
 		usage = null
 	}
-	return AppendEvent(dst, "", Marshal(c.turn.completion("chat.completion.chunk", usage, choices...)))
+	return AppendEvent(dst, "", chat.MustMarshal(c.turn.completion("chat.completion.chunk", usage, choices...)))
 }
 
 func (c *Chunks) delta(dst []byte, d chunkDelta) []byte {
@@ -144,7 +144,7 @@ func (c *Chunks) Add(dst []byte, d Delta) []byte {
 	}
 	for i, raw := range d.Calls { // in a chunk each: some clients read the first entry alone
 		if chat.MemberOf(raw, "index") == nil { // of a stored answer
-			raw = chat.AppendObject(nil, append([]chat.Member{{Name: "index", Value: Marshal(i)}}, chat.Members(raw)...))
+			raw = chat.AppendObject(nil, append([]chat.Member{{Name: "index", Value: chat.MustMarshal(i)}}, chat.Members(raw)...))
 		}
 		dst = c.delta(dst, chunkDelta{Calls: []json.RawMessage{raw}})
 	}

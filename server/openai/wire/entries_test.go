@@ -182,7 +182,7 @@ func aMessage(t *rapid.T) *chat.Message {
 	default:
 		w.Parts = []chat.Part{chat.TextPart(text.Draw(t, "text"))}
 		if w.Role == chat.User && rapid.Bool().Draw(t, "parts") {
-			w.Parts = append(w.Parts, chat.ReadPart(Marshal(imagePart{"image_url", imageURL{"data:,x", "auto"}})), chat.ReadPart(Marshal(filePart{"file", fileData{Name: "a", Data: "data:,y"}})))
+			w.Parts = append(w.Parts, chat.ReadPart(chat.MustMarshal(imagePart{"image_url", imageURL{"data:,x", "auto"}})), chat.ReadPart(chat.MustMarshal(filePart{"file", fileData{Name: "a", Data: "data:,y"}})))
 		}
 	}
 	m := message(t, string(w.Encode()))
@@ -213,16 +213,16 @@ func TestItemsRoundTrip(t *testing.T) {
 			all = append(all, ItemsOf(nodeAt(len(messages)), m, Note{})...)
 		}
 		ids := map[string]bool{}
-		in, err := parseInput(string(Marshal(all)))
+		in, err := parseInput(string(chat.MustMarshal(all)))
 		if err != nil {
-			t.Fatalf("%s: %v", Marshal(all), err)
+			t.Fatalf("%s: %v", chat.MustMarshal(all), err)
 		}
 		if len(in.Entries) != len(messages) {
-			t.Fatalf("%d messages became %d: %s", len(messages), len(in.Entries), Marshal(all))
+			t.Fatalf("%d messages became %d: %s", len(messages), len(in.Entries), chat.MustMarshal(all))
 		}
 		for i, e := range in.Entries {
 			if string(e.Message.Raw) != string(messages[i].Raw) || e.Message.Reasoning != messages[i].Reasoning {
-				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, Marshal(all))
+				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, chat.MustMarshal(all))
 			}
 			clear(ids)
 			for _, item := range ItemsOf(e.Node, messages[i], Note{}) {

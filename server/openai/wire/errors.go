@@ -3,6 +3,8 @@ package wire
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // An ErrorBody says what is wrong, in OpenAI's envelope.
@@ -15,7 +17,7 @@ type ErrorBody struct {
 
 // JSON returns the body of the error's answer.
 func (e ErrorBody) JSON() json.RawMessage {
-	return Marshal(map[string]ErrorBody{"error": e})
+	return chat.MustMarshal(map[string]ErrorBody{"error": e})
 }
 
 const (

@@ -2,6 +2,8 @@ package wire
 
 import (
 	"strings"
+
+	"github.com/coppice-chat/coppice/chat"
 )
 
 // A Writer writes an answer as events, in one of OpenAI's forms: a Stream, or Chunks. Each
@@ -88,7 +90,7 @@ func (s *Stream) send(dst []byte, e event) []byte {
 	if e.Seq <= s.after {
 		return dst
 	}
-	return AppendEvent(dst, e.Type, Marshal(e))
+	return AppendEvent(dst, e.Type, chat.MustMarshal(e))
 }
 
 // appendEvent appends a server-sent event; one without a name where name is "".
@@ -305,7 +307,7 @@ func (s *Stream) End(dst []byte, end End) []byte {
 // twice, because some clients read the members of the event, and others those
 // of its error.
 func (s *Stream) Break(dst []byte, why ErrorBody) []byte {
-	return AppendEvent(dst, "error", Marshal(struct {
+	return AppendEvent(dst, "error", chat.MustMarshal(struct {
 		Type    string    `json:"type"`
 		Seq     int       `json:"sequence_number"`
 		Code    *string   `json:"code"`

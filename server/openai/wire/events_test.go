@@ -34,10 +34,10 @@ func TestGoldenStreams(t *testing.T) {
 	t.Parallel()
 	for name, a := range answers(t) {
 		golden(t, "responses/"+name+".sse", live(a.turn, a.deltas, a.end, -1))
-		golden(t, "responses/"+name+".json", string(Marshal(a.turn.Ended(a.end)))+"\n")
+		golden(t, "responses/"+name+".json", string(chat.MustMarshal(a.turn.Ended(a.end)))+"\n")
 		golden(t, "chunks/"+name+".sse", chunks(a.turn, a.deltas, a.end, name != "refusal"))
 		if a.end.Status != Failed {
-			golden(t, "chunks/"+name+".json", string(Marshal(a.turn.Completion(a.end)))+"\n")
+			golden(t, "chunks/"+name+".json", string(chat.MustMarshal(a.turn.Completion(a.end)))+"\n")
 		}
 	}
 }
@@ -158,12 +158,12 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 		w.Calls = append(w.Calls, call)
 		begins := map[string]any{"index": i, "id": call.ID, "type": kind}
 		if rapid.Bool().Draw(t, "the name late") {
-			deltas, begins = append(deltas, Delta{Calls: []json.RawMessage{Marshal(begins)}}), map[string]any{"index": i}
+			deltas, begins = append(deltas, Delta{Calls: []json.RawMessage{chat.MustMarshal(begins)}}), map[string]any{"index": i}
 		}
 		begins[kind] = map[string]string{"name": fmt.Sprint("f", i)}
-		deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(begins)}})
+		deltas = append(deltas, Delta{Calls: []json.RawMessage{chat.MustMarshal(begins)}})
 		cut(call.Arguments, func(s string) {
-			deltas = append(deltas, Delta{Calls: []json.RawMessage{Marshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
+			deltas = append(deltas, Delta{Calls: []json.RawMessage{chat.MustMarshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
 		})
 	}
 	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4, 1)}
@@ -189,16 +189,16 @@ func TestReplayIsTheSame(t *testing.T) {
 		}
 		ran, again := events(t, live(turn, deltas, end, -1)), events(t, live(turn, nil, end, -1))
 		last, lastAgain := ran[len(ran)-1].Response, again[len(again)-1].Response
-		if last.raw != lastAgain.raw || !strings.Contains(last.raw, string(Marshal(turn.Ended(end)))) {
-			t.Fatalf("the final response is\n%s\nthen\n%s\nand later\n%s", last.raw, lastAgain.raw, Marshal(turn.Ended(end)))
+		if last.raw != lastAgain.raw || !strings.Contains(last.raw, string(chat.MustMarshal(turn.Ended(end)))) {
+			t.Fatalf("the final response is\n%s\nthen\n%s\nand later\n%s", last.raw, lastAgain.raw, chat.MustMarshal(turn.Ended(end)))
 		}
 		if end.Message == nil {
 			return // of what was not stored, nothing is there later
 		}
-		if a, b := Marshal(doneItems(ran)), Marshal(doneItems(again)); string(a) != string(b) {
+		if a, b := chat.MustMarshal(doneItems(ran)), chat.MustMarshal(doneItems(again)); string(a) != string(b) {
 			t.Fatalf("the items were\n%s\nand are\n%s", a, b)
 		}
-		if a, b := Marshal(doneItems(ran)), Marshal(last.Output); string(a) != string(b) {
+		if a, b := chat.MustMarshal(doneItems(ran)), chat.MustMarshal(last.Output); string(a) != string(b) {
 			t.Fatalf("the items are\n%s\nin the response\n%s", a, b)
 		}
 		texts := map[string]string{}
@@ -248,7 +248,7 @@ func TestLate(t *testing.T) {
 	end := End{Status: Completed, At: someTime, Message: message(t, `{"role":"assistant","content":"ab","reasoning_content":"xy","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)}
 	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 	all := events(t, live(turn, []Delta{{Reasoning: "x"}, {Text: "a"}, {Reasoning: "y"}, {Calls: []json.RawMessage{call}}, {Text: "b"}}, end, -1))
-	items := string(Marshal(doneItems(all)))
+	items := string(chat.MustMarshal(doneItems(all)))
 	last := all[len(all)-1].Response
 	if !strings.Contains(items, `"text":"x"`) || !strings.Contains(items, `"text":"a"`) || !strings.Contains(last.raw, `"text":"ab"`) || !strings.Contains(last.raw, `"text":"xy"`) {
 		t.Errorf("items %s, response %s", items, last.raw)

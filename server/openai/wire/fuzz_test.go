@@ -34,13 +34,13 @@ func FuzzParse(f *testing.F) {
 		var inputs []Input
 		if req, err := ParseCreate(body); !refused(err) {
 			inputs = append(inputs, req.Input)
-			Marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: req.Echo}.Begun(InProgress))
+			chat.MustMarshal(Turn{Node: someNode, CreatedAt: someTime, Echo: req.Echo}.Begun(InProgress))
 		}
 		if req, err := ParseInputTokens(body); !refused(err) {
 			inputs = append(inputs, req.Input)
 		}
 		if req, err := ParseChat(body, none); !refused(err) {
-			Marshal(req.Extra)
+			chat.MustMarshal(req.Extra)
 		}
 		if req, err := ParseCompact(body); !refused(err) {
 			inputs = append(inputs, req.Input)
@@ -54,7 +54,7 @@ func FuzzParse(f *testing.F) {
 					t.Fatalf("%q has an empty entry", body)
 				}
 				if e.Message != nil {
-					Marshal(ItemsOf(someNode, e.Message, e.Note))
+					chat.MustMarshal(ItemsOf(someNode, e.Message, e.Note))
 				}
 			}
 		}
@@ -72,10 +72,10 @@ func FuzzItems(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body, piece []byte) {
 		m := chat.Read(body)
-		Marshal(ItemsOf(someNode, m, Note{}))
+		chat.MustMarshal(ItemsOf(someNode, m, Note{}))
 		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 		end := End{Status: Completed, At: someTime, Message: m}
-		Marshal(turn.Completion(end))
+		chat.MustMarshal(turn.Completion(end))
 		var deltas []Delta
 		if json.Valid(piece) && bytes.HasPrefix(piece, []byte("{")) { // as package llm has read it
 			deltas = []Delta{{Text: "x", Calls: []json.RawMessage{piece, piece}}}

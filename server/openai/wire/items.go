@@ -27,6 +27,9 @@ type (
 		Status  string `json:"status"`
 		Phase   string `json:"phase,omitempty"`
 		Content []any  `json:"content"`
+
+		// Grafted says which other branch brought the text; nil for none. OpenAI has no such member.
+		Grafted json.RawMessage `json:"grafted,omitempty"`
 	}
 
 	// A ReasoningItem is the reasoning that a model showed.
@@ -98,7 +101,7 @@ func newCallItem(n NodeID, index int, call chat.Call, names toolNames, status st
 			item.Arguments = json.RawMessage(call.Arguments)
 		}
 	default:
-		item.Arguments = Marshal(call.Arguments)
+		item.Arguments = chat.MustMarshal(call.Arguments)
 	}
 	return item
 }
@@ -167,11 +170,11 @@ func itemsOf(n NodeID, m *chat.Message, note Note, status string, names toolName
 // callOutput is the result of a call as its item has it.
 func callOutput(m *chat.Message) json.RawMessage {
 	if m.Plain || len(m.Parts) == 0 {
-		return Marshal(m.Text())
+		return chat.MustMarshal(m.Text())
 	}
 	var parts []any
 	for _, p := range m.Parts {
 		parts = append(parts, itemPart(p, m.Role))
 	}
-	return Marshal(parts)
+	return chat.MustMarshal(parts)
 }

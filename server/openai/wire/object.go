@@ -234,6 +234,3 @@ func (o object) list(name string, most int) iter.Seq2[int, json.RawMessage] {
 		}
 	}
 }
-
-// Marshal is chat.MustMarshal.
-func Marshal(v any) json.RawMessage { return chat.MustMarshal(v) }

@@ -70,7 +70,7 @@ func (in *inputReader) image(o object) (p chat.Part) {
 	if url != "" && !hasPrefix(url, "https://", "http://", "data:", chat.AttachmentScheme) {
 		o.wrong("image_url", CodeValue, "This must be an https: or a data: URL.")
 	}
-	return chat.ReadPart(Marshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}}))
+	return chat.ReadPart(chat.MustMarshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}}))
 }
 
 func (in *inputReader) file(o object) (p chat.Part) {
@@ -89,7 +89,7 @@ func (in *inputReader) file(o object) (p chat.Part) {
 	if name := o.text("filename", math.MaxInt); name != nil {
 		f.Name = *name
 	}
-	return chat.ReadPart(Marshal(filePart{"file", f}))
+	return chat.ReadPart(chat.MustMarshal(filePart{"file", f}))
 }
 
 func hasPrefix(s string, prefixes ...string) bool {

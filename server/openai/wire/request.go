@@ -205,7 +205,7 @@ func (req *Request) readTools(o object, tools []tool) {
 	e.MaxToolCalls = o.integer("max_tool_calls", 1, math.MaxInt32)
 	var offered []json.RawMessage
 	for _, t := range tools {
-		e.Tools = append(e.Tools, Marshal(t))
+		e.Tools = append(e.Tools, chat.MustMarshal(t))
 		if choice.allowed == nil || slices.Contains(choice.allowed, t.flat()) {
 			offered = append(offered, t.chat())
 		}
@@ -213,7 +213,7 @@ func (req *Request) readTools(o object, tools []tool) {
 	if len(offered) == 0 {
 		return // servers refuse the other two without tools
 	}
-	req.Extra["tools"] = Marshal(offered)
+	req.Extra["tools"] = chat.MustMarshal(offered)
 	if choice.chat != nil {
 		req.Extra["tool_choice"] = choice.chat
 	}
@@ -248,7 +248,7 @@ func (o object) format(req *Request) {
 	}
 	text := o.object(value, o.at.member("text"), "format", "verbosity")
 	if verbosity := text.oneOf("verbosity", "low", "medium", "high"); verbosity != "" {
-		req.Echo.Text.Verbosity, req.Extra["verbosity"] = verbosity, Marshal(verbosity)
+		req.Echo.Text.Verbosity, req.Extra["verbosity"] = verbosity, chat.MustMarshal(verbosity)
 	}
 	value = text.get("format")
 	if value == nil {
@@ -278,12 +278,12 @@ func (req *Request) jsonSchema(format object) {
 		format.wrong("schema", CodeMissing, "A JSON schema, which is an object, must stand here.")
 		return
 	}
-	req.Echo.Text.Format = Marshal(s)
+	req.Echo.Text.Format = chat.MustMarshal(s)
 	wire := map[string]any{"name": s.Name, "schema": s.Schema, "strict": s.Strict}
 	if s.Description != nil {
 		wire["description"] = *s.Description
 	}
-	req.Extra["response_format"] = Marshal(map[string]any{"type": "json_schema", "json_schema": wire})
+	req.Extra["response_format"] = chat.MustMarshal(map[string]any{"type": "json_schema", "json_schema": wire})
 }
 
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
@@ -297,7 +297,7 @@ func (o object) reasoning(req *Request) {
 	r := o.object(value, o.at.member("reasoning"), "effort", "summary")
 	if effort := r.oneOf("effort", efforts...); effort != "" {
 		req.Echo.Reasoning.Effort = &effort
-		req.Extra["reasoning_effort"] = Marshal(effort)
+		req.Extra["reasoning_effort"] = chat.MustMarshal(effort)
 	}
 	if summary := r.oneOf("summary", "auto", "concise", "detailed"); summary != "" {
 		req.Echo.Reasoning.Summary = &summary

@@ -47,7 +47,7 @@ func TestParseCreate(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if got := string(Marshal(req.Extra)); got != test.extra {
+		if got := string(chat.MustMarshal(req.Extra)); got != test.extra {
 			t.Errorf("%s: the model gets %s, want %s", test.name, got, test.extra)
 		}
 		if req.Model != "m" || !req.Store || req.Stream || req.Background || req.Truncate || req.Previous != nil || req.Conversation != nil || req.Compact != nil {
@@ -71,10 +71,10 @@ func TestEcho(t *testing.T) {
 		t.Errorf("%+v", req)
 	}
 	var stored Echo
-	if err := json.Unmarshal(Marshal(req.Echo), &stored); err != nil || !reflect.DeepEqual(stored, req.Echo) {
-		t.Errorf("stored as %s it is %+v, not %+v: %v", Marshal(req.Echo), stored, req.Echo, err)
+	if err := json.Unmarshal(chat.MustMarshal(req.Echo), &stored); err != nil || !reflect.DeepEqual(stored, req.Echo) {
+		t.Errorf("stored as %s it is %+v, not %+v: %v", chat.MustMarshal(req.Echo), stored, req.Echo, err)
 	}
-	golden(t, "responses/echo.json", string(Marshal(Turn{Node: someNode, CreatedAt: someTime, Echo: stored}.Begun(Queued)))+"\n")
+	golden(t, "responses/echo.json", string(chat.MustMarshal(Turn{Node: someNode, CreatedAt: someTime, Echo: stored}.Begun(Queued)))+"\n")
 	if n := stored.names().of("n__g"); n.space != "n" || n.name != "g" {
 		t.Errorf("%s, %s", n.space, n.name)
 	}
@@ -97,12 +97,12 @@ func TestLongEcho(t *testing.T) {
 		"nothing":      `"user":"u"`,
 	} {
 		req := check.Must(ParseCreate([]byte(`{"model":"m","input":"hi",` + rest + `}`)))(t)
-		before := string(Marshal(req.Echo))
-		if !req.Echo.Fit() || len(Marshal(req.Echo)) > MaxEcho || name == "nothing" && string(Marshal(req.Echo)) != before {
-			t.Errorf("%s: %.300s", name, Marshal(req.Echo))
+		before := string(chat.MustMarshal(req.Echo))
+		if !req.Echo.Fit() || len(chat.MustMarshal(req.Echo)) > MaxEcho || name == "nothing" && string(chat.MustMarshal(req.Echo)) != before {
+			t.Errorf("%s: %.300s", name, chat.MustMarshal(req.Echo))
 		}
 		if n := req.Echo.names().of("n__f"); name == "tools" && (n.space != "n" || n.name != "f") {
-			t.Errorf("the names of the tools are lost: %.300s", Marshal(req.Echo))
+			t.Errorf("the names of the tools are lost: %.300s", chat.MustMarshal(req.Echo))
 		}
 	}
 	var tools []string
@@ -111,7 +111,7 @@ func TestLongEcho(t *testing.T) {
 	}
 	req, err := ParseCreate([]byte(`{"model":"m","input":"hi","tools":[` + strings.Join(tools, ",") + `]}`))
 	if err != nil || req.Echo.Fit() {
-		t.Errorf("an echo of %d bytes: %v", len(Marshal(req.Echo)), err)
+		t.Errorf("an echo of %d bytes: %v", len(chat.MustMarshal(req.Echo)), err)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestParseChat(t *testing.T) {
 		"tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}],"tool_choice":"auto","parallel_tool_calls":true,"reasoning_effort":"low","modalities":["text"],"unknown":1,"user":"u","metadata":{"a":"b"},"store":true}`), none)
 	check.NoError(t, err)
 	const extra = `{"frequency_penalty":-2,"logit_bias":{},"parallel_tool_calls":true,"presence_penalty":2,"reasoning_effort":"low","response_format":{"type":"text"},"seed":-7,"stop":["a"],"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"top_p":1,"unknown":1,"user":"u"}`
-	if got := string(Marshal(req.Extra)); got != extra {
+	if got := string(chat.MustMarshal(req.Extra)); got != extra {
 		t.Errorf("the model gets %s", got)
 	}
 	if len(req.Input.Entries) != 3 || string(req.Input.Entries[0].Message.Raw) != strings.TrimSpace(user) || !req.Stream || !req.Usage || !req.Store || req.MaxOutputTokens != 5 || *req.Temperature != 1.5 || *req.Echo.User != "u" || req.Echo.Metadata["a"] != "b" {

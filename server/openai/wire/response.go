@@ -86,21 +86,21 @@ const MaxEcho = 60 << 10
 // themselves, the instructions and the schema of the text. The names of the tools stay. It
 // tells whether what is left can be stored.
 func (e *Echo) Fit() bool {
-	if len(Marshal(e)) <= MaxEcho {
+	if len(chat.MustMarshal(e)) <= MaxEcho {
 		return true
 	}
 	for i, raw := range e.Tools {
 		var t tool
 		if json.Unmarshal(raw, &t) == nil {
 			t.Description, t.Parameters, t.Format = nil, nil, nil
-			e.Tools[i] = Marshal(t)
+			e.Tools[i] = chat.MustMarshal(t)
 		}
 	}
 	e.Instructions = nil
 	if chat.MemberOf(e.Text.Format, "schema") != nil {
 		e.Text.Format = chat.WithMember(chat.WithMember(e.Text.Format, "schema", json.RawMessage("{}")), "description", null)
 	}
-	return len(Marshal(e)) <= MaxEcho
+	return len(chat.MustMarshal(e)) <= MaxEcho
 }
 
 // Usage counts tokens.

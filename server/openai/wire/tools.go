@@ -56,12 +56,12 @@ func (t tool) chat() json.RawMessage {
 	}
 	f := &function{t.flat(), t.Description, t.Parameters, t.Strict, t.Format}
 	if t.Type != toolCustom {
-		return Marshal(offer{Type: toolFunction, Function: f})
+		return chat.MustMarshal(offer{Type: toolFunction, Function: f})
 	}
 	if string(chat.MemberOf(t.Format, "type")) == `"grammar"` {
-		f.Format = Marshal(map[string]any{"type": "grammar", "grammar": chat.WithMember(t.Format, "type", nil)})
+		f.Format = chat.MustMarshal(map[string]any{"type": "grammar", "grammar": chat.WithMember(t.Format, "type", nil)})
 	}
-	return Marshal(offer{Type: toolCustom, Custom: f})
+	return chat.MustMarshal(offer{Type: toolCustom, Custom: f})
 }
 
 // A toolName is what a client knows a tool by.
@@ -192,7 +192,7 @@ func (o object) toolChoice(name string, tools []tool) choice {
 		if called.Type != toolCustom {
 			called.Type = toolFunction
 		}
-		c.chat = Marshal(map[string]any{"type": called.Type, called.Type: map[string]string{"name": called.flat()}})
+		c.chat = chat.MustMarshal(map[string]any{"type": called.Type, called.Type: map[string]string{"name": called.flat()}})
 	case "allowed_tools":
 		c.allowed = []string{}
 		for i, raw := range wish.list("tools", maxTools) {
@@ -216,7 +216,7 @@ func (o object) mode(name, mode string, tools []tool) json.RawMessage {
 	if mode == "" || mode == "auto" {
 		return nil
 	}
-	return Marshal(mode)
+	return chat.MustMarshal(mode)
 }
 
 // named reads the name of a tool that is among these.

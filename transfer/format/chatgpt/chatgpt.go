@@ -269,7 +269,7 @@ func (n *node) makeCall(recipient string) {
 	for _, p := range n.parts {
 		text = append(text, p.Text)
 	}
-	call := format.NewCall(format.CallID(n.id), recipient, format.Encode(strings.Join(text, "\n")))
+	call := format.NewCall(format.CallID(n.id), recipient, chat.MustMarshal(strings.Join(text, "\n")))
 	n.call, n.parts = &call, nil
 }
 

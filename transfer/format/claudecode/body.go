@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -238,7 +239,7 @@ func (t *turn) about(sessionID string) format.Source {
 		about.Put("messageId", message.Str("id"))
 	}
 	if len(t.said.thoughts) > 0 {
-		about.Put("thinking", format.Encode(t.said.thoughts))
+		about.Put("thinking", chat.MustMarshal(t.said.thoughts))
 	}
 	if t.lines[0].sessionID != sessionID {
 		about.Put("sessionId", t.lines[0].sessionID)

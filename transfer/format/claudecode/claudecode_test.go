@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer"
-	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
 
@@ -28,7 +28,7 @@ func claudeCodeLines(lines ...[3]string) string {
 		if call, ok := strings.CutPrefix(l[2], "answers "); ok {
 			message["content"] = []any{map[string]any{"type": "tool_result", "tool_use_id": call, "content": "result of " + call}}
 		}
-		out.Write(format.Encode(map[string]any{"type": kind, "uuid": l[0], "parentUuid": l[1], "sessionId": "s", "message": message}))
+		out.Write(chat.MustMarshal(map[string]any{"type": kind, "uuid": l[0], "parentUuid": l[1], "sessionId": "s", "message": message}))
 		out.WriteString("\n")
 	}
 	return out.String()
@@ -100,7 +100,7 @@ func TestClaudeCodeTangles(t *testing.T) {
 				message["content"] = text
 				said = append(said, text)
 			}
-			file.Write(format.Encode(map[string]any{
+			file.Write(chat.MustMarshal(map[string]any{
 				"type": kind, "uuid": fmt.Sprint("n", i), "parentUuid": parent, "sessionId": one("session", "s1", "s2"),
 				"isSidechain": rapid.Bool().Draw(t, "sidechain"), "message": message,
 			}))

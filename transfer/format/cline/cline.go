@@ -89,7 +89,7 @@ func (f *file) read(place string, raw json.RawMessage) error {
 	case "reasoning":
 		f.answer(o).Think(text)
 	case "command":
-		f.call = f.answer(o).Call("", "execute_command", format.Encode(map[string]string{"command": text}))
+		f.call = f.answer(o).Call("", "execute_command", chat.MustMarshal(map[string]string{"command": text}))
 	case "tool", "use_mcp_server", "browser_action", "use_subagents":
 		args := format.ReadObject([]byte(text))
 		name := cmp.Or(args.FirstStr("tool", "toolName"), what)

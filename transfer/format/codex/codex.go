@@ -211,7 +211,7 @@ func (f *file) hosted(name string, item, line format.Object, place string) {
 	}
 	delete(item, "result")
 	if item.Key("call_id") == "" {
-		item["call_id"] = format.Encode(cmp.Or(item.Key("id"), format.CallID(f.conv.SourceID, f.id())))
+		item["call_id"] = chat.MustMarshal(cmp.Or(item.Key("id"), format.CallID(f.conv.SourceID, f.id())))
 	}
 	f.call(item, line)
 	f.flush()

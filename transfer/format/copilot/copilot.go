@@ -103,7 +103,7 @@ func readRequest(c *format.Conversation, places *format.Flat, i int, r format.Ob
 			details := part.Object("resultDetails")
 			input, _ := details.First("input")
 			if len(input) == 0 {
-				input = format.Encode(map[string]string{"shown": textOf(part["invocationMessage"])})
+				input = chat.MustMarshal(map[string]string{"shown": textOf(part["invocationMessage"])})
 			}
 			id := answer.Call(part.Str("toolCallId"), cmp.Or(part.Str("toolId"), "tool"), input)
 			if output := details["output"]; len(output) > 0 {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
@@ -92,7 +93,7 @@ func (v *value) encode() json.RawMessage {
 				all = append(all, raw)
 			}
 		}
-		return format.Encode(all)
+		return chat.MustMarshal(all)
 	}
 	return v.raw
 }
@@ -122,7 +123,7 @@ func (l *log) change(line json.RawMessage) (why string) {
 		l.chat = value{raw: to.Value}
 		return ""
 	}
-	at, path := &l.chat, format.Clip(string(format.Encode(to.Path)))
+	at, path := &l.chat, format.Clip(string(chat.MustMarshal(to.Path)))
 	for _, step := range to.Path {
 		if at = at.below(step); at == nil {
 			return "a change of " + path + ", which is not there"

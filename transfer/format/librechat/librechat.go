@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -43,7 +44,7 @@ func readMessages(c *format.Conversation, messages json.RawMessage) {
 		}
 		t := c.Turn(m.Key("messageId"), roleOf(m))
 		if !n.InList {
-			m["parentMessageId"] = format.Encode(n.Above)
+			m["parentMessageId"] = chat.MustMarshal(n.Above)
 		}
 		f.Place(t, i, m, "parentMessageId")
 		n.ID = t.ID

@@ -34,7 +34,7 @@ func (Format) Parse(in *format.Input, emit func(format.Conversation) error) erro
 			return in.Foreign(format.KindSyntax, place, raw, "neither a conversation (conv, session with currNode) nor a message of one")
 		case o.Str("type") == "message" && o.Has("message"):
 			in.Took(len(raw))
-			for _, m := range f.current.Each(format.Encode([]any{o["message"]}), place+", message") {
+			for _, m := range f.current.Each(chat.MustMarshal([]any{o["message"]}), place+", message") {
 				f.message(m)
 			}
 		default:
@@ -82,7 +82,7 @@ func (f *file) message(m format.Object) {
 	c := f.current
 	t := c.Turn(format.KeyOf(m.ID("id")), chat.Role(m.Str("role")))
 	if m.Has("parent") {
-		m["parent"] = format.Encode(m.ID("parent"))
+		m["parent"] = chat.MustMarshal(m.ID("parent"))
 	}
 	f.places.Place(t, f.count, m, "parent")
 	f.count++
@@ -109,7 +109,7 @@ func (f *file) message(m format.Object) {
 	}
 	if t.Role == chat.Tool {
 		t.Role = chat.Assistant // of whom no piece comes
-		t.ResultBlock(format.Object{"id": format.Encode(m.FirstStr("toolCallId", "tool_call_id")), "content": m["content"]})
+		t.ResultBlock(format.Object{"id": chat.MustMarshal(m.FirstStr("toolCallId", "tool_call_id")), "content": m["content"]})
 		t.Add()
 		return
 	}

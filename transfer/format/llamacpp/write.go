@@ -59,9 +59,9 @@ func Write(w io.Writer, c tree.Conversation, outline iter.Seq2[tree.Node, error]
 	}
 	out := bufio.NewWriter(w)
 	out.WriteString(`{"conv":`)
-	out.Write(format.Encode(conversation{c.ID, c.Title, c.UpdatedAt.UnixMilli(), above(c.HeadID)}))
+	out.Write(chat.MustMarshal(conversation{c.ID, c.Title, c.UpdatedAt.UnixMilli(), above(c.HeadID)}))
 	out.WriteString(`,"messages":[`)
-	out.Write(format.Encode(message{ID: c.ID, ConvID: c.ID, Type: "root", Timestamp: c.CreatedAt.UnixMilli(), Role: chat.System, Children: children[c.ID]}))
+	out.Write(chat.MustMarshal(message{ID: c.ID, ConvID: c.ID, Type: "root", Timestamp: c.CreatedAt.UnixMilli(), Role: chat.System, Children: children[c.ID]}))
 	for n, err := range nodes {
 		if err != nil {
 			return err
@@ -86,7 +86,7 @@ func Write(w io.Writer, c tree.Conversation, outline iter.Seq2[tree.Node, error]
 			m.ToolCalls = string(format.ObjectOf((&chat.Message{Role: chat.Assistant, Calls: said.Calls}).Encode())["tool_calls"])
 		}
 		out.WriteByte(',')
-		out.Write(format.Encode(m))
+		out.Write(chat.MustMarshal(m))
 	}
 	out.WriteString("]}\n")
 	return out.Flush()

@@ -89,10 +89,10 @@ func readBlocks(t *format.Turn, blocks []json.RawMessage) {
 	for i, raw := range blocks {
 		switch b := format.ObjectOf(raw); b.Str("type") {
 		case "toolCallRequest":
-			b["id"] = format.Encode(b.ID("toolCallRequestId") + b.ID("callId"))
+			b["id"] = chat.MustMarshal(b.ID("toolCallRequestId") + b.ID("callId"))
 			t.CallBlock(b)
 		case "toolCallResult":
-			b["id"] = format.Encode(b.ID("toolCallRequestId") + b.ID("toolCallId"))
+			b["id"] = chat.MustMarshal(b.ID("toolCallRequestId") + b.ID("toolCallId"))
 			t.ResultBlock(b)
 		default:
 			t.Block(i, raw)

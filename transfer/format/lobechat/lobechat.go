@@ -116,7 +116,7 @@ func (f *file) message(i int, raw json.RawMessage) {
 	t.Source.Copy(m, "model", "fromModel", "provider", "fromProvider", "error", "translate", "threadId")
 	if t.Role == chat.Tool {
 		t.Role = chat.Assistant // of whom no piece comes
-		m["tool_call_id"] = format.Encode(cmp.Or(m.FirstStr("tool_call_id", "toolCallId"), f.calls[t.ID]))
+		m["tool_call_id"] = chat.MustMarshal(cmp.Or(m.FirstStr("tool_call_id", "toolCallId"), f.calls[t.ID]))
 		delete(m, "id")
 		t.ResultBlock(m)
 		t.Add()

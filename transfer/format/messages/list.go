@@ -86,7 +86,7 @@ func (l *List) describe(about format.Object) {
 				continue
 			}
 			if parts := about.Object(name)["parts"]; len(parts) > 0 {
-				l.Add(name, format.EncodeObject(format.Object{"role": format.Encode("system"), "parts": parts}))
+				l.Add(name, format.EncodeObject(format.Object{"role": chat.MustMarshal("system"), "parts": parts}))
 			}
 		default:
 			from.Put(name, about[name])
@@ -220,7 +220,7 @@ func (l *List) read(o format.Object, raw json.RawMessage) {
 		}
 		if word := o.FirstStr("role", "from"); word == "function_call" { // ShareGPT's
 			text, _ := format.StringOf(content)
-			content = format.EncodeObject(format.Object{"functionCall": format.Encode(format.ReadObject([]byte(text)))})
+			content = format.EncodeObject(format.Object{"functionCall": chat.MustMarshal(format.ReadObject([]byte(text)))})
 		}
 		t.Content(content)
 		for _, other := range contentNames {

@@ -25,6 +25,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/transfer/format"
 )
 
@@ -151,7 +152,7 @@ func (f *file) value(place string, raw json.RawMessage, depth int) (found bool, 
 // else those of what it holds.
 func (f *file) within(place string, o format.Object, size, depth int) (found bool, err error) {
 	if nestedIn(o) != "" && isMessage(o) {
-		return true, f.conversation(place, nil, []string{""}, []json.RawMessage{format.Encode([]any{o})}, size)
+		return true, f.conversation(place, nil, []string{""}, []json.RawMessage{chat.MustMarshal([]any{o})}, size)
 	}
 	names, lists := listsIn(o)
 	if slices.ContainsFunc(lists, func(list json.RawMessage) bool { return format.Counting(list) > 0 }) {

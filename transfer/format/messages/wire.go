@@ -121,7 +121,7 @@ func listsIn(o format.Object) (names []string, lists []json.RawMessage) {
 	if len(names) > 0 && rank(names[0]) == 2 {
 		for _, name := range []string{"input", "prompt"} {
 			if text := o.Str(name); text != "" {
-				o[name] = format.Encode([]json.RawMessage{format.TextBody(chat.User, text)})
+				o[name] = chat.MustMarshal([]json.RawMessage{format.TextBody(chat.User, text)})
 				names = append([]string{name}, names...)
 			}
 		}
@@ -147,7 +147,7 @@ func byID(raw json.RawMessage) json.RawMessage {
 		}
 		value := m.Value
 		if _, id := one.First(idNames...); id == "" {
-			list = append(append(append(list, `{"id":`...), format.Encode(m.Name)...), ',')
+			list = append(append(append(list, `{"id":`...), chat.MustMarshal(m.Name)...), ',')
 			value = value[1:]
 		}
 		list = append(list, value...)
@@ -165,7 +165,7 @@ func exchange(o format.Object) format.Object {
 		return o
 	}
 	if isMessage(got) {
-		got = format.Object{"response": format.Encode([]json.RawMessage{o["response"]})}
+		got = format.Object{"response": chat.MustMarshal([]json.RawMessage{o["response"]})}
 	}
 	delete(o, "request")
 	delete(o, "response")
@@ -280,7 +280,7 @@ func (l *List) normalizeFunctions(m *format.Message, o format.Object, place stri
 		m.Body = format.EncodeObject(o)
 	}
 	if o.Str("role") == "function" {
-		o["role"], o["tool_call_id"] = format.Encode("tool"), format.Encode(l.call)
+		o["role"], o["tool_call_id"] = chat.MustMarshal("tool"), chat.MustMarshal(l.call)
 		l.conv.Repaired(format.KindTool, place, "the role function became tool, and answers the function_call above")
 		m.Body = format.EncodeObject(o)
 	}

@@ -38,14 +38,14 @@ func addDetails(c *format.Conversation, t *format.Turn, content string) {
 			if attributes["name"] == "" {
 				c.Repaired(format.KindTool, t.ID, "a tool's result stands there without the tool's name; it was called tool")
 			}
-			id := t.Call(attributes["id"], attributes["name"], format.Encode(attributes["arguments"]))
+			id := t.Call(attributes["id"], attributes["name"], chat.MustMarshal(attributes["arguments"]))
 			result, there := attributes["result"]
 			if !there {
 				result = inside
 			}
 			t.Result(id, false, chat.TextPart(unquote(result)))
 		case "code_interpreter":
-			id := t.Call("", "code_interpreter", format.Encode(inside))
+			id := t.Call("", "code_interpreter", chat.MustMarshal(inside))
 			if output, there := attributes["output"]; there {
 				t.Result(id, false, chat.TextPart(unquote(output)))
 			}

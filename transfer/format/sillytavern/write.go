@@ -145,7 +145,7 @@ func (f *writer) endCalls() {
 }
 
 func (f *writer) write(v any) {
-	f.out.Write(append(format.Encode(v), '\n')) // a bufio.Writer remembers the first error
+	f.out.Write(append(chat.MustMarshal(v), '\n')) // a bufio.Writer remembers the first error
 }
 
 func sendDate(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -84,20 +84,22 @@ func (q *Queries) ListTenantLimits(ctx context.Context, tenantIds []string) ([]T
 }
 
 const setTenantLimits = `-- name: SetTenantLimits :exec
-insert into tenant_limits (tenant_id, requests, messages, bytes, cost)
-values ($1, $2, $3, $4, $5)
+insert into tenant_limits as l (tenant_id, requests, messages, bytes, cost)
+values ($1, coalesce($2::bigint, 0), coalesce($3::bigint, 0), coalesce($4::bigint, 0), coalesce($5::double precision, 0))
 on conflict (tenant_id) do update
-set requests = excluded.requests, messages = excluded.messages, bytes = excluded.bytes, cost = excluded.cost
+set requests = coalesce($2, l.requests), messages = coalesce($3, l.messages),
+    bytes = coalesce($4, l.bytes), cost = coalesce($5, l.cost)
 `
 
 type SetTenantLimitsParams struct {
 	TenantID string
-	Requests int64
-	Messages int64
-	Bytes    int64
-	Cost     float64
+	Requests pgtype.Int8
+	Messages pgtype.Int8
+	Bytes    pgtype.Int8
+	Cost     pgtype.Float8
 }
 
+// Those that are not null.
 func (q *Queries) SetTenantLimits(ctx context.Context, arg SetTenantLimitsParams) error {
 	_, err := q.db.Exec(ctx, setTenantLimits, arg.TenantID, arg.Requests, arg.Messages, arg.Bytes, arg.Cost)
 	return err

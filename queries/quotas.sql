@@ -18,10 +18,12 @@ select * from tenant_days where tenant_id = @tenant_id and day = @day;
 select * from tenant_limits where tenant_id = any (@tenant_ids::text[]);
 
 -- name: SetTenantLimits :exec
-insert into tenant_limits (tenant_id, requests, messages, bytes, cost)
-values (@tenant_id, @requests, @messages, @bytes, @cost)
+-- Those that are not null.
+insert into tenant_limits as l (tenant_id, requests, messages, bytes, cost)
+values (@tenant_id, coalesce(sqlc.narg(requests)::bigint, 0), coalesce(sqlc.narg(messages)::bigint, 0), coalesce(sqlc.narg(bytes)::bigint, 0), coalesce(sqlc.narg(cost)::double precision, 0))
 on conflict (tenant_id) do update
-set requests = excluded.requests, messages = excluded.messages, bytes = excluded.bytes, cost = excluded.cost;
+set requests = coalesce(sqlc.narg(requests), l.requests), messages = coalesce(sqlc.narg(messages), l.messages),
+    bytes = coalesce(sqlc.narg(bytes), l.bytes), cost = coalesce(sqlc.narg(cost), l.cost);
 
 -- name: DeleteTenantDays :exec
 -- Of one tenant, or old ones of all.

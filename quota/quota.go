@@ -210,19 +210,41 @@ func (q *Quota) Day(ctx context.Context, tenant string) (d Day, err error) {
 	return d, nil
 }
 
-// SetLimits sets all limits of a tenant. Servers heed them within some seconds. A
+// Limits are what to set of a tenant's limits; nil stays.
+type Limits struct {
+	Requests, Messages, Bytes *int
+	Cost                      *float64
+}
+
+// SetLimits sets limits of a tenant. Servers heed them within some seconds. A
 // fault.Invalid names one below 0.
-func (q *Quota) SetLimits(ctx context.Context, tenant string, a Amount) (err error) {
+func (q *Quota) SetLimits(ctx context.Context, tenant string, l Limits) (err error) {
 	defer db.Wrap(&err, "quota.SetLimits(%q)", tenant)
+	p := db.SetTenantLimitsParams{TenantID: tenant}
 	for _, limit := range []struct {
 		field string
-		value float64
-	}{{"requests", float64(a.Requests)}, {"messages", float64(a.Messages)}, {"bytes", float64(a.Bytes)}, {"cost", a.Cost}} {
-		if limit.value < 0 {
-			return fault.New(fault.Invalid, "invalid_parameter", limit.field, "Give 0 for any amount, or more.")
+		given *int
+		to    *pgtype.Int8
+	}{{"requests", l.Requests, &p.Requests}, {"messages", l.Messages, &p.Messages}, {"bytes", l.Bytes, &p.Bytes}} {
+		if limit.given == nil {
+			continue
 		}
+		if *limit.given < 0 {
+			return belowZero(limit.field)
+		}
+		*limit.to = pgtype.Int8{Int64: int64(*limit.given), Valid: true}
 	}
-	return q.q.SetTenantLimits(ctx, db.SetTenantLimitsParams{TenantID: tenant, Requests: a.Requests, Messages: a.Messages, Bytes: a.Bytes, Cost: a.Cost})
+	if l.Cost != nil {
+		if *l.Cost < 0 {
+			return belowZero("cost")
+		}
+		p.Cost = pgtype.Float8{Float64: *l.Cost, Valid: true}
+	}
+	return q.q.SetTenantLimits(ctx, p)
+}
+
+func belowZero(limit string) error {
+	return fault.New(fault.Invalid, "invalid_parameter", limit, "Give 0 for any amount, or more.")
 }
 
 // Forget deletes counts that are older than KeepDays.

@@ -37,7 +37,7 @@ func TestLimits(t *testing.T) {
 		take(one, "acme", false, true) // so that it asks again
 		check.NoError(t, one.Store(t.Context()))
 	}
-	for _, limits := range []Amount{{Messages: 10}, {Bytes: 1000}, {Cost: 1}} {
+	for _, limits := range []Limits{{Messages: new(10)}, {Messages: new(0), Bytes: new(1000)}, {Bytes: new(0), Cost: new(1.0)}} {
 		check.NoError(t, one.SetLimits(t.Context(), "acme", limits))
 		take(one, "acme", true, true)
 		one.Add("acme", Amount{Messages: 9, Bytes: 900})
@@ -53,13 +53,13 @@ func TestLimits(t *testing.T) {
 		now = now.Add(24 * time.Hour)
 		take(one, "acme", true, true)
 	}
-	check.NoError(t, one.SetLimits(t.Context(), "acme", Amount{Requests: 2}))
+	check.NoError(t, one.SetLimits(t.Context(), "acme", Limits{Requests: new(2), Cost: new(0.0)}))
 	exchange()
 	take(one, "acme", false, false)
 	if got := one.Wait(); got != time.Hour {
 		t.Errorf("the next day begins in %v", got)
 	}
-	check.NoError(t, one.SetLimits(t.Context(), "acme", Amount{Requests: 3}))
+	check.NoError(t, one.SetLimits(t.Context(), "acme", Limits{Requests: new(3)}))
 	check.NoError(t, one.Store(t.Context()))
 	take(one, "acme", false, true) // though it did nothing since
 	check.NoError(t, one.Store(t.Context()))
@@ -67,7 +67,7 @@ func TestLimits(t *testing.T) {
 	if want := (Day{Amount{Requests: 3}, Amount{Requests: 3}}); day != want {
 		t.Errorf("the day is %+v, want %+v", day, want)
 	}
-	if err := one.SetLimits(t.Context(), "acme", Amount{Cost: -1}); !errors.Is(err, fault.Invalid) {
+	if err := one.SetLimits(t.Context(), "acme", Limits{Cost: new(-1.0)}); !errors.Is(err, fault.Invalid) {
 		t.Errorf("a limit below 0: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestMidnight(t *testing.T) {
 	q := New(dbtest.New(t), slog.New(slog.DiscardHandler))
 	now := time.Date(2026, 11, 27, 23, 59, 58, 0, time.UTC)
 	q.now = func() time.Time { return now }
-	check.NoError(t, q.SetLimits(t.Context(), "acme", Amount{Messages: 5}))
+	check.NoError(t, q.SetLimits(t.Context(), "acme", Limits{Messages: new(5)}))
 	for range 2 {
 		q.Add("acme", Amount{Messages: 9})
 		now = now.Add(time.Second)

@@ -57,7 +57,7 @@ func (s Service) Start(ctx context.Context, ask reply.Request, a Attempt) (_ *re
 		}
 	}
 	if a.Retried && len(ask.Messages) == 0 && ask.HeadID != uuid.Nil {
-		if rep, err := s.Answer(ctx, ask.ConversationID, ask.HeadID, a.Stops); rep != nil || err != nil {
+		if rep, err := s.answerTo(ctx, ask.ConversationID, ask.HeadID, a.Stops); rep != nil || err != nil {
 			return rep, err
 		}
 	}

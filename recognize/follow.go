@@ -78,11 +78,11 @@ func (s Service) shownBelow(ctx context.Context, conversationID, id uuid.UUID, w
 	return shown, nil
 }
 
-// Answer returns the newest answer to a message that a reply made or is making, on
+// answerTo returns the newest answer to a message that a reply made or is making, on
 // any server; nil for none. One that failed or was stopped is none, and so is one that
 // stops with its last reader, as stops says, and does so.
-func (s Service) Answer(ctx context.Context, conversationID, headID uuid.UUID, stops bool) (_ *reply.Reply, err error) {
-	defer fault.Wrap(&err, "recognize.Answer(%s, %s)", conversationID, headID)
+func (s Service) answerTo(ctx context.Context, conversationID, headID uuid.UUID, stops bool) (_ *reply.Reply, err error) {
+	defer fault.Wrap(&err, "recognize.answerTo(%s, %s)", conversationID, headID)
 	running, err := s.Replies.Running(ctx, conversationID)
 	if err != nil {
 		return nil, err

@@ -336,3 +336,9 @@ func TestLimitsFromBelow(t *testing.T) {
 	}
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 500) + `"}`})
 }
+
+// TestQueryOfLines holds that a question may have lines, as people paste it.
+func TestQueryOfLines(t *testing.T) {
+	t.Parallel()
+	newAPI(t).must(200, nil, request{method: "GET", path: "/v1/search?query=a+hedge%0D%0A%09and+a+fence"})
+}

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/quota"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -100,13 +101,10 @@ func deleteConversations(r *Request) (Answer, error) {
 }
 
 // tenantLimits is the schema of this name.
-type tenantLimits struct {
-	requests, messages, bytes *int
-	cost                      *float64
-}
+type tenantLimits struct{ quota.Limits }
 
 func (b *tenantLimits) fields() []field {
-	return []field{{"requests", false, &b.requests}, {"messages", false, &b.messages}, {"bytes", false, &b.bytes}, {"cost", false, &b.cost}}
+	return []field{{"requests", false, &b.Requests}, {"messages", false, &b.Messages}, {"bytes", false, &b.Bytes}, {"cost", false, &b.Cost}}
 }
 
 func (b *tenantLimits) read(o object) error { return o.bind("", b.fields()) }
@@ -128,25 +126,8 @@ func setTenantLimits(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	day, err := r.server.cfg.Quota.Day(r.Context(), store.TenantID())
-	if err != nil {
+	if err := r.server.cfg.Quota.SetLimits(r.Context(), store.TenantID(), r.body.(*tenantLimits).Limits); err != nil {
 		return nil, err
 	}
-	b := r.body.(*tenantLimits)
-	l := &day.Limits
-	for _, given := range []struct {
-		from *int
-		to   *int64
-	}{{b.requests, &l.Requests}, {b.messages, &l.Messages}, {b.bytes, &l.Bytes}} {
-		if given.from != nil {
-			*given.to = int64(*given.from)
-		}
-	}
-	if b.cost != nil {
-		l.Cost = *b.cost
-	}
-	if err := r.server.cfg.Quota.SetLimits(r.Context(), store.TenantID(), *l); err != nil {
-		return nil, err
-	}
-	return answerStruct(day)
+	return getTenantLimits(r)
 }

@@ -66,13 +66,7 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 	if is, err := enough(s.store()); !is || err != nil {
 		return false, err
 	}
-	err = s.store().inTx(ctx, func(s *Store) error {
-		if err := s.q.CommitLater(ctx); err != nil {
-			return err
-		}
-		if err := s.lockKind(ctx, indexing); err != nil {
-			return err
-		}
+	return s.changeSegments(ctx, func(s *Store) error {
 		if is, err := enough(s); !is || err != nil {
 			return cmp.Or(err, errStale)
 		}
@@ -104,6 +98,20 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 		}
 		return s.insertSegment(ctx, p, parts)
 	})
+}
+
+// changeSegments makes a change that no other server makes beside it. It reports false
+// where that is an errStale, and nothing is changed.
+func (s *Index) changeSegments(ctx context.Context, change func(*Store) error) (changed bool, err error) {
+	err = s.store().inTx(ctx, func(s *Store) error {
+		if err := s.q.CommitLater(ctx); err != nil {
+			return err
+		}
+		if err := s.lockKind(ctx, indexing); err != nil {
+			return err
+		}
+		return change(s)
+	})
 	if errors.Is(err, errStale) {
 		return false, nil
 	}
@@ -122,13 +130,7 @@ func (s *Index) MergeSegments(ctx context.Context, count, size int, merge func([
 	if rows, err := smalls(s.store()); err != nil || len(rows) < count+count/4 {
 		return false, err
 	}
-	err = s.store().inTx(ctx, func(s *Store) error {
-		if err := s.q.CommitLater(ctx); err != nil {
-			return err
-		}
-		if err := s.lockKind(ctx, indexing); err != nil {
-			return err
-		}
+	return s.changeSegments(ctx, func(s *Store) error {
 		all, err := smalls(s)
 		if err != nil || len(all) < count+count/4 {
 			return cmp.Or(err, errStale)
@@ -164,10 +166,6 @@ func (s *Index) MergeSegments(ctx context.Context, count, size int, merge func([
 		}
 		return s.insertSegment(ctx, into, parts)
 	})
-	if errors.Is(err, errStale) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 func (s *Store) insertSegment(ctx context.Context, p db.InsertSegmentParams, buckets map[int][]byte) error {

@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coreos/go-oidc/v3/oidc"
@@ -61,8 +60,8 @@ type Provider struct {
 	cookies cookies
 	log     *slog.Logger
 
-	mu     sync.Mutex
-	client *client // nil until the issuer has told of itself
+	asking chan struct{} // has room for one, who asks the issuer or reads client
+	client *client       // nil until the issuer has told of itself
 }
 
 // client is what the issuer tells of itself.
@@ -95,7 +94,7 @@ func New(cfg Config, key []byte, log *slog.Logger) (*Provider, error) {
 	redirect, _ := url.Parse(cfg.RedirectURL) // which Check has read
 	// A session of another issuer or client is none.
 	purpose := cfg.Issuer + "\x00" + cfg.ClientID + "\x00"
-	return &Provider{cfg: cfg, host: redirect.Host, log: log, cookies: cookies{key: key, purpose: purpose, secure: redirect.Scheme == "https", now: time.Now}}, nil
+	return &Provider{cfg: cfg, host: redirect.Host, log: log, asking: make(chan struct{}, 1), cookies: cookies{key: key, purpose: purpose, secure: redirect.Scheme == "https", now: time.Now}}, nil
 }
 
 // Host is that of the redirect URL.
@@ -248,8 +247,12 @@ func (p *Provider) logout(*server.Request) (server.Answer, error) {
 
 // discover returns the client. It asks the issuer until that has answered once.
 func (p *Provider) discover(ctx context.Context) (*client, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	select {
+	case p.asking <- struct{}{}:
+		defer func() { <-p.asking }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if p.client != nil {
 		return p.client, nil
 	}

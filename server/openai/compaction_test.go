@@ -8,9 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/check"
+	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/summarize"
@@ -99,7 +102,7 @@ func (a *api) given(has, lacks string) {
 // the item comes before the answer, and that all readings have it.
 func TestContextManagement(t *testing.T) {
 	t.Parallel()
-	a := setup{contexts: compacting(), script: answersOf(11)}.serve(t)
+	a := setup{contexts: compacting(), script: answersOf(12)}.serve(t)
 	last := a.talk(4)
 	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","stream":true,"context_management":[{"type":"compaction","compact_threshold":1000}],"input":"And now?","previous_response_id":"`+last+`"}`)
 	begin, compacted, answer := strings.Index(streamed, "event: response.in_progress"), strings.Index(streamed, `"type":"compaction"`), strings.Index(streamed, "event: response.output_text.delta")
@@ -146,6 +149,16 @@ func TestContextManagement(t *testing.T) {
 	a.given("SUMMARY of|Answer 4.", "Question 3.")
 	if nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation {
 		t.Error("it is another tenant's conversation")
+	}
+	// So has another one of the tenant's people, where the conversation is somebody's own.
+	check.Must(a.store.ForTenant("acme").UpdateConversation(t.Context(), n.Conversation, tree.ConversationUpdate{OwnerID: new("ada"), Private: new(true)}))(t)
+	_, secret, err := a.keys.Mint(t.Context(), access.Principal{Tenant: "acme", Role: access.Operator}, keys.NewKey{TenantID: "acme", UserID: "ben"})
+	check.NoError(t, err)
+	a.secrets["ben"] = secret
+	bens, _ := a.ask(200, "ben", "POST", "/responses", both)
+	a.given("SUMMARY of|Answer 4.", "Question 3.")
+	if nodeOf(t, responseIn(t, bens).ID).Conversation == n.Conversation {
+		t.Error("it is ada's conversation")
 	}
 	// Where the summary is undone, its text stands, and what was said is gone from the item.
 	found := check.Must(wire.ParseItemID(items[0].ID))(t)

@@ -87,7 +87,7 @@ func TestSocketAtLimit(t *testing.T) {
 	a := setup{pool: pool, quota: quota.New(pool, slog.New(slog.DiscardHandler))}.serve(t)
 	w := a.dial()
 	a.quota.Add("acme", quota.Amount{Messages: 1})
-	check.NoError(t, a.quota.SetLimits(t.Context(), "acme", quota.Amount{Messages: 1}))
+	check.NoError(t, a.quota.SetLimits(t.Context(), "acme", quota.Limits{Messages: new(1)}))
 	check.NoError(t, a.quota.Store(t.Context()))
 	w.send(`"input":"Name a shrub."`)
 	if e := w.last(); e.Status != 429 || e.Error.Code != "daily_limit" {

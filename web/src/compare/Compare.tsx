@@ -89,7 +89,7 @@ function Ask({ message, show, refused }: Step & { message: Message | null }) {
 function Ratings() {
   const [all, setAll] = useState<Awaited<ReturnType<typeof api.ratings>> | null>(null)
   return (
-    <details class="more-settings" onToggle={() => void api.ratings().then(setAll, failed('The ratings could not be read'))}>
+    <details class="more-settings" onToggle={event => event.currentTarget.open && void api.ratings().then(setAll, failed('The ratings could not be read'))}>
       <summary>How answers were taken</summary>
       {!all ? <p role="status">Reading…</p> : all.data.length === 0 ? <p class="hint">No model has answered yet.</p> : (
         <table class="ratings">
@@ -174,7 +174,9 @@ function GoOn({ all, busy }: { all: readonly Column[]; busy: boolean }) {
         const text = field.current!.value.trim()
         if (!text || busy) return
         field.current!.value = ''
-        void goOn(all, text, wishes.peek().temperature)
+        void goOn(all, text, wishes.peek().temperature).then(took => {
+          if (field.current?.value === '' && !took.includes(true)) field.current.value = text
+        })
       }}
     >
       <textarea ref={field} rows={1} dir="auto" aria-label={`Message to ${which}`} placeholder={`Go on with ${which}…`} />

@@ -65,7 +65,7 @@ export async function ask(to: Omit<api.Ask, 'id'>, models: string[], show: (colu
   }
 }
 
-/** goOn sends a message to each column, and has its model answer there. The active branch stays. */
+/** goOn sends a message to each column, and has its model answer there. The active branch stays. It tells which columns took the message. */
 export const goOn = (all: readonly Column[], content: string, temperature?: number) => Promise.all(all.map(async c => {
   const last = c.messages.peek().at(-1)!
   const { id: head, conversation_id: conversation } = last
@@ -90,6 +90,7 @@ export const goOn = (all: readonly Column[], content: string, temperature?: numb
     c.running.value = false
     c.problem.value = error as Error
   }
+  return c.messages.peek().at(-1) !== last
 }))
 
 function take(c: Column, event: ReplyEvent) {

@@ -50,6 +50,7 @@ func TestWorkerCompacts(t *testing.T) {
 	for range 10 {
 		head = talk(t, store, id, head.ID, 3)
 	}
+	handled(t, pool, Compactions) // else the jobs of an earlier append may have ended while the last has none yet
 	check.Eventually(t, "the jobs' end", func() bool {
 		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0 &&
 			count(t, pool, "select count(*) from river_job where state <> 'completed'") == 0

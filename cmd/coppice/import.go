@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
@@ -113,6 +115,9 @@ func (cmd *importCommand) importOne(ctx context.Context, im *imports, path strin
 			return err
 		}
 	case file.report.Format != "":
+		if im.client != nil && im.client.catchUp == nil { // a server is there, with its page
+			file.page = im.client.base
+		}
 		file.write(im.out, cmd.DryRun, cmd.Verbose)
 		if err := im.out.Flush(); err != nil {
 			return err
@@ -165,7 +170,13 @@ func (cmd *importCommand) importFile(ctx context.Context, out *terminal.Console,
 		return report, err
 	}
 	defer answer.Body.Close()
-	return report, c.read(answer, &report)
+	var got struct {
+		transfer.Report
+		FirstID uuid.UUID `json:"first_conversation_id"`
+	}
+	err = c.read(answer, &got)
+	got.First = got.FirstID
+	return got.Report, err
 }
 
 // interruptible gives what a reader reads until ctx ends, also amid a read: who sends it

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/transfer"
 )
@@ -16,6 +18,7 @@ const shownNotes = 5
 // imported is what became of a file.
 type imported struct {
 	File   string
+	page   string // URL of the page that shows it; "" for none
 	report transfer.Report
 	err    error
 }
@@ -33,6 +36,13 @@ func (f imported) write(out *terminal.Console, dryRun, verbose bool) {
 		if r.Attachments > 0 {
 			out.Line("  %s of the attachments added, %s already there", terminal.Thousands(r.Attached), terminal.Thousands(r.Attachments-r.Attached))
 		}
+	}
+	switch {
+	case f.page == "" || dryRun || r.First == uuid.Nil:
+	case r.Conversations == 1:
+		out.Line("  %s/c/%s", f.page, r.First)
+	default:
+		out.Line("  %s", f.page)
 	}
 	f.writeNotes(out, verbose)
 }

@@ -78,6 +78,9 @@ func TestBesideServer(t *testing.T) {
 	}
 	answeredBy("gpt-4o")
 	answeredBy("o3", "--reply-model", "o3")
+	if out := mustRun(t, env, "import", "--tenant", "oak", hedgeFile); !strings.Contains(out, s.url+"/c/") {
+		t.Errorf("the import names no page that shows it:\n%s", out)
+	}
 	s.cmd.Process.Kill()
 	s.wait(t)
 	if out := mustRun(t, env, "list", "--tenant", "oak"); strings.Count(out, "Hazel?") != 2 {

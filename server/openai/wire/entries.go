@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -77,9 +76,11 @@ type inputReader struct {
 	*reader
 	name  string // of the array
 	out   Input
-	turns []*turn         // of each entry what is collected of it; nil of one that is whole
-	named map[NodeID]bool // stored messages that items named, behind the last compaction item
-	twice string          // the id of an item whose message stands above, with others between; "" for none
+	turns []*turn        // of each entry what is collected of it; nil of one that is whole
+	named map[NodeID]int // entries of the stored messages that items named, behind the last compaction item
+	last  int            // entry that the last item went to
+	said  int            // newest entry before that item which is no output and says something
+	twice string         // the id of an item whose message stands above, with others between; "" for none
 }
 
 // A turn collects the items of an assistant's turn.
@@ -100,7 +101,7 @@ func (in *inputReader) silent(at int) bool {
 
 // input reads the input of a request: a string, or a list of items.
 func (o object) input(name string, most int) Input {
-	in := inputReader{reader: o.reader, name: name, named: map[NodeID]bool{}}
+	in := inputReader{reader: o.reader, name: name, named: map[NodeID]int{}}
 	if value := o.get(name); value != nil && value[0] == '"' && name == "input" {
 		in.whole(0, "", &chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(*o.text(name, maxInputText))}}, Note{})
 		return in.finish()
@@ -120,14 +121,15 @@ func (in *inputReader) path(i int) *fieldPath { return (*fieldPath)(nil).element
 // add begins an entry, and gives its index.
 func (in *inputReader) add(i int, e Entry, t *turn) int {
 	e.At = i
+	in.last = len(in.turns)
 	in.out.Entries, in.turns = append(in.out.Entries, e), append(in.turns, t)
 	if e.Compaction != nil { // it stands for all that is before it
 		clear(in.named)
 		in.twice = ""
 	} else if e.Node != (NodeID{}) {
-		in.named[e.Node] = true
+		in.named[e.Node] = in.last
 	}
-	return len(in.turns) - 1
+	return in.last
 }
 
 // whole adds a message that is one item. An item that stands twice is one message.
@@ -152,18 +154,16 @@ func nodeOf(id string) NodeID {
 // its output. With anything else between, the history is none that the tree can hold,
 // and OpenAI refuses it as well.
 func (in *inputReader) before(n NodeID, id string) int {
-	if !in.named[n] {
-		return -1
+	if len(in.turns) > 0 && !in.out.Entries[in.last].isOutput() && !in.silent(in.last) {
+		in.said = max(in.said, in.last)
 	}
-	for at, e := range slices.Backward(in.out.Entries) {
-		if e.Node == n {
-			return at
-		}
-		if !e.isOutput() && !in.silent(at) {
-			break
-		}
+	at, ok := in.named[n]
+	if ok && at >= in.said {
+		return at
 	}
-	in.twice = id
+	if ok {
+		in.twice = id
+	}
 	return -1
 }
 
@@ -182,10 +182,11 @@ func (in *inputReader) open(i int, id string, text bool) (*Entry, *turn) {
 	if at < 0 || in.turns[at] == nil {
 		at = in.add(i, Entry{}, &turn{})
 	}
+	in.last = at
 	e, t := &in.out.Entries[at], in.turns[at]
 	if n != none {
 		e.Node, t.named = n, t.named || text
-		in.named[n] = true
+		in.named[n] = at
 	}
 	return e, t
 }
@@ -333,6 +334,7 @@ func (in *inputReader) reference(i int, id string) {
 		}
 		at = in.add(i, e, t)
 	}
+	in.last = at
 	e := &in.out.Entries[at]
 	e.Reference = cmp.Or(e.Reference, id)
 }

@@ -95,7 +95,7 @@ func TestCommands(t *testing.T) {
 		r := runProgram(t, env, nil, tt.args...)
 		golden(t, tt.name, commandText(tt.args, r))
 	}
-	folder := t.TempDir()
+	folder := filepath.Join(t.TempDir(), "chats") + "/"
 	runProgram(t, env, nil, "export", "--all", "--format", "llama.cpp", "--output", folder)
 	var names strings.Builder
 	files, err := os.ReadDir(folder)

@@ -25,7 +25,7 @@ type exportCommand struct {
 	All           bool     `help:"Export all of the tenant's conversations."`
 	Format        string   `enum:"jsonl, markdown, messages, sillytavern, llama.cpp" default:"jsonl" placeholder:"FORMAT" help:"jsonl loses nothing; markdown, messages (to fine-tune) and sillytavern have one branch."`
 	Head          string   `placeholder:"HEAD" help:"The last message of the one branch; else the active one."`
-	Output        string   `short:"o" default:"-" type:"path" placeholder:"FILE" help:"A file, or a folder for one each; - is standard output."`
+	Output        string   `short:"o" default:"-" placeholder:"FILE" help:"A file, or a folder (chats/) for one each; - is standard output."`
 
 	form   transfer.Form // of Format
 	folder bool          // Output is one
@@ -35,7 +35,7 @@ type exportCommand struct {
 func (cmd *exportCommand) check() error {
 	cmd.form, _ = transfer.FormNamed(cmd.Format)
 	info, err := os.Stat(cmd.Output)
-	cmd.folder = err == nil && info.IsDir()
+	cmd.folder = err == nil && info.IsDir() || cmd.Output != "" && os.IsPathSeparator(cmd.Output[len(cmd.Output)-1])
 	switch many := cmd.All || len(cmd.Conversations) > 1; {
 	case cmd.All && len(cmd.Conversations) > 0:
 		return usagef("name conversations, or give --all, not both")
@@ -46,7 +46,7 @@ func (cmd *exportCommand) check() error {
 	case cmd.Head != "" && many:
 		return usagef("--head names a branch of one conversation: name that one")
 	case many && cmd.form.Single && !cmd.folder:
-		return usagef("a file of %s holds one conversation: let --output name a folder that exists", cmd.Format)
+		return usagef("a file of %s holds one conversation: let --output name a folder, such as chats/", cmd.Format)
 	}
 	return nil
 }
@@ -122,9 +122,12 @@ func (cmd *exportCommand) export(ctx context.Context, c *client, all []tree.Conv
 	})
 }
 
-// exportFiles writes each conversation into a file of the folder. Conversations of one
-// day and title have their ids behind it.
+// exportFiles writes each conversation into a file of the folder, which is made if it
+// isn't there. Conversations of one day and title have their ids behind it.
 func (cmd *exportCommand) exportFiles(ctx context.Context, c *client, all []tree.Conversation) (n int, err error) {
+	if err := os.MkdirAll(cmd.Output, 0o755); err != nil {
+		return 0, err
+	}
 	taken := map[string]int{}
 	return cmd.each(ctx, c, all, func(conversation tree.Conversation, file *http.Response) error {
 		name := cmd.form.FileName(conversation)

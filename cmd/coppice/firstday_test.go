@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/oidc"
 	"github.com/coppice-chat/coppice/server/oidc/oidctest"
@@ -19,7 +23,8 @@ import (
 
 // TestFirstDay is the first day of a team, from an empty directory: a server whose model is
 // a provider's and whose people an issuer signs in, a private answer, an operator elsewhere,
-// a tenant that comes, is limited and goes, and a backup that another server serves.
+// a tenant that comes, is limited and goes, an upgrade during a dump, and a backup that
+// another server serves.
 // .ci/full runs it as a user without rights, too.
 func TestFirstDay(t *testing.T) {
 	t.Parallel()
@@ -80,6 +85,24 @@ func TestFirstDay(t *testing.T) {
 	if out := mustRun(t, operator, "audit"); !strings.Contains(out, "key.created") {
 		t.Errorf("the audit has\n%s", out)
 	}
+
+	// An upgrade from an earlier version of the schema, while pg_dump holds its tables.
+	url := attachURL(t, dir)
+	execute(t, url, "delete from river_migration where version > 6; drop table river_notification; create table river_client (); create table river_client_queue ()")
+	dump := check.Must(pgx.Connect(t.Context(), url))(t)
+	check.Must(dump.Exec(t.Context(), "set application_name = pg_dump"))(t)
+	check.Must(dump.Exec(t.Context(), "begin; lock table conversations, nodes, river_job in access share mode"))(t)
+	migrate := command(t, []string{"DATABASE_URL=" + url}, "migrate")
+	told := check.Must(migrate.StderrPipe())(t)
+	check.NoError(t, migrate.Start())
+	for lines, wants := bufio.NewScanner(told), fmt.Sprintf("pid=%d program=pg_dump table=river_job", dump.PgConn().PID()); !strings.Contains(lines.Text(), wants); {
+		if !lines.Scan() {
+			t.Fatalf("coppice migrate ended without a line that has %s", wants)
+		}
+	}
+	bob("GET", "/v1/conversations", "", 200)
+	check.NoError(t, dump.Close(t.Context()))
+	check.NoError(t, migrate.Wait())
 
 	file, restored := filepath.Join(t.TempDir(), "coppice.backup"), newDataDir(t)
 	mustRun(t, env, "backup", file)

@@ -31,9 +31,31 @@ func TestOwnersDontSeeEachOther(t *testing.T) {
 		c.AuthHeader, c.TrustedProxies = "X-Forwarded-User", []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 		c.People = access.People{Tenant: "acme", Admins: []string{"own"}}
 	})
-	a.dontSee(func(user string) *tree.Store {
-		return a.store.For(access.Principal{Tenant: "acme", User: user, Role: access.Member})
-	}, map[string]string{"X-Forwarded-User": "own"}, append(operations, "getAttachment")...) // whose file no message names
+	a.dontSee(a.ofUser, map[string]string{"X-Forwarded-User": "own"}, append(operations, "getAttachment")...) // whose file no message names
+}
+
+// ofUser returns what a member of the tenant acme may do.
+func (a *testAPI) ofUser(name string) *tree.Store {
+	return a.store.For(access.Principal{Tenant: "acme", User: name, Role: access.Member})
+}
+
+// SessionsDontSeeEachOther visits every operation with the cookie of an admin beside other
+// tenants, of a member beside others of the tenant, and with a forged one. TestSessions
+// calls it, as package oidc imports this one.
+func SessionsDontSeeEachOther(t *testing.T, in SignIn, cookie func(url, tenant, user string) string) {
+	signIn := func(c *Config) { c.SignIn = in }
+	except := append(operations, "getAttachment") // whose file no message names
+	a := newAPI(t, signIn)
+	header := map[string]string{"Cookie": cookie(a.url, "own", "eve")}
+	a.dontSee(a.store.ForTenant, header, except...)
+	a = newAPI(t, signIn)
+	a.dontSee(a.ofUser, map[string]string{"Cookie": cookie(a.url, "acme", "own")}, append(except, "createKey", "deleteConversations", "listAuditEvents", "listKeys", "revokeKey")...)
+	header["Cookie"] = header["Cookie"][:len(header["Cookie"])-1]
+	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
+		if r.spec.Security == nil { // others need no key
+			a.with(t).refused(401, CodeMissingKey, v.request(r, whose{"own", "own", "hazel"}, header))
+		}
+	})
 }
 
 // dontSee visits every operation with what is one's own,

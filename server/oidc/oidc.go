@@ -68,6 +68,7 @@ type Provider struct {
 type client struct {
 	oauth2.Config
 	verifier *oidc.IDTokenVerifier
+	end      string // the page that ends the issuer's own session, "" for none
 }
 
 // Check says what is wrong with a Config.
@@ -160,9 +161,13 @@ func ownPath(path string) bool {
 	return len(path) < 1000 && strings.HasPrefix(path, "/") && !strings.HasPrefix(path, "//") && !strings.ContainsAny(path, "\\\t\r\n")
 }
 
-// callback begins the session of a browser that comes back from the issuer.
+// callback begins the session of a browser that comes back from the issuer. Without a
+// state, the browser comes from the end of the issuer's session.
 func (p *Provider) callback(r *server.Request) (server.Answer, error) {
 	given := r.URL.Query()
+	if !given.Has("state") {
+		return page{signedOut, nil}, nil
+	}
 	cookie := attemptCookie(given.Get("state"))
 	var a attempt
 	if !p.cookies.read(r.Request, cookie, &a) {
@@ -240,9 +245,19 @@ func (p *Provider) identify(claims map[string]any) (access.Principal, error) {
 	return people.Principal(user, groups)
 }
 
-// logout ends a browser's session. The issuer's own goes on.
-func (p *Provider) logout(*server.Request) (server.Answer, error) {
-	return page{"You are signed out.", p.cookies.remove(sessionCookie)}, nil
+const signedOut = "You are signed out."
+
+// logout ends a browser's session, and sends the browser to where the issuer ends its own.
+func (p *Provider) logout(r *server.Request) (server.Answer, error) {
+	removed := p.cookies.remove(sessionCookie)
+	c, err := p.discover(r.Context())
+	if err != nil {
+		p.log.Warn("the issuer's own session goes on", "error", err)
+	}
+	if err != nil || c.end == "" {
+		return page{signedOut, removed}, nil
+	}
+	return redirect{c.end, []*http.Cookie{removed}}, nil
 }
 
 // discover returns the client. It asks the issuer until that has answered once.
@@ -262,6 +277,7 @@ func (p *Provider) discover(ctx context.Context) (*client, error) {
 	}
 	var told struct {
 		Scopes []string `json:"scopes_supported"`
+		End    string   `json:"end_session_endpoint"`
 	}
 	if err := issuer.Claims(&told); err != nil {
 		return nil, unavailable(err)
@@ -273,6 +289,13 @@ func (p *Provider) discover(ctx context.Context) (*client, error) {
 	p.client = &client{
 		Config:   oauth2.Config{ClientID: p.cfg.ClientID, ClientSecret: p.cfg.ClientSecret, RedirectURL: p.cfg.RedirectURL, Endpoint: issuer.Endpoint(), Scopes: scopes},
 		verifier: issuer.Verifier(&oidc.Config{ClientID: p.cfg.ClientID}),
+	}
+	if end, err := url.Parse(told.End); err == nil && end.Host != "" {
+		q := end.Query()
+		q.Set("client_id", p.cfg.ClientID)
+		q.Set("post_logout_redirect_uri", p.cfg.RedirectURL) // which some issuers know without being told again
+		end.RawQuery = q.Encode()
+		p.client.end = end.String()
 	}
 	return p.client, nil
 }
@@ -309,7 +332,7 @@ func (a redirect) Write(w http.ResponseWriter) error {
 // page is an answer for people.
 type page struct {
 	text   string
-	cookie *http.Cookie
+	cookie *http.Cookie // nil for none
 }
 
 // Write writes the answer.

@@ -114,6 +114,25 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// Where the issuer offers it, signing out ends the issuer's session, too.
+func TestSignOutOfIssuer(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.EndSessions()
+	b := s.browser()
+	s.SignIn(map[string]any{"email": "ada@example.com", "groups": "leads"})
+	s.open(b, Login)
+	if _, text, at := s.open(b, Logout); at.String() != s.url+Callback || !strings.Contains(text, signedOut) {
+		t.Errorf("signing out ends at %s: %s", at, text)
+	}
+	if status, _, _ := s.open(b, "/v1/me"); status != 401 {
+		t.Errorf("after signing out: %d", status)
+	}
+	if status, text, _ := s.open(b, Login); status != 401 {
+		t.Errorf("the issuer still knows who signed out: %d %s", status, text)
+	}
+}
+
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, func(c *Config) {

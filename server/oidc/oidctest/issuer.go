@@ -31,6 +31,7 @@ const (
 type Issuer struct {
 	URL string
 
+	mux *http.ServeMux
 	key *ecdsa.PrivateKey
 	mu  sync.Mutex
 	// user has the claims of who signs in next. codes are those that weren't redeemed yet.
@@ -51,13 +52,12 @@ func NewIssuer(t testing.TB) *Issuer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Issuer{key: key, codes: map[string]granted{}}
+	i := &Issuer{mux: http.NewServeMux(), key: key, codes: map[string]granted{}}
 	told := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "key", Algorithm: oidc.ES256}}, Algorithms: []string{oidc.ES256}}
-	mux := http.NewServeMux()
-	mux.Handle("/", told)
-	mux.HandleFunc("GET /auth", i.authorize)
-	mux.HandleFunc("POST /token", i.token)
-	server := httptest.NewServer(mux)
+	i.mux.Handle("/", told)
+	i.mux.HandleFunc("GET /auth", i.authorize)
+	i.mux.HandleFunc("POST /token", i.token)
+	server := httptest.NewServer(i.mux)
 	t.Cleanup(server.Close)
 	i.URL = server.URL
 	told.SetIssuer(server.URL)
@@ -70,6 +70,25 @@ func (i *Issuer) SignIn(claims map[string]any) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.user = claims
+}
+
+// EndSessions has the issuer offer to sign out who is signed in. It comes before discovery.
+func (i *Issuer) EndSessions() {
+	i.mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"issuer": i.URL, "authorization_endpoint": i.URL + "/auth", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
+			"id_token_signing_alg_values_supported": []string{oidc.ES256}, "end_session_endpoint": i.URL + "/logout?of=all",
+		})
+	})
+	i.mux.HandleFunc("GET /logout", func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("client_id") != ClientID || r.FormValue("of") != "all" {
+			http.Error(w, "invalid_request", http.StatusBadRequest)
+			return
+		}
+		i.SignIn(nil)
+		http.Redirect(w, r, r.FormValue("post_logout_redirect_uri"), http.StatusFound)
+	})
 }
 
 // authorize sends a browser back with a code.

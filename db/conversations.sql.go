@@ -42,7 +42,7 @@ func (q *Queries) DeleteConversation(ctx context.Context, arg DeleteConversation
 }
 
 const findConversation = `-- name: FindConversation :many
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form, c.updated_minute from conversations c
 where c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*'))
   and (c.id between $3::uuid and $4::uuid or c.title = $5
        or $5 <> '' and strpos(lower(c.title), lower($5)) > 0)
@@ -68,7 +68,7 @@ func (q *Queries) FindConversation(ctx context.Context, arg FindConversationPara
 }
 
 const getConversation = `-- name: GetConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations c where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form, updated_minute from conversations c where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
 `
 
 type GetConversationParams struct {
@@ -105,14 +105,14 @@ with inserted as (
             $8, $9, $10,
             $11, $12, $13, $14, $15, $16)
     on conflict (id) do nothing
-    returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form
+    returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form, updated_minute
 ), noted as (
     insert into changes (conversation_id, sequence, tenant_id, kind, messages, at)
     select $1, inserted.change_count, $2, 'conversation.created', 0, $17
     from inserted
     where $17::timestamptz is not null
 )
-select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count, conversations.archived, conversations.pinned, conversations.tags, conversations.owner_id, conversations.reader, conversations.path_form from inserted conversations
+select conversations.id, conversations.tenant_id, conversations.title, conversations.metadata, conversations.settings, conversations.head_id, conversations.created_at, conversations.updated_at, conversations.message_count, conversations.source_conversation_id, conversations.source_message_id, conversations.source_request, conversations.change_count, conversations.archived, conversations.pinned, conversations.tags, conversations.owner_id, conversations.reader, conversations.path_form, conversations.updated_minute from inserted conversations
 `
 
 type InsertConversationParams struct {
@@ -172,16 +172,20 @@ const listConversations = `-- name: ListConversations :many
 select page.id, page.tenant_id, page.title, page.metadata, page.settings, page.head_id, page.created_at, page.updated_at,
        page.message_count, page.source_conversation_id, page.source_message_id, page.source_request, page.change_count, page.archived, page.pinned, page.tags, page.owner_id, page.reader, page.more::boolean as more
 from (
-    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, listed.owner_id, listed.reader, listed.path_form, row_number() over earlier as position,
+    select listed.id, listed.tenant_id, listed.title, listed.metadata, listed.settings, listed.head_id, listed.created_at, listed.updated_at, listed.message_count, listed.source_conversation_id, listed.source_message_id, listed.source_request, listed.change_count, listed.archived, listed.pinned, listed.tags, listed.owner_id, listed.reader, listed.path_form, listed.updated_minute, row_number() over earlier as position,
            coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
            lead(listed.id) over earlier is not null as more
     from (
-        select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c
-        where c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) and c.archived = $3
-          and (c.pinned, c.updated_at, c.id) < ($4::boolean, $5::timestamptz, $6::uuid)
-          and ($7::text = '' or $7 = any (c.tags))
-          and (not $8::boolean or c.id = any ($9::uuid[]))
-        order by c.pinned desc, c.updated_at desc, c.id desc
+        select minutes.id, minutes.tenant_id, minutes.title, minutes.metadata, minutes.settings, minutes.head_id, minutes.created_at, minutes.updated_at, minutes.message_count, minutes.source_conversation_id, minutes.source_message_id, minutes.source_request, minutes.change_count, minutes.archived, minutes.pinned, minutes.tags, minutes.owner_id, minutes.reader, minutes.path_form, minutes.updated_minute from (
+            select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form, c.updated_minute from conversations c
+            where c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) and c.archived = $3
+              and (c.pinned, c.updated_minute) <= ($4::boolean, $5::timestamptz)
+              and (c.pinned, c.updated_at, c.id) < ($4::boolean, $5::timestamptz, $6::uuid)
+              and ($7::text = '' or $7 = any (c.tags))
+              and (not $8::boolean or c.id = any ($9::uuid[]))
+            order by c.pinned desc, c.updated_minute desc
+            fetch first (1 + $10::integer) rows with ties) minutes
+        order by minutes.pinned desc, minutes.updated_at desc, minutes.id desc
         limit 1 + $10::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
 where page.position <= $10::integer and page.bytes_before < $11::integer
@@ -224,9 +228,9 @@ type ListConversationsRow struct {
 	More                 bool
 }
 
-// The pinned first, and then by updated_at, the latest first. The row comparison is
-// one range of conversations_listed. Where a tag is asked for, the range is read
-// until enough have it.
+// The pinned first, and then by updated_at, the latest first. The comparison with
+// updated_minute, which is no later than updated_at, is one range of
+// conversations_listed. It is read until enough fit, and to the end of that minute.
 //
 // A page has @row_limit rows at most, and none beyond @byte_limit bytes but the first;
 // more tells whether another row comes after one. Rows are small here, so that those
@@ -298,7 +302,7 @@ func (q *Queries) ListTags(ctx context.Context, arg ListTagsParams) ([]ListTagsR
 }
 
 const lockConversation = `-- name: LockConversation :one
-select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form from conversations c where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*')) for no key update
+select id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form, updated_minute from conversations c where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*')) for no key update
 `
 
 type LockConversationParams struct {
@@ -405,7 +409,7 @@ set title      = coalesce($1, c.title),
 where c.id = $10 and c.tenant_id = $11 and (c.reader = '' or $12::text in (c.reader, '*'))
   and ($4::uuid is null
        or exists (select from nodes n where n.conversation_id = $10 and n.id = $4 and n.kind = 'message'))
-returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form
+returning id, tenant_id, title, metadata, settings, head_id, created_at, updated_at, message_count, source_conversation_id, source_message_id, source_request, change_count, archived, pinned, tags, owner_id, reader, path_form, updated_minute
 `
 
 type UpdateConversationParams struct {

@@ -113,6 +113,7 @@ type Conversation struct {
 	OwnerID              string
 	Reader               string
 	PathForm             pgtype.Int2
+	UpdatedMinute        time.Time
 }
 
 type Node struct {

@@ -556,8 +556,8 @@ with found as (
     union
     select id from unnest($5::uuid[]) id
 )
-select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from found
-join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form from conversations c where c.id = found.id and c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) offset 0) c on true
+select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form, c.updated_minute from found
+join lateral (select c.id, c.tenant_id, c.title, c.metadata, c.settings, c.head_id, c.created_at, c.updated_at, c.message_count, c.source_conversation_id, c.source_message_id, c.source_request, c.change_count, c.archived, c.pinned, c.tags, c.owner_id, c.reader, c.path_form, c.updated_minute from conversations c where c.id = found.id and c.tenant_id = $1 and (c.reader = '' or $2::text in (c.reader, '*')) offset 0) c on true
 order by c.updated_at desc, c.id desc
 `
 

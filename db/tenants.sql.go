@@ -66,8 +66,8 @@ func (q *Queries) DeleteTenantSegments(ctx context.Context, tenantID string) err
 const listIdleConversations = `-- name: ListIdleConversations :many
 select id
 from conversations
-where tenant_id = $1 and archived = $2 and pinned = $3 and updated_at < $4
-order by updated_at, id
+where tenant_id = $1 and archived = $2 and pinned = $3 and updated_minute <= $4 and updated_at < $4
+order by updated_minute
 limit $5
 `
 
@@ -79,8 +79,8 @@ type ListIdleConversationsParams struct {
 	RowLimit int32
 }
 
-// Those of one sort in which nothing was said since a time, the oldest first: a
-// range of an index, from its end.
+// Those of one sort in which nothing was said since a time, those of the oldest minute
+// first: a range of conversations_listed, from its end.
 func (q *Queries) ListIdleConversations(ctx context.Context, arg ListIdleConversationsParams) ([]pgtype.UUID, error) {
 	return allValue[pgtype.UUID](q.db.Query(ctx, listIdleConversations, arg.TenantID, arg.Archived, arg.Pinned, arg.Before, arg.RowLimit))
 }

@@ -28,12 +28,12 @@ join nodes n on n.conversation_id = c.id
 where c.tenant_id = @tenant_id and n.kind = 'message';
 
 -- name: ListIdleConversations :many
--- Those of one sort in which nothing was said since a time, the oldest first: a
--- range of an index, from its end.
+-- Those of one sort in which nothing was said since a time, those of the oldest minute
+-- first: a range of conversations_listed, from its end.
 select id
 from conversations
-where tenant_id = @tenant_id and archived = @archived and pinned = @pinned and updated_at < @before
-order by updated_at, id
+where tenant_id = @tenant_id and archived = @archived and pinned = @pinned and updated_minute <= @before and updated_at < @before
+order by updated_minute
 limit @row_limit;
 
 -- name: RevokeTenantKeys :execrows

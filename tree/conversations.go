@@ -168,8 +168,8 @@ var errNoActiveHead = fault.New(fault.NotFound, "no_active_head", "",
 // query keeps the conversations whose title contains it, in upper or lower case, and
 // those that the filter names.
 //
-// Without a query or a tag, a page costs its rows. With one it costs the
-// conversations down to its last row.
+// Without a query or a tag, a page costs its rows, and those of the minutes in which it
+// begins and ends. With one it costs the conversations down to its last row.
 func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Paging) (_ Page[Conversation], err error) {
 	defer db.Wrap(&err, "tree.Conversations(%+v)", p)
 	limit, after, err := p.pinnedFirst("conversations", s.tenant, strconv.FormatBool(f.Archived), strconv.Quote(f.Tag), f.Query)

@@ -16,8 +16,6 @@ const (
 	cueBan                           // what somebody doesn't want, or can't stand
 	cueTime                          // when something was or will be
 	cueIdle                          // a turn of phrase whose words tell nothing
-	cueGreets                        // a greeting, always with cueIdle
-	cueAsks                          // what, where, when
 )
 
 // phrases are the words by which a digest knows what a sentence is about, in lower
@@ -29,8 +27,7 @@ const (
 var phrases string
 
 var cueNames = map[string]cueSet{
-	"correction": cueCorrection, "decision": cueDecision, "wish": cueWish, "ban": cueBan, "time": cueTime,
-	"idle": cueIdle, "greeting": cueIdle | cueGreets, "question": cueAsks,
+	"correction": cueCorrection, "decision": cueDecision, "wish": cueWish, "ban": cueBan, "time": cueTime, "idle": cueIdle,
 }
 
 // A cuePhrase is the rest of a phrase after its first word.

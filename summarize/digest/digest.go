@@ -80,6 +80,10 @@ func mostTokens(in prompt.Input) int {
 	return min(max(in.TargetTokens, minTokens), max(in.PriorTokens+max(folded/2, line), little))
 }
 
+// intro is the first line. It is long enough that with it every digest is a summary by
+// its length.
+const intro = "Extract of earlier messages, made without a language model.\n"
+
 // The headings are English whatever the conversation's language: the models
 // that read them know it, and a later digest finds them again.
 const (

@@ -93,7 +93,7 @@ func TestDigestSections(t *testing.T) {
 	got := extract(prompt.Input{Fold: fold, TargetTokens: 2000}, counter)
 	lines := digestLines(got)
 	want := map[string][]string{
-		"": {"Extract of 9 earlier messages, made without a language model."},
+		"": {"Extract of earlier messages, made without a language model."},
 		"Decisions and preferences": {
 			"user: I want to migrate the shop to Postgres 17.", "user: Version 14. Never touch the table `orders` while the shop is open.", "user: No, it isn't 5432, the port is 5433.",
 		},

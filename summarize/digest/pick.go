@@ -53,21 +53,20 @@ func newPicker(r *reader, counter tokens.Counter, limit int) *picker {
 	return p
 }
 
-// pick gives the digest. Lines of the prior summary and new ones have room of
-// their own, by how many messages they stand for: neither can push the other
-// out. So do what the user forbids, prefers, corrects and decides: such sentences are
-// short and have few rare words.
+// pick gives the digest. Lines of the prior summary and new ones have room of their own:
+// neither can push the other out. So do what the user forbids, prefers, corrects and
+// decides: such sentences are short and have few rare words.
 func (p *picker) pick() string {
-	const ruleShare, leastPrior, mostPrior = 65, 40, 75 // percent
-	intro := p.counter.Count(p.intro())
-	room := p.limit - intro
+	const ruleShare, priorShare = 65, 60 // percent
+	first := p.counter.Count(intro)
+	room := p.limit - first
 	if p.limit >= indexLeast {
 		room = room * (100 - indexShare) / 100
 	}
 	p.left = room
 	share := 0
 	if p.in.Prior != "" {
-		share = room * min(max(100*(p.messages-len(p.in.Fold))/max(p.messages, 1), leastPrior), mostPrior) / 100
+		share = room * priorShare / 100
 	}
 	for _, side := range []struct {
 		prior  bool
@@ -79,7 +78,7 @@ func (p *picker) pick() string {
 	}
 	for range 2 { // what is counted piece by piece leaves something over
 		p.take(p.left, func(*item) bool { return true })
-		p.left = room - p.counter.Count(p.text()) + intro
+		p.left = room - p.counter.Count(p.text()) + first
 	}
 	p.addEntries(p.fit(p.text))
 	return p.fit(func() string { return p.text() + p.index() })
@@ -183,7 +182,7 @@ func (p *picker) text() string {
 			lines = append(append(lines, "", heading), under...)
 		}
 	}
-	return strings.TrimSuffix(p.intro()+strings.Join(lines, "\n"), "\n")
+	return strings.TrimSuffix(intro+strings.Join(lines, "\n"), "\n")
 }
 
 // lines are those of the chosen items that may be in it, in the conversation's order. A
@@ -207,13 +206,9 @@ func (p *picker) lines(may func(*item) bool) (lines []string) {
 		}
 		if last >= 0 && p.items[last].speaker == it.speaker && it.speaker != "" {
 			line = "  " + piece
-			gap := " "
-			if last < i-1 {
-				gap = ellipsis
-			}
-			if end := len(lines) - 1; p.items[last].message == it.message && utf8.RuneCountInString(lines[end]+gap+piece) <= p.length {
-				line = lines[end] + gap + piece
-				lines = lines[:end]
+			end := len(lines) - 1
+			if joined := lines[end] + " " + piece; p.items[last].message == it.message && utf8.RuneCountInString(joined) <= p.length {
+				line, lines = joined, lines[:end]
 			}
 		}
 		lines = append(lines, strings.TrimRight(prompt.Line(line), " "))

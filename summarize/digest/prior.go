@@ -2,14 +2,14 @@ package digest
 
 import (
 	"regexp"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-chat/coppice/tree"
 )
 
 var (
-	introLine = regexp.MustCompile(`^Extract of (an earlier summary and )?(\d{1,9}) (?:earlier )?messages, made without a language model\.$`)
+	// introLine matches the first line of a digest, also of an earlier version, which counts messages.
+	introLine = regexp.MustCompile(`^Extract of (?:an earlier summary and )?(?:\d{1,9} )?(?:earlier )?messages, made without a language model\.$`)
 	// priorSpeaker matches who said a line of a digest.
 	priorSpeaker = regexp.MustCompile(`^((system|developer|user|assistant|tool)(?: [\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39})?): `)
 	// priorDay matches the day of a line, which holds for those below it, too.
@@ -26,9 +26,7 @@ func (r *reader) readPrior(prior string) {
 	r.text = oneLine(prior) != ""
 	from := source{prior: true}
 	first, rest, _ := strings.Cut(prior, "\n")
-	digest := introLine.FindStringSubmatch(first)
-	if digest == nil {
-		r.unknown = r.text
+	if !introLine.MatchString(first) {
 		for s := range sentences(prior) {
 			r.message++
 			if s.lead && len(s.text) <= longest {
@@ -39,9 +37,6 @@ func (r *reader) readPrior(prior string) {
 		}
 		return
 	}
-	n, _ := strconv.Atoi(digest[2]) // nine digits
-	r.messages += n
-	r.unknown = digest[1] != ""
 	r.assisted = strings.Contains(prior, "\n- assistant: ")
 	for line := range strings.SplitSeq(rest, "\n") {
 		index, isIndex := strings.CutPrefix(line, indexLine)

@@ -1,7 +1,6 @@
 package digest
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -26,8 +25,6 @@ type reader struct {
 	vocabulary vocabulary
 	asked      map[int32]bool // words of the instructions, and facts of the look-ahead
 	length     int            // of the longest item, in characters
-	messages   int            // that the digest stands for
-	unknown    bool           // and a summary that doesn't say for how many it stands
 	text       bool           // there is any
 	assisted   bool           // one of the speakers is an assistant, by what it does
 	message    int            // counts messages, and lines of the prior summary
@@ -36,7 +33,7 @@ type reader struct {
 // newReader reads for a digest of at most limit tokens.
 func newReader(in prompt.Input, limit int) *reader {
 	const least, most = 60, 400 // characters of an item
-	r := &reader{in: in, seen: map[string]bool{}, vocabulary: vocabulary{}, asked: map[int32]bool{}, length: min(max(2*limit, least), most), messages: len(in.Fold)}
+	r := &reader{in: in, seen: map[string]bool{}, vocabulary: vocabulary{}, asked: map[int32]bool{}, length: min(max(2*limit, least), most)}
 	for _, t := range r.vocabulary.terms(prompt.CutMiddle(in.Instructions, prompt.MaxInstructions), true) {
 		r.asked[t.id] = t.kind > kindShort
 	}
@@ -48,15 +45,6 @@ func newReader(in prompt.Input, limit int) *reader {
 	return r
 }
 
-// intro is the first line. It is long enough that with it every digest is a
-// summary by its length.
-func (r *reader) intro() string {
-	if r.unknown {
-		return fmt.Sprintf("Extract of an earlier summary and %d messages, made without a language model.\n", r.messages)
-	}
-	return fmt.Sprintf("Extract of %d earlier messages, made without a language model.\n", r.messages)
-}
-
 // A source is what a sentence gets from its message, or from its place in a prior
 // summary.
 type source struct {
@@ -66,8 +54,7 @@ type source struct {
 	decides bool   // stands under decisions and preferences
 	goal    bool   // of the first message of the user, which says what he wants
 	day     string // when it was said; of an item only where it tells a time
-	context string // what it may need to be understood: the question that it answers, the heading above it, the call
-	lead    bool   // context is a heading
+	context string // what it may need to be understood: the question that it answers, the call
 	pasted  bool   // far from the beginning of a message: not said, but brought along
 }
 
@@ -117,53 +104,50 @@ func (r *reader) readFold(messages []tree.Message) {
 }
 
 // assists tells whether one of the speakers is an assistant. One who answers many
-// times, calls no tools, and is as brief as the user, is a person. Where none answers, it
-// is as before.
+// times, calls no tools, and is brief, is a person. Where none answers, it is as before.
 func assists(messages []tree.Message, said []prompt.Said, before bool) bool {
-	const many = 20               // answers
-	const longer, long = 1.5, 400 // bytes on average
-	bytes, count := map[tree.Role]float64{}, map[tree.Role]float64{}
+	const many = 20  // answers
+	const long = 400 // bytes on average
+	bytes, answers := 0, 0
 	for i, m := range messages {
 		if m.Role == tree.RoleTool || len(said[i].Calls) > 0 {
 			return true
 		}
-		bytes[m.Role] += float64(len(said[i].Text))
-		count[m.Role]++
+		if m.Role == tree.RoleAssistant {
+			bytes += len(said[i].Text)
+			answers++
+		}
 	}
-	if count[tree.RoleAssistant] < many {
-		return before || count[tree.RoleAssistant] > 0
+	if answers < many {
+		return before || answers > 0
 	}
-	mean := bytes[tree.RoleAssistant] / count[tree.RoleAssistant]
-	return mean > long || mean > longer*bytes[tree.RoleUser]/max(count[tree.RoleUser], 1)
+	return bytes > long*answers
 }
 
 // favourNews takes worth from the sentences of a message that says little. Among
 // people such a message mostly answers another one, and one that says much tells
 // news.
 func favourNews(items []item) {
-	const much, least = 50, 0.25
-	sum := 0
+	const much, least = 45, 0.25
+	sum := 0.0
 	for _, it := range items {
-		sum += says(it.terms)
+		for _, t := range it.terms {
+			sum += kindWeights[t.kind]
+		}
 	}
 	for i := range items {
-		items[i].worth *= least + (1-least)*min(1, float64(sum)/much)
+		items[i].worth *= least + (1-least)*min(1, sum/much)
 	}
 }
 
 // readText makes items of a message's text, and gives the question that it
-// ends with. The text under a heading, or after a colon, has that for its
-// context.
+// ends with.
 func (r *reader) readText(text string, from source) (question string) {
 	const most = 200_000 // characters of a message
 	const spoken = 12    // sentences
 	n := 0
 	for s := range sentences(prompt.CutMiddle(text, most)) {
-		switch {
-		case s.lead:
-			from.context, from.lead, question = s.text, true, ""
-			continue
-		case from.context != "" && from.role == tree.RoleTool && prompt.TellsStatus(s.text):
+		if from.context != "" && from.role == tree.RoleTool && prompt.TellsStatus(s.text) {
 			continue // the line of the call says so
 		}
 		from.pasted = from.pasted || n >= spoken
@@ -171,15 +155,10 @@ func (r *reader) readText(text string, from source) (question string) {
 		if question = ""; asks(s.text) {
 			question = s.text
 		}
-		if !from.lead {
-			from.context = ""
-		}
+		from.context = ""
 		from.pasted = from.pasted || s.cut // what runs on without an end wasn't said
 		from.goal = false
 		n++
-	}
-	if n == 0 && from.lead { // a message of nothing else
-		r.add(sentence{text: from.context}, source{role: from.role, speaker: from.speaker})
 	}
 	return question
 }
@@ -199,7 +178,7 @@ var plainName = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39}$`)
 
 // add makes an item of a sentence, unless there is one like it.
 func (r *reader) add(s sentence, from source) {
-	const enough, short = 3, 64 // what a sentence says by itself, and its characters
+	const short = 64 // characters
 	text := oneLine(s.text)
 	if !s.code && strings.Count(text, "**")%2 == 0 {
 		text = strings.ReplaceAll(text, "**", "") // bold letters
@@ -214,15 +193,8 @@ func (r *reader) add(s sentence, from source) {
 	cue := findCues(lower)
 	it := item{source: from, text: text, message: r.message, terms: r.vocabulary.terms(text, true)}
 	it.context, it.day = "", ""
-	// A result needs its call, an answer that is short or says little its question, a time
-	// its heading.
-	needs := from.role == tree.RoleTool || says(it.terms) <= enough
-	if from.lead {
-		needs = needs || findCues(strings.ToLower(from.context))&cueTime != 0
-	} else {
-		needs = needs || r.assisted && utf8.RuneCountInString(text) <= short
-	}
-	if needs {
+	// A result needs its call, and a short answer its question.
+	if from.role == tree.RoleTool || r.assisted && utf8.RuneCountInString(text) <= short {
 		it.context = shorten(oneLine(from.context), r.length/4)
 	}
 	if cue&cueTime != 0 && from.day != "" && !s.code && !strings.Contains(text, from.day[:4]) {
@@ -258,14 +230,14 @@ var roleWorth = map[tree.Role]float64{"": 2, tree.RoleUser: 2, tree.RoleSystem: 
 
 // judge gives an item its section and worth.
 func (r *reader) judge(it *item, lower string, cue cueSet, code bool) {
-	const greeting = 32 // characters of a sentence that is no more than one
+	const little = 32 // characters
 	role := it.role
 	if role == tree.RoleAssistant && !r.assisted {
 		role = tree.RoleUser
 	}
 	// What a model or a tool says about itself decides nothing for the user.
 	byUser := role == tree.RoleUser || role == ""
-	question := asks(lower) && (cue&cueCorrection == 0 || cue&cueAsks != 0)
+	question := asks(lower)
 	said := byUser && r.assisted && !code && !question && !it.pasted
 	it.rule = said && cue&(cueCorrection|cueDecision|cueBan) != 0 || it.decides
 	it.decides = it.decides || !it.prior && (it.rule || said && (cue&cueWish != 0 || it.goal))
@@ -282,7 +254,7 @@ func (r *reader) judge(it *item, lower string, cue cueSet, code bool) {
 	switch {
 	case code:
 		it.worth *= 0.2
-	case cue&cueGreets != 0 && utf8.RuneCountInString(lower) < greeting:
+	case cue&cueIdle != 0 && utf8.RuneCountInString(lower) < little:
 		it.worth = 0
 	case it.pasted, question && r.assisted:
 		it.worth *= 0.5
@@ -292,17 +264,4 @@ func (r *reader) judge(it *item, lower string, cue cueSet, code bool) {
 // asks tells a question.
 func asks(text string) bool {
 	return strings.HasSuffix(text, "?") || strings.HasSuffix(text, "？") || strings.HasSuffix(text, "؟")
-}
-
-// says adds up what terms tell: a fact counts twice.
-func says(terms []term) (sum int) {
-	for _, t := range terms {
-		switch t.kind {
-		case kindWord, kindPair:
-			sum++
-		case kindName, kindNumber, kindCode:
-			sum += 2
-		}
-	}
-	return sum
 }

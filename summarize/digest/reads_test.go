@@ -45,10 +45,6 @@ func TestDigestAnsweredQuestions(t *testing.T) {
 			t.Errorf("%q decides something:\n%s", c.question, got)
 		}
 	}
-	got := tenth(t, 400, prompttest.UserSays("Which papers do I have to bring to the office in Lerwick?"), prompttest.AssistantSays("The passport and form K-17."), prompttest.UserSays("No, can it be form K-18?"), prompttest.AssistantSays("It can."))
-	if !strings.Contains(strings.Join(digestLines(got)["Decisions and preferences"], "|"), "No, can it be form K-18?") {
-		t.Errorf("a question that corrects is lost:\n%s", got)
-	}
 }
 
 // What people tell each other without an assistant stands in one list, in their

@@ -14,7 +14,7 @@ import (
 type sentence struct {
 	text string
 	code bool // within a code fence
-	lead bool // a heading, or ends with a colon: says something only with what follows
+	lead bool // a heading, or ends with a colon
 	cut  bool // it went on
 }
 

@@ -34,6 +34,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 
+	_ "github.com/coppice-chat/coppice/attach/pdf" // reads PDFs
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/internal/telemetry"
 	"github.com/coppice-chat/coppice/keys"

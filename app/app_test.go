@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/attach"
+	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -145,5 +147,13 @@ func TestJoinDatabase(t *testing.T) {
 	page, err := d.Store("other").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil || len(page.Data) != 1 {
 		t.Errorf("%d conversations, %v", len(page.Data), err)
+	}
+}
+
+// A program that has a whole Coppice reads PDFs.
+func TestReadsPDF(t *testing.T) {
+	t.Parallel()
+	if c, err := attach.Read(t.Context(), pdftest.Pages("Hazel")); c.Text != "Hazel" || err != nil {
+		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -6,7 +6,6 @@ package attach
 import (
 	"bytes"
 	"context"
-	"errors"
 	"image"
 	_ "image/gif"  // registers the decoder
 	_ "image/jpeg" // registers the decoder
@@ -16,7 +15,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/attach/pdf"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -44,19 +42,36 @@ func Shown(mediaType string) bool {
 	return false
 }
 
+// A format is one whose files another package reads.
+type format struct {
+	magic string // its files begin with it
+	read  func(ctx context.Context, data []byte) (Content, error)
+}
+
+var formats []format
+
+// Register makes Read call a function for files that begin with magic. It is for
+// init functions, as [image.RegisterFormat] is: who imports package attach/pdf has
+// PDFs read, and who doesn't is spared PDFium.
+func Register(magic string, read func(ctx context.Context, data []byte) (Content, error)) {
+	formats = append(formats, format{magic, read})
+}
+
 // Read finds out what an attachment is. Its errors are of kind fault.Invalid, or
-// fault.TooLarge. Only a PDF takes long, until the context ends at most.
+// fault.TooLarge. Only a registered format takes long, until the context ends at most.
 func Read(ctx context.Context, data []byte) (Content, error) {
-	switch kind := http.DetectContentType(data); {
-	case len(data) == 0:
+	if len(data) == 0 {
 		return Content{}, fault.New(fault.Invalid, "empty_file", "", "The file has nothing in it.")
-	case Shown(kind):
-		return readImage(kind, data)
-	case pdf.Is(data):
-		return readPDF(ctx, data)
-	default:
-		return readText(data)
 	}
+	if kind := http.DetectContentType(data); Shown(kind) {
+		return readImage(kind, data)
+	}
+	for _, f := range formats {
+		if bytes.HasPrefix(data, []byte(f.magic)) {
+			return f.read(ctx, data)
+		}
+	}
+	return readText(data)
 }
 
 func readImage(kind string, data []byte) (Content, error) {
@@ -88,24 +103,6 @@ func webpSize(data []byte) (width, height int) {
 		return (le16(24) | int(data[26])<<16) + 1, (le16(27) | int(data[29])<<16) + 1
 	}
 	return 0, 0
-}
-
-func readPDF(ctx context.Context, data []byte) (Content, error) {
-	text, err := pdf.Text(ctx, data, MaxText)
-	unsupported := func(detail string) error { return fault.New(fault.Invalid, "unsupported_attachment", "", "%s", detail) }
-	switch {
-	case errors.Is(err, pdf.ErrEncrypted):
-		err = unsupported("The PDF asks for a password. Save it without one, and send that.")
-	case errors.Is(err, pdf.ErrDamaged):
-		err = unsupported("The file begins like a PDF, and has no page that can be read. It is damaged: send another copy.")
-	case errors.Is(err, pdf.ErrTooMuch):
-		err = unsupported("The PDF takes too much time or memory to be read. Print it to a new PDF, or send its text.")
-	case errors.Is(err, pdf.ErrTooLong):
-		err = fault.New(fault.TooLarge, "attachment_too_large", "", "The PDF has over %d pages, or over %s of text. Send the pages that matter.", pdf.MaxPages, fault.Bytes(MaxText))
-	case err == nil && text == "":
-		err = unsupported("The PDF has no text: its pages are pictures, as a scanner makes them. Send it with text recognized (OCR), or its pages as pictures.")
-	}
-	return Content{MediaType: "application/pdf", Text: text}, err
 }
 
 func readText(data []byte) (Content, error) {

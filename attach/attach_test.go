@@ -13,7 +13,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 )
@@ -71,11 +70,8 @@ func TestReadText(t *testing.T) {
 
 // FuzzRead gives any bytes: what is taken is sound.
 func FuzzRead(f *testing.F) {
-	for _, seed := range []string{"", "x", "\xef\xbb\xbfx", "\x89PNG\r\n\x1a\n", "RIFF\x00\x00\x00\x00WEBPVP8 ", "GIF89a", "\xff\xd8\xff", "<svg/>", "a\x00b", "%PDF-1.7"} {
+	for _, seed := range []string{"", "x", "\xef\xbb\xbfx", "\x89PNG\r\n\x1a\n", "RIFF\x00\x00\x00\x00WEBPVP8 ", "GIF89a", "\xff\xd8\xff", "<svg/>", "a\x00b"} {
 		f.Add([]byte(seed))
-	}
-	if _, err := Read(f.Context(), pdftest.Pages("Hazel")); err != nil { // which compiles PDFium, and takes longer than a fuzzer waits
-		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Read(t.Context(), data)

@@ -1,7 +1,8 @@
 // Package pdf reads the text of PDF files. Nobody vouches for such a file, so PDFium
 // reads it as WebAssembly: in memory of its own, which is bounded and given back,
 // and for a bounded time. Whatever a file does to it, the program goes on. It
-// reaches no file and no network, and sees one PDF only.
+// reaches no file and no network, and sees one PDF only. Who imports the package
+// has attachments that are PDFs read by [attach.Read].
 package pdf
 
 import (
@@ -25,6 +26,9 @@ import (
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
 	"github.com/tetratelabs/wazero/experimental"
+
+	"github.com/coppice-chat/coppice/attach"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // Errors of a file. Any other error is the program's, or the context's.
@@ -56,8 +60,26 @@ var (
 	starting sync.Mutex // lest two compile it
 )
 
-// Is reports whether bytes begin like a PDF.
-func Is(data []byte) bool { return strings.HasPrefix(string(data[:min(len(data), 5)]), "%PDF-") }
+func init() { attach.Register("%PDF-", read) }
+
+// read is what [attach.Read] finds of a PDF.
+func read(ctx context.Context, data []byte) (attach.Content, error) {
+	text, err := Text(ctx, data, attach.MaxText)
+	unsupported := func(detail string) error { return fault.New(fault.Invalid, "unsupported_attachment", "", "%s", detail) }
+	switch {
+	case errors.Is(err, ErrEncrypted):
+		err = unsupported("The PDF asks for a password. Save it without one, and send that.")
+	case errors.Is(err, ErrDamaged):
+		err = unsupported("The file begins like a PDF, and has no page that can be read. It is damaged: send another copy.")
+	case errors.Is(err, ErrTooMuch):
+		err = unsupported("The PDF takes too much time or memory to be read. Print it to a new PDF, or send its text.")
+	case errors.Is(err, ErrTooLong):
+		err = fault.New(fault.TooLarge, "attachment_too_large", "", "The PDF has over %d pages, or over %s of text. Send the pages that matter.", MaxPages, fault.Bytes(attach.MaxText))
+	case err == nil && text == "":
+		err = unsupported("The PDF has no text: its pages are pictures, as a scanner makes them. Send it with text recognized (OCR), or its pages as pictures.")
+	}
+	return attach.Content{MediaType: "application/pdf", Text: text}, err
+}
 
 // Text reads the text of a PDF, page after page, with a blank line between those
 // that have some. It has so many bytes at most, else the error is ErrTooLong. A

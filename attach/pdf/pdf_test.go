@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/attach"
 	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
 	"github.com/coppice-chat/coppice/internal/check"
 )
@@ -151,12 +152,14 @@ func FuzzText(f *testing.F) {
 	})
 }
 
-// Example reads a PDF of two pages.
+// Example reads an attachment that is a PDF of two pages.
 func Example() {
-	text, err := Text(context.Background(), pdftest.Pages("Hazel is cut every seven years.", "Oak is cut every thirty."), 1<<20)
-	fmt.Println(text, err)
+	content, err := attach.Read(context.Background(), pdftest.Pages("Hazel is cut every seven years.", "Oak is cut every thirty."))
+	fmt.Println(content.MediaType, err)
+	fmt.Println(content.Text)
 	// Output:
+	// application/pdf <nil>
 	// Hazel is cut every seven years.
 	//
-	// Oak is cut every thirty. <nil>
+	// Oak is cut every thirty.
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -52,64 +51,6 @@ func TestChunkIsStoredWhole(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A small segment names exactly the chunks that have a term, and a large one those of its
-// parts, which aren't newer than it says.
-func TestSegmentNamesItsChunks(t *testing.T) {
-	t.Parallel()
-	var chunks []tree.Chunk
-	var smalls [][]tree.Segment
-	start := time.UnixMicro(1e15)
-	newestOf := func(n int) time.Time { return start.Add(-1500 * time.Millisecond * time.Duration(n)) }
-	for i := range 3 * segmentChunks {
-		c := &chunk{}
-		var terms []hash
-		for j := range 200 {
-			if i%(j+1) == 0 {
-				terms = append(terms, termOf(fmt.Sprint(j)).hash())
-			}
-		}
-		c.add(start, terms)
-		chunks = append(chunks, tree.Chunk{Data: c.encode(), Messages: make([]uuid.UUID, 1)})
-	}
-	segmentOf := func(newest time.Time, made map[int][]byte) (s []tree.Segment) {
-		for _, bucket := range slices.Sorted(maps.Keys(made)) {
-			s = append(s, tree.Segment{Bucket: bucket, NewestAt: newest, Data: made[bucket]})
-		}
-		return s
-	}
-	for some := range slices.Chunk(chunks, segmentChunks) {
-		smalls = append(smalls, segmentOf(newestOf(len(smalls)), smallSegment(some)))
-	}
-	for n, s := range append(smalls, segmentOf(start, largeSegment(smalls))) {
-		own := chunks
-		if n < len(smalls) {
-			own = chunks[n*segmentChunks:][:segmentChunks]
-		}
-		for j := range 300 {
-			h := termOf(fmt.Sprint(j)).hash()
-			named := make([]set, len(own)/segmentChunks)
-			for _, b := range s {
-				all, err := parts(b)
-				if err != nil || len(all) != len(named) {
-					t.Fatalf("%d parts, %v", len(all), err)
-				}
-				for i, p := range all {
-					named[i] |= p.chunks(b.Bucket, &wanted{hashes: []hash{h}})
-					if at := newestOf(i).UnixMicro(); n == len(smalls) && (p.newest < at || p.newest >= at+1e6) {
-						t.Fatalf("part %d: newest %d, want %d", i, p.newest, at)
-					}
-				}
-			}
-			for i, row := range own {
-				c, err := decodeChunk(row.Data, 1)
-				if is := named[i/segmentChunks]&(1<<(i%segmentChunks)) != 0; err != nil || is != slices.Contains(c.keys, h) {
-					t.Fatalf("segment %d, chunk %d, term %d: named %t, %v", n, i, j, is, err)
-				}
-			}
-		}
-	}
 }
 
 // A prune empties the part of a large segment that names its chunk. The other parts name

@@ -113,59 +113,6 @@ func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 	}
 }
 
-// A page ends at 4 MiB of messages, and the next one goes on.
-func TestSearchPagesAreBounded(t *testing.T) {
-	t.Parallel()
-	s, find := search.NewStore(), search.New(0)
-	id := conversation(t, s)
-	for range 6 {
-		mustAppend(t, s, id, uuid.Nil, user("oak "+strings.Repeat("x", 1<<20-100)))
-	}
-	for name, look := range map[string]func(context.Context, *tree.Store, string, search.Within, tree.Paging) (search.Page, error){"newest": find.Messages, "ranked": find.Ranked} {
-		seen := map[uuid.UUID]bool{}
-		var pages []int
-		for p := (tree.Paging{}); ; {
-			page := check.Must(look(t.Context(), s, "oak ", search.Within{}, p))(t)
-			pages = append(pages, len(page.Data))
-			for _, h := range page.Data {
-				seen[h.Message.ID] = true
-			}
-			if p.Cursor = page.Next; p.Cursor == "" {
-				break
-			}
-		}
-		if len(seen) != 6 || fmt.Sprint(pages) != "[5 1]" {
-			t.Errorf("%s: %d messages on pages of %v", name, len(seen), pages)
-		}
-	}
-}
-
-// What people type finds what they mean: parts of names and addresses, words without
-// their accents, parts of runs in scripts without spaces.
-func TestSearchFindsParts(t *testing.T) {
-	t.Parallel()
-	s, find := search.NewStore(), search.New(0)
-	id := conversation(t, s)
-	for query, text := range map[string]string{
-		"bucket ": "see token_bucket.go", "token_bucket.go": "in token_bucket.go:12", "v2 ": "GET api/v2/users", "api/v2/users": "/api/v2/users/7", "8080 ": "localhost:8080",
-		"SaveUser ": "s.repo.SaveUser(ctx)", "user ": "parseUserID", "00317 ": "invoice INV-00317", "zurich ": "Zürich HB", "garcon ": "le garçon", "strasse ": "die Hauptstraße, Straße",
-		"елка ": "новая ёлка", "咖啡馆": "我在咖啡馆里", "会議 ": "明日の会議室で", "เชียงใหม่ ": "ไปเชียงใหม่กัน", "smorrebrod ": "Smørrebrød",
-	} {
-		m := mustAppend(t, s, id, uuid.Nil, user(text))
-		for range 2 { // before it is indexed, and after
-			page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t)
-			found := false
-			for _, h := range page.Data {
-				found = found || h.Message.ID == m.ID
-			}
-			if !found {
-				t.Errorf("%q doesn't find %q", query, text)
-			}
-			check.NoError(t, find.CatchUp(t.Context(), s))
-		}
-	}
-}
-
 // What an attached file says is found, and the passage is given.
 func TestFilesAreFound(t *testing.T) {
 	t.Parallel()

@@ -132,21 +132,12 @@ func newAPI(t *testing.T, upstream *provider) *api {
 func (a *api) start() {
 	t := a.t
 	t.Helper()
-	must := func(err error) {
-		check.NoError(t, err)
-	}
-	model, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.model.URL(), Model: "wood"})
-	must(err)
-	contexts, err := summarize.New(a.store, a.contexts)
-	must(err)
-	replies, err := reply.New(reply.Config{Store: a.store, Contexts: contexts, Models: []llm.Model{model}, Aliases: map[string]string{"tree": "wood"}})
-	must(err)
-	surface, err := a.config.API()
-	must(err)
-	s, err := server.New(server.Config{
-		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: time.Minute, Contexts: contexts, Replies: replies, APIs: []server.API{surface},
-	})
-	must(err)
+	model := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: a.model.URL(), Model: "wood"}))(t)
+	contexts := check.Must(summarize.New(a.store, a.contexts))(t)
+	replies := check.Must(reply.New(reply.Config{Store: a.store, Contexts: contexts, Models: []llm.Model{model}, Aliases: map[string]string{"tree": "wood"}}))(t)
+	s := check.Must(server.New(server.Config{
+		Store: a.store, Keys: keys.New(a.pool), Loopback: true, RequestTimeout: time.Minute, Contexts: contexts, Replies: replies, APIs: []server.API{check.Must(a.config.API())(t)},
+	}))(t)
 	web := httptest.NewServer(s)
 	t.Cleanup(func() {
 		_ = replies.Close(context.Background())

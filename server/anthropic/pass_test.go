@@ -170,12 +170,9 @@ func TestClientGoes(t *testing.T) {
 	leave()
 	<-gone
 	conversation := uuid.MustParse(res.Header.Get("X-Coppice-Conversation-Id"))
-	for {
-		running := check.Must(a.store.Replies().Of(t.Context(), conversation))(t)
-		if len(running) == 0 {
-			break
-		}
-	}
+	check.Eventually(t, "the end of the reply", func() bool {
+		return len(check.Must(a.store.Replies().Of(t.Context(), conversation))(t)) == 0
+	})
 	if _, branches := a.branches(); len(branches) != 1 || !strings.HasSuffix(branches[0], `{"role":"assistant","content":"Half"}`) {
 		t.Errorf("stored: %q", branches)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -25,11 +24,8 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 	a := newAPI(t)
 	c := a.piped("")
 	id := uuid.New()
-	if _, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{ID: id}); err != nil {
-		t.Fatal(err)
-	}
-	tx, err := a.pool.Begin(t.Context())
-	check.NoError(t, err)
+	check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
+	tx := check.Must(a.pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(context.Background()) }()
 	first := check.Must(tree.New(tx).Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"first"}`))}))(t)
 	said := m{"conversation_id": id.String(), "parent_id": "active", "messages": []m{
@@ -41,13 +37,7 @@ func TestAppendBelowTheActiveHead(t *testing.T) {
 		defer close(done)
 		c.call("append_messages", said, &appended)
 	}()
-	for dbtest.Waiting(t, a.pool) == 0 {
-		select {
-		case <-done:
-			t.Fatal("the call doesn't wait")
-		case <-time.After(time.Millisecond):
-		}
-	}
+	check.Eventually(t, "the call to wait", func() bool { return dbtest.Waiting(t, a.pool) > 0 })
 	check.NoError(t, tx.Commit(t.Context()))
 	<-done
 	second, err := a.store.Message(t.Context(), id, uuid.MustParse(appended.Messages[0]))

@@ -182,8 +182,7 @@ func textOf(res *sdk.CallToolResult) string {
 // plant stores a conversation: question ┬ answer ─ thanks, and ─ other.
 func plant(t testing.TB, store *tree.Store, words string) (conversation uuid.UUID, ids []uuid.UUID) {
 	t.Helper()
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Title: "About " + words})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{Title: "About " + words}))(t)
 	say := func(parent uuid.UUID, role, text string) {
 		body, _ := json.Marshal(map[string]string{"role": role, "content": text})
 		m := check.Must(store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)}))(t)

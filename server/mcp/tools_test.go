@@ -24,8 +24,7 @@ func TestTools(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	c := a.piped("")
-	res, err := c.session.ListTools(t.Context(), nil)
-	check.NoError(t, err)
+	res := check.Must(c.session.ListTools(t.Context(), nil))(t)
 	got := check.Must(json.MarshalIndent(res.Tools, "", "  "))(t)
 	check.Golden(t, "testdata/tools.json", string(got)+"\n")
 	if info := c.session.InitializeResult(); !strings.Contains(info.Instructions, "branch") || info.ServerInfo.Name != "coppice" || info.ServerInfo.Version != "test" {

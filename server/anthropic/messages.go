@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
@@ -277,7 +278,7 @@ func follow(r *server.Request, rep *reply.Reply, a wire.Answer) server.Answer {
 		Event: func(dst []byte, e reply.Event) ([]byte, error) {
 			switch {
 			case e.Delta != nil:
-				return events.Add(dst, wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content + e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				return events.Add(dst, sdk.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content + e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			case e.End == nil:
 				return dst, nil
 			case e.End.Status == reply.StatusFailed && !e.End.SaidNothing():

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -130,7 +131,7 @@ func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(rep
 		err = c.events(wire.NewEvents(limited), &got, each)
 	default:
 		if c.last, err = io.ReadAll(limited); err == nil {
-			var d wire.Delta
+			var d sdk.Delta
 			if d, err = got.Whole(c.last); err == nil {
 				err = each(delta(d))
 			}
@@ -147,7 +148,7 @@ func (c *call) events(events *wire.Events, got *wire.Received, each func(reply.M
 	for {
 		event, data, err := events.Next()
 		if data != nil && failed == nil {
-			var d wire.Delta
+			var d sdk.Delta
 			if d, failed = got.Add(data); failed == nil && (d.Text != "" || d.Reasoning != "" || d.Calls != nil) {
 				failed = each(delta(d))
 			}
@@ -170,7 +171,7 @@ func notEOF(err error) error {
 	return err
 }
 
-func delta(d wire.Delta) reply.ModelDelta {
+func delta(d sdk.Delta) reply.ModelDelta {
 	out := reply.ModelDelta{Reasoning: d.Reasoning, Content: d.Text}
 	if d.Calls != nil {
 		out.ToolCalls, _ = json.Marshal(d.Calls) // which are JSON

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
@@ -143,7 +144,7 @@ func compactBranch(r *server.Request, head recognize.Message, demand summarize.D
 }
 
 func openCall(id string) error {
-	return fault.New(fault.Invalid, wire.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
+	return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
 }
 
 // compactHistory summarizes a history, of which a branch may be the beginning, and
@@ -175,7 +176,7 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 	}
 	f, err := r.Contexts().Fold(r.Context(), history, summarize.Window{}, demand)
 	if err == nil && f.Summary == nil {
-		err = fault.New(fault.Invalid, wire.CodeValue, "input", "There is nothing to compact: the input has instructions alone.")
+		err = fault.New(fault.Invalid, sdk.CodeValue, "input", "There is nothing to compact: the input has instructions alone.")
 	}
 	if err != nil {
 		return compaction{}, err

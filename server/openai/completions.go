@@ -3,6 +3,7 @@ package openai
 import (
 	"errors"
 
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -17,7 +18,7 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 		return nil, err
 	}
 	if !req.Echo.Fit() {
-		return nil, fault.New(fault.Invalid, wire.CodeValue, "metadata", "The metadata have more than %d bytes.", wire.MaxEcho)
+		return nil, fault.New(fault.Invalid, sdk.CodeValue, "metadata", "The metadata have more than %d bytes.", wire.MaxEcho)
 	}
 	rep, unrecorded, err := c.begin(r, req, body)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -36,9 +37,9 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	err = r.Store().ReplaceEnd(r.Context(), c.ID, c.HeadID, m.ID, anew, reply.IsStep)
 	switch e := fault.Of(err); {
 	case err != nil && e.Code == "has_children":
-		return nil, fault.New(fault.Invalid, wire.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
+		return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
 	case err != nil && e.Code == "tool_call_not_found":
-		return nil, fault.New(fault.Invalid, wire.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
+		return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
 	case err != nil:
 		return nil, inParameter(err, "items")
 	}
@@ -58,7 +59,7 @@ func branchToEnd(r *server.Request, c tree.Conversation, from tree.Message) (bra
 		}
 		branch = append(branch, m)
 		if taken += len(m.Body) + len(m.Metadata) + len(m.Reasoning); len(branch) > tree.MaxChain || taken > MaxBody {
-			return nil, fault.New(fault.Invalid, wire.CodeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, MaxBody>>20)
+			return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, MaxBody>>20)
 		}
 	}
 	return branch, nil

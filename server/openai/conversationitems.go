@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
@@ -70,7 +71,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 func itemsSaid(r *server.Request, entries []wire.Entry) (h tree.History, _ recognize.Files, err error) {
 	for _, e := range entries {
 		if e.Compaction != nil {
-			return h, nil, fault.New(fault.Invalid, wire.CodeUnsupported, fmt.Sprintf("items[%d]", e.At),
+			return h, nil, fault.New(fault.Invalid, sdk.CodeUnsupported, fmt.Sprintf("items[%d]", e.At),
 				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
@@ -30,7 +31,7 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 // respond answers a request for a response, of which events writes a stream.
 func (c Recognition) respond(r *server.Request, req *wire.Request, body []byte, events func(wire.Turn) wire.Writer) (server.Answer, error) {
 	if req.Store && !req.Echo.Fit() {
-		return nil, fault.New(fault.Invalid, wire.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
+		return nil, fault.New(fault.Invalid, sdk.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
 	}
 	if req.Input.Compact {
 		return triggered(r, req)
@@ -190,7 +191,7 @@ func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error)
 		}
 	}
 	if count > maxReferences {
-		return h, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
+		return h, fault.New(fault.Invalid, sdk.CodeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
 	}
 	found := map[wire.NodeID]tree.Message{}
 	taken := 0
@@ -203,7 +204,7 @@ func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error)
 			taken += sizes[id]
 		}
 		if taken > MaxBody {
-			return h, fault.New(fault.Invalid, wire.CodeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
+			return h, fault.New(fault.Invalid, sdk.CodeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
 		}
 		messages, err := r.Store().Messages(r.Context(), conversation, ids)
 		if err != nil && !errors.Is(err, fault.NotFound) {
@@ -270,7 +271,7 @@ func dropEmpty(r *server.Request, id uuid.UUID) {
 
 // noItem refuses a request that says nothing in a conversation without a message.
 func noItem() error {
-	return fault.New(fault.Invalid, wire.CodeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
+	return fault.New(fault.Invalid, sdk.CodeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
 }
 
 // inParameter names the parameter of this API that a refusal of the tree's or of the

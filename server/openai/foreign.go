@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/transfer/format"
@@ -19,7 +20,7 @@ func parseChat(body []byte) (*wire.Request, error) {
 	c.in.At = int64(len(body))
 	req, err := wire.ParseChat(body, c.convert)
 	if c.dense {
-		err = fault.New(fault.Invalid, wire.CodeValue, "messages", "Too many messages have parts of other APIs, for the bytes of the request. Send calls as tool_calls, and results as messages of role tool.")
+		err = fault.New(fault.Invalid, sdk.CodeValue, "messages", "Too many messages have parts of other APIs, for the bytes of the request. Send calls as tool_calls, and results as messages of role tool.")
 	}
 	return req, err
 }

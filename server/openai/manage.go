@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -56,7 +57,7 @@ func cancelResponse(r *server.Request) (server.Answer, error) {
 		stored = end.Message
 	}
 	if !turnOf(rep, stored).Echo.Background {
-		return nil, fault.New(fault.Invalid, wire.CodeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
+		return nil, fault.New(fault.Invalid, sdk.CodeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
 	}
 	stopped, err := r.Replies().Stop(r.Context(), rep.ConversationID(), rep.MessageID())
 	if err != nil {

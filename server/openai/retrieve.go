@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -99,7 +100,7 @@ func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Write
 				return dst, nil // the server answered its own call
 			case e.Delta != nil:
 				dst = begin(dst, nil)
-				return w.Add(dst, wire.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
+				return w.Add(dst, sdk.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content, Refusal: e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			}
 			if dst, err = compact(begin(dst, e.End.Message), e.End.Compacted, headOf(*e.End)); err != nil {
 				return dst, err

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/fault"
 )
 
 // said is what the blocks of an assistant's message say, in the words of chat
@@ -93,18 +92,7 @@ func (s said) record(blocks []json.RawMessage) json.RawMessage {
 	if !s.formless {
 		return nil
 	}
-	return array(blocks)
-}
-
-func array(blocks []json.RawMessage) json.RawMessage {
-	out := []byte{'['}
-	for i, b := range blocks {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, b...)
-	}
-	return append(out, ']')
+	return chat.AppendArray(nil, blocks)
 }
 
 func orEmpty(input json.RawMessage) json.RawMessage {
@@ -121,14 +109,9 @@ func typeOf(b json.RawMessage) string { return stringOf(b, "type") }
 func textOf(b json.RawMessage) string { return stringOf(b, "text") }
 
 // stringOf is the member of an object that is a string; "" for none.
-func stringOf(object json.RawMessage, name string) (text string) {
-	for member, value := range chat.EachMember(object) {
-		if string(member) == name && value[0] == '"' {
-			text = chat.String(value)
-		}
+func stringOf(object json.RawMessage, name string) string {
+	if value := chat.MemberOf(object, name); len(value) > 0 && value[0] == '"' {
+		return chat.String(value)
 	}
-	return text
+	return ""
 }
-
-// at puts a field before that of an error.
-func at(err error, field string) error { return fault.At(err, field) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // A Stream writes an answer of chat completions as events, while it comes. Only one
@@ -25,21 +26,14 @@ type Stream struct {
 // NewStream returns a Stream of an answer with an ID and a Model.
 func NewStream(a Answer) *Stream { return &Stream{answer: a, call: -1} }
 
-// A Delta is a piece of an answer of chat completions.
-type Delta struct {
-	Reasoning string
-	Text      string            // or a refusal's
-	Calls     []json.RawMessage // pieces of calls, each with the index of its call
-}
-
 // Begin appends the beginning of the stream to dst.
 func (s *Stream) Begin(dst []byte) []byte {
-	dst = appendEvent(dst, "message_start", is("message", marshal(s.answer.begin())))
+	dst = appendEvent(dst, "message_start", is("message", chat.MustMarshal(s.answer.begin())))
 	return appendEvent(dst, "ping")
 }
 
 // Add appends a piece of the answer to dst.
-func (s *Stream) Add(dst []byte, d Delta) []byte {
+func (s *Stream) Add(dst []byte, d sdk.Delta) []byte {
 	if d.Reasoning != "" && s.call < 0 {
 		if s.open != "thinking" {
 			dst = s.start(dst, "thinking", thinkingBlock(""))
@@ -134,7 +128,7 @@ func (s *Stream) whole(dst []byte, blocks []json.RawMessage) []byte {
 func (s *Stream) end(dst []byte, a Answer) []byte {
 	dst = appendEvent(dst, "message_delta",
 		is("delta", object(is("stop_reason", quote(a.stopReason())), is("stop_sequence", json.RawMessage("null")))),
-		is("usage", marshal(a.Usage)))
+		is("usage", chat.MustMarshal(a.Usage)))
 	return appendEvent(dst, "message_stop")
 }
 
@@ -163,7 +157,5 @@ func (s *Stream) at() chat.Member { return is("index", strconv.AppendInt(nil, in
 
 // appendEvent appends a server-sent event of a type.
 func appendEvent(dst []byte, kind string, members ...chat.Member) []byte {
-	dst = append(append(append(dst, "event: "...), kind...), "\ndata: "...)
-	dst = append(dst, object(append([]chat.Member{is("type", quote(kind))}, members...)...)...)
-	return append(dst, "\n\n"...)
+	return sdk.AppendEvent(dst, kind, object(append([]chat.Member{is("type", quote(kind))}, members...)...))
 }

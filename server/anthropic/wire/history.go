@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/fault"
 )
 
 // An Entry is a message of a request as a chat-completions message. A message of a
@@ -31,25 +33,26 @@ const billing = "x-anthropic-billing-header:"
 // fault.Invalid, if a model needs to know it to understand the history. Otherwise its
 // type stands in its place.
 func (r *Request) History(strict bool) ([]Entry, error) {
-	h := history{strict: strict}
+	h := history{Reader: &sdk.Reader{}, strict: strict}
+	var body *sdk.Path
 	if text := systemText(r.System); text != "" {
-		h.say(chat.System, []chat.Part{chat.TextPart(text)}, r.System, nil, "system")
+		h.say(chat.System, []chat.Part{chat.TextPart(text)}, r.System, nil, body.Member("system"))
 	}
 	for i, m := range r.Messages {
-		field := fieldAt("messages", i)
+		at := body.Element("messages", i)
 		switch m.Role {
 		case "assistant":
-			h.assistant(m.Content, field)
+			h.assistant(m.Content, at)
 		case "system":
-			h.system(m.Content, field)
+			h.system(m.Content, at)
 		default:
-			h.user(m.Content, field)
+			h.user(m.Content, at)
+		}
+		if strict && i == len(r.Messages)-1 && len(m.Content) == 0 {
+			h.WrongAt(at.Member("content"), sdk.CodeMissing, "The last message says nothing. Send a content, or leave the message out.")
 		}
 	}
-	if last := len(r.Messages) - 1; strict && last >= 0 && len(r.Messages[last].Content) == 0 {
-		h.fail(wrong(fieldAt("messages", last)+".content", "The last message says nothing. Send a content, or leave the message out."))
-	}
-	return h.entries, h.err
+	return h.entries, h.Failed()
 }
 
 // TakePrefill takes out of the request the last message if it is the assistant's, and
@@ -76,54 +79,48 @@ func systemText(blocks []json.RawMessage) string {
 }
 
 type history struct {
+	*sdk.Reader
 	strict  bool
 	entries []Entry
-	err     error
-}
-
-func (h *history) fail(err error) {
-	if h.err == nil {
-		h.err = err
-	}
 }
 
 // say adds a message, unless it says nothing.
-func (h *history) say(role chat.Role, parts []chat.Part, blocks []json.RawMessage, record json.RawMessage, field string) {
+func (h *history) say(role chat.Role, parts []chat.Part, blocks []json.RawMessage, record json.RawMessage, at *sdk.Path) {
 	if len(parts) == 0 || len(parts) == 1 && parts[0].Text == "" && parts[0].IsText() {
 		return
 	}
-	h.add(&chat.Message{Role: role, Parts: parts}, blocks, record, field)
+	h.add(&chat.Message{Role: role, Parts: parts}, blocks, record, at)
 }
 
-func (h *history) add(m *chat.Message, blocks []json.RawMessage, record json.RawMessage, field string) {
+func (h *history) add(m *chat.Message, blocks []json.RawMessage, record json.RawMessage, at *sdk.Path) {
 	reasoning := m.Reasoning
 	m, err := chat.Parse(m.Encode())
 	if err != nil {
-		h.fail(at(err, field))
+		h.Fail(fault.Of(fault.At(err, at.String())))
 		return
 	}
 	m.Reasoning = reasoning
-	h.entries = append(h.entries, Entry{m, blocks, record, field})
+	h.entries = append(h.entries, Entry{m, blocks, record, at.String()})
 }
 
 // assistant adds what a model said. A message that says nothing is left out, as
 // Anthropic's models leave it out.
-func (h *history) assistant(blocks []json.RawMessage, field string) {
+func (h *history) assistant(blocks []json.RawMessage, at *sdk.Path) {
 	s := saidBy(blocks)
 	if m := s.message(); m != nil {
-		h.add(m, blocks, s.record(blocks), field)
+		h.add(m, blocks, s.record(blocks), at)
 	}
 }
 
 // user adds the results of tools first, as models want them, then the pictures and
 // files of the results with what else the user says.
-func (h *history) user(blocks []json.RawMessage, field string) {
+func (h *history) user(blocks []json.RawMessage, at *sdk.Path) {
 	var rest []json.RawMessage
 	var parts []chat.Part
 	formless := false
 	for i, b := range blocks {
 		if typeOf(b) == "tool_result" {
-			parts = append(parts, h.result(b, fieldAt(field+".content", i))...)
+			parts = append(parts, h.result(b, at.Element("content", i))...)
 		}
 	}
 	for i, b := range blocks {
@@ -131,21 +128,21 @@ func (h *history) user(blocks []json.RawMessage, field string) {
 			continue
 		}
 		rest = append(rest, b)
-		made, known := h.parts(b, fieldAt(field+".content", i))
+		made, known := h.parts(h.Object(b, at.Element("content", i)))
 		parts = append(parts, made...)
 		formless = formless || !known
 	}
 	var record json.RawMessage
 	if formless {
-		record = array(rest)
+		record = chat.AppendArray(nil, rest)
 	}
-	h.say(chat.User, parts, rest, record, field)
+	h.say(chat.User, parts, rest, record, at)
 }
 
 // system adds instructions that stand amid the messages. Clients put them behind the
 // message of the user's that they belong to. Here they stand before it, because a branch
 // ends in what is to be answered. Behind the results of tools they are the user's.
-func (h *history) system(blocks []json.RawMessage, field string) {
+func (h *history) system(blocks []json.RawMessage, at *sdk.Path) {
 	parts := []chat.Part{chat.TextPart(systemText(blocks))}
 	n := len(h.entries)
 	if n == 0 || h.entries[n-1].Message.Role != chat.User {
@@ -153,124 +150,99 @@ func (h *history) system(blocks []json.RawMessage, field string) {
 		if n > 0 && h.entries[n-1].Message.Role == chat.Tool {
 			role = chat.User
 		}
-		h.say(role, parts, blocks, nil, field)
+		h.say(role, parts, blocks, nil, at)
 		return
 	}
 	question := h.entries[n-1]
 	h.entries = h.entries[:n-1]
-	h.say(chat.System, parts, blocks, nil, field)
+	h.say(chat.System, parts, blocks, nil, at)
 	h.entries = append(h.entries, question)
 }
 
 // result adds the result of a tool, and returns its parts that aren't text: a message
 // of a tool has only text.
-func (h *history) result(b json.RawMessage, field string) (others []chat.Part) {
-	var given struct {
-		ToolUseID string `json:"tool_use_id"`
-		Content   json.RawMessage
-	}
-	if json.Unmarshal(b, &given) != nil || given.ToolUseID == "" {
-		h.fail(wrong(field+".tool_use_id", "A result needs the id of the call that it answers."))
-		return nil
-	}
-	content, err := contentOf(orNull(given.Content), field+".content")
-	if err != nil {
-		h.fail(err)
-		return nil
-	}
+func (h *history) result(b json.RawMessage, at *sdk.Path) (others []chat.Part) {
+	o := h.Object(b, at)
+	call := o.Required("tool_use_id")
 	var texts []string
-	for i, c := range content {
-		parts, _ := h.parts(c, fieldAt(field+".content", i))
-		for _, p := range parts {
-			if p.IsText() {
-				texts = append(texts, p.Text)
-				continue
-			}
-			texts, others = append(texts, chat.Shown([]chat.Part{p})), append(others, p)
+	for _, p := range h.content(o) {
+		if p.IsText() {
+			texts = append(texts, p.Text)
+			continue
 		}
+		texts, others = append(texts, chat.Shown([]chat.Part{p})), append(others, p)
 	}
-	m := &chat.Message{Role: chat.Tool, CallID: &given.ToolUseID, Parts: []chat.Part{chat.TextPart(strings.Join(texts, "\n"))}}
-	h.add(m, []json.RawMessage{b}, nil, field)
+	if h.Err == nil {
+		m := &chat.Message{Role: chat.Tool, CallID: &call, Parts: []chat.Part{chat.TextPart(strings.Join(texts, "\n"))}}
+		h.add(m, []json.RawMessage{b}, nil, at)
+	}
 	return others
 }
 
+// content is the parts of the blocks of a content.
+func (h *history) content(o sdk.Object) (parts []chat.Part) {
+	for i, b := range contentOf(o, "content") {
+		made, _ := h.parts(h.Object(b, o.At.Element("content", i)))
+		parts = append(parts, made...)
+	}
+	return parts
+}
+
 // parts are those of a block. known says that they say all that the block says.
-func (h *history) parts(b json.RawMessage, field string) (parts []chat.Part, known bool) {
-	var given struct {
-		Type, Text, Title string
-		ToolName          string `json:"tool_name"`
-		Source            source
-		Content           json.RawMessage
+func (h *history) parts(b sdk.Object) (parts []chat.Part, known bool) {
+	kind, source := b.String("type"), sdk.Object{Reader: h.Reader}
+	if kind == "image" || kind == "document" { // a search_result has an address there
+		source = b.Inner("source")
 	}
-	if err := json.Unmarshal(b, &given); err != nil {
-		h.fail(wrong(field, "The block has a member of a type that it can't have."))
-		return nil, false
-	}
-	switch given.Type {
-	case "text":
-		if text := storable(given.Text); text != "" {
+	from := source.String("type")
+	switch {
+	case kind == "text":
+		if text := storable(b.String("text")); text != "" {
 			parts = []chat.Part{chat.TextPart(text)}
 		}
 		return parts, true
-	case "image":
-		if url := given.Source.url(); url != "" {
-			return []chat.Part{part("image_url", is("url", quote(url)))}, true
-		}
-	case "document", "search_result":
-		switch s := given.Source; {
-		case given.Type == "search_result" || s.Type == "content":
-			inner, err := contentOf(orNull(firstOf(given.Content, s.Content)), field+".content")
-			if err != nil {
-				h.fail(err)
-			}
-			for i, c := range inner {
-				made, _ := h.parts(c, fieldAt(field+".content", i))
-				parts = append(parts, made...)
-			}
-			return titled(given.Title, parts), given.Type == "document"
-		case s.Type == "text":
-			return titled(given.Title, []chat.Part{chat.TextPart(storable(s.Data))}), true
-		case s.Type == "base64":
-			return []chat.Part{part("file", is("filename", quote(cmp.Or(given.Title, "document"))), is("file_data", quote(s.url())))}, true
-		}
-	case "tool_reference":
-		return []chat.Part{chat.TextPart(given.ToolName)}, false
+	case kind == "image" && urlOf(source) != "":
+		return []chat.Part{part("image_url", is("url", quote(urlOf(source))))}, true
+	case kind == "search_result":
+		return titled(b, h.content(b)), false
+	case kind == "document" && from == "content":
+		return titled(b, h.content(source)), true
+	case kind == "document" && from == "text":
+		return titled(b, []chat.Part{chat.TextPart(storable(source.String("data")))}), true
+	case kind == "document" && from == "base64":
+		return []chat.Part{part("file", is("filename", quote(cmp.Or(b.String("title"), "document"))), is("file_data", quote(urlOf(source))))}, true
+	case kind == "tool_reference":
+		return []chat.Part{chat.TextPart(b.String("tool_name"))}, false
 	}
 	if h.strict {
-		kind := fmt.Sprintf("type %q", given.Type)
-		if given.Source.Type != "" {
-			kind += fmt.Sprintf(" and source %q", given.Source.Type)
+		named := fmt.Sprintf("type %q", kind)
+		if from != "" {
+			named += fmt.Sprintf(" and source %q", from)
 		}
-		h.fail(wrong(field, "This server's models have no form for this block of the %s. Send its content as text, or as base64.", kind))
+		h.WrongAt(b.At, sdk.CodeUnsupported, "This server's models have no form for this block of the %s. Send its content as text, or as base64.", named)
 	}
-	return []chat.Part{chat.TextPart("[" + given.Type + "]")}, false
-}
-
-// A source says where the bytes of a picture or a document are.
-type source struct {
-	Type, Data, URL string
-	MediaType       string `json:"media_type"`
-	Content         json.RawMessage
+	return []chat.Part{chat.TextPart("[" + kind + "]")}, false
 }
 
 var lineBreaks = strings.NewReplacer("\r", "", "\n", "")
 
-// url is the address of the bytes; "" if only Anthropic knows it.
-func (s source) url() string {
-	switch s.Type {
+// urlOf is the address of a source's bytes; "" if only Anthropic knows it.
+func urlOf(source sdk.Object) string {
+	switch source.String("type") {
 	case "base64":
-		return "data:" + s.MediaType + ";base64," + lineBreaks.Replace(s.Data) // which few models take
+		return "data:" + source.String("media_type") + ";base64," + lineBreaks.Replace(source.String("data")) // which few models take
 	case "url":
-		return s.URL
+		return source.String("url")
 	}
 	return ""
 }
 
-func titled(title string, parts []chat.Part) []chat.Part {
-	if title == "" {
-		return parts
+// titled puts a block's title before its parts.
+func titled(b sdk.Object, parts []chat.Part) []chat.Part {
+	if title := b.String("title"); title != "" {
+		return append([]chat.Part{chat.TextPart(title)}, parts...)
 	}
-	return append([]chat.Part{chat.TextPart(title)}, parts...)
+	return parts
 }
 
 // part makes a part of a content from the members of its object.
@@ -279,19 +251,3 @@ func part(kind string, members ...chat.Member) chat.Part {
 }
 
 func quote(s string) json.RawMessage { return chat.AppendString(nil, s) }
-
-func orNull(raw json.RawMessage) json.RawMessage {
-	if len(raw) == 0 {
-		return json.RawMessage("null")
-	}
-	return raw
-}
-
-func firstOf(a, b json.RawMessage) json.RawMessage {
-	if len(a) > 0 {
-		return a
-	}
-	return b
-}
-
-func fieldAt(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }

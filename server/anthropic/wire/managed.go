@@ -98,7 +98,7 @@ func (t *turns) add(role string, blocks []json.RawMessage) {
 func (t turns) encode() json.RawMessage {
 	all := make([]json.RawMessage, len(t))
 	for i, m := range t {
-		all[i] = object(is("role", quote(m.Role)), is("content", array(m.Content)))
+		all[i] = object(is("role", quote(m.Role)), is("content", chat.AppendArray(nil, m.Content)))
 	}
-	return array(all)
+	return chat.AppendArray(nil, all)
 }

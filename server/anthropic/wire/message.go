@@ -44,7 +44,7 @@ func (a Answer) Encode() json.RawMessage {
 	m.Content = append(m.Content, a.blocks()...)
 	reason := a.stopReason()
 	m.StopReason, m.Usage = &reason, a.Usage
-	return marshal(m)
+	return chat.MustMarshal(m)
 }
 
 // blocks are what the answer says.
@@ -115,17 +115,9 @@ func inputOf(c chat.Call) json.RawMessage {
 	return object(is("arguments", quote(c.Arguments)))
 }
 
-func marshal(v any) json.RawMessage {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings, numbers, and JSON that was read
-	}
-	return raw
-}
-
 // EncodeCount writes the number of a request's tokens.
 func EncodeCount(tokens int) json.RawMessage {
-	return marshal(map[string]int{"input_tokens": tokens})
+	return chat.MustMarshal(map[string]int{"input_tokens": tokens})
 }
 
 // EncodeModels writes a list of models, whole.
@@ -138,10 +130,10 @@ func EncodeModels(names []string, created string) json.RawMessage {
 	if n := len(names); n > 0 {
 		list["first_id"], list["last_id"] = names[0], names[n-1]
 	}
-	return marshal(list)
+	return chat.MustMarshal(list)
 }
 
 // EncodeModel writes a model. created is a time by RFC 3339.
 func EncodeModel(name, created string) json.RawMessage {
-	return marshal(map[string]any{"type": "model", "id": name, "display_name": name, "created_at": created})
+	return chat.MustMarshal(map[string]any{"type": "model", "id": name, "display_name": name, "created_at": created})
 }

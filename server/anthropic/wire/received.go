@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // Received is what came of an answer of Anthropic's, from a stream or whole.
@@ -37,15 +38,15 @@ type openBlock struct {
 
 // Prefill takes the blocks that the request put into the model's mouth: the answer goes
 // on behind them. It returns what they say.
-func (a *Received) Prefill(blocks []json.RawMessage) Delta {
+func (a *Received) Prefill(blocks []json.RawMessage) sdk.Delta {
 	for _, b := range blocks {
 		a.close(b)
 	}
-	return Delta{Reasoning: a.said.reasoning, Text: a.said.text}
+	return sdk.Delta{Reasoning: a.said.reasoning, Text: a.said.text}
 }
 
 // Whole takes an answer that came as one message.
-func (a *Received) Whole(body []byte) (d Delta, err error) {
+func (a *Received) Whole(body []byte) (d sdk.Delta, err error) {
 	var m struct {
 		Type, Model string
 		Content     []json.RawMessage
@@ -69,7 +70,7 @@ func (a *Received) Whole(body []byte) (d Delta, err error) {
 }
 
 // Add takes the data of an event, and returns what is new of the answer.
-func (a *Received) Add(data []byte) (d Delta, err error) {
+func (a *Received) Add(data []byte) (d sdk.Delta, err error) {
 	var e struct {
 		Type    string
 		Index   int
@@ -117,7 +118,7 @@ func (a *Received) Add(data []byte) (d Delta, err error) {
 }
 
 // start takes the beginning of a block.
-func (a *Received) start(index int, block json.RawMessage) (d Delta) {
+func (a *Received) start(index int, block json.RawMessage) (d sdk.Delta) {
 	b := &openBlock{start: bytes.Clone(block), kind: typeOf(block), texts: map[string][]byte{}}
 	if a.open == nil {
 		a.open = map[int]*openBlock{}
@@ -136,7 +137,7 @@ func (a *Received) start(index int, block json.RawMessage) (d Delta) {
 
 // more takes a piece of a block: each text in it is one more piece of the block's
 // member of this name.
-func (a *Received) more(b *openBlock, delta json.RawMessage) (d Delta) {
+func (a *Received) more(b *openBlock, delta json.RawMessage) (d sdk.Delta) {
 	for name, value := range chat.EachMember(delta) {
 		switch name := string(name); {
 		case name == "citation":
@@ -158,7 +159,7 @@ func (a *Received) more(b *openBlock, delta json.RawMessage) (d Delta) {
 
 // text is a piece of a block of text or reasoning. The block's first one is set apart
 // from what was said before, as said.add does.
-func (a *Received) text(b *openBlock, text string) (d Delta) {
+func (a *Received) text(b *openBlock, text string) (d sdk.Delta) {
 	if text = storable(text); text == "" {
 		return d
 	}
@@ -200,7 +201,7 @@ func (b *openBlock) whole() json.RawMessage {
 		}
 	}
 	if b.citations != nil {
-		set("citations", array(b.citations))
+		set("citations", chat.AppendArray(nil, b.citations))
 	}
 	return chat.AppendObject(nil, members)
 }

@@ -9,8 +9,10 @@ package wire
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -48,7 +50,7 @@ type Tool struct {
 	Type        string // "" and custom are tools of the client; any other is Anthropic's
 	Name        string
 	Description string
-	InputSchema json.RawMessage `json:"input_schema"`
+	InputSchema json.RawMessage
 }
 
 // own tells whether a tool is of a type that only Anthropic's models know.
@@ -58,121 +60,65 @@ func (t Tool) own() bool { return t.Type != "" && t.Type != "custom" }
 type Choice struct {
 	Type    string // auto, any, tool or none; "" leaves it to the model
 	Name    string // of the type tool
-	OnlyOne bool   `json:"disable_parallel_tool_use"`
+	OnlyOne bool
 }
+
+const most = math.MaxInt32 // of numbers and elements, which the body's size bounds
 
 // Parse reads the body of a request for a message, or for the number of its tokens.
 // Its errors are of kind fault.Invalid and name the member. A member that the package
 // doesn't know is no error: clients send new ones all the time.
 func Parse(body []byte) (*Request, error) {
-	if len(body) == 0 {
+	if !isObject(body) {
 		return nil, wrong("", "The request needs a body: a JSON object with model, max_tokens and messages.")
 	}
-	if !isObject(body) {
-		return nil, wrong("", "The body is no JSON object.")
-	}
-	var given struct {
-		Model         string
-		MaxTokens     int `json:"max_tokens"`
-		Stream        bool
-		Temperature   *float64
-		TopP          *float64        `json:"top_p"`
-		TopK          json.RawMessage `json:"top_k"`
-		StopSequences []string        `json:"stop_sequences"`
-		Metadata      struct {
-			UserID string `json:"user_id"`
-		}
-		Thread       struct{ Type string }
-		Tools        []Tool
-		ToolChoice   *Choice `json:"tool_choice"`
-		OutputConfig struct {
-			Format struct{ Schema json.RawMessage }
-		} `json:"output_config"`
-	}
-	if err := json.Unmarshal(body, &given); err != nil {
-		field := ""
-		if e, ok := err.(*json.UnmarshalTypeError); ok {
-			field = e.Field
-		}
-		return nil, wrong(field, "The member has a value of a type that it can't have.")
-	}
+	o := new(sdk.Reader).Object(body, nil)
 	r := &Request{
-		Model: given.Model, MaxTokens: given.MaxTokens, Stream: given.Stream, Temperature: given.Temperature, TopP: given.TopP, TopK: given.TopK,
-		StopSequences: given.StopSequences, UserID: given.Metadata.UserID, Tools: given.Tools, Schema: given.OutputConfig.Format.Schema,
+		Model: o.Required("model"), Stream: o.Boolean("stream", false), Temperature: o.Number("temperature", 0, 2), TopP: o.Number("top_p", 0, 1), TopK: o.Get("top_k"),
+		UserID: o.Inner("metadata").String("user_id"), Continues: o.Inner("thread").String("type") == "continue",
+		System: contentOf(o, "system"), Schema: o.Inner("output_config").Inner("format").Get("schema"),
 	}
-	r.Continues = given.Thread.Type == "continue"
-	if given.ToolChoice != nil {
-		r.Choice = *given.ToolChoice
+	if n := o.Integer("max_tokens", 0, most); n != nil {
+		r.MaxTokens = *n
 	}
-	if r.Model == "" {
-		return nil, wrong("model", "The request names no model.")
-	}
-	for name, value := range chat.EachMember(body) {
-		var err error
-		switch string(name) {
-		case "system":
-			r.System, err = contentOf(value, "system")
-		case "messages":
-			r.Messages, err = messagesOf(value)
+	for i, raw := range o.List("stop_sequences", most) {
+		if raw[0] != '"' {
+			o.WrongAt(o.At.Element("stop_sequences", i), sdk.CodeType, "This must be a string.")
 		}
-		if err != nil {
-			return nil, err
+		r.StopSequences = append(r.StopSequences, chat.String(raw))
+	}
+	for _, raw := range o.Objects("tools", most) {
+		t := Tool{raw.String("type"), raw.String("name"), raw.String("description"), raw.Get("input_schema")}
+		if t.Name == "" && !t.own() {
+			raw.Missing("name")
 		}
+		r.Tools = append(r.Tools, t)
+	}
+	choice := o.Inner("tool_choice")
+	r.Choice = Choice{choice.String("type"), choice.String("name"), choice.Boolean("disable_parallel_tool_use", false)}
+	for _, m := range o.Objects("messages", most) {
+		m.Required("role")
+		r.Messages = append(r.Messages, Message{m.OneOf("role", "user", "assistant", "system"), contentOf(m, "content")})
 	}
 	if len(r.Messages) == 0 {
-		return nil, wrong("messages", "The request has no messages. Send one or more.")
+		o.Missing("messages")
+	}
+	if o.Err != nil {
+		return nil, o.Err
 	}
 	return r, nil
 }
 
-func messagesOf(value json.RawMessage) (messages []Message, err error) {
-	if value[0] != '[' {
-		return nil, wrong("messages", "This must be an array of messages.")
-	}
-	for raw := range chat.Elements(value) {
-		at := fieldAt("messages", len(messages))
-		if raw[0] != '{' {
-			return nil, wrong(at, "A message must be an object with role and content.")
-		}
-		var m Message
-		for name, value := range chat.EachMember(raw) {
-			switch string(name) {
-			case "role":
-				_ = json.Unmarshal(value, &m.Role) // what is no string is no role
-			case "content":
-				if m.Content, err = contentOf(value, at+".content"); err != nil {
-					return nil, err
-				}
-			}
-		}
-		switch m.Role {
-		case "user", "assistant", "system":
-		default:
-			return nil, wrong(at+".role", "A message's role is user, assistant or system.")
-		}
-		messages = append(messages, m)
-	}
-	return messages, nil
-}
-
 // contentOf reads a content, or a system prompt: one string, or blocks.
-func contentOf(value json.RawMessage, field string) (blocks []json.RawMessage, err error) {
-	switch value[0] {
-	case '"':
-		return []json.RawMessage{textBlock(value)}, nil
-	case 'n':
-		return nil, nil
-	case '[':
-	default:
-		return nil, wrong(field, "This must be a string or an array of blocks.")
+func contentOf(o sdk.Object, name string) (blocks []json.RawMessage) {
+	if value := o.Get(name); value != nil && value[0] == '"' {
+		return []json.RawMessage{textBlock(value)}
 	}
-	for raw := range chat.Elements(value) {
-		if raw[0] != '{' || typeOf(raw) == "" {
-			return nil, wrong(fieldAt(field, len(blocks)), `A block must be an object with a type, such as {"type": "text", "text": "…"}.`)
-		}
+	for i, raw := range o.List(name, most) {
+		o.Object(raw, o.At.Element(name, i)).Required("type")
 		blocks = append(blocks, raw)
 	}
-	return blocks, nil
+	return blocks
 }
 
 // textBlock makes a block of a text in JSON.

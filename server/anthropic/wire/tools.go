@@ -13,18 +13,14 @@ func (r *Request) Extra() (map[string]json.RawMessage, error) {
 	extra := map[string]json.RawMessage{}
 	var tools []json.RawMessage
 	named := false
-	for i, t := range r.Tools {
-		if t.own() {
-			continue
+	for _, t := range r.Tools {
+		if !t.own() {
+			named = named || t.Name == r.Choice.Name
+			tools = append(tools, t.function())
 		}
-		if t.Name == "" {
-			return nil, wrong(fieldAt("tools", i)+".name", "A tool needs a name.")
-		}
-		named = named || t.Name == r.Choice.Name
-		tools = append(tools, t.function())
 	}
 	if len(tools) > 0 {
-		extra["tools"] = array(tools)
+		extra["tools"] = chat.AppendArray(nil, tools)
 	}
 	switch r.Choice.Type {
 	case "", "auto": // which models do by themselves

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 )
@@ -92,7 +93,7 @@ func TestStream(t *testing.T) {
 	t.Parallel()
 	golden(t, "stream", "answer", func(t *testing.T, sections map[string]string) string {
 		var given struct {
-			Pieces    []Delta
+			Pieces    []sdk.Delta
 			Message   json.RawMessage
 			Reasoning string
 			Finish    string
@@ -112,7 +113,7 @@ func TestStream(t *testing.T) {
 }
 
 // received reads a stream.
-func received(t *testing.T, stream []byte) (got Received, deltas []Delta) {
+func received(t *testing.T, stream []byte) (got Received, deltas []sdk.Delta) {
 	t.Helper()
 	events := NewEvents(bytes.NewReader(stream))
 	var copied []byte
@@ -151,11 +152,11 @@ func TestReceived(t *testing.T) {
 		// What is stored goes out again as a stream, and is the same then.
 		s := NewStream(Answer{})
 		again, _ := received(t, s.End(s.Begin(nil), Answer{Blocks: got.blocks}))
-		if a, b := array(again.blocks), array(got.blocks); string(a) != string(b) {
+		if a, b := chat.AppendArray(nil, again.blocks), chat.AppendArray(nil, got.blocks); string(a) != string(b) {
 			t.Errorf("sent again: %s, want %s", a, b)
 		}
 		var whole Received
-		if _, err := whole.Whole(object(is("type", quote("message")), is("content", array(got.blocks)))); err != nil {
+		if _, err := whole.Whole(object(is("type", quote("message")), is("content", chat.AppendArray(nil, got.blocks)))); err != nil {
 			t.Error(err)
 		}
 		if wholly, _ := whole.Message(); string(wholly) != string(m) {
@@ -207,10 +208,10 @@ func TestParseRefusals(t *testing.T) {
 		`{"model":"m","max_tokens":"many"}`: "max_tokens",
 		`{"model":"m","messages":[{"role":"tool","content":"x"}]}`:                        "messages[0].role",
 		`{"model":"m","messages":[{"role":"user","content":3}]}`:                          "messages[0].content",
-		`{"model":"m","messages":[{"role":"user","content":[{"text":"no type"}]}]}`:       "messages[0].content[0]",
+		`{"model":"m","messages":[{"role":"user","content":[{"text":"no type"}]}]}`:       "messages[0].content[0].type",
 		`{"model":"m","system":true,"messages":[{"role":"user","content":"x"}]}`:          "system",
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"tool_result"}]}]}`:   "messages[0].content[0].tool_use_id",
-		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":3}]}]}`: "messages[0].content[0]",
+		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":3}]}]}`: "messages[0].content[0].text",
 	} {
 		r, err := Parse([]byte(body))
 		if err == nil {

@@ -5,18 +5,12 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// A Delta is a piece of an answer that is still streaming. All pieces together
-// are the answer.
-type Delta struct {
-	Reasoning, Text, Refusal string
-	Calls                    []json.RawMessage // chat-completions pieces of calls, which package llm has numbered; or whole calls
-}
-
 // deltaOf is a stored answer as one piece.
-func deltaOf(m *chat.Message) (d Delta) {
+func deltaOf(m *chat.Message) (d sdk.Delta) {
 	var texts, refused []string
 	for _, p := range m.Parts {
 		switch p.Type {
@@ -29,7 +23,7 @@ func deltaOf(m *chat.Message) (d Delta) {
 	if m.Refusal != nil {
 		refused = append(refused, *m.Refusal)
 	}
-	d = Delta{Reasoning: m.Reasoning, Text: strings.Join(texts, "\n"), Refusal: strings.Join(refused, "\n")}
+	d = sdk.Delta{Reasoning: m.Reasoning, Text: strings.Join(texts, "\n"), Refusal: strings.Join(refused, "\n")}
 	if list := chat.MemberOf(m.Raw, "tool_calls"); len(m.Calls) > 0 && list[0] == '[' {
 		for call := range chat.Elements(list) {
 			if call[0] == '{' {
@@ -97,14 +91,14 @@ func CheckCalls(pending []string, messages []*chat.Message) error {
 	for _, m := range messages {
 		if m.Role == chat.Tool {
 			if !open[m.Answers()] {
-				return fault.New(fault.Invalid, CodeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
+				return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
 			}
 			delete(open, m.Answers())
 			continue
 		}
 		for _, id := range order {
 			if open[id] {
-				return fault.New(fault.Invalid, CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
+				return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
 			}
 		}
 		var calls []string

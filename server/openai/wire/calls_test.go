@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // TestChunksOfCalls holds that a chunk has one piece of a call, with the members that
@@ -13,7 +14,7 @@ import (
 func TestChunksOfCalls(t *testing.T) {
 	t.Parallel()
 	const numbered, whole = `{"index":1,"id":"a","extra_content":{"s":1},"function":{"name":"f","arguments":"{"}}`, `{"id":"b","function":{"name":"g","arguments":""}}`
-	out := string(NewChunks(Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}, false).Add(nil, Delta{Calls: []json.RawMessage{json.RawMessage(whole), json.RawMessage(numbered)}}))
+	out := string(NewChunks(Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}, false).Add(nil, sdk.Delta{Calls: []json.RawMessage{json.RawMessage(whole), json.RawMessage(numbered)}}))
 	for _, want := range []string{`"tool_calls":[{"index":0,` + whole[1:] + `]}`, `"tool_calls":[` + numbered + `]}`} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("no chunk has %s: %s", want, out)

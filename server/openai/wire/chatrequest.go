@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -17,22 +18,18 @@ var chatMembers = []string{
 	"modalities", "audio", "prediction", "web_search_options", "functions", "function_call", "store", "metadata", "moderation", "recall", "litellm_session_id",
 }
 
-// chatRead are members that are passed on, and are read as well. Of the others, the model's
-// server knows what they may be.
-var chatRead = []string{"tools", "tool_choice", "parallel_tool_calls", "service_tier", "user", "safety_identifier", "prompt_cache_key"}
-
 // ParseChat reads a request for a chat completion. Its messages are its input, and keep
 // their bytes. One with parts of another API becomes those that convert gives, which may be
 // none. Its errors are of kind fault.Invalid, and name the parameter.
 func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*chat.Message) (*Request, error) {
-	o := open(body, slices.Concat(chatMembers, chatRead)...)
-	if o.err != nil {
-		return nil, o.failed()
+	o := sdk.Open(body)
+	if o.Err != nil {
+		return nil, o.Err
 	}
-	req := &Request{Chat: true, Truncate: true, Extra: passedOn(body, chatMembers), Model: o.required("model", 512)}
+	req := &Request{Chat: true, Truncate: true, Extra: passedOn(body, chatMembers), Model: o.RequiredUpTo("model", 512)}
 	req.readShared(o)
-	for i, raw := range o.list("messages", maxItems) {
-		if o.err != nil {
+	for i, raw := range o.List("messages", maxItems) {
+		if o.Err != nil {
 			break
 		}
 		m, err := chat.ParseMember(raw)
@@ -50,11 +47,11 @@ func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*cha
 				all = convert(chat.Read(raw), req.Input.Entries)
 			}
 			if all == nil {
-				at := (*fieldPath)(nil).element("messages", i)
+				at := o.At.Element("messages", i)
 				if e.Field != "" {
-					at = at.member(e.Field)
+					at = at.Member(e.Field)
 				}
-				o.wrongAt(at, e.Code, "%s", e.Detail)
+				o.WrongAt(at, e.Code, "%s", e.Detail)
 			}
 		}
 		for _, m := range all {
@@ -62,21 +59,21 @@ func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*cha
 		}
 	}
 	if len(req.Input.Entries) == 0 {
-		o.wrong("messages", CodeMissing, "Missing required parameter: messages. There must be one at least.")
+		o.Wrong("messages", sdk.CodeMissing, "Missing required parameter: messages. There must be one at least.")
 	}
-	req.Store = o.boolean("store", false)
+	req.Store = o.Boolean("store", false)
 	req.Echo.Store = req.Store
 	req.readChatSampling(o)
 	req.chatTools(o)
-	o.refuse("audio", "models answer with text here.", "prediction", "leave it out.", "web_search_options", "no web is searched here.",
+	o.Refuse("audio", "models answer with text here.", "prediction", "leave it out.", "web_search_options", "no web is searched here.",
 		"functions", "use tools.", "function_call", "use tool_choice.", "moderation", "leave it out.")
-	for i, raw := range o.list("modalities", 8) {
+	for i, raw := range o.List("modalities", 8) {
 		if string(raw) != `"text"` {
-			o.wrongAt((*fieldPath)(nil).element("modalities", i), CodeUnsupported, "Models answer with text here.")
+			o.WrongAt(o.At.Element("modalities", i), sdk.CodeUnsupported, "Models answer with text here.")
 		}
 	}
-	if err := o.failed(); err != nil {
-		return nil, err
+	if o.Err != nil {
+		return nil, o.Err
 	}
 	return req, nil
 }
@@ -86,33 +83,33 @@ func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*cha
 func passedOn(body []byte, ours []string) map[string]json.RawMessage {
 	members := map[string]json.RawMessage{}
 	for key, value := range chat.EachMember(body) {
-		if name := string(key); !isNull(value) && !slices.Contains(ours, name) {
+		if name := string(key); !sdk.IsNull(value) && !slices.Contains(ours, name) {
 			members[name] = value
 		}
 	}
 	return members
 }
 
-func (req *Request) readChatSampling(o object) {
-	req.Temperature = o.number("temperature", 0, 2)
+func (req *Request) readChatSampling(o sdk.Object) {
+	req.Temperature = o.Number("temperature", 0, 2)
 	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
-		if most := o.integer(name, 1, math.MaxInt32); most != nil {
+		if most := o.Integer(name, 1, math.MaxInt32); most != nil {
 			req.MaxOutputTokens = *most
 		}
 	}
-	if n := o.integer("n", 1, 128); n != nil && *n > 1 {
-		o.wrong("n", CodeUnsupported, "One answer is given at a time. Ask again for another one, which is kept beside the first.")
+	if n := o.Integer("n", 1, 128); n != nil && *n > 1 {
+		o.Wrong("n", sdk.CodeUnsupported, "One answer is given at a time. Ask again for another one, which is kept beside the first.")
 	}
-	if o.boolean("logprobs", false) {
-		o.wrong("logprobs", CodeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
+	if o.Boolean("logprobs", false) {
+		o.Wrong("logprobs", sdk.CodeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
 	}
 }
 
 // chatTools leaves out the tools that are no functions, and what goes with tools
 // where none are left.
-func (req *Request) chatTools(o object) {
+func (req *Request) chatTools(o sdk.Object) {
 	var offered []json.RawMessage
-	for _, raw := range o.list("tools", maxTools) {
+	for _, raw := range o.List("tools", maxTools) {
 		if kind := string(chat.MemberOf(raw, "type")); kind == `"function"` || kind == `"custom"` {
 			offered = append(offered, raw)
 		}
@@ -121,8 +118,8 @@ func (req *Request) chatTools(o object) {
 		delete(req.Extra, "tools")
 		delete(req.Extra, "tool_choice")
 		delete(req.Extra, "parallel_tool_calls")
-		if value := o.get("tool_choice"); value != nil && (value[0] == '{' || chat.String(value) == "required") {
-			o.wrong("tool_choice", CodeUnsupported, "No function is among the tools, so none can be called.")
+		if value := o.Get("tool_choice"); value != nil && (value[0] == '{' || chat.String(value) == "required") {
+			o.Wrong("tool_choice", sdk.CodeUnsupported, "No function is among the tools, so none can be called.")
 		}
 		return
 	}

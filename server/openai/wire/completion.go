@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // A Completion is an answer in the form of chat completions, or a chunk of its stream.
@@ -118,7 +119,7 @@ func (c *Chunks) send(dst []byte, usage any, choices ...completionChoice) []byte
 	if usage == nil && c.usage {
 		usage = null
 	}
-	return AppendEvent(dst, "", chat.MustMarshal(c.turn.completion("chat.completion.chunk", usage, choices...)))
+	return sdk.AppendEvent(dst, "", chat.MustMarshal(c.turn.completion("chat.completion.chunk", usage, choices...)))
 }
 
 func (c *Chunks) delta(dst []byte, d chunkDelta) []byte {
@@ -131,7 +132,7 @@ func (c *Chunks) Begin(dst []byte) []byte {
 }
 
 // Add appends the next piece of the answer to dst.
-func (c *Chunks) Add(dst []byte, d Delta) []byte {
+func (c *Chunks) Add(dst []byte, d sdk.Delta) []byte {
 	c.sent = true
 	if d.Reasoning != "" {
 		dst = c.delta(dst, chunkDelta{Reasoning: d.Reasoning})
@@ -165,8 +166,8 @@ func (c *Chunks) End(dst []byte, end End) []byte {
 	if c.usage {
 		dst = c.send(dst, end.Usage.completion())
 	}
-	return AppendEvent(dst, "", done)
+	return sdk.AppendEvent(dst, "", done)
 }
 
 // Break implements Writer.
-func (c *Chunks) Break(dst []byte, why ErrorBody) []byte { return AppendEvent(dst, "", why.JSON()) }
+func (c *Chunks) Break(dst []byte, why ErrorBody) []byte { return sdk.AppendEvent(dst, "", why.JSON()) }

@@ -2,11 +2,10 @@ package wire
 
 import (
 	"cmp"
-	"encoding/json"
-	"math"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -73,7 +72,7 @@ func (e Entry) isOutput() bool {
 
 // An inputReader puts items together to entries.
 type inputReader struct {
-	*reader
+	*sdk.Reader
 	name  string // of the array
 	out   Input
 	turns []*turn        // of each entry what is collected of it; nil of one that is whole
@@ -99,24 +98,24 @@ func (in *inputReader) silent(at int) bool {
 	return in.turns[at] != nil && in.turns[at].silent() && in.out.Entries[at].Reference == ""
 }
 
-// input reads the input of a request: a string, or a list of items.
-func (o object) input(name string, most int) Input {
-	in := inputReader{reader: o.reader, name: name, named: map[NodeID]int{}}
-	if value := o.get(name); value != nil && value[0] == '"' && name == "input" {
-		in.whole(0, "", &chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(*o.text(name, maxInputText))}}, Note{})
+// inputOf reads the input of a request: a string, or a list of items.
+func inputOf(o sdk.Object, name string, most int) Input {
+	in := inputReader{Reader: o.Reader, name: name, named: map[NodeID]int{}}
+	if value := o.Get(name); value != nil && value[0] == '"' && name == "input" {
+		in.whole(0, "", &chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(*o.Text(name, maxInputText))}}, Note{})
 		return in.finish()
 	}
-	for i, raw := range o.list(name, most) {
+	for i, item := range o.Objects(name, most) {
 		if in.out.Compact {
-			in.wrongAt(in.path(i), CodeValue, "Nothing may follow a compaction_trigger.")
+			in.WrongAt(in.path(i), sdk.CodeValue, "Nothing may follow a compaction_trigger.")
 			break
 		}
-		in.item(i, raw)
+		in.item(i, item)
 	}
 	return in.finish()
 }
 
-func (in *inputReader) path(i int) *fieldPath { return (*fieldPath)(nil).element(in.name, i) }
+func (in *inputReader) path(i int) *sdk.Path { return (*sdk.Path)(nil).Element(in.name, i) }
 
 // add begins an entry, and gives its index.
 func (in *inputReader) add(i int, e Entry, t *turn) int {
@@ -194,12 +193,12 @@ func (in *inputReader) open(i int, id string, text bool) (*Entry, *turn) {
 // finish makes messages of the assistant's turns.
 func (in *inputReader) finish() Input {
 	if in.twice != "" {
-		in.wrongAt((*fieldPath)(nil).member(in.name), CodeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", in.twice)
+		in.WrongAt((*sdk.Path)(nil).Member(in.name), sdk.CodeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", in.twice)
 	}
 	all := in.out.Entries
 	in.out.Entries = all[:0]
 	for at, e := range all {
-		if in.err != nil {
+		if in.Err != nil {
 			break
 		}
 		t := in.turns[at]
@@ -220,71 +219,61 @@ func (in *inputReader) finish() Input {
 	return in.out
 }
 
-func (in *inputReader) item(i int, raw json.RawMessage) {
-	o := in.object(raw, in.path(i), "type", "id", "role", "content", "phase", "call_id", "name", "namespace", "arguments", "input", "output", "summary", "encrypted_content", "tools")
-	id := ""
-	if given := o.text("id", math.MaxInt); given != nil {
-		id = *given
+func (in *inputReader) item(i int, o sdk.Object) {
+	id, kind := o.String("id"), o.String("type")
+	if o.Get("type") == nil {
+		switch {
+		case o.Get("role") != nil:
+			kind = "message"
+		case id != "" && o.Get("content") == nil:
+			kind = "item_reference"
+		default:
+			o.Missing("type")
+			return
+		}
 	}
-	kind := o.text("type", math.MaxInt)
-	switch {
-	case kind == nil && o.get("role") != nil:
-		in.readMessage(i, o, id)
-		return
-	case kind == nil && id != "" && o.get("content") == nil:
-		in.reference(i, id)
-		return
-	case kind == nil:
-		o.wrong("type", CodeMissing, "Missing required parameter: %s.", o.at.member("type"))
-		return
-	}
-	switch *kind {
+	switch kind {
 	case "message":
 		in.readMessage(i, o, id)
 	case "item_reference":
-		in.reference(i, o.required("id", math.MaxInt))
+		in.reference(i, o.Required("id"))
 	case "reasoning":
 		_, t := in.open(i, id, false)
-		t.reasoning = append(t.reasoning, in.thought(o))
+		t.reasoning = append(t.reasoning, thoughtOf(o))
 	case "function_call":
-		arguments := o.text("arguments", math.MaxInt)
-		if arguments == nil {
-			o.wrong("arguments", CodeMissing, "Missing required parameter: %s.", o.at.member("arguments"))
-			return
-		}
-		in.call(i, o, id, chat.Call{Name: o.required("name", math.MaxInt), Arguments: *arguments})
+		in.call(i, o, id, chat.Call{Arguments: o.Given("arguments"), Name: o.Required("name")})
 	case "function_call_output", "custom_tool_call_output":
-		call := o.required("call_id", math.MaxInt)
-		in.whole(i, id, &chat.Message{Role: chat.Tool, CallID: &call, Parts: in.content(o, "output", chat.Tool)}, Note{Custom: *kind == "custom_tool_call_output"})
+		call := o.Required("call_id")
+		in.whole(i, id, &chat.Message{Role: chat.Tool, CallID: &call, Parts: contentOf(o, "output", chat.Tool)}, Note{Custom: kind == "custom_tool_call_output"})
 	case "compaction":
-		c, err := ReadCompaction(o.required("encrypted_content", maxCompaction))
+		c, err := ReadCompaction(o.RequiredUpTo("encrypted_content", maxCompaction))
 		if err != nil {
-			o.wrong("encrypted_content", CodeValue, "%s", fault.Of(err).Detail)
+			o.Wrong("encrypted_content", sdk.CodeValue, "%s", fault.Of(err).Detail)
 		}
 		in.add(i, Entry{Compaction: &c}, nil)
 	case "compaction_trigger":
 		in.out.Compact = true
 	default:
-		if !in.toolItem(i, *kind, o, id) {
-			o.wrong("type", CodeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(*kind))
+		if !in.toolItem(i, kind, o, id) {
+			o.Wrong("type", sdk.CodeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(kind))
 		}
 	}
 }
 
 // readMessage reads a message of any role.
-func (in *inputReader) readMessage(i int, o object, id string) {
-	role := chat.Role(o.oneOf("role", "user", "system", "developer", "assistant"))
+func (in *inputReader) readMessage(i int, o sdk.Object, id string) {
+	role := chat.Role(o.OneOf("role", "user", "system", "developer", "assistant"))
 	if role == "" {
-		o.wrong("role", CodeMissing, "Missing required parameter: %s.", o.at.member("role"))
+		o.Missing("role")
 		return
 	}
-	parts := in.content(o, "content", role)
+	parts := contentOf(o, "content", role)
 	if role != chat.Assistant {
 		in.whole(i, id, &chat.Message{Role: role, Parts: parts}, Note{})
 		return
 	}
 	e, t := in.open(i, id, true)
-	if phase := o.oneOf("phase", "commentary", "final_answer"); phase != "" {
+	if phase := o.OneOf("phase", "commentary", "final_answer"); phase != "" {
 		e.Phase = phase
 	}
 	for _, p := range parts {
@@ -297,15 +286,14 @@ func (in *inputReader) readMessage(i int, o object, id string) {
 	}
 }
 
-// thought reads the text of a reasoning item, which may have none that this
+// thoughtOf reads the text of a reasoning item, which may have none that this
 // server can read.
-func (in *inputReader) thought(o object) string {
+func thoughtOf(o sdk.Object) string {
 	for _, list := range []string{"content", "summary"} {
 		var texts []string
-		for i, raw := range o.list(list, maxItems) {
-			part := in.object(raw, o.at.element(list, i), "text")
-			if text := part.text("text", math.MaxInt); text != nil && *text != "" {
-				texts = append(texts, *text)
+		for _, part := range o.Objects(list, maxItems) {
+			if text := part.String("text"); text != "" {
+				texts = append(texts, text)
 			}
 		}
 		if len(texts) > 0 {
@@ -319,7 +307,7 @@ func (in *inputReader) thought(o object) string {
 func (in *inputReader) reference(i int, id string) {
 	item, err := ParseItemID(id)
 	if err != nil {
-		in.wrongAt(in.path(i).member("id"), "item_not_found", "%s", fault.Of(err).Detail)
+		in.WrongAt(in.path(i).Member("id"), "item_not_found", "%s", fault.Of(err).Detail)
 		return
 	}
 	at := in.before(item.NodeID, id)
@@ -341,7 +329,7 @@ func (in *inputReader) reference(i int, id string) {
 
 // message checks a message as any message of a tree is checked.
 func (in *inputReader) message(i int, m *chat.Message) *chat.Message {
-	if in.err != nil {
+	if in.Err != nil {
 		return nil
 	}
 	m, err := chat.Parse(m.Encode())
@@ -349,25 +337,25 @@ func (in *inputReader) message(i int, m *chat.Message) *chat.Message {
 		e := fault.Of(err)
 		at := in.path(i)
 		if e.Field == "content" {
-			at = at.member("content")
+			at = at.Member("content")
 		}
-		in.wrongAt(at, e.Code, "%s", e.Detail)
+		in.WrongAt(at, e.Code, "%s", e.Detail)
 	}
 	return m
 }
 
-// content reads a content: a string, or parts of the kinds that the role may have.
-func (in *inputReader) content(o object, name string, role chat.Role) (parts []chat.Part) {
-	switch value := o.get(name); {
+// contentOf reads a content: a string, or parts of the kinds that the role may have.
+func contentOf(o sdk.Object, name string, role chat.Role) (parts []chat.Part) {
+	switch value := o.Get(name); {
 	case value == nil:
-		o.wrong(name, CodeMissing, "Missing required parameter: %s.", o.at.member(name))
+		o.Missing(name)
 	case value[0] == '"':
 		return []chat.Part{chat.TextPart(chat.String(value))}
 	case value[0] != '[':
-		o.wrong(name, codeType, "This must be a string or an array of parts.")
+		o.Wrong(name, sdk.CodeType, "This must be a string or an array of parts.")
 	}
-	for i, raw := range o.list(name, maxItems) {
-		parts = append(parts, in.part(raw, o.at.element(name, i), role))
+	for _, part := range o.Objects(name, maxItems) {
+		parts = append(parts, readPart(part, role))
 	}
 	return parts
 }

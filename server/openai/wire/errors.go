@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // An ErrorBody says what is wrong, in OpenAI's envelope.
@@ -36,7 +37,7 @@ var errorTypes = map[int]string{
 // codes are those for which OpenAI has another name.
 var codes = map[string]string{
 	"prompt_too_long":      "context_length_exceeded",
-	"model_refused":        CodeValue, // the provider says that the request is wrong
+	"model_refused":        sdk.CodeValue, // the provider says that the request is wrong
 	"model_rate_limited":   "rate_limit_exceeded",
 	"rate_limited":         "rate_limit_exceeded",
 	"too_many_replies":     "rate_limit_exceeded",
@@ -44,16 +45,16 @@ var codes = map[string]string{
 	"unknown_model":        "model_not_found",
 	"invalid_key":          "invalid_api_key",
 	"missing_key":          "invalid_api_key",
-	"missing_field":        CodeMissing,
-	"missing_body":         CodeMissing,
-	"missing_tool_call_id": CodeMissing,
-	"wrong_type":           codeType,
-	"invalid_role":         CodeValue,
-	"invalid_content":      CodeValue,
-	"empty_content":        CodeValue,
-	"invalid_tool_calls":   CodeValue,
-	"invalid_parameter":    CodeValue,
-	"invalid_limit":        CodeValue,
+	"missing_field":        sdk.CodeMissing,
+	"missing_body":         sdk.CodeMissing,
+	"missing_tool_call_id": sdk.CodeMissing,
+	"wrong_type":           sdk.CodeType,
+	"invalid_role":         sdk.CodeValue,
+	"invalid_content":      sdk.CodeValue,
+	"empty_content":        sdk.CodeValue,
+	"invalid_tool_calls":   sdk.CodeValue,
+	"invalid_parameter":    sdk.CodeValue,
+	"invalid_limit":        sdk.CodeValue,
 }
 
 // NewError returns an error of this status and code. field names the member of the

@@ -4,13 +4,14 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // A Writer writes an answer as events, in one of OpenAI's forms: a Stream, or Chunks. Each
 // method appends server-sent events to dst, the last one of which says [DONE].
 type Writer interface {
 	Begin(dst []byte) []byte
-	Add(dst []byte, d Delta) []byte         // the next piece of the answer
+	Add(dst []byte, d sdk.Delta) []byte     // the next piece of the answer
 	End(dst []byte, end End) []byte         // of an answer of which no piece came, it appends the stored one first
 	Break(dst []byte, why ErrorBody) []byte // ends the stream before the answer's end
 }
@@ -90,15 +91,7 @@ func (s *Stream) send(dst []byte, e event) []byte {
 	if e.Seq <= s.after {
 		return dst
 	}
-	return AppendEvent(dst, e.Type, chat.MustMarshal(e))
-}
-
-// appendEvent appends a server-sent event; one without a name where name is "".
-func AppendEvent(dst []byte, name string, data []byte) []byte {
-	if name != "" {
-		dst = append(append(append(dst, "event: "...), name...), '\n')
-	}
-	return append(append(append(dst, "data: "...), data...), "\n\n"...)
+	return sdk.AppendEvent(dst, e.Type, chat.MustMarshal(e))
 }
 
 var done = []byte("[DONE]")
@@ -143,7 +136,7 @@ func (s *Stream) itemDone(dst []byte, at int, item Item) []byte {
 }
 
 // Add appends the next piece of the answer to dst.
-func (s *Stream) Add(dst []byte, d Delta) []byte {
+func (s *Stream) Add(dst []byte, d sdk.Delta) []byte {
 	if d.Reasoning != "" && s.at <= reasoning {
 		dst = s.reason(dst, d.Reasoning)
 	}
@@ -300,14 +293,14 @@ func (s *Stream) End(dst []byte, end End) []byte {
 	// It gets the end all the same.
 	s.seq = max(s.seq, s.after+1)
 	dst = s.send(dst, event{Type: kind, Response: &last})
-	return AppendEvent(dst, "", done)
+	return sdk.AppendEvent(dst, "", done)
 }
 
 // Break ends the stream before the end of the answer. It writes the error
 // twice, because some clients read the members of the event, and others those
 // of its error.
 func (s *Stream) Break(dst []byte, why ErrorBody) []byte {
-	return AppendEvent(dst, "error", chat.MustMarshal(struct {
+	return sdk.AppendEvent(dst, "error", chat.MustMarshal(struct {
 		Type    string    `json:"type"`
 		Seq     int       `json:"sequence_number"`
 		Code    *string   `json:"code"`

@@ -10,9 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
-func live(turn Turn, deltas []Delta, end End, after int) string {
+func live(turn Turn, deltas []sdk.Delta, end End, after int) string {
 	s := NewStream(turn, after)
 	out := s.Begin(nil)
 	for _, d := range deltas {
@@ -21,7 +22,7 @@ func live(turn Turn, deltas []Delta, end End, after int) string {
 	return string(s.End(out, end))
 }
 
-func chunks(turn Turn, deltas []Delta, end End, usage bool) string {
+func chunks(turn Turn, deltas []sdk.Delta, end End, usage bool) string {
 	c := NewChunks(turn, usage)
 	out := c.Begin(nil)
 	for _, d := range deltas {
@@ -123,7 +124,7 @@ func events(t fataler, stream string) []sent {
 }
 
 // anAnswer draws an answer, the pieces that a model cuts it into, and its end.
-func anAnswer(t *rapid.T) (deltas []Delta, end End) {
+func anAnswer(t *rapid.T) (deltas []sdk.Delta, end End) {
 	words := rapid.StringOfN(rapid.SampledFrom([]rune("ab \"\\\n<é🌳")), 1, 12, -1)
 	var reasoning, text, refusal string
 	if rapid.Bool().Draw(t, "reasons") {
@@ -142,9 +143,9 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 			runes = runes[n:]
 		}
 	}
-	cut(reasoning, func(s string) { deltas = append(deltas, Delta{Reasoning: s}) })
-	cut(text, func(s string) { deltas = append(deltas, Delta{Text: s}) })
-	cut(refusal, func(s string) { deltas = append(deltas, Delta{Refusal: s}) })
+	cut(reasoning, func(s string) { deltas = append(deltas, sdk.Delta{Reasoning: s}) })
+	cut(text, func(s string) { deltas = append(deltas, sdk.Delta{Text: s}) })
+	cut(refusal, func(s string) { deltas = append(deltas, sdk.Delta{Refusal: s}) })
 	w := &chat.Message{Role: chat.Assistant, Refusal: &refusal}
 	if text != "" {
 		w.Parts = []chat.Part{chat.TextPart(text)}
@@ -158,12 +159,12 @@ func anAnswer(t *rapid.T) (deltas []Delta, end End) {
 		w.Calls = append(w.Calls, call)
 		begins := map[string]any{"index": i, "id": call.ID, "type": kind}
 		if rapid.Bool().Draw(t, "the name late") {
-			deltas, begins = append(deltas, Delta{Calls: []json.RawMessage{chat.MustMarshal(begins)}}), map[string]any{"index": i}
+			deltas, begins = append(deltas, sdk.Delta{Calls: []json.RawMessage{chat.MustMarshal(begins)}}), map[string]any{"index": i}
 		}
 		begins[kind] = map[string]string{"name": fmt.Sprint("f", i)}
-		deltas = append(deltas, Delta{Calls: []json.RawMessage{chat.MustMarshal(begins)}})
+		deltas = append(deltas, sdk.Delta{Calls: []json.RawMessage{chat.MustMarshal(begins)}})
 		cut(call.Arguments, func(s string) {
-			deltas = append(deltas, Delta{Calls: []json.RawMessage{chat.MustMarshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
+			deltas = append(deltas, sdk.Delta{Calls: []json.RawMessage{chat.MustMarshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
 		})
 	}
 	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4, 1)}
@@ -247,7 +248,7 @@ func TestLate(t *testing.T) {
 	call := json.RawMessage(`{"index":0,"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}`)
 	end := End{Status: Completed, At: someTime, Message: message(t, `{"role":"assistant","content":"ab","reasoning_content":"xy","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)}
 	turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
-	all := events(t, live(turn, []Delta{{Reasoning: "x"}, {Text: "a"}, {Reasoning: "y"}, {Calls: []json.RawMessage{call}}, {Text: "b"}}, end, -1))
+	all := events(t, live(turn, []sdk.Delta{{Reasoning: "x"}, {Text: "a"}, {Reasoning: "y"}, {Calls: []json.RawMessage{call}}, {Text: "b"}}, end, -1))
 	items := string(chat.MustMarshal(doneItems(all)))
 	last := all[len(all)-1].Response
 	if !strings.Contains(items, `"text":"x"`) || !strings.Contains(items, `"text":"a"`) || !strings.Contains(last.raw, `"text":"ab"`) || !strings.Contains(last.raw, `"text":"xy"`) {

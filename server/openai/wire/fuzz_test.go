@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -76,9 +77,9 @@ func FuzzItems(f *testing.F) {
 		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 		end := End{Status: Completed, At: someTime, Message: m}
 		chat.MustMarshal(turn.Completion(end))
-		var deltas []Delta
+		var deltas []sdk.Delta
 		if json.Valid(piece) && bytes.HasPrefix(piece, []byte("{")) { // as package llm has read it
-			deltas = []Delta{{Text: "x", Calls: []json.RawMessage{piece, piece}}}
+			deltas = []sdk.Delta{{Text: "x", Calls: []json.RawMessage{piece, piece}}}
 		}
 		events(t, live(turn, deltas, end, -1))
 		read(t, live(turn, nil, end, -1))

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
@@ -36,7 +37,7 @@ func message(t fataler, raw string) *chat.Message {
 // model gives them, and how they end.
 func answers(t testing.TB) map[string]struct {
 	turn   Turn
-	deltas []Delta
+	deltas []sdk.Delta
 	end    End
 } {
 	t.Helper()
@@ -63,7 +64,7 @@ func answers(t testing.TB) map[string]struct {
 	}
 	stopped := failed
 	stopped.Status = Cancelled
-	call := func(pieces ...string) (d Delta) {
+	call := func(pieces ...string) (d sdk.Delta) {
 		for _, piece := range pieces {
 			d.Calls = append(d.Calls, json.RawMessage(piece))
 		}
@@ -79,24 +80,24 @@ func answers(t testing.TB) map[string]struct {
 	)
 	return map[string]struct {
 		turn   Turn
-		deltas []Delta
+		deltas []sdk.Delta
 		end    End
 	}{
-		"text":         {plain, []Delta{{Text: "Hel"}, {Text: "lo <3"}}, ended("stop", `{"role":"assistant","content":"Hello <3"}`)},
-		"client_tools": {own, []Delta{call(exec), call(search)}, ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+exec+`,`+search+`]}`)},
-		"function_call": {calling, []Delta{call(first), call(`{"index":0,"function":{"arguments":"{\"city\":"}}`), call(`{"index":0,"function":{"arguments":"\"Rome\"}"}}`)},
+		"text":         {plain, []sdk.Delta{{Text: "Hel"}, {Text: "lo <3"}}, ended("stop", `{"role":"assistant","content":"Hello <3"}`)},
+		"client_tools": {own, []sdk.Delta{call(exec), call(search)}, ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+exec+`,`+search+`]}`)},
+		"function_call": {calling, []sdk.Delta{call(first), call(`{"index":0,"function":{"arguments":"{\"city\":"}}`), call(`{"index":0,"function":{"arguments":"\"Rome\"}"}}`)},
 			ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+whole+`]}`)},
-		"two_calls": {calling, []Delta{call(first, `{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}`), call(second)},
+		"two_calls": {calling, []sdk.Delta{call(first, `{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}`), call(second)},
 			ended("tool_calls", `{"role":"assistant","content":null,"tool_calls":[`+whole+`,`+other+`]}`)},
-		"text_then_call": {calling, []Delta{{Text: "Let me look."}, call(first), call(`{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}`)},
+		"text_then_call": {calling, []sdk.Delta{{Text: "Let me look."}, call(first), call(`{"index":0,"function":{"arguments":"{\"city\":\"Rome\"}"}}`)},
 			ended("tool_calls", `{"role":"assistant","content":"Let me look.","tool_calls":[`+whole+`]}`)},
-		"reasoning": {plain, []Delta{{Reasoning: "They greet"}, {Reasoning: " me."}, {Text: "Hello."}},
+		"reasoning": {plain, []sdk.Delta{{Reasoning: "They greet"}, {Reasoning: " me."}, {Text: "Hello."}},
 			ended("stop", `{"role":"assistant","content":"Hello.","reasoning_content":"They greet me."}`)},
-		"refusal":    {plain, []Delta{{Refusal: "I would "}, {Refusal: "rather not."}}, ended("stop", `{"role":"assistant","content":null,"refusal":"I would rather not."}`)},
-		"cut_off":    {plain, []Delta{{Text: "Hel"}}, ended("length", `{"role":"assistant","content":"Hel"}`)},
-		"failed":     {plain, []Delta{{Text: "Hel"}}, failed},
-		"cancelled":  {plain, []Delta{{Text: "Hel"}}, stopped},
-		"background": {background, []Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
-		"compaction": {compacted, []Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
+		"refusal":    {plain, []sdk.Delta{{Refusal: "I would "}, {Refusal: "rather not."}}, ended("stop", `{"role":"assistant","content":null,"refusal":"I would rather not."}`)},
+		"cut_off":    {plain, []sdk.Delta{{Text: "Hel"}}, ended("length", `{"role":"assistant","content":"Hel"}`)},
+		"failed":     {plain, []sdk.Delta{{Text: "Hel"}}, failed},
+		"cancelled":  {plain, []sdk.Delta{{Text: "Hel"}}, stopped},
+		"background": {background, []sdk.Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
+		"compaction": {compacted, []sdk.Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -41,7 +42,7 @@ func ParsePage(query url.Values) (Page, error) {
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 100 {
-			return p, fault.New(fault.Invalid, CodeValue, "limit", "This must be a whole number between 1 and 100.")
+			return p, fault.New(fault.Invalid, sdk.CodeValue, "limit", "This must be a whole number between 1 and 100.")
 		}
 		p.Limit = n
 	}
@@ -50,7 +51,7 @@ func ParsePage(query url.Values) (Page, error) {
 		p.Ascending = true
 	case "", "desc":
 	default:
-		return p, fault.New(fault.Invalid, CodeValue, "order", "This must be asc or desc.")
+		return p, fault.New(fault.Invalid, sdk.CodeValue, "order", "This must be asc or desc.")
 	}
 	return p, nil
 }

@@ -2,10 +2,10 @@ package wire
 
 import (
 	"encoding/json"
-	"math"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -34,61 +34,53 @@ type (
 	}
 )
 
-// part reads a part of an item's content and gives it as chat completions have
+// readPart reads a part of an item's content and gives it as chat completions have
 // it.
-func (in *inputReader) part(raw json.RawMessage, at *fieldPath, role chat.Role) (p chat.Part) {
-	o := in.object(raw, at, "type", "text", "refusal", "image_url", "detail", "file_id", "file_data", "file_url", "filename")
-	kind := o.required("type", math.MaxInt)
+func readPart(o sdk.Object, role chat.Role) (p chat.Part) {
+	kind := o.Required("type")
 	asks := role == chat.User || role == chat.Tool
 	switch {
-	case in.err != nil:
+	case o.Err != nil:
 	case kind == "input_text" || kind == "output_text" || kind == "text":
-		text := o.text("text", math.MaxInt)
-		if text == nil {
-			o.wrong("text", CodeMissing, "Missing required parameter: %s.", at.member("text"))
-			return p
-		}
-		return chat.TextPart(*text)
+		return chat.TextPart(o.Given("text"))
 	case kind == "refusal" && role == chat.Assistant:
-		return chat.Part{Type: kind, Text: o.required("refusal", math.MaxInt)}
+		return chat.Part{Type: kind, Text: o.Required("refusal")}
 	case kind == "input_image" && asks:
-		return in.image(o)
+		return readImage(o)
 	case kind == "input_file" && asks:
-		return in.file(o)
+		return readFile(o)
 	default:
-		o.wrong("type", CodeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
+		o.Wrong("type", sdk.CodeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
 	}
 	return p
 }
 
-func (in *inputReader) image(o object) (p chat.Part) {
-	if o.get("image_url") == nil && o.get("file_id") != nil {
-		o.wrong("file_id", CodeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
+func readImage(o sdk.Object) (p chat.Part) {
+	if o.Get("image_url") == nil && o.Get("file_id") != nil {
+		o.Wrong("file_id", sdk.CodeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
 		return p
 	}
-	url := o.required("image_url", math.MaxInt)
+	url := o.Required("image_url")
 	if url != "" && !hasPrefix(url, "https://", "http://", "data:", chat.AttachmentScheme) {
-		o.wrong("image_url", CodeValue, "This must be an https: or a data: URL.")
+		o.Wrong("image_url", sdk.CodeValue, "This must be an https: or a data: URL.")
 	}
-	return chat.ReadPart(chat.MustMarshal(imagePart{"image_url", imageURL{url, o.oneOf("detail", "auto", "low", "high", "original")}}))
+	return chat.ReadPart(chat.MustMarshal(imagePart{"image_url", imageURL{url, o.OneOf("detail", "auto", "low", "high", "original")}}))
 }
 
-func (in *inputReader) file(o object) (p chat.Part) {
+func readFile(o sdk.Object) (p chat.Part) {
 	var f fileData
-	if id := o.text("file_id", math.MaxInt); id != nil && strings.HasPrefix(*id, chat.AttachmentScheme) {
-		f.ID = *id
+	if id := o.String("file_id"); strings.HasPrefix(id, chat.AttachmentScheme) {
+		f.ID = id
 	} else {
 		for _, name := range []string{"file_id", "file_url"} {
-			if o.get("file_data") == nil && o.get(name) != nil {
-				o.wrong(name, CodeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
+			if o.Get("file_data") == nil && o.Get(name) != nil {
+				o.Wrong(name, sdk.CodeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
 				return p
 			}
 		}
-		f.Data = o.required("file_data", math.MaxInt)
+		f.Data = o.Required("file_data")
 	}
-	if name := o.text("filename", math.MaxInt); name != nil {
-		f.Name = *name
-	}
+	f.Name = o.String("filename")
 	return chat.ReadPart(chat.MustMarshal(filePart{"file", f}))
 }
 

@@ -1,12 +1,12 @@
 package wire
 
 import (
-	"math"
 	"net/url"
 	"strconv"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -17,31 +17,32 @@ const (
 	maxPairLength = 512
 )
 
-// metadata reads pairs of strings; nil for none.
-func (o object) metadata(name string) map[string]string {
-	value := o.get(name)
+// metadataOf reads pairs of strings; nil for none.
+func metadataOf(o sdk.Object) map[string]string {
+	const name = "metadata"
+	value := o.Get(name)
 	switch {
 	case value == nil:
 		return nil
 	case value[0] != '{':
-		o.wrong(name, codeType, "This must be an object of strings.")
+		o.Wrong(name, sdk.CodeType, "This must be an object of strings.")
 		return nil
 	}
 	pairs := map[string]string{}
 	for raw, value := range chat.EachMember(value) {
 		key := string(raw)
 		if value[0] != '"' {
-			o.wrongAt(o.at.member(name).member(fault.Clip(key)), codeType, "Metadata are strings.")
+			o.WrongAt(o.At.Member(name).Member(fault.Clip(key)), sdk.CodeType, "Metadata are strings.")
 			break
 		}
 		pairs[key] = chat.String(value)
 		switch {
 		case len(pairs) > maxPairs:
-			o.wrong(name, CodeValue, "There are more than %d pairs, which is the most.", maxPairs)
+			o.Wrong(name, sdk.CodeValue, "There are more than %d pairs, which is the most.", maxPairs)
 		case utf8.RuneCountInString(key) > maxPairName, utf8.RuneCountInString(pairs[key]) > maxPairLength:
-			o.wrong(name, CodeValue, "A name has at most %d characters and a value %d; those of %q have more.", maxPairName, maxPairLength, fault.Clip(key))
+			o.Wrong(name, sdk.CodeValue, "A name has at most %d characters and a value %d; those of %q have more.", maxPairName, maxPairLength, fault.Clip(key))
 		}
-		if o.err != nil {
+		if o.Err != nil {
 			break
 		}
 	}
@@ -51,18 +52,16 @@ func (o object) metadata(name string) map[string]string {
 // ParseCompact reads a request to compact a branch together with some input. Its
 // instructions are for the summarizer.
 func ParseCompact(body []byte) (*Request, error) {
-	o := open(body, "model", "input", "instructions", "previous_response_id", "prompt_cache_key")
-	req := &Request{Model: o.required("model", 512)}
-	o.continued(req)
-	o.text("prompt_cache_key", 64)
-	req.Input = o.input("input", maxItems)
-	if text := o.text("instructions", math.MaxInt); text != nil {
-		req.Instructions = *text
-	}
+	o := sdk.Open(body)
+	req := &Request{Model: o.RequiredUpTo("model", 512)}
+	req.readContinued(o)
+	o.Text("prompt_cache_key", 64)
+	req.Input = inputOf(o, "input", maxItems)
+	req.Instructions = o.String("instructions")
 	if len(req.Input.Entries) == 0 && req.Previous == nil {
-		o.wrong("input", CodeMissing, "Missing required parameter: input.")
+		o.Wrong("input", sdk.CodeMissing, "Missing required parameter: input.")
 	}
-	return req, o.failed()
+	return req, o.Failed()
 }
 
 // A ConversationRequest makes or changes a conversation, or adds items to it.
@@ -90,22 +89,22 @@ func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
 func ParseNewItems(body []byte) (*ConversationRequest, error) {
 	c, err := parseConversation(body, "items")
 	if err == nil && len(c.Input.Entries) == 0 {
-		return nil, fault.New(fault.Invalid, CodeMissing, "items", "Missing required parameter: items. At least one of them must say something.")
+		return nil, fault.New(fault.Invalid, sdk.CodeMissing, "items", "Missing required parameter: items. At least one of them must say something.")
 	}
 	return c, err
 }
 
 // parseConversation reads the members of a request, of which one must be there; "" for none.
 func parseConversation(body []byte, must string) (*ConversationRequest, error) {
-	o := open(body, "items", "metadata")
-	c := &ConversationRequest{Input: o.input("items", maxNewItems), Metadata: o.metadata("metadata")}
-	if must != "" && o.index(must) < 0 {
-		o.wrong(must, CodeMissing, "Missing required parameter: %s.", must)
+	o := sdk.Open(body)
+	c := &ConversationRequest{Input: inputOf(o, "items", maxNewItems), Metadata: metadataOf(o)}
+	if must != "" && !o.Has(must) {
+		o.Missing(must)
 	}
 	if c.Input.Compact {
-		o.wrong("items", CodeUnsupported, "A compaction_trigger is no item of a conversation.")
+		o.Wrong("items", sdk.CodeUnsupported, "A compaction_trigger is no item of a conversation.")
 	}
-	return c, o.failed()
+	return c, o.Failed()
 }
 
 // ParseStartingAfter returns the number of the event after which a stream goes
@@ -117,7 +116,7 @@ func ParseStartingAfter(query url.Values) (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		return 0, fault.New(fault.Invalid, CodeValue, "starting_after", "This must be the sequence_number of an event.")
+		return 0, fault.New(fault.Invalid, sdk.CodeValue, "starting_after", "This must be the sequence_number of an event.")
 	}
 	return int(n), nil
 }
@@ -127,15 +126,15 @@ const maxLane = 64
 
 // ParseLane checks what a message of a WebSocket is, and gives its stream_id.
 func ParseLane(message []byte) (string, error) {
-	o := open(message, "type", "stream_id", "background")
-	if kind := o.required("type", maxLane); kind != "response.create" {
-		o.wrong("type", CodeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
+	o := sdk.Open(message)
+	if kind := o.RequiredUpTo("type", maxLane); kind != "response.create" {
+		o.Wrong("type", sdk.CodeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
 	}
-	if o.boolean("background", false) {
-		o.wrong("background", CodeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
+	if o.Boolean("background", false) {
+		o.Wrong("background", sdk.CodeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
 	}
-	lane := o.text("stream_id", maxLane)
-	if err := o.failed(); err != nil || lane == nil {
+	lane := o.Text("stream_id", maxLane)
+	if err := o.Failed(); err != nil || lane == nil {
 		return "", err
 	}
 	return *lane, nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -33,12 +34,7 @@ type tool struct {
 }
 
 // flat is the tool's name to a model, whose functions have no namespaces.
-func (t tool) flat() string {
-	if t.Namespace == "" {
-		return t.Name
-	}
-	return flatName(t.Namespace, t.Name)
-}
+func (t tool) flat() string { return flatName(t.Namespace, t.Name) }
 
 // chat is the tool as chat completions have it.
 func (t tool) chat() json.RawMessage {
@@ -72,7 +68,7 @@ type toolName struct{ kind, space, name string }
 type toolNames map[string]toolName
 
 func flatName(space, name string) string {
-	if strings.HasSuffix(space, "__") {
+	if space == "" || strings.HasSuffix(space, "__") {
 		return space + name
 	}
 	return space + "__" + name
@@ -101,34 +97,32 @@ func (e Echo) names() (names toolNames) {
 	return names
 }
 
-// tools reads the tools of a request to Responses, of which those are kept that the
+// toolsIn reads the tools of a request to Responses, of which those are kept that the
 // client runs. Tools that OpenAI itself runs, such as web_search, are left out: some
 // clients offer them always, and a model may do without.
-func (o object) tools(name string) (tools []tool) {
+func toolsIn(o sdk.Object) (tools []tool) {
 	seen := map[string]bool{}
-	add := func(t tool, f object) {
+	add := func(t tool, f sdk.Object) {
 		if seen[t.flat()] {
-			f.wrong("name", CodeValue, "Two tools have the name %q.", fault.Clip(t.flat()))
+			f.Wrong("name", sdk.CodeValue, "Two tools have the name %q.", fault.Clip(t.flat()))
 		}
 		seen[t.flat()] = true
 		tools = append(tools, t)
 	}
-	for i, raw := range o.list(name, maxTools) {
-		outer := o.object(raw, o.at.element(name, i), "type", "name", "description", "parameters", "strict", "format", "execution", "tools")
-		switch kind := outer.required("type", math.MaxInt); kind {
+	for _, outer := range o.Objects("tools", maxTools) {
+		switch kind := outer.Required("type"); kind {
 		case toolFunction, toolCustom:
-			add(outer.tool(kind, ""), outer)
+			add(toolOf(outer, kind, ""), outer)
 		case toolSearch:
-			if outer.oneOf("execution", "client", "server") == "client" {
-				t := tool{Type: kind, Name: toolSearch, Execution: "client", Description: outer.text("description", math.MaxInt), Parameters: outer.get("parameters")}
+			if outer.OneOf("execution", "client", "server") == "client" {
+				t := tool{Type: kind, Name: toolSearch, Execution: "client", Description: outer.Text("description", math.MaxInt), Parameters: outer.Get("parameters")}
 				add(t, outer)
 			}
 		case "namespace":
-			space := outer.required("name", math.MaxInt)
-			for j, raw := range outer.list("tools", maxTools) {
-				inner := o.object(raw, outer.at.element("tools", j), "type", "name", "description", "parameters", "strict", "format")
-				if kind := inner.required("type", math.MaxInt); kind == toolFunction || kind == toolCustom {
-					add(inner.tool(kind, space), inner)
+			space := outer.Required("name")
+			for _, inner := range outer.Objects("tools", maxTools) {
+				if kind := inner.Required("type"); kind == toolFunction || kind == toolCustom {
+					add(toolOf(inner, kind, space), inner)
 				}
 			}
 		}
@@ -136,18 +130,18 @@ func (o object) tools(name string) (tools []tool) {
 	return tools
 }
 
-// tool reads a function or a custom tool, of a namespace or of none.
-func (o object) tool(kind, space string) tool {
-	t := tool{Type: kind, Name: o.required("name", math.MaxInt), Description: o.text("description", math.MaxInt), Namespace: space}
+// toolOf reads a function or a custom tool, of a namespace or of none.
+func toolOf(o sdk.Object, kind, space string) tool {
+	t := tool{Type: kind, Name: o.Required("name"), Description: o.Text("description", math.MaxInt), Namespace: space}
 	if kind == toolCustom {
-		t.Format = o.get("format")
+		t.Format = o.Get("format")
 		return t
 	}
-	if t.Parameters = o.get("parameters"); t.Parameters != nil && t.Parameters[0] != '{' {
-		o.wrong("parameters", codeType, "This must be a JSON schema, which is an object.")
+	if t.Parameters = o.Get("parameters"); t.Parameters != nil && t.Parameters[0] != '{' {
+		o.Wrong("parameters", sdk.CodeType, "This must be a JSON schema, which is an object.")
 	}
-	if o.get("strict") != nil {
-		strict := o.boolean("strict", false)
+	if o.Get("strict") != nil {
+		strict := o.Boolean("strict", false)
 		t.Strict = &strict
 	}
 	return t
@@ -170,48 +164,47 @@ type choice struct {
 	allowed []string        // the only tools that may be called; nil for all
 }
 
-// toolChoice reads which of the tools may be called. A list of allowed tools is
+// choiceOf reads which of the tools may be called. A list of allowed tools is
 // served by offering these alone, which every model understands.
-func (o object) toolChoice(name string, tools []tool) choice {
+func choiceOf(o sdk.Object, tools []tool) choice {
+	const name = "tool_choice"
 	c := choice{echo: json.RawMessage(`"auto"`)}
-	value := o.get(name)
+	value := o.Get(name)
 	if value == nil {
 		return c
 	}
 	c.echo = value
 	if value[0] == '"' {
-		mode := o.oneOf(name, "none", "auto", "required")
-		c.chat = o.mode(name, mode, tools)
+		mode := o.OneOf(name, "none", "auto", "required")
+		c.chat = modeOf(o, name, mode, tools)
 		return c
 	}
-	at := o.at.member(name)
-	wish := o.object(value, at, "type", "name", "namespace", "mode", "tools")
-	switch kind := wish.required("type", math.MaxInt); kind {
+	wish := o.Inner(name)
+	switch kind := wish.Required("type"); kind {
 	case toolFunction, toolCustom:
-		called := wish.named(tools)
+		called := namedIn(wish, tools)
 		if called.Type != toolCustom {
 			called.Type = toolFunction
 		}
 		c.chat = chat.MustMarshal(map[string]any{"type": called.Type, called.Type: map[string]string{"name": called.flat()}})
 	case "allowed_tools":
 		c.allowed = []string{}
-		for i, raw := range wish.list("tools", maxTools) {
-			tool := o.object(raw, at.element("tools", i), "type", "name", "namespace")
-			if kind := tool.required("type", math.MaxInt); kind == toolFunction || kind == toolCustom {
-				c.allowed = append(c.allowed, tool.named(tools).flat())
+		for _, tool := range wish.Objects("tools", maxTools) {
+			if kind := tool.Required("type"); kind == toolFunction || kind == toolCustom {
+				c.allowed = append(c.allowed, namedIn(tool, tools).flat())
 			}
 		}
-		c.chat = wish.mode("mode", wish.oneOf("mode", "auto", "required"), tools)
+		c.chat = modeOf(wish, "mode", wish.OneOf("mode", "auto", "required"), tools)
 	default:
-		wish.wrong("type", CodeUnsupported, "A choice of type %q is not supported. Only functions and custom tools can be called here.", fault.Clip(kind))
+		wish.Wrong("type", sdk.CodeUnsupported, "A choice of type %q is not supported. Only functions and custom tools can be called here.", fault.Clip(kind))
 	}
 	return c
 }
 
-// mode gives a mode as chat completions have it, where it isn't their default.
-func (o object) mode(name, mode string, tools []tool) json.RawMessage {
+// modeOf gives a mode as chat completions have it, where it isn't their default.
+func modeOf(o sdk.Object, name, mode string, tools []tool) json.RawMessage {
 	if mode == "required" && len(tools) == 0 {
-		o.wrong(name, CodeUnsupported, "No function is among the tools, so none can be called.")
+		o.Wrong(name, sdk.CodeUnsupported, "No function is among the tools, so none can be called.")
 	}
 	if mode == "" || mode == "auto" {
 		return nil
@@ -219,15 +212,12 @@ func (o object) mode(name, mode string, tools []tool) json.RawMessage {
 	return chat.MustMarshal(mode)
 }
 
-// named reads the name of a tool that is among these.
-func (o object) named(tools []tool) tool {
-	name := o.required("name", math.MaxInt)
-	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
-		name = flatName(*space, name)
-	}
+// namedIn reads the name of a tool that is among these.
+func namedIn(o sdk.Object, tools []tool) tool {
+	name := flatName(o.String("namespace"), o.Required("name"))
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.flat() == name })
 	if i < 0 {
-		o.wrong("name", CodeValue, "No function of the name %q is among the tools.", fault.Clip(name))
+		o.Wrong("name", sdk.CodeValue, "No function of the name %q is among the tools.", fault.Clip(name))
 		return tool{}
 	}
 	return tools[i]
@@ -235,19 +225,14 @@ func (o object) named(tools []tool) tool {
 
 // toolItem reads an item of a tool that is no plain function: a call, its output, or tools
 // that are offered from there on. It is no such item where it isn't ok.
-func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok bool) {
+func (in *inputReader) toolItem(i int, kind string, o sdk.Object, id string) (ok bool) {
 	switch kind {
 	case "custom_tool_call":
-		input := o.text("input", math.MaxInt)
-		if input == nil {
-			o.wrong("input", CodeMissing, "Missing required parameter: %s.", o.at.member("input"))
-			return true
-		}
-		in.call(i, o, id, chat.Call{Name: o.required("name", math.MaxInt), Arguments: *input, Custom: true})
+		in.call(i, o, id, chat.Call{Arguments: o.Given("input"), Name: o.Required("name"), Custom: true})
 	case "tool_search_call":
-		if o.get("call_id") != nil { // else OpenAI ran it
+		if o.Get("call_id") != nil { // else OpenAI ran it
 			arguments := "{}"
-			if value := o.get("arguments"); value != nil {
+			if value := o.Get("arguments"); value != nil {
 				if arguments = string(value); value[0] == '"' {
 					arguments = chat.String(value)
 				}
@@ -255,9 +240,9 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 			in.call(i, o, id, chat.Call{Name: toolSearch, Arguments: arguments})
 		}
 	case "tool_search_output":
-		found := o.tools("tools")
+		found := toolsIn(o)
 		in.out.tools = withMore(in.out.tools, found)
-		if o.get("call_id") != nil {
+		if o.Get("call_id") != nil {
 			var names []string
 			for _, t := range found {
 				names = append(names, t.flat())
@@ -266,11 +251,11 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 			if names != nil {
 				text = "These tools can be called now: " + strings.Join(names, ", ") + "."
 			}
-			call := o.required("call_id", math.MaxInt)
+			call := o.Required("call_id")
 			in.whole(i, id, &chat.Message{Role: chat.Tool, CallID: &call, Parts: []chat.Part{chat.TextPart(text)}}, Note{})
 		}
 	case "additional_tools":
-		in.out.tools = withMore(in.out.tools, o.tools("tools"))
+		in.out.tools = withMore(in.out.tools, toolsIn(o))
 	default:
 		return false
 	}
@@ -278,11 +263,9 @@ func (in *inputReader) toolItem(i int, kind string, o object, id string) (ok boo
 }
 
 // call reads a call of a tool, which belongs to the assistant's turn.
-func (in *inputReader) call(i int, o object, id string, call chat.Call) {
-	call.ID = o.required("call_id", math.MaxInt)
-	if space := o.text("namespace", math.MaxInt); space != nil && *space != "" {
-		call.Name = flatName(*space, call.Name)
-	}
+func (in *inputReader) call(i int, o sdk.Object, id string, call chat.Call) {
+	call.ID = o.Required("call_id")
+	call.Name = flatName(o.String("namespace"), call.Name)
 	_, t := in.open(i, id, false)
 	t.calls = append(t.calls, call)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -51,32 +52,20 @@ func TestSummariesOfABranchedChat(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	settings := summarize.Defaults()
 	settings.MaxContextTokens, settings.ReservedTokens = 64_000, 8_000
-	service, err := summarize.New(store, summarize.Config{Settings: settings})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := check.Must(summarize.New(store, summarize.Config{Settings: settings}))(t)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	zipf := rand.NewZipf(random, 1.05, 2, vocabulary-1)
 	p := &planter{rand: random, zipf: zipf}
 	append := func(parent uuid.UUID, role tree.Role, words int) uuid.UUID {
 		t.Helper()
 		body := fmt.Appendf(nil, `{"role":%q,"content":%q}`, role, p.text(words))
-		m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := check.Must(store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read(body)}))(t)
 		return m.ID
 	}
 	look := func(head uuid.UUID) summarize.Context {
 		t.Helper()
-		got, err := service.Context(t.Context(), c.ID, head, summarize.Window{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := check.Must(service.Context(t.Context(), c.ID, head, summarize.Window{}))(t)
 		return got
 	}
 	summary := func(c summarize.Context) (id uuid.UUID) {
@@ -108,10 +97,7 @@ func TestSummariesOfABranchedChat(t *testing.T) {
 				t.Errorf("turn %d: an edit or a regeneration lost the summary", turn)
 			}
 		}
-		k, err := service.Compact(t.Context(), c.ID, answer, summarize.TriggerAppend, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := check.Must(service.Compact(t.Context(), c.ID, answer, summarize.TriggerAppend, nil))(t)
 		if k.Outcome == tree.OutcomeSaved {
 			compactions++
 		}

@@ -18,9 +18,12 @@ import (
 
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
+
+const model = "gpt-fake"
 
 // timeout is how long one script may take. It is no measure of anything.
 const timeout = 10 * time.Minute
@@ -102,9 +105,7 @@ func install(t *testing.T) {
 		}
 		t.Skip("without npm no client is installed")
 	}
-	if err := installOnce(); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, installOnce())
 }
 
 // A served is a Coppice that runs, and keys of tenants that have nothing.
@@ -125,25 +126,19 @@ func serve(t *testing.T) served {
 			BaseURL: fake.URL(), APIKey: "fake", Replies: []string{model}, Windows: map[string]int{model: 32_000},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := c.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, c.Start(t.Context()))
 	web := httptest.NewServer(c)
 	t.Cleanup(web.Close)
 	s := served{base: web.URL, store: c.Store()}
 	for i := range tenants {
 		_, secret, err := c.Keys().Create(t.Context(), fmt.Sprintf("tenant-%d", i), "clients")
-		if err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, err)
 		s.keys = append(s.keys, secret)
 	}
 	return s

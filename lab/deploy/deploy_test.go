@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	strict "sigs.k8s.io/yaml"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // kinds are those that the manifests may have.
@@ -70,10 +72,7 @@ func TestManifests(t *testing.T) {
 		t.Fatalf("no manifest: %v", err)
 	}
 	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := check.Must(os.ReadFile(file))(t)
 		objects, err := decode(content)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)

@@ -13,16 +13,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 const root = "../.."
 
 func load(t *testing.T) []Fault {
 	t.Helper()
-	text, err := os.ReadFile("faults.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(os.ReadFile("faults.txt"))(t)
 	faults, err := parse(string(text))
 	if err != nil || len(faults) < 40 {
 		t.Fatalf("%d faults, %v", len(faults), err)
@@ -83,15 +82,11 @@ func TestFaults(t *testing.T) {
 		}
 		t.Run(f.name, func(t *testing.T) {
 			path, content, err := f.planted()
-			if err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, err)
 			dir := t.TempDir()
 			changed, overlay := filepath.Join(dir, filepath.Base(path)), filepath.Join(dir, "overlay.json")
 			list, err := json.Marshal(map[string]any{"Replace": map[string]string{path: changed}})
-			if err := errors.Join(err, os.WriteFile(changed, []byte(content), 0o600), os.WriteFile(overlay, list, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, errors.Join(err, os.WriteFile(changed, []byte(content), 0o600), os.WriteFile(overlay, list, 0o600)))
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "go", "test", "-short", "-count=1", "-failfast", "-vet=off", "-timeout=2m", "-run", f.run, "./"+f.pkg)
@@ -105,24 +100,5 @@ func TestFaults(t *testing.T) {
 				t.Errorf("%s %s fails, but no test of it does: %v\n%s", f.pkg, f.run, err, text)
 			}
 		})
-	}
-}
-
-// A fault without its place says what to change.
-func TestPlant(t *testing.T) {
-	t.Parallel()
-	const source = "func a() {\n\treturn 1\n}\n\nfunc b() {\n\treturn 1\n\treturn 2\n\treturn 2\n}\n"
-	for _, test := range []struct{ in, old, want, problem string }{
-		{"func a(", "return 1", "func a() {\n\tX\n}\n\nfunc b() {\n\treturn 1\n\treturn 2\n\treturn 2\n}\n", ""},
-		{"func b(", "return 1", "func a() {\n\treturn 1\n}\n\nfunc b() {\n\tX\n\treturn 2\n\treturn 2\n}\n", ""},
-		{"func b(", "return 2", "", "has 2 times"},
-		{"func a(", "return 2", "", "has 0 times"},
-		{"func c(", "return 2", "", "0 lines of x.go begin with"},
-	} {
-		f := Fault{name: "n", file: "x.go", in: test.in, old: test.old, new: "X", line: 7}
-		got, err := f.plant(source)
-		if got != test.want || test.problem != "" && (err == nil || !strings.Contains(err.Error(), test.problem) || !strings.Contains(err.Error(), "faults.txt:7")) {
-			t.Errorf("%q in %q: %q, %v", test.old, test.in, got, err)
-		}
 	}
 }

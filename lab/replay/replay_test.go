@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize"
@@ -29,22 +30,13 @@ func TestOf(t *testing.T) {
 	model := &llmtest.Model{ModelName: "scribe", Answer: func(context.Context, llm.Request) (llm.Response, error) {
 		return llmtest.Response("Trees 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 of the rows 0 and 1. " + llmtest.Text(100)), nil
 	}}
-	service, err := summarize.New(store, summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	service := check.Must(summarize.New(store, summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}}))(t)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	head, keep := uuid.Nil, 4
 	for i, demand := range []summarize.Demand{{KeepRecentMessages: keep}, {KeepRecentMessages: keep, Instructions: "Keep the <names>."}} {
 		for n := range 20 {
 			role := []string{"user", "assistant"}[n%2]
-			m, err := store.Append(t.Context(), c.ID, head, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":"Tree %d of row %d. %s"}`, role, n, i, llmtest.Text(300)))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := check.Must(store.Append(t.Context(), c.ID, head, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":"Tree %d of row %d. %s"}`, role, n, i, llmtest.Text(300)))}))(t)
 			head = m.ID
 		}
 		k, err := service.Compact(t.Context(), c.ID, head, summarize.TriggerRequest, &demand)
@@ -63,16 +55,12 @@ func TestOf(t *testing.T) {
 			t.Errorf("again: %q, %v", again, err)
 		}
 		dir := t.TempDir()
-		if err := r.Write(dir, again); err != nil {
-			t.Fatal(err)
-		}
+		check.NoError(t, r.Write(dir, again))
 		if prompt, err := os.ReadFile(filepath.Join(dir, "prompt.json")); err != nil || !json.Valid(prompt) {
 			t.Errorf("prompt.json: %v", err)
 		}
 		if i > 0 {
-			if _, err := store.Prune(t.Context(), c.ID, k.SummaryID); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(store.Prune(t.Context(), c.ID, k.SummaryID))(t)
 			if r, err = Of(t.Context(), store, k); err != nil || len(r.Missing) != 1 || r.Summary != "" {
 				t.Errorf("after the prune: %+v, %v", r, err)
 			}

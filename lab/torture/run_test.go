@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/lab/product"
 )
 
@@ -55,17 +56,12 @@ func TestMain(m *testing.M) {
 // shortRun is a configuration for seconds, in a folder of its own.
 func shortRun(t *testing.T) Config {
 	t.Helper()
-	program, err := buildProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := check.Must(buildProgram())(t)
 	cfg := Defaults()
 	cfg.Program, cfg.Dir = program, t.TempDir()
 	if os.Geteuid() == 0 { // Postgres runs as another user, who must get through
 		for _, dir := range []string{cfg.Dir, filepath.Dir(cfg.Dir)} {
-			if err := os.Chmod(dir, 0o711); err != nil {
-				t.Fatal(err)
-			}
+			check.NoError(t, os.Chmod(dir, 0o711))
 		}
 	}
 	cfg.Duration, cfg.Kills = 10*time.Second, 24
@@ -82,10 +78,7 @@ func shortRun(t *testing.T) Config {
 func TestRunFindsLostCommits(t *testing.T) {
 	cfg := shortRun(t)
 	cfg.Duration, cfg.Cuts, cfg.LoseCommits, cfg.UntilBroken = time.Minute, 0, true, true
-	report, err := Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := check.Must(Run(t.Context(), cfg))(t)
 	if len(report.Violations) == 0 {
 		t.Errorf("a run in which Postgres was killed %d times and loses commits found nothing", report.Faults["Postgres killed"])
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/lab/bench"
 	"github.com/coppice-chat/coppice/lab/product"
 )
@@ -42,19 +43,13 @@ var buildProgram = sync.OnceValues(func() (path string, err error) {
 // output. No database may be left at the end.
 func runLab(t *testing.T, args ...string) string {
 	t.Helper()
-	program, err := buildProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := check.Must(buildProgram())(t)
 	url := dbtest.URL(t)
 	var stdout, stderr bytes.Buffer
 	if code := run(append(args, "--program", program, "--database-url", url), &stdout, &stderr); code != 0 {
 		t.Fatalf("lab %s: exit code %d\n%s%s", strings.Join(args, " "), code, &stdout, &stderr)
 	}
-	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), url))(t)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	var left int
 	if err := conn.QueryRow(t.Context(), "select count(*) from pg_database where starts_with(datname, 'coppice_bench_')").Scan(&left); err != nil || left != 0 {
@@ -66,20 +61,14 @@ func runLab(t *testing.T, args ...string) string {
 // Each part runs beside its floor and an earlier program, with the floor's messages
 // compared. No speed is looked at. All parts run where COPPICE_TEST_BENCH is set.
 func TestBench(t *testing.T) {
-	program, err := buildProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := check.Must(buildProgram())(t)
 	part, results := "context", 2
 	if os.Getenv("COPPICE_TEST_BENCH") != "" {
 		part, results = "all", 3+2+4+2
 	}
 	file := filepath.Join(t.TempDir(), "results.json")
 	table := runLab(t, "bench", part, "--quick", "--before", program, "--out", file)
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	raw := check.Must(os.ReadFile(file))(t)
 	var report bench.Report
 	if err := json.Unmarshal(raw, &report); err != nil || len(report.Results) != results || report.Machine.Postgres == "" {
 		t.Fatalf("%d results, %v\n%s", len(report.Results), err, raw)
@@ -99,14 +88,9 @@ func TestMemory(t *testing.T) {
 
 // The command lines in README.md are ones that the program takes.
 func TestREADME(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := check.Must(os.ReadFile("../../README.md"))(t)
 	file := filepath.Join(t.TempDir(), "FILE")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, os.WriteFile(file, nil, 0o600))
 	lines := regexp.MustCompile("go run \\./cmd/lab( [a-z][^#)`\n]*)").FindAllStringSubmatch(string(text), -1)
 	for _, line := range lines {
 		parser, err := newParser(kong.Writers(io.Discard, io.Discard), kong.Exit(func(int) {}))

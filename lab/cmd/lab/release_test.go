@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A server of the last release and one of this version work on one database, as
@@ -30,10 +31,7 @@ func TestLastRelease(t *testing.T) {
 	if revision == "" {
 		t.Skip("COPPICE_TEST_RELEASE is not set")
 	}
-	program, err := buildProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := check.Must(buildProgram())(t)
 	s := &site{dir: t.TempDir(), program: program, url: dbtest.URL(t)}
 	defer func() {
 		if err := s.drop(t.Context()); err != nil {
@@ -41,10 +39,7 @@ func TestLastRelease(t *testing.T) {
 		}
 	}()
 	release := buildRevision(t, revision)
-	database, err := s.emptyDatabase(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	database := check.Must(s.emptyDatabase(t.Context()))(t)
 	migrate := func(program string) {
 		t.Helper()
 		if out, err := s.command(program, database, "migrate").CombinedOutput(); err != nil {
@@ -53,10 +48,7 @@ func TestLastRelease(t *testing.T) {
 	}
 	serve := func(program string) *server {
 		t.Helper()
-		started, err := s.start(t.Context(), s.command(program, database, "serve", "--addr", "127.0.0.1:0", "--log-format", "json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		started := check.Must(s.start(t.Context(), s.command(program, database, "serve", "--addr", "127.0.0.1:0", "--log-format", "json")))(t)
 		return started
 	}
 	migrate(release)
@@ -88,15 +80,10 @@ func TestLastRelease(t *testing.T) {
 // work with it.
 func schema(t *testing.T, database string) (version, oldest int) {
 	t.Helper()
-	conn, err := pgx.Connect(t.Context(), database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := check.Must(pgx.Connect(t.Context(), database))(t)
 	defer conn.Close(t.Context())
 	const query = "select (select max(version_id) from goose_db_version), oldest_program from installation"
-	if err := conn.QueryRow(t.Context(), query).Scan(&version, &oldest); err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, conn.QueryRow(t.Context(), query).Scan(&version, &oldest))
 	return version, oldest
 }
 
@@ -132,15 +119,9 @@ func continues(t *testing.T, addr, path string) {
 // call sends a request that has to succeed.
 func call(t *testing.T, addr, method, path, body string, into any) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := check.Must(http.NewRequestWithContext(t.Context(), method, "http://"+addr+path, strings.NewReader(body)))(t)
 	req.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	res := check.Must(http.DefaultClient.Do(req))(t)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
 	if err == nil && into != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/tree"
@@ -41,6 +42,9 @@ func TestServe(t *testing.T) {
 	res.Body.Close()
 	if res.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without a key: status %d", res.StatusCode)
+	}
+	if _, _, err := c.Store().CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(`{"keep_ratio":5}`)}); !errors.Is(err, fault.Invalid) {
+		t.Errorf("settings that requests can't store: %v", err)
 	}
 	stop()
 	if err := <-ended; err != nil {
@@ -65,13 +69,11 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What can't be opened is told of, and leaves nothing open.
 // TestATenantHasHalfOfTheConnections has a tenant read two exports at a time, of three
 // connections. Its next call waits until its time is over; another tenant's doesn't.
 func TestATenantHasHalfOfTheConnections(t *testing.T) {
 	t.Parallel()
-	c, err := app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t), MaxConns: 3}})
-	check.NoError(t, err)
+	c := check.Must(app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t), MaxConns: 3}}))(t)
 	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
 	busy := c.Store().ForTenant("busy")
 	conversation, _, err := busy.CreateConversation(t.Context(), tree.NewConversation{})
@@ -98,6 +100,7 @@ func TestATenantHasHalfOfTheConnections(t *testing.T) {
 	}
 }
 
+// What can't be opened is told of, and leaves nothing open.
 func TestOpenRefuses(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
@@ -133,8 +136,7 @@ func TestJoinDatabase(t *testing.T) {
 	if _, err := app.JoinDatabase(t.Context(), empty, nil); !errors.Is(err, db.ErrNoSchema) {
 		t.Fatalf("without a schema: %v", err)
 	}
-	d, err := app.OpenDatabase(t.Context(), empty, nil)
-	check.NoError(t, err)
+	d := check.Must(app.OpenDatabase(t.Context(), empty, nil))(t)
 	defer d.Close()
 	if before, after := d.Migrated(); before != 0 || after == 0 {
 		t.Errorf("migrated from %d to %d", before, after)

@@ -135,8 +135,7 @@ func TestWantReasoning(t *testing.T) {
 			}
 		}
 	}
-	families, err := Models{WantReasoning: []string{"gpt-4o-mini"}, Windows: map[string]int{"o3-mini": 9000}}.Families()
-	check.NoError(t, err)
+	families := check.Must(Models{WantReasoning: []string{"gpt-4o-mini"}, Windows: map[string]int{"o3-mini": 9000}}.Families())(t)
 	mini, _ := families.Find("gpt-4o-mini")
 	own, _ := families.Find("o3-mini")
 	if mini.Window != 128_000 || own.Window != 9000 || !own.FixedTemperature {

@@ -102,19 +102,9 @@ func (c *client) reads(to string) (n int) {
 	return n
 }
 
-// eventually waits until something holds.
-func (c *client) eventually(what string, holds func() bool) {
-	c.Helper()
-	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			c.Fatalf("never: %s", what)
-		}
-	}
-}
-
 func (c *client) ready(says string) {
 	c.Helper()
-	c.eventually("/readyz says "+says, func() bool {
+	check.Eventually(c, "/readyz says "+says, func() bool {
 		status, body := c.send("GET", "/readyz", "")
 		return status == http.StatusOK && strings.Contains(body, `"replica":"`+says+`"`)
 	})
@@ -123,7 +113,7 @@ func (c *client) ready(says string) {
 // onReplica waits until a read goes to the replica.
 func (c *client) onReplica(path string) {
 	c.Helper()
-	c.eventually("a read of "+path+" from the replica", func() bool {
+	check.Eventually(c, "a read of "+path+" from the replica", func() bool {
 		before := c.reads("replica")
 		c.send("GET", path, "")
 		return c.reads("replica") > before
@@ -173,7 +163,7 @@ func readsOwnWrites(t *testing.T, of *dbtest.Replicated) {
 	for path, text := range paths {
 		c.shows(path, text)
 	}
-	c.eventually("a read from the primary because the replica is behind", func() bool {
+	check.Eventually(c, "a read from the primary because the replica is behind", func() bool {
 		c.shows(at+"/tree", second)
 		return c.reads("primary_behind") > 0
 	})
@@ -181,7 +171,7 @@ func readsOwnWrites(t *testing.T, of *dbtest.Replicated) {
 	// new it finds all the same.
 	other.shows("/v1/conversations/"+made, "Sapling")
 	other.shows(at+"/branches/"+second+"/context", "an oak")
-	other.eventually("a read of the past from the replica", func() bool {
+	check.Eventually(other, "a read of the past from the replica", func() bool {
 		_, body := other.send("GET", at+"/branches/active/context", "")
 		return !strings.Contains(body, "an oak")
 	})
@@ -245,7 +235,7 @@ func readsAfterEvents(t *testing.T, of *dbtest.Replicated) {
 	of.Pause(t)
 	second := c.say(conversation, `"`+first+`"`, "an oak")
 	told := events.until("messages.appended")
-	deaf.eventually("a read of the past where no event was told", func() bool {
+	check.Eventually(deaf, "a read of the past where no event was told", func() bool {
 		_, body := deaf.send("GET", at+"/branches/active/context", "")
 		return !strings.Contains(body, "an oak")
 	})

@@ -22,9 +22,7 @@ func TestRetention(t *testing.T) {
 	defer pool.Close()
 	for _, tenant := range []string{"any", "brief"} {
 		for range 2 {
-			if _, _, err := c.Store().ForTenant(tenant).CreateConversation(t.Context(), tree.NewConversation{}); err != nil {
-				t.Fatal(err)
-			}
+			check.Must3(c.Store().ForTenant(tenant).CreateConversation(t.Context(), tree.NewConversation{}))(t)
 		}
 	}
 	old := map[string]string{"any": "91 days", "brief": "2 hours"} // one of each tenant's two
@@ -33,13 +31,8 @@ func TestRetention(t *testing.T) {
 			where id = (select id from conversations where tenant_id = $1 limit 1)`, tenant, age))(t)
 	}
 	check.NoError(t, c.Start(t.Context()))
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	check.Eventually(t, "one conversation of each tenant", func() bool {
 		all := check.Must(c.Store().Tenants(t.Context()))(t)
-		if len(all) == 2 && all[0].Conversations == 1 && all[1].Conversations == 1 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("left are %+v", all)
-		}
-	}
+		return len(all) == 2 && all[0].Conversations == 1 && all[1].Conversations == 1
+	})
 }

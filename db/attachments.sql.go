@@ -373,7 +373,7 @@ func (q *Queries) LockUpload(ctx context.Context, tenantID string) error {
 
 const namesAttachment = `-- name: NamesAttachment :one
 select exists (
-    select from attachment_uses u
+    select 1 from attachment_uses u
     join conversations c on c.id = u.conversation_id
     where u.tenant_id = $1 and u.hash = $2 and c.tenant_id = $1 and (c.reader = '' or $3::text in (c.reader, '*'))) as named
 `

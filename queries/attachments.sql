@@ -149,6 +149,6 @@ limit @row_limit;
 -- name: NamesAttachment :one
 -- Whether a message that the store's user may read names an attachment.
 select exists (
-    select from attachment_uses u
+    select 1 from attachment_uses u
     join conversations c on c.id = u.conversation_id
     where u.tenant_id = @tenant_id and u.hash = @hash and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))) as named;

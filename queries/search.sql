@@ -48,7 +48,7 @@ values (@conversation_id, @number, @tenant_id, @messages, @newest_at, @data);
 
 -- name: CountLooseChunks :one
 -- At most so many, so that it costs what the limit is.
-select count(*) from (select from search_chunks where tenant_id = @tenant_id and segment is null limit @at_most) counted;
+select count(*) from (select 1 from search_chunks where tenant_id = @tenant_id and segment is null limit @at_most) counted;
 
 -- name: ListLooseKeys :many
 -- Chunks that may go into a segment, the oldest first.
@@ -190,23 +190,18 @@ on conflict do nothing;
 
 -- name: ListTitled :many
 -- Conversations whose titles have one of the words, or a word that begins so, and those
--- among some, the one touched last first.
+-- among some, the one touched last first. Citus pushes no lateral join to its shards.
 with found as (
-    select t.conversation_id as id
-    from unnest(@words::text[]) sought (word)
-    join lateral (select t.conversation_id from title_words t where t.tenant_id = @tenant_id and t.word = sought.word collate "C" offset 0) t on true
+    select t.conversation_id as id from title_words t where t.tenant_id = @tenant_id and t.word = any (@words::text[])
     union
     select t.conversation_id
     from unnest(@beginnings::text[]) sought (word)
-    join lateral (
-        select t.conversation_id from title_words t
-        where t.tenant_id = @tenant_id and t.word >= sought.word collate "C" and t.word < (sought.word || chr(1114111)) collate "C"
-        offset 0) t on true
+    join title_words t on t.tenant_id = @tenant_id and t.word >= sought.word collate "C" and t.word < (sought.word || chr(1114111)) collate "C"
     union
     select id from unnest(@among::uuid[]) id
 )
-select c.* from found
-join lateral (select c.* from conversations c where c.id = found.id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) offset 0) c on true
+select c.* from conversations c
+where c.id = any (array(select id from found)) and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by c.updated_at desc, c.id desc;
 
 -- name: ListSizes :many

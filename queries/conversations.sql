@@ -35,7 +35,9 @@ select pg_advisory_xact_lock(1668246643, hashtext(concat(@tenant_id::text, @id::
 -- name: ListConversations :many
 -- The pinned first, and then by updated_at, the latest first. The comparison with
 -- updated_minute, which is no later than updated_at, is one range of
--- conversations_listed. It is read until enough fit, and to the end of that minute.
+-- conversations_listed. It is read until enough fit, and to the end of that minute
+-- (incremental sort). Postgres takes a case for half of all rows; of an "or" it would
+-- think that it leaves few, and sort them all.
 --
 -- A page has @row_limit rows at most, and none beyond @byte_limit bytes but the first;
 -- more tells whether another row comes after one. Rows are small here, so that those
@@ -50,16 +52,13 @@ from (
            coalesce(sum(octet_length(listed.metadata::text) + octet_length(listed.settings::text)) over (earlier rows between unbounded preceding and 1 preceding), 0) as bytes_before,
            lead(listed.id) over earlier is not null as more
     from (
-        select minutes.* from (
-            select c.* from conversations c
-            where c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and c.archived = @archived
-              and (c.pinned, c.updated_minute) <= (@before_pinned::boolean, @before_updated_at::timestamptz)
-              and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
-              and (@tag::text = '' or @tag = any (c.tags))
-              and (not @chosen::boolean or c.id = any (@among::uuid[]))
-            order by c.pinned desc, c.updated_minute desc
-            fetch first (1 + @row_limit::integer) rows with ties) minutes
-        order by minutes.pinned desc, minutes.updated_at desc, minutes.id desc
+        select c.* from conversations c
+        where c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*')) and c.archived = @archived
+          and (c.pinned, c.updated_minute) <= (@before_pinned::boolean, @before_updated_at::timestamptz)
+          and (c.pinned, c.updated_at, c.id) < (@before_pinned::boolean, @before_updated_at::timestamptz, @before_id::uuid)
+          and case when @tag::text = '' then true else @tag = any (c.tags) end
+          and (not @chosen::boolean or c.id = any (@among::uuid[]))
+        order by c.pinned desc, c.updated_minute desc, c.updated_at desc, c.id desc
         limit 1 + @row_limit::integer) listed
     window earlier as (order by listed.pinned desc, listed.updated_at desc, listed.id desc)) page
 where page.position <= @row_limit::integer and page.bytes_before < @byte_limit::integer

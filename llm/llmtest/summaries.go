@@ -15,3 +15,19 @@ var NoSummaries = map[string]string{
 	"a reply":        "Crumbs-Guest sounds lovely! It is short, friendly, and easy to remember for people who sit down with a coffee. Shall I think of a password as well, or do you already have one in mind?",
 	"another matter": "Darryl looks for sneakers at Foot Locker: Adidas Ultraboost for $180, Nike React Infinity Run for $160, Brooks Ghost 14. His girlfriend Lauren likes the VaporMax. He walks 5 miles a day in Montserrat.",
 }
+
+// AwkwardSummaries returns answers that have a summary in a form which models give it,
+// by that form.
+func AwkwardSummaries(summary string) map[string]string {
+	return map[string]string{
+		"a code fence":                  "```markdown\n" + summary + "\n```",
+		"its own tags":                  "<coppice-summary>\n" + summary + "\n</coppice-summary>",
+		"the marker at the end":         summary + "\n\n<coppice-cutoff-0123456789abcdef/>",
+		"reasoning":                     "<think>I'll keep the names.</think>\n\n" + summary,
+		"reasoning without a beginning": "I'll keep the names.\n</think>\n\n" + summary,
+		"reasoning in brackets":         "[THINK]I'll keep the names.[/THINK]" + summary,
+		"channels":                      "<|channel|>analysis<|message|>I'll keep the names.<|end|><|start|>assistant<|channel|>final<|message|>" + summary,
+		"analysis and summary":          "<analysis>\nThe names matter.\n</analysis>\n<summary>\n" + summary + "\n</summary>",
+		"a preamble":                    "Here is the summary of the conversation:\n\n" + summary,
+	}
+}

@@ -30,8 +30,7 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 		"overtaken": {{retryHeader, "1"}, {retryHeader, "0"}},
 		"keyed":     {{keyHeader, "k"}, {keyHeader, "k"}},
 	} {
-		c, _, err := a.store.ForTenant("acme").CreateConversation(t.Context(), tree.NewConversation{})
-		check.NoError(t, err)
+		c := check.Must3(a.store.ForTenant("acme").CreateConversation(t.Context(), tree.NewConversation{}))(t)
 		tx := check.Must(a.pool.Begin(t.Context()))(t)
 		defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 		check.Must(tx.Exec(t.Context(), "select from conversations where id = $1 for update", c.ID))(t)
@@ -44,7 +43,7 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 					t.Error(got[i])
 				}
 			})
-			a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > i })
+			check.Eventually(t, "a statement that waits", func() bool { return dbtest.Waiting(t, a.pool) > i })
 		}
 		check.NoError(t, tx.Commit(t.Context()))
 		wg.Wait()
@@ -66,8 +65,7 @@ func TestItemsAddedAgain(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	first := user(t, store, c.ID, "first")
 	id, retry, key := wire.ConversationID(c.ID), []string{retryHeader, "1"}, func(k string) []string { return []string{keyHeader, k} }
 	back := func() { a.setHead(c.ID, first) }

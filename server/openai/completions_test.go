@@ -104,38 +104,3 @@ func TestCompletionsAreBranches(t *testing.T) {
 		t.Errorf("%d messages, want 10", n)
 	}
 }
-
-// TestCompletionsStream holds that an answer is streamed, recorded or not. The forms of
-// its chunks are golden files of package wire.
-func TestCompletionsStream(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	for name, test := range map[string]struct {
-		behaviour llmtest.Behaviour
-		usage     bool
-		want      []string
-	}{
-		"text":     {llmtest.Chunks("It is ", "a wood."), true, []string{`"delta":{"role":"assistant","content":""}`, `"finish_reason":"stop"`, `"choices":[],"usage":{"prompt_tokens":`}},
-		"no usage": {llmtest.Answer("Yes."), false, []string{`"delta":{"content":"Yes."}`, `"finish_reason":"stop"`}},
-	} {
-		a.upstream.Otherwise(test.behaviour)
-		for _, recorded := range []bool{true, false} {
-			members := fmt.Sprintf(`"stream":true,"store":%v,"stream_options":{"include_usage":%v},`, recorded, test.usage)
-			got, header := a.ask(200, "acme", "POST", "/chat/completions", chatBody(members, said("user", "Well?")))
-			if header.Get("Content-Type") != "text/event-stream" || header.Get("X-Request-Id") == "" || (header.Get("X-Coppice-Head-Id") != "") != recorded {
-				t.Errorf("%s: %v", name, header)
-			}
-			if !strings.HasSuffix(got, "data: [DONE]\n\n") || strings.Contains(got, `"error"`) || strings.Contains(got, "event:") {
-				t.Errorf("%s: %s", name, got)
-			}
-			rest := got
-			for _, want := range test.want {
-				at := strings.Index(rest, want)
-				if at < 0 {
-					t.Fatalf("%s: the stream lacks %s, or has it too soon: %s", name, want, got)
-				}
-				rest = rest[at:]
-			}
-		}
-	}
-}

@@ -24,8 +24,7 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
 	rapid.Check(t, func(rt *rapid.T) {
-		c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-		check.NoError(rt, err)
+		c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(rt)
 		nodes := []uuid.UUID{uuid.Nil}
 		for i := range rapid.IntRange(1, 10).Draw(rt, "messages") {
 			body := rapid.SampledFrom([]string{
@@ -103,8 +102,7 @@ func TestGraftedItem(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, llmtest.Answer("ok"))
 	store := a.store.ForTenant("acme")
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	from := uuid.New()
 	check.Must(store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{
 		Message: chat.Read([]byte(`{"role":"user","content":"brought"}`)), Graft: &tree.Graft{FromHeadID: from, Messages: 2, Include: tree.IncludeSummary},

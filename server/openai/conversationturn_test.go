@@ -114,7 +114,7 @@ func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
 			t.Errorf("%d %s", status, got)
 		}
 	})
-	a.eventually(func() bool { return dbtest.Waiting(t, a.pool) > 0 })
+	check.Eventually(t, "a statement that waits", func() bool { return dbtest.Waiting(t, a.pool) > 0 })
 	check.NoError(t, tx.Commit(t.Context()))
 	answered.Wait()
 	if c, err := a.store.ForTenant("acme").Conversation(t.Context(), native); err != nil || c.HeadID != later.ID {

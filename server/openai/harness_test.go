@@ -51,8 +51,7 @@ type setup struct {
 	recognition openai.Recognition
 	timeout     time.Duration // of requests; 0 is unhurried
 	script      []llmtest.Behaviour
-	offline     bool       // the offline model answers
-	keys        *keys.Keys // nil for that of the pool
+	offline     bool // the offline model answers
 	quota       *quota.Quota
 }
 
@@ -72,8 +71,8 @@ type api struct {
 	url      string
 	upstream *llmtest.Server
 	store    *tree.Store
+	keys     *keys.Keys
 	secrets  map[string]string // by tenant
-	log      *safeLog
 }
 
 func newAPI(t testing.TB, script ...llmtest.Behaviour) *api {
@@ -93,10 +92,7 @@ func (s setup) serve(t testing.TB) *api {
 	if s.pool == nil {
 		s.pool = dbtest.New(t)
 	}
-	a := &api{setup: s, t: t, upstream: llmtest.NewServer(t, s.script...), store: tree.New(s.pool), secrets: map[string]string{}, log: new(safeLog)}
-	if a.keys == nil {
-		a.keys = keys.New(s.pool)
-	}
+	a := &api{setup: s, t: t, upstream: llmtest.NewServer(t, s.script...), store: tree.New(s.pool), keys: keys.New(s.pool), secrets: map[string]string{}}
 	for _, tenant := range []string{"acme", "other"} {
 		_, secret, err := a.keys.Create(t.Context(), tenant, "")
 		check.NoError(t, err)
@@ -128,7 +124,7 @@ func (a *api) start() {
 	if a.offline {
 		cfg.Models, cfg.Aliases = []llm.Model{llm.Offline(0)}, nil
 	}
-	cfg.Logger = slog.New(slog.NewJSONHandler(a.log, nil))
+	cfg.Logger = slog.New(slog.DiscardHandler)
 	cfg.MaxRunning, cfg.MaxPerTenant = 1000, cmp.Or(cfg.MaxPerTenant, 1000)
 	replies := check.Must(reply.New(cfg))(t)
 	s := check.Must(server.New(server.Config{
@@ -150,11 +146,6 @@ func (a *api) start() {
 		web.Close()
 	})
 	a.url = web.URL
-}
-
-func (a *api) eventually(so func() bool) {
-	a.t.Helper()
-	check.Eventually(a.t, "what a test waits for", so)
 }
 
 // do sends a request from any goroutine; headers are names and values in turn.

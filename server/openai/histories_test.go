@@ -72,7 +72,7 @@ func TestLongHistoriesTakeTurns(t *testing.T) {
 		})
 	}
 	over := func() bool { return waiting() > most }
-	a.eventually(func() bool { return over() || refused.Load() == asked-most && waiting() == most })
+	check.Eventually(t, "the histories to wait", func() bool { return over() || refused.Load() == asked-most && waiting() == most })
 	if over() {
 		t.Errorf("over %d histories of one tenant are stored at a time", most)
 	}

@@ -21,8 +21,7 @@ func TestPagesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	const large = 6 // answers, of which five fill a page
 	last := uuid.Nil
 	for i := range 1 + large + 1 {
@@ -69,8 +68,7 @@ func TestReferencesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	store := a.store.ForTenant("acme")
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	thought := tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"a"}`)), Reasoning: strings.Repeat("x", 500<<10)}
 	there := check.Must(store.AppendChain(t.Context(), c.ID, uuid.Nil, slices.Repeat([]tree.NewMessage{thought}, openai.MaxBody/(500<<10)+1)))(t)
 	var input strings.Builder

@@ -95,8 +95,7 @@ func TestRecallInResponses(t *testing.T) {
 		llmtest.CallTools(searching), llmtest.Answer("Still."),
 		llmtest.CallTools(weather, searching), llmtest.Answer("wombat-42, and rain."))
 	store := a.store.ForTenant("acme")
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"recall":true}`)})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"recall":true}`)}))(t)
 	named := `"conversation":"` + wire.ConversationID(c.ID) + `",`
 	first := a.create(`{"model":"wood",` + named + `"input":"` + gatePassword + `"}`)
 	n, _ := wire.ParseResponseID(first.ID)

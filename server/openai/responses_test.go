@@ -75,8 +75,7 @@ func TestClientLeaves(t *testing.T) {
 	for _, record := range []string{"false", "true"} {
 		a := setup{script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut"), llmtest.Answer("Hello.")}, replies: reply.Config{MaxPerTenant: 1}}.serve(t)
 		ctx, leave := context.WithCancel(t.Context())
-		res, err := a.do(ctx, "acme", "POST", "/openai/v1/responses", `{"model":"wood","input":"hi","store":false,"stream":true}`, "X-Coppice-Record", record)
-		check.NoError(t, err)
+		res := check.Must(a.do(ctx, "acme", "POST", "/openai/v1/responses", `{"model":"wood","input":"hi","store":false,"stream":true}`, "X-Coppice-Record", record))(t)
 		defer res.Body.Close()
 		// Only once the model speaks is it the first request that it hangs for.
 		for lines, line := bufio.NewReader(res.Body), ""; line != "event: response.output_text.delta\n"; {

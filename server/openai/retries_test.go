@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 )
@@ -62,7 +63,7 @@ func TestRetryElsewhere(t *testing.T) {
 	} {
 		body = `{"model":"wood",` + body + `}`
 		one := a.try(body, retryHeader, "0")
-		a.eventually(func() bool { return a.status(one) == "completed" })
+		check.Eventually(t, "the end of "+one, func() bool { return a.status(one) == "completed" })
 		conversations, messages := a.everything()
 		for _, server := range []*api{other, third, a} {
 			if again := server.try(body, retryHeader, "1"); again != one {
@@ -76,7 +77,7 @@ func TestRetryElsewhere(t *testing.T) {
 		if anew == one {
 			t.Errorf("%s: the same request anew got the answer of the first", name)
 		}
-		a.eventually(func() bool { return a.status(anew) == "completed" })
+		check.Eventually(t, "the end of "+anew, func() bool { return a.status(anew) == "completed" })
 	}
 }
 
@@ -147,7 +148,7 @@ func TestRetryOfWhatRuns(t *testing.T) {
 				res.Body.Close()
 			}
 		}()
-		a.eventually(func() bool { return len(a.upstream.Requests()) == i+1 }) // once the model is asked
+		check.Eventually(t, "a request to the model", func() bool { return len(a.upstream.Requests()) == i+1 })
 		leave()
 		<-left
 	}

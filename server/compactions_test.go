@@ -1,9 +1,7 @@
 package server
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -35,79 +33,6 @@ type compactionAnswer struct {
 	FoldedMessages int `json:"folded_messages"`
 	TokensBefore   int `json:"tokens_before"`
 	TokensAfter    int `json:"tokens_after"`
-}
-
-type contextAnswer struct {
-	Messages []struct{ Role, Content string } `json:"messages"`
-	Summary  *struct{ ID string }             `json:"summary"`
-	Usage    summarize.Usage                  `json:"usage"`
-	Counts   summarize.Counts                 `json:"counts"`
-}
-
-type summaryAnswer struct {
-	ID, Text string
-	Prior    *struct{ ID, Text string }
-}
-
-// TestCompaction compacts a branch twice, looks at what came of it, and undoes
-// the second.
-func TestCompaction(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plantLong(t, a.store, "c", 20)
-	path := fill(conversationPathOf)
-	var before, between, after contextAnswer
-	a.must(200, &before, request{method: "GET", path: path + "/branches/active/context"})
-
-	var plan struct{ Plan *summarize.ExplainedPlan }
-	a.must(200, &plan, request{method: "GET", path: path + "/branches/active/explain"})
-	var first, second compactionAnswer
-	a.must(201, &first, request{method: "POST", path: path + "/branches/active/compactions"})
-	if plan.Plan == nil || first.CutoffID == nil || plan.Plan.CutoffID.String() != *first.CutoffID || plan.Plan.FoldMessages != first.FoldedMessages {
-		t.Errorf("explained %+v, done %+v", plan.Plan, first)
-	}
-	a.must(200, &between, request{method: "GET", path: path + "/branches/active/context"})
-	if between.Summary == nil || between.Summary.ID != *first.SummaryID || between.Counts.Folded != first.FoldedMessages {
-		t.Fatalf("after a compaction: %+v", between)
-	}
-	if between.Usage.ContextTokens != first.TokensAfter || before.Usage.ContextTokens != first.TokensBefore || first.TokensAfter >= first.TokensBefore {
-		t.Errorf("%d and %d tokens, and the record says %d and %d", before.Usage.ContextTokens, between.Usage.ContextTokens, first.TokensBefore, first.TokensAfter)
-	}
-	res := a.must(201, &second, request{method: "POST", path: path + "/branches/active/compactions", body: `{"keep_recent_messages":2}`})
-	if second.PriorSummaryID == nil || *second.PriorSummaryID != *first.SummaryID {
-		t.Errorf("the second merged %v, want %s", second.PriorSummaryID, *first.SummaryID)
-	}
-
-	var summary summaryAnswer
-	a.must(200, &summary, request{method: "GET", path: res.Header.Get("Location")})
-	if summary.ID != *second.SummaryID || summary.Prior == nil || summary.Prior.ID != *first.SummaryID || summary.Text == summary.Prior.Text {
-		t.Errorf("the summary is %+v", summary)
-	}
-	var list struct{ Data []compactionAnswer }
-	a.must(200, &list, request{method: "GET", path: path + "/compactions"})
-	var raw struct{ Data []json.RawMessage }
-	if a.must(200, &raw, request{method: "GET", path: path + "/compactions"}); !bytes.Equal(raw.Data[0], res.body) {
-		t.Errorf("made as\n%s\nlisted as\n%s", res.body, raw.Data[0])
-	}
-	if len(list.Data) != 2 || list.Data[0].ID != second.ID || list.Data[1].ID != first.ID {
-		t.Errorf("listed are %+v", list.Data)
-	}
-
-	// Undone, the first applies again; what the second merged can still be read.
-	a.must(200, nil, request{method: "DELETE", path: path + "/messages/" + *second.SummaryID})
-	a.must(200, &after, request{method: "GET", path: path + "/branches/active/context"})
-	if fmt.Sprint(after.Messages) != fmt.Sprint(between.Messages) {
-		t.Error("after an undo the context isn't the one before")
-	}
-	a.refused(404, "summary_not_found", request{method: "GET", path: res.Header.Get("Location")})
-
-	// And where the first one is gone, the second says so.
-	res = a.must(201, nil, request{method: "POST", path: path + "/branches/active/compactions", body: `{"keep_recent_messages":2}`})
-	a.must(200, nil, request{method: "DELETE", path: path + "/messages/" + *first.SummaryID})
-	var orphan summaryAnswer
-	if a.must(200, &orphan, request{method: "GET", path: res.Header.Get("Location")}); orphan.Prior != nil {
-		t.Errorf("the summary before it was deleted: %+v", orphan.Prior)
-	}
 }
 
 // serviceOf makes a service whose cascade asks one model.
@@ -186,36 +111,6 @@ func TestCompactionTimeout(t *testing.T) {
 		if want == 503 && (a.problem(res).Code != CodeTimeout || a.state() != before) {
 			t.Errorf("cut off after %v: %s", timeout, res.body)
 		}
-	}
-}
-
-// A summary is made again on request, and takes the place of the one that it was
-// made of, which comes back when it is undone.
-func TestRemakeSummary(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plantLong(t, a.store, "c", 20)
-	path := fill(conversationPathOf)
-	var first, second compactionAnswer
-	a.must(201, &first, request{method: "POST", path: path + "/branches/active/compactions"})
-	again := path + "/summaries/" + *first.SummaryID + "/remake"
-	res := a.must(201, &second, request{method: "POST", path: again, body: `{"instructions":"Keep the names."}`})
-	if want := path + "/summaries/" + *second.SummaryID; res.Header.Get("Location") != want || *second.AnchorID != *first.AnchorID || *second.CutoffID != *first.CutoffID {
-		t.Errorf("%+v at %s", second, res.Header.Get("Location"))
-	}
-	var applies contextAnswer
-	a.must(200, &applies, request{method: "GET", path: path + "/branches/active/context"})
-	if applies.Summary == nil || applies.Summary.ID != *second.SummaryID {
-		t.Errorf("%+v applies", applies.Summary)
-	}
-	a.refused(409, "summary_replaced", request{method: "POST", path: again})
-	if p := a.refused(400, CodeInvalidDemand, request{method: "POST", path: path + "/summaries/" + *second.SummaryID + "/remake", body: `{"model":"none"}`}); deref(p.Field) != "model" {
-		t.Errorf("%+v", p)
-	}
-	a.must(200, nil, request{method: "DELETE", path: path + "/messages/" + *second.SummaryID})
-	a.must(200, &applies, request{method: "GET", path: path + "/branches/active/context"})
-	if applies.Summary == nil || applies.Summary.ID != *first.SummaryID {
-		t.Errorf("after it is undone %+v applies", applies.Summary)
 	}
 }
 

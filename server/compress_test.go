@@ -1,12 +1,8 @@
 package server
 
 import (
-	"cmp"
 	"io"
 	"net/http"
-	"net/http/httptest"
-	"os"
-	"strconv"
 	"testing"
 
 	"github.com/klauspost/compress/gzip"
@@ -44,8 +40,7 @@ func TestCompression(t *testing.T) {
 		if c.from != "" {
 			req.Header.Set("X-Forwarded-For", c.from)
 		}
-		res, err := http.DefaultTransport.RoundTrip(req)
-		check.NoError(t, err)
+		res := check.Must(http.DefaultTransport.RoundTrip(req))(t)
 		defer res.Body.Close()
 		if got := res.Header.Get("Content-Encoding"); got != c.coding {
 			t.Fatalf("%s, Accept-Encoding %q, from %q: the coding is %q", c.path, c.accepts, c.from, got)
@@ -72,23 +67,4 @@ func unpacked(t testing.TB, res *http.Response) (body io.Reader) {
 	}
 	check.NoError(t, err)
 	return body
-}
-
-// BenchmarkCompression times what the compression of an answer of 169 KB takes.
-func BenchmarkCompression(b *testing.B) {
-	text := check.Must(os.ReadFile("openapi.yaml"))(b)
-	for _, coding := range []string{"identity", "gzip", "zstd"} {
-		b.Run(coding, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
-			for b.Loop() {
-				answer := httptest.NewRecorder()
-				answer.Header().Set("Content-Type", "application/json")
-				answer.Header().Set("Content-Length", strconv.Itoa(len(text)))
-				w := writer{ResponseWriter: answer, accepts: coding}
-				_, err := w.Write(text)
-				check.NoError(b, cmp.Or(err, w.finish()))
-				b.ReportMetric(float64(answer.Body.Len()), "sent-B")
-			}
-		})
-	}
 }

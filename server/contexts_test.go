@@ -22,9 +22,7 @@ import (
 func plantLong(t testing.TB, store *tree.Store, conversation string, turns int) {
 	t.Helper()
 	id := named(conversation)
-	if _, _, err := store.CreateConversation(t.Context(), tree.NewConversation{ID: id}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{ID: id}))(t)
 	chain := []tree.NewMessage{{ID: named(conversation + ".0"), Message: chat.Read([]byte(`{"role":"system","content":"You keep the book of a wood."}`))}}
 	for turn := range turns {
 		for _, said := range []struct{ role, text string }{

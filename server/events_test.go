@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
+	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -136,11 +138,15 @@ func TestEventsEnd(t *testing.T) {
 }
 
 // TestRunningReplies lists a reply amid its answer, on its own server at once and on
-// another one once it was saved.
+// another one once it was saved, which then gives its events, too.
 func TestRunningReplies(t *testing.T) {
 	t.Parallel()
-	m := paced{make(chan string)}
-	a, b := twoServers(t, m)
+	m, pool := paced{make(chan string)}, dbtest.New(t)
+	as := func(name string) *testAPI {
+		return newAPIOn(t, pool, withModels(func(c *reply.Config) { c.ServerID, c.SaveEvery, c.Lease = name, 20*time.Millisecond, time.Hour }, m))
+	}
+	a, b := as("a"), as("b")
+	plant(t, a.store, "c")
 	l := a.listen(t.Context(), ask(replyPathOf, `{"id":"{{x}}"}`))
 	m.pieces <- "A wood "
 	l.until(7)
@@ -151,8 +157,12 @@ func TestRunningReplies(t *testing.T) {
 			return strings.HasPrefix(string(res.body), want)
 		})
 	}
+	elsewhere := b.listen(t.Context(), request{method: "GET", path: l.res.Header.Get("Location")})
+	elsewhere.until(7)
 	close(m.pieces)
-	l.toEnd()
+	if end := elsewhere.toEnd(); end != l.toEnd() || elsewhere.text != "A wood " {
+		t.Errorf("the other server gives %q and %+v", elsewhere.text, end)
+	}
 	for i, s := range []*testAPI{a, b} {
 		check.Eventually(t, fmt.Sprintf("no reply on server %d", i), func() bool {
 			return strings.HasPrefix(string(s.send(request{method: "GET", path: fill(conversationPathOf + "/replies")}).body), `{"data":[]`)

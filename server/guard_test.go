@@ -120,9 +120,7 @@ func TestAllowedOriginMayReadAnswers(t *testing.T) {
 		t.Errorf("preflight answered %v", res.Header)
 	}
 	// With keys, too: a browser asks without one.
-	if _, _, err := a.keys.Create(t.Context(), "acme", ""); err != nil {
-		t.Fatal(err)
-	}
+	check.Must3(a.keys.Create(t.Context(), "acme", ""))(t)
 	a.must(204, nil, preflight)
 	for _, other := range []string{"https://chat.example.org.evil.example", "http://chat.example.org", "https://chat.example.org:444"} {
 		preflight.header["Origin"] = other

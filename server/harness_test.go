@@ -330,9 +330,7 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 	t.Helper()
 	ctx := t.Context()
 	id := named(conversation)
-	if _, _, err := store.CreateConversation(ctx, tree.NewConversation{ID: id, Title: "Coppicing"}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must3(store.CreateConversation(ctx, tree.NewConversation{ID: id, Title: "Coppicing"}))(t)
 	for _, m := range []struct{ parent, name, body string }{
 		{"", "system", `{"role":"system","content":"Be brief."}`},
 		{"system", "question", `{"role":"user","content":"What is a coppice & why <cut> it?"}`},
@@ -351,16 +349,12 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 			t.Fatalf("plant %s: %v", m.name, err)
 		}
 	}
-	if _, _, err := store.AddAttachment(ctx, conversation+".txt", plantedFile(conversation)); err != nil {
-		t.Fatal(err)
-	}
+	check.Must3(store.AddAttachment(ctx, conversation+".txt", plantedFile(conversation)))(t)
 	check.Must(store.AddSummary(ctx, id, tree.NewSummary{
 		ID: named(conversation + ".summary"), AnchorID: named(conversation + ".thanks"), Body: json.RawMessage(`{"role":"user","content":"Coppicing was explained."}`),
 		Range: tree.SummaryRange{LastSummarizedID: named(conversation + ".question"), Model: "test", KeptIDs: []uuid.UUID{named(conversation + ".question")}},
 	}))(t)
-	if _, _, err := store.CreateShare(ctx, id, named(conversation+".thanks"), tree.NewShare{ID: named(conversation + ".share")}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must3(store.CreateShare(ctx, id, named(conversation+".thanks"), tree.NewShare{ID: named(conversation + ".share")}))(t)
 }
 
 // plantedFile is the attachment that plant stores beside a conversation.

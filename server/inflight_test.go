@@ -4,12 +4,10 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
@@ -75,40 +73,6 @@ func TestStalledBodiesAreBounded(t *testing.T) {
 		}
 	}
 	check.Eventually(t, "no bytes that are held", func() bool { return limit.underWay() == 0 })
-}
-
-// A body of unknown length holds as much as the route takes while it comes, and what
-// it has when it is there. A small one holds nothing.
-func TestBodyOfUnknownLength(t *testing.T) {
-	t.Parallel()
-	s := &Server{limits: newLimits(Config{MaxBytesInFlight: 4 * mebibyte, MaxReads: 1})}
-	for size, while := range map[int]int{smallBytes - 1: 0, 3 * smallBytes: mebibyte} {
-		body := &watchedBody{from: strings.NewReader(strings.Repeat("x", size)), limit: s.limits.bodies}
-		r := &Request{Request: httptest.NewRequest("POST", "/", body), server: s, route: &route{api: &API{MaxBody: mebibyte}}, who: access.Principal{Tenant: "own"}}
-		r.answer.ResponseWriter = httptest.NewRecorder()
-		r.Header.Set("Content-Type", "application/json")
-		data, err := r.ReadJSON()
-		held, _ := s.limits.bodies.heldBy("own")
-		if err != nil || len(data) != size || body.most != while || held != min(size, 3*size*while/mebibyte) {
-			t.Errorf("%d bytes: held %d at most and %d then, %v", size, body.most, held, err)
-		}
-		if r.Release(); s.limits.bodies.underWay() != 0 {
-			t.Errorf("%d bytes: some are held after the request", size)
-		}
-	}
-}
-
-// A watchedBody notes how much its tenant held at most.
-type watchedBody struct {
-	from  io.Reader
-	limit *limiter[string]
-	most  int
-}
-
-func (b *watchedBody) Read(p []byte) (int, error) {
-	held, _ := b.limit.heldBy("own")
-	b.most = max(b.most, held)
-	return b.from.Read(p)
 }
 
 // A slowAnswer is a mebibyte whose client doesn't read it for a time.

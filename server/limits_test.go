@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/coppice-chat/coppice/access"
 	"github.com/coppice-chat/coppice/internal/check"
@@ -66,25 +65,6 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	a.must(201, nil, send)
 	a.must(204, nil, request{method: "DELETE", path: "/v1/conversations/" + named("d").String()})
 	a.must(201, nil, create)
-}
-
-// A limit below 0 is a mistake, which the error names.
-func TestLimitsBelowZeroAreRefused(t *testing.T) {
-	t.Parallel()
-	for name, cfg := range map[string]Config{
-		"RequestTimeout": {RequestTimeout: -time.Second},
-		"MaxBodyBytes":   {MaxBodyBytes: -1},
-		"MaxSearches":    {MaxSearches: -1},
-		"RateLimit":      {RateLimit: -1},
-	} {
-		if err := cfg.defaultLimits(); err == nil || !strings.Contains(err.Error(), name+" is -1") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	cfg := Config{FailureLimit: -1} // any number
-	if err := cfg.defaultLimits(); err != nil || cfg.MaxReads != DefaultMaxReads {
-		t.Errorf("%v, %d reads", err, cfg.MaxReads)
-	}
 }
 
 // TestRequestsTakeTurns has a tenant hold all that it may of what takes connections to

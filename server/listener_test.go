@@ -222,8 +222,7 @@ var document = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.New
 
 func conformsEvent(t testing.TB, e serverEvent) {
 	t.Helper()
-	doc, err := document()
-	check.NoError(t, err)
+	doc := check.Must(document())(t)
 	event, err := e.decoded()
 	if err != nil {
 		t.Fatalf("%s: %v: %q", e.name, err, e.data)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -210,20 +209,5 @@ func TestUnknownErrorsStayInside(t *testing.T) {
 		if strings.Contains(p.Detail, "duplicate") || strings.Contains(p.Detail, "boom") {
 			t.Errorf("%v: the answer tells the cause: %s", c.err, p.Detail)
 		}
-	}
-}
-
-func TestHTTPServerHasTimeouts(t *testing.T) {
-	t.Parallel()
-	s := check.Must(New(Config{Store: emptyStore, Keys: noKeys{}, RequestTimeout: time.Second}))(t)
-	h := s.HTTPServer("127.0.0.1:0")
-	if h.Handler != http.Handler(s) || h.ReadHeaderTimeout <= 0 || h.ReadTimeout <= 0 || h.IdleTimeout <= 0 || h.WriteTimeout <= time.Second {
-		t.Errorf("%+v", h)
-	}
-	if _, err := New(Config{Keys: noKeys{}}); err == nil {
-		t.Error("a server without a store")
-	}
-	if _, err := New(Config{Store: emptyStore}); err == nil {
-		t.Error("a server without keys")
 	}
 }

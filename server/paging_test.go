@@ -26,9 +26,7 @@ func cursorLists(t testing.TB, a *testAPI) (lists []cursorList) {
 		a.must(201, nil, request{method: "POST", path: fill(appendPath), body: `{"parent_id":null,"role":"user","content":"hazel"}`})
 	}
 	for range 2 {
-		if _, _, err := a.store.CreateConversation(t.Context(), tree.NewConversation{Order: tree.Order{Archived: true, Tags: []string{"wood"}}}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{Order: tree.Order{Archived: true, Tags: []string{"wood"}}}))(t)
 	}
 	a.must(200, nil, request{method: "PATCH", path: fill(conversationPathOf), body: fill(`{"head_id":"{{c.thanks}}"}`)})
 	for _, r := range specRoutes(t) {

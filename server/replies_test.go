@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/internal/check"
-	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
 )
@@ -191,70 +190,6 @@ func TestTooManyReplies(t *testing.T) {
 		t.Error(err)
 	}
 	a.refused(503, "shutting_down", ask(replyPathOf, ""))
-}
-
-// TestReplyThatPanics shows nothing of a bug to the client, and the log names it
-// by the request.
-func TestReplyThatPanics(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, withModels(nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { panic("a bug") }}))
-	plant(t, a.store, "c")
-	r := ask(replyPathOf, "")
-	r.header = map[string]string{"X-Request-Id": "trace-7"}
-	end := a.listen(t.Context(), r).toEnd()
-	if end.name != "reply.failed" || !strings.Contains(end.data, `"code":"internal_error"`) || strings.Contains(end.data, "a bug") {
-		t.Errorf("%+v", end)
-	}
-	check.Eventually(t, "the log", func() bool {
-		for _, line := range a.lines() {
-			if e, ok := line["error"].(string); ok && line["request_id"] == "trace-7" && line["level"] == "ERROR" && strings.Contains(e, "a bug") {
-				return true
-			}
-		}
-		return false
-	})
-}
-
-// TestResultsTogether sends the results of two calls in one request, with
-// instructions. The same again gives the same answer and stores nothing.
-func TestResultsTogether(t *testing.T) {
-	t.Parallel()
-	server := llmtest.NewServer(t,
-		llmtest.CallTools(llmtest.ToolCall{ID: "x", Name: "look_up", Arguments: `{}`}, llmtest.ToolCall{ID: "y", Name: "look_up", Arguments: `{}`}),
-		llmtest.Answer("A tree."))
-	a := newAPI(t, withModels(nil, model(t, server)))
-	plant(t, a.store, "c")
-	a.listen(t.Context(), ask(replyPathOf, `{"id":"{{calls}}","tools":[{"type":"function","function":{"name":"look_up"}}],"tool_choice":"required"}`)).toEnd()
-	if body := string(server.Requests()[0].Body); !strings.Contains(body, `"tool_choice":"required"`) || !strings.Contains(body, `"tools":[{"type":"function"`) {
-		t.Error(body)
-	}
-	path := conversationPathOf + "/branches/{{calls}}/replies"
-	one := `{"role":"tool","tool_call_id":"x","content":"ash"}`
-	p := a.refused(400, "open_tool_calls", ask(path, `{"messages":[`+one+`]}`))
-	if !strings.Contains(p.Detail, `"y"`) {
-		t.Error(p.Detail)
-	}
-	r := ask(path, `{"stream":false,"instructions":"Speak as <wulfenite> & co.","messages":[`+one+`,{"role":"tool","tool_call_id":"y","content":"oak"}]}`)
-	r.header = map[string]string{"Idempotency-Key": "results"}
-	first := a.must(201, nil, r)
-	before := a.state()
-	if again := a.must(200, nil, r); string(again.body) != string(first.body) || a.state() != before {
-		t.Errorf("%s, then %s", first.body, again.body)
-	}
-	prompt := string(server.Requests()[1].Body)
-	if !strings.Contains(prompt, `"messages":[{"content":"Speak as \u003cwulfenite\u003e \u0026 co.","role":"system"},{`) {
-		t.Error(prompt)
-	}
-	if ash, oak := strings.Index(prompt, `"content":"ash"`), strings.Index(prompt, `"content":"oak"`); ash < 0 || oak < ash {
-		t.Error(prompt)
-	}
-	if stored := string(a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/active/transcript")}).body); strings.Contains(stored, "wulfenite") || !strings.Contains(stored, `"content":"oak"`) {
-		t.Error(stored)
-	}
-	r.body = fill(`{"messages":[` + one + `,{"role":"tool","tool_call_id":"y","content":"elm"}]}`)
-	if p := a.refused(409, CodeIDConflict, r); p.Field == nil || *p.Field != idempotencyKey {
-		t.Errorf("%+v", p)
-	}
 }
 
 // TestRecallWithinAReply holds that the events of a reply tell of each message

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -178,40 +177,6 @@ func TestSignsOfLife(t *testing.T) {
 	close(m.pieces)
 	if end := l.toEnd(); end.name != "reply.completed" || l.text != "Yes." {
 		t.Errorf("%+v, %q", end, l.text)
-	}
-}
-
-// TestShutdown ends streams as the program does when it stops.
-func TestShutdown(t *testing.T) {
-	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m))
-	plant(t, a.store, "c")
-	inner := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
-	web := a.server.HTTPServer("")
-	served := make(chan error, 1)
-	go func() { served <- web.Serve(inner) }()
-	b := *a
-	b.url = "http://" + inner.Addr().String()
-	l := b.listen(t.Context(), ask(replyPathOf, ""))
-	m.pieces <- "Half."
-	l.until(5)
-	hurry, cancel := context.WithCancel(t.Context())
-	closed := make(chan error, 2)
-	go func() { closed <- a.server.cfg.Replies.Close(hurry) }()
-	go func() { closed <- web.Shutdown(t.Context()) }()
-	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-		t.Error(err)
-	}
-	cancel()
-	l.testAPI = a // which still answers
-	if end := l.toEnd(); end.name != "reply.stopped" || l.stored().Content != "Half." {
-		t.Errorf("%+v", end)
-	}
-	for range 2 {
-		if err := <-closed; err != nil {
-			t.Error(err)
-		}
 	}
 }
 

@@ -23,9 +23,7 @@ import (
 // line stores n messages, one under the other, and gives the last.
 func line(t testing.TB, store *tree.Store, conversationID uuid.UUID, n int) (head uuid.UUID) {
 	t.Helper()
-	if _, _, err := store.CreateConversation(t.Context(), tree.NewConversation{ID: conversationID}); err != nil {
-		t.Fatal(err)
-	}
+	check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{ID: conversationID}))(t)
 	body := json.RawMessage(`{"role":"user","content":"` + strings.Repeat("Tell me about hazel, ash and oak. ", 10) + `"}`)
 	for n > 0 {
 		chain := make([]tree.NewMessage, min(n, tree.MaxChain))

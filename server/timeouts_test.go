@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -241,33 +240,6 @@ func TestStalledBodySaysWhy(t *testing.T) {
 	}
 	if a.state() != before {
 		t.Error("something was stored")
-	}
-}
-
-// TestRefusalsKeepConnections refuses requests whose body came whole: their
-// clients needn't connect anew.
-func TestRefusalsKeepConnections(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, func(c *Config) { c.RequireKey = true })
-	client := &http.Transport{MaxConnsPerHost: 1}
-	defer client.CloseIdleConnections()
-	connections := 0
-	for i := range 20 {
-		req := a.newRequest(request{method: "POST", path: []string{"/v1/conversations", "/v1/imports", fill(replyPathOf)}[i%3], body: strings.Repeat(" ", 10_000)})
-		ctx := httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) {
-			if !got.Reused {
-				connections++
-			}
-		}})
-		res := check.Must(client.RoundTrip(req.WithContext(ctx)))(t)
-		_, _ = io.Copy(io.Discard, res.Body)
-		res.Body.Close()
-		if res.StatusCode != 401 {
-			t.Errorf("status %d", res.StatusCode)
-		}
-	}
-	if connections != 1 {
-		t.Errorf("20 requests took %d connections, want 1", connections)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -27,17 +26,12 @@ func newTracedAPI(t *testing.T, changes ...func(*Config)) (*testAPI, *tracetest.
 // await gives the span of a request that was answered: it ends a moment later.
 func await(t *testing.T, spans *tracetest.InMemoryExporter) tracetest.SpanStub {
 	t.Helper()
-	for begin := time.Now(); time.Since(begin) < time.Minute; time.Sleep(time.Millisecond) {
-		if all := spans.GetSpans(); len(all) > 0 {
-			spans.Reset()
-			if len(all) > 1 {
-				t.Fatalf("%d spans of one request: %v", len(all), all)
-			}
-			return all[0]
-		}
+	check.Eventually(t, "a span", func() bool { return len(spans.GetSpans()) > 0 })
+	all := spans.GetSpans()
+	if spans.Reset(); len(all) > 1 {
+		t.Fatalf("%d spans of one request: %v", len(all), all)
 	}
-	t.Fatal("no span")
-	return tracetest.SpanStub{}
+	return all[0]
 }
 
 func attributesOf(s tracetest.SpanStub) map[string]string {

@@ -1,9 +1,6 @@
 package server
 
 import (
-	"crypto/sha256"
-	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -11,45 +8,6 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// TestExportedFileCanBeImported moves a conversation from one server to
-// another, and back to where it came from.
-func TestExportedFileCanBeImported(t *testing.T) {
-	t.Parallel()
-	from, to := newAPI(t), newAPI(t)
-	plant(t, from.store, "c")
-	hash := sha256.Sum256(plantedFile("c"))
-	from.must(201, nil, request{method: "POST", path: fill(appendPath), body: fmt.Sprintf(`{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/%x"}}]}`, hash)})
-	export := request{method: "GET", path: fill(conversationPathOf + "/export")}
-	answer := from.must(200, nil, export)
-	file := string(answer.body)
-	if name := answer.Header.Get("Content-Disposition"); !strings.HasSuffix(name, ` Coppicing.jsonl"`) {
-		t.Errorf("the file is named by %s", name)
-	}
-	put := request{method: "POST", path: "/v1/imports", body: file, header: octets}
-	var report importReport
-	to.must(200, &report, put)
-	if report.Format != "coppice" || report.Messages != 9 || report.Summaries != 1 || report.Added != 10 || report.Leaves != 4 || report.Attached != 1 || report.BranchPoints != 1 || len(report.Notes) != 0 {
-		t.Errorf("%+v", report)
-	}
-	to.must(201, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{empty}}","title":"Hazel"}`)})
-	if got := to.must(200, nil, request{method: "GET", path: fill("/v1/conversations/{{empty}}/export?format=markdown")}).body; !strings.HasPrefix(string(got), "# Hazel\n") {
-		t.Errorf("%q", got)
-	}
-	// But for the mark of a summary that came in.
-	if again := importOrigin.ReplaceAllString(string(to.must(200, nil, export).body), ""); again != importOrigin.ReplaceAllString(file, "") {
-		t.Errorf("the same conversation exported there is\n%s\nwant\n%s", again, file)
-	}
-	for _, a := range []*testAPI{from, to} {
-		before := a.rows()
-		a.must(200, &report, put)
-		if report.Added != 0 || report.Present != 10 || a.rows() != before {
-			t.Errorf("importing what is there: %+v", report)
-		}
-	}
-}
-
-var importOrigin = regexp.MustCompile(`"origin":\{"imported_at":[^{}]*\},`)
 
 // A summary that an import brings is marked wherever it is shown, and can be
 // left out: by the request, or by the server whatever the request says.

@@ -99,44 +99,6 @@ func look(t *testing.T, url, talk string) (c compactedTalk) {
 	return c
 }
 
-// Without a key, a branch that grows over its trigger is compacted in the
-// background by the offline digest, and nobody has to ask.
-func TestBackgroundCompaction(t *testing.T) {
-	t.Parallel()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY="}, "--summary-model", "gpt-4o")
-	path := newTalk(t, s.url)
-	mustTalk(t, s.url, path, 10)
-	var c compactedTalk
-	check.Eventually(t, "a compaction", func() bool {
-		c = look(t, s.url, path)
-		return len(c.saved) > 0 && len(c.summaries) == len(c.saved)
-	})
-	if k := c.saved[0]; k.Trigger != "append" || k.Model != "offline-digest" || c.messages != 20 {
-		t.Errorf("saved by %s for %s, with %d messages", k.Model, k.Trigger, c.messages)
-	}
-	var context struct {
-		Summary *struct{ ID string }
-		Counts  struct{ Folded, Tail int }
-		Omitted int `json:"omitted_messages"`
-	}
-	call(t, http.MethodGet, s.url+path+"/branches/active/context", nil, http.StatusOK, &context)
-	if context.Summary == nil || context.Counts.Folded == 0 || context.Counts.Folded+context.Counts.Tail+context.Omitted != 20 {
-		t.Errorf("the context is %+v", context)
-	}
-	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	if err != nil || !strings.Contains(string(metrics), `coppice_compactions_total{outcome="saved"} `) || strings.Contains(string(metrics), `coppice_compactions_total{outcome="saved"} 0`) {
-		t.Errorf("%v: /metrics doesn't count it", err)
-	}
-	s.signal(t, syscall.SIGTERM)
-	if code := s.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-	log := s.logged()
-	if !strings.Contains(log, `"msg":"compaction"`) || strings.Count(log, "extracts made offline") != 1 {
-		t.Error("the log lacks the compaction, or doesn't say once that no model can be asked")
-	}
-}
-
 // Settings of the server hold for conversations without their own.
 func TestServerSettings(t *testing.T) {
 	t.Parallel()
@@ -189,26 +151,6 @@ const scribed = "They talked of oaks, turn after turn, at some length and with a
 // askScribe are the flags by which a server has a fake model write summaries.
 func askScribe(fake *llmtest.Server) []string {
 	return []string{"--summary-model", "scribe", "--model-window", "scribe=32000", "--summary-timeout", "2m", "--openai-base-url", fake.URL()}
-}
-
-// A command without models, beside a server that has some, lays no digest over a
-// summary of theirs.
-func TestCompactBesideModels(t *testing.T) {
-	t.Parallel()
-	fake := llmtest.NewServer(t)
-	fake.Otherwise(llmtest.Answer(scribed))
-	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
-	s := serve(t, env, append(askScribe(fake), "--compaction", "manual")...)
-	path := newTalk(t, s.url)
-	mustTalk(t, s.url, path, 10)
-	call(t, http.MethodPost, s.url+path+"/branches/active/compactions", map[string]any{"keep_recent_messages": 10}, http.StatusCreated, nil)
-	r := runProgram(t, env, nil, "compact", strings.TrimPrefix(path, "/v1/conversations/"))
-	if r.code != exitFailed || !strings.Contains(r.stderr, "There was no model to ask") || !strings.Contains(r.stderr, "--digest=always") {
-		t.Errorf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if c := look(t, s.url, path); len(c.saved) != 1 || c.saved[0].Model != "scribe" {
-		t.Errorf("%+v", c.saved)
-	}
 }
 
 // TestKillDuringCompaction kills the program between its model's answer and the

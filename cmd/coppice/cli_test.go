@@ -150,14 +150,6 @@ func quoted(args []string) []string {
 	return out
 }
 
-// Who types the program's name alone is told what there is.
-func TestBareCommand(t *testing.T) {
-	t.Parallel()
-	if out := mustRun(t, nil); !strings.HasPrefix(out, "Usage: coppice <command>") {
-		t.Errorf("coppice without arguments says:\n%s", out)
-	}
-}
-
 // The first key closes a server that was open, which whoever makes it should
 // know.
 func TestFirstKey(t *testing.T) {
@@ -182,9 +174,7 @@ func TestListArchived(t *testing.T) {
 	pool := check.Must(db.Open(t.Context(), db.Config{URL: url}))(t)
 	defer pool.Close()
 	for title, order := range map[string]tree.Order{"put away": {Archived: true, Tags: []string{"wood"}}, "at hand": {Tags: []string{"wood"}}, "on top": {Pinned: true}} {
-		if _, _, err := tree.New(pool).CreateConversation(t.Context(), tree.NewConversation{Title: title, Order: order}); err != nil {
-			t.Fatal(err)
-		}
+		check.Must3(tree.New(pool).CreateConversation(t.Context(), tree.NewConversation{Title: title, Order: order}))(t)
 	}
 	for args, want := range map[string]string{"": "on top,at hand", "--archived": "put away", "--tag wood": "at hand", "--query away --archived": "put away"} {
 		var got []string

@@ -62,8 +62,7 @@ func TestCompleteWithoutDatabase(t *testing.T) {
 // The scripts are read by the shells that are there, and bash completes by its own.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
-	path, err := programPath()
-	check.NoError(t, err)
+	path := check.Must(programPath())(t)
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		script := mustRun(t, nil, "completion", shell)
 		if program, err := exec.LookPath(shell); err == nil {

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
@@ -61,8 +59,7 @@ func awaitReady(t *testing.T, url string) {
 
 func readiness(t *testing.T, url string) int {
 	t.Helper()
-	status, _, err := try(t.Context(), http.MethodGet, url+"/readyz", nil)
-	check.NoError(t, err)
+	status := check.Must3(try(t.Context(), http.MethodGet, url+"/readyz", nil))(t)
 	return status
 }
 
@@ -73,51 +70,6 @@ func (s *served) alive(t *testing.T) {
 	case <-s.done:
 		t.Fatalf("coppice serve has ended: %v\n%s", s.cmd.ProcessState, s.logged())
 	default:
-	}
-}
-
-// A server whose Postgres was killed answers 503 until it has started Postgres
-// again, and then goes on by itself: requests, commands and background work.
-func TestServerOutlivesItsPostgres(t *testing.T) {
-	t.Parallel()
-	dir := usedDataDir(t)
-	s := serve(t, []string{"OPENAI_API_KEY="}, "--data-dir", dir)
-	path := newTalk(t, s.url)
-	mustTalk(t, s.url, path, 2)
-
-	// A process of Postgres that notices nothing holds the restart up.
-	conn := check.Must(pgx.Connect(t.Context(), attachURL(t, dir)))(t)
-	frozen := int(conn.PgConn().PID())
-	t.Cleanup(func() {
-		_ = syscall.Kill(frozen, syscall.SIGKILL)
-		conn.PgConn().Conn().Close()
-	})
-	check.NoError(t, syscall.Kill(frozen, syscall.SIGSTOP))
-	killed := killPostgres(t, dir)
-	s.awaitLog(t, "Postgres has ended: starting it again")
-	check.Eventually(t, "the server to say that it isn't ready", func() bool { return readiness(t, s.url) == http.StatusServiceUnavailable })
-	if status, answer, err := try(t.Context(), http.MethodGet, s.url+path, nil); err != nil || status != http.StatusServiceUnavailable {
-		t.Errorf("a request without Postgres came to status %d, error %v: %s", status, err, answer)
-	}
-	call(t, http.MethodGet, s.url+"/healthz", nil, http.StatusOK, nil)
-	// A command waits for Postgres meanwhile.
-	list := make(chan result, 1)
-	go func() { list <- runProgram(t, []string{"COPPICE_DATA_DIR=" + dir}, nil, "list", "--limit", "0") }()
-
-	check.NoError(t, syscall.Kill(frozen, syscall.SIGCONT))
-	awaitOtherPostgres(t, s, dir, killed)
-	if r := <-list; r.code != 0 || strings.Count(r.stdout, "\n") == 0 {
-		t.Errorf("a command during the restart: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if n := look(t, s.url, path).messages; n != 4 {
-		t.Errorf("%d messages are left, want 4", n)
-	}
-	path = newTalk(t, s.url)
-	mustTalk(t, s.url, path, 10)
-	check.Eventually(t, "a compaction in the background", func() bool { return len(look(t, s.url, path).saved) > 0 })
-	s.signal(t, syscall.SIGTERM)
-	if code := s.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
 	}
 }
 

@@ -31,35 +31,6 @@ func (s *served) ask(t *testing.T, text string) (conversation string, events *ht
 	return c.ID, res
 }
 
-// On a machine with nothing set up the offline model answers.
-func TestServeAnswersOffline(t *testing.T) {
-	t.Parallel()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL="})
-	conversation, res := s.ask(t, "Is anybody there?")
-	events, err := io.ReadAll(res.Body)
-	check.NoError(t, err)
-	for _, want := range []string{"event: reply.started\n", `"model":"offline"`, "event: reply.completed\n", "I am the offline model", "“Is anybody there?”"} {
-		if !strings.Contains(string(events), want) {
-			t.Errorf("the events lack %q:\n%s", want, events)
-		}
-	}
-	var c struct{ Title string }
-	if call(t, http.MethodGet, s.url+"/v1/conversations/"+conversation, nil, http.StatusOK, &c); c.Title != "Is anybody there?" {
-		t.Errorf("the title is %q", c.Title)
-	}
-	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
-	check.NoError(t, err)
-	for _, want := range []string{"\ncoppice_replies_running 0\n", "\ncoppice_replies_total{status=\"completed\"} 1\n", "\ncoppice_replies_total{status=\"failed\"} 0\n"} {
-		if !strings.Contains(string(metrics), want) {
-			t.Errorf("the metrics lack %q", want)
-		}
-	}
-	s.signal(t, syscall.SIGTERM)
-	if code := s.wait(t); code != 0 || !strings.Contains(s.logged(), "the offline model answers") || strings.Contains(s.logged(), "anybody") {
-		t.Errorf("exit code %d\n%s", code, s.logged())
-	}
-}
-
 // A server that is told to stop gives running replies a while, and keeps what
 // came of those that take longer. Their clients hear of it, however short the while
 // is.

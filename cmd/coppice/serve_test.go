@@ -6,10 +6,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
@@ -81,26 +79,21 @@ func begin(t *testing.T, s *served) slowRequest {
 		slow.answered <- slowAnswer{status: res.StatusCode}
 	}()
 	check.Must(io.WriteString(feed, `{"title": `))(t)
-	for {
+	check.Eventually(t, "the slow request, and the one that asks", func() bool {
 		_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
 		check.NoError(t, err)
-		if bytes.Contains(metrics, []byte("coppice_http_requests_in_flight 2")) { // the slow one, and the one that asks
-			return slow
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return bytes.Contains(metrics, []byte("coppice_http_requests_in_flight 2"))
+	})
+	return slow
 }
 
 // awaitLog returns when the server has logged some text.
 func (s *served) awaitLog(t *testing.T, text string) {
 	t.Helper()
-	for !strings.Contains(s.logged(), text) {
-		select {
-		case <-s.done:
-			t.Fatalf("the server ended without logging %q", text)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	check.Eventually(t, "a log with "+text, func() bool {
+		s.alive(t)
+		return strings.Contains(s.logged(), text)
+	})
 }
 
 // A request that is under way when the server is told to stop is answered.
@@ -146,51 +139,6 @@ func TestServeDoesNotWaitForever(t *testing.T) {
 	}
 	slow.body.Close()
 	<-slow.answered
-}
-
-// Commands work on a data directory with and without a server on it; a second
-// server doesn't.
-func TestAttach(t *testing.T) {
-	t.Parallel()
-	dir := usedDataDir(t)
-	env := []string{"COPPICE_DATA_DIR=" + dir}
-	if out := mustRun(t, env, "import", hedgeFile); !strings.Contains(out, "13 added, 0 already there") {
-		t.Errorf("import without a server says:\n%s", out)
-	}
-	s := serve(t, env)
-	if out := mustRun(t, env, "import", hedgeFile, "testdata/cli/agent.jsonl"); !strings.Contains(out, "0 added, 13 already there") || !strings.Contains(out, "8 added") {
-		t.Errorf("import beside a server says:\n%s", out)
-	}
-	call(t, http.MethodGet, s.url+"/v1/conversations/01990000-0000-7000-8000-00000000000a", nil, http.StatusOK, nil)
-
-	r := runProgram(t, env, nil, "serve", "--addr", "127.0.0.1:0")
-	if r.code != exitFailed || !strings.Contains(r.stderr, "in use by process") {
-		t.Errorf("a second server: exit code %d\n%s", r.code, r.stderr)
-	}
-	s.signal(t, syscall.SIGTERM)
-	s.wait(t)
-	if out := mustRun(t, env, "list"); !strings.Contains(out, "Night watch") {
-		t.Errorf("list after the server says:\n%s", out)
-	}
-}
-
-// Commands that start at once on a data directory share the Postgres that one
-// of them starts, and that one waits for the others.
-func TestCommandsAtOnce(t *testing.T) {
-	t.Parallel()
-	env := []string{"COPPICE_DATA_DIR=" + usedDataDir(t)}
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			if r := runProgram(t, env, nil, "import", hedgeFile); r.code != 0 {
-				t.Errorf("exit code %d\n%s", r.code, r.stderr)
-			}
-		})
-	}
-	wg.Wait()
-	if out := mustRun(t, env, "tree", "A hedge for the shade"); !strings.Contains(out, "13 messages") {
-		t.Errorf("the tree is not whole:\n%s", out)
-	}
 }
 
 // Other machines are served only with keys, unless one insists.

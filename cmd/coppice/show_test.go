@@ -26,13 +26,11 @@ func TestLastMessages(t *testing.T) {
 	ctx := t.Context()
 	pool := dbtest.New(t)
 	store := tree.New(pool)
-	s, err := server.New(server.Config{Store: store, Keys: keys.New(pool)})
-	check.NoError(t, err)
+	s := check.Must(server.New(server.Config{Store: store, Keys: keys.New(pool)}))(t)
 	web := httptest.NewServer(s)
 	defer web.Close()
 	asked := &client{http: web.Client(), base: web.URL}
-	c, _, err := store.CreateConversation(ctx, tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(ctx, tree.NewConversation{}))(t)
 	const total = tree.MaxPage + 2
 	var ids []uuid.UUID
 	for len(ids) < total {

@@ -110,8 +110,7 @@ func TestWatch(t *testing.T) {
 func deleteConversation(t *testing.T, env []string, title string) {
 	t.Helper()
 	url, _ := strings.CutPrefix(env[0], "DATABASE_URL=")
-	pool, err := db.Open(t.Context(), db.Config{URL: url})
-	check.NoError(t, err)
+	pool := check.Must(db.Open(t.Context(), db.Config{URL: url}))(t)
 	defer pool.Close()
 	store := tree.New(pool)
 	found, err := store.FindConversation(t.Context(), title)

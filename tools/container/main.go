@@ -13,6 +13,7 @@ import (
 	"log"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/testcontainers/testcontainers-go"
@@ -23,7 +24,8 @@ const timeout = 3 * time.Minute
 
 func main() {
 	log.SetFlags(0)
-	signal.Ignore(os.Interrupt) // Ctrl-C is meant for the tests
+	// Ctrl-C is meant for the tests, and what is said after their end has no reader.
+	signal.Ignore(os.Interrupt, syscall.SIGPIPE)
 	if len(os.Args) < 2 {
 		log.Fatal("usage: container IMAGE [NAME=VALUE]...")
 	}

@@ -8,7 +8,13 @@ import (
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
+	"github.com/coppice-chat/coppice/transfer/format"
 )
+
+// parseChat reads a request for a chat completion.
+func parseChat(body []byte) (*wire.Request, error) {
+	return wire.ParseChat(body, new(format.Converter).Parse)
+}
 
 // createCompletion answers a history. One that is recorded becomes a branch; any
 // other goes to the model and leaves nothing.

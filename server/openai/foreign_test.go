@@ -46,7 +46,7 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 	if got, err := parse(beside, picture); err != nil || got != both {
 		t.Errorf("what stands beside the parts, and in a result: %v\n%s", err, got)
 	}
-	if _, err := parse(`"x"`, `"x"`+strings.Repeat(`]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}`, 12_000)); err == nil || fault.Of(err).Field != "messages" {
+	if _, err := parse(`"x"`, `"x"`+strings.Repeat(`]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}`, 12_000)); err == nil || !strings.HasSuffix(fault.Of(err).Field, "].content") {
 		t.Errorf("more messages than an import of so many bytes reads: %v", err)
 	}
 	for part, field := range map[string]string{

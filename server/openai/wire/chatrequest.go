@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
@@ -19,9 +18,9 @@ var chatMembers = []string{
 }
 
 // ParseChat reads a request for a chat completion. Its messages are its input, and keep
-// their bytes. One with parts of another API becomes those that convert gives, which may be
-// none. Its errors are of kind fault.Invalid, and name the parameter.
-func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*chat.Message) (*Request, error) {
+// their bytes; parse reads each, which may stand for several. Its errors are of kind
+// fault.Invalid, and name the parameter.
+func ParseChat(body []byte, parse func(json.RawMessage) ([]*chat.Message, error)) (*Request, error) {
 	o := sdk.Open(body)
 	if o.Err != nil {
 		return nil, o.Err
@@ -32,27 +31,17 @@ func ParseChat(body []byte, convert func(m *chat.Message, before []Entry) []*cha
 		if o.Err != nil {
 			break
 		}
-		m, err := chat.ParseMember(raw)
-		if err == nil {
-			err = m.CheckParts()
-		}
-		all := []*chat.Message{m}
+		all, err := parse(raw)
 		switch e := fault.Of(err); {
 		case e == nil:
 		case e.Code == "empty_content": // the tree takes none, and is not always asked
-			all[0] = chat.Read(raw)
+			all = []*chat.Message{chat.Read(raw)}
 		default:
-			all = nil
-			if strings.HasPrefix(e.Field, "content[") {
-				all = convert(chat.Read(raw), req.Input.Entries)
+			at := o.At.Element("messages", i)
+			if e.Field != "" {
+				at = at.Member(e.Field)
 			}
-			if all == nil {
-				at := o.At.Element("messages", i)
-				if e.Field != "" {
-					at = at.Member(e.Field)
-				}
-				o.WrongAt(at, e.Code, "%s", e.Detail)
-			}
+			o.WrongAt(at, e.Code, "%s", e.Detail)
 		}
 		for _, m := range all {
 			req.Input.Entries = append(req.Input.Entries, Entry{At: i, Message: m})

@@ -40,7 +40,7 @@ func FuzzParse(f *testing.F) {
 		if req, err := ParseInputTokens(body); !refused(err) {
 			inputs = append(inputs, req.Input)
 		}
-		if req, err := ParseChat(body, none); !refused(err) {
+		if req, err := ParseChat(body, asItIs); !refused(err) {
 			chat.MustMarshal(req.Extra)
 		}
 		if req, err := ParseCompact(body); !refused(err) {

@@ -188,15 +188,18 @@ func TestParseCreateRefuses(t *testing.T) {
 	}
 }
 
-// none converts no message.
-func none(*chat.Message, []Entry) []*chat.Message { return nil }
+// asItIs converts no message.
+func asItIs(raw json.RawMessage) ([]*chat.Message, error) {
+	m, err := chat.ParseMember(raw)
+	return []*chat.Message{m}, err
+}
 
 func TestParseChat(t *testing.T) {
 	t.Parallel()
 	const user = ` { "role":"user", "content":"hi" } `
 	req, err := ParseChat([]byte(`{"model":"m","messages":[`+user+`,{"role":"assistant","content":"Hello","refusal":null,"annotations":[]},`+user+`],"stream":true,"stream_options":{"include_usage":true},
 		"max_tokens":5,"temperature":1.5,"top_p":1,"n":1,"stop":["a"],"seed":-7,"frequency_penalty":-2,"presence_penalty":2,"logit_bias":{},"logprobs":false,"response_format":{"type":"text"},
-		"tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}],"tool_choice":"auto","parallel_tool_calls":true,"reasoning_effort":"low","modalities":["text"],"unknown":1,"user":"u","metadata":{"a":"b"},"store":true}`), none)
+		"tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}],"tool_choice":"auto","parallel_tool_calls":true,"reasoning_effort":"low","modalities":["text"],"unknown":1,"user":"u","metadata":{"a":"b"},"store":true}`), asItIs)
 	check.NoError(t, err)
 	const extra = `{"frequency_penalty":-2,"logit_bias":{},"parallel_tool_calls":true,"presence_penalty":2,"reasoning_effort":"low","response_format":{"type":"text"},"seed":-7,"stop":["a"],"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"top_p":1,"unknown":1,"user":"u"}`
 	if got := string(chat.MustMarshal(req.Extra)); got != extra {
@@ -205,7 +208,7 @@ func TestParseChat(t *testing.T) {
 	if len(req.Input.Entries) != 3 || string(req.Input.Entries[0].Message.Raw) != strings.TrimSpace(user) || !req.Stream || !req.Usage || !req.Store || req.MaxOutputTokens != 5 || *req.Temperature != 1.5 || *req.Echo.User != "u" || req.Echo.Metadata["a"] != "b" {
 		t.Errorf("%+v", req)
 	}
-	req, err = ParseChat([]byte(`{"model":"m","messages":[`+user+`],"tool_choice":"none","parallel_tool_calls":true,"tools":[]}`), none)
+	req, err = ParseChat([]byte(`{"model":"m","messages":[`+user+`],"tool_choice":"none","parallel_tool_calls":true,"tools":[]}`), asItIs)
 	if err != nil || len(req.Extra) != 0 || req.Store || req.Stream || req.Usage {
 		t.Errorf("%+v: %v", req, err)
 	}
@@ -215,7 +218,6 @@ func TestParseChat(t *testing.T) {
 		{`"messages":["hi"]`, "wrong_type", "messages[0]"},
 		{`"messages":[` + user + `,{"role":"robot","content":"x"}]`, "invalid_role", "messages[1].role"},
 		{`"messages":[{"role":"user","content":[{"type":"text","text":7}]}]`, "invalid_content", "messages[0].content[0].text"},
-		{`"messages":[{"role":"user","content":[{"type":"text","text":"x"},{"type":"functionResponse","name":"a"}]}]`, "invalid_content", "messages[0].content[1].type"},
 		{`"n":2`, sdk.CodeUnsupported, "n"}, {`"logprobs":true`, sdk.CodeUnsupported, "logprobs"}, {`"modalities":["text","audio"]`, sdk.CodeUnsupported, "modalities[1]"},
 		{`"audio":{}`, sdk.CodeParameter, "audio"}, {`"prediction":{}`, sdk.CodeParameter, "prediction"}, {`"functions":[]`, sdk.CodeParameter, "functions"}, {`"web_search_options":{}`, sdk.CodeParameter, "web_search_options"},
 		{`"max_completion_tokens":0`, sdk.CodeValue, "max_completion_tokens"},
@@ -225,7 +227,7 @@ func TestParseChat(t *testing.T) {
 		if !strings.HasPrefix(test.rest, `"messages"`) {
 			body = `{"model":"m","messages":[` + user + `],` + test.rest + `}`
 		}
-		_, err := ParseChat([]byte(body), none)
+		_, err := ParseChat([]byte(body), asItIs)
 		if e := fault.Of(err); e == nil || e.Kind != fault.Invalid || e.Code != test.code || e.Field != test.param {
 			t.Errorf("%s: %+v, want %s at %q", body, e, test.code, test.param)
 		}

@@ -8,15 +8,16 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // appendBody is the schema Append: one message or a chain.
 type appendBody struct {
-	parentID *uuid.UUID // nil for the active head; uuid.Nil for a new root
-	keepHead bool
-	chain    bool
-	messages []tree.NewMessage // one where it is no chain
+	parentID     *uuid.UUID // nil for the active head; uuid.Nil for a new root
+	keepHead     bool
+	list         bool
+	format.Chain // of one message where it is no list
 }
 
 // read tells the two apart by the member "messages".
@@ -28,7 +29,7 @@ func (b *appendBody) read(o object) (err error) {
 	}
 	var space [maxFields]field
 	fields := in.to.fields(space[:0])
-	if b.chain = o.has("messages"); b.chain {
+	if b.list = o.has("messages"); b.list {
 		fields = append(fields, field{"messages", true, &in.list})
 	} else {
 		fields = in.one.fields(fields)
@@ -39,37 +40,35 @@ func (b *appendBody) read(o object) (err error) {
 	if err := in.to.read(b); err != nil {
 		return err
 	}
-	if b.chain {
-		b.messages, err = readChain(in.list)
-		return err
+	if b.list {
+		return readChain(in.list, &b.Chain)
 	}
-	m, err := in.one.message("")
-	b.messages = []tree.NewMessage{m}
-	return err
+	return in.one.only("", &b.Chain)
 }
 
 // readChain reads the member "messages".
-func readChain(list json.RawMessage) (messages []tree.NewMessage, err error) {
+func readChain(list json.RawMessage, into *format.Chain) error {
 	if list[0] != '[' {
-		return nil, problemf(CodeWrongType, "messages", "This must be an array of messages.")
+		return problemf(CodeWrongType, "messages", "This must be an array of messages.")
 	}
+	at := 0
 	for element := range chat.Elements(list) {
-		path := fmt.Sprintf("messages[%d]", len(messages))
+		path := fmt.Sprintf("messages[%d]", at)
 		if element[0] != '{' {
-			return nil, problemf(CodeWrongType, path, "A message must be a JSON object.")
+			return problemf(CodeWrongType, path, "A message must be a JSON object.")
 		}
 		var m messageBody
 		var space [maxFields]field
-		if err := object(chat.Members(element)).bind(path, m.fields(space[:0])); err != nil {
-			return nil, err
+		err := object(chat.Members(element)).bind(path, m.fields(space[:0]))
+		if err == nil {
+			err = m.addTo(into, path)
 		}
-		message, err := m.message(path)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		messages = append(messages, message)
+		at++
 	}
-	return messages, nil
+	return nil
 }
 
 // A destination says where what is appended goes.
@@ -132,12 +131,12 @@ func (m *messageBody) fields(before []field) []field {
 	return fields
 }
 
-// message gives the message to append. The path is that of its object.
-func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
+// addTo adds the message to those to append. The path is that of its object.
+func (m *messageBody) addTo(c *format.Chain, path string) (err error) {
+	n := tree.NewMessage{Reasoning: deref(m.reason), Pinned: deref(m.pinned), Metadata: json.RawMessage(m.metadata)}
 	if n.ID, err = parseOptionalID(m.id, join(path, "id")); err != nil {
-		return n, err
+		return err
 	}
-	n.Reasoning, n.Pinned, n.Metadata = deref(m.reason), deref(m.pinned), json.RawMessage(m.metadata)
 	var members [len(messageMembers)]chat.Member
 	size := len("{}")
 	for i, name := range messageMembers {
@@ -146,15 +145,19 @@ func (m *messageBody) message(path string) (n tree.NewMessage, err error) {
 	}
 	body := chat.AppendObject(make([]byte, 0, size), members[:])
 	if err = chat.CheckString(body, "message"); err == nil {
-		n.Message, err = chat.ParseMember(body)
+		err = c.Add(n, body)
 	}
-	switch {
-	case err == nil:
-		if err = n.Message.CheckParts(); err == nil || path == "" {
-			return n, err
-		}
-	case path == "message" && fault.Of(err).Field == "":
-		return n, err // the only message is named by its members alone
+	if path == "message" && err != nil && fault.Of(err).Field == "" {
+		return err // the only message is named by its members alone
 	}
-	return n, fault.At(err, path)
+	return fault.At(err, path)
+}
+
+// only adds the message of a request that has one.
+func (m *messageBody) only(path string, c *format.Chain) error {
+	err := m.addTo(c, path)
+	if len(c.Messages) > 1 {
+		err = fault.New(fault.Invalid, "invalid_content", join(path, "content"), "Its parts are %d messages in chat completions, such as a tool's result and a user's text. Send it in messages, as the one message of the list.", len(c.Messages))
+	}
+	return err
 }

@@ -79,6 +79,8 @@ var badBodies = []badInput{
 	{name: "no content", body: message(`"role":"user"`), status: 400, code: "empty_content", field: "content"},
 	{name: "content blank", body: message(`"role":"assistant","content":" \n\t"`), status: 400, code: "empty_content", field: "content"},
 	{name: "part of another API", body: message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{}}]`), status: 400, code: "invalid_content", field: "content[1].type", detail: []string{"tool_use"}},
+	{name: "parts of several messages", body: message(`"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"y"}]`), status: 400, code: "invalid_content", field: "content", detail: []string{"2 messages", "in messages"}},
+	{name: "part that names no call", body: message(`"role":"user","content":[{"functionResponse":{"name":"f","response":{"y":1}}}]`), status: 400, code: "missing_tool_call_id", field: "content"},
 	{name: "NUL in content", body: message(`"role":"user","content":"a\u0000b"`), status: 400, code: CodeInvalidCharacter},
 	{name: "NUL in metadata", body: message(`"role":"user","content":"x","metadata":{"a":"\u0000"}`), status: 400, code: CodeInvalidCharacter, field: "metadata"},
 	{name: "half a surrogate pair", body: message(`"role":"user","content":"\ud83c"`), status: 400, code: CodeInvalidCharacter},
@@ -121,6 +123,8 @@ var badBodies = []badInput{
 	{name: "id no UUID in a chain", body: `{"parent_id":null,"messages":[{"id":"7","role":"user","content":"x"}]}`, status: 400, code: CodeInvalidID, field: "messages[0].id"},
 	{name: "taken id in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"id":"{{c.third}}","role":"user","content":"x"}]}`, status: 409, code: CodeIDConflict, field: "messages[1].id"},
 	{name: "result without a call in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}]}`, status: 400, code: "tool_call_not_found", field: "messages[1].tool_call_id"},
+	{name: "result without a call, behind parts of two messages", body: `{"parent_id":null,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"y"}]},{"role":"tool","tool_call_id":"a","content":"x"}]}`, status: 400, code: "tool_call_not_found", field: "messages[2].tool_call_id"},
 
 	// Headers.
 	{name: "empty key", body: message(`"role":"user","content":"x"`), header: map[string]string{"Idempotency-Key": "\x01"[:0] + " "}, status: 400, code: CodeInvalidIdempotencyKey, field: "Idempotency-Key"},

@@ -18,7 +18,7 @@ func appendMessages(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	derived, err := r.nameMessages(b.messages, id)
+	derived, err := r.nameMessages(b.Messages, id)
 	if err != nil {
 		return nil, err
 	}
@@ -29,10 +29,10 @@ func appendMessages(r *Request) (Answer, error) {
 	if b.parentID == nil {
 		options = append(options, tree.AtHead())
 	}
-	if b.chain {
+	if b.list {
 		return r.appendChain(id, b, derived, options)
 	}
-	m, err := r.Store().Append(r.Context(), id, deref(b.parentID), b.messages[0], options...)
+	m, err := r.Store().Append(r.Context(), id, deref(b.parentID), b.Messages[0], options...)
 	r.server.countAppend(1, m.Created, err)
 	if err != nil {
 		return nil, ConflictOfKey(err, derived["id"])
@@ -41,10 +41,10 @@ func appendMessages(r *Request) (Answer, error) {
 }
 
 func (r *Request) appendChain(id uuid.UUID, b *appendBody, derived map[string]bool, options []tree.AppendOption) (Answer, error) {
-	chain, err := r.Store().AppendChain(r.Context(), id, deref(b.parentID), b.messages, options...)
+	chain, err := r.Store().AppendChain(r.Context(), id, deref(b.parentID), b.Messages, options...)
 	r.server.countAppend(len(chain.Messages), chain.Created, err)
 	if err != nil {
-		return nil, ConflictOfKey(err, derived[deref(toProblem(err).Field)])
+		return nil, b.Given(ConflictOfKey(err, derived[deref(toProblem(err).Field)]))
 	}
 	a, err := answerPage(tree.Page[tree.Message]{Data: chain.Messages})
 	if chain.Created {

@@ -12,7 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
-	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/transfer/format"
 )
 
 // newReply is the schema of this name.
@@ -24,10 +24,10 @@ type newReply struct {
 	temperature       *float64
 	moveHead, stream  *bool
 	recall, goOn      *bool
-	message           *replyMessage     // nil for none
-	list              bool              // whether "messages" was given, of which there is one at least
-	messages          []tree.NewMessage // those of the list
-	parentID          json.RawMessage   // of the list; nil for the head
+	message           *replyMessage   // nil for none
+	list              bool            // whether "messages" was given, of which there is one at least
+	chain             format.Chain    // of the message or the list
+	parentID          json.RawMessage // of the list; nil for the head
 	instructions      *string
 	options           llmOptions
 	toolChoice, tools json.RawMessage
@@ -65,7 +65,7 @@ func (b *newReply) read(o object) (err error) {
 	case b.list && message != nil:
 		return problemf(CodeInvalidParameter, "messages", "Send message or messages, not both.")
 	case b.list:
-		if b.messages, err = readChain(list); err == nil && len(b.messages) == 0 {
+		if err = readChain(list, &b.chain); err == nil && len(b.chain.Messages) == 0 {
 			err = fault.New(fault.Invalid, "empty_chain", "messages", "The list is empty. Send one message or more, or leave it out to have the head answered.")
 		}
 		return err
@@ -104,7 +104,7 @@ func (b *newReply) derives(field string) bool {
 	if field == "id" || field == "message.id" && b.message != nil && b.message.id == nil {
 		return true
 	}
-	for i, m := range b.messages {
+	for i, m := range b.chain.Messages {
 		if m.ID == uuid.Nil && field == fmt.Sprintf("messages[%d].id", i) {
 			return true
 		}
@@ -158,11 +158,10 @@ func (b *newReply) into(req *reply.Request) (err error) {
 	if req.ParentID, err = parseParent(parent, path); err != nil {
 		return err
 	}
-	req.Messages = b.messages
 	if b.message != nil {
-		req.Messages = make([]tree.NewMessage, 1)
-		req.Messages[0], err = b.message.message("message")
+		err = b.message.only("message", &b.chain)
 	}
+	req.Messages = b.chain.Messages
 	return err
 }
 

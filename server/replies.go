@@ -57,7 +57,7 @@ func createReply(r *Request) (Answer, error) {
 // conflict names the field of a refusal as the request does.
 func (b *newReply) conflict(err error, derived bool) error {
 	err = b.listed(err)
-	return ConflictOfKey(err, derived && b.derives(deref(toProblem(err).Field)))
+	return b.chain.Given(ConflictOfKey(err, derived && b.derives(deref(toProblem(err).Field))))
 }
 
 // startSeveral begins one reply of each model, and answers with their events together,

@@ -57,6 +57,7 @@ var badReplies = []badInput{
 	{name: "answer by two models, one unknown", method: "POST", path: replyPathOf, body: `{"models":["offline","gpt-9"]}`, status: 400, code: CodeUnknownModel, field: "models[1]"},
 	{name: "answer by models beside a model", method: "POST", path: replyPathOf, body: `{"models":["offline","offline"],"model":"offline"}`, status: 400, code: CodeInvalidParameter, field: "models"},
 	{name: "answer by one of models", method: "POST", path: replyPathOf, body: `{"models":["offline"]}`, status: 400, code: CodeInvalidParameter, field: "models"},
+	{name: "answer parts of several messages", method: "POST", path: replyPathOf, body: `{"message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"y"}]}}`, status: 400, code: "invalid_content", field: "message.content"},
 	{name: "answer nine times", method: "POST", path: replyPathOf, body: `{"n":9}`, status: 400, code: CodeInvalidParameter, field: "n"},
 	{name: "compare with nothing", method: "GET", path: conversationPathOf + "/compare?left=active", status: 400, code: CodeInvalidParameter, field: "right"},
 	{name: "compare with an absent message", method: "GET", path: conversationPathOf + "/compare?left=active&right={{absent}}", status: 404, code: "message_not_found", field: "right"},

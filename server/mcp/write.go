@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/summarize"
+	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -70,19 +71,20 @@ type (
 	Calls   struct{ json.RawMessage }
 )
 
-// message gives the message to append.
-func (m NewMessage) message(path string) (n tree.NewMessage, err error) {
-	if n.ID, err = parseOptional(m.ID, path+".id"); err != nil {
-		return n, err
+// addTo adds the message to those to append.
+func (m NewMessage) addTo(c *format.Chain) (err error) {
+	var n tree.NewMessage
+	if n.ID, err = parseOptional(m.ID, "id"); err != nil {
+		return err
 	}
-	n.Message, err = chat.Parse(chat.AppendObject(nil, []chat.Member{
+	raw := chat.AppendObject(nil, []chat.Member{
 		{Name: "role", Value: quoted(m.Role)}, {Name: "content", Value: m.Content.RawMessage}, {Name: "tool_calls", Value: m.ToolCalls.RawMessage},
 		{Name: "tool_call_id", Value: quoted(m.ToolCallID)}, {Name: "name", Value: quoted(m.Name)},
-	}))
-	if err == nil {
-		err = n.Message.CheckParts()
+	})
+	if err = chat.CheckObject(raw, "message"); err == nil {
+		err = c.Add(n, raw)
 	}
-	return n, fault.At(err, path)
+	return err
 }
 
 // quoted gives text as JSON, and nothing for none.
@@ -106,21 +108,19 @@ func appendMessages(ctx context.Context, c *call, in AppendArguments) (out Appen
 	if err != nil {
 		return out, err
 	}
-	var chain []tree.NewMessage
+	var chain format.Chain
 	for i, m := range in.Messages {
-		n, err := m.message(fmt.Sprintf("messages[%d]", i))
-		if err != nil {
-			return out, err
+		if err := m.addTo(&chain); err != nil {
+			return out, fault.At(err, fmt.Sprintf("messages[%d]", i))
 		}
-		chain = append(chain, n)
 	}
 	parent, options, err := place(in.ParentID)
 	if err != nil {
 		return out, err
 	}
-	stored, err := c.Store.AppendChain(ctx, id, parent, chain, options...)
+	stored, err := c.Store.AppendChain(ctx, id, parent, chain.Messages, options...)
 	if err != nil {
-		return out, err
+		return out, chain.Given(err)
 	}
 	last := stored.Messages[len(stored.Messages)-1]
 	out = Appended{HeadID: last.ID.String(), Created: stored.Created, Messages: []string{}, Tokens: last.PathTokens}

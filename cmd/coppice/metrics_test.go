@@ -47,9 +47,10 @@ func metricsOf(t *testing.T) map[string]*dto.MetricFamily {
 	return families
 }
 
-// TestMetrics holds the dashboard and the alerts to the metrics that a server has: each
-// name in an expression is one of a metric, and operate.md says what to do about each
-// alert. Both are JSON and YAML of the shape that their readers expect.
+// TestMetrics holds the manual, the dashboard and the alerts to the metrics that a
+// server has: each metric stands in the manual with its type and labels, and each
+// name in an expression is one of a metric. The dashboard and the alerts are JSON and
+// YAML of the shape that their readers expect.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	there := metricsOf(t)
@@ -57,6 +58,7 @@ func TestMetrics(t *testing.T) {
 		return check.Must(os.ReadFile(filepath.Join(docs, name)))(t)
 	}
 	manual := read("operate.md")
+	checkTable(t, manual, there)
 	var dashboard struct {
 		UID, Title string
 		Panels     []struct {
@@ -94,6 +96,40 @@ func TestMetrics(t *testing.T) {
 			checkNames(t, rule.Alert, rule.Expr, there)
 		}
 	}
+}
+
+// checkTable compares the metrics with the manual's table, both ways. A row may name
+// several metrics.
+func checkTable(t *testing.T, manual []byte, there map[string]*dto.MetricFamily) {
+	told := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| (`coppice_[^|]*) \\| (\\w+)(?: by ([^|]*))? \\|").FindAllStringSubmatch(string(manual), -1) {
+		labels := strings.FieldsFunc(row[3], func(r rune) bool { return r == ',' || r == ' ' })
+		slices.Sort(labels)
+		for name := range strings.SplitSeq(row[1], ", ") {
+			name = strings.Trim(name, "`")
+			told[name] = true
+			if f := there[name]; f == nil {
+				t.Errorf("operate.md tells of %s, which there isn't", name)
+			} else if is := strings.ToLower(f.GetType().String()); row[2] != is || !slices.Equal(labels, labelsOf(f)) {
+				t.Errorf("operate.md says that %s is a %s by %q; it is a %s by %q", name, row[2], labels, is, labelsOf(f))
+			}
+		}
+	}
+	for name := range there {
+		if strings.HasPrefix(name, "coppice_") && !told[name] {
+			t.Errorf("operate.md's table lacks %s", name)
+		}
+	}
+}
+
+func labelsOf(f *dto.MetricFamily) []string {
+	labels := map[string]bool{}
+	for _, m := range f.Metric {
+		for _, l := range m.Label {
+			labels[l.GetName()] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(labels))
 }
 
 var (

@@ -23,8 +23,6 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-const model = "gpt-fake"
-
 // timeout is how long one script may take. It is no measure of anything.
 const timeout = 10 * time.Minute
 

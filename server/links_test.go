@@ -10,7 +10,7 @@ import (
 // of the pages that may be under way, and that other links open meanwhile.
 func TestSlowReadersOfALink(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, func(c *Config) { c.RequestTimeout = 100 * time.Millisecond })
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = time.Second })
 	plant(t, a.store, "c")
 	link, other := a.share("thanks", ""), a.share("thanks", "")
 	for range maxLinkReads {

@@ -114,7 +114,7 @@ func TestImportWithoutTemporaryFolder(t *testing.T) {
 // what it waits for doesn't come.
 func TestImportEndsAfterItsFile(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, func(c *Config) { c.RequestTimeout = 300 * time.Millisecond })
+	a := newAPI(t, func(c *Config) { c.RequestTimeout = time.Second })
 	file := fill(`{"type":"conversation","version":1,"id":"{{c}}","title":"","metadata":{},"settings":{},"head_id":null,"created_at":"2026-01-01T00:00:00Z"}`)
 	put := request{method: "POST", path: "/v1/imports", header: octets, body: file}
 	a.must(200, nil, put)

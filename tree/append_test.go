@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -81,26 +80,6 @@ func TestAppendRefuses(t *testing.T) {
 	}
 }
 
-func TestAppendTakes(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	call := mustAppend(t, s, c.ID, uuid.Nil, raw(calling))
-	a := mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":""}`))
-	b := mustAppend(t, s, c.ID, a.ID, raw(`{"role":"tool","tool_call_id":"b","content":[{"type":"text","text":"x"}]}`))
-	if b.Depth != 2 {
-		t.Errorf("depth %d, want 2", b.Depth)
-	}
-	again := mustAppend(t, s, c.ID, a.ID, tree.NewMessage{ID: b.ID, Message: chat.Read(b.Body)})
-	if again.ID != b.ID {
-		t.Error("a tool message again is another message")
-	}
-	mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":"another result"}`))
-	mustAppend(t, s, c.ID, b.ID, raw(`{"role":"assistant","content":null,"refusal":"I can't"}`))
-	mustAppend(t, s, c.ID, b.ID, raw(` {"role" : "user", "content":[{"type":"image_url","image_url":{"url":"https://example.com/x.png"}}], "extra": [1, 2.50]} `))
-	// The most text a body holds.
-	mustAppend(t, s, c.ID, b.ID, user(strings.Repeat("字", tree.MaxBodyBytes/3-100)))
-}
-
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t), tree.WithTokenCounter(bytesCounter{}))
@@ -169,92 +148,4 @@ func activeHead(t *testing.T, s *tree.Store, id uuid.UUID) uuid.UUID {
 func setHead(t *testing.T, s *tree.Store, id, head uuid.UUID) {
 	t.Helper()
 	must(s.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: head}))(t)
-}
-
-// A prune that takes the active head along moves it to the newest leaf below
-// the pruned message's parent, or to the newest leaf of the tree where a root
-// was pruned. Any other prune leaves the head where it is. The newest message
-// by time is neither the deepest, nor the last one stored, nor a leaf.
-func TestPruneLandsOnTheNewestLeafBelowTheParent(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	for _, test := range []struct {
-		name, prune, head, want string
-	}{
-		{"the head itself", "a2", "a2", "a3"},
-		{"above the head", "a", "a2x", "b1"},
-		{"a root with the head", "root", "b2", "other leaf"},
-		{"the other root with the head", "other", "other leaf", "a3"},
-		{"the last child of a parent", "b1x", "b1x", "b1"},
-		{"a leaf beside newer ones", "b2", "b2", "b1x"},
-		{"not the head's branch", "a", "b2", "b2"},
-		{"below the head", "a2x", "a2", "a2"},
-		{"a sibling of the head", "a2", "a1", "a1"},
-	} {
-		c := newConversation(t, s)
-		ids := map[string]uuid.UUID{"": uuid.Nil}
-		begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		for _, m := range []struct {
-			name, parent string
-			minute       int
-		}{
-			{"root", "", 0},
-			{"a", "root", 1}, {"a1", "a", 7}, {"a2", "a", 40}, {"a3", "a", 30}, {"a2x", "a2", 8},
-			{"b", "root", 2}, {"b1", "b", 50}, {"b2", "b", 9}, {"b1x", "b1", 20},
-			{"other", "", 60}, {"other leaf", "other", 10},
-		} {
-			n := user(m.name)
-			n.CreatedAt = begin.Add(time.Duration(m.minute) * time.Minute)
-			ids[m.name] = mustAppend(t, s, c.ID, ids[m.parent], n).ID
-		}
-		// "above the head" prunes a whole side: what is left below root is b's.
-		want := ids[test.want]
-		if test.name == "above the head" {
-			want = ids["b1x"]
-		}
-		setHead(t, s, c.ID, ids[test.head])
-		pruned := must(s.Prune(t.Context(), c.ID, ids[test.prune]))(t)
-		if got := activeHead(t, s, c.ID); got != want || pruned.HeadID != want {
-			for name, id := range ids {
-				if id == got {
-					t.Errorf("%s: the head landed on %q", test.name, name)
-				}
-			}
-			t.Errorf("%s: the head is %s and the answer says %s, want %q", test.name, got, pruned.HeadID, test.want)
-		}
-	}
-}
-
-// A client that sends an append again, because it heard no answer, doesn't
-// move the active head: the user may have switched to another branch since.
-func TestRetryLeavesTheActiveHead(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	root := mustAppend(t, s, c.ID, uuid.Nil, raw(calling)).ID
-	elsewhere := mustAppend(t, s, c.ID, uuid.Nil, user("elsewhere")).ID
-	result := func(call string) tree.NewMessage {
-		return tree.NewMessage{ID: uuid.New(), Message: chat.Read([]byte(`{"role":"tool","tool_call_id":"` + call + `","content":"x"}`))}
-	}
-	plain := tree.NewMessage{ID: uuid.New(), Message: chat.Read(said(tree.RoleUser, "x"))}
-	for name, chain := range map[string][]tree.NewMessage{"a message": {plain}, "a tool's result": {result("a")}, "a chain": {result("b"), {ID: uuid.New(), Message: plain.Message}}} {
-		send := func() (created bool, err error) {
-			if len(chain) == 1 {
-				stored, err := s.Append(t.Context(), c.ID, root, chain[0])
-				return stored.Created, err
-			}
-			stored, err := s.AppendChain(t.Context(), c.ID, root, chain)
-			return stored.Created, err
-		}
-		if created, err := send(); err != nil || !created || activeHead(t, s, c.ID) != chain[len(chain)-1].ID {
-			t.Fatalf("%s: created %t, %v, or it is not the head", name, created, err)
-		}
-		setHead(t, s, c.ID, elsewhere)
-		before := counts(t, s, c.ID)
-		if created, err := send(); err != nil || created {
-			t.Fatalf("%s again: created %t, %v", name, created, err)
-		}
-		if after := counts(t, s, c.ID); after != before {
-			t.Errorf("%s again changed the conversation\nfrom %s\nto   %s", name, before, after)
-		}
-	}
 }

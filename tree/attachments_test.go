@@ -87,30 +87,6 @@ func TestAttachmentIsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestAttachmentsOfOtherTenants holds that another tenant's attachment is one that
-// isn't there, for every call.
-func TestAttachmentsOfOtherTenants(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	own, other := s.ForTenant("own"), s.ForTenant("other")
-	a := upload(t, other, "secret.txt", []byte("secret"))
-	c := start(t, own)
-	refused(t, "its bytes", third(own.Attachment(t.Context(), a.Hash)), fault.NotFound)
-	refused(t, "its text", second(own.AttachmentText(t.Context(), a.Hash)), fault.NotFound)
-	if there, err := own.Attachments(t.Context(), a.Hash); err != nil || len(there) != 0 {
-		t.Errorf("listed: %v, %v", there, err)
-	}
-	refused(t, "named in a message", second(own.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("x", a))})), fault.NotFound)
-	if _, created, err := own.AddAttachment(t.Context(), "mine.txt", []byte("secret")); err != nil || !created {
-		t.Errorf("the same bytes of one's own: %v, %v", created, err)
-	}
-	m := say(t, own, c, uuid.Nil, naming("x", a))
-	must(own.Prune(t.Context(), c, m.ID))(t)
-	if has(t, own, a) || !has(t, other, a) {
-		t.Error("a prune deletes another tenant's attachment, or leaves one's own")
-	}
-}
-
 // TestAttachmentGoesWithItsLastMessage prunes and deletes in every way.
 func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	t.Parallel()
@@ -134,8 +110,9 @@ func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	check("a prune of one message that names it", true, true)
 	noError(t, s.DeleteConversation(t.Context(), fork.ID))
 	check("the deletion of the fork", false, true)
-	must(s.Prune(t.Context(), two, elsewhere.ID))(t)
-	check("a prune of the last message", false, false)
+	answer := say(t, s, two, elsewhere.ID, json.RawMessage(`{"role":"assistant","content":"A b."}`))
+	must(s.Retract(t.Context(), two, answer.ID, func(tree.Message) int { return 1 }))(t)
+	check("the deletion of the last message with its answer", false, false)
 }
 
 // TestAttachmentAddedAgainStays holds that an upload which was acknowledged is there
@@ -152,32 +129,6 @@ func TestAttachmentAddedAgainStays(t *testing.T) {
 	noError(t, s.DeleteConversation(t.Context(), two))
 	if has(t, s, a) {
 		t.Error("it stays, although nothing names it and nobody added it again")
-	}
-}
-
-// TestAttachmentGoesWithItsTurn holds that a turn which is deleted with its answer
-// takes with it what its question named.
-func TestAttachmentGoesWithItsTurn(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	for what, deletes := range map[string]func(c, id uuid.UUID) error{
-		"Retract": func(c, id uuid.UUID) error {
-			return second(s.Retract(t.Context(), c, id, func(tree.Message) int { return 1 }))
-		},
-	} {
-		for _, whole := range []bool{true, false} { // the turn is the whole conversation
-			a := upload(t, s, "a.txt", []byte("a"))
-			c, parent := start(t, s), uuid.Nil
-			if !whole {
-				parent = say(t, s, c, uuid.Nil, json.RawMessage(`{"role":"system","content":"stays"}`)).ID
-			}
-			question := say(t, s, c, parent, naming("What is it?", a))
-			answer := say(t, s, c, question.ID, json.RawMessage(`{"role":"assistant","content":"An a."}`))
-			noError(t, deletes(c, answer.ID))
-			if has(t, s, a) {
-				t.Errorf("%s leaves it; the turn was the whole conversation: %v", what, whole)
-			}
-		}
 	}
 }
 

@@ -65,6 +65,10 @@ func TestUploadCountsAgain(t *testing.T) {
 		}
 	}
 	imported(before)
+	appended := say(t, before, start(t, before), uuid.Nil, naming("alone", image)).Tokens
+	if m := must(before.Message(t.Context(), other, id(1)))(t); m.Tokens != appended {
+		t.Errorf("an imported message costs %d tokens, and an appended one %d", m.Tokens, appended)
+	}
 	imported(after)
 	fork := must3(after.Fork(t.Context(), conversation, id(4), tree.NewConversation{}))(t)
 	if slices.Equal(costs(after, conversation), costs(before, conversation)) {
@@ -116,26 +120,6 @@ func TestUploadMeetsImport(t *testing.T) {
 	}
 }
 
-// TestImportCountsAttachments holds that an imported message costs what an appended
-// one does, whether the attachment is there or missing.
-func TestImportCountsAttachments(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	file := upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 100)))
-	missing := tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "notes.txt"}
-	want := say(t, s, start(t, s), uuid.Nil, naming("Read:", file)).Tokens
-	there, gone := uuid.New(), uuid.New()
-	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}, Nodes: []tree.BundleNode{
-		{ID: there, Body: naming("Read:", file)}, {ID: gone, Body: naming("Read:", missing)},
-	}}
-	must(s.Import(t.Context(), bundle))(t)
-	for id, most := range map[uuid.UUID]int{there: want, gone: want - 300} {
-		if m, err := s.Message(t.Context(), bundle.Conversation.ID, id); err != nil || m.Tokens > most || id == there && m.Tokens != want {
-			t.Errorf("it costs %d tokens, and one that was appended %d, %v", m.Tokens, want, err)
-		}
-	}
-}
-
 // TestAttachmentsCost holds what messages cost against the provider's rule.
 func TestAttachmentsCost(t *testing.T) {
 	t.Parallel()
@@ -171,6 +155,10 @@ func TestCheckedCountsAttachments(t *testing.T) {
 	if m := say(t, s, conversation, uuid.Nil, body); checked[0].Tokens() != m.Tokens || m.Tokens < 6000 {
 		t.Errorf("it costs %d tokens, and cost %d when it was checked", m.Tokens, checked[0].Tokens())
 	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	refused(t, "Checked for a client that left", second(s.Checked(left, []tree.NewMessage{user("x")})), context.Canceled)
+	refused(t, "Cost for a client that left", second(s.Cost(left, user("x").Message)), context.Canceled)
 	missing := naming("And this?", tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "b.txt"})
 	refused(t, "what isn't there", second(s.Checked(t.Context(), []tree.NewMessage{{Message: chat.Read(missing)}})), fault.NotFound)
 }

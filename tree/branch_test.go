@@ -1,7 +1,6 @@
 package tree_test
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"slices"
@@ -216,47 +215,6 @@ func codeOf(err error) string {
 	return fault.Of(err).Code
 }
 
-// A cursor of another length than lists make is refused by each of them.
-func TestCursorOfAnotherLength(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	newConversation(t, s)
-	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	mustAppend(t, s, c.ID, root.ID, user("a"))
-	last := mustAppend(t, s, c.ID, root.ID, user("b"))
-	mustAppend(t, s, c.ID, last.ID, user("c"))
-	for name, list := range map[string]func(tree.Paging) (string, error){
-		"Conversations": func(p tree.Paging) (string, error) {
-			l, err := s.Conversations(t.Context(), tree.ConversationFilter{}, p)
-			return l.Next, err
-		},
-		"Branches": func(p tree.Paging) (string, error) { l, err := s.Branches(t.Context(), c.ID, p); return l.Next, err },
-		"Children": func(p tree.Paging) (string, error) {
-			l, err := s.Children(t.Context(), c.ID, root.ID, p)
-			return l.Next, err
-		},
-		"Transcript": func(p tree.Paging) (string, error) {
-			l, err := s.Transcript(t.Context(), c.ID, last.ID, p)
-			return l.Next, err
-		},
-	} {
-		cursor, err := list(tree.Paging{Limit: 1})
-		if err != nil || cursor == "" {
-			t.Fatalf("%s: cursor %q, %v", name, cursor, err)
-		}
-		raw := must(base64.RawURLEncoding.DecodeString(cursor))(t)
-		if _, err := list(tree.Paging{Cursor: cursor}); err != nil {
-			t.Errorf("%s: its own cursor: %v", name, err)
-		}
-		for _, length := range []int{1, 7, 8, 16, 23, 25, 31, 33, 1000} {
-			other := append(raw[:min(length, len(raw)):len(raw)], make([]byte, max(0, length-len(raw)))...)
-			if _, err := list(tree.Paging{Cursor: base64.RawURLEncoding.EncodeToString(other)}); !errors.Is(err, fault.Invalid) {
-				t.Errorf("%s with its cursor at %d bytes: %v, want fault.Invalid", name, length, err)
-			}
-		}
-	}
-}
-
 // A version stays while a message does, and is another one when its id is used
 // again; a tenant reads nothing of another's.
 func TestVersions(t *testing.T) {
@@ -307,26 +265,5 @@ func TestVersions(t *testing.T) {
 	now, err := s.Index().BranchState(t.Context(), c.ID, head.ID)
 	if err != nil || now.Version == state.Version || len(now.Folds) != 0 {
 		t.Errorf("after the id was used again: %+v, before it %+v, %v", now, state, err)
-	}
-}
-
-// Methods that recall asks tell that the database is away, and not that the
-// program broke.
-func TestRecallsDatabaseIsAway(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	pool.Close()
-	id := uuid.New()
-	_, state := s.Index().BranchState(t.Context(), id, id)
-	for name, err := range map[string]error{
-		"BranchState": state,
-		"Ancestors":   s.Index().Ancestors(t.Context(), id, id, 1, func(tree.MessageText) error { return nil }),
-		"Texts":       s.Index().Texts(t.Context(), id, []uuid.UUID{id}, func(tree.MessageText) error { return nil }),
-		"Versions":    s.Index().Versions(t.Context(), id, func(uuid.UUID, tree.Version) {}),
-	} {
-		if !errors.Is(err, fault.Unavailable) {
-			t.Errorf("%s: %v", name, err)
-		}
 	}
 }

@@ -3,7 +3,6 @@ package tree_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -252,83 +250,5 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 		if got > 6*own {
 			t.Errorf("%s reads %d rows of conversations, of which %d are the tenant's", what, got, own)
 		}
-	}
-}
-
-// A line so deep that whatever recursed, or held a path in one piece, would
-// show. Every operation still works on it; those whose cost is a page's are
-// asked at its far end. .ci/full takes 50,000 messages, and COPPICE_TEST_DEEP=1
-// takes 1,000,000, which takes minutes.
-func TestDeepLine(t *testing.T) {
-	t.Parallel()
-	n := 5_000
-	if os.Getenv("COPPICE_TEST_LONG") != "" {
-		n = 50_000
-	}
-	if os.Getenv("COPPICE_TEST_DEEP") != "" {
-		n = 1_000_000
-	}
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	ctx := t.Context()
-	c := newConversation(t, s)
-
-	// As AppendChain would, minus the way through the client.
-	check.Must(pool.Exec(ctx, `
-		insert into nodes (conversation_id, id, parent_id, kind, role, sibling_index, depth, tokens, path_tokens, pinned, created_at, body)
-		select $1, md5('node' || i)::uuid, case when i > 0 then md5('node' || (i - 1))::uuid end, 'message', 'user', 1, i, 4, 4 * (i + 1), false,
-		       '2026-01-01'::timestamptz + i * interval '1 second',
-		       case when i < 60 then '{"role":"user","content":"needle"}' else '{"role":"user","content":"deep"}' end::json
-		from generate_series(0, $2::integer - 1) i`, c.ID, n))(t)
-	must(pool.Exec(ctx, "analyze nodes"))(t)
-
-	var rootID, tip uuid.UUID
-	count := 0
-	for _, node := range gather(t, s.Tree(ctx, c.ID, 0)) {
-		if count == 0 {
-			rootID = node.ID
-		}
-		if count++; node.Depth != count-1 {
-			t.Fatalf("node %d has depth %d", count, node.Depth)
-		}
-		tip = node.ID
-	}
-	if count != n {
-		t.Fatalf("the tree has %d nodes, want %d", count, n)
-	}
-	m := mustAppend(t, s, c.ID, tip, user("deeper"))
-	if m.Depth != n || m.PathTokens <= int64(4*n) {
-		t.Errorf("the deepest message has depth %d and %d tokens above it", m.Depth, m.PathTokens)
-	}
-	page, err := s.Transcript(ctx, c.ID, m.ID, tree.Paging{})
-	if err != nil || len(page.Data) != tree.DefaultPage {
-		t.Errorf("the transcript's page has %d messages, %v", len(page.Data), err)
-	}
-	leaf, err := s.NewestLeaf(ctx, c.ID, rootID)
-	if err != nil || leaf.ID != m.ID {
-		t.Errorf("the newest leaf is %s, %v, want %s", leaf.ID, err, m.ID)
-	}
-	noError(t, search.New(0).CatchUp(ctx, s))
-	hits, err := find(ctx, s, "needle", c.ID, tree.Paging{})
-	if err != nil || len(hits.Data) != tree.DefaultPage || hits.Data[0].LeafID != m.ID || hits.Data[49].LeafID != m.ID {
-		t.Errorf("a search found %d messages, %v", len(hits.Data), err)
-	}
-	branches, err := s.Branches(ctx, c.ID, tree.Paging{})
-	if err != nil || len(branches.Data) != 1 {
-		t.Errorf("branches %v, %v", branches, err)
-	}
-	fork, _, err := s.Fork(ctx, c.ID, m.ID, tree.NewConversation{})
-	noError(t, err)
-	pruned, err := s.Prune(ctx, fork.ID, fork.HeadID)
-	if err != nil || pruned.Messages != 1 {
-		t.Errorf("pruned %+v, %v", pruned, err)
-	}
-	pruned, err = s.Prune(ctx, c.ID, rootID)
-	if err != nil || pruned.Messages != n+1 || pruned.HeadID != uuid.Nil {
-		t.Errorf("pruned %+v, %v", pruned, err)
-	}
-	err = s.DeleteConversation(ctx, fork.ID)
-	if err != nil {
-		t.Error(err)
 	}
 }

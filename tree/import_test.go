@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
@@ -91,61 +90,6 @@ func TestImportOfWhatIsDeletedMeanwhile(t *testing.T) {
 	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID == uuid.Nil {
 		t.Errorf("stored %+v, %v", got, err)
 	}
-}
-
-// What a message inherits from its parent is the same however it was stored:
-// its depth, the tokens of its path, and the prefix, which is made of the
-// leading system and developer messages and of none that comes later.
-func TestPlaceIsTheSameHoweverStored(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t), tree.WithTokenCounter(bytesCounter{}))
-	var chain []tree.NewMessage
-	for _, role := range []tree.Role{tree.RoleSystem, tree.RoleDeveloper, tree.RoleUser, tree.RoleSystem, tree.RoleAssistant, tree.RoleDeveloper, tree.RoleUser} {
-		chain = append(chain, tree.NewMessage{ID: uuid.New(), Message: chat.Read(said(role, "12345")), CreatedAt: time.Date(2026, 1, 1, 0, 0, len(chain), 0, time.UTC)})
-	}
-	tip := func(how string, c, head uuid.UUID) {
-		t.Helper()
-		v := must(s.View(t.Context(), c, head, 1<<40))(t)
-		if len(v.Prefix) != 2 || v.Prefix[0].Role != tree.RoleSystem || v.Prefix[1].Role != tree.RoleDeveloper {
-			t.Errorf("%s: the prefix has %d messages, want the first two", how, len(v.Prefix))
-		}
-		if len(v.Tail) != 5 || v.Above != 0 {
-			t.Errorf("%s: the tail has %d messages and %d above, want 5 and 0", how, len(v.Tail), v.Above)
-		}
-		for i, m := range slices.Concat(v.Prefix, v.Tail) {
-			if m.Depth != i || m.Tokens != 8 || m.PathTokens != int64(8*(i+1)) {
-				t.Errorf("%s: message %d has depth %d, %d tokens, %d on its path", how, i, m.Depth, m.Tokens, m.PathTokens)
-			}
-		}
-	}
-	one := newConversation(t, s)
-	parent := uuid.Nil
-	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: uuid.New()}}
-	for _, m := range chain {
-		bundle.Nodes = append(bundle.Nodes, tree.BundleNode{ID: m.ID, ParentID: parent, Body: m.Message.Raw, CreatedAt: m.CreatedAt})
-		parent = mustAppend(t, s, one.ID, parent, m).ID
-	}
-	tip("one by one", one.ID, parent)
-
-	whole := newConversation(t, s)
-	must(s.AppendChain(t.Context(), whole.ID, uuid.Nil, chain))(t)
-	tip("as a chain", whole.ID, parent)
-
-	halves := newConversation(t, s)
-	for _, half := range [][]tree.NewMessage{chain[:1], chain[1:4], chain[4:]} {
-		above := uuid.Nil
-		if half[0].ID != chain[0].ID {
-			above = activeHead(t, s, halves.ID)
-		}
-		must(s.AppendChain(t.Context(), halves.ID, above, half))(t)
-	}
-	tip("as chains below one another", halves.ID, parent)
-
-	must(s.Import(t.Context(), bundle))(t)
-	tip("imported", bundle.Conversation.ID, parent)
-
-	fork := must3(s.Fork(t.Context(), one.ID, parent, tree.NewConversation{}))(t)
-	tip("forked", fork.ID, fork.HeadID)
 }
 
 // After a prune the later siblings move up, the earlier ones stay, and the

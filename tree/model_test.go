@@ -53,7 +53,11 @@ func (s *machine) draw(t *rapid.T) tree.NewMessage {
 		"role":    rapid.SampledFrom(roles).Draw(t, "role"),
 		"content": fmt.Sprintf("%s number%d", rapid.StringMatching(`[a-z]{1,8}( [a-zé字🙂]{1,6}){0,4}`).Draw(t, "text"), s.step),
 	}))(t)
-	return tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Message: chat.Read(body), Pinned: rapid.IntRange(0, 9).Draw(t, "pinned") == 0}
+	n := tree.NewMessage{ID: uuid.Must(uuid.NewV7()), Message: chat.Read(body), Pinned: rapid.IntRange(0, 9).Draw(t, "pinned") == 0}
+	if rapid.IntRange(0, 3).Draw(t, "dated") == 0 { // the newest is not the last stored, nor the deepest
+		n.CreatedAt = time.Date(2026, 1, 1, 0, rapid.IntRange(0, 59).Draw(t, "minute"), 0, 0, time.UTC)
+	}
+	return n
 }
 
 func (m *model) add(t *rapid.T, got tree.Message, n tree.NewMessage) {
@@ -111,12 +115,19 @@ func (s *machine) Chain(t *rapid.T) {
 	for i := range chain {
 		chain[i] = s.draw(t)
 	}
-	got, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
+	var opts []tree.AppendOption
+	keep := rapid.IntRange(0, 4).Draw(t, "keep head") == 0
+	if keep {
+		opts = append(opts, tree.KeepHead())
+	}
+	got, err := s.store.AppendChain(s.ctx, m.id, parent, chain, opts...)
 	noError(t, err)
 	for i, n := range chain {
 		m.add(t, got.Messages[i], n)
 	}
-	m.head = chain[len(chain)-1].ID
+	if !keep {
+		m.head = chain[len(chain)-1].ID
+	}
 	again, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
 	noError(t, err)
 	if !got.Created || again.Created || len(again.Messages) != len(chain) {

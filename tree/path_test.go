@@ -152,26 +152,6 @@ func TestAppendPathConcurrently(t *testing.T) {
 	}
 }
 
-// TestLongPath holds that a path of any length is stored, and that looking it up
-// is one query.
-func TestLongPath(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := uuid.New()
-	all := long(tree.MaxChain + 10)
-	p := appendPath(t, s, c, all)
-	if m, err := s.Message(t.Context(), c, p.HeadID); err != nil || m.Depth != len(all)-1 || m.PathTokens != p.Tokens {
-		t.Errorf("%+v, %v", m, err)
-	}
-	for _, known := range []int{0, 1, tree.MaxChain, len(all)} {
-		history := slices.Concat(all[:known], path("u of another path", "a"))
-		if p, err := s.Recognize(t.Context(), c, tree.History{Messages: history}); err != nil || p.Known != known {
-			t.Errorf("%d known ones: %+v, %v", known, p, err)
-		}
-	}
-}
-
 // TestRecognizeReadsOneMessage holds that a known path costs its conversation's row
 // and that of its deepest message, whatever else the conversation has. Messages
 // whose hashes begin alike are told apart.

@@ -127,6 +127,9 @@ func TestOlderForm(t *testing.T) {
 	for i := range 250 { // more than are made anew at once
 		long = append(long, path(fmt.Sprint("a", i), fmt.Sprint("u", i))...)
 	}
+	if p, err := s.Recognize(t.Context(), c, tree.History{Messages: long[:4]}); err != nil || p.Known != 3 { // behind what the client never saw
+		t.Errorf("%+v, %v", p, err)
+	}
 	head := appendPath(t, s, c, long).HeadID
 	_, err := pool.Exec(t.Context(), `update nodes set path_hash = substring(sha256(path_hash) for 16)`)
 	noError(t, err)

@@ -352,55 +352,6 @@ func TestRetractAll(t *testing.T) {
 	})
 }
 
-// TestRetractKeeps holds that what another branch goes on from stays, and that a
-// tenant takes nothing of another's back.
-func TestRetractKeeps(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	question := mustAppend(t, s, c.ID, uuid.Nil, user("question"))
-	answer := mustAppend(t, s, c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`))
-	other := mustAppend(t, s, c.ID, question.ID, raw(`{"role":"assistant","content":"other"}`))
-	two := func(tree.Message) int { return 2 }
-	refused(t, "another tenant", second(s.ForTenant("else").Retract(t.Context(), c.ID, answer.ID, two)), fault.NotFound)
-	if left, err := s.Retract(t.Context(), c.ID, answer.ID, two); err != nil || left != 2 {
-		t.Errorf("%d are left, %v", left, err)
-	}
-	if m, err := s.Message(t.Context(), c.ID, other.ID); err != nil || m.Siblings != (tree.Siblings{Index: 1, Count: 1}) {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if left, err := s.Retract(t.Context(), c.ID, other.ID, func(tree.Message) int { return 0 }); err != nil || left != 1 {
-		t.Errorf("%d are left, %v", left, err)
-	}
-	if head := activeHead(t, s, c.ID); head != question.ID {
-		t.Errorf("the head is %s", head)
-	}
-}
-
-// TestAnswer holds that an answer is read as it was said, that only an answer is
-// one, and that it is its tenant's.
-func TestAnswer(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	question := mustAppend(t, s, c.ID, uuid.Nil, user("question"))
-	answer := mustAppend(t, s, c.ID, question.ID, raw(`{"role":"assistant","content":"answer"}`))
-	want := answer
-	want.Siblings = tree.Siblings{}
-	if m, err := s.Answer(t.Context(), c.ID, answer.ID); err != nil || !reflect.DeepEqual(m, want) {
-		t.Errorf("%+v, %v, want %+v", m, err, want)
-	}
-	other := newConversation(t, s)
-	for name, err := range map[string]error{
-		"a question":           second(s.Answer(t.Context(), c.ID, question.ID)),
-		"an id of no message":  second(s.Answer(t.Context(), c.ID, uuid.New())),
-		"another conversation": second(s.Answer(t.Context(), other.ID, answer.ID)),
-		"another tenant":       second(s.ForTenant("else").Answer(t.Context(), c.ID, answer.ID)),
-	} {
-		if !errors.Is(err, fault.NotFound) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
 // TestForgetReplies holds that what ended is known for a while, a stop is told to
 // the server that runs a reply, and that a mark of a deleted answer goes with it.
 func TestForgetReplies(t *testing.T) {

@@ -128,18 +128,6 @@ func TestNewestSummaryAtAnAnchorApplies(t *testing.T) {
 	}
 }
 
-// Of summaries at several anchors the deepest applies, however old it is.
-func TestDeepestAnchorApplies(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	path := thread(t, s, c.ID, uuid.Nil, "root", "first", "second", "third", "tail")
-	deep := mustSummarize(t, s, c.ID, path[3].ID, "deep", tree.SummaryRange{LastSummarizedID: path[2].ID}, path[3].CreatedAt)
-	high := mustSummarize(t, s, c.ID, path[1].ID, "high", tree.SummaryRange{LastSummarizedID: path[0].ID}, path[3].CreatedAt.Add(time.Hour))
-	for i, want := range []uuid.UUID{uuid.Nil, high, high, deep, deep} {
-		appliesAt(t, s, c.ID, path[i].ID.String(), path[i].ID, want)
-	}
-}
-
 // A view is the same over a connection of the simple protocol, as poolers
 // between the program and Postgres want it, where all values come as text, and
 // in memory that other views were in.

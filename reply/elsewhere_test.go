@@ -22,54 +22,6 @@ func quickly(server string) func(*Config) {
 	return func(c *Config) { c.ServerID, c.SaveEvery, c.Lease = server, 5*time.Millisecond, time.Hour }
 }
 
-// A reply that was told as ended stays so, whatever a server brings that stalled
-// and wakes: a further save, a whole answer, or its own failure.
-func TestWhatWasToldStays(t *testing.T) {
-	t.Parallel()
-	for name, wakes := range map[string]func(*fixture, *Reply, *gate){
-		"with a save":         func(f *fixture, r *Reply, _ *gate) { f.save(r) },
-		"with a whole answer": func(_ *fixture, _ *Reply, g *gate) { g.pieces <- "Late."; close(g.pieces) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := newGate()
-			f := serve(t, byHand("a"), g)
-			id, head := f.conversation(t)
-			r := f.ask(t, Request{ConversationID: id, HeadID: head})
-			<-g.asked
-			b := serveOn(t, f.pool, byHand("b"), newGate())
-			w, start := watch{}, time.Now()
-			b.sweep(t, w, start)
-			b.sweep(t, w, start.Add(2*time.Minute))
-			told := func(when string) {
-				t.Helper()
-				for _, s := range []*Service{b.Service, serveOn(t, f.pool, byHand("c"), newGate()).Service} {
-					found := check.Must(s.Find(t.Context(), id, r.MessageID()))(t)
-					e := end(t, found)
-					if e.Status != StatusFailed || e.FinishReason != FinishInterrupted || e.Message != nil {
-						t.Errorf("%s: %+v", when, e)
-					}
-				}
-				if n := f.messages(t); n != 1 {
-					t.Errorf("%s: %d messages", when, n)
-				}
-			}
-			told("at once")
-			wakes(f, r, g)
-			if e := end(t, r); e.Message != nil || e.Status != StatusFailed || e.FinishReason != FinishInterrupted {
-				t.Errorf("the server itself tells %+v", e)
-			}
-			told("after it woke")
-			b.sweep(t, w, start.Add(3*time.Minute))
-			b.sweep(t, w, start.Add(5*time.Minute))
-			told("after another look")
-			if left := f.rows(t); len(left) != 0 {
-				t.Errorf("left are %+v", left)
-			}
-		})
-	}
-}
-
 // Any server gives the events of a reply, with the same ids, and a reader that
 // changes the server in the middle reads on.
 func TestEventsOnAnotherServer(t *testing.T) {

@@ -38,16 +38,12 @@ func TestFaults(t *testing.T) {
 		"is cut off":          {does: llmtest.Truncated(text), status: StatusCompleted, stored: text, finish: "length"},
 		"says nothing":        {does: llmtest.Empty(), status: StatusFailed, code: "model_bad_response", finish: "stop"},
 		"says a blank":        {does: llmtest.Answer(" \n"), status: StatusFailed, code: "model_bad_response", finish: "stop"},
-		"is unauthorized":     {does: llmtest.Fail(401), status: StatusFailed, code: "model_not_authorized"},
 		"refuses the request": {does: llmtest.Fail(400), status: StatusFailed, code: "model_refused"},
-		"is overrun":          {does: llmtest.Fail(429), status: StatusFailed, code: "model_rate_limited"},
 		"is broken":           {does: llmtest.Fail(500), status: StatusFailed, code: "model_unavailable"},
-		"has no room":         {does: llmtest.TooLong(), status: StatusFailed, code: "prompt_too_long"},
 		"fails midway":        {does: llmtest.FailMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},
 		"hangs":               {does: llmtest.Hang(), timeout: true, status: StatusFailed, code: "model_timeout"},
 		"hangs midway":        {does: llmtest.HangMidway(text), timeout: true, status: StatusFailed, code: "model_timeout", stored: half(text)},
 		"cuts it midway":      {does: llmtest.CutMidway(text), status: StatusFailed, code: "model_unavailable", stored: half(text)},
-		"sends broken JSON":   {does: llmtest.InvalidJSON(), status: StatusFailed, code: "model_bad_response"},
 		"never ends":          {does: llmtest.Endless(), status: StatusFailed, code: "answer_too_long", stored: "…"},
 	} {
 		t.Run(name, func(t *testing.T) {

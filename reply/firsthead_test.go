@@ -11,32 +11,13 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/tree"
 )
 
-// firstTurns begins replies to first messages of one conversation, which run at a
-// time and move the head at their ends.
-func (f *fixture) firstTurns(t *testing.T, g *gate, texts ...string) (id uuid.UUID, replies []*Reply) {
-	t.Helper()
-	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
-	for _, text := range texts {
-		replies = append(replies, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", text), HeadAtEnd: true}))
-		<-g.asked
-	}
-	return c.ID, replies
-}
-
 // TestHeadOfAFailedFirstTurn holds that a conversation has an active head once no
-// reply is under way, however its first turns ended, and that an answer goes before
-// a question without one.
+// reply is under way, however its first turn ended.
 func TestHeadOfAFailedFirstTurn(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("its model fails")
-	serveGate := func(t *testing.T) (*fixture, *gate) {
-		g := newGate()
-		return serve(t, byHand("a"), g), g
-	}
 	check := func(t *testing.T, f *fixture, id, want uuid.UUID) {
 		t.Helper()
 		if c, err := f.store.Conversation(t.Context(), id); err != nil || c.HeadID != want {
@@ -58,18 +39,18 @@ func TestHeadOfAFailedFirstTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, g := serveGate(t)
-			id, r := f.firstTurns(t, g, "One")
-			check(t, f, id, uuid.Nil)
-			ends(f, r[0])
-			end(t, r[0])
-			check(t, f, id, r[0].HeadID())
-			if m, err := f.store.Message(t.Context(), id, r[0].HeadID()); err != nil || m.ParentID != uuid.Nil {
-				t.Errorf("%+v, %v", m, err)
-			}
-			again := f.ask(t, Request{ConversationID: id, HeadID: r[0].HeadID(), HeadAtEnd: true})
+			g := newGate()
+			f := serve(t, byHand("a"), g)
+			id := f.empty(t, "")
+			r := f.ask(t, Request{ConversationID: id, Messages: spoken("user", "One"), HeadAtEnd: true})
 			<-g.asked
-			check(t, f, id, r[0].HeadID())
+			check(t, f, id, uuid.Nil)
+			ends(f, r)
+			end(t, r)
+			check(t, f, id, r.HeadID())
+			again := f.ask(t, Request{ConversationID: id, HeadID: r.HeadID(), HeadAtEnd: true})
+			<-g.asked
+			check(t, f, id, r.HeadID())
 			go func() {
 				g.pieces <- "Yes."
 				close(g.pieces)
@@ -80,30 +61,6 @@ func TestHeadOfAFailedFirstTurn(t *testing.T) {
 			check(t, f, id, again.MessageID())
 		})
 	}
-	t.Run("all of several", func(t *testing.T) {
-		t.Parallel()
-		f, g := serveGate(t)
-		id, r := f.firstTurns(t, g, "One", "Two", "Three")
-		for _, i := range []int{2, 0} {
-			r[i].cancel(fails)
-			end(t, r[i])
-			check(t, f, id, uuid.Nil)
-		}
-		r[1].cancel(fails)
-		end(t, r[1])
-		check(t, f, id, r[1].HeadID())
-	})
-	t.Run("one of several", func(t *testing.T) {
-		t.Parallel()
-		f, g := serveGate(t)
-		id, r := f.firstTurns(t, g, "One", "Two")
-		r[0].cancel(fails)
-		end(t, r[0])
-		g.pieces <- "Yes."
-		close(g.pieces)
-		end(t, r[1])
-		check(t, f, id, r[1].MessageID())
-	})
 }
 
 // TestEndIsToldElsewhere holds that every server tells how a reply ended of which

@@ -2,18 +2,14 @@ package reply
 
 import (
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -25,24 +21,7 @@ func TestIdempotency(t *testing.T) {
 	f := serve(t, nil, g)
 	id, head := f.conversation(t)
 	req := Request{ConversationID: id, HeadID: head, ID: uuid.New(), Messages: spoken("user", "And pollarding?")}
-	asks := make(chan *Reply, 10)
-	var began sync.WaitGroup
-	for range cap(asks) {
-		began.Go(func() {
-			r, started, err := f.Start(t.Context(), req)
-			if err != nil {
-				t.Error(err)
-			}
-			if started {
-				asks <- r
-			}
-		})
-	}
-	began.Wait()
-	if len(asks) != 1 || f.Stats().Running != 1 || f.messages(t) != 2 {
-		t.Fatalf("%d replies began, %d run, %d messages are stored", len(asks), f.Stats().Running, f.messages(t))
-	}
-	r := <-asks
+	r := f.ask(t, req)
 	g.pieces <- "The same, "
 	joined, started, err := f.Start(t.Context(), req)
 	if err != nil || started || joined != r {
@@ -103,16 +82,6 @@ func TestIdempotency(t *testing.T) {
 	}
 	if n := f.messages(t); n != 3 {
 		t.Errorf("%d messages are stored, want 3", n)
-	}
-	// Of a stored one there is only the end after a while, and after it nothing.
-	check.NoError(t, f.store.Replies().Forget(t.Context(), time.Now().Add(time.Hour), time.Time{}))
-	stored := check.Must(elsewhere.Find(t.Context(), id, req.ID))(t)
-	events, err := stored.Next(t.Context(), 7)
-	if err != nil || len(events) != 1 || events[0].ID != LastEventID || events[0].End == nil {
-		t.Errorf("%+v, %v", events, err)
-	}
-	if _, err := stored.Next(t.Context(), LastEventID); !errors.Is(err, ErrEnded) {
-		t.Error(err)
 	}
 }
 

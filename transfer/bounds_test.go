@@ -196,14 +196,3 @@ func TestImportWithoutTemporaryFolder(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
-
-// Notes take no more memory than their number allows, however long each is.
-func TestImportNotesAreBoundedInBytes(t *testing.T) {
-	t.Parallel()
-	title := strings.Repeat("x", 900)
-	in := repeated("[", `{"uuid":"a","name":"`+title+`","chat_messages":[{"uuid":"m","sender":"human","text":"hi"},0,1,2,3]},`, 1, "0]")
-	report, err := transfer.Import(t.Context(), nil, in, transfer.Options{DryRun: true, MaxNotes: 5})
-	if err != nil || len(report.Notes) != 4 || !strings.HasPrefix(report.Notes[3].Detail, "2 more notes") {
-		t.Errorf("%d notes, %v: %s", len(report.Notes), err, formattest.Notes(report))
-	}
-}

@@ -10,9 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/rivertest"
-	"github.com/riverqueue/river/rivertype"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
@@ -144,37 +141,6 @@ func TestRefusedTexts(t *testing.T) {
 	}
 	if n := count(t, pool, "select count(*) from embeddings where vector is not null"); n != 10 {
 		t.Errorf("%d vectors, want 10", n)
-	}
-}
-
-// A job reads what was appended since the follower's place alone, and doesn't end
-// before it has seen the newest change.
-func TestEmbeddingReadsWhatIsNew(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	store := tree.New(pool)
-	id := conversation(t, store)
-	old := talk(t, store, id, uuid.Nil, 3)
-	behind, err := store.Feed().Pending(t.Context(), "test", []uuid.UUID{id})
-	check.NoError(t, err)
-	chain, one := talk(t, store, id, old.ParentID, 2), add(t, store, id, uuid.Nil, `{"role":"user","content":"A new root."}`)
-	texts, err := store.Index().Unembedded(t.Context(), id, "fake", behind[0].Sequence, 10)
-	if err != nil || len(texts) != 5 || texts[0].ID != one.ID || texts[1].ID != chain.ID {
-		t.Errorf("%d messages, %v", len(texts), err)
-	}
-
-	w := check.Must(New(pool, service(t, store, summarize.Config{}), Config{ID: "queues only", Concurrency: -1}))(t)
-	inserted := check.Must(w.river.Insert(t.Context(), embedding{store.TenantID(), id}, nil))(t)
-	check.Must(pool.Exec(t.Context(), "update river_job set state = 'running', attempted_at = now()"))(t)
-	inserted.Job.State = rivertype.JobStateRunning
-	j := &river.Job[embedding]{JobRow: inserted.Job, Args: embedding{store.TenantID(), id}}
-	ctx := rivertest.WorkContext(t.Context(), w.river)
-	if done, err := complete(ctx, w, j, "test", id, behind...); done || err != nil || unfinishedJobs(t, pool) != 1 {
-		t.Errorf("done: %t, %v", done, err)
-	}
-	behind = check.Must(store.Feed().Pending(t.Context(), "test", []uuid.UUID{id}))(t)
-	if done, err := complete(ctx, w, j, "test", id, behind...); !done || err != nil || unfinishedJobs(t, pool) != 0 {
-		t.Errorf("done: %t, %v", done, err)
 	}
 }
 

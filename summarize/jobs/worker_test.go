@@ -227,34 +227,6 @@ func TestAppendWhileAJobEnds(t *testing.T) {
 	}
 }
 
-// A job that is about to end, and so sees no more, keeps no other from being queued:
-// who queues one waits for its end.
-func TestJobIsQueuedBehindOneThatEnds(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t, dbtest.MaxConns(6))
-	w := check.Must(New(pool, service(t, tree.New(pool), summarize.Config{}), Config{ID: "queues only", Concurrency: -1}))(t)
-	args := job{tree.DefaultTenant, uuid.New(), uuid.New()}
-	check.Must(w.river.Insert(t.Context(), args, nil))(t)
-	if again, err := w.river.Insert(t.Context(), args, nil); err != nil || !again.UniqueSkippedAsDuplicate {
-		t.Fatalf("a second job of a conversation: %+v, %v", again, err)
-	}
-	tx := check.Must(pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(context.Background()) }()
-	if _, err := tx.Exec(t.Context(), "update river_job set state = 'completed', finalized_at = now()"); err != nil { // as River does
-		t.Fatal(err)
-	}
-	next := make(chan bool, 1)
-	go func() {
-		again, err := w.river.Insert(context.Background(), args, nil)
-		next <- err == nil && !again.UniqueSkippedAsDuplicate
-	}()
-	check.Eventually(t, "the wait", func() bool { return dbtest.Waiting(t, pool) > 0 })
-	check.NoError(t, tx.Commit(t.Context()))
-	if !<-next {
-		t.Error("no other job was queued")
-	}
-}
-
 // What nobody told of is compacted all the same: what was appended in a caller's own
 // transaction, and on whichever branch. Branches that aren't due get no job.
 func TestFollowerFindsWhatNobodyTold(t *testing.T) {

@@ -272,32 +272,3 @@ func TestNoTrial(t *testing.T) {
 		t.Errorf("%d calls, %+v, %v", calls.Load(), p, err)
 	}
 }
-
-// A model that ignores its context can't hold a compaction up.
-func TestModelThatIgnoresItsContext(t *testing.T) {
-	t.Parallel()
-	store := tree.New(database())
-	release := make(chan struct{})
-	t.Cleanup(func() { close(release) })
-	deaf := deafModel{release}
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: deaf, Window: 100_000, Timeout: 50 * time.Millisecond}}}})
-	id := conversation(t, store)
-	k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
-	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != digest.Name {
-		t.Errorf("%s by %q, %v", k.Outcome, k.Model, err)
-	}
-}
-
-// deafModel never answers, whatever its context says.
-type deafModel struct{ release chan struct{} }
-
-func (deafModel) Name() string { return "deaf" }
-
-func (d deafModel) Complete(_ context.Context, _ llm.Request) (llm.Response, error) {
-	<-d.release
-	return llm.Response{}, nil
-}
-
-func (d deafModel) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta) error) (llm.Response, error) {
-	return d.Complete(ctx, req)
-}

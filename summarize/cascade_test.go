@@ -270,21 +270,6 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// A summary in any form that models give it is taken for what it is.
-func TestAwkwardSummaries(t *testing.T) {
-	t.Parallel()
-	store := tree.New(database())
-	for name, answer := range llmtest.AwkwardSummaries(written) {
-		model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { return llmtest.Response(answer), nil }}
-		s := service(t, store, Config{Settings: withoutDigest(smallSettings()), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
-		id := conversation(t, store)
-		k := compact(t, s, id, talk(t, store, id, uuid.Nil, 40).ID, Demand{})
-		if _, text, err := s.Summary(t.Context(), id, k.SummaryID); err != nil || !strings.HasPrefix(text, written+"\n\n## ") || len(model.Requests()) != 1 {
-			t.Errorf("%s: %s, %q, %v", name, k.Attempts, text, err)
-		}
-	}
-}
-
 // Requests for the same compaction at the same time are one paid call, and another
 // tenant's or user's is not among them.
 func TestCompactionsAtOnce(t *testing.T) {
@@ -332,29 +317,6 @@ func TestCompactionsAtOnce(t *testing.T) {
 	}
 }
 
-// Without a digest, failure leaves history as it was, and a record.
-func TestEveryModelFails(t *testing.T) {
-	t.Parallel()
-	store := tree.New(database())
-	s := service(t, store, Config{Settings: withoutDigest(smallSettings()), Summarizer: Cascade{Models: []Model{{Model: witness{broken: true}, Window: 100_000}, {Model: witness{broken: true}, Window: 100_000}}}})
-	id := conversation(t, store)
-	head := talk(t, store, id, uuid.Nil, 40)
-	before, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
-	check.NoError(t, err)
-	k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || k.Outcome != tree.OutcomeFailed || k.SummaryID != uuid.Nil || k.TokensAfter != k.TokensBefore {
-		t.Fatalf("%+v, %v", k, err)
-	}
-	var attempts []prompt.Attempt
-	if err := json.Unmarshal(k.Attempts, &attempts); err != nil || len(attempts) != 2 || attempts[0].Model != "witness" || attempts[1].Model != "witness" {
-		t.Errorf("each model is asked once: %s", k.Attempts)
-	}
-	after, err := s.Context(t.Context(), id, head.ID, Window{MaxContextTokens: 100_000})
-	if err != nil || len(after.Messages) != len(before.Messages) || after.Summary != nil {
-		t.Errorf("a failed compaction changed the context, or %v", err)
-	}
-}
-
 // What happens to a branch while its summarizer writes.
 func TestWhileTheSummarizerWrites(t *testing.T) {
 	t.Parallel()
@@ -378,24 +340,7 @@ func TestWhileTheSummarizerWrites(t *testing.T) {
 				t.Error(err)
 			}
 		}},
-		{name: "a message is pruned, and others come under the same ids", outcome: tree.OutcomeStale, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
-			page, err := s.store.Transcript(t.Context(), id, head.ID, tree.Paging{Limit: 1000})
-			if err == nil {
-				_, err = s.store.Prune(t.Context(), id, page.Data[3].ID)
-			}
-			var again []tree.NewMessage
-			for _, m := range page.Data[3:] {
-				again = append(again, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)})
-			}
-			again[0].Message = chat.Text(chat.Assistant, "I said something else.")
-			if err == nil {
-				_, err = s.store.AppendChain(t.Context(), id, page.Data[2].ID, again)
-			}
-			if err != nil {
-				t.Error(err)
-			}
-		}},
-		{name: "messages are pruned, and imported again with another text", outcome: tree.OutcomeStale, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
+		{name: "messages are pruned, and others come under the same ids", outcome: tree.OutcomeStale, during: func(t *testing.T, s *Service, id uuid.UUID, head tree.Message, _ uuid.UUID) {
 			page, err := s.store.Transcript(t.Context(), id, head.ID, tree.Paging{Limit: 1000})
 			if err == nil {
 				_, err = s.store.Prune(t.Context(), id, page.Data[3].ID)

@@ -107,32 +107,6 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 	}
 }
 
-// What explain says of a branch whose compaction failed is not what it says of one
-// that gained nothing: it need not grow.
-func TestExplainTellsOfFailures(t *testing.T) {
-	t.Parallel()
-	store := tree.New(database())
-	model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
-		return llm.Response{}, &llm.Error{Kind: llm.ErrAuth}
-	}}
-	settings := withoutDigest(smallSettings())
-	settings.MaxContextTokens = 12_000
-	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
-	id := conversation(t, store)
-	head := tree.Message{}
-	for head.PathTokens <= int64(settings.Budget().Trigger) {
-		head = add(t, store, id, head.ID, string(messageBody([]string{"user", "assistant"}[head.Depth%2], strings.Repeat("what there is to say ", 6))))
-	}
-	k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || k.Outcome != tree.OutcomeFailed {
-		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
-	}
-	e, err := s.Explain(t.Context(), id, head.ID)
-	if err != nil || e.Automatic || e.Reason != string(ReasonFailed) {
-		t.Errorf("explained as automatic %v: %s, %v", e.Automatic, e.Reason, err)
-	}
-}
-
 // A branch that waits because its compactions gained nothing, and grows out of
 // its window, doesn't wait any longer, and the digest has its turn.
 func TestDigestComesWhereItDoesNotFit(t *testing.T) {

@@ -1,9 +1,18 @@
 package openai_test
 
 import (
+	"bufio"
+	"context"
+	"errors"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
@@ -86,4 +95,89 @@ func TestBackground(t *testing.T) {
 	}
 	a.get("DELETE", "/responses/"+silent, "")
 	b.ask(404, "acme", "GET", "/responses/"+silent, "")
+}
+
+// TestStreamIsReadOnElsewhere holds that the events of a response have the same
+// numbers on every server while it runs, so that starting_after leads on anywhere.
+func TestStreamIsReadOnElsewhere(t *testing.T) {
+	t.Parallel()
+	a := setup{replies: often("a"), script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut so that it grows again.")}}.serve(t)
+	b := a.again(func(s *setup) { s.replies = often("b") })
+	id := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"What is a coppice?"}`)["id"].(string)
+	// until gives the data of a stream's events up to the one whose text ends in "cut".
+	until := func(s *api, query string) (events []string) {
+		res := check.Must(s.do(t.Context(), "acme", "GET", "/openai/v1/responses/"+id+"?stream=true"+query, ""))(t)
+		defer res.Body.Close()
+		for lines := bufio.NewScanner(res.Body); lines.Scan(); {
+			data, ok := strings.CutPrefix(lines.Text(), "data: ")
+			if ok {
+				events = append(events, data)
+			}
+			if strings.Contains(data, `cut"`) {
+				return events
+			}
+		}
+		t.Fatalf("the stream ended: %q", events)
+		return nil
+	}
+	one := until(a, "")
+	if two := until(b, ""); !slices.Equal(one, two) {
+		t.Errorf("one server streams\n%s\nand another\n%s", strings.Join(one, "\n"), strings.Join(two, "\n"))
+	}
+	if rest := until(b, "&starting_after=2"); !slices.Equal(rest, one[3:]) {
+		t.Errorf("after event 2 come\n%s", strings.Join(rest, "\n"))
+	}
+}
+
+// killable gives another pool on pool's database. After kill, nothing that uses it
+// reaches the database, as of a server that was killed; at the test's end the pool
+// works again, so that the services on it close at once.
+func killable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, kill func()) {
+	t.Helper()
+	var killed atomic.Bool
+	cfg := pool.Config()
+	cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+		if killed.Load() {
+			return true, errors.New("the server was killed")
+		}
+		return true, nil
+	}
+	doomed := check.Must(pgxpool.NewWithConfig(t.Context(), cfg))(t)
+	t.Cleanup(doomed.Close)
+	return doomed, func() {
+		killed.Store(true)
+		t.Cleanup(func() { killed.Store(false) })
+		check.Eventually(t, "the last query of the killed server", func() bool { return doomed.Stat().AcquiredConns() == 0 })
+	}
+}
+
+// TestKilledServer holds that what a killed server left of an answer is read from
+// another one, with all that the request said, and the same ids of items.
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	doomed, kill := killable(t, pool)
+	a := setup{pool: doomed, replies: often("a"), script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut so that it grows again."), llmtest.Hang()}}.serve(t)
+	id, _ := a.stream(`{"model":"wood","stream":true,"instructions":"Be terse.","metadata":{"a":"b"},"input":"What is a coppice?"}`)
+	check.Eventually(t, "its question at the model, which says nothing to the next one", func() bool { return len(a.upstream.Requests()) == 1 })
+	silent := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"Say nothing."}`)["id"].(string)
+	a.begunToSpeak(id)
+	kill()
+	// A server of the same name takes up at once what it left when it was killed.
+	again := a.again(func(s *setup) { s.pool = pool })
+	check.Eventually(t, "the answers that were left", func() bool {
+		return again.status(id) != "in_progress" && again.status(silent) != "in_progress"
+	})
+	got := again.get("GET", "/responses/"+id, "")
+	item := strings.Replace(id, "resp", "msg", 1) + "_1"
+	if got["status"] != "failed" || got["instructions"] != "Be terse." || got["metadata"].(map[string]any)["a"] != "b" || got["output"].([]any)[0].(map[string]any)["id"] != item {
+		t.Errorf("%v", got)
+	}
+	streamed, _ := again.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", "")
+	if !strings.Contains(streamed, item) || !strings.Contains(streamed, "It is a wood that is") || !strings.Contains(streamed, "event: response.failed\n") {
+		t.Errorf("%s", streamed)
+	}
+	if got := again.get("GET", "/responses/"+silent, ""); got["status"] != "failed" || got["background"] != true {
+		t.Errorf("%v", got)
+	}
 }

@@ -41,7 +41,7 @@ func TestStarters(t *testing.T) {
 		t.Errorf("shown is %q", got)
 	}
 	var tree struct{ Data []struct{ Role string } }
-	b.eventually("an answer on either branch", func() bool {
+	check.Eventually(b.t, "an answer on either branch", func() bool {
 		s.call("GET", "/v1/conversations/"+id.String()+"/tree", "", &tree)
 		return len(tree.Data) == 4
 	})

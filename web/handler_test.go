@@ -118,8 +118,7 @@ func testCompression(t *testing.T, path string) {
 		"gzip": true, "gzip, deflate, br": true, "br;q=1.0, gzip;q=0.5": true, "*": true,
 		"": false, "br": false, "gzip;q=0": false, "identity": false, "xgzip": false,
 	} {
-		plain, err := io.ReadAll(get(t, path, nil).Body)
-		check.NoError(t, err)
+		plain := check.Must(io.ReadAll(get(t, path, nil).Body))(t)
 		res := get(t, path, map[string]string{"Accept-Encoding": header})
 		body := io.Reader(res.Body)
 		if got := res.Header.Get("Content-Encoding") == "gzip"; got != zipped {
@@ -131,23 +130,5 @@ func testCompression(t *testing.T, path string) {
 		if got, err := io.ReadAll(body); err != nil || string(got) != string(plain) {
 			t.Errorf("%s, Accept-Encoding %q: other content, %v", path, header, err)
 		}
-	}
-}
-
-// TestSize holds the page to 120 KB, as browsers get it.
-func TestSize(t *testing.T) {
-	t.Parallel()
-	total := 0
-	for _, path := range append(pageAssets(t), "/") {
-		// These are read when there is something for them.
-		if strings.Contains(path, "/demo-") || strings.Contains(path, "/math-") || strings.Contains(path, "/diagrams-") {
-			continue
-		}
-		body := check.Must(io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body))(t)
-		total += len(body)
-	}
-	t.Logf("%d bytes in all", total)
-	if total > 120_000 {
-		t.Errorf("the page has %d bytes, and 120,000 is the most", total)
 	}
 }

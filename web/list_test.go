@@ -148,7 +148,7 @@ func TestRenameAndDelete(t *testing.T) {
 		t.Error("it is deleted all the same")
 	}
 	remove(0)
-	b.eventually("the conversation is deleted", s.gone(first))
+	check.Eventually(b.t, "the conversation is deleted", s.gone(first))
 	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
 	b.shows("It was deleted, or the address is wrong.")
 	b.send("Another, then?")
@@ -198,7 +198,7 @@ func TestImportAndExport(t *testing.T) {
 		b.click("[role=menuitem]", "Export…")
 		b.click("dialog button", export.form)
 		var content string
-		b.eventually("the download "+export.extension, func() bool {
+		check.Eventually(b.t, "the download "+export.extension, func() bool {
 			found, _ := filepath.Glob(filepath.Join(folder, "*"+export.extension))
 			if len(found) == 0 {
 				return false

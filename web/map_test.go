@@ -9,6 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // spot is where an item of the map is on the screen; only items near the
@@ -77,7 +79,7 @@ func TestMap(t *testing.T) {
 	// With motion the dots come to the same places: the branch goes straight down.
 	b.prefer(false, false)
 	x, y = b.spot(right)
-	b.eventually("the dot to be in its place", func() bool {
+	check.Eventually(b.t, "the dot to be in its place", func() bool {
 		b.do(chromedp.MouseEvent(chromedp.MouseMoved, x+1, y), chromedp.MouseEvent(chromedp.MouseMoved, x, y))
 		return eval[bool](b, `!!document.querySelector('.map-preview')?.innerText.includes('Right?')`)
 	})
@@ -93,7 +95,7 @@ func TestMap(t *testing.T) {
 		t.Error("words were read for a map without room for them")
 	}
 	b.click(".side-head button", "Full window")
-	b.eventually("the words", words)
+	check.Eventually(b.t, "the words", words)
 	b.view("words")
 }
 

@@ -49,16 +49,6 @@ func (b *tab) requests() []string {
 	return slices.Collect(maps.Values(b.asked))
 }
 
-// eventually waits until something outside the page is so.
-func (b *tab) eventually(what string, so func() bool) {
-	b.t.Helper()
-	for deadline := time.Now().Add(timeout); !so(); time.Sleep(15 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			b.t.Fatalf("never came: %s", what)
-		}
-	}
-}
-
 // run runs an action that gives a value.
 func run[T any](b *tab, action chromedp.Action[T]) T {
 	b.t.Helper()

@@ -60,7 +60,7 @@ func TestReasoning(t *testing.T) {
 	b.send("And pollarding?")
 	model.say(think + "Hm.")
 	b.until(`document.querySelector('.live.thinking')`)
-	b.keys(kb.Escape)
+	b.click(".composer .stop", "")
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.reasoning').length === 1`)
 	b.shows("ask for an answer")
 }

@@ -25,8 +25,7 @@ func (b *tab) settings() {
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	c, _, err := s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings"})
-	check.NoError(t, err)
+	c := check.Must3(s.store.CreateConversation(t.Context(), tree.NewConversation{Title: "Settings"}))(t)
 	question := s.append(c.ID, c.HeadID, "user", "What is a coppice?")
 	answer := s.append(c.ID, question, "assistant", "A wood that is cut.")
 	b := newTab(t, s, "/c/"+c.ID.String(), narrow...)

@@ -192,7 +192,6 @@ const talk = `
 // and the API have one origin.
 func browse(t *testing.T, dist, base, key string) {
 	browser := need(t, browsers...)
-	address := check.Must(url.Parse(base))(t)
 	script := strings.ReplaceAll(talk, "KEY", fmt.Sprintf("%q", key))
 	mux := http.NewServeMux()
 	mux.Handle("/client/", http.StripPrefix("/client/", http.FileServer(http.Dir(dist))))
@@ -201,22 +200,7 @@ func browse(t *testing.T, dist, base, key string) {
 		fmt.Fprintf(w, "import { Coppice } from '/client/index.js'\nconst talk = async () => {%s}\ntalk().then(postMessage, error => postMessage(String(error)))\n", script)
 	})
 	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<!doctype html><title>A page</title>") })
-	mux.Handle("/v1/", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(address)
-		r.Out.Host = r.In.Host // as a proxy on the page's own host would
-	}})
-	web := httptest.NewServer(mux)
-	defer web.Close()
-
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(timeout), chromedp.Flag("disable-quic", true))
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	check.NoError(t, chromedp.Do(ctx, chromedp.Navigate(web.URL)))
+	ctx := openPage(t, browser, mux, base, "/")
 	for where, run := range map[string]string{
 		"page":   "(async () => { const { Coppice } = await import('/client/index.js');" + script + "})()",
 		"worker": "new Promise((done, fail) => { const w = new Worker('/worker.js', { type: 'module' }); w.onmessage = e => done(e.data); w.onerror = e => fail(e.message) })",
@@ -226,4 +210,27 @@ func browse(t *testing.T, dist, base, key string) {
 			t.Errorf("the %s gives %q, %v", where, got, err)
 		}
 	}
+}
+
+// openPage opens a page of a site beside the API, as a proxy on the page's own host would
+// have it, in a browser of its own.
+func openPage(t *testing.T, browser string, site *http.ServeMux, base, path string) context.Context {
+	t.Helper()
+	address := check.Must(url.Parse(base))(t)
+	site.Handle("/v1/", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(address)
+		r.Out.Host = r.In.Host
+	}})
+	web := httptest.NewServer(site)
+	t.Cleanup(web.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	t.Cleanup(cancel)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(timeout), chromedp.Flag("disable-quic", true))
+	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	check.NoError(t, chromedp.Do(ctx, chromedp.Navigate(web.URL+path)))
+	return ctx
 }

@@ -5,8 +5,6 @@ import (
 	_ "embed"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -53,24 +51,9 @@ func example(t *testing.T, name, packed string) (folder string) {
 // chat uses an example in a browser. The page and the API have one origin.
 func chat(t *testing.T, browser, name, folder, base, key string) {
 	t.Helper()
-	address := check.Must(url.Parse(base))(t)
 	mux := http.NewServeMux()
 	mux.Handle("/", http.FileServer(http.Dir(folder)))
-	mux.Handle("/v1/", &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) {
-		r.SetURL(address)
-		r.Out.Host = r.In.Host
-	}})
-	web := httptest.NewServer(mux)
-	defer web.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.UserDataDir(t.TempDir()),
-		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WSURLReadTimeout(timeout), chromedp.Flag("disable-quic", true))
-	ctx, cancel = chromedp.NewExecAllocator(ctx, options...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
-	check.NoError(t, chromedp.Do(ctx, chromedp.Navigate(web.URL+"/?key="+url.QueryEscape(key))))
+	ctx := openPage(t, browser, mux, base, "/?key="+url.QueryEscape(key))
 	for _, step := range strings.Fields("talk edit switchBack regenerate hang") {
 		do(ctx, t, key, step)
 	}

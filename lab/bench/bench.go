@@ -24,18 +24,15 @@ import (
 	"github.com/coppice-chat/coppice/db"
 )
 
-// Config says what to measure. Database and Serve are required.
+// Config says what to measure. URL and Serve are required.
 type Config struct {
-	// Database makes an empty database with the schema.
-	Database func(ctx context.Context) (url string, err error)
-	// Serve starts a server on a database in its own process. ServeBefore starts
+	URL string // of a migrated database without conversations
+	// Serve starts a server on the database in its own process. ServeBefore starts
 	// one of an earlier program; nil measures none.
-	Serve, ServeBefore func(ctx context.Context, url string, settings ...string) (addr string, err error)
+	Serve, ServeBefore func(ctx context.Context, settings ...string) (addr string, err error)
 
 	Rounds   int                              // in each of which every variant has its turn
-	Slice    time.Duration                    // length of a turn
 	Messages int                              // that searches look through
-	Lengths  []int                            // of the conversations whose next token is awaited
 	Quick    bool                             // small data and short turns: shows that everything runs
 	Remark   func(format string, args ...any) // called as the work goes on
 }
@@ -63,62 +60,54 @@ var Parts = []string{"append", "context", "search", "openai"}
 // A run is one measurement.
 type run struct {
 	Config
-	report Report
-	pool   *pgxpool.Pool
-	url    string
-	addr   string // of the server
-	before string // of the earlier program's server
+	slice   time.Duration // length of a turn
+	lengths []int         // of the conversations whose next token is awaited
+	report  Report
+	pool    *pgxpool.Pool
+	model   *model // of the servers; nil for none
+	addr    string // of the server
+	before  string // of the earlier program's server; "" for none
 }
 
 // serverConns is how many connections a server opens by default.
 const serverConns = 20
 
-// Run measures parts, each on a new database.
-func Run(ctx context.Context, cfg Config, parts ...string) (*Report, error) {
+// Run measures one part.
+func Run(ctx context.Context, cfg Config, part string) (_ Report, err error) {
+	r := &run{Config: cfg, slice: 150 * time.Millisecond, lengths: []int{100, 1_000, 10_000}}
 	if cfg.Quick {
-		cfg.Rounds, cfg.Slice, cfg.Messages, cfg.Lengths = 2, time.Millisecond, 2_000, []int{10, 200}
+		r.Rounds, r.slice, r.Messages, r.lengths = 2, time.Millisecond, 2_000, []int{10, 200}
 	}
-	r := &run{Config: cfg}
-	work := map[string]func(context.Context) error{"append": r.append, "context": r.context, "search": r.search, "openai": r.openAI}
-	for _, part := range parts {
-		r.Remark("%s", part)
-		if err := r.on(ctx, part, work[part]); err != nil {
-			return nil, fmt.Errorf("bench.Run: %s: %w", part, err)
+	r.Remark("%s", part)
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("bench.Run(%s): %w", part, err)
 		}
-	}
-	return &r.report, nil
-}
-
-// on does a part's work on a new database.
-func (r *run) on(ctx context.Context, part string, work func(context.Context) error) (err error) {
-	if work == nil {
-		return fmt.Errorf("it must be one of %v", Parts)
-	}
-	if r.url, err = r.Database(ctx); err != nil {
-		return err
-	}
-	if r.pool, err = db.Open(ctx, db.Config{URL: r.url, MaxConns: 2 * serverConns}); err != nil {
-		return err
+	}()
+	if r.pool, err = db.Open(ctx, db.Config{URL: r.URL, MaxConns: 2 * serverConns}); err != nil {
+		return r.report, err
 	}
 	defer r.pool.Close()
-	if r.report.Machine.Go == "" {
-		if r.report.Machine, err = describe(ctx, r.pool); err != nil {
-			return err
-		}
+	if r.report.Machine, err = describe(ctx, r.pool); err != nil {
+		return r.report, err
 	}
-	if part == "openai" { // starts its servers itself, with a model
-		return work(ctx)
+	var settings []string
+	if part == "openai" {
+		r.model = newModel()
+		defer r.model.Close()
+		settings = []string{"--reply-model", modelName, "--openai-base-url", r.model.URL(), "--openai-api-key", "none", "--model-window", modelName + "=128000"}
 	}
-	if r.addr, err = r.Serve(ctx, r.url); err != nil {
-		return err
+	if r.addr, err = r.Serve(ctx, settings...); err != nil {
+		return r.report, err
 	}
-	r.before = ""
 	if r.ServeBefore != nil {
-		if r.before, err = r.ServeBefore(ctx, r.url); err != nil {
-			return err
+		if r.before, err = r.ServeBefore(ctx, settings...); err != nil {
+			return r.report, err
 		}
 	}
-	return work(ctx)
+	work := map[string]func(context.Context) error{"append": r.append, "context": r.context, "search": r.search, "openai": r.openAI}
+	err = work[part](ctx)
+	return r.report, err
 }
 
 // add puts a result into the report.
@@ -226,7 +215,7 @@ func (r *run) compare(ctx context.Context, name string, variants ...variant) (re
 	for round := range r.Rounds + 1 {
 		for turn := range variants {
 			i := (round + turn) % len(variants)
-			if err := tallies[i].turn(ctx, variants[i], r.Slice); err != nil {
+			if err := tallies[i].turn(ctx, variants[i], r.slice); err != nil {
 				return result, fmt.Errorf("%s: %w", variants[i].name, err)
 			}
 		}

@@ -29,7 +29,7 @@ func TestFloorReturnsTheSame(t *testing.T) {
 			shows: func(context.Context) ([]string, error) { return texts, nil },
 		}
 	}
-	r := &run{Config: Config{Rounds: 3, Slice: time.Millisecond}}
+	r := &run{Config: Config{Rounds: 3}, slice: time.Millisecond}
 	result, err := r.compare(t.Context(), "the same", way(nameServer, "a", "b"), way(nameFloor, "a", "b"))
 	if err != nil || result.Rounds != 3 || result.Ratio.Median <= 0 || result.Variants[1].Name != nameFloor || result.Variants[0].Bytes != 2 {
 		t.Errorf("%+v, %v", result, err)

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 
+	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -21,30 +21,15 @@ const modelName = "fake"
 
 // A model answers at once, with a few tokens, and keeps the last prompt.
 type model struct {
-	*httptest.Server
+	*llmtest.Server
 	prompt atomic.Pointer[[]byte]
 }
 
 func newModel() *model {
 	m := &model{}
-	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return // the client went away
-		}
-		m.prompt.Store(&body)
-		w.Header().Set("Content-Type", "text/event-stream")
-		for i, delta := range []string{`{"role":"assistant","content":"The "}`, `{"content":"answer "}`, `{"content":"of a "}`, `{"content":"model."}`, `{}`} {
-			finish := "null"
-			if i == 4 {
-				finish = `"stop"`
-			}
-			fmt.Fprintf(w, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"fake","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}`+"\n\n", delta, finish)
-			if http.NewResponseController(w).Flush() != nil {
-				return
-			}
-		}
-		_, _ = io.WriteString(w, "data: [DONE]\n\n") // the client notices when it fails
+	m.Server = llmtest.Start(llmtest.Reply(func(req llmtest.Request) llmtest.Behaviour {
+		m.prompt.Store(&req.Body)
+		return llmtest.Chunks("The ", "answer ", "of a ", "model.")
 	}))
 	return m
 }
@@ -53,20 +38,7 @@ func newModel() *model {
 // beside a direct call of the model with the prompt that the server sent.
 func (r *run) openAI(ctx context.Context) (err error) {
 	const tail = 100 // messages that a summary doesn't fold
-	m := newModel()
-	defer m.Close()
-	serve := func(ctx context.Context, start func(context.Context, string, ...string) (string, error)) (string, error) {
-		return start(ctx, r.url, "--reply-model", modelName, "--openai-base-url", m.URL+"/v1", "--openai-api-key", "none", "--model-window", modelName+"=128000")
-	}
-	if r.addr, err = serve(ctx, r.Serve); err != nil {
-		return err
-	}
-	if r.before = ""; r.ServeBefore != nil {
-		if r.before, err = serve(ctx, r.ServeBefore); err != nil {
-			return err
-		}
-	}
-	for _, n := range r.Lengths {
+	for _, n := range r.lengths {
 		p := r.planter()
 		at, err := p.line(ctx, max(2, n-tail))
 		if err != nil {
@@ -91,8 +63,8 @@ func (r *run) openAI(ctx context.Context) (err error) {
 		if _, err := server.shows(ctx); err != nil { // gives the model its prompt
 			return err
 		}
-		prompt := *m.prompt.Load()
-		variants := []variant{server, stream(nameFloor, m.URL+"/v1/chat/completions", prompt)}
+		prompt := *r.model.prompt.Load()
+		variants := []variant{server, stream(nameFloor, r.model.URL()+"/chat/completions", prompt)}
 		if r.before != "" {
 			variants = append(variants, stream(nameBefore, "http://"+r.before+"/openai/v1/responses", request))
 		}

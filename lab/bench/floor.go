@@ -44,7 +44,7 @@ func (*recorder) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData
 // it sends only the first time is not its cost.
 func (r *run) record(ctx context.Context, call func(*tree.Store) error) ([]trip, error) {
 	var rec recorder
-	pool, err := db.Open(ctx, db.Config{URL: r.url, MaxConns: 1, Tracer: &rec})
+	pool, err := db.Open(ctx, db.Config{URL: r.URL, MaxConns: 1, Tracer: &rec})
 	if err != nil {
 		return nil, err
 	}

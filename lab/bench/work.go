@@ -37,34 +37,36 @@ func (r *run) append(ctx context.Context) error {
 		return err
 	}
 	conversation := at.id
-	overHTTP := func(addr string) adder {
-		c := &client{addr: addr}
-		return func(_ context.Context, at line, id uuid.UUID) (int, error) {
-			request := fmt.Appendf(nil, `{"id":%q,"parent_id":%q,"role":"user","content":%q}`, id, at.head, text)
-			answer, err := c.do("POST", "/v1/conversations/"+at.id.String()+"/messages", request, http.StatusCreated)
-			return len(answer), err
+	type way struct {
+		name  string
+		adder func() adder // for each writer
+	}
+	overHTTP := func(name, addr string) way {
+		return way{name, func() adder {
+			c := &client{addr: addr}
+			return func(_ context.Context, at line, id uuid.UUID) (int, error) {
+				request := fmt.Appendf(nil, `{"id":%q,"parent_id":%q,"role":"user","content":%q}`, id, at.head, text)
+				answer, err := c.do("POST", "/v1/conversations/"+at.id.String()+"/messages", request, http.StatusCreated)
+				return len(answer), err
+			}
+		}}
+	}
+	ways := []way{overHTTP(nameServer, r.addr), {nameFloor, func() adder {
+		return func(ctx context.Context, at line, new uuid.UUID) (int, error) {
+			return send(ctx, r.pool, with(trips, map[uuid.UUID]uuid.UUID{conversation: at.id, parent: at.head, id: new}), nil)
 		}
+	}}}
+	if r.before != "" {
+		ways = append(ways, overHTTP(nameBefore, r.before))
 	}
 	for _, writers := range []int{1, 8, 32} {
-		server, err := r.appends(ctx, nameServer, length, writers, func() adder { return overHTTP(r.addr) })
-		if err != nil {
-			return err
-		}
-		floor, err := r.appends(ctx, nameFloor, length, writers, func() adder {
-			return func(ctx context.Context, at line, new uuid.UUID) (int, error) {
-				return send(ctx, r.pool, with(trips, map[uuid.UUID]uuid.UUID{conversation: at.id, parent: at.head, id: new}), nil)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		variants := []variant{server, floor}
-		if r.before != "" {
-			before, err := r.appends(ctx, nameBefore, length, writers, func() adder { return overHTTP(r.before) })
+		var variants []variant
+		for _, way := range ways {
+			v, err := r.appends(ctx, way.name, length, writers, way.adder)
 			if err != nil {
 				return err
 			}
-			variants = append(variants, before)
+			variants = append(variants, v)
 		}
 		if err := r.settle(ctx); err != nil {
 			return err

@@ -35,6 +35,16 @@ type Message struct {
 	At   time.Time // zero where the dataset has none
 }
 
+// body is the message as a client sends it.
+func (m Message) body() []byte {
+	b := map[string]string{"role": m.Role, "content": cmp.Or(m.Text, ".")} // a message needs content
+	if m.Name != "" {
+		b["name"] = m.Name
+	}
+	raw, _ := json.Marshal(b) // strings always marshal
+	return raw
+}
+
 // A Question has the messages that hold its evidence, by their index.
 type Question struct {
 	Kind     string

@@ -2,9 +2,6 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -13,7 +10,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/search"
-	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -28,42 +24,31 @@ type Score struct {
 	Recall    int    `json:"recall"` // hits
 	Plain     int    `json:"plain"`  // hits of plain BM25
 	Near      int    `json:"near"`   // hits of BM25 over stems, with half of the scores of the messages beside
-	Fused     int    `json:"fused"`  // hits of recall by words and embeddings; 0 without embeddings
 }
 
 // A RecallReport says what recall found of the evidence.
 type RecallReport struct {
-	Kinds      []Score       `json:"kinds"`
-	All        Score         `json:"all"`
-	Embeddings bool          `json:"embeddings"` // they were asked, too
-	FirstTime  time.Duration `json:"first_time"` // median of each chat's first question, which reads the chat
-	Time       time.Duration `json:"time"`       // median of the others
+	Kinds     []Score       `json:"kinds"`
+	All       Score         `json:"all"`
+	FirstTime time.Duration `json:"first_time"` // median of each chat's first question, which reads the chat
+	Time      time.Duration `json:"time"`       // median of the others
 }
 
 // Recall stores the chats, and asks all their questions. Beside recall stands
 // plain BM25: k1 1.2, b 0.75, without English function words, the speaker's name
 // one of the message's words; and BM25 over stems, where half of the scores of the
-// messages before and after count. With embeddings Recall also asks by words and
-// vectors, after it had all messages embedded; nil stands for none.
-func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *embed.Service) (report RecallReport, err error) {
-	service, fused := search.New(0), search.New(0, search.WithEmbeddings(embeddings))
-	report.Embeddings = embeddings != nil
-	kinds := map[string]*Score{}
-	report.All.Kind = "all"
+// messages before and after count.
+func Recall(ctx context.Context, store *tree.Store, chats []Chat) (*RecallReport, error) {
+	service, kinds, report := search.New(0), map[string]*Score{}, &RecallReport{All: Score{Kind: "all"}}
 	var times, firstTimes []time.Duration
 	for _, c := range chats {
 		conversation, _, err := store.CreateConversation(ctx, tree.NewConversation{Title: c.Name})
 		if err != nil {
-			return report, err
+			return nil, err
 		}
 		ids, err := c.store(ctx, store, conversation.ID)
 		if err != nil {
-			return report, err
-		}
-		if embeddings != nil {
-			if err := embedAll(ctx, embeddings, store, conversation.ID); err != nil {
-				return report, fmt.Errorf("%s: %w", c.Name, err)
-			}
+			return nil, err
 		}
 		plain, near := newPlain(c, plainWords, 0), newPlain(c, stemmedWords, 0.5)
 		for i, q := range c.Questions {
@@ -71,7 +56,7 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 			start := time.Now()
 			answer, err := service.Recall(ctx, store, conversation.ID, ids[len(ids)-1], asked)
 			if err != nil {
-				return report, err
+				return nil, err
 			}
 			if took := time.Since(start); i == 0 {
 				firstTimes = append(firstTimes, took)
@@ -83,21 +68,9 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 				kind = &Score{Kind: q.Kind}
 				kinds[q.Kind] = kind
 			}
-			byBoth := 0
-			if embeddings != nil {
-				both, err := fused.Recall(ctx, store, conversation.ID, ids[len(ids)-1], asked)
-				if err == nil && both.Ranking != search.RankingEmbeddings {
-					err = errors.New("the embedding model gave no vector for a question: see the log for why")
-				}
-				if err != nil {
-					return report, fmt.Errorf("%s: %w", c.Name, err)
-				}
-				byBoth = q.hit(depths(both))
-			}
 			for _, s := range []*Score{kind, &report.All} {
 				s.Questions++
 				s.Recall += q.hit(depths(answer))
-				s.Fused += byBoth
 				s.Plain += q.hit(plain.search(q.Text, first))
 				s.Near += q.hit(near.search(q.Text, first))
 			}
@@ -108,17 +81,6 @@ func Recall(ctx context.Context, store *tree.Store, chats []Chat, embeddings *em
 	}
 	report.FirstTime, report.Time = median(firstTimes), median(times)
 	return report, nil
-}
-
-// embedAll has all messages of a conversation embedded.
-func embedAll(ctx context.Context, embeddings *embed.Service, store *tree.Store, conversationID uuid.UUID) error {
-	for found := 1; found > 0; {
-		var err error
-		if _, found, err = embeddings.Step(ctx, store, conversationID, 0); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // depths says where the hits of an answer stand in their chat.
@@ -151,18 +113,7 @@ func (c Chat) store(ctx context.Context, store *tree.Store, conversationID uuid.
 	parent := uuid.Nil
 	var chain []tree.NewMessage
 	for i, m := range c.Messages {
-		body := map[string]string{"role": m.Role, "content": m.Text}
-		if m.Name != "" {
-			body["name"] = m.Name
-		}
-		if m.Text == "" {
-			body["content"] = "." // a message needs content
-		}
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return nil, err
-		}
-		chain = append(chain, tree.NewMessage{Message: chat.Read(raw), CreatedAt: m.At})
+		chain = append(chain, tree.NewMessage{Message: chat.Read(m.body()), CreatedAt: m.At})
 		if len(chain) == tree.MaxChain || i == len(c.Messages)-1 {
 			stored, err := store.AppendChain(ctx, conversationID, parent, chain)
 			if err != nil {

@@ -2,9 +2,7 @@ package memory
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 
@@ -61,34 +59,30 @@ type Summarizer interface {
 
 // Summaries folds each chat to one of ratio tokens, and says how much of the
 // evidence of its questions is still there: by the summarizer of that name at
-// once, and in two and in three folds of which each merges the one before; by the
-// picker; by random sentences; and by the newest messages alone. A ratio of 0 folds as
+// once, and in three folds of which each merges the one before; by the picker; and by
+// the newest messages alone. A ratio of 0 folds as
 // a server does by default: 60,000 tokens at a time, to the size that its settings ask for.
 func Summaries(ctx context.Context, name string, s Summarizer, chats []Chat, ratio int) ([]Held, error) {
 	counter := tokens.O200k()
 	var all []Held
 	for _, c := range chats {
-		messages, total, err := c.fold(counter)
-		if err != nil {
-			return nil, err
-		}
-		names, counts := []string{name, name + " in two folds", name + " in three folds"}, []int{1, 2, 3}
+		messages, total := c.fold(counter)
+		names, counts := []string{name, name + " in three folds"}, []int{1, 3}
 		if ratio == 0 {
 			names, counts = []string{name}, []int{(total + defaultFold - 1) / defaultFold}
 		}
 		evidence, room := newEvidence(c), 0
 		var texts []string
 		for _, folds := range counts {
-			var text string
-			if text, room, err = folded(ctx, s, messages, counter, folds, ratio); err != nil {
+			text, target, err := folded(ctx, s, messages, counter, folds, ratio)
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Name, err)
 			}
-			texts = append(texts, text)
+			texts, room = append(texts, text), target
 		}
 		units := c.sentences()
-		shuffled := rand.New(rand.NewPCG(1, 2)).Perm(len(units))
-		names = append(names, "picker", "random sentences", "newest messages")
-		texts = append(texts, pick(units, room, counter), firstOf(units, shuffled, room, counter), firstOf(units, newestFirst(units), room, counter))
+		names = append(names, "picker", "newest messages")
+		texts = append(texts, pick(units, room, counter), firstOf(units, newestFirst(units), room, counter))
 		for i, text := range texts {
 			if len(all) == i {
 				all = append(all, Held{Name: names[i]})
@@ -173,21 +167,13 @@ func folded(ctx context.Context, s Summarizer, messages []tree.Message, counter 
 }
 
 // fold gives the chat's messages as the tree has them.
-func (c Chat) fold(counter tokens.Counter) (messages []tree.Message, total int, err error) {
+func (c Chat) fold(counter tokens.Counter) (messages []tree.Message, total int) {
 	for _, m := range c.Messages {
-		body := map[string]string{"role": m.Role, "content": m.Text}
-		if m.Name != "" {
-			body["name"] = m.Name
-		}
-		raw, err := json.Marshal(body)
-		if err != nil {
-			return nil, 0, err
-		}
 		n := counter.Count(m.Text) + counter.Count(m.Name)
 		total += n
-		messages = append(messages, tree.Message{Role: tree.Role(m.Role), Body: raw, Tokens: n, CreatedAt: m.At})
+		messages = append(messages, tree.Message{Role: tree.Role(m.Role), Body: m.body(), Tokens: n, CreatedAt: m.At})
 	}
-	return messages, total, nil
+	return messages, total
 }
 
 // chainFolds is how many folds a chain has.
@@ -200,10 +186,7 @@ func Chains(ctx context.Context, chats []Chat) ([]Held, error) {
 	counter := tokens.O200k()
 	all := []Held{{Name: "forgets a third, four folds"}, {Name: "the same, filled"}}
 	for _, c := range chats {
-		messages, _, err := c.fold(counter)
-		if err != nil {
-			return nil, err
-		}
+		messages, _ := c.fold(counter)
 		evidence := newEvidence(c)
 		for i := range all {
 			text, _, err := folded(ctx, forgetful{fill: i == 1}, messages, counter, chainFolds, usualRatio)

@@ -52,7 +52,7 @@ func (r *run) awaitQuiet(ctx context.Context) error {
 		replies      = `select count(*) from replies where state in ('running', 'stopping')` // by itself, as it is on the workers
 	)
 	for _, s := range r.servers {
-		if err := r.awaitReady(ctx, s); err != nil {
+		if err := awaitReady(ctx, s); err != nil {
 			return err
 		}
 	}

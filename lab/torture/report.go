@@ -12,21 +12,20 @@ import (
 
 // A Report says what a run did, and what came of it.
 type Report struct {
-	Seed          uint64         `json:"seed"`
-	Seconds       float64        `json:"seconds"` // of the whole run, checks included
-	Conversations int            `json:"conversations"`
-	Faults        map[string]int `json:"faults"`
-	Checks        map[string]int `json:"checks"`     // how much of each thing was compared
-	Missed        []string       `json:"missed"`     // what too little was checked of
-	Broken        int            `json:"broken"`     // promises that were broken
-	Violations    []Violation    `json:"violations"` // the first maxViolations of these
+	Seed          uint64
+	Seconds       float64 // of the whole run, checks included
+	Conversations int
+	Faults        map[string]int
+	Checks        map[string]int // how much of each thing was compared
+	Missed        []string       // what too little was checked of
+	Broken        int            // promises that were broken
+	Violations    []Violation    // the first maxViolations of these
 }
 
 // A Violation is a promise broken.
 type Violation struct {
-	Kind   string    `json:"kind"`
-	Detail string    `json:"detail"`
-	At     time.Time `json:"at"`
+	Kind, Detail string
+	At           time.Time
 }
 
 // Failed tells whether a promise was broken, or too little was checked.

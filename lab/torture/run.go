@@ -15,30 +15,21 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Config says what to do. Program must be set; see Defaults for the rest.
+// Config says what to do. Its tags make it flags of a command.
 type Config struct {
-	Program string // path of the coppice binary
-	Dir     string // where the run makes its folder; "" for the system's temporary one
-	KeepDir bool   // leave the folder, with the servers' logs, when the run is over
+	Program string       `kong:"-"` // path of the coppice binary
+	Dir     string       `kong:"-"` // where the run makes its folder; "" for the system's temporary one
+	Logger  *slog.Logger `kong:"-"` // what the run does
 
-	Seed        uint64        // of the order of faults and of the writers' choices
-	Duration    time.Duration // under faults, pauses for checks not counted
-	Writers     int           // on the shared conversations
-	Kills       int           // of the servers in a minute, and as many of Postgres
-	Cuts        int           // of each other kind of fault in a minute
-	Workers     int           // of a Citus cluster that the database is distributed over; 0 for plain Postgres
-	UntilBroken bool          // end as soon as a promise is broken
-
-	// LoseCommits has Postgres acknowledge transactions before they are on disk,
-	// so that a kill loses some. It shows that a run finds that.
-	LoseCommits bool
-
-	Logger *slog.Logger // what the run does; nil discards it
-}
-
-// Defaults are a run of a minute that kills everything some eight times.
-func Defaults() Config {
-	return Config{Seed: 1, Duration: time.Minute, Writers: 6, Kills: 8, Cuts: 2}
+	Keep        bool          `help:"Leave the run's folder, with the logs of the servers."`
+	Seed        uint64        `default:"1" placeholder:"N" help:"The seed of the order of faults and of the writers' choices (${default})."`
+	Duration    time.Duration `default:"1m" placeholder:"DURATION" help:"Time under faults, without pauses for checks (${default})."`
+	Writers     int           `default:"6" placeholder:"N" help:"Writers on the shared conversations (${default})."`
+	Kills       int           `default:"8" placeholder:"N" help:"Kills of the servers in a minute, and as many of Postgres (${default})."`
+	Cuts        int           `default:"2" placeholder:"N" help:"Faults in a minute of each other kind (${default})."`
+	Workers     int           `placeholder:"N" help:"Workers of a Citus cluster that the database is distributed over, which are killed as often as Postgres. Needs Citus beside Postgres. Without it, plain Postgres."`
+	UntilBroken bool          `help:"End as soon as a promise is broken."`
+	LoseCommits bool          `help:"Have Postgres acknowledge transactions that aren't on disk yet, to see that the run finds what kills then lose."`
 }
 
 const (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,8 +58,7 @@ func TestMain(m *testing.M) {
 func shortRun(t *testing.T) Config {
 	t.Helper()
 	program := check.Must(buildProgram())(t)
-	cfg := Defaults()
-	cfg.Program, cfg.Dir = program, t.TempDir()
+	cfg := Config{Program: program, Dir: t.TempDir(), Logger: slog.New(slog.DiscardHandler), Seed: 1, Writers: 6, Cuts: 2}
 	if os.Geteuid() == 0 { // Postgres runs as another user, who must get through
 		for _, dir := range []string{cfg.Dir, filepath.Dir(cfg.Dir)} {
 			check.NoError(t, os.Chmod(dir, 0o711))

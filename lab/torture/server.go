@@ -1,10 +1,8 @@
 package torture
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
@@ -12,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/coppice-chat/coppice/lab/product"
 )
 
 // A server is the program under a supervisor, which starts it again whenever it
@@ -46,15 +46,8 @@ func (s *server) supervise(ctx context.Context) {
 }
 
 // awaitReady waits until a server is ready.
-func (r *run) awaitReady(ctx context.Context, s *server) error {
-	for deadline := time.Now().Add(readyBound); time.Now().Before(deadline) && ctx.Err() == nil; sleep(ctx, 20*time.Millisecond) {
-		res, err := r.open(ctx, request{server: s, method: http.MethodGet, path: "/readyz"})
-		if err != nil {
-			continue
-		}
-		if res.Body.Close(); res.StatusCode == http.StatusOK {
-			return nil
-		}
-	}
-	return cmp.Or(context.Cause(ctx), fmt.Errorf("server %s is not ready after %s; its log is %s", s.name, readyBound, s.log.Name()))
+func awaitReady(ctx context.Context, s *server) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, readyBound, fmt.Errorf("server %s is not ready after %s; its log is %s", s.name, readyBound, s.log.Name()))
+	defer cancel()
+	return product.AwaitReady(ctx, s.addr)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +15,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/lab/product"
 )
 
 // A tenant is one of a run's, which share the servers. Two of them are people of one
@@ -25,9 +26,6 @@ type tenant struct{ name, key string }
 // start starts Postgres, the links, the model and the servers. stop ends what was
 // started, also after an error.
 func start(ctx context.Context, cfg Config) (_ *run, err error) {
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 32, IdleConnTimeout: 30 * time.Second}
 	r := &run{cfg: cfg, began: time.Now(), report: newRecorder(cfg.Logger), marks: &marks{}, all: map[uuid.UUID]*conversation{}, http: &http.Client{Transport: transport}}
 	if r.dir, err = os.MkdirTemp(cfg.Dir, "coppice-torture-"); err != nil {
@@ -79,18 +77,9 @@ func start(ctx context.Context, cfg Config) (_ *run, err error) {
 	return r, nil
 }
 
-// program is a command of the program, without this process's variables that
-// would change its settings.
-func (r *run) program(ctx context.Context, database string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, r.cfg.Program, args...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "COPPICE_") || strings.HasPrefix(v, "OPENAI_") })
-	cmd.Env = append(cmd.Env, "OPENAI_API_KEY=sk-torture", "TZ=UTC", "DATABASE_URL="+database)
-	return cmd
-}
-
 // command runs the program as an operator does, past all links.
 func (r *run) command(ctx context.Context, args ...string) ([]byte, error) {
-	out, err := r.program(ctx, r.postgres.server.URL(), args...).Output()
+	out, err := product.Command(ctx, r.cfg.Program, r.postgres.server.URL(), args...).Output()
 	if err != nil {
 		return nil, fmt.Errorf("coppice %s: %w", args[0], err)
 	}
@@ -105,13 +94,10 @@ func (r *run) addServer(ctx context.Context, number int) error {
 	if err != nil {
 		return err
 	}
-	// Another program may take the port before the server does. The supervisor
-	// then starts the server until the port is free.
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := product.FreeAddr() // where another program takes it, the supervisor starts the server until it is free
 	if err != nil {
 		return err
 	}
-	free.Close()
 	name := string(rune('a' + number))
 	log, err := os.Create(filepath.Join(r.dir, "server-"+name+".log"))
 	if err != nil {
@@ -119,26 +105,26 @@ func (r *run) addServer(ctx context.Context, number int) error {
 	}
 	conf := r.admin.Config().ConnConfig
 	url := fmt.Sprintf("postgres://%s@%s/%s?sslmode=disable", conf.User, database.addr(), conf.Database)
-	s := &server{name: name, addr: free.Addr().String(), database: database, log: log}
+	s := &server{name: name, addr: addr, database: database, log: log}
 	s.command = func(ctx context.Context, start int) *exec.Cmd {
 		id := "torture-" + name
 		if number > 0 {
 			id = fmt.Sprintf("torture-%s-%d", name, start)
 		}
 		args := []string{"serve", "--addr", s.addr, "--server-id", id, "--openai-base-url", "http://" + r.provider.addr() + "/v1"}
-		return r.program(ctx, url, append(args, serverFlags...)...)
+		return product.Command(ctx, r.cfg.Program, url, append(args, serverFlags...)...)
 	}
 	r.servers = append(r.servers, s)
 	serving, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.running.Go(func() { s.supervise(serving) })
 	r.atEnd(func() { end(); s.running.Wait(); s.log.Close() })
-	return r.awaitReady(ctx, s) // one after the other, as the first one migrates
+	return awaitReady(ctx, s) // one after the other, as the first one migrates
 }
 
 // serverFlags make small windows, so that branches are compacted often, and
 // short timeouts, so that faults end within the run.
 var serverFlags = []string{
-	"--log-format", "json", "--log-level", "warn", "--max-conns", "10",
+	"--log-format", "json", "--log-level", "warn", "--max-conns", "10", "--openai-api-key", "none",
 	"--reply-model", replyModel, "--summary-model", summaryModel, "--titles", "digest",
 	"--model-window", replyModel + "=128000", "--model-window", summaryModel + "=128000",
 	"--max-context-tokens", "1200", "--reserved-tokens", "200",
@@ -158,7 +144,7 @@ func (r *run) stop() {
 			r.report.violate("panic", "server %s: %s", s.name, clip(text, 3000))
 		}
 	}
-	if r.cfg.KeepDir {
+	if r.cfg.Keep {
 		r.cfg.Logger.Warn("the run's folder is left as it is", "dir", r.dir)
 	} else if err := os.RemoveAll(r.dir); err != nil {
 		r.cfg.Logger.Warn("the run's folder could not be removed", "dir", r.dir, "error", err)

@@ -7,21 +7,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/coppice-chat/coppice/lab/bench"
+	"github.com/coppice-chat/coppice/lab/product"
 )
 
 type benchCommand struct {
-	siteFlags
-	Part     string        `arg:"" enum:"append,context,search,openai,all" help:"What to measure: append, context, search, openai (the first token over OpenAI's API), or all."`
-	Before   string        `type:"existingfile" placeholder:"FILE" help:"An earlier coppice program, which takes turns with this one on the same database."`
-	Rounds   int           `default:"30" placeholder:"N" help:"Turns of each variant (${default})."`
-	Slice    time.Duration `default:"150ms" placeholder:"DURATION" help:"Time of a turn (${default})."`
-	Messages int           `default:"100000" placeholder:"N" help:"Messages that searches look through (${default})."`
-	Lengths  []int         `default:"100,1000,10000" placeholder:"N" help:"Messages of the conversations whose next token is awaited (${default})."`
-	Quick    bool          `help:"Small data and short turns: shows that everything works, and no speed worth keeping."`
-	Out      string        `type:"path" placeholder:"FILE" help:"Write the raw results there as JSON, for example to results/append.json."`
+	Part     string `arg:"" enum:"append,context,search,openai,all" help:"What to measure: append, context, search, openai (the first token over OpenAI's API), or all."`
+	Before   string `type:"existingfile" placeholder:"FILE" help:"An earlier coppice program, which takes turns with this one on the same database."`
+	Rounds   int    `default:"30" placeholder:"N" help:"Turns of each variant (${default})."`
+	Messages int    `default:"100000" placeholder:"N" help:"Messages that searches look through (${default})."`
+	Quick    bool   `help:"Small data and short turns: shows that everything works, and no speed worth keeping."`
+	Out      string `type:"path" placeholder:"FILE" help:"Write the raw results there as JSON, for example to results/append.json."`
 }
 
 func (cmd *benchCommand) Help() string {
@@ -29,45 +26,43 @@ func (cmd *benchCommand) Help() string {
 }
 
 func (cmd *benchCommand) Run(ctx context.Context, out *printer) (err error) {
-	if cmd.Rounds < 1 || cmd.Slice <= 0 || cmd.Messages < 1000 {
-		return errors.New("--rounds and --slice must be more than 0, and --messages 1000 or more")
-	}
-	for _, n := range cmd.Lengths {
-		if n < 2 || n%2 == 1 {
-			return errors.New("--lengths must be even numbers: a conversation ends with an answer")
-		}
-	}
-	s, err := openSite(ctx, cmd.siteFlags, out)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	cfg := bench.Config{
-		Database: s.database, Serve: s.serves(s.program), Rounds: cmd.Rounds, Slice: cmd.Slice,
-		Messages: cmd.Messages, Lengths: cmd.Lengths, Quick: cmd.Quick, Remark: out.Remark,
-	}
-	if cmd.Before != "" {
-		cfg.ServeBefore = s.serves(cmd.Before)
+	if cmd.Rounds < 1 || cmd.Messages < 1000 {
+		return errors.New("--rounds must be more than 0, and --messages 1000 or more")
 	}
 	parts := []string{cmd.Part}
 	if cmd.Part == "all" {
-		parts = bench.Parts
+		parts = []string{"append", "context", "search", "openai"}
 	}
-	report, err := bench.Run(ctx, cfg, parts...)
-	if err != nil {
-		return err
+	var all bench.Report
+	for _, part := range parts {
+		err := onSite(ctx, out, func(ctx context.Context, s *site) error {
+			program, err := product.Build(ctx, s.dir)
+			if err != nil {
+				return err
+			}
+			cfg := bench.Config{URL: s.url, Serve: s.serves(program), Rounds: cmd.Rounds, Messages: cmd.Messages, Quick: cmd.Quick, Remark: out.Remark}
+			if cmd.Before != "" {
+				cfg.ServeBefore = s.serves(cmd.Before)
+			}
+			report, err := bench.Run(ctx, cfg, part)
+			all.Machine, all.Results = report.Machine, append(all.Results, report.Results...)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	if cmd.Out != "" {
-		raw, err := json.MarshalIndent(report, "", "  ")
+		raw, err := json.MarshalIndent(all, "", "  ")
 		if err := errors.Join(err, os.MkdirAll(filepath.Dir(cmd.Out), 0o755), os.WriteFile(cmd.Out, append(raw, '\n'), 0o644)); err != nil {
 			return err
 		}
 	}
-	writeBench(out, report)
+	writeBench(out, all)
 	return nil
 }
 
-func writeBench(out *printer, r *bench.Report) {
+func writeBench(out *printer, r bench.Report) {
 	rows := [][]string{{"", "p50", "floor", "times the floor", "p99", "per second", "before"}}
 	for _, result := range r.Results {
 		server, floor, before := result.Variants[0], result.Variants[1], "-"
@@ -77,7 +72,7 @@ func writeBench(out *printer, r *bench.Report) {
 		rows = append(rows, []string{
 			result.Name, fmt.Sprintf("%.2f ms", server.P50), fmt.Sprintf("%.2f ms", floor.P50),
 			fmt.Sprintf("%.2f (%.2f to %.2f)", result.Ratio.Median, result.Ratio.Low, result.Ratio.High),
-			fmt.Sprintf("%.2f ms", server.P99), thousands(int(server.PerSecond)), before,
+			fmt.Sprintf("%.2f ms", server.P99), fmt.Sprintf("%.0f", server.PerSecond), before,
 		})
 	}
 	out.Table(rows)

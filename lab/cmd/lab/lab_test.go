@@ -2,58 +2,36 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/alecthomas/kong"
-	"github.com/jackc/pgx/v5"
 
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/lab/bench"
 	"github.com/coppice-chat/coppice/lab/product"
 )
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if programDir != "" {
-		os.RemoveAll(programDir)
-	}
-	os.Exit(code)
-}
-
-var programDir string // "" unless the product's program was built
-
-// buildProgram builds the product's program once.
-var buildProgram = sync.OnceValues(func() (path string, err error) {
-	if programDir, err = os.MkdirTemp("", "coppice-lab-test-"); err != nil {
-		return "", err
-	}
-	return product.Build(context.Background(), programDir)
-})
-
-// runLab carries out a command line that has to succeed, and returns standard
-// output. No database may be left at the end.
+// runLab carries out a command line that has to succeed, and returns standard output.
+// Nothing may be left at the end.
 func runLab(t *testing.T, args ...string) string {
 	t.Helper()
-	program := check.Must(buildProgram())(t)
-	url := dbtest.URL(t)
+	dir := t.TempDir()
+	for _, folder := range []string{dir, filepath.Dir(dir)} { // as root, Postgres runs as another user, who must get through
+		check.NoError(t, os.Chmod(folder, 0o711))
+	}
+	t.Setenv("TMPDIR", dir)
 	var stdout, stderr bytes.Buffer
-	if code := run(append(args, "--program", program, "--database-url", url), &stdout, &stderr); code != 0 {
+	if code := run(args, &stdout, &stderr); code != 0 {
 		t.Fatalf("lab %s: exit code %d\n%s%s", strings.Join(args, " "), code, &stdout, &stderr)
 	}
-	conn := check.Must(pgx.Connect(t.Context(), url))(t)
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	var left int
-	if err := conn.QueryRow(t.Context(), "select count(*) from pg_database where starts_with(datname, 'coppice_bench_')").Scan(&left); err != nil || left != 0 {
-		t.Errorf("%d databases are left: %v", left, err)
+	if left := check.Must(os.ReadDir(dir))(t); len(left) > 0 {
+		t.Errorf("%v is left behind", left)
 	}
 	return stdout.String()
 }
@@ -61,7 +39,7 @@ func runLab(t *testing.T, args ...string) string {
 // Each part runs beside its floor and an earlier program, with the floor's messages
 // compared. No speed is looked at. All parts run where COPPICE_TEST_BENCH is set.
 func TestBench(t *testing.T) {
-	program := check.Must(buildProgram())(t)
+	program := check.Must(product.Build(t.Context(), t.TempDir()))(t)
 	part, results := "context", 2
 	if os.Getenv("COPPICE_TEST_BENCH") != "" {
 		part, results = "all", 3+2+4+2
@@ -74,14 +52,14 @@ func TestBench(t *testing.T) {
 		t.Fatalf("%d results, %v\n%s", len(report.Results), err, raw)
 	}
 	for _, r := range report.Results {
-		if len(r.Variants) != 3 || r.Variants[1].P50 <= 0 || !strings.Contains(table, "| "+r.Name+" ") {
+		if len(r.Variants) != 3 || r.Variants[1].P50 <= 0 || !strings.Contains(table, "\n"+r.Name+"  ") {
 			t.Errorf("%+v in\n%s", r, table)
 		}
 	}
 }
 
 func TestMemory(t *testing.T) {
-	if out := runLab(t, "memory", "../../memory/testdata/locomo.json"); !strings.Contains(out, "| all        |         2 |  1.000 |      1.000 |             1.000 |") || !strings.Contains(out, "| digest in three folds |") {
+	if out := runLab(t, "memory", "../../memory/testdata/locomo.json"); !strings.Contains(out, "all          2           1.000    1.000        1.000") || !strings.Contains(out, "\ndigest in three folds ") {
 		t.Errorf("it printed\n%s", out)
 	}
 }

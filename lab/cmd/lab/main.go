@@ -75,6 +75,6 @@ func newParser(options ...kong.Option) (*kong.Kong, error) {
 		kong.Name("lab"),
 		kong.Description("Measures Coppice and attacks it. The exit code is 1 if something is found to be wrong, and 2 if a command can't be carried out."),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"cache_dir": cacheDir(), "tenant": tree.DefaultTenant},
+		kong.Vars{"tenant": tree.DefaultTenant},
 	)...)
 }

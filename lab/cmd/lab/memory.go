@@ -10,23 +10,20 @@ import (
 	"github.com/coppice-chat/coppice/app"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/lab/memory"
-	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 type memoryCommand struct {
-	siteFlags
 	modelFlags
-	Dataset        string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
-	Roles          bool   `help:"Store LoCoMo's people as user and assistant, without names."`
-	Summaries      bool   `help:"Score summaries only. Needs no database."`
-	Ratio          int    `default:"10" placeholder:"N" help:"Tokens of messages that become one token of a summary (${default}); 0 to fold as a server does by default, 60,000 tokens at a time."`
-	Chains         bool   `help:"Score only chains of four folds by a stand-in that forgets, without and with what the audit adds."`
-	ModelByFiles   string `type:"path" placeholder:"DIR" help:"Write each request for a summary into a file of this folder, request-001.txt, and wait for its answer in answer-001.txt, by whoever writes it. Scores summaries only."`
-	EmbeddingModel string `placeholder:"NAME" help:"Model for embeddings. Recall with it is scored beside recall by words."`
-	JSON           bool   `name:"json" help:"Print JSON."`
+	Dataset      string `arg:"" type:"path" help:"LoCoMo's locomo10.json, or a folder of BEAM's chats."`
+	Roles        bool   `help:"Store LoCoMo's people as user and assistant, without names."`
+	Summaries    bool   `help:"Score summaries only. Needs no database."`
+	Ratio        int    `default:"10" placeholder:"N" help:"Tokens of messages that become one token of a summary (${default}); 0 to fold as a server does by default, 60,000 tokens at a time."`
+	Chains       bool   `help:"Score only chains of four folds by a stand-in that forgets, without and with what the audit adds."`
+	ModelByFiles string `type:"path" placeholder:"DIR" help:"Write each request for a summary into a file of this folder, request-001.txt, and wait for its answer in answer-001.txt, by whoever writes it. Scores summaries only."`
+	JSON         bool   `name:"json" help:"Print JSON."`
 }
 
 // modelFlags name the model that writes summaries, and the server of all models.
@@ -62,7 +59,7 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 		Summaries []memory.Held        `json:"summaries"`
 	}
 	if !cmd.Summaries && !cmd.Chains && cmd.ModelByFiles == "" {
-		if report.Recall, err = cmd.recall(ctx, out, chats); err != nil {
+		if report.Recall, err = recall(ctx, out, chats); err != nil {
 			return err
 		}
 	}
@@ -87,7 +84,7 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	}
 	rows := [][]string{{size, "facts", "words", "units", "tokens"}}
 	for _, h := range report.Summaries {
-		rows = append(rows, []string{h.Name, fmt.Sprintf("%.3f", h.Facts.Ratio()), fmt.Sprintf("%.3f", h.Words.Ratio()), fmt.Sprintf("%.3f", h.Units.Ratio()), thousands(h.Tokens)})
+		rows = append(rows, []string{h.Name, fmt.Sprintf("%.3f", h.Facts.Ratio()), fmt.Sprintf("%.3f", h.Words.Ratio()), fmt.Sprintf("%.3f", h.Units.Ratio()), fmt.Sprint(h.Tokens)})
 	}
 	out.Table(rows)
 	return nil
@@ -119,46 +116,24 @@ func (f *modelFlags) summarizer() (string, summarize.Summarizer, error) {
 }
 
 // recall scores recall in a database of its own.
-func (cmd *memoryCommand) recall(ctx context.Context, out *printer, chats []memory.Chat) (_ *memory.RecallReport, err error) {
-	var embeddings *embed.Service
-	if cmd.EmbeddingModel != "" {
-		model, err := app.Models{BaseURL: cmd.OpenAIBaseURL, APIKey: cmd.OpenAIAPIKey, Embedding: app.Embedding{Model: cmd.EmbeddingModel}}.Embedder()
-		if err != nil || model == nil {
-			return nil, fmt.Errorf("--embedding-model: the model %s can't be asked (%w)", cmd.EmbeddingModel, err)
+func recall(ctx context.Context, out *printer, chats []memory.Chat) (report *memory.RecallReport, err error) {
+	err = onSite(ctx, out, func(ctx context.Context, s *site) error {
+		pool, err := db.Open(ctx, db.Config{URL: s.url, MaxConns: 2})
+		if err != nil {
+			return err
 		}
-		// A server waits for less time. The score is what vectors find, and not how fast.
-		embeddings = embed.New(embed.Config{Model: model, QuestionTimeout: time.Minute})
-	}
-	s, err := openSite(ctx, cmd.siteFlags, out)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, s.close()) }()
-	url, err := s.database(ctx)
-	if err != nil {
-		return nil, err
-	}
-	pool, err := db.Open(ctx, db.Config{URL: url, MaxConns: 2})
-	if err != nil {
-		return nil, err
-	}
-	defer pool.Close()
-	report, err := memory.Recall(ctx, tree.New(pool), chats, embeddings)
-	return &report, err
+		defer pool.Close()
+		report, err = memory.Recall(ctx, tree.New(pool), chats)
+		return err
+	})
+	return report, err
 }
 
 func writeRecall(out *printer, r *memory.RecallReport) {
 	rows := [][]string{{"hit@10", "questions", "recall", "plain BM25", "stems, neighbours"}}
-	if r.Embeddings {
-		rows[0] = append(rows[0], "recall with embeddings")
-	}
 	for _, s := range append(r.Kinds, r.All) {
 		n := float64(max(1, s.Questions))
-		row := []string{s.Kind, thousands(s.Questions), fmt.Sprintf("%.3f", float64(s.Recall)/n), fmt.Sprintf("%.3f", float64(s.Plain)/n), fmt.Sprintf("%.3f", float64(s.Near)/n)}
-		if r.Embeddings {
-			row = append(row, fmt.Sprintf("%.3f", float64(s.Fused)/n))
-		}
-		rows = append(rows, row)
+		rows = append(rows, []string{s.Kind, fmt.Sprint(s.Questions), fmt.Sprintf("%.3f", float64(s.Recall)/n), fmt.Sprintf("%.3f", float64(s.Plain)/n), fmt.Sprintf("%.3f", float64(s.Near)/n)})
 	}
 	out.Table(rows)
 	out.Line("")

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
+	"text/tabwriter"
 )
 
-// A printer writes results as Markdown or JSON, and remarks on what goes on to
+// A printer writes results as text or JSON, and remarks on what goes on to
 // another place. The first write that fails fails all that follow, and Flush
 // returns its error.
 type printer struct {
@@ -35,34 +35,11 @@ func (p *printer) JSON(v any) error {
 	return e.Encode(v)
 }
 
-// Table writes rows as a Markdown table. The first row is the head. The first
-// column is set to the left, and the others to the right.
+// Table writes rows in columns. The first row is the head.
 func (p *printer) Table(rows [][]string) {
-	widths := make([]int, len(rows[0]))
+	w := tabwriter.NewWriter(p, 0, 0, 3, ' ', 0)
 	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
-	for n, row := range rows {
-		line := fmt.Sprintf("| %-*s |", widths[0], row[0])
-		rule := "|" + strings.Repeat("-", widths[0]+2) + "|"
-		for i, cell := range row[1:] {
-			line += fmt.Sprintf(" %*s |", widths[i+1], cell)
-			rule += strings.Repeat("-", widths[i+1]+1) + ":|"
-		}
-		p.Line("%s", line)
-		if n == 0 {
-			p.Line("%s", rule)
-		}
-	}
-}
-
-// thousands is a number with commas between its thousands.
-func thousands(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	w.Flush() // p keeps its error
 }

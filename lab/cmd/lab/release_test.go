@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
+	"github.com/coppice-chat/coppice/lab/product"
 )
 
 // A server of the last release and one of this version work on one database, as
@@ -31,49 +33,35 @@ func TestLastRelease(t *testing.T) {
 	if revision == "" {
 		t.Skip("COPPICE_TEST_RELEASE is not set")
 	}
-	program := check.Must(buildProgram())(t)
-	s := &site{dir: t.TempDir(), program: program, url: dbtest.URL(t)}
-	defer func() {
-		if err := s.drop(t.Context()); err != nil {
-			t.Error(err)
-		}
-	}()
+	program := check.Must(product.Build(t.Context(), t.TempDir()))(t)
 	release := buildRevision(t, revision)
-	database := check.Must(s.emptyDatabase(t.Context()))(t)
+	s := &site{dir: t.TempDir(), url: dbtest.Empty(t)}
+	t.Cleanup(s.servers.Wait)
 	migrate := func(program string) {
 		t.Helper()
-		if out, err := s.command(program, database, "migrate").CombinedOutput(); err != nil {
+		if out, err := product.Command(t.Context(), program, s.url, "migrate").CombinedOutput(); err != nil {
 			t.Fatalf("migrate: %v\n%s", err, out)
 		}
 	}
-	serve := func(program string) *server {
-		t.Helper()
-		started := check.Must(s.start(t.Context(), s.command(program, database, "serve", "--addr", "127.0.0.1:0", "--log-format", "json")))(t)
-		return started
-	}
 	migrate(release)
-	old := serve(release)
-	before, _ := schema(t, database)
-	stored := converse(t, old.addr, old.addr)
+	ctx, stopOld := context.WithCancel(t.Context())
+	defer stopOld()
+	old := check.Must(s.serves(release)(ctx))(t)
+	before, _ := schema(t, s.url)
+	stored := converse(t, old, old)
 	migrate(program)
-	if _, oldest := schema(t, database); oldest > before {
-		if err := old.stop(); err != nil {
-			t.Error(err)
-		}
-		if out, err := s.command(release, database, "list").CombinedOutput(); err == nil || !strings.Contains(string(out), "newer than this program") {
+	if _, oldest := schema(t, s.url); oldest > before {
+		stopOld()
+		if out, err := product.Command(t.Context(), release, s.url, "list").CombinedOutput(); err == nil || !strings.Contains(string(out), "newer than this program") {
 			t.Errorf("the schema serves version %d at least, and %s, of version %d, says %v: %s", oldest, revision, before, err, out)
 		}
-		now := serve(program)
-		defer now.stop()
-		continues(t, now.addr, stored)
+		continues(t, check.Must(s.serves(program)(t.Context()))(t), stored)
 		return
 	}
-	defer old.stop()
-	now := serve(program)
-	defer now.stop()
-	continues(t, now.addr, stored)
-	continues(t, old.addr, converse(t, now.addr, old.addr))
-	continues(t, now.addr, converse(t, old.addr, now.addr))
+	now := check.Must(s.serves(program)(t.Context()))(t)
+	continues(t, now, stored)
+	continues(t, old, converse(t, now, old))
+	continues(t, now, converse(t, old, now))
 }
 
 // schema tells the version of a database's schema, and the oldest one whose programs
@@ -102,10 +90,10 @@ func converse(t *testing.T, addr, other string) (path string) {
 // continues reads a conversation in several ways, and appends to it.
 func continues(t *testing.T, addr, path string) {
 	t.Helper()
-	var context struct{ Messages []struct{ Content string } }
-	call(t, addr, "GET", path+"/branches/active/context", "", &context)
-	if len(context.Messages) != 2 || context.Messages[1].Content != "It is." {
-		t.Errorf("the context is %+v", context)
+	var branch struct{ Messages []struct{ Content string } }
+	call(t, addr, "GET", path+"/branches/active/context", "", &branch)
+	if len(branch.Messages) != 2 || branch.Messages[1].Content != "It is." {
+		t.Errorf("the context is %+v", branch)
 	}
 	var hits struct{ Data []any }
 	call(t, addr, "GET", "/v1/search?query=stored&conversation_id="+filepath.Base(path), "", &hits)

@@ -56,8 +56,7 @@ func Command(ctx context.Context, program, databaseURL string, args ...string) *
 	return cmd
 }
 
-// FreeAddr returns an address at which nothing listens now. Another program may take
-// it before a server does.
+// FreeAddr returns an address at which nothing listens at the moment.
 func FreeAddr() (string, error) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

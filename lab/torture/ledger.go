@@ -31,9 +31,6 @@ type message struct {
 	calls      []chat.Call
 	answers    string // id of the call that a tool message answers
 	pinned     bool
-	grafted    bool // it brings what another branch said; its mark stands in tags
-	aside      bool // it is one of several answers, and no client has asked to keep it
-	rated      bool // it was acknowledged that it has a rating and its id as a label
 	depth      int
 
 	state   outcome
@@ -124,21 +121,6 @@ func (c *conversation) prunedBefore(m *message, at time.Time) bool {
 // above it. The caller holds mu.
 func (c *conversation) mayBePruned(m *message) bool {
 	return slices.ContainsFunc(c.branch(m.id), func(m *message) bool { return !m.pruneSentAt.IsZero() })
-}
-
-// checkHead checks that the active head is none of several answers, unless a prune
-// since they were asked for may have left it there. The caller holds mu.
-func (c *conversation) checkHead(head uuid.UUID) {
-	m := c.messages[head]
-	if m == nil || !m.aside {
-		return
-	}
-	pruned := func(p *message) bool {
-		return !p.pruneSentAt.IsZero() && (p.prunedAt.IsZero() || p.prunedAt.After(m.sentAt))
-	}
-	if !slices.ContainsFunc(c.order, pruned) {
-		c.violate("head", "the active head is %s, one of several answers, and no client kept it", head)
-	}
 }
 
 // standing gives acknowledged messages that are not known to be pruned, or those

@@ -1,15 +1,12 @@
 package torture
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/coppice-chat/coppice/summarize/prompt"
 )
 
 // A mark names a text. It stands at the text's beginning, and goes wherever the
@@ -37,12 +34,8 @@ func marksIn(text string) (found []mark) {
 	return found
 }
 
-// markOf is the mark that a text begins with, or what is brought in it, or noMark.
+// markOf is the mark that a text begins with, or noMark.
 func markOf(text string) mark {
-	if strings.HasSuffix(text, "-graft>") {
-		body, _ := json.Marshal(map[string]string{"role": "user", "content": text}) // strings always marshal
-		text, _ = prompt.UnwrapGraft(body)
-	}
 	if len(text) >= 10 && text[0] == '[' && text[9] == ']' {
 		if found := marksIn(text[:10]); len(found) == 1 {
 			return found[0]

@@ -5,11 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"time"
-
-	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/summarize/prompt"
 )
 
 // create makes a conversation.
@@ -75,59 +71,6 @@ func (w *writer) prune(ctx context.Context, c *conversation, standing []*message
 		m.prunedAt = time.Now()
 	}
 	w.report.checked("prunes", 1)
-	return true
-}
-
-// graft brings to a branch, in a text of its own, what another one said since the two
-// parted.
-func (w *writer) graft(ctx context.Context, c *conversation, standing []*message) bool {
-	head, from := w.tip(standing), w.some(standing)
-	path := c.known(head)
-	if head.role == "tool" || len(head.calls) > 0 || slices.ContainsFunc(path, func(m *message) bool { return m.id == from.id }) {
-		return false
-	}
-	m := w.newMessage(head, "user")
-	text := m.content
-	m.grafted, m.pinned, m.content = true, false, chat.Read(prompt.WrapGraft(text)).Text()
-	c.add(m)
-	body := map[string]any{"id": m.id, "from_head_id": from.id, "text": text}
-	a, attempts := w.persist(ctx, w.rng, c.to(http.MethodPost, "/branches/"+head.id.String()+"/grafts", body)) // either may be pruned
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m.retried = attempts > 1
-	gone := c.mayBePruned(head) || c.mayBePruned(from)
-	switch {
-	case a.outcome() == acknowledged:
-		var got shown
-		if err := json.Unmarshal(a.body, &got); err != nil {
-			c.violate("append", "a graft is answered by %s", clip(string(a.body), 300))
-		}
-		c.checkShown(m, got, "the answer to its graft")
-		c.acknowledge(m)
-		w.report.checked("grafts", 1)
-	case a.outcome() == refused && !a.again() && gone:
-		if m.state = refused; m.retried {
-			m.state = unknown
-		}
-	case a.outcome() == refused && !a.again():
-		m.state = refused
-		c.violate("append", "the graft %s of %s was refused: %s", m.id, from.id, a.body)
-	default:
-		m.state = unknown
-	}
-	return true
-}
-
-// rate rates a message, and labels it by its id.
-func (w *writer) rate(ctx context.Context, c *conversation, standing []*message) bool {
-	m := w.some(standing)
-	a, _ := w.persist(ctx, w.rng, c.on(m, http.MethodPatch, "/messages/{}", map[string]any{"rating": 1, "label": m.id}))
-	if a.outcome() == acknowledged {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		m.rated = true
-		w.report.checked("ratings", 1)
-	}
 	return true
 }
 

@@ -37,7 +37,10 @@ func (w *writer) read(ctx context.Context, c *conversation, standing []*message)
 }
 
 // hits are what a search finds, or recall.
-type hits struct{ Data []struct{ Message shown } }
+type hits struct {
+	Data       []struct{ Message shown }
+	Incomplete bool // some messages aren't indexed yet
+}
 
 // search looks for a message by its mark, in its conversation or in all of the
 // tenant's. It finds the message, and only messages of the tenant with this mark.
@@ -69,7 +72,7 @@ func (w *writer) search(ctx context.Context, c *conversation, standing []*messag
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !there && m.ackedAt.Before(a.sentAt) && !c.mayBePruned(m) && len(page.Data) < 200 {
-		c.violate("search", "a search for %v doesn't find %s", m.mark, m.id)
+		c.violate("search", "a search for %v doesn't find %s; incomplete: %v", m.mark, m.id, page.Incomplete)
 	}
 	w.report.checked("searches", 1)
 	return true

@@ -35,7 +35,7 @@ func (r Report) Failed() bool { return r.Broken > 0 || len(r.Missed) > 0 }
 var least = map[string]int{
 	"messages in answers to appends": 50, "transcripts": 10, "contexts": 30, "contexts with a summary": 5, "pinned messages folded": 1, "calls with their results": 10,
 	"texts of summaries": 5, "prompts of replies": 5, "prompts of summaries": 5, "prunes": 3, "deleted conversations": 1, "answers streamed": 5,
-	"streams of answers read on": 3, "heads beside several answers": 3, "searches": 5, "recalls": 3, "requests for what another tenant has": 50, "turns over OpenAI's API": 5,
+	"streams of answers read on": 3, "searches": 5, "recalls": 3, "requests for what another tenant has": 50, "turns over OpenAI's API": 5,
 	"events of conversations": 20, "feeds that end with the head": 1, "trees": 6,
 }
 

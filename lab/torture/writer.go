@@ -51,8 +51,8 @@ func (w *writer) work(ctx context.Context) {
 var operations = weighted(map[int][]operation{
 	35: {(*writer).goOn, (*writer).pry},
 	14: {(*writer).reply, (*writer).useTools},
-	8:  {(*writer).edit, (*writer).edit, (*writer).read, (*writer).askOpenAI},
-	4:  {(*writer).prune, (*writer).compact, (*writer).search, (*writer).recall, (*writer).graft, (*writer).rate, (*writer).compare},
+	8:  {(*writer).edit, (*writer).edit, (*writer).read, (*writer).askOpenAI, (*writer).reply},
+	4:  {(*writer).prune, (*writer).compact, (*writer).search, (*writer).recall},
 	1:  {(*writer).deleteOwn},
 })
 

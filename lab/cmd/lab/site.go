@@ -53,9 +53,8 @@ func onSite(ctx context.Context, out *printer, work func(context.Context, *site)
 	return work(ctx, s)
 }
 
-// serves returns a function that starts a program as a server, with its default
-// settings but for those given, and waits until it is ready. The server runs until ctx
-// ends.
+// serves returns a function that starts a program as a server until ctx ends, with its
+// default settings but for those given, and waits until it is ready.
 func (s *site) serves(program string) func(ctx context.Context, settings ...string) (addr string, err error) {
 	return func(ctx context.Context, settings ...string) (addr string, err error) {
 		if addr, err = product.FreeAddr(); err != nil {

@@ -7,7 +7,6 @@ package db
 
 import (
 	"context"
-	"time"
 )
 
 const countJobs = `-- name: CountJobs :one
@@ -36,39 +35,6 @@ type CountJobsRow struct {
 // queue it again. Jobs that embed count by themselves. Ages are in seconds.
 func (q *Queries) CountJobs(ctx context.Context) (CountJobsRow, error) {
 	return one[CountJobsRow](q.db.Query(ctx, countJobs))
-}
-
-const moveJob = `-- name: MoveJob :exec
-update river_job set queue = $1 where id = $2
-`
-
-type MoveJobParams struct {
-	ToQueue string
-	ID      int64
-}
-
-// Moves one compaction to another queue.
-func (q *Queries) MoveJob(ctx context.Context, arg MoveJobParams) error {
-	_, err := q.db.Exec(ctx, moveJob, arg.ToQueue, arg.ID)
-	return err
-}
-
-const moveJobs = `-- name: MoveJobs :exec
-update river_job set queue = $1
-where kind = 'compaction' and state = 'available' and queue = $2 and scheduled_at < $3
-`
-
-type MoveJobsParams struct {
-	ToQueue   string
-	FromQueue string
-	Before    time.Time
-}
-
-// Moves compactions that no worker has taken for a while from one queue to
-// another.
-func (q *Queries) MoveJobs(ctx context.Context, arg MoveJobsParams) error {
-	_, err := q.db.Exec(ctx, moveJobs, arg.ToQueue, arg.FromQueue, arg.Before)
-	return err
 }
 
 const takeTurns = `-- name: TakeTurns :exec

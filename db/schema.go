@@ -10,7 +10,7 @@ import (
 
 // SchemaVersion is the version of the schema that the queries are made for. It is
 // the number of the newest file in db/migrate/migrations.
-const SchemaVersion = 36
+const SchemaVersion = 37
 
 // ErrNoSchema says that the database was never migrated.
 var ErrNoSchema = errors.New("the database has no Coppice schema yet: run coppice migrate on it, or coppice serve")

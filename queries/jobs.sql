@@ -20,16 +20,6 @@ update river_job
 set state = 'available', scheduled_at = now(), attempt = greatest(attempt - 1, 0)
 where kind in ('compaction', 'embedding', 'embedding_index') and state = 'running' and attempted_by[array_upper(attempted_by, 1)] = @server_id::text;
 
--- name: MoveJob :exec
--- Moves one compaction to another queue.
-update river_job set queue = @to_queue where id = @id;
-
--- name: MoveJobs :exec
--- Moves compactions that no worker has taken for a while from one queue to
--- another.
-update river_job set queue = @to_queue
-where kind = 'compaction' and state = 'available' and queue = @from_queue and scheduled_at < @before;
-
 -- name: TakeTurns :exec
 -- Has the tenants take turns in a queue. River takes the job of the first priority,
 -- and of those the oldest. A job's priority becomes its place in its tenant's line,

@@ -14,7 +14,6 @@ import (
 // A Round limits one turn of background work on a branch.
 type Round struct {
 	Until   time.Time // no step begins after this time
-	NoTrial bool      // ask no model whose last calls failed
 	Insists bool      // work even if the branch waits, because a repeated attempt has waited already
 }
 
@@ -32,7 +31,7 @@ type Progress struct {
 // TroubleOf.
 func (s *Service) CompactDue(ctx context.Context, conversationID, headID uuid.UUID, round Round) (p Progress, err error) {
 	defer fault.Wrap(&err, "summarize.CompactDue(%s, head %s)", conversationID, headID)
-	req := compactionRequest{trigger: TriggerAppend, noTrial: round.NoTrial, insists: round.Insists, until: round.Until}
+	req := compactionRequest{trigger: TriggerAppend, insists: round.Insists, until: round.Until}
 	r, err := s.compact(ctx, conversationID, headID, req)
 	if err != nil {
 		return p, err

@@ -45,9 +45,8 @@ func (e *sparedError) Error() string {
 	return fmt.Sprintf("it is not asked: its last calls failed, and the next is let through in %s", e.left.Round(time.Second))
 }
 
-// enter asks for a call, whose end done is told. Only a call that may be a trial is
-// let through while the breaker is open. A nil breaker lets all through.
-func (b *breaker) enter(mayTry bool) (done func(error), _ error) {
+// enter asks for a call, whose end done is told. A nil breaker lets all through.
+func (b *breaker) enter() (done func(error), _ error) {
 	if b == nil {
 		return func(error) {}, nil
 	}
@@ -57,7 +56,7 @@ func (b *breaker) enter(mayTry bool) (done func(error), _ error) {
 		if left := b.wait(); left > 0 {
 			return nil, &sparedError{b.failures, left}
 		}
-		if !mayTry || b.trial != nil && !b.trial.CompareAndSwap(false, true) {
+		if b.trial != nil && !b.trial.CompareAndSwap(false, true) {
 			return nil, &sparedError{b.failures, shortestPause}
 		}
 		b.trying = true
@@ -75,16 +74,6 @@ func (b *breaker) wait() time.Duration {
 		return shortestPause
 	}
 	return max(0, b.until.Sub(b.now()))
-}
-
-// isOpen tells whether the model's last calls failed.
-func (b *breaker) isOpen() bool {
-	if b == nil {
-		return false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.failures >= breakerFailures
 }
 
 // spares tells how long no call of the model is let through; 0 where it may be asked.

@@ -13,7 +13,6 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
-	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -30,7 +29,7 @@ func TestBreaker(t *testing.T) {
 	b := &breaker{now: func() time.Time { return now }}
 	call := func(err error) bool {
 		t.Helper()
-		done, spared := b.enter(true)
+		done, spared := b.enter()
 		if spared != nil {
 			return false
 		}
@@ -52,7 +51,7 @@ func TestBreaker(t *testing.T) {
 				t.Fatalf("after pause %d no call is let through", i)
 			}
 		}
-		done := check.Must(b.enter(true))(t)
+		done := check.Must(b.enter())(t)
 		if call(nil) {
 			t.Error("two calls try at once whether the model is back")
 		}
@@ -68,7 +67,7 @@ func TestBreaker(t *testing.T) {
 	if b.spares() == 0 {
 		t.Error("two calls that hang don't open it")
 	}
-	if done, err := (*breaker)(nil).enter(true); err != nil {
+	if done, err := (*breaker)(nil).enter(); err != nil {
 		t.Error(err)
 	} else {
 		done(errDown)
@@ -244,31 +243,5 @@ func TestOnlyFinishedAnswersCount(t *testing.T) {
 	}
 	if !errors.Is(answerError{errUnfinished}, errUnfinished) {
 		t.Error("the cause is lost")
-	}
-}
-
-// Where no trial is allowed, no model is asked whose breaker is open, also after its
-// pause. The digest stands in at once for a branch that doesn't fit.
-func TestNoTrial(t *testing.T) {
-	t.Parallel()
-	store := tree.New(database())
-	model, calls := counting(written)
-	s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
-	s.summarizer.(Cascade).Models[0].breaker.failures = breakerFailures // and its pause is over
-	if !s.OnlyDigest() {
-		t.Error("a model is left")
-	}
-	id := conversation(t, store)
-	head := talk(t, store, id, uuid.Nil, 40).ID
-	round := Round{Until: time.Now().Add(time.Hour), NoTrial: true}
-	if p, err := s.CompactDue(t.Context(), id, head, round); err != nil || p.Away == 0 {
-		t.Errorf("a model is to make the digest's summary again, and %+v, %v", p, err)
-	}
-	if c := contextOf(t, s, id, head); calls.Load() != 0 || c.Summary == nil || c.Summary.Model != digest.Name {
-		t.Errorf("%d calls, summary %+v", calls.Load(), c.Summary)
-	}
-	round.NoTrial = false
-	if p, err := s.CompactDue(t.Context(), id, head, round); err != nil || p.Failed != nil || calls.Load() == 0 || s.OnlyDigest() {
-		t.Errorf("%d calls, %+v, %v", calls.Load(), p, err)
 	}
 }

@@ -80,8 +80,6 @@ var finishComplete = []string{"stop", "", "eos", "eos_token", "end_turn", "stop_
 type Cascade struct {
 	Models  []Model
 	Counter tokens.Counter // nil: o200k
-
-	noTrial bool // a model whose breaker is open is not asked, also after the breaker's pause
 }
 
 var _ Bounded = Cascade{}
@@ -131,11 +129,6 @@ func (c Cascade) spares() (left time.Duration) {
 		}
 	}
 	return left
-}
-
-// down tells whether the last calls of each model failed.
-func (c Cascade) down() bool {
-	return !slices.ContainsFunc(c.Models, func(m Model) bool { return !m.breaker.isOpen() })
 }
 
 // only is the cascade of one of its models, by name.
@@ -214,7 +207,7 @@ func (c Cascade) ask(ctx context.Context, m Model, in prompt.Input, r *prompt.Re
 	if err != nil {
 		return err
 	}
-	done, err := m.breaker.enter(!c.noTrial)
+	done, err := m.breaker.enter()
 	if err != nil {
 		a.Away, a.Spared = true, true
 		return err

@@ -26,7 +26,6 @@ type compactionRequest struct {
 	demand  *Demand // nil: by the settings alone
 	window  Window
 	with    Summarizer // writes the summary; nil: that of the Service
-	noTrial bool       // no model is asked whose breaker is open
 	insists bool       // though the branch waits: a job's next attempt, which has waited already
 	until   time.Time  // when no more steps begin; zero: when all is done
 	models  time.Time  // when the models' time is over, and the digest's comes; zero: never
@@ -221,13 +220,6 @@ func (s *Service) spares() time.Duration {
 		return c.spares()
 	}
 	return 0
-}
-
-// OnlyDigest reports whether the last calls of all models failed, so that the
-// offline digest alone is left. A trial of one of them may be under way.
-func (s *Service) OnlyDigest() bool {
-	c, ok := s.summarizer.(Cascade)
-	return ok && c.down()
 }
 
 func (s *Service) report(ctx context.Context, k tree.Compaction) {

@@ -198,7 +198,7 @@ const titleTokens = 700
 func (c Cascade) title(ctx context.Context, messages []tree.Message) (title string, call prompt.Attempt, err error) {
 	m := c.Models[0]
 	call.Model = m.Model.Name()
-	done, err := m.breaker.enter(true)
+	done, err := m.breaker.enter()
 	if err != nil {
 		return "", call, err
 	}

@@ -149,10 +149,6 @@ func (s *Service) asked(a assessment, req compactionRequest) Summarizer {
 	if req.with != nil {
 		return req.with
 	}
-	if c, ok := s.summarizer.(Cascade); ok {
-		c.noTrial = req.noTrial
-		return c
-	}
 	return s.summarizer
 }
 

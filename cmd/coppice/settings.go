@@ -95,7 +95,7 @@ func (f *settingsFlags) readObject(members map[string]any) error {
 
 // workerFlags say how a server takes part in background work.
 type workerFlags struct {
-	CompactionWorkers *int   `placeholder:"N" help:"Branches that this server compacts at once; 0 leaves that to other servers. Without it 2, or one for each processor if no model writes summaries. One more worker makes a digest's summaries again."`
+	CompactionWorkers *int   `placeholder:"N" help:"Branches that this server compacts at once; 0 leaves that to other servers. Without it 2, or one for each processor if no model writes summaries."`
 	ServerID          string `placeholder:"NAME" help:"Name of this server, the same at each start, by which a killed server continues its jobs. Without it, made of the host name and the data directory or the address."`
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -41,7 +40,7 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 	store := tree.New(r.w.pool)
 	t := task{
 		service: r.w.service.ForTenant(j.Args.TenantID), conversationID: j.Args.ConversationID, done: map[uuid.UUID]bool{},
-		round: summarize.Round{Until: time.Now().Add(r.w.slice), NoTrial: j.Queue == digestQueue, Insists: j.Attempt > 1 || snoozed(j.Metadata)},
+		round: summarize.Round{Until: time.Now().Add(r.w.slice), Insists: j.Attempt > 1 || snoozed(j.Metadata)},
 	}
 	for first := true; ; first = false {
 		behind, grown, err := growthOf(ctx, store, Compactions, j.Args.ConversationID)
@@ -74,11 +73,13 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 			t.round.Insists = false
 			continue
 		}
-		if err := r.fails(ctx, store, j.JobRow, t.away, behind); err != nil {
-			return r.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
-		}
-		if t.away > 0 { // it is the provider that failed: no attempt
+		switch {
+		case t.away > 0: // it is the provider that failed: no attempt
 			return river.JobSnooze(min(max(t.away, time.Since(j.CreatedAt)/4), longestPause))
+		case j.Attempt >= j.MaxAttempts: // the conversation counts as handled: it is looked at again when it grows
+			if _, err := store.Feed().Move(ctx, Compactions, behind...); err != nil {
+				return r.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
+			}
 		}
 		return failed
 	}
@@ -96,22 +97,6 @@ func growthOf(ctx context.Context, store *tree.Store, follower string, conversat
 		return nil, g, err
 	}
 	return behind, grown[0], nil
-}
-
-// fails prepares the end of an attempt that failed. Workers that ask no model leave the
-// job to those that do. After the last attempt the conversation counts as handled: it
-// is looked at again when it grows.
-func (r *runner) fails(ctx context.Context, store *tree.Store, j *rivertype.JobRow, away time.Duration, behind []tree.Pending) error {
-	if j.Queue == digestQueue {
-		if err := r.w.queries.MoveJob(ctx, db.MoveJobParams{ID: j.ID, ToQueue: river.QueueDefault}); err != nil {
-			return err
-		}
-	}
-	if away == 0 && j.Attempt >= j.MaxAttempts {
-		_, err := store.Feed().Move(ctx, Compactions, behind...)
-		return err
-	}
-	return nil
 }
 
 // A task is a job under way.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,9 +27,8 @@ type Config struct {
 	// it left. No two servers that run at once may share it.
 	ID string
 	// Concurrency is how many branches are compacted at once. 0 stands for 2,
-	// or for the number of processors where no model is asked. While no model
-	// answers, there are more: see digestQueue. A negative number makes a server
-	// that only queues jobs.
+	// or for the number of processors where no model is asked. A negative number
+	// makes a server that only queues jobs.
 	Concurrency int
 	// PollOnly looks for jobs once a second. Without it LISTEN tells of new
 	// jobs, which doesn't work through a pooler.
@@ -55,7 +55,7 @@ type Worker struct {
 	observe func(Outcome)
 	slice   time.Duration // of a job; tests make it shorter
 	swept   tree.AttachmentSweep
-	stops   []func() // of what Start began beside River
+	stop    func() // ends the sweep
 
 	standings  standingCache
 	embeddings *embed.Service // nil for none
@@ -69,7 +69,7 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 2
 		if !service.AsksModels() {
-			cfg.Concurrency = digestWorkers()
+			cfg.Concurrency = max(2, runtime.GOMAXPROCS(0))
 		}
 	}
 	if cfg.Logger == nil {
@@ -89,9 +89,6 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		river.AddWorker(workers, &runner{w: w})
 		config.Workers, config.Middleware = workers, []rivertype.Middleware{&turns{w: w}}
 		config.Queues = map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cfg.Concurrency}}
-		if service.AsksModels() {
-			config.Queues[digestQueue] = river.QueueConfig{MaxWorkers: digestWorkers()}
-		}
 		if w.embeddings != nil {
 			river.AddWorker(workers, &embedder{w: w})
 			river.AddWorker(workers, &indexer{w: w})
@@ -138,10 +135,7 @@ func (w *Worker) Start(ctx context.Context) error {
 	if err := w.river.Start(ctx); err != nil {
 		return err
 	}
-	w.stops = append(w.stops, repeat(ctx, sweepPause, w.sweepAttachments))
-	if w.service.AsksModels() {
-		w.stops = append(w.stops, repeat(ctx, moverPause, w.moveJobs))
-	}
+	w.stop = repeat(ctx, sweepPause, w.sweepAttachments)
 	return nil
 }
 
@@ -151,11 +145,8 @@ func (w *Worker) Stop(ctx context.Context) error {
 	if !w.works {
 		return nil
 	}
-	for _, stop := range w.stops {
-		stop()
-	}
-	if w.stops != nil && w.service.AsksModels() { // no job stays in a queue that older programs don't know
-		w.move(ctx, digestQueue, river.QueueDefault, time.Now().Add(time.Hour))
+	if w.stop != nil {
+		w.stop()
 	}
 	err := w.river.Stop(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,72 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-var (
-	errDown = &llm.Error{Kind: llm.ErrUnavailable, Model: "fake"}
-	errSlow = &llm.Error{Kind: llm.ErrTimeout, Model: "fake", Err: context.DeadlineExceeded}
-)
-
-// A breaker that fails three times in a row, or hangs twice, lets one call through
-// at a time, after pauses that grow. A call that is answered closes it.
-func TestBreaker(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	b := &breaker{now: func() time.Time { return now }}
-	call := func(err error) bool {
-		t.Helper()
-		done, spared := b.enter()
-		if spared != nil {
-			return false
-		}
-		done(err)
-		return true
-	}
-	for range 2 {
-		for _, err := range []error{nil, answerError{errDown}, &llm.Error{Kind: llm.ErrPromptTooLong}, errDown, errDown, nil, errDown, errDown} {
-			if !call(err) {
-				t.Fatalf("it is open after %v", err)
-			}
-		}
-		call(errDown)
-		for i, pause := range []time.Duration{5, 10, 20, 40, 60, 60} {
-			if call(nil) || b.spares() != pause*time.Second {
-				t.Fatalf("pause %d is %s, want %d s", i, b.spares(), pause)
-			}
-			if now = now.Add(pause * time.Second); i < 5 && !call(errDown) {
-				t.Fatalf("after pause %d no call is let through", i)
-			}
-		}
-		done := check.Must(b.enter())(t)
-		if call(nil) {
-			t.Error("two calls try at once whether the model is back")
-		}
-		done(context.Canceled) // which says nothing
-		for range 2 {
-			if !call(nil) || b.spares() != 0 {
-				t.Error("a call that is answered doesn't close it")
-			}
-		}
-	}
-	call(errSlow)
-	call(errSlow)
-	if b.spares() == 0 {
-		t.Error("two calls that hang don't open it")
-	}
-	if done, err := (*breaker)(nil).enter(); err != nil {
-		t.Error(err)
-	} else {
-		done(errDown)
-	}
-}
-
-// stopClock has the pauses of a Service's breakers last, however slow the machine
-// is.
-func stopClock(s *Service) {
-	now := time.Now()
-	for _, m := range s.summarizer.(Cascade).Models {
-		m.breaker.now = func() time.Time { return now }
-	}
-}
+var errDown = &llm.Error{Kind: llm.ErrUnavailable, Model: "fake"}
 
 // A branch that fits isn't compacted while the provider is away, and leaves no
 // record where the model wasn't asked. It is compacted once the model answers.
@@ -98,7 +34,8 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 	settings := smallSettings()
 	settings.MaxContextTokens = 3000
 	s := service(t, store, Config{Settings: settings, Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
-	stopClock(s)
+	now := time.Now()
+	s.summarizer.(Cascade).Models[0].breaker = llm.NewBreaker(new(atomic.Bool), func() time.Time { return now })
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 60) // over its trigger, within its window
 	before := contextOf(t, s, id, head.ID)
@@ -108,12 +45,12 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 	round := Round{Until: time.Now().Add(time.Hour), Insists: true}
 	for i := range 6 {
 		p, err := s.CompactDue(t.Context(), id, head.ID, round)
-		if err != nil || p.Failed == nil || p.Away < shortestPause {
+		if err != nil || p.Failed == nil || p.Away < llm.ShortestPause {
 			t.Fatalf("attempt %d: %+v, %v", i, p, err)
 		}
 	}
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
-	if err != nil || len(ran.Data) != breakerFailures || len(model.Requests()) != breakerFailures {
+	if err != nil || len(ran.Data) != 3 || len(model.Requests()) != 3 {
 		t.Errorf("%d records of %d calls, %v", len(ran.Data), len(model.Requests()), err)
 	}
 	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
@@ -124,7 +61,7 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 		t.Error("the outage took messages out of the context")
 	}
 	down = false
-	s.summarizer.(Cascade).Models[0].breaker.until = time.Time{}
+	now = now.Add(time.Minute)
 	if p, err := s.CompactDue(t.Context(), id, head.ID, round); err != nil || p.Failed != nil {
 		t.Errorf("%+v, %v", p, err)
 	}

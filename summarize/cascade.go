@@ -52,7 +52,7 @@ type Model struct {
 	Window  int           // tokens that the model takes, its answer included
 	Timeout time.Duration // of one call; 0 stands for 30 s
 
-	breaker *breaker // of the Service that asks; nil for none
+	breaker *llm.Breaker // of the Service that asks; nil for none
 }
 
 func (m Model) timeout() time.Duration {
@@ -115,7 +115,7 @@ func (c Cascade) withBreakers() Cascade {
 	c.Models = slices.Clone(c.Models)
 	var trial atomic.Bool
 	for i := range c.Models {
-		c.Models[i].breaker = newBreaker(&trial)
+		c.Models[i].breaker = llm.NewBreaker(&trial, time.Now)
 	}
 	return c
 }
@@ -124,7 +124,7 @@ func (c Cascade) withBreakers() Cascade {
 // failed; 0 where one may be asked.
 func (c Cascade) spares() (left time.Duration) {
 	for i, m := range c.Models {
-		if spares := m.breaker.spares(); i == 0 || spares < left {
+		if spares := m.breaker.Spares(); i == 0 || spares < left {
 			left = spares
 		}
 	}
@@ -207,7 +207,7 @@ func (c Cascade) ask(ctx context.Context, m Model, in prompt.Input, r *prompt.Re
 	if err != nil {
 		return err
 	}
-	done, err := m.breaker.enter()
+	done, err := m.breaker.Enter()
 	if err != nil {
 		a.Away, a.Spared = true, true
 		return err
@@ -219,9 +219,9 @@ func (c Cascade) ask(ctx context.Context, m Model, in prompt.Input, r *prompt.Re
 	if ctx.Err() != nil && err != nil && time.Since(start) < telling {
 		done(context.Canceled) // the caller's time is over, which says nothing of the model
 	} else {
-		done(err)
+		done(unlessAnswered(err))
 	}
-	a.Away = err != nil && providersFault(err)
+	a.Away = llm.ProvidersFault(unlessAnswered(err))
 	if a.PromptTokens == 0 {
 		a.PromptTokens = step.Tokens
 	}
@@ -330,6 +330,14 @@ func (c Cascade) call(ctx context.Context, m Model, messages []json.RawMessage, 
 type answerError struct{ error }
 
 func (e answerError) Unwrap() error { return e.error }
+
+// unlessAnswered is the error of a call as a breaker counts it.
+func unlessAnswered(err error) error {
+	if errors.As(err, new(answerError)) {
+		return nil
+	}
+	return err
+}
 
 // grace is how long a model gets to say what it knows when its time is up.
 const grace = 100 * time.Millisecond

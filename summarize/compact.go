@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -176,7 +177,7 @@ func (s *Service) carryOut(ctx context.Context, a assessment, req compactionRequ
 		pending.summary = nil
 	}
 	if pending.away() {
-		r.away = max(s.spares(), shortestPause)
+		r.away = max(s.spares(), llm.ShortestPause)
 		// Nobody was asked, so nothing ran: the background comes back to it.
 		if req.trigger == TriggerAppend && (a.over != nil || pending.spared()) {
 			return k, goal, nil

@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -198,7 +197,7 @@ const titleTokens = 700
 func (c Cascade) title(ctx context.Context, messages []tree.Message) (title string, call prompt.Attempt, err error) {
 	m := c.Models[0]
 	call.Model = m.Model.Name()
-	done, err := m.breaker.enter()
+	done, err := m.breaker.Enter()
 	if err != nil {
 		return "", call, err
 	}
@@ -207,11 +206,7 @@ func (c Cascade) title(ctx context.Context, messages []tree.Message) (title stri
 	start, nonce := time.Now(), prompt.Nonce(uuid.New())
 	answer, err := c.call(ctx, m, prompt.Title(messages, nonce), titleTokens, &call)
 	call.DurationMS = time.Since(start).Milliseconds()
-	if errors.Is(err, context.Canceled) {
-		done(context.Canceled)
-	} else {
-		done(err)
-	}
+	done(unlessAnswered(err))
 	if err != nil {
 		return "", call, err
 	}

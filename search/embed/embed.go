@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,7 @@ type Service struct {
 	model   llm.Embedder
 	timeout time.Duration
 	log     *slog.Logger
-	breaker breaker
+	breaker *llm.Breaker
 }
 
 // Bounds of a call of the model.
@@ -51,7 +52,7 @@ func New(cfg Config) *Service {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{model: cfg.Model, timeout: cfg.QuestionTimeout, log: cfg.Logger, breaker: breaker{now: time.Now}}
+	return &Service{model: cfg.Model, timeout: cfg.QuestionTimeout, log: cfg.Logger, breaker: llm.NewBreaker(new(atomic.Bool), time.Now)}
 }
 
 // Model returns the name under which vectors are stored.
@@ -64,7 +65,7 @@ func (s *Service) Question(ctx context.Context, question string) Vector {
 	defer cancel()
 	out, err := s.call(ctx, []string{cut(question, maxQuestion)})
 	if err != nil {
-		if !errors.As(err, new(*SparedError)) && !errors.Is(err, llm.ErrCanceled) {
+		if !errors.As(err, new(*llm.SparedError)) && !errors.Is(err, llm.ErrCanceled) {
 			s.log.WarnContext(ctx, "a question is answered by words alone, as it could not be embedded", "error", err)
 		}
 		return Vector{}
@@ -76,7 +77,7 @@ func (s *Service) Question(ctx context.Context, question string) Vector {
 // place, of those that were appended after that change (see tree.Store.Unembedded). It
 // returns how many it stored, and how many it found, which is 0 at the end. It asks the
 // model while it holds nothing of the database. Errors are the database's, an
-// *llm.Error or a *SparedError.
+// *llm.Error or an *llm.SparedError.
 func (s *Service) Step(ctx context.Context, store *tree.Store, conversationID uuid.UUID, place int64) (saved, found int, err error) {
 	defer fault.Wrap(&err, "embed.Step(%s)", conversationID)
 	lacking, err := store.Index().Unembedded(ctx, conversationID, s.Model(), place, maxTexts)
@@ -153,12 +154,18 @@ func (s *Service) halves(ctx context.Context, texts []string) ([][]float32, erro
 
 // call asks the model, unless its last calls failed.
 func (s *Service) call(ctx context.Context, texts []string) ([][]float32, error) {
-	if err := s.breaker.enter(); err != nil {
+	done, err := s.breaker.Enter()
+	if err != nil {
 		return nil, err
 	}
 	out, err := s.model.Embed(ctx, texts)
-	s.breaker.leave(err)
+	done(err)
 	return out.Vectors, err
+}
+
+// refused tells whether the provider answered that it doesn't take the texts.
+func refused(err error) bool {
+	return errors.Is(err, llm.ErrInvalid) || errors.Is(err, llm.ErrPromptTooLong)
 }
 
 // maxSaid is how much of one message's text is read, in bytes.

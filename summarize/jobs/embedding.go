@@ -10,7 +10,6 @@ import (
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -116,7 +115,7 @@ func (e *embedder) work(ctx context.Context, j *river.Job[embedding]) error {
 
 // embedLater tells River what to do of a job that couldn't embed.
 func (w *Worker) embedLater(ctx context.Context, j *river.Job[embedding], err error) error {
-	var spared *embed.SparedError
+	var spared *llm.SparedError
 	var failed *llm.Error
 	wait := min(max(databasePause, time.Since(j.CreatedAt)/4), longestPause)
 	switch {

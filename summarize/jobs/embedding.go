@@ -75,13 +75,7 @@ type embedder struct {
 
 // Work embeds batch after batch until none lacks a vector. That the model fails is
 // no attempt: the job waits, for as long as it takes.
-func (e *embedder) Work(ctx context.Context, j *river.Job[embedding]) (err error) {
-	err = errPanicked
-	defer func() { e.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
-	return e.work(ctx, j)
-}
-
-func (e *embedder) work(ctx context.Context, j *river.Job[embedding]) error {
+func (e *embedder) Work(ctx context.Context, j *river.Job[embedding]) error {
 	plain, follower := tree.New(e.w.pool), e.w.Embeddings()
 	store := plain.ForTenant(j.Args.TenantID)
 	for until := time.Now().Add(e.w.slice); ; {

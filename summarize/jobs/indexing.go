@@ -94,9 +94,7 @@ type indexer struct {
 
 func (*indexer) Timeout(*river.Job[indexing]) time.Duration { return indexTimeout }
 
-func (x *indexer) Work(ctx context.Context, j *river.Job[indexing]) (err error) {
-	err = errPanicked
-	defer func() { x.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
+func (x *indexer) Work(ctx context.Context, j *river.Job[indexing]) error {
 	index, err := x.w.vectorIndex(ctx, j.Args.TenantID)
 	if err == nil {
 		var able bool

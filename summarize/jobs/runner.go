@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -24,19 +23,7 @@ type runner struct {
 // meanwhile. A failed compaction is an error, so that River waits longer each time
 // before the next attempt. A failure of the database says nothing about the
 // summarizer, so the job is then tried again as often as it takes.
-func (r *runner) Work(ctx context.Context, j *river.Job[job]) (err error) {
-	err = errPanicked
-	defer func() { r.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
-	return r.work(ctx, j)
-}
-
-// errPanicked is of an attempt that never returned. River counts it as failed.
-var errPanicked = errors.New("the job panicked")
-
-// goesOn queues the job again at once. It is no attempt.
-var goesOn = river.JobSnooze(0)
-
-func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
+func (r *runner) Work(ctx context.Context, j *river.Job[job]) error {
 	store := tree.New(r.w.pool)
 	t := task{
 		service: r.w.service.ForTenant(j.Args.TenantID), conversationID: j.Args.ConversationID, done: map[uuid.UUID]bool{},
@@ -84,6 +71,9 @@ func (r *runner) work(ctx context.Context, j *river.Job[job]) error {
 		return failed
 	}
 }
+
+// goesOn queues the job again at once. It is no attempt.
+var goesOn = river.JobSnooze(0)
 
 // growthOf returns how far a follower is behind in a conversation, and what changed
 // since its place; nothing if it isn't behind.

@@ -1,7 +1,9 @@
 package summarize
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"time"
 
 	"github.com/google/uuid"
@@ -11,19 +13,14 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A Standing is what a check of a branch found out. It holds for the branches that go
-// on from the head, too, until a summary comes or goes or messages are pruned.
+// A Standing says how far a branch may go on before it is looked at again. It holds for
+// the branches that go on from the head, too, until a summary comes or goes or messages
+// are pruned.
 type Standing struct {
-	tokens   int  // of the path, that its context doesn't have: what the summary stands for, less the summary
-	messages int  // of the path, that are not in the tail
-	digest   bool // its summary is to be made again, and may be now
-
-	answeredBy string // the model of the newest reply, whose window it is; "" where none is known
-
-	// Up to these nothing is to be done though the branch is past its trigger, because
-	// the last compactions were in vain.
-	quietTokens, quietMessages int
-	until                      time.Time // then it is looked at again: models come back, and settings change
+	settings         Settings  // that it was found out by
+	answeredBy       string    // the model of the newest reply, whose window it is; "" where none is known
+	tokens, messages int       // of the path: with fewer of both, nothing is to be done
+	until            time.Time // then it is looked at again all the same: models come back; zero: never
 }
 
 const standingAge = time.Minute
@@ -43,72 +40,61 @@ func (r room) some() bool { return r.tokens > 0 && r.messages > 0 }
 // plans, which reads the branch up to its summary.
 func (s *Service) Check(ctx context.Context, conversationID uuid.UUID, g tree.Growth, b tree.GrownBranch, known *Standing) (due bool, now *Standing, err error) {
 	defer fault.Wrap(&err, "summarize.Check(%s, head %s)", conversationID, b.HeadID)
-	answeredBy := b.AnsweredBy
-	if answeredBy == "" && known != nil {
-		answeredBy = known.answeredBy
-	}
-	settings, over, err := s.dueness(conversationID, g, b, answeredBy)
-	if err != nil || !settings.Compaction.automatic() {
-		return false, known, err
-	}
+	v := tree.View{ConversationID: conversationID, Settings: g.Settings, AnsweredBy: b.AnsweredBy}
 	if known != nil {
 		copied := *known
 		now = &copied
-		if answeredBy != now.answeredBy {
-			now.answeredBy, now.until = answeredBy, time.Time{}
-		}
+		v.AnsweredBy = cmp.Or(v.AnsweredBy, known.answeredBy)
+		now.answeredBy = v.AnsweredBy
 	}
-	if !over(Standing{}) {
+	settings, err := s.windowOf(v, Window{})
+	if err != nil || !settings.Compaction.automatic() {
+		return false, now, err
+	}
+	path := int(b.PathTokens)
+	if left(settings, b, path, b.PrefixMessages).some() {
 		return false, now, nil
 	}
-	if now == nil {
-		if now, err = s.standing(ctx, conversationID, b, settings); err != nil {
-			return false, nil, err
-		}
-		if now.answeredBy != answeredBy {
-			if _, over, err = s.dueness(conversationID, g, b, now.answeredBy); err != nil {
-				return false, nil, err
-			}
-		}
-	}
-	switch {
-	case now.digest:
-		return true, now, nil
-	case !over(*now), int(b.PathTokens) < now.quietTokens && b.Depth < now.quietMessages && time.Now().Before(now.until):
+	if now != nil && now.settings == settings && path < now.tokens && b.Depth < now.messages && (now.until.IsZero() || time.Now().Before(now.until)) {
 		return false, now, nil
 	}
-	a, err := s.assess(ctx, conversationID, b.HeadID, compactionRequest{trigger: TriggerAppend}, uuid.Nil)
-	if err != nil {
+	if v, err = s.store.View(ctx, conversationID, b.HeadID, int64(settings.beside(b.PrefixTokens).Trigger), tree.Skeleton()); err != nil {
 		return false, nil, err
 	}
-	now.quietTokens, now.quietMessages, now.until = int(b.PathTokens)+a.quiet.tokens, b.Depth+a.quiet.messages, time.Now().Add(standingAge)
-	return a.plan != nil, now, nil
-}
-
-// dueness returns the settings of a branch that a model answers, and whether a Standing
-// is over what they allow.
-func (s *Service) dueness(conversationID uuid.UUID, g tree.Growth, b tree.GrownBranch, answeredBy string) (Settings, func(Standing) bool, error) {
-	settings, err := s.windowOf(tree.View{ConversationID: conversationID, Settings: g.Settings, AnsweredBy: answeredBy}, Window{})
-	trigger := settings.beside(b.PrefixTokens).Trigger
-	return settings, func(of Standing) bool {
-		return int(b.PathTokens)-of.tokens > trigger || settings.EveryNMessages > 0 && b.Depth+1-max(of.messages, b.PrefixMessages) >= settings.EveryNMessages
-	}, err
-}
-
-// standing reads a branch as far as its trigger.
-func (s *Service) standing(ctx context.Context, conversationID uuid.UUID, b tree.GrownBranch, settings Settings) (*Standing, error) {
-	trigger := settings.beside(b.PrefixTokens).Trigger
-	v, err := s.store.View(ctx, conversationID, b.HeadID, int64(trigger), tree.Skeleton())
-	if err != nil {
-		return nil, err
+	if settings, err = s.windowOf(v, Window{}); err != nil {
+		return false, nil, err
+	}
+	now = &Standing{settings: settings, answeredBy: v.AnsweredBy}
+	if digest, err := s.waiting(ctx, v, settings); err != nil {
+		return false, nil, err
+	} else if digest {
+		if ready, err := s.mayRetry(ctx, v, settings); err != nil || ready {
+			return ready, now, err
+		}
 	}
 	whole := v.Whole() + acknowledged(v, 0, s.count)
 	if v.Summary != nil && settings.Recall {
 		whole += prompt.RecallTokens(s.count)
 	}
-	digest, err := s.waiting(ctx, v, settings)
-	if err == nil && digest {
-		digest, err = s.mayRetry(ctx, v, settings)
+	more := left(settings, b, whole, max(len(v.Prefix)+v.Folded, b.PrefixMessages))
+	if !more.some() {
+		a, err := s.assess(ctx, conversationID, b.HeadID, compactionRequest{trigger: TriggerAppend}, uuid.Nil)
+		if err != nil {
+			return false, nil, err
+		}
+		due, more, now.until = a.plan != nil, a.quiet, time.Now().Add(standingAge)
 	}
-	return &Standing{tokens: int(b.PathTokens) - whole, messages: len(v.Prefix) + v.Folded, digest: digest, answeredBy: v.AnsweredBy}, err
+	now.tokens, now.messages = path+more.tokens, b.Depth+more.messages
+	return due, now, nil
+}
+
+// left is how much may be added to a branch before the settings ask for a compaction:
+// to one whose context has so many tokens, and of whose messages so many aren't in the
+// tail.
+func left(s Settings, b tree.GrownBranch, tokens, outside int) room {
+	r := room{tokens: s.beside(b.PrefixTokens).Trigger - tokens + 1, messages: math.MaxInt32}
+	if s.EveryNMessages > 0 {
+		r.messages = s.EveryNMessages - (b.Depth + 1 - outside)
+	}
+	return r
 }

@@ -61,9 +61,6 @@ func (w *Worker) check(ctx context.Context, p tree.Pending, g tree.Growth) (due 
 	service := w.service.ForTenant(p.TenantID)
 	for _, b := range g.Branches { // a parent before its children
 		known := now.heads[b.ParentID]
-		if b.New && !g.Reshaped {
-			known = new(summarize.Standing)
-		}
 		if known == nil && !leaves[b.HeadID] {
 			continue
 		}

@@ -30,79 +30,58 @@ var cueNames = map[string]cueSet{
 	"correction": cueCorrection, "decision": cueDecision, "wish": cueWish, "ban": cueBan, "time": cueTime, "idle": cueIdle,
 }
 
-// A cuePhrase is the rest of a phrase after its first word.
+// A cuePhrase is a phrase of a language.
 type cuePhrase struct {
-	rest    string
+	text    string
 	cue     cueSet
 	atStart bool // counts only at the start of a sentence
 }
 
-// cues has the phrases by their first word, or by their first character in scripts
-// without spaces, or with endings on every word.
+// cueKey is how many bytes a phrase has at least.
+const cueKey = 3
+
+// cues has the phrases by their first bytes.
 var cues = func() map[string][]cuePhrase {
 	index := map[string][]cuePhrase{}
 	for line := range strings.SplitSeq(phrases, "\n") {
-		name, list, _ := strings.Cut(line, ": ")
+		name, list, isList := strings.Cut(line, ": ")
 		for phrase := range strings.SplitSeq(list, "|") {
-			bare := strings.TrimPrefix(phrase, "^")
-			end := cueEnd(bare, 0)
-			index[bare[:end]] = append(index[bare[:end]], cuePhrase{bare[end:], cueNames[name], bare != phrase})
+			if text := strings.TrimPrefix(phrase, "^"); isList {
+				index[text[:cueKey]] = append(index[text[:cueKey]], cuePhrase{text, cueNames[name], text != phrase})
+			}
 		}
 	}
 	return index
 }()
 
-// findCues gives the cues of a sentence in lower case. In an idle turn of phrase no
-// word is a cue.
+// findCues gives the cues of a sentence in lower case. A phrase begins with a word, or
+// with any character in scripts without spaces or with endings on every word. In an idle
+// turn of phrase no word is a cue.
 func findCues(sentence string) (found cueSet) {
-	start := true
-	for i := 0; i < len(sentence); {
-		end := cueEnd(sentence, i)
-		if end == i {
-			_, size := utf8.DecodeRuneInString(sentence[i:])
-			i += size
+	before, start, idleEnd := scriptNone, true, 0
+	for i, r := range sentence {
+		script := scriptOf(r)
+		begins := script > scriptSpaced || script == scriptSpaced && before != scriptSpaced
+		if before = script; !begins || i < idleEnd {
 			continue
 		}
-		cue, length := match(cues[sentence[i:end]], sentence[end:], start)
-		found |= cue
-		i, start = end+length, false
+		here := cueSet(0)
+		for _, p := range cues[sentence[i:min(i+cueKey, len(sentence))]] {
+			if p.atStart && !start || !strings.HasPrefix(sentence[i:], p.text) {
+				continue
+			}
+			end := i + len(p.text)
+			last, _ := utf8.DecodeLastRuneInString(p.text)
+			next, _ := utf8.DecodeRuneInString(sentence[end:])
+			if scriptOf(last) == scriptSpaced && scriptOf(next) == scriptSpaced {
+				continue // a longer word
+			}
+			if here |= p.cue; p.cue == cueIdle {
+				here, idleEnd = cueIdle, end
+				break
+			}
+		}
+		found, start = found|here, false
 	}
 	return found
-}
-
-// match gives the cues of the phrases that text goes on with. An idle one hides the
-// others, and its length is what to go on behind.
-func match(phrases []cuePhrase, text string, start bool) (found cueSet, length int) {
-	for _, p := range phrases {
-		if p.atStart && !start || !strings.HasPrefix(text, p.rest) {
-			continue
-		}
-		last, _ := utf8.DecodeLastRuneInString(p.rest)
-		next, _ := utf8.DecodeRuneInString(text[len(p.rest):])
-		switch {
-		case scriptOf(last) == scriptSpaced && scriptOf(next) == scriptSpaced: // a longer word
-		case p.cue&cueIdle != 0:
-			return p.cue, len(p.rest)
-		default:
-			found |= p.cue
-		}
-	}
-	return found, 0
-}
-
-// cueEnd is where the word ends that begins at i, or the character of a script
-// in which a phrase may begin at each; i for no word.
-func cueEnd(text string, i int) int {
-	for start := i; i < len(text); {
-		r, size := utf8.DecodeRuneInString(text[i:])
-		script := scriptOf(r)
-		if script >= scriptGlued && i == start {
-			return i + size
-		}
-		if script != scriptSpaced {
-			return i
-		}
-		i += size
-	}
-	return i
 }

@@ -6,7 +6,7 @@
 //
 // It works in steps. Messages and the prior summary become items, each with the
 // informative words and the facts that it holds (read.go, prior.go, term.go), and
-// with a worth (worth.go). The best of them are chosen and laid out under headings
+// with a worth. The best of them are chosen and laid out under headings
 // (pick.go), before an index of what else was mentioned (index.go). It uses no
 // clock, no randomness and no map's order, so equal input gives equal output.
 package digest
@@ -44,26 +44,20 @@ func (s Summarizer) Summarize(_ context.Context, in prompt.Input) (prompt.Result
 	return prompt.Result{Text: text, Model: Name, Taken: len(in.Fold), Attempts: []prompt.Attempt{a}}, err
 }
 
-// minTokens is the least target, in tokens: a digest has a first line that
-// says what it is, and a smaller target is taken for this one.
-const minTokens = 32
-
-// extract summarizes without a model. The result has at most in.TargetTokens
-// (or minTokens), and fewer where that wouldn't be smaller than what it stands
-// for. It is "" only where neither the messages nor the prior summary hold any
-// text; otherwise it passes prompt.Clean.
-//
-// The look-ahead and the instructions say what matters, and none of their text
-// gets into the result. The time is linear in the input.
+// extract summarizes without a model. The result has at most in.TargetTokens (or 32, for
+// its first line), and fewer where that wouldn't be smaller than what it stands for. It is
+// "" only where neither the messages nor the prior summary hold any text; otherwise it
+// passes prompt.Clean. The look-ahead and the instructions say what matters, and none of
+// their text gets into the result. The time is linear in the input.
 func extract(in prompt.Input, counter tokens.Counter) string {
 	limit := mostTokens(in)
-	r := newReader(in, limit)
+	r := newReader(in, counter, limit)
 	r.readPrior(in.Prior)
 	r.readFold(slices.Concat(in.Leaving, in.Fold))
 	if !r.text {
 		return ""
 	}
-	return newPicker(r, counter, limit).pick()
+	return newPicker(r, limit).pick()
 }
 
 // mostTokens is how many tokens a digest may have: the target, and half of
@@ -72,12 +66,12 @@ func extract(in prompt.Input, counter tokens.Counter) string {
 // text does no harm: it isn't used. Next to a prior summary the room is never
 // less than a line or two, so that a merge with next to nothing loses nothing.
 func mostTokens(in prompt.Input) int {
-	const little, line = 160, 48
+	const least, little, line = 32, 160, 48
 	folded := 0
 	for _, m := range in.Fold {
 		folded += m.Tokens
 	}
-	return min(max(in.TargetTokens, minTokens), max(in.PriorTokens+max(folded/2, line), little))
+	return min(max(in.TargetTokens, least), max(in.PriorTokens+max(folded/2, line), little))
 }
 
 // intro is the first line. It is long enough that with it every digest is a summary by
@@ -101,7 +95,8 @@ type item struct {
 	rule    bool // the user said what is to hold
 	message int  // counts messages, and lines of a prior summary
 	entry   bool // of an index
-	size    int  // of an entry, in tokens
+	taken   bool // chosen, or an entry of the prior digest, which stands for its words alone
+	size    int  // in tokens of a digest
 }
 
 // piece is the item's text with its context.

@@ -4,7 +4,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
 )
@@ -13,9 +12,14 @@ import (
 const (
 	indexHeading = "## Also mentioned"
 	indexLine    = "Recall finds the messages about:"
+	indexLeast   = 150 // tokens of a digest with an index
+	indexShare   = 12  // percent of a digest that its index may have
+)
 
-	indexLeast = 150 // tokens of a digest with an index
-	indexShare = 12  // percent of a digest that its index may have
+// What a number counts, in a script without spaces: two characters before and after it.
+var (
+	countedBefore = regexp.MustCompile(`[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]{0,2}$`)
+	countedAfter  = regexp.MustCompile(`^[\p{Han}\p{Hiragana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]{0,2}`)
 )
 
 // addEntries chooses for the index of a digest: names, numbers and words that nothing
@@ -47,7 +51,8 @@ func (p *picker) addEntries(text string) {
 				continue
 			}
 			if t.kind == kindNumber {
-				t.start, t.end = counted(piece, t)
+				t.start -= int32(len(countedBefore.FindString(piece[:t.start])))
+				t.end += int32(len(countedAfter.FindString(piece[t.end:])))
 			}
 			e.text = piece[t.start:t.end]
 			for _, part := range it.terms {
@@ -60,26 +65,11 @@ func (p *picker) addEntries(text string) {
 			}
 			e.size = p.counter.Count(" " + e.text)
 			at[t.id] = len(p.items)
-			p.items, p.taken = append(p.items, e), append(p.taken, false)
+			p.items = append(p.items, e)
 		}
 	}
 	p.left = room
 	p.take(room, func(it *item) bool { return it.entry })
-}
-
-// counted gives the bounds of a number with what it counts, where the script has no
-// spaces: two characters before and after it.
-func counted(piece string, t term) (start, end int32) {
-	start, end = t.start, t.end
-	for range 2 {
-		if r, size := utf8.DecodeLastRuneInString(piece[:start]); scriptOf(r) == scriptNoSpaces {
-			start -= int32(size)
-		}
-		if r, size := utf8.DecodeRuneInString(piece[end:]); scriptOf(r) == scriptNoSpaces {
-			end += int32(size)
-		}
-	}
-	return start, end
 }
 
 // index writes the entries that are chosen. One of several words stands in quotes.
@@ -101,6 +91,6 @@ var indexEntry = regexp.MustCompile(`"[^"]+"|\S+`)
 // readIndex reads the line of the index of a prior digest.
 func (r *reader) readIndex(line string) {
 	for _, text := range indexEntry.FindAllString(line, -1) {
-		r.items = append(r.items, item{text: text, entry: true, worth: roleWorth[""], terms: r.vocabulary.terms(text, false)})
+		r.items = append(r.items, item{text: text, entry: true, taken: true, worth: roleWorth[""], terms: r.vocabulary.terms(text, false)})
 	}
 }

@@ -54,9 +54,9 @@ func TestDigestIndexProperties(t *testing.T) {
 func TestJoinedPiecesMakeNoTag(t *testing.T) {
 	t.Parallel()
 	in := prompt.Input{Fold: []tree.Message{prompttest.UserSays("It has `wood_1<` and Coppice-17."), prompttest.AssistantSays("…")}}
-	r := newReader(in, 1000)
+	r := newReader(in, tokens.O200k(), 1000)
 	r.readFold(in.Fold)
-	p := newPicker(r, tokens.O200k(), 1000)
+	p := newPicker(r, 1000)
 	p.addEntries("")
 	if index := indexOf(p.index()); !strings.HasPrefix(index, " wood_1( Coppice-17") {
 		t.Errorf("the index is %q", index)
@@ -71,17 +71,19 @@ func TestJoinedPiecesMakeNoTag(t *testing.T) {
 // A number in a script without spaces stands in the index with what it counts.
 func TestIndexNumbersWithoutSpaces(t *testing.T) {
 	t.Parallel()
-	const text = "会议改到15点开始"
-	start, end := counted(text, term{start: int32(len("会议改到")), end: int32(len("会议改到15"))})
-	if got := text[start:end]; got != "改到15点开" {
-		t.Errorf("it is %q", got)
+	r := newReader(prompt.Input{}, ones{}, 1000)
+	r.readFold([]tree.Message{prompttest.UserSays("会议改到15点开始")})
+	p := newPicker(r, 1000)
+	p.addEntries("")
+	if index := indexOf(p.index()); index != " 改到15点开" {
+		t.Errorf("it is %q", index)
 	}
 }
 
 // An index keeps facts of several words whole through a merge.
 func TestIndexReadsItself(t *testing.T) {
 	t.Parallel()
-	r := newReader(prompt.Input{}, 1000)
+	r := newReader(prompt.Input{}, ones{}, 1000)
 	r.readPrior("Extract of 3 earlier messages, made without a language model.\n\n" + indexHeading + "\n" + indexLine + ` 6:30 "St. Moritz" 1931 Lerwick Bodø harbour lantern`)
 	var got []string
 	for _, it := range r.items {

@@ -15,26 +15,22 @@ import (
 // token.
 type picker struct {
 	*reader
-	counter tokens.Counter
 	limit   int
-
 	left    int       // tokens
 	fresh   float64   // the least share of what a sentence says that nothing chosen says yet
 	weights []float64 // of terms
 	facts   []bool    // terms that are facts
 	covered []bool    // terms that something chosen has
 	chosen  []int
-	taken   []bool
 }
 
 // newPicker gives every term its weight: the more, the fewer items have it. Short
 // words mostly say little. What was asked for says more, if not many items have it.
-func newPicker(r *reader, counter tokens.Counter, limit int) *picker {
+func newPicker(r *reader, limit int) *picker {
 	terms := len(r.vocabulary)
-	p := &picker{reader: r, counter: counter, limit: limit, taken: make([]bool, len(r.items)), covered: make([]bool, terms), facts: make([]bool, terms), weights: make([]float64, terms)}
+	p := &picker{reader: r, limit: limit, covered: make([]bool, terms), facts: make([]bool, terms), weights: make([]float64, terms)}
 	items, last := make([]int, terms), make([]int, terms) // items that have a term, and the last of them
 	for i, it := range p.items {
-		p.taken[i] = it.entry // of the prior digest, for its words alone
 		for _, t := range it.terms {
 			if last[t.id] != i+1 {
 				last[t.id] = i + 1
@@ -64,18 +60,12 @@ func (p *picker) pick() string {
 		room = room * (100 - indexShare) / 100
 	}
 	p.left = room
-	share := 0
-	if p.in.Prior != "" {
-		share = room * priorShare / 100
+	half := func(prior bool, rest int) {
+		p.take((p.left-rest)*ruleShare/100, func(it *item) bool { return it.prior == prior && it.rule })
+		p.take(p.left-rest, func(it *item) bool { return it.prior == prior })
 	}
-	for _, side := range []struct {
-		prior  bool
-		budget int
-	}{{true, share}, {false, room - share}} {
-		least := p.left - side.budget
-		p.take(side.budget*ruleShare/100, func(it *item) bool { return it.prior == side.prior && it.rule })
-		p.take(p.left-least, func(it *item) bool { return it.prior == side.prior })
-	}
+	half(true, room*(100-priorShare)/100)
+	half(false, 0)
 	for range 2 { // what is counted piece by piece leaves something over
 		p.take(p.left, func(*item) bool { return true })
 		p.left = room - p.counter.Count(p.text()) + first
@@ -104,59 +94,43 @@ func (p *picker) take(budget int, may func(*item) bool) {
 	const misses = 8              // items in a row that may be too large before a choice ends
 	densities := make([]float64, len(p.items))
 	for i := range p.items {
-		if it := &p.items[i]; !p.taken[i] && may(it) {
-			densities[i] = p.density(i)
+		if it := &p.items[i]; !it.taken && may(it) {
+			densities[i] = p.density(it)
 		}
 	}
 	top, missed := slices.Max(append(densities, 0)), 0
 	for level := top * step; level > top*last; level *= step {
 		for i := range densities {
+			it := &p.items[i]
 			if densities[i] >= level {
-				densities[i] = p.density(i)
+				densities[i] = p.density(it)
 			}
 			if densities[i] < level {
 				continue
 			}
-			densities[i] = 0
-			it := &p.items[i]
-			cost := p.cost(it)
-			if cost > min(p.left, budget) {
+			if densities[i] = 0; it.size > min(p.left, budget) {
 				if missed++; missed == misses {
 					return
 				}
 				continue
 			}
 			missed = 0
-			budget -= cost
-			p.left -= cost
-			p.taken[i] = true
+			budget -= it.size
+			p.left -= it.size
 			p.chosen = append(p.chosen, i)
-			for _, t := range p.items[i].terms {
+			it.taken = true
+			for _, t := range it.terms {
 				p.covered[t.id] = true
 			}
 		}
 	}
 }
 
-// cost is about how many tokens of a digest an item takes.
-func (p *picker) cost(it *item) int {
-	const label, dayTokens = 1, 8 // of a line tell who speaks: most lines don't
-	if it.entry {
-		return it.size
-	}
-	cost := p.counter.Count("\n  "+it.piece()) + label
-	if it.day != "" {
-		cost += dayTokens
-	}
-	return cost
-}
-
 // density is what an item says by the token, as far as nothing chosen says it.
 // It is 0 for an item that only repeats.
-func (p *picker) density(i int) float64 {
+func (p *picker) density(it *item) float64 {
 	const repeated = 0.25 // what a term of a sentence counts that something chosen has
 	const bytesPerToken, line = 4, 3
-	it := &p.items[i]
 	fresh, all := 0.0, 0.0
 	for _, t := range it.terms {
 		w := p.weights[t.id]
@@ -165,11 +139,11 @@ func (p *picker) density(i int) float64 {
 			fresh += w
 		}
 	}
-	switch {
-	case it.entry:
-		return it.worth * fresh / float64(it.size+1)
-	case fresh == 0 && !it.prior && len(p.chosen) > 0 || fresh < p.fresh*all:
+	if fresh == 0 && !it.prior && len(p.chosen) > 0 || fresh < p.fresh*all {
 		return 0
+	}
+	if it.entry {
+		return it.worth * fresh / float64(it.size+1)
 	}
 	return it.worth * (fresh + repeated*(all-fresh) + 0.01) / (float64(len(it.text)+len(it.context))/bytesPerToken + line)
 }
@@ -217,17 +191,16 @@ func (p *picker) lines(may func(*item) bool) (lines []string) {
 	return lines
 }
 
-// Fill returns sentences of the messages and of the prior summary for what a summary
-// of both lacks, of its facts above all: a list of lines, in the
-// conversation's order, in at most limit tokens.
-// It is "" where nothing is missing that fits. A sentence is not taken of which the
-// summary says more than half.
+// Fill returns sentences of the messages and of the prior summary for what a summary of
+// both lacks, of its facts above all: a list of lines, in the conversation's order, in at
+// most limit tokens; "" where nothing is missing that fits. A sentence is not taken of
+// which the summary says more than half.
 func Fill(in prompt.Input, summary string, limit int, counter tokens.Counter) string {
 	const fresh = 0.4
-	r := newReader(in, limit)
+	r := newReader(in, counter, limit)
 	r.readPrior(in.Prior)
 	r.readFold(in.Fold)
-	p := newPicker(r, counter, limit)
+	p := newPicker(r, limit)
 	p.fresh = fresh
 	p.cover(summary)
 	p.left = limit

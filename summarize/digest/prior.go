@@ -8,8 +8,6 @@ import (
 )
 
 var (
-	// introLine matches the first line of a digest, also of an earlier version, which counts messages.
-	introLine = regexp.MustCompile(`^Extract of (?:an earlier summary and )?(?:\d{1,9} )?(?:earlier )?messages, made without a language model\.$`)
 	// priorSpeaker matches who said a line of a digest.
 	priorSpeaker = regexp.MustCompile(`^((system|developer|user|assistant|tool)(?: [\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39})?): `)
 	// priorDay matches the day of a line, which holds for those below it, too.
@@ -22,14 +20,13 @@ var (
 // they are, so that merging again and again changes nothing in them, of
 // another's prose its sentences.
 func (r *reader) readPrior(prior string) {
-	const longest = 60 // bytes of a heading
 	r.text = oneLine(prior) != ""
 	from := source{prior: true}
 	first, rest, _ := strings.Cut(prior, "\n")
-	if !introLine.MatchString(first) {
+	if !strings.HasPrefix(first, "Extract of ") || !strings.HasSuffix(first, "messages, made without a language model.") { // an earlier version counts them
 		for s := range sentences(prior) {
 			r.message++
-			if s.lead && len(s.text) <= longest {
+			if s.lead {
 				from.decides = aboutDecisions.MatchString(s.text)
 			} else {
 				r.add(s, from)

@@ -1,25 +1,26 @@
 package digest
 
 import (
-	"regexp"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// mostResult is how many characters of a tool's result are looked at: its beginning and
-// end tell the most.
-const mostResult = 2_000
-
-// mostFile is the same of an attached file.
-const mostFile = 64_000
+// How many characters are looked at: the beginning and the end tell the most.
+const (
+	mostResult = 2_000   // of a tool's result
+	mostFile   = 64_000  // of an attached file
+	mostText   = 200_000 // of a message
+)
 
 // A reader makes items of what a digest is to be made from.
 type reader struct {
 	in         prompt.Input
+	counter    tokens.Counter
 	items      []item
 	seen       map[string]bool // lines that are there already
 	vocabulary vocabulary
@@ -31,9 +32,9 @@ type reader struct {
 }
 
 // newReader reads for a digest of at most limit tokens.
-func newReader(in prompt.Input, limit int) *reader {
+func newReader(in prompt.Input, counter tokens.Counter, limit int) *reader {
 	const least, most = 60, 400 // characters of an item
-	r := &reader{in: in, seen: map[string]bool{}, vocabulary: vocabulary{}, asked: map[int32]bool{}, length: min(max(2*limit, least), most)}
+	r := &reader{in: in, counter: counter, seen: map[string]bool{}, vocabulary: vocabulary{}, asked: map[int32]bool{}, length: min(max(2*limit, least), most)}
 	for _, t := range r.vocabulary.terms(prompt.CutMiddle(in.Instructions, prompt.MaxInstructions), true) {
 		r.asked[t.id] = t.kind > kindShort
 	}
@@ -106,8 +107,7 @@ func (r *reader) readFold(messages []tree.Message) {
 // assists tells whether one of the speakers is an assistant. One who answers many
 // times, calls no tools, and is brief, is a person. Where none answers, it is as before.
 func assists(messages []tree.Message, said []prompt.Said, before bool) bool {
-	const many = 20  // answers
-	const long = 400 // bytes on average
+	const many, long = 20, 400 // answers, and bytes of one on average
 	bytes, answers := 0, 0
 	for i, m := range messages {
 		if m.Role == tree.RoleTool || len(said[i].Calls) > 0 {
@@ -143,10 +143,9 @@ func favourNews(items []item) {
 // readText makes items of a message's text, and gives the question that it
 // ends with.
 func (r *reader) readText(text string, from source) (question string) {
-	const most = 200_000 // characters of a message
-	const spoken = 12    // sentences
+	const spoken = 12 // sentences
 	n := 0
-	for s := range sentences(prompt.CutMiddle(text, most)) {
+	for s := range sentences(prompt.CutMiddle(text, mostText)) {
 		if from.context != "" && from.role == tree.RoleTool && prompt.TellsStatus(s.text) {
 			continue // the line of the call says so
 		}
@@ -155,9 +154,8 @@ func (r *reader) readText(text string, from source) (question string) {
 		if question = ""; asks(s.text) {
 			question = s.text
 		}
-		from.context = ""
+		from.context, from.goal = "", false
 		from.pasted = from.pasted || s.cut // what runs on without an end wasn't said
-		from.goal = false
 		n++
 	}
 	return question
@@ -166,19 +164,17 @@ func (r *reader) readText(text string, from source) (question string) {
 // speakerOf is who said a message. Blanks of a name become underscores, so that a
 // later digest finds its end.
 func speakerOf(role tree.Role, name string) string {
-	name = strings.Join(strings.Fields(name), "_")
-	if plainName.MatchString(name) && name == prompt.Line(name) {
-		return string(role) + " " + name
+	speaker := string(role) + " " + strings.Join(strings.Fields(name), "_")
+	if priorSpeaker.MatchString(speaker+": ") && speaker == prompt.Line(speaker) {
+		return speaker
 	}
 	return string(role)
 }
 
-// plainName is a participant's name that a digest's line can begin with.
-var plainName = regexp.MustCompile(`^[\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39}$`)
-
 // add makes an item of a sentence, unless there is one like it.
 func (r *reader) add(s sentence, from source) {
-	const short = 64 // characters
+	const short = 64              // characters
+	const label, dayTokens = 1, 8 // of a line tell who speaks: most lines don't
 	text := oneLine(s.text)
 	if !s.code && strings.Count(text, "**")%2 == 0 {
 		text = strings.ReplaceAll(text, "**", "") // bold letters
@@ -188,8 +184,7 @@ func (r *reader) add(s sentence, from source) {
 	if text == "" || r.seen[key] {
 		return
 	}
-	r.seen[key] = true
-	r.text = true
+	r.seen[key], r.text = true, true
 	cue := findCues(lower)
 	it := item{source: from, text: text, message: r.message, terms: r.vocabulary.terms(text, true)}
 	it.context, it.day = "", ""
@@ -205,17 +200,20 @@ func (r *reader) add(s sentence, from source) {
 	if it.context != "" || it.text != text {
 		it.terms = r.vocabulary.terms(it.piece(), true)
 	}
+	it.size = r.counter.Count("\n  "+it.piece()) + label
+	if it.day != "" {
+		it.size += dayTokens
+	}
 	r.items = append(r.items, it)
 }
 
 // oneLine is a text without line breaks.
 func oneLine(text string) string { return strings.Join(strings.Fields(prompt.Line(text)), " ") }
 
-const ellipsis = " … "
-
 // shorten keeps a text's beginning. The result is no longer than length, in
 // characters, so that the next digest leaves it as it is.
 func shorten(text string, length int) string {
+	const ellipsis = " … "
 	if utf8.RuneCountInString(text) <= length {
 		return text
 	}

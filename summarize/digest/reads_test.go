@@ -156,7 +156,7 @@ func TestDigestNamesWithBlanks(t *testing.T) {
 // liking is a wish and no rule.
 func TestDigestDecisionsAreSaid(t *testing.T) {
 	t.Parallel()
-	r := newReader(prompt.Input{}, 1000)
+	r := newReader(prompt.Input{}, ones{}, 1000)
 	r.readFold([]tree.Message{prompttest.AssistantSays("…"), prompttest.UserSays("…"), prompttest.UserSays(strings.Repeat("we must never decide that without the others and always have to ask them ", 30)), prompttest.UserSays("我喜欢卑尔根的老磨坊。")})
 	decisions := 0
 	for _, it := range r.items {

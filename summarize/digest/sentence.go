@@ -14,7 +14,7 @@ import (
 type sentence struct {
 	text string
 	code bool // within a code fence
-	lead bool // a heading, or ends with a colon
+	lead bool // a short line that tells what those below it are about
 	cut  bool // it went on
 }
 
@@ -24,6 +24,7 @@ type sentence struct {
 const (
 	minSentence = 12
 	maxSentence = 600
+	maxLead     = 60
 )
 
 // sentences cuts text into sentences, in any script: at line breaks, at the
@@ -41,7 +42,7 @@ func sentences(text string) iter.Seq[sentence] {
 				continue
 			}
 			bare := piece[len(bullet.FindString(piece)):]
-			lead := !code && isLead(piece, bare)
+			lead := !code && len(piece) <= maxLead && leads.MatchString(piece)
 			if lead {
 				bare = strings.Trim(bare, "*_: ：")
 			}
@@ -55,19 +56,12 @@ func sentences(text string) iter.Seq[sentence] {
 var (
 	// bullet matches list marks, quote marks and heading marks.
 	bullet = regexp.MustCompile(`^(?:(?:[-*•#>+–=_|~]+|\d{1,2}[.)])(?:\s+|$))+`)
+	// leads matches a heading, what ends with a colon, and what is in bold letters.
+	leads = regexp.MustCompile(`^#+ |[:：][*_]*$|^(?:[-*>] |\d+\. )?\*\*[^*]+\*\*$`)
 	// unfinished matches what a full stop ends no sentence after: an initial, an
 	// abbreviation, a German ordinal.
 	unfinished = regexp.MustCompile(`(?i)(?:^|[\s(])(?:\pL|mrs?|ms|dr|prof|st|vs|no|nr|fig|e\.g|i\.e|z\.b|d\.h|bzw|ca|approx|p\.ej|sra?|т\.е|ул|(?:am|de[rnms]|die|das|zum|vom|bis|im|ab) \d{1,2})\.$`)
 )
-
-// isLead tells a heading, a line in bold letters, and a short line that ends with a
-// colon. bare is the line without its marks.
-func isLead(line, bare string) bool {
-	const most = 100 // bytes
-	end := strings.TrimRight(bare, "*_")
-	return len(line) <= most && (strings.HasPrefix(strings.TrimLeft(line, "#"), " ") || strings.HasSuffix(end, ":") || strings.HasSuffix(end, "：") ||
-		strings.HasPrefix(bare, "**") && strings.HasSuffix(bare, "**") && strings.Count(bare, "**") == 2)
-}
 
 // The marks that end a sentence without a space after them, those that need one, and
 // those that stand behind either.

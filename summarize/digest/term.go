@@ -36,9 +36,6 @@ var kindWeights = [...]float64{kindShort: 0.25, kindWord: 1, kindPair: 0.5, kind
 // isFact tells what is to be kept exactly as it stands.
 func (k kind) isFact() bool { return k >= kindName }
 
-// maxTerm is the longest term, in bytes.
-const maxTerm = 200
-
 // A vocabulary numbers terms, whatever their capitals.
 type vocabulary map[string]int32
 
@@ -55,12 +52,13 @@ func (v vocabulary) id(text string) int32 {
 // terms finds the terms of a text. The capital of the first word says nothing
 // where a sentence begins with it.
 func (v vocabulary) terms(text string, first bool) (terms []term) {
+	const longest = 200 // bytes
 	add := func(k kind, start, end int) {
 		word := text[start:end]
 		if k == kindWord && (len(word) <= 3 || len(word) <= 4 && word[0] >= utf8.RuneSelf) {
 			k = kindShort
 		}
-		if len(word) <= maxTerm {
+		if len(word) <= longest {
 			terms = append(terms, term{v.id(word), k, int32(start), int32(end)})
 		}
 	}
@@ -126,7 +124,7 @@ var quoted = regexp.MustCompile("\"[^\"]+\"|“[^”]+”|„[^“]+“|«[^»]+
 func fields(text string) iter.Seq2[int, int] {
 	return func(yield func(int, int) bool) {
 		start, glued := -1, false
-		for i, r := range text {
+		for i, r := range text + " " {
 			gap, g := r == ' ' || r == '\n' || r == '\t', false
 			if r >= utf8.RuneSelf {
 				gap = unicode.IsSpace(r) || r != '’' && unicode.IsPunct(r)
@@ -142,31 +140,24 @@ func fields(text string) iter.Seq2[int, int] {
 				start, glued = i, g
 			}
 		}
-		if start >= 0 {
-			yield(start, len(text))
-		}
 	}
 }
 
 // words finds the words of a field, and of a script without spaces the pairs of
 // characters.
 func words(field string, found func(k kind, start, end int)) {
-	for i := 0; i < len(field); {
-		start := i
-		r, size := utf8.DecodeRuneInString(field[i:])
+	start, run := 0, scriptNone
+	for i, r := range field + " " {
 		script := scriptOf(r)
-		for i += size; i < len(field); i += size {
-			if r, size = utf8.DecodeRuneInString(field[i:]); scriptOf(r) != script {
-				break
-			}
-			if script == scriptNoSpaces {
-				found(kindPair, start, i+size)
-				start = i
-			}
-		}
-		if script != scriptNone && script != scriptNoSpaces {
+		switch {
+		case script == scriptNoSpaces && run == script:
+			found(kindPair, start, i+utf8.RuneLen(r))
+		case script == run:
+			continue
+		case run == scriptSpaced, run == scriptGlued:
 			found(kindWord, start, i)
 		}
+		start, run = i, script
 	}
 }
 

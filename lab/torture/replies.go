@@ -126,7 +126,7 @@ func (o *replyOrder) refused(a answer) {
 func (w *writer) readReply(ctx context.Context, o *replyOrder, q request) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	a.dropped = drops(w.rng, 3*dropped, 60*time.Millisecond, cancel)
+	a.dropped = drops(w.rng, 8*dropped, time.Second, cancel)
 	defer func() { w.note(q, &a) }()
 	resumes := o.last > 0
 	if resumes {

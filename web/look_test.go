@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/internal/check"
@@ -125,15 +126,47 @@ func TestLook(t *testing.T) {
 	b.do(chromedp.MouseEvent(chromedp.MouseMoved, x, y))
 	b.until(`document.querySelector('.map-preview')`)
 	b.view("map")
+	b.hover(".budget-button", "")
+	b.until(`document.querySelector('.budget .legend')`)
+	b.audit("budget")
+	b.hover(".title", "")
 
 	// The fold, open, and the context beside it.
+	s.context(id)
 	b.click("[role=tab]", "Context")
 	b.until(`document.querySelectorAll('.piece').length > 5`)
+	eval[any](b, `{ const s = document.querySelector('.transcript'); s.scrollTop = 0 }`)
+	b.until(`document.querySelectorAll('.message.folded').length > 2`)
+	b.audit("folded")
 	b.toFold()
 	b.click(".fold-rule", "")
 	b.until(`document.querySelector('.summary-card .prose')`)
 	b.toFold()
 	b.view("context-light")
+
+	b.click(".branch-head .menu button", "Conversation")
+	b.audit("menu")
+	b.keys(kb.Escape)
+	b.keys("?")
+	b.until(`document.querySelector('dialog')`)
+	b.view("keys-light")
+	b.keys(kb.Escape)
+	b.keys("k", chromedp.ModifierCtrl)
+	b.keys("bucket")
+	b.until(`document.querySelectorAll('.hit').length > 1`)
+	b.view("search-light")
+
+	b = newTab(t, s, path, size(360, 740), touch)
+	b.until(`document.querySelector('.message.last') && matchMedia('(max-width: 719px)').matches && !document.querySelector('.side')`)
+	b.view("narrow")
+	b.click(".branch-head button", "Map")
+	b.until(`document.querySelector('.map-item')`)
+	b.view("narrow-map")
+	b.keys(kb.Escape)
+	b.until(`!document.querySelector('.side')`)
+	b.click(".branch-head button", "Conversations")
+	b.until(`document.querySelector('.sidebar.open')`)
+	b.view("narrow-list")
 }
 
 // toFold brings the fold marker near the top.

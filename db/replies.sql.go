@@ -150,6 +150,36 @@ func (q *Queries) GetReply(ctx context.Context, arg GetReplyParams) (Reply, erro
 	return one[Reply](q.db.Query(ctx, getReply, arg.ConversationID, arg.MessageID, arg.TenantID, arg.Reader))
 }
 
+const getReplyLog = `-- name: GetReplyLog :many
+select r.conversation_id, r.message_id, r.parent_id, r.move_head_from, r.server_id, r.model, r.state, r.metadata, r.alive_at, r.end_event, e.sequence, e.payload
+from conversations c
+join replies r on r.conversation_id = $1 and r.message_id = $2
+left join reply_events e on e.conversation_id = $1 and e.message_id = $2 and e.sequence > $3
+where c.id = $1 and c.tenant_id = $4 and (c.reader = '' or $5::text in (c.reader, '*'))
+order by e.sequence
+`
+
+type GetReplyLogParams struct {
+	ConversationID pgtype.UUID
+	MessageID      pgtype.UUID
+	After          int32
+	TenantID       string
+	Reader         string
+}
+
+type GetReplyLogRow struct {
+	Reply
+	Sequence pgtype.Int4
+	Payload  []byte
+}
+
+// A row for each save, and one without events where there is none. Reply and saves are
+// one snapshot, so no new attempt takes the events away in between. Readers on other
+// servers ask for it several times a second.
+func (q *Queries) GetReplyLog(ctx context.Context, arg GetReplyLogParams) ([]GetReplyLogRow, error) {
+	return all[GetReplyLogRow](q.db.Query(ctx, getReplyLog, arg.ConversationID, arg.MessageID, arg.After, arg.TenantID, arg.Reader))
+}
+
 const listReplies = `-- name: ListReplies :many
 select c.tenant_id, r.conversation_id, r.message_id, r.server_id, r.alive_at
 from replies r join conversations c on c.id = r.conversation_id
@@ -168,29 +198,6 @@ type ListRepliesRow struct {
 // Those that run, of all tenants: a server looks for those that another one left.
 func (q *Queries) ListReplies(ctx context.Context) ([]ListRepliesRow, error) {
 	return all[ListRepliesRow](q.db.Query(ctx, listReplies))
-}
-
-const listReplyEvents = `-- name: ListReplyEvents :many
-select e.sequence, e.payload
-from reply_events e
-where e.conversation_id = $1 and e.message_id = $2 and e.sequence > $3
-order by e.sequence
-`
-
-type ListReplyEventsParams struct {
-	ConversationID pgtype.UUID
-	MessageID      pgtype.UUID
-	After          int32
-}
-
-type ListReplyEventsRow struct {
-	Sequence int32
-	Payload  []byte
-}
-
-// After GetReply. Readers on other servers ask for it several times a second.
-func (q *Queries) ListReplyEvents(ctx context.Context, arg ListReplyEventsParams) ([]ListReplyEventsRow, error) {
-	return all[ListReplyEventsRow](q.db.Query(ctx, listReplyEvents, arg.ConversationID, arg.MessageID, arg.After))
 }
 
 const listRunningReplies = `-- name: ListRunningReplies :many

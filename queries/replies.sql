@@ -59,11 +59,15 @@ select r.*
 from conversations c join replies r on r.conversation_id = @conversation_id and r.message_id = @message_id
 where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
--- name: ListReplyEvents :many
--- After GetReply. Readers on other servers ask for it several times a second.
-select e.sequence, e.payload
-from reply_events e
-where e.conversation_id = @conversation_id and e.message_id = @message_id and e.sequence > @after
+-- name: GetReplyLog :many
+-- A row for each save, and one without events where there is none. Reply and saves are
+-- one snapshot, so no new attempt takes the events away in between. Readers on other
+-- servers ask for it several times a second.
+select sqlc.embed(r), e.sequence, e.payload
+from conversations c
+join replies r on r.conversation_id = @conversation_id and r.message_id = @message_id
+left join reply_events e on e.conversation_id = @conversation_id and e.message_id = @message_id and e.sequence > @after
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
 order by e.sequence;
 
 -- name: ListRunningReplies :many

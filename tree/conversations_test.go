@@ -263,6 +263,7 @@ func TestAnnotationsOutliveARemoval(t *testing.T) {
 	if m := must(s.Message(t.Context(), c.ID, p.HeadID))(t); m.Annotation.Label != label || m.ParentID != root.ID {
 		t.Errorf("%+v", m)
 	}
+	refused(t, "the message that is gone", second(s.Message(t.Context(), c.ID, gone.ID)), fault.NotFound)
 	if done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t); done.Data[0].Detail != "1 messages, 0 summaries" {
 		t.Errorf("the audit tells %+v", done.Data[0])
 	}

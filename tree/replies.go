@@ -287,17 +287,19 @@ func (s *Replies) One(ctx context.Context, conversationID, messageID uuid.UUID) 
 	return fromReply(row, s.tenant), orMissing(err, errNoReply)
 }
 
-// Log reads a reply and then the events that were saved of it in saves whose
-// last event has an id after the one given. So the events of a reply that is over are
-// all there.
+// Log reads a reply, and the events that were saved of it in saves whose last event has
+// an id after the one given. So the events of a reply that is over are all there.
 func (s *Replies) Log(ctx context.Context, conversationID, messageID uuid.UUID, after int) (r Reply, events []ReplyEvents, err error) {
 	defer db.Wrap(&err, "tree.Replies.Log(%s, %s)", conversationID, messageID)
-	if r, err = s.One(ctx, conversationID, messageID); err != nil {
-		return r, nil, err
+	rows, err := s.q.GetReplyLog(ctx, db.GetReplyLogParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), After: int32(after), TenantID: s.tenant, Reader: s.reader})
+	if err == nil && len(rows) == 0 {
+		err = errNoReply
 	}
-	rows, err := s.q.ListReplyEvents(ctx, db.ListReplyEventsParams{ConversationID: toUUID(conversationID), MessageID: toUUID(messageID), After: int32(after)})
 	for _, row := range rows {
-		events = append(events, ReplyEvents{int(row.Sequence), row.Payload})
+		r = fromReply(row.Reply, s.tenant)
+		if row.Sequence.Valid {
+			events = append(events, ReplyEvents{int(row.Sequence.Int32), row.Payload})
+		}
 	}
 	return r, events, err
 }

@@ -89,6 +89,24 @@ func TestBeginsReply(t *testing.T) {
 	}
 }
 
+// TestLogOfOneAttempt holds that the events of a reply are those of the attempt that it
+// is read of, where the next one begins meanwhile.
+func TestLogOfOneAttempt(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	c := newConversation(t, s)
+	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
+	for _, first := range []string{"GetReply", "GetReplyLog"} {
+		r := begun(t, s, c.ID, asked.ID)
+		noError(t, s.Replies().End(t.Context(), r, uuid.Nil, nil, tree.ReplyEvents{Sequence: 1, Payload: []byte(`[{"id":1}]`)}))
+		reader := tree.New(dbtest.AfterQuery(t, pool, first, func() { noError(t, s.Replies().Begin(t.Context(), r, true)) }))
+		if read, events, err := reader.Replies().Log(t.Context(), c.ID, r.MessageID, 0); read.State != tree.StateEnded || len(events) != 1 || err != nil {
+			t.Errorf("%+v with %v, %v", read, events, err)
+		}
+	}
+}
+
 // TestRemoveKeepsAReply holds that no message goes alone while an answer is written to it
 // or below it, as the answer would be lost.
 func TestRemoveKeepsAReply(t *testing.T) {

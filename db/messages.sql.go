@@ -72,9 +72,9 @@ with place as (
     from inserted
     where c.id = $1
     returning c.change_count, c.head_id
-), noted as ( -- as NoteChange does
+), noted as ( -- as NoteChange does. The program's time could be long ago: it was before the wait for a turn, a connection and the lock
     insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
-    select $1, touched.change_count, $4, 'messages.appended', $9, inserted.parent_id, touched.head_id, 1, $22
+    select $1, touched.change_count, $4, 'messages.appended', $9, inserted.parent_id, touched.head_id, 1, clock_timestamp()
     from inserted, touched
 )
 select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning from inserted nodes
@@ -102,7 +102,6 @@ type AppendMessageParams struct {
 	Reasoning      pgtype.Text
 	MoveHead       bool
 	CompareHead    bool
-	NotedAt        time.Time
 }
 
 type AppendMessageRow = Node
@@ -116,7 +115,7 @@ type AppendMessageRow = Node
 func (q *Queries) AppendMessage(ctx context.Context, arg AppendMessageParams) (AppendMessageRow, error) {
 	return one[AppendMessageRow](q.db.Query(ctx, appendMessage, arg.ConversationID, arg.AtHead, arg.ParentID, arg.TenantID, arg.Reader, arg.MostMessages,
 		arg.IfHead, arg.ExpectedHead, arg.ID, arg.Role, arg.Tokens, arg.Pinned, arg.CreatedAt, arg.Body, arg.Metadata,
-		arg.Unhashed, arg.RootHash, arg.Form, arg.Reasoning, arg.MoveHead, arg.CompareHead, arg.NotedAt))
+		arg.Unhashed, arg.RootHash, arg.Form, arg.Reasoning, arg.MoveHead, arg.CompareHead))
 }
 
 const carryAnnotations = `-- name: CarryAnnotations :exec

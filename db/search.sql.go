@@ -220,21 +220,6 @@ func (q *Queries) GetLastChunk(ctx context.Context, conversationID pgtype.UUID) 
 	return one[GetLastChunkRow](q.db.Query(ctx, getLastChunk, conversationID))
 }
 
-const getNewestSegment = `-- name: GetNewestSegment :one
-select max(s.newest_at)::timestamptz as newest_at from search_segments s where s.tenant_id = $1 and s.bucket = any ($2::smallint[])
-having count(*) > 0
-`
-
-type GetNewestSegmentParams struct {
-	TenantID string
-	Buckets  []int16
-}
-
-// The time of the newest message in segments that have words whose hashes begin so.
-func (q *Queries) GetNewestSegment(ctx context.Context, arg GetNewestSegmentParams) (time.Time, error) {
-	return oneValue[time.Time](q.db.Query(ctx, getNewestSegment, arg.TenantID, arg.Buckets))
-}
-
 const insertChunk = `-- name: InsertChunk :exec
 insert into search_chunks (conversation_id, number, tenant_id, messages, newest_at, data)
 values ($1, $2, $3, $4, $5, $6)

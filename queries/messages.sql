@@ -45,9 +45,9 @@ with place as (
     from inserted
     where c.id = @conversation_id
     returning c.change_count, c.head_id
-), noted as ( -- as NoteChange does
+), noted as ( -- as NoteChange does. The program's time could be long ago: it was before the wait for a turn, a connection and the lock
     insert into changes (conversation_id, sequence, tenant_id, kind, message_id, parent_id, head_id, messages, at)
-    select @conversation_id, touched.change_count, @tenant_id, 'messages.appended', @id, inserted.parent_id, touched.head_id, 1, @noted_at
+    select @conversation_id, touched.change_count, @tenant_id, 'messages.appended', @id, inserted.parent_id, touched.head_id, 1, clock_timestamp()
     from inserted, touched
 )
 select sqlc.embed(nodes) from inserted nodes;

@@ -167,11 +167,6 @@ limit @row_limit offset @beyond::integer;
 -- Which chunks of a tenant have words whose hashes begin so.
 select s.* from search_segments s where s.tenant_id = @tenant_id and s.bucket = any (@buckets::smallint[]);
 
--- name: GetNewestSegment :one
--- The time of the newest message in segments that have words whose hashes begin so.
-select max(s.newest_at)::timestamptz as newest_at from search_segments s where s.tenant_id = @tenant_id and s.bucket = any (@buckets::smallint[])
-having count(*) > 0;
-
 -- name: ListPlacedChunks :many
 -- Of one segment.
 select s.* from search_chunks s

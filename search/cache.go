@@ -56,7 +56,7 @@ func (c *cache) used(conv *conversation) {
 	if bytes > c.maxBytes {
 		c.drop(e)
 	}
-	for c.bytes > c.maxBytes || c.recent.Len() > maxConversations {
+	for c.bytes > c.maxBytes {
 		c.drop(c.recent.Back())
 	}
 }
@@ -72,7 +72,3 @@ func (c *cache) drop(e *list.Element) {
 	delete(c.byKey, conv.key)
 	c.bytes -= conv.counted
 }
-
-// maxConversations bounds how many are remembered, as one of which nothing was
-// read counts no bytes.
-const maxConversations = 100_000

@@ -32,7 +32,7 @@ func TestCacheDropsOldest(t *testing.T) {
 	keys := make([]key, 5)
 	use := func(i int) *conversation {
 		conv := c.get(keys[i])
-		if conv.bytes() == 0 {
+		if conv.bytes() == conversationBytes {
 			fill(conv, each)
 		}
 		c.used(conv)

@@ -169,7 +169,7 @@ func TestIndexLikeItsMessages(t *testing.T) {
 func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversations []uuid.UUID, gone map[string]bool, whole bool) {
 	m, standing := newMaker(), map[string]bool{} // words that some conversation still has: forks copy them
 	for _, id := range conversations {
-		rows := check.Must(store.Index().ConversationChunks(ctx, id, 0, 1000))(t)
+		rows := check.Must(store.Index().ConversationChunks(ctx, 0, 1000, id))(t)
 		in := map[uuid.UUID]int{}
 		for _, row := range rows {
 			for _, id := range row.Messages {

@@ -43,13 +43,12 @@ func newConversation(k key) *conversation {
 	return c
 }
 
+const conversationBytes = 1 << 10 // of one of which nothing was read, about
+
 func (c *conversation) bytes() int64 {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if len(c.index.entries) == 0 && len(c.index.vectors) == 0 {
-		return 0
-	}
-	return c.index.bytes
+	return conversationBytes + c.index.bytes
 }
 
 // reset forgets all, as something was pruned.

@@ -18,3 +18,13 @@ func WithMostRead(bytes int) Option { return func(s *Service) { s.mostRead = byt
 func AddSegments(ctx context.Context, store *tree.Store, chunks int) (segments int, err error) {
 	return addSegments(ctx, store, chunks, 2)
 }
+
+// LookedUpTo has the service know all changes of a tenant's up to a time, as a look does
+// that comes so much later that it covers late commits.
+func (s *Service) LookedUpTo(store *tree.Store, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := s.behind[store.TenantID()]
+	known.since = at
+	s.behind[store.TenantID()] = known
+}

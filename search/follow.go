@@ -112,7 +112,7 @@ func (m *maker) follow(ctx context.Context, store *tree.Store, p tree.Pending) (
 			return messages, err
 		}
 		messages += len(ids)
-		var replaced []int
+		var replaced []int32
 		var saved []tree.Chunk
 		put := func(number int, c made) {
 			if len(c.ids) > 0 {
@@ -128,7 +128,7 @@ func (m *maker) follow(ctx context.Context, store *tree.Store, p tree.Pending) (
 			if err != nil {
 				return messages, err
 			}
-			replaced = append(replaced, c.Number)
+			replaced = append(replaced, int32(c.Number))
 			if !joins {
 				put(c.Number, known)
 				continue

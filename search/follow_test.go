@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -25,7 +26,7 @@ func TestFollowJoinsChunks(t *testing.T) {
 	sizes := func(id uuid.UUID) string {
 		check.NoError(t, find.CatchUp(t.Context(), s))
 		var sizes []string
-		for _, c := range check.Must(s.Index().ConversationChunks(t.Context(), id, 0, 1000))(t) {
+		for _, c := range check.Must(s.Index().ConversationChunks(t.Context(), 0, 1000, id))(t) {
 			sizes = append([]string{fmt.Sprint(len(c.Messages))}, sizes...)
 		}
 		return strings.Join(sizes, " ")
@@ -69,7 +70,7 @@ func TestPruneBesideFollow(t *testing.T) {
 	find := search.New(0)
 	behind := check.Must(s.Feed().Unfollowed(t.Context(), tree.SearchFollower, nil, kept.CreatedAt.Add(-1e9), 10))(t)
 	check.NoError(t, find.Follow(t.Context(), tree.New(racing), behind))
-	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) > 0 || !done {
+	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), 0, 10, id))(t); len(chunks) > 0 || !done {
 		t.Errorf("%d chunks beside a prune", len(chunks))
 	}
 	check.NoError(t, find.CatchUp(t.Context(), s))
@@ -78,7 +79,7 @@ func TestPruneBesideFollow(t *testing.T) {
 			t.Errorf("%d hits of %s", len(page.Data), query)
 		}
 	}
-	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), id, 0, 10))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
+	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), 0, 10, id))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
 		t.Errorf("%+v", chunks)
 	}
 }
@@ -110,6 +111,53 @@ func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 	page = check.Must(find.Messages(t.Context(), s, "old 1 ", search.Within{}, tree.Paging{}))(t)
 	if page.Incomplete || len(page.Data) != 1 {
 		t.Errorf("caught up: %d hits, incomplete %t", len(page.Data), page.Incomplete)
+	}
+}
+
+// A message is found whose append had to wait for its turn for longer than a search
+// looks back.
+func TestAppendThatWaitedIsFound(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s, find := tree.New(pool), search.New(0)
+	id := conversation(t, s)
+	tx := check.Must(pool.Begin(t.Context()))(t)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	check.NoError(t, tree.New(tx).Lock(t.Context(), id))
+	done := make(chan error, 1)
+	go func() { done <- second(s.Append(t.Context(), id, uuid.Nil, user("the hazel"))) }()
+	for dbtest.Waiting(t, pool) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	find.LookedUpTo(s, time.Now())
+	check.NoError(t, tx.Commit(t.Context()))
+	check.NoError(t, <-done)
+	if page := check.Must(find.Messages(t.Context(), s, "hazel", search.Within{}, tree.Paging{}))(t); len(page.Data) != 1 {
+		t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
+	}
+}
+
+// A message is found that was indexed when Postgres crashed, which takes back the
+// follower's last commits, since these don't wait for the disk.
+func TestMessageIsFoundAfterACrash(t *testing.T) {
+	t.Parallel()
+	s, find := search.NewStore(), search.New(0)
+	id := conversation(t, s)
+	mustAppend(t, s, id, uuid.Nil, user("the hazel"))
+	for _, then := range []func(){
+		func() { check.NoError(t, find.CatchUp(t.Context(), s)) },
+		func() {
+			for _, table := range []string{"search_chunks", "follower_places"} {
+				check.Must(search.Database().Exec(t.Context(), "delete from "+table+" where conversation_id = $1", id))(t)
+			}
+			find.LookedUpTo(s, time.Now())
+		},
+		func() {},
+	} {
+		if page := check.Must(find.Messages(t.Context(), s, "hazel", search.Within{}, tree.Paging{}))(t); len(page.Data) != 1 {
+			t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
+		}
+		then()
 	}
 }
 

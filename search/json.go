@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -13,8 +11,8 @@ import (
 // AppendJSON appends the answer to dst, in the REST API's shape. A message for
 // which there was no room has null as its content.
 func (a Answer) AppendJSON(dst []byte) []byte {
-	dst = appendID(dst, `{"conversation_id":`, a.ConversationID)
-	dst = appendID(dst, `,"head_id":`, a.HeadID)
+	dst = tree.AppendID(append(dst, `{"conversation_id":`...), a.ConversationID)
+	dst = tree.AppendID(append(dst, `,"head_id":`...), a.HeadID)
 	dst = strconv.AppendQuote(append(dst, `,"scope":`...), string(a.Scope))
 	dst = strconv.AppendInt(append(dst, `,"searched":`...), int64(a.Searched), 10)
 	dst = strconv.AppendInt(append(dst, `,"omitted":`...), int64(a.Omitted), 10)
@@ -61,11 +59,4 @@ func appendMessages(dst []byte, name string, messages []tree.Message) []byte {
 		dst = m.AppendJSON(dst)
 	}
 	return append(dst, ']')
-}
-
-func appendID(dst []byte, name string, id uuid.UUID) []byte {
-	if dst = append(dst, name...); id == uuid.Nil {
-		return append(dst, "null"...)
-	}
-	return strconv.AppendQuote(dst, id.String())
 }

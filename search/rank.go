@@ -194,8 +194,7 @@ func (x *index) rankBy(s *scope, words []alternatives, question string, limit in
 			named[i] = named[i] || sought[t]
 		}
 	}
-	best := make(worstFirst, 0, limit+1)
-	top := &ranking{x, best}
+	var all []ranked
 	for _, m := range s.members {
 		score := scorer.scores[m]
 		if score <= 0 {
@@ -215,10 +214,9 @@ func (x *index) rankBy(s *scope, words []alternatives, question string, limit in
 		if e.marks&endsAsking != 0 {
 			score *= askingFactor
 		}
-		top.offer(ranked{m, score}, limit)
+		all = append(all, ranked{m, score})
 	}
-	slices.SortFunc(top.worstFirst, x.compare)
-	return top.worstFirst
+	return x.best(all, limit)
 }
 
 // alternatives gives the terms of a question's words, each word once, and of
@@ -299,6 +297,12 @@ func (x *index) rarest(s *scope, words []alternatives) []alternatives {
 	return kept
 }
 
+// best sorts entries and keeps so many, the best first.
+func (x *index) best(all []ranked, most int) []ranked {
+	slices.SortFunc(all, x.compare)
+	return all[:min(len(all), most)]
+}
+
 // compare sorts the better one first; of two that are as good, the deeper one.
 func (x *index) compare(r, other ranked) int {
 	return cmp.Or(cmp.Compare(other.score, r.score), cmp.Compare(x.entries[other.number].depth, x.entries[r.number].depth),
@@ -306,23 +310,3 @@ func (x *index) compare(r, other ranked) int {
 }
 
 func compareIDs(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }
-
-type worstFirst []ranked
-
-// A ranking is a heap whose first is the worst.
-type ranking struct {
-	x *index
-	worstFirst
-}
-
-func (r *ranking) Len() int           { return len(r.worstFirst) }
-func (r *ranking) Less(i, j int) bool { return r.x.compare(r.worstFirst[i], r.worstFirst[j]) > 0 }
-func (r *ranking) Swap(i, j int) {
-	r.worstFirst[i], r.worstFirst[j] = r.worstFirst[j], r.worstFirst[i]
-}
-func (r *ranking) Push(e any) { r.worstFirst = append(r.worstFirst, e.(ranked)) }
-func (r *ranking) Pop() any {
-	last := r.worstFirst[len(r.worstFirst)-1]
-	r.worstFirst = r.worstFirst[:len(r.worstFirst)-1]
-	return last
-}

@@ -25,7 +25,7 @@ const (
 // ranked returns the best messages that aren't newer than a time, of those since x.since. It reads the likeliest,
 // and ranks them as the answers of a question: a message counts for itself alone, and
 // words weigh as they are rare in all that the search searches.
-func (x *extent) ranked(ctx context.Context, q query, upTo int64) ([]candidate, error) {
+func (x *extent) ranked(ctx context.Context, q query, upTo int64) (_ []candidate, err error) {
 	if err := x.look(ctx, q); err != nil {
 		return nil, err
 	}
@@ -52,11 +52,11 @@ func (x *extent) ranked(ctx context.Context, q query, upTo int64) ([]candidate, 
 		m.take(parts)
 	}
 	for more := x.conversation != uuid.Nil; more && len(m.all) < mostMatches; {
-		parts, bound, ok, err := x.next(ctx)
-		if err != nil {
+		var parts []*part
+		if parts, more, err = x.next(ctx); err != nil {
 			return nil, err
 		}
-		more = ok && bound >= x.since
+		more = more && x.bound() >= x.since
 		m.take(parts)
 	}
 	return x.best(ctx, q, m)
@@ -191,21 +191,11 @@ func (x *extent) rare(ctx context.Context, q query, messages int) (parts []*part
 		if x.named[t] > rareChunks && messages+len(parts) >= mostMatches {
 			break
 		}
-		left := rareChunks
-		y := &extent{store: x.store, make: x.make}
-		if err := y.look(ctx, query{alternatives: [][]*clause{{{words: []*wanted{t}}}}, terms: []*wanted{t}}); err != nil {
+		some, err := x.having(ctx, t, rareChunks)
+		if err != nil {
 			return nil, err
 		}
-		for left > 0 {
-			some, _, more, err := y.next(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if !more {
-				break
-			}
-			parts, left = append(parts, some...), left-len(some)
-		}
+		parts = append(parts, some...)
 	}
 	return parts, nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -77,20 +79,16 @@ type extent struct {
 	since        int64     // older messages don't count
 	missing      bool      // some messages aren't indexed yet, and weren't looked at
 
-	loose []*part // that no segment names
+	behind []tree.Pending // conversations that the follower is behind in
+	loose  []*part        // that no segment names
+	once   bool           // one match of each conversation is enough
 
-	once  bool                    // one match of each conversation is enough
-	hits  map[tree.Place]tree.Hit // messages that were read whole; nil where texts are read
-	bytes int                     // of them
-
-	read        int             // chunks of the conversation
-	last        bool            // there are no more
-	oldest      int64           // of the conversation's chunks that were read: others aren't newer
-	planned     *query          // of which the segments are still to be asked
-	newestNamed int64           // time of the newest message in them
-	segments    []namedPart     // of the tenant's segments, that are still to be read, the newest first
-	number      int             // of the parts of the tenant's segments
-	named       map[*wanted]int // chunks in segments that have a word
+	read     int             // chunks of the conversation
+	last     bool            // there are no more
+	oldest   int64           // of the conversation's chunks that were read: others aren't newer
+	segments []namedPart     // of the tenant's segments, that are still to be read, the newest first
+	number   int             // of the parts of the tenant's segments
+	named    map[*wanted]int // chunks in segments that have a word
 }
 
 // A namedPart is one of a segment, with the chunks in it that may match.
@@ -105,12 +103,12 @@ func (s *Service) open(ctx context.Context, store *tree.Store, in Within) (*exte
 	conversation := in.ConversationID
 	x := &extent{store: store, make: newMaker(), conversation: conversation}
 	x.since, _ = in.micros()
-	behind, err := s.unfollowed(ctx, store, conversation)
-	if err != nil {
+	var err error
+	if x.behind, err = s.unfollowed(ctx, store, conversation); err != nil {
 		return nil, err
 	}
 	left := mostBehindMessages
-	for i, p := range behind {
+	for i, p := range x.behind {
 		ids, _, err := store.Index().Unchunked(ctx, p)
 		if err != nil {
 			return nil, err
@@ -172,7 +170,7 @@ func (x *extent) parts(ctx context.Context, rows []tree.Chunk) ([]*part, error) 
 
 // more reads the next chunks of the conversation.
 func (x *extent) more(ctx context.Context, limit int) error {
-	rows, err := x.store.Index().ConversationChunks(ctx, x.conversation, x.read, limit)
+	rows, err := x.store.Index().ConversationChunks(ctx, x.read, limit, x.conversation)
 	if err != nil {
 		return err
 	}
@@ -252,34 +250,31 @@ func (q query) buckets() (buckets []int) {
 	return buckets
 }
 
-// plan puts off to look until what no segment names isn't enough: of a common word,
-// all that is read of segments is how new they are.
-func (x *extent) plan(ctx context.Context, q query) error {
-	if x.conversation != uuid.Nil {
-		return nil
+// having returns parts in segments that have a word, the newest: about so many.
+func (x *extent) having(ctx context.Context, t *wanted, most int) (parts []*part, err error) {
+	y := &extent{store: x.store, make: x.make}
+	if err := y.look(ctx, query{alternatives: [][]*clause{{{words: []*wanted{t}}}}, terms: []*wanted{t}}); err != nil {
+		return nil, err
 	}
-	newest, err := x.store.Index().NewestInSegments(ctx, q.buckets())
-	if err == nil && !newest.IsZero() {
-		x.planned, x.newestNamed = &q, newest.UnixMicro()
+	for len(parts) < most {
+		some, more, err := y.next(ctx)
+		if err != nil || !more {
+			return parts, err
+		}
+		parts = append(parts, some...)
 	}
-	return err
+	return parts, nil
 }
 
-// next reads the next parts; ok is false where there are none. What is read later is
-// not newer than bound.
-func (x *extent) next(ctx context.Context) (parts []*part, bound int64, ok bool, err error) {
+// next reads the next parts; more is false where there are none.
+func (x *extent) next(ctx context.Context) (parts []*part, more bool, err error) {
 	if x.conversation != uuid.Nil {
 		if x.last {
-			return nil, 0, false, nil
+			return nil, false, nil
 		}
 		before := len(x.loose)
 		err := x.more(ctx, min(mostChunks, max(firstChunks, x.read)))
-		return x.loose[before:], x.bound(), true, err
-	}
-	if q := x.planned; q != nil {
-		x.planned = nil
-		err := x.look(ctx, *q)
-		return nil, x.bound(), true, err
+		return x.loose[before:], true, err
 	}
 	var at []tree.PlacedChunk
 	for len(x.segments) > 0 && (len(at) == 0 || len(at)+x.segments[0].places.count() <= mostPlaced) {
@@ -291,14 +286,14 @@ func (x *extent) next(ctx context.Context) (parts []*part, bound int64, ok bool,
 		x.segments = x.segments[1:]
 	}
 	if len(at) == 0 {
-		return nil, 0, false, nil
+		return nil, false, nil
 	}
 	rows, err := x.store.Index().PlacedChunks(ctx, at)
 	if err != nil {
-		return nil, 0, false, err
+		return nil, false, err
 	}
 	parts, err = x.parts(ctx, rows)
-	return parts, x.bound(), true, err
+	return parts, true, err
 }
 
 // bound is the time that no part which is still to be read goes beyond.
@@ -306,19 +301,18 @@ func (x *extent) bound() int64 {
 	switch {
 	case x.conversation != uuid.Nil && !x.last:
 		return x.oldest
-	case x.planned != nil:
-		return x.newestNamed
-	case x.conversation == uuid.Nil && len(x.segments) > 0:
+	case len(x.segments) > 0: // of a tenant
 		return x.segments[0].newestAt
 	}
-	return -1 << 63
+	return math.MinInt64
 }
 
 // An unfollowed tells since when a tenant's conversations may be ahead of the
-// follower, and which were then.
+// follower, and which were before: by the time at which they last were. A crash of
+// Postgres takes back what the follower committed last.
 type unfollowed struct {
 	since time.Time
-	among []uuid.UUID
+	among map[uuid.UUID]time.Time
 }
 
 const (
@@ -344,24 +338,29 @@ func (s *Service) unfollowed(ctx context.Context, store *tree.Store, conversatio
 	s.mu.Lock()
 	known := s.behind[store.TenantID()]
 	s.mu.Unlock()
-	now := time.Now().Add(-lateCommit)
-	if time.Since(known.since) > mostChanges {
+	now := time.Now()
+	if now.Sub(known.since) > mostChanges {
 		known = unfollowed{}
 	}
-	behind, err := store.Feed().Unfollowed(ctx, tree.SearchFollower, known.among, known.since, mostBehind+1)
+	behind, err := store.Feed().Unfollowed(ctx, tree.SearchFollower, slices.Collect(maps.Keys(known.among)), known.since, mostBehind+1)
 	if err != nil {
 		return nil, err
 	}
-	known = unfollowed{since: now}
+	next := unfollowed{now.Add(-lateCommit), map[uuid.UUID]time.Time{}}
+	for id, at := range known.among {
+		if at.After(next.since) {
+			next.among[id] = at
+		}
+	}
 	for _, p := range behind {
-		known.among = append(known.among, p.ConversationID)
+		next.among[p.ConversationID] = now
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.behind) >= mostTenants {
 		clear(s.behind)
 	}
-	if s.behind[store.TenantID()] = known; len(behind) > mostBehind { // perhaps even more
+	if s.behind[store.TenantID()] = next; len(behind) > mostBehind { // perhaps even more
 		delete(s.behind, store.TenantID())
 	}
 	return behind, nil

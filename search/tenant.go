@@ -228,28 +228,13 @@ func (s *Service) candidates(ctx context.Context, store *tree.Store, question st
 // messages, or chunks in segments, do.
 func (x *extent) conversationsOf(ctx context.Context, t *wanted) (map[uuid.UUID]int, error) {
 	counts := map[uuid.UUID]int{}
-	for _, p := range x.loose {
+	parts, err := x.having(ctx, t, maxWordChunks)
+	for _, p := range slices.Concat(x.loose, parts) {
 		if n := bits.OnesCount64(p.having(t)); n > 0 {
 			counts[p.conversationID] += n
 		}
 	}
-	y := &extent{store: x.store, make: x.make}
-	if err := y.look(ctx, query{alternatives: [][]*clause{{{words: []*wanted{t}}}}, terms: []*wanted{t}}); err != nil {
-		return nil, err
-	}
-	for read := 0; read < maxWordChunks; {
-		parts, _, more, err := y.next(ctx)
-		if err != nil || !more {
-			return counts, err
-		}
-		read += len(parts)
-		for _, p := range parts {
-			if n := bits.OnesCount64(p.having(t)); n > 0 {
-				counts[p.conversationID] += n
-			}
-		}
-	}
-	return counts, nil
+	return counts, err
 }
 
 // within gives those of the candidates that there is time for.

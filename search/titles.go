@@ -23,20 +23,19 @@ const (
 // It returns up to 20, the one in which something was last said or pruned first.
 func (s *Service) Titles(ctx context.Context, store *tree.Store, text string) (out []tree.Conversation, err error) {
 	defer fault.Wrap(&err, "search.Titles")
-	err = s.searching(ctx, store, text, allWords, uuid.Nil, func(ctx context.Context, store *tree.Store, q query) (err error) {
-		out, err = s.titled(ctx, store, q, mostTitles)
+	err = s.searching(ctx, store, text, allWords, uuid.Nil, func(ctx context.Context, store *tree.Store, q query) error {
+		behind, err := s.unfollowed(ctx, store, uuid.Nil)
+		if err == nil {
+			out, err = titled(ctx, store, q, behind, mostTitles)
+		}
 		return err
 	})
 	return out, err
 }
 
-// titled returns so many conversations at most whose titles match. Titles that aren't
-// indexed yet are looked at.
-func (s *Service) titled(ctx context.Context, store *tree.Store, q query, most int) (out []tree.Conversation, err error) {
-	behind, err := s.unfollowed(ctx, store, uuid.Nil)
-	if err != nil {
-		return nil, err
-	}
+// titled returns so many conversations at most whose titles match. Those that the
+// follower is behind in are looked at.
+func titled(ctx context.Context, store *tree.Store, q query, behind []tree.Pending, most int) (out []tree.Conversation, err error) {
 	var among []uuid.UUID
 	for _, p := range behind {
 		among = append(among, p.ConversationID)
@@ -119,18 +118,18 @@ func (s *Service) Conversations(ctx context.Context, store *tree.Store, f tree.C
 			return err
 		}
 		incomplete = x.missing
-		titled, err := s.titled(ctx, store, q, mostListed)
+		titles, err := titled(ctx, store, q, x.behind, mostListed)
 		if err != nil {
 			return err
 		}
-		for _, c := range titled {
+		for _, c := range titles {
 			f.Among = append(f.Among, c.ID)
 		}
 		among, all, err := x.conversations(ctx, q)
 		if err != nil {
 			return err
 		}
-		if f.Chosen = all && len(titled) < mostListed; f.Chosen {
+		if f.Chosen = all && len(titles) < mostListed; f.Chosen {
 			f.Among = append(f.Among, among...)
 			return nil
 		}
@@ -200,7 +199,7 @@ func (s *Service) among(ctx context.Context, store *tree.Store, q query, all []t
 		open[p.ConversationID] = true
 	}
 	x := &extent{store: store, make: newMaker()}
-	rows, err := store.Index().NewestChunks(ctx, ids, firstChunks)
+	rows, err := store.Index().ConversationChunks(ctx, 0, firstChunks, ids...)
 	if err != nil {
 		return nil, err
 	}

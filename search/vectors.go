@@ -2,7 +2,6 @@ package search
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"slices"
 	"sync"
@@ -109,8 +108,7 @@ func (x *index) answers(s *scope, q Question) ([]ranked, Ranking) {
 	for n, score := range scores {
 		all = append(all, ranked{n, score})
 	}
-	slices.SortFunc(all, x.compare)
-	return all[:min(len(all), q.Limit)], RankingEmbeddings
+	return x.best(all, q.Limit), RankingEmbeddings
 }
 
 func numbers(all []ranked) []int32 {
@@ -134,29 +132,18 @@ func fuse[T comparable](rankings ...[]T) map[T]float64 {
 
 // nearest gives the entries of a scope whose vectors point most nearly as one
 // does, nearest first. It compares all of them.
-func (x *index) nearest(s *scope, v embed.Vector, limit int) []ranked {
-	top := &ranking{x, nil}
+func (x *index) nearest(s *scope, v embed.Vector, limit int) (all []ranked) {
 	for _, n := range s.members {
 		e := &x.entries[n]
 		vector, known := x.vectors[e.id]
 		if !known || vector.version != e.version {
 			continue
 		}
-		top.offer(ranked{n, v.Cosine(vector.data, vector.norm)}, limit)
+		if cosine := v.Cosine(vector.data, vector.norm); cosine > 0 {
+			all = append(all, ranked{n, cosine})
+		}
 	}
-	slices.SortFunc(top.worstFirst, x.compare)
-	return top.worstFirst
-}
-
-// offer keeps an entry if it is among the best so far.
-func (r *ranking) offer(entry ranked, limit int) {
-	if entry.score <= 0 {
-		return
-	}
-	heap.Push(r, entry)
-	if r.Len() > limit {
-		heap.Pop(r)
-	}
+	return x.best(all, limit)
 }
 
 // near gives the places in a tenant's conversations whose vectors point most

@@ -65,7 +65,7 @@ func (s *Store) Append(ctx context.Context, conversationID, parentID uuid.UUID, 
 		ID: toUUID(d.ID), Role: string(d.Message.Role), Tokens: int32(d.tokenCount), Pinned: d.Pinned,
 		CreatedAt: d.CreatedAt, Body: d.Message.Raw, Metadata: d.Metadata, Unhashed: o.auxiliary, Reasoning: textOrNull(d.Reasoning),
 		MoveHead: !o.keepHead, CompareHead: o.compare, ExpectedHead: toUUID(o.from),
-		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:], NotedAt: now(),
+		MostMessages: int32(s.limits.MessagesPerConversation), Form: form[:],
 	}
 	if o.hashed && (parentID == uuid.Nil || o.atHead) {
 		hash := chat.PathHash{}.ChildOf(form)

@@ -69,7 +69,7 @@ func (s *Store) appendInSteps(ctx context.Context, h db.Handle, arg db.AppendMes
 		touch := db.TouchConversationParams{ID: arg.ConversationID, UpdatedAt: arg.CreatedAt, AddedMessages: 1, AddedChanges: 1}
 		change := db.InsertChangeParams{
 			ConversationID: arg.ConversationID, Sequence: c.ChangeCount + 1, TenantID: arg.TenantID, Kind: string(MessagesAppended),
-			MessageID: arg.ID, ParentID: arg.ParentID, HeadID: c.HeadID, Messages: 1, At: arg.NotedAt,
+			MessageID: arg.ID, ParentID: arg.ParentID, HeadID: c.HeadID, Messages: 1, At: now(),
 		}
 		if arg.MoveHead && (!arg.CompareHead || c.HeadID == arg.ExpectedHead) {
 			touch.HeadID, change.HeadID = arg.ID, arg.ID

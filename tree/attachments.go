@@ -192,11 +192,7 @@ func (s *Store) AttachmentText(ctx context.Context, hash [sha256.Size]byte) (_ s
 // that aren't there, and pictures, are left out.
 func (s *Index) FileTexts(ctx context.Context, hashes [][sha256.Size]byte, most int) (_ map[[sha256.Size]byte]string, err error) {
 	defer db.Wrap(&err, "tree.Index.FileTexts(%d)", len(hashes))
-	p := db.ListFileTextsParams{TenantID: s.tenant, Most: int32(most)}
-	for _, h := range hashes {
-		p.Hashes = append(p.Hashes, h[:])
-	}
-	rows, err := s.q.ListFileTexts(ctx, p)
+	rows, err := s.q.ListFileTexts(ctx, db.ListFileTextsParams{TenantID: s.tenant, Hashes: rawHashes(hashes), Most: int32(most)})
 	texts := make(map[[sha256.Size]byte]string, len(rows))
 	for _, row := range rows {
 		texts[[sha256.Size]byte(row.Hash)] = row.Said

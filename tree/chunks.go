@@ -95,15 +95,9 @@ func (s *Index) OpenChunks(ctx context.Context, conversationID uuid.UUID, full i
 // which the conversation's title is found, nil where they stay. It saves nothing and
 // reports false where the place has moved, an open chunk has changed, or a message
 // was pruned, since p was read.
-func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int, chunks []Chunk, title []string) (saved bool, err error) {
+func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int32, chunks []Chunk, title []string) (saved bool, err error) {
 	defer db.Wrap(&err, "tree.Index.SaveChunks(%s, %d)", p.ConversationID, len(chunks))
-	err = s.store().inTx(ctx, func(s *Store) error {
-		if err := s.q.CommitLater(ctx); err != nil {
-			return err
-		}
-		if err := s.lockKind(ctx, indexing); err != nil {
-			return err
-		}
+	return s.changeIndex(ctx, func(s *Store) error {
 		moves := p
 		moves.Sequence = to
 		moved, err := s.Feed().Move(ctx, SearchFollower, moves)
@@ -119,13 +113,9 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 				return err
 			}
 		}
-		numbers := make([]int32, len(open))
-		for i, n := range open {
-			numbers[i] = int32(n)
-		}
-		if len(numbers) > 0 {
-			deleted, err := s.q.DeleteChunks(ctx, db.DeleteChunksParams{ConversationID: toUUID(p.ConversationID), Numbers: numbers})
-			if err != nil || int(deleted) < len(numbers) {
+		if len(open) > 0 {
+			deleted, err := s.q.DeleteChunks(ctx, db.DeleteChunksParams{ConversationID: toUUID(p.ConversationID), Numbers: open})
+			if err != nil || int(deleted) < len(open) {
 				return cmp.Or(err, errStale)
 			}
 		}
@@ -135,6 +125,20 @@ func (s *Index) SaveChunks(ctx context.Context, p Pending, to int64, open []int,
 		}
 		_, err = db.ExecAll(ctx, s.h, rows, func(q *db.Queries, arg db.InsertChunkParams) { _ = q.InsertChunk(ctx, arg) })
 		return err
+	})
+}
+
+// changeIndex makes a change of the tenant's index of words that no other server makes
+// beside it. It reports false where that is an errStale, and nothing is changed.
+func (s *Index) changeIndex(ctx context.Context, change func(*Store) error) (changed bool, err error) {
+	err = s.store().inTx(ctx, func(s *Store) error {
+		if err := s.q.CommitLater(ctx); err != nil {
+			return err
+		}
+		if err := s.lockKind(ctx, indexing); err != nil {
+			return err
+		}
+		return change(s)
 	})
 	if errors.Is(err, errStale) {
 		return false, nil
@@ -187,23 +191,13 @@ func (s *Index) LooseChunks(ctx context.Context, limit int) (_ []Chunk, err erro
 	return fromChunks(rows), err
 }
 
-// ConversationChunks returns chunks of a conversation, the newest first, beyond so
-// many.
-func (s *Index) ConversationChunks(ctx context.Context, conversationID uuid.UUID, beyond, limit int) (_ []Chunk, err error) {
-	defer db.Wrap(&err, "tree.Index.ConversationChunks(%s)", conversationID)
-	rows, err := s.q.ListConversationChunks(ctx, db.ListConversationChunksParams{
-		ConversationID: toUUID(conversationID), TenantID: s.tenant, RowLimit: int32(limit), Beyond: int32(beyond),
-	})
-	return fromChunks(rows), err
-}
-
-// NewestChunks returns the newest chunks of each of the conversations, so many at
-// most, in one round trip.
-func (s *Index) NewestChunks(ctx context.Context, conversations []uuid.UUID, limit int) (_ []Chunk, err error) {
-	defer db.Wrap(&err, "tree.Index.NewestChunks(%d conversations)", len(conversations))
+// ConversationChunks returns chunks of each of the conversations, the newest first and
+// beyond so many, in one round trip.
+func (s *Index) ConversationChunks(ctx context.Context, beyond, limit int, conversations ...uuid.UUID) (_ []Chunk, err error) {
+	defer db.Wrap(&err, "tree.Index.ConversationChunks(%d conversations)", len(conversations))
 	params := make([]db.ListConversationChunksParams, len(conversations))
 	for i, id := range conversations {
-		params[i] = db.ListConversationChunksParams{ConversationID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit)}
+		params[i] = db.ListConversationChunksParams{ConversationID: toUUID(id), TenantID: s.tenant, RowLimit: int32(limit), Beyond: int32(beyond)}
 	}
 	rows, err := db.All(ctx, s.h, (*db.Queries).ListConversationChunks, params)
 	return fromChunks(rows), err
@@ -257,12 +251,8 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 	if len(places) == 0 {
 		return nil, nil
 	}
-	ids := map[uuid.UUID][]pgtype.UUID{}
-	for _, p := range places {
-		ids[p.ConversationID] = append(ids[p.ConversationID], toUUID(p.MessageID))
-	}
-	which := make([]db.DescribeHitsParams, 0, len(ids))
-	for conversation, some := range ids {
+	var which []db.DescribeHitsParams
+	for conversation, some := range byConversation(places) {
 		which = append(which, db.DescribeHitsParams{ConversationID: toUUID(conversation), Ids: some, TenantID: s.tenant, Reader: s.reader})
 	}
 	rows, err := db.All(ctx, s.h, (*db.Queries).DescribeHits, which)

@@ -6,12 +6,21 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/coppice-chat/coppice/db"
 )
 
 // A Place names a message of a conversation.
 type Place struct{ ConversationID, MessageID uuid.UUID }
+
+func byConversation(places []Place) map[uuid.UUID][]pgtype.UUID {
+	ids := map[uuid.UUID][]pgtype.UUID{}
+	for _, p := range places {
+		ids[p.ConversationID] = append(ids[p.ConversationID], toUUID(p.MessageID))
+	}
+	return ids
+}
 
 // ManyEmbeddings is how many vectors of a tenant are compared one by one. Of a
 // tenant with more, pgvector's index is asked, or else the newest are compared.

@@ -106,15 +106,8 @@ func (s *Index) Texts(ctx context.Context, conversationID uuid.UUID, ids []uuid.
 func (s *Index) TextsAt(ctx context.Context, places []Place, fn func(uuid.UUID, MessageText) error) (err error) {
 	defer db.Wrap(&err, "tree.Index.TextsAt(%d)", len(places))
 	var params []db.ListTextsParams
-	index := map[uuid.UUID]int{}
-	for _, p := range places {
-		i, known := index[p.ConversationID]
-		if !known {
-			i = len(params)
-			index[p.ConversationID] = i
-			params = append(params, db.ListTextsParams{ConversationID: toUUID(p.ConversationID), TenantID: s.tenant, Reader: s.reader})
-		}
-		params[i].Ids = append(params[i].Ids, toUUID(p.MessageID))
+	for conversation, ids := range byConversation(places) {
+		params = append(params, db.ListTextsParams{ConversationID: toUUID(conversation), Ids: ids, TenantID: s.tenant, Reader: s.reader})
 	}
 	return db.Each(ctx, s.h, (*db.Queries).ListTexts, params, func(i int, row db.ListTextsRow) error {
 		return fn(uuid.UUID(params[i].ConversationID.Bytes), fromText(row))

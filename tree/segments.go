@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
-	"errors"
 	"slices"
 	"time"
 
@@ -66,7 +65,7 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 	if is, err := enough(s.store()); !is || err != nil {
 		return false, err
 	}
-	return s.changeSegments(ctx, func(s *Store) error {
+	return s.changeIndex(ctx, func(s *Store) error {
 		if is, err := enough(s); !is || err != nil {
 			return cmp.Or(err, errStale)
 		}
@@ -100,24 +99,6 @@ func (s *Index) AddSegment(ctx context.Context, size int, make func([]Chunk) map
 	})
 }
 
-// changeSegments makes a change that no other server makes beside it. It reports false
-// where that is an errStale, and nothing is changed.
-func (s *Index) changeSegments(ctx context.Context, change func(*Store) error) (changed bool, err error) {
-	err = s.store().inTx(ctx, func(s *Store) error {
-		if err := s.q.CommitLater(ctx); err != nil {
-			return err
-		}
-		if err := s.lockKind(ctx, indexing); err != nil {
-			return err
-		}
-		return change(s)
-	})
-	if errors.Is(err, errStale) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // MergeSegments makes a large segment of so many small ones, the oldest, if there are a
 // quarter more. The chunks of each get their places behind those of the one before, size
 // apart. merge gives the data of each bucket, of the small segments' buckets; nil where it
@@ -130,7 +111,7 @@ func (s *Index) MergeSegments(ctx context.Context, count, size int, merge func([
 	if rows, err := smalls(s.store()); err != nil || len(rows) < count+count/4 {
 		return false, err
 	}
-	return s.changeSegments(ctx, func(s *Store) error {
+	return s.changeIndex(ctx, func(s *Store) error {
 		all, err := smalls(s)
 		if err != nil || len(all) < count+count/4 {
 			return cmp.Or(err, errStale)
@@ -264,21 +245,6 @@ func (s *Index) Segments(ctx context.Context, buckets []int) (_ []Segment, err e
 		out[i] = fromSegment(row)
 	}
 	return out, err
-}
-
-// NewestInSegments returns the time of the newest message in the tenant's segments that
-// have some buckets; the zero time where none has.
-func (s *Index) NewestInSegments(ctx context.Context, buckets []int) (_ time.Time, err error) {
-	defer db.Wrap(&err, "tree.Index.NewestInSegments(%d)", buckets)
-	p := db.GetNewestSegmentParams{TenantID: s.tenant}
-	for _, b := range buckets {
-		p.Buckets = append(p.Buckets, int16(b))
-	}
-	at, err := s.q.GetNewestSegment(ctx, p)
-	if isNoRows(err) {
-		return time.Time{}, nil
-	}
-	return at.UTC(), err
 }
 
 // PlacedChunks returns chunks by their places. Those that are gone are left out.

@@ -55,42 +55,17 @@ func (r *recorder) CopyFrom(context.Context, pgx.Identifier, []string, pgx.CopyF
 // one: one round trip and one commit. As calls of Queries in a transaction, an append
 // over HTTP took 1.24 times as long.
 //
+// Postgres takes a statement's snapshot after the lock is there. So the statements see
+// what the conversation's previous writer committed. The transaction is begun and
+// committed in so many words, because a proxy may send on the statements of a pipeline
+// one by one.
+//
 // AppendInTurn returns pgx.ErrNoRows where the lock or the append has no row. The
 // caller then asks what is missing.
 func AppendInTurn(ctx context.Context, h Handle, arg AppendMessageParams, then ...Statement) (n Node, err error) {
-	insert := StatementOf(func(q *Queries) { _, _ = q.AppendMessage(ctx, arg) })
-	lock := LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID, Reader: arg.Reader}
-	err = inTurn(ctx, h, lock, append([]Statement{insert}, then...), func(results pgx.BatchResults) error {
-		rows, _ := results.Query() // whose error the rows have, too
-		n, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[Node])
-		return err
-	})
-	return n, err
-}
-
-// BeginReplyInTurn sends LockConversation and BeginReply in one pipeline, as
-// AppendInTurn does. It returns the number of rows of BeginReply.
-func BeginReplyInTurn(ctx context.Context, h Handle, arg BeginReplyParams) (rows int64, err error) {
-	begin := StatementOf(func(q *Queries) { _, _ = q.BeginReply(ctx, arg) })
-	lock := LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID, Reader: arg.Reader}
-	err = inTurn(ctx, h, lock, []Statement{begin}, func(results pgx.BatchResults) error {
-		tag, err := results.Exec()
-		rows = tag.RowsAffected()
-		return err
-	})
-	return rows, err
-}
-
-// inTurn sends LockConversation and then statements in one pipeline, in a
-// transaction of their own unless h is one. read reads the results from the first
-// statement on. Postgres takes a statement's snapshot after the lock is there. So
-// the statements see what the conversation's previous writer committed. The
-// transaction is begun and committed in so many words, because a proxy may send on
-// the statements of a pipeline one by one.
-func inTurn(ctx context.Context, h Handle, lock LockConversationParams, statements []Statement, read func(pgx.BatchResults) error) (err error) {
 	conn, leave, err := connOf(ctx, h)
 	if err != nil {
-		return err
+		return n, err
 	}
 	if conn != nil {
 		defer leave()
@@ -101,8 +76,10 @@ func inTurn(ctx context.Context, h Handle, lock LockConversationParams, statemen
 	if !joins {
 		b.Queue("begin")
 	}
+	lock := LockConversationParams{ID: arg.ConversationID, TenantID: arg.TenantID, Reader: arg.Reader}
 	first := StatementOf(func(q *Queries) { _, _ = q.LockConversation(ctx, lock) })
-	for _, s := range append([]Statement{first}, statements...) {
+	insert := StatementOf(func(q *Queries) { _, _ = q.AppendMessage(ctx, arg) })
+	for _, s := range append([]Statement{first, insert}, then...) {
 		b.Queue(s.SQL, s.Args...)
 	}
 	if !joins {
@@ -121,12 +98,13 @@ func inTurn(ctx context.Context, h Handle, lock LockConversationParams, statemen
 		_, err = results.Exec()
 	}
 	if err == nil {
-		err = read(results)
+		rows, _ := results.Query() // whose error the rows have, too
+		n, err = pgx.CollectOneRow(rows, pgx.RowToStructByPos[Node])
 	}
 	if closeErr := results.Close(); err == nil {
 		err = closeErr
 	}
-	return err
+	return n, err
 }
 
 // SendAll sends statements in one round trip, and has read read the result of each, in

@@ -29,12 +29,13 @@ func (q *Queries) CountTenantKeys(ctx context.Context, tenantID pgtype.Text) ([]
 	return all[CountTenantKeysRow](q.db.Query(ctx, countTenantKeys, tenantID))
 }
 
-const deleteTenantAttachments = `-- name: DeleteTenantAttachments :execrows
+const deleteTenantAttachments = `-- name: DeleteTenantAttachments :exec
 delete from attachments where tenant_id = $1
 `
 
-func (q *Queries) DeleteTenantAttachments(ctx context.Context, tenantID string) (int64, error) {
-	return affected(q.db.Exec(ctx, deleteTenantAttachments, tenantID))
+func (q *Queries) DeleteTenantAttachments(ctx context.Context, tenantID string) error {
+	_, err := q.db.Exec(ctx, deleteTenantAttachments, tenantID)
+	return err
 }
 
 const deleteTenantChanges = `-- name: DeleteTenantChanges :exec

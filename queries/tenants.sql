@@ -43,7 +43,7 @@ where tenant_id = @tenant_id and revoked_at is null;
 -- name: DeleteTenantKeys :execrows
 delete from api_keys where tenant_id = @tenant_id;
 
--- name: DeleteTenantAttachments :execrows
+-- name: DeleteTenantAttachments :exec
 delete from attachments where tenant_id = @tenant_id;
 
 -- name: DeleteTenantSegments :exec

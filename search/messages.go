@@ -74,12 +74,12 @@ const (
 // the messages below the hit are walked, at about 200,000 a second.
 func (s *Service) Messages(ctx context.Context, store *tree.Store, text string, in Within, p tree.Paging) (page Page, err error) {
 	defer fault.Wrap(&err, "search.Messages(%+v, %+v)", in, p)
-	limit, at, begins, err := p.From(in.list("search", store, text)...)
+	limit, at, err := p.From(in.list("search", store, text)...)
 	if err != nil {
 		return Page{}, err
 	}
 	before := candidate{at: at.Key, Place: tree.Place{MessageID: at.ID, ConversationID: uuid.Nil}}
-	if _, end := in.micros(); begins {
+	if _, end := in.micros(); p.Cursor == "" {
 		before = candidate{at: end}
 	}
 	err = s.searching(ctx, store, text, allWords, in.ConversationID, func(ctx context.Context, store *tree.Store, q query) error {
@@ -112,14 +112,14 @@ func (s *Service) Messages(ctx context.Context, store *tree.Store, text string, 
 // Later pages rank the messages that were there when the first page was asked for.
 func (s *Service) Ranked(ctx context.Context, store *tree.Store, text string, in Within, p tree.Paging) (page Page, err error) {
 	defer fault.Wrap(&err, "search.Ranked(%+v, %+v)", in, p)
-	limit, at, begins, err := p.From(in.list("ranked", store, text)...)
+	limit, at, err := p.From(in.list("ranked", store, text)...)
 	if err != nil {
 		return Page{}, err
 	}
 	// A cursor has how many hits stand before the page, and in the place of an id the
 	// time of the first page.
 	offset, newest, now := int(at.Key), int64(binary.BigEndian.Uint64(at.ID[:])), time.Now().UnixMicro()
-	if begins {
+	if p.Cursor == "" {
 		_, before := in.micros()
 		offset, newest = 0, before-1
 	}

@@ -70,12 +70,9 @@ func listKeys(r *Request) (Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, at, begins, err := p.From("keys", whose.Tenant)
+	limit, at, err := p.From("keys", whose.Tenant)
 	if err != nil {
 		return nil, err
-	}
-	if begins {
-		at.ID = uuid.Max
 	}
 	tenant := whose.Tenant
 	if tenant == access.Everybody && whose.Has(access.Operator) {

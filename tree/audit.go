@@ -75,11 +75,11 @@ func (s *Store) Audit(ctx context.Context, e AuditEvent) (err error) {
 // AuditEvents lists what was done with the tenant's data, the newest first.
 func (s *Store) AuditEvents(ctx context.Context, p Paging) (_ Page[AuditEvent], err error) {
 	defer db.Wrap(&err, "tree.AuditEvents")
-	limit, before, err := p.page("audit", s.tenant)
+	limit, before, err := p.From("audit", s.tenant)
 	if err != nil {
 		return Page[AuditEvent]{}, err
 	}
-	rows, err := s.q.ListAuditEvents(ctx, db.ListAuditEventsParams{TenantID: s.tenant, BeforeID: toUUID(before.id), RowLimit: int32(limit) + 1})
+	rows, err := s.q.ListAuditEvents(ctx, db.ListAuditEventsParams{TenantID: s.tenant, BeforeID: toUUID(before.ID), RowLimit: int32(limit) + 1})
 	if err != nil {
 		return Page[AuditEvent]{}, err
 	}
@@ -88,7 +88,7 @@ func (s *Store) AuditEvents(ctx context.Context, p Paging) (_ Page[AuditEvent], 
 	for i := range list {
 		list[i] = fromAuditEvent(rows[i])
 	}
-	return paged(list, more, before, func(e AuditEvent) cursor { return cursor{id: e.ID} }), nil
+	return paged(list, more, before, func(e AuditEvent) Position { return Position{ID: e.ID} }), nil
 }
 
 // ForgetAudit deletes what all tenants' audit events tell of the time before, and how

@@ -48,13 +48,13 @@ func (s *Store) node(ctx context.Context, conversationID, id uuid.UUID) (db.GetN
 // uuid.Nil, in sibling order.
 func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer db.Wrap(&err, "tree.Children(%s, %s)", conversationID, id)
-	limit, after, err := p.page("children", s.tenant, conversationID.String(), id.String())
+	limit, after, err := p.From("children", s.tenant, conversationID.String(), id.String())
 	if err != nil {
 		return Page[Message]{}, err
 	}
 	from := int32(0)
 	if p.Cursor != "" {
-		if from = int32(after.key); int64(from) != after.key || from < 0 || from == math.MaxInt32 {
+		if from = int32(after.Key); int64(from) != after.Key || from < 0 || from == math.MaxInt32 {
 			return Page[Message]{}, errCursor
 		}
 	}
@@ -81,7 +81,7 @@ func (s *Store) Children(ctx context.Context, conversationID, id uuid.UUID, p Pa
 		out[i] = fromMessage(row.Node, siblings, row.Annotation)
 		more = row.Node.SiblingIndex.Int32 < siblings
 	}
-	return paged(out, more, after, func(m Message) cursor { return cursor{key: int64(m.Siblings.Index), id: m.ID} }), nil
+	return paged(out, more, after, func(m Message) Position { return Position{Key: int64(m.Siblings.Index), ID: m.ID} }), nil
 }
 
 // NewestChildren returns the newest messages below a message, or the newest roots
@@ -110,7 +110,7 @@ func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging
 		return Page[Message]{}, err
 	}
 	rows, err := s.q.ListBranches(ctx, db.ListBranchesParams{
-		ConversationID: toUUID(conversationID), BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id),
+		ConversationID: toUUID(conversationID), BeforeCreatedAt: before.time(), BeforeID: toUUID(before.ID),
 		RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) Branches(ctx context.Context, conversationID uuid.UUID, p Paging
 	for i, row := range rows {
 		out[i], more = fromMessage(row.Node, row.SiblingCount, row.Annotation), row.More
 	}
-	return paged(out, more, before, func(m Message) cursor { return timed(m.CreatedAt, m.ID) }), nil
+	return paged(out, more, before, func(m Message) Position { return timed(m.CreatedAt, m.ID) }), nil
 }
 
 // NewestLeaf returns the newest leaf at or below a message. This is the branch to
@@ -149,16 +149,16 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 // become active.
 func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID, p Paging) (_ Page[Message], err error) {
 	defer db.Wrap(&err, "tree.Transcript(%s, head %s)", conversationID, headID)
-	limit, from, err := p.page("transcript", s.tenant, conversationID.String())
+	limit, from, err := p.From("transcript", s.tenant, conversationID.String())
 	if err != nil {
 		return Page[Message]{}, err
 	}
 	branch, start := int64(digest(headID.String())), headID
 	if p.Cursor != "" {
-		if headID != uuid.Nil && from.key != branch {
+		if headID != uuid.Nil && from.Key != branch {
 			return Page[Message]{}, errCursor
 		}
-		branch, start = from.key, from.id
+		branch, start = from.Key, from.ID
 	}
 	rows, err := s.q.GetTranscript(ctx, db.GetTranscriptParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader, HeadID: toUUID(start), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
@@ -181,7 +181,7 @@ func (s *Store) Transcript(ctx context.Context, conversationID, headID uuid.UUID
 		return Page[Message]{}, err
 	}
 	if oldest := page.Data[0]; oldest.ParentID != uuid.Nil {
-		page.Next = cursor{list: from.list, key: branch, id: oldest.ParentID}.String()
+		page.Next = from.Cursor(branch, oldest.ParentID)
 	}
 	return page, nil
 }

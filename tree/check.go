@@ -11,12 +11,6 @@ import (
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// checkObject refuses what can't be stored or would cost a reader its stack; see
-// chat.CheckObject.
-func checkObject(raw json.RawMessage, what string) error {
-	return chat.CheckObject(raw, what)
-}
-
 // checkExtra checks metadata or settings and gives what to store: nil and null
 // stand for none.
 func checkExtra(raw json.RawMessage, field string) (json.RawMessage, error) {
@@ -26,7 +20,7 @@ func checkExtra(raw json.RawMessage, field string) (json.RawMessage, error) {
 	if len(raw) > MaxMetadataBytes {
 		return nil, fault.New(fault.TooLarge, "metadata_too_large", field, "It has %d bytes, and %d is the most.", len(raw), MaxMetadataBytes)
 	}
-	if err := checkObject(raw, field); err != nil {
+	if err := chat.CheckObject(raw, field); err != nil {
 		return nil, fault.At(err, field)
 	}
 	return raw, nil

@@ -202,7 +202,7 @@ func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Pag
 	}
 	rows, err := s.q.ListCompactions(ctx, db.ListCompactionsParams{
 		ConversationID: toUUID(conversationID), TenantID: s.tenant, Reader: s.reader,
-		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.id), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
+		BeforeCreatedAt: before.time(), BeforeID: toUUID(before.ID), RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	})
 	if err != nil {
 		return Page[Compaction]{}, err
@@ -211,7 +211,7 @@ func (s *Store) Compactions(ctx context.Context, conversationID uuid.UUID, p Pag
 	for i, row := range rows {
 		out[i], more = fromCompaction(row.Compaction), row.More
 	}
-	return paged(out, more, before, func(k Compaction) cursor { return timed(k.CreatedAt, k.ID) }), nil
+	return paged(out, more, before, func(k Compaction) Position { return timed(k.CreatedAt, k.ID) }), nil
 }
 
 // fromCompaction is the one converter of compaction rows.

@@ -186,7 +186,7 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 	}
 	params := db.ListConversationsParams{
 		TenantID: s.tenant, Reader: s.reader, Archived: f.Archived, Tag: f.Tag, Chosen: f.Chosen, Among: toUUIDs(f.Among),
-		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.id),
+		BeforePinned: after.pinned, BeforeUpdatedAt: after.time(), BeforeID: toUUID(after.ID),
 		RowLimit: int32(limit), ByteLimit: MaxPageBytes,
 	}
 	rows, err := s.q.ListConversations(ctx, params)
@@ -202,7 +202,7 @@ func (s *Store) Conversations(ctx context.Context, f ConversationFilter, p Pagin
 			return Page[Conversation]{}, err
 		}
 	}
-	return paged(out, more, after, func(c Conversation) cursor {
+	return paged(out, more, after, func(c Conversation) Position {
 		last := timed(c.UpdatedAt, c.ID)
 		last.pinned = c.Pinned
 		return last

@@ -18,13 +18,13 @@ import (
 // the page, so that no row beyond it leaves the database.
 const MaxPageBytes = 4 << 20
 
-// A cursor is base64url of 32 bytes: a digest of the list that it belongs to, a
-// time in microseconds or a number, and an id. Which of the two a list uses is
-// its own affair; clients pass it back as it came.
-type cursor struct {
+// A Position is where a page of a list begins. Its cursor is base64url of 32 bytes: a
+// digest of the list, a time in microseconds or a number, and an id. Which of the two a
+// list uses is its own affair; clients pass the cursor back as it came.
+type Position struct {
 	list   uint64
-	key    int64
-	id     uuid.UUID
+	Key    int64
+	ID     uuid.UUID
 	pinned bool // of the row; only where pinned rows stand first
 }
 
@@ -36,21 +36,22 @@ var (
 )
 
 // first is before every row of a list that goes backwards in time.
-var first = cursor{key: maxKey, id: uuid.Max}
+var first = Position{Key: maxKey, ID: uuid.Max}
 
-func (c cursor) String() string {
-	raw := binary.BigEndian.AppendUint64(nil, c.list)
-	raw = binary.BigEndian.AppendUint64(raw, uint64(c.key))
-	raw = append(raw, c.id[:]...)
-	if c.pinned {
+// Cursor returns the cursor of a page of the same list that begins elsewhere.
+func (at Position) Cursor(key int64, id uuid.UUID) string {
+	raw := binary.BigEndian.AppendUint64(nil, at.list)
+	raw = binary.BigEndian.AppendUint64(raw, uint64(key))
+	raw = append(raw, id[:]...)
+	if at.pinned {
 		raw = append(raw, 1)
 	}
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
 
-func (c cursor) time() time.Time { return time.UnixMicro(c.key).UTC() }
+func (at Position) time() time.Time { return time.UnixMicro(at.Key).UTC() }
 
-func timed(t time.Time, id uuid.UUID) cursor { return cursor{key: t.UnixMicro(), id: id} }
+func timed(t time.Time, id uuid.UUID) Position { return Position{Key: t.UnixMicro(), ID: id} }
 
 // digest is a short digest of words, of which only the last may hold any
 // character.
@@ -62,9 +63,9 @@ func digest(words ...string) uint64 {
 var errCursor = fault.New(fault.Invalid, "invalid_cursor", "cursor",
 	"This is no cursor of this list. Pass next_cursor back as it came, or leave it out to start anew.")
 
-// page checks a limit and a cursor, which must be of the list that these words
-// name.
-func (p Paging) page(list ...string) (limit int, after cursor, err error) {
+// From returns the limit of a page and where it begins, which is before all rows where
+// there is no cursor. The words name the list, so that no other list takes its cursors.
+func (p Paging) From(list ...string) (limit int, after Position, err error) {
 	limit, after, err = p.anyPage(list...)
 	if err == nil && after.pinned {
 		err = errCursor
@@ -72,8 +73,8 @@ func (p Paging) page(list ...string) (limit int, after cursor, err error) {
 	return limit, after, err
 }
 
-// anyPage is page for a list in which pinned rows stand first.
-func (p Paging) anyPage(list ...string) (limit int, after cursor, err error) {
+// anyPage is From for a list in which pinned rows stand first.
+func (p Paging) anyPage(list ...string) (limit int, after Position, err error) {
 	after = first
 	after.list = digest(list...)
 	switch {
@@ -94,26 +95,26 @@ func (p Paging) anyPage(list ...string) (limit int, after cursor, err error) {
 	if err != nil || len(raw) != 32 || binary.BigEndian.Uint64(raw) != after.list {
 		return 0, after, errCursor
 	}
-	after.key = int64(binary.BigEndian.Uint64(raw[8:]))
-	after.id = uuid.UUID(raw[16:])
+	after.Key = int64(binary.BigEndian.Uint64(raw[8:]))
+	after.ID = uuid.UUID(raw[16:])
 	return limit, after, nil
 }
 
-// timed is page for a list whose keys are times.
-func (p Paging) timed(list ...string) (limit int, before cursor, err error) {
-	limit, before, err = p.page(list...)
+// timed is From for a list whose keys are times.
+func (p Paging) timed(list ...string) (limit int, before Position, err error) {
+	limit, before, err = p.From(list...)
 	return limit, before, before.checkTime(err)
 }
 
 // pinnedFirst is timed for a list in which pinned rows stand first.
-func (p Paging) pinnedFirst(list ...string) (limit int, before cursor, err error) {
+func (p Paging) pinnedFirst(list ...string) (limit int, before Position, err error) {
 	limit, before, err = p.anyPage(list...)
 	before.pinned = before.pinned || p.Cursor == ""
 	return limit, before, before.checkTime(err)
 }
 
-func (before cursor) checkTime(err error) error {
-	if err == nil && (before.key < minKey || before.key > maxKey) {
+func (before Position) checkTime(err error) error {
+	if err == nil && (before.Key < minKey || before.Key > maxKey) {
 		err = errCursor
 	}
 	return err
@@ -121,33 +122,14 @@ func (before cursor) checkTime(err error) error {
 
 // paged makes a page of its rows. If more rows come after the last one, its cursor is
 // that of the last one, in the same list as the cursor before.
-func paged[T any](rows []T, more bool, before cursor, key func(T) cursor) Page[T] {
+func paged[T any](rows []T, more bool, before Position, key func(T) Position) Page[T] {
 	p := Page[T]{Data: rows}
 	if more {
 		next := key(rows[len(rows)-1])
 		next.list = before.list
-		p.Next = next.String()
+		p.Next = next.Cursor(next.Key, next.ID)
 	}
 	return p
-}
-
-// A Position is where a page of another package's list begins, as a cursor tells it.
-type Position struct {
-	Key  int64 // a number, or a time in microseconds
-	ID   uuid.UUID
-	list uint64
-}
-
-// From returns the limit of a page and where it begins; begins is true for the
-// first page. The words name the list, so that no other list takes its cursors.
-func (p Paging) From(list ...string) (limit int, at Position, begins bool, err error) {
-	limit, c, err := p.page(list...)
-	return limit, Position{c.key, c.id, c.list}, p.Cursor == "", err
-}
-
-// Cursor returns the cursor of a page of the same list that begins elsewhere.
-func (at Position) Cursor(key int64, id uuid.UUID) string {
-	return cursor{list: at.list, key: key, id: id}.String()
 }
 
 // ErrCursor says that a cursor is of another list, or of none.

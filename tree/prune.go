@@ -191,7 +191,7 @@ func (s *Store) landing(ctx context.Context, n db.Node) (uuid.UUID, error) {
 // newestLeaf is the newest leaf of a whole tree, uuid.Nil of an empty one.
 func (s *Store) newestLeaf(ctx context.Context, conversationID uuid.UUID) (uuid.UUID, error) {
 	rows, err := s.q.ListBranches(ctx, db.ListBranchesParams{
-		ConversationID: toUUID(conversationID), BeforeCreatedAt: first.time(), BeforeID: toUUID(first.id), RowLimit: 1, ByteLimit: MaxPageBytes,
+		ConversationID: toUUID(conversationID), BeforeCreatedAt: first.time(), BeforeID: toUUID(first.ID), RowLimit: 1, ByteLimit: MaxPageBytes,
 	})
 	if err != nil || len(rows) == 0 {
 		return uuid.Nil, err

@@ -248,84 +248,49 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 // when chat.Message.AppendCanonical changes.
 const pathForm = 2
 
-// rehashAtOnce is how many path hashes are made anew while the conversation's other
-// writers wait.
-const rehashAtOnce = 500
-
 // rehash makes the path hashes of a conversation anew, which are those of an older
-// canonical form. Writers take turns with it. What they store meanwhile comes last, and
-// then the conversation is said to have the new form, in one step.
+// canonical form. The conversation's other writers wait.
 func (s *Store) rehash(ctx context.Context, conversationID uuid.UUID) error {
-	hashes := map[pgtype.UUID]chat.PathHash{} // that are made; of a message without one, that above it, as Behind has it
-	var todo []db.ListParentStatesRow
-	for done := false; !done; {
-		var err error
-		if len(todo) == 0 {
-			if todo, err = s.unhashed(ctx, conversationID, hashes); err != nil {
-				return err
-			}
-		}
-		some := todo[:min(len(todo), rehashAtOnce)]
-		todo = todo[len(some):]
-		err = s.inTurn(ctx, conversationID, func(s *Store) error {
-			c, err := s.lock(ctx, conversationID)
-			if done = c.PathForm.Int16 == pathForm; done || err != nil {
-				return err
-			}
-			if len(some) < rehashAtOnce {
-				some, err = s.unhashed(ctx, conversationID, hashes)
-				done = true
-			}
-			if err == nil {
-				err = s.rehashSome(ctx, c.ID, some, hashes)
-			}
-			if err == nil && done {
-				err = s.q.SetPathForm(ctx, c.ID)
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unhashed lists the messages of a conversation of which no hash is made yet, those above
-// others first.
-func (s *Store) unhashed(ctx context.Context, conversationID uuid.UUID, hashes map[pgtype.UUID]chat.PathHash) ([]db.ListParentStatesRow, error) {
-	rows, err := s.q.ListParentStates(ctx, toUUID(conversationID))
-	rows = slices.DeleteFunc(rows, func(row db.ListParentStatesRow) bool { _, made := hashes[row.ID]; return made })
-	slices.SortFunc(rows, func(a, b db.ListParentStatesRow) int { return cmp.Compare(a.Depth, b.Depth) })
-	return rows, err
-}
-
-func (s *Store) rehashSome(ctx context.Context, conversationID pgtype.UUID, rows []db.ListParentStatesRow, hashes map[pgtype.UUID]chat.PathHash) error {
 	const atOnce = 20 // bodies in memory
-	made := db.SetPathHashesParams{ConversationID: conversationID}
-	for some := range slices.Chunk(rows, atOnce) {
-		var ids []pgtype.UUID
-		for _, row := range some {
-			if row.PathHash != nil {
-				ids = append(ids, row.ID)
-			}
+	return s.inTurn(ctx, conversationID, func(s *Store) error {
+		c, err := s.lock(ctx, conversationID)
+		if err != nil || c.PathForm.Int16 == pathForm {
+			return err
 		}
-		nodes, err := s.q.ListNodes(ctx, db.ListNodesParams{ConversationID: conversationID, Ids: ids})
+		rows, err := s.q.ListParentStates(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		bodies := map[pgtype.UUID]json.RawMessage{}
-		for _, n := range nodes {
-			bodies[n.ID] = n.Body
-		}
-		for _, row := range some {
-			hash := hashes[row.ParentID]
-			if body, there := bodies[row.ID]; there {
-				hash = hash.Child(chat.Read(body))
-				made.Ids, made.Hashes = append(made.Ids, row.ID), append(made.Hashes, slices.Clone(hash[:]))
+		slices.SortFunc(rows, func(a, b db.ListParentStatesRow) int { return cmp.Compare(a.Depth, b.Depth) })
+		hashes := make(map[pgtype.UUID]chat.PathHash, len(rows)) // of a message without one, that above it, as Behind has it
+		for some := range slices.Chunk(rows, atOnce) {
+			var ids []pgtype.UUID
+			for _, row := range some {
+				if row.PathHash != nil {
+					ids = append(ids, row.ID)
+				}
 			}
-			hashes[row.ID] = hash
+			nodes, err := s.q.ListNodes(ctx, db.ListNodesParams{ConversationID: c.ID, Ids: ids})
+			if err != nil {
+				return err
+			}
+			bodies := map[pgtype.UUID]json.RawMessage{}
+			for _, n := range nodes {
+				bodies[n.ID] = n.Body
+			}
+			made := db.SetPathHashesParams{ConversationID: c.ID}
+			for _, row := range some {
+				hash := hashes[row.ParentID]
+				if body, there := bodies[row.ID]; there {
+					hash = hash.Child(chat.Read(body))
+					made.Ids, made.Hashes = append(made.Ids, row.ID), append(made.Hashes, slices.Clone(hash[:]))
+				}
+				hashes[row.ID] = hash
+			}
+			if err := s.q.SetPathHashes(ctx, made); err != nil {
+				return err
+			}
 		}
-	}
-	return s.q.SetPathHashes(ctx, made)
+		return s.q.SetPathForm(ctx, c.ID)
+	})
 }

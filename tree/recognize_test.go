@@ -124,7 +124,7 @@ func TestOlderForm(t *testing.T) {
 	}, tree.Auxiliary()))(t).Messages
 	must(s.Append(t.Context(), c, steps[1].ID, tree.NewMessage{Message: path("a1")[0]}, tree.Behind(question.HeadID)))(t)
 	long := path("s", "u1", "a1", "u2")
-	for i := range 250 { // more than are made anew at once
+	for i := range 25 { // more than are read at once
 		long = append(long, path(fmt.Sprint("a", i), fmt.Sprint("u", i))...)
 	}
 	if p, err := s.Recognize(t.Context(), c, tree.History{Messages: long[:4]}); err != nil || p.Known != 3 { // behind what the client never saw

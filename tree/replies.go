@@ -61,25 +61,12 @@ var errNoReply = fault.New(fault.NotFound, "reply_not_found", "", "Nothing is kn
 // isn't there, it is a fault.NotFound.
 func (s *Replies) Begin(ctx context.Context, r Reply, again bool) (err error) {
 	defer db.Wrap(&err, "tree.Replies.Begin(%s, %s)", r.ConversationID, r.MessageID)
-	distributed, err := s.engine.isDistributed(ctx, s.h)
-	if err != nil {
-		return err
-	}
-	leave, err := s.store().turn(ctx, r.ConversationID)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	if distributed || again {
-		err = s.store().inTx(ctx, func(s *Store) error {
-			if _, err := s.lock(ctx, r.ConversationID); err != nil {
-				return err
-			}
-			return (&beginning{r, again}).run(ctx, s, r.ParentID)
-		})
-	} else {
-		err = orLost(db.BeginReplyInTurn(ctx, s.h, s.store().beginReplyParams(r, toUUID(r.ParentID))))
-	}
+	err = s.store().inTurn(ctx, r.ConversationID, func(s *Store) error {
+		if _, err := s.lock(ctx, r.ConversationID); err != nil {
+			return err
+		}
+		return (&beginning{r, again}).run(ctx, s, r.ParentID)
+	})
 	if errors.Is(err, ErrReplyLost) {
 		if _, missing := s.store().checkParent(ctx, r.ConversationID, r.ParentID); missing != nil {
 			return missing

@@ -180,17 +180,12 @@ func (s *Store) DeleteTenant(ctx context.Context, each func()) (went Tenant, err
 	went.Attachments = there.Attachments // deleting their messages may have taken some
 	return went, s.inTx(ctx, func(s *Store) error {
 		return s.allowLongStatements(ctx, func() error {
-			if _, err := s.q.DeleteTenantAttachments(ctx, s.tenant); err != nil {
-				return err
-			}
-			if err := s.q.DeleteTenantSegments(ctx, s.tenant); err != nil {
-				return err
-			}
-			if err := s.q.DeleteTenantChanges(ctx, s.tenant); err != nil {
-				return err
-			}
-			if err := s.q.DeleteTenantLimits(ctx, s.tenant); err != nil {
-				return err
+			for _, forget := range []func(context.Context, string) error{
+				s.q.DeleteTenantAttachments, s.q.DeleteTenantSegments, s.q.DeleteTenantChanges, s.q.DeleteTenantLimits,
+			} {
+				if err := forget(ctx, s.tenant); err != nil {
+					return err
+				}
 			}
 			if err := s.q.DeleteTenantDays(ctx, db.DeleteTenantDaysParams{TenantID: textOrNull(s.tenant), Before: pgtype.Date{Time: now().AddDate(1, 0, 0), Valid: true}}); err != nil {
 				return err

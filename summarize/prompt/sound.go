@@ -11,10 +11,9 @@ import (
 // The parts of what wrapSummary writes: what stands between tags can't hold a tag,
 // as it is escaped. unwrap looks whether it is.
 var (
-	wrapped     = regexp.MustCompile(`(?s)^(.*?)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd) + `(.*)$`)
-	keptPart    = regexp.MustCompile(`(?s)^(?:` + regexp.QuoteMeta(keptIntro) + `|` + regexp.QuoteMeta(keptIntroBefore) + `)<` + keptTagName + `>\n(.*)</` + keptTagName + `>$`)
-	keptLabel   = regexp.MustCompile(`^\w+(?: "([^"\n]*)")?:(?: \(empty\))?$`)
-	keptMessage = regexp.MustCompile(`(?s)^<` + messageTagName + ` role="\w+"(?: name="([^"<>\n]*)")?>\n(.*?)\n</` + messageTagName + ">\n")
+	wrapped   = regexp.MustCompile(`(?s)^(.*?)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd) + `(.*)$`)
+	keptPart  = regexp.MustCompile(`(?s)^` + regexp.QuoteMeta(keptIntro) + `<` + keptTagName + `>\n(.*)</` + keptTagName + `>$`)
+	keptLabel = regexp.MustCompile(`^\w+(?: "([^"\n]*)")?:(?: \(empty\))?$`)
 )
 
 // unwrap gives the text of a summary in what wrapSummary writes, and false for
@@ -33,21 +32,11 @@ func soundKept(text string) bool {
 	if parts == nil {
 		return false
 	}
-	if !strings.HasPrefix(parts[1], "<") {
-		for line := range strings.SplitSeq(strings.TrimSuffix(parts[1], "\n"), "\n") {
-			text, quoted := strings.CutPrefix(line, quoteMark)
-			if label := keptLabel.FindStringSubmatch(line); !quoted && (label == nil || !harmless(label[1])) || quoted && !escaped(text) {
-				return false
-			}
-		}
-		return true
-	}
-	for rest := parts[1]; rest != ""; {
-		m := keptMessage.FindStringSubmatch(rest)
-		if m == nil || !harmless(m[1]) || !escaped(m[2]) {
+	for line := range strings.SplitSeq(strings.TrimSuffix(parts[1], "\n"), "\n") {
+		text, quoted := strings.CutPrefix(line, quoteMark)
+		if label := keptLabel.FindStringSubmatch(line); !quoted && (label == nil || !harmless(label[1])) || quoted && !escaped(text) {
 			return false
 		}
-		rest = rest[len(m[0]):]
 	}
 	return true
 }

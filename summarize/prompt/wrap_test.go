@@ -92,20 +92,6 @@ func checkWrapped(t interface {
 	}
 }
 
-// TestSummaryStoredBefore shows a summary whose message was stored with the
-// introduction and the kept text of earlier versions. Its bytes stay.
-func TestSummaryStoredBefore(t *testing.T) {
-	t.Parallel()
-	body := messageBody("user", summaryIntroBefore+summaryStart+"They met."+summaryEnd+keptIntroBefore+"<coppice-kept>\n<coppice-message role=\"user\" name=\"Ada\">\nNever cut in spring.\n</coppice-message>\n</coppice-kept>")
-	with := WithRecall(body)
-	if string(Shown(body)) != string(body) || string(ShownImported(body)) != string(body) || string(Shown(with)) != string(body) || !Wrapped(with) || len(with) <= len(body) {
-		t.Errorf("it is shown as %s, with recall as %s", Shown(body), with)
-	}
-	if got := Unwrap(with); got != "They met." {
-		t.Errorf("its text is %q", got)
-	}
-}
-
 // TestWithRecall holds that one sentence is added to what Shown gives and all else
 // stays, and that Shown takes it away again.
 func TestWithRecall(t *testing.T) {

@@ -127,6 +127,7 @@ type Coppice struct {
 	server         *server.Server
 	log            *slog.Logger
 	retention      map[string]time.Duration
+	swept          tree.AttachmentSweep
 	auditRetention time.Duration
 	settings       summarize.Settings // of contexts, where a conversation has none of its own
 	started        atomic.Bool

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // DefaultAuditRetention is how long audit events are kept.
@@ -15,7 +17,7 @@ const retentionInterval = time.Hour
 // expiredKeyAge is how long a key is listed after its end.
 const expiredKeyAge = 7 * 24 * time.Hour
 
-// retain deletes old audit events and conversations until ctx ends. Several servers may do so at
+// retain deletes old audit events, unused attachments and old conversations until ctx ends. Several servers may do so at
 // once: each conversation goes once.
 func (c *Coppice) retain(ctx context.Context) {
 	ticker := time.NewTicker(retentionInterval)
@@ -34,6 +36,10 @@ func (c *Coppice) retain(ctx context.Context) {
 
 func (c *Coppice) deleteOld(ctx context.Context) error {
 	if _, err := c.store.ForgetAudit(ctx, time.Now().Add(-c.auditRetention)); err != nil {
+		return err
+	}
+	// Some attachments at a time: each comes up.
+	if _, err := c.swept.Next(ctx, c.store, time.Now().Add(-tree.UnusedAttachmentAge), 10_000); err != nil {
 		return err
 	}
 	if err := c.keys.ForgetExpired(ctx, time.Now().Add(-expiredKeyAge)); err != nil {

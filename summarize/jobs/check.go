@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/google/uuid"
+	"github.com/riverqueue/river"
 
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/summarize"
@@ -15,32 +16,42 @@ import (
 const Compactions = "compactions"
 
 // FollowCompactions queues a job for each of the conversations in which a branch that
-// grew is due. It moves the places of the others. The job moves the place itself when
-// it has done its work.
+// grew is due, and moves the places of the others.
 func (w *Worker) FollowCompactions(ctx context.Context, behind []tree.Pending) (err error) {
 	defer db.Wrap(&err, "jobs.Worker.FollowCompactions(%d conversations)", len(behind))
-	store := tree.New(w.pool)
-	grown, err := store.Feed().Growths(ctx, behind...)
+	return w.follow(ctx, Compactions, behind, func(p tree.Pending, g tree.Growth) (river.JobArgs, error) {
+		due, err := w.check(ctx, p, g)
+		switch {
+		case summarize.TroubleOf(ctx, err) == summarize.TroubleGone: // pruned or deleted meanwhile: that is a change, too
+			return nil, nil
+		case err != nil || due == uuid.Nil:
+			return nil, err
+		}
+		return job{p.TenantID, p.ConversationID, due}, nil
+	})
+}
+
+// follow queues the jobs of conversations that a follower is behind in, and moves the
+// places of those that need none. A job moves its place itself.
+func (w *Worker) follow(ctx context.Context, follower string, behind []tree.Pending, jobFor func(tree.Pending, tree.Growth) (river.JobArgs, error)) error {
+	feed := tree.New(w.pool).Feed()
+	grown, err := feed.Growths(ctx, behind...)
 	if err != nil {
 		return err
 	}
 	var quiet []tree.Pending
 	for i, p := range behind {
-		due, err := w.check(ctx, p, grown[i])
-		switch {
-		case summarize.TroubleOf(ctx, err) == summarize.TroubleGone: // pruned or deleted meanwhile: that is a change, too
-			quiet = append(quiet, p)
-		case err != nil:
+		args, err := jobFor(p, grown[i])
+		if err != nil {
 			return err
-		case due == uuid.Nil:
+		}
+		if args == nil {
 			quiet = append(quiet, p)
-		default:
-			if _, err := w.river.Insert(ctx, job{p.TenantID, p.ConversationID, due}, nil); err != nil {
-				return err
-			}
+		} else if _, err := w.river.Insert(ctx, args, nil); err != nil {
+			return err
 		}
 	}
-	_, err = store.Feed().Move(ctx, Compactions, quiet...)
+	_, err = feed.Move(ctx, follower, quiet...)
 	return err
 }
 

@@ -2,15 +2,12 @@ package jobs
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/llm"
-	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -48,23 +45,12 @@ func (w *Worker) Embeddings() string {
 // and moves the places of the others.
 func (w *Worker) FollowEmbeddings(ctx context.Context, behind []tree.Pending) (err error) {
 	defer db.Wrap(&err, "jobs.Worker.FollowEmbeddings(%d conversations)", len(behind))
-	store := tree.New(w.pool)
-	grown, err := store.Feed().Growths(ctx, behind...)
-	if err != nil {
-		return err
-	}
-	var quiet []tree.Pending
-	for i, p := range behind {
-		if g := grown[i]; len(g.Branches) == 0 && !g.Reshaped {
-			quiet = append(quiet, p)
-			continue
+	return w.follow(ctx, w.Embeddings(), behind, func(p tree.Pending, g tree.Growth) (river.JobArgs, error) {
+		if len(g.Branches) == 0 && !g.Reshaped {
+			return nil, nil
 		}
-		if _, err := w.river.Insert(ctx, embedding{p.TenantID, p.ConversationID}, nil); err != nil {
-			return err
-		}
-	}
-	_, err = store.Feed().Move(ctx, w.Embeddings(), quiet...)
-	return err
+		return embedding{p.TenantID, p.ConversationID}, nil
+	})
 }
 
 // embedder works such jobs off.
@@ -81,7 +67,7 @@ func (e *embedder) Work(ctx context.Context, j *river.Job[embedding]) error {
 	for until := time.Now().Add(e.w.slice); ; {
 		behind, grown, err := growthOf(ctx, plain, follower, j.Args.ConversationID)
 		if err != nil {
-			return e.w.embedLater(ctx, j, err)
+			return e.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
 		}
 		place := int64(0) // of all messages
 		if len(behind) > 0 && !grown.Forgot && !grown.Reshaped {
@@ -92,7 +78,7 @@ func (e *embedder) Work(ctx context.Context, j *river.Job[embedding]) error {
 			saved, found, err = e.w.embeddings.Step(ctx, store, j.Args.ConversationID, place)
 			switch {
 			case err != nil:
-				return e.w.embedLater(ctx, j, err)
+				return e.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
 			case found > 0 && saved == 0:
 				return river.JobSnooze(databasePause) // each message was pruned or moved meanwhile
 			case time.Now().After(until):
@@ -100,28 +86,10 @@ func (e *embedder) Work(ctx context.Context, j *river.Job[embedding]) error {
 			}
 		}
 		if done, err := complete(ctx, e.w, j, follower, j.Args.ConversationID, behind...); err != nil {
-			return e.w.embedLater(ctx, j, err)
+			return e.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
 		} else if done {
-			return e.w.index(ctx, j.Args.TenantID)
+			e.w.index(ctx, j.Args.TenantID)
+			return nil
 		}
 	}
-}
-
-// embedLater tells River what to do of a job that couldn't embed.
-func (w *Worker) embedLater(ctx context.Context, j *river.Job[embedding], err error) error {
-	var spared *llm.SparedError
-	var failed *llm.Error
-	wait := min(max(databasePause, time.Since(j.CreatedAt)/4), longestPause)
-	switch {
-	case ctx.Err() != nil:
-		return err
-	case errors.As(err, &spared):
-		return river.JobSnooze(max(wait, spared.Left))
-	case errors.As(err, &failed):
-		wait = max(wait, min(failed.RetryAfter, longestPause))
-	case summarize.TroubleOf(ctx, err) == summarize.TroubleRefused:
-		return err // an attempt: the same again would fail the same
-	}
-	w.log.WarnContext(ctx, "messages are embedded later", "conversation_id", j.Args.ConversationID, "error", err)
-	return river.JobSnooze(wait)
 }

@@ -57,33 +57,32 @@ func (l *looks) due(tenant string) bool {
 // index queues the making of pgvector's index for a tenant that may need one. A pooler
 // would not let a statement run for so long. A failure is logged: the vectors are
 // there.
-func (w *Worker) index(ctx context.Context, tenant string) error {
+func (w *Worker) index(ctx context.Context, tenant string) {
 	if db.Pooled(w.pool) || !w.indexLooks.due(tenant) {
-		return nil
+		return
 	}
-	index, err := w.vectorIndex(ctx, tenant)
-	if err == nil && index.Dimensions > 0 {
-		var able bool
-		if able, err = index.Missing(ctx, w.pool); err == nil && able {
-			_, err = w.river.Insert(ctx, indexing{tenant}, nil)
-		}
+	_, missing, err := w.missingIndex(ctx, tenant)
+	if missing {
+		_, err = w.river.Insert(ctx, indexing{tenant}, nil)
 	}
 	if err != nil && ctx.Err() == nil {
 		w.log.WarnContext(ctx, "whether a tenant's vectors need an index could not be found out", "tenant_id", tenant, "error", err)
 	}
-	return nil
 }
 
-// vectorIndex is a tenant's index; of no dimensions where the tenant has too few
-// vectors for one.
-func (w *Worker) vectorIndex(ctx context.Context, tenant string) (db.VectorIndex, error) {
-	index := db.VectorIndex{TenantKey: db.TenantKey(tenant), Model: w.embeddings.Model()}
+// missingIndex is a tenant's index, and tells whether it is to be made: not where the
+// tenant has few vectors.
+func (w *Worker) missingIndex(ctx context.Context, tenant string) (index db.VectorIndex, missing bool, err error) {
+	index = db.VectorIndex{TenantKey: db.TenantKey(tenant), Model: w.embeddings.Model()}
 	dimensions, err := w.queries.GetEmbeddingSize(ctx, db.GetEmbeddingSizeParams{TenantKey: index.TenantKey, Model: index.Model, Beyond: tree.ManyEmbeddings})
-	index.Dimensions = int(dimensions)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = nil
+		return index, false, nil
 	}
-	return index, err
+	if err == nil {
+		index.Dimensions = int(dimensions)
+		missing, err = index.Missing(ctx, w.pool)
+	}
+	return index, missing, err
 }
 
 // indexer works such jobs off.
@@ -95,12 +94,9 @@ type indexer struct {
 func (*indexer) Timeout(*river.Job[indexing]) time.Duration { return indexTimeout }
 
 func (x *indexer) Work(ctx context.Context, j *river.Job[indexing]) error {
-	index, err := x.w.vectorIndex(ctx, j.Args.TenantID)
-	if err == nil {
-		var able bool
-		if able, err = index.Missing(ctx, x.w.pool); err == nil && able {
-			err = index.Create(ctx, x.w.pool)
-		}
+	index, missing, err := x.w.missingIndex(ctx, j.Args.TenantID)
+	if missing {
+		err = index.Create(ctx, x.w.pool)
 	}
 	if err != nil {
 		x.w.log.WarnContext(ctx, "pgvector's index of a tenant's vectors could not be made", "tenant_id", j.Args.TenantID, "error", err)

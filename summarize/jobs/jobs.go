@@ -69,36 +69,26 @@ func snoozed(metadata []byte) bool {
 	return read.Snoozes > 0
 }
 
-// An Outcome is the result of one attempt at a job.
-type Outcome string
-
-// Outcomes of an attempt.
+// What came of an attempt at a job.
 const (
-	Completed Outcome = "completed"
-	Continued Outcome = "continued" // its time was over with steps left to do, and it goes on at once
-	Retried   Outcome = "retried"   // it failed, and will be tried again
-	Discarded Outcome = "discarded" // it failed for the last time
+	completed = "completed"
+	continued = "continued" // its time was over with steps left to do, and it goes on at once
+	retried   = "retried"   // it failed, and will be tried again
+	discarded = "discarded" // it failed for the last time
 )
 
-// Outcomes returns all of them.
-func Outcomes() []Outcome {
-	return []Outcome{Completed, Continued, Retried, Discarded}
-}
-
 // outcomeOf tells what River will make of a job's error.
-func outcomeOf(err error, attempt, most int) Outcome {
+func outcomeOf(err error, attempt, most int) string {
 	var snooze *river.JobSnoozeError
 	switch {
 	case err == nil:
-		return Completed
+		return completed
 	case err == goesOn:
-		return Continued
-	case errors.As(err, &snooze):
-		return Retried
-	case attempt >= most:
-		return Discarded
+		return continued
+	case attempt >= most && !errors.As(err, &snooze):
+		return discarded
 	}
-	return Retried
+	return retried
 }
 
 // complete completes a job if its follower is not behind in the conversation any

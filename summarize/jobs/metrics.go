@@ -67,8 +67,8 @@ func newMetrics(count func(context.Context) (Counts, error), log *slog.Logger) *
 	m := &metrics{count: count, log: log, attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "coppice_job_attempts_total", Help: "Attempts at background jobs by this server, by what came of them.",
 	}, []string{"outcome"})}
-	for _, outcome := range Outcomes() {
-		m.attempts.WithLabelValues(string(outcome))
+	for _, outcome := range []string{completed, continued, retried, discarded} {
+		m.attempts.WithLabelValues(outcome)
 	}
 	return m
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -62,7 +64,7 @@ func (r *runner) Work(ctx context.Context, j *river.Job[job]) error {
 		}
 		switch {
 		case t.away > 0: // it is the provider that failed: no attempt
-			return river.JobSnooze(min(max(t.away, time.Since(j.CreatedAt)/4), longestPause))
+			return later(j.JobRow, t.away)
 		case j.Attempt >= j.MaxAttempts: // the conversation counts as handled: it is looked at again when it grows
 			if _, err := store.Feed().Move(ctx, Compactions, behind...); err != nil {
 				return r.w.ended(ctx, j.JobRow, j.Args.ConversationID, err)
@@ -121,18 +123,30 @@ func (t *task) compact(ctx context.Context, heads []uuid.UUID) (failed, ended er
 	return failed, nil
 }
 
-// ended tells River what to do of a job that didn't come to its end. The longer
-// the database has been failing, the longer the job waits: each time a model may
-// be asked again for what could not be stored.
+// ended tells River what to do of a job that didn't come to its end.
 func (w *Worker) ended(ctx context.Context, j *rivertype.JobRow, conversationID uuid.UUID, err error) error {
+	var spared *llm.SparedError
+	var failed *llm.Error
+	pause := databasePause
 	switch {
 	case err == goesOn, ctx.Err() != nil:
 		return err
+	case errors.As(err, &spared):
+		return later(j, spared.Left)
+	case errors.As(err, &failed):
+		pause = failed.RetryAfter
 	case summarize.TroubleOf(ctx, err) == summarize.TroubleRefused:
 		return err // an attempt: the same again would fail the same
 	}
-	w.log.WarnContext(ctx, "a compaction is tried again, as the database failed", "conversation_id", conversationID, "error", err)
-	return river.JobSnooze(min(max(databasePause, time.Since(j.CreatedAt)/4), longestPause))
+	w.log.WarnContext(ctx, "a job is tried again, as the database or a provider failed", "kind", j.Kind, "conversation_id", conversationID, "error", err)
+	return later(j, pause)
+}
+
+// later puts a job off, which is no attempt. The longer what the job needs has been
+// failing, the longer it waits: each time a model may be asked again for what could not
+// be stored.
+func later(j *rivertype.JobRow, least time.Duration) error {
+	return river.JobSnooze(min(max(least, databasePause, time.Since(j.CreatedAt)/4), longestPause))
 }
 
 // NextRetry returns the present time for a job whose server died. The job has

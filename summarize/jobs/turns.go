@@ -29,7 +29,7 @@ var errPanicked = errors.New("the job panicked")
 // Work works a job off, and then puts the jobs that wait in their order.
 func (t *turns) Work(ctx context.Context, j *rivertype.JobRow, work func(context.Context) error) (err error) {
 	err = errPanicked
-	defer func() { t.w.observe(outcomeOf(err, j.Attempt, j.MaxAttempts)) }()
+	defer func() { t.w.metrics.attempts.WithLabelValues(outcomeOf(err, j.Attempt, j.MaxAttempts)).Inc() }()
 	err = work(ctx)
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), turnsTimeout)
 	defer cancel()

@@ -17,7 +17,6 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/summarize"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // A Config sets up a Worker.
@@ -38,7 +37,6 @@ type Config struct {
 	Embeddings *embed.Service
 	Logger     *slog.Logger
 	Registry   prometheus.Registerer // gets the metrics of the jobs; nil for none
-	Observe    func(Outcome)         // called with what came of each attempt; nil for none
 }
 
 // A Worker queues compactions and embeddings, and runs them in the background. Its
@@ -52,10 +50,8 @@ type Worker struct {
 	id      string
 	works   bool
 	log     *slog.Logger
-	observe func(Outcome)
+	metrics *metrics
 	slice   time.Duration // of a job; tests make it shorter
-	swept   tree.AttachmentSweep
-	stop    func() // ends the sweep
 
 	standings  standingCache
 	embeddings *embed.Service // nil for none
@@ -76,13 +72,7 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	w := &Worker{service: service, pool: pool, queries: db.New(pool), id: cfg.ID, works: cfg.Concurrency > 0, log: cfg.Logger, slice: jobSlice, embeddings: cfg.Embeddings}
-	metrics := newMetrics(w.Count, cfg.Logger)
-	w.observe = func(o Outcome) {
-		metrics.attempts.WithLabelValues(string(o)).Inc()
-		if cfg.Observe != nil {
-			cfg.Observe(o)
-		}
-	}
+	w.metrics = newMetrics(w.Count, cfg.Logger)
 	config := &river.Config{ID: cfg.ID, Logger: slog.New(warnings{cfg.Logger.Handler()}), JobTimeout: w.timeout(), RescueStuckJobsAfter: w.timeout() + rescueSlack, MaxAttempts: jobAttempts, PollOnly: cfg.PollOnly}
 	if w.works {
 		workers := river.NewWorkers()
@@ -99,7 +89,7 @@ func New(pool *pgxpool.Pool, service *summarize.Service, cfg Config) (_ *Worker,
 		return nil, err
 	}
 	if cfg.Registry != nil {
-		err = cfg.Registry.Register(metrics)
+		err = cfg.Registry.Register(w.metrics)
 	}
 	return w, err
 }
@@ -132,11 +122,7 @@ func (w *Worker) Start(ctx context.Context) error {
 		db.Wrap(&err, "jobs.Worker.Start(%s)", w.id)
 		return err
 	}
-	if err := w.river.Start(ctx); err != nil {
-		return err
-	}
-	w.stop = repeat(ctx, sweepPause, w.sweepAttachments)
-	return nil
+	return w.river.Start(ctx)
 }
 
 // Stop lets running jobs finish until ctx ends, and then cancels them. A
@@ -144,9 +130,6 @@ func (w *Worker) Start(ctx context.Context) error {
 func (w *Worker) Stop(ctx context.Context) error {
 	if !w.works {
 		return nil
-	}
-	if w.stop != nil {
-		w.stop()
 	}
 	err := w.river.Stop(ctx)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {

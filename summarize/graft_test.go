@@ -106,7 +106,7 @@ func TestGraftBringsAttachments(t *testing.T) {
 // What the models take for a graft is recorded, also where none gives a text.
 func TestGraftUsage(t *testing.T) {
 	t.Parallel()
-	s, store, id, head, from := aside(t, witness{broken: true})
+	s, store, id, head, from := aside(t, witness{func(string) string { return "too short" }})
 	if _, err := s.Graft(t.Context(), id, head, uuid.Nil, GraftDemand{FromHeadID: from}); fault.Of(err).Kind != fault.Model {
 		t.Errorf("without a text: %v", err)
 	}

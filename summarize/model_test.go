@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,8 +22,10 @@ import (
 
 // A witness is a summarizer whose summary is the list of the messages that it
 // saw, folded or ahead or in the summary before: every message of these tests
-// has a mark of its own.
-type witness struct{ broken bool }
+// has a mark of its own. It takes the roles by turns only.
+type witness struct {
+	says func(summary string) string // nil: the summary as it is
+}
 
 func (w witness) Name() string { return "witness" }
 
@@ -30,14 +33,15 @@ func (w witness) Complete(_ context.Context, req llm.Request) (llm.Response, err
 	if err := llmtest.CheckTurns(req.Messages); err != nil {
 		panic(fmt.Sprintf("a strict server refuses the summarizer's prompt: %v", err))
 	}
-	if w.broken {
-		return llmtest.Response("too short"), nil
-	}
 	var all []byte
 	for _, m := range req.Messages {
 		all = append(all, m...)
 	}
-	return llm.Response{Text: "Of this conversation it has seen " + strings.Join(marksIn(all), " "), PromptTokens: 1, CompletionTokens: 1, FinishReason: "stop"}, nil
+	text := "Of this conversation it has seen " + strings.Join(marksIn(all), " ")
+	if w.says != nil {
+		text = w.says(text)
+	}
+	return llm.Response{Text: text, PromptTokens: 1, CompletionTokens: 1, FinishReason: "stop"}, nil
 }
 
 func (w witness) Stream(ctx context.Context, req llm.Request, _ func(llm.Delta) error) (llm.Response, error) {
@@ -117,6 +121,26 @@ type branchMachine struct {
 	service *Service
 	refs    []*reference
 	serial  int
+
+	form    string // in which the model gives its next summaries: one of awkward or none, or "" as it is
+	summary string // its last one, as it is
+}
+
+// Forms of summaries, and of answers that are none.
+var (
+	awkward = slices.Sorted(maps.Keys(llmtest.AwkwardSummaries("")))
+	none    = slices.Sorted(maps.Keys(llmtest.NoSummaries))
+)
+
+// says is what the model says instead of a summary.
+func (s *branchMachine) says(summary string) string {
+	if text, ok := llmtest.NoSummaries[s.form]; ok {
+		return text
+	}
+	if s.summary = summary; s.form == "" {
+		return summary
+	}
+	return llmtest.AwkwardSummaries(summary)[s.form]
 }
 
 func (s *branchMachine) must(t *rapid.T, err error) {
@@ -226,13 +250,37 @@ func (s *branchMachine) Compact(t *rapid.T) {
 			d.LookAhead = LookAheadNone
 		}
 	}
+	s.form = rapid.SampledFrom([]string{"", "", rapid.SampledFrom(awkward).Draw(t, "awkward"), rapid.SampledFrom(none).Draw(t, "none")}).Draw(t, "form")
 	before := r.applicable(head)
 	k, err := s.service.Compact(s.ctx, r.id, head, trigger, d)
 	s.must(t, err)
-	if k.Outcome != tree.OutcomeSaved {
+	s.checkForm(t, k)
+	if s.form = ""; k.Outcome == tree.OutcomeSaved {
+		s.compacted(t, r, k, before)
+	}
+}
+
+// checkForm holds that an awkward summary is taken for what it is, and that what is none
+// is refused where enough is folded to tell.
+func (s *branchMachine) checkForm(t *rapid.T, k tree.Compaction) {
+	var attempts []Attempt
+	s.must(t, json.Unmarshal(k.Attempts, &attempts))
+	refused := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Model == "witness" && a.Error != "" })
+	if slices.Contains(none, s.form) {
+		if k.Model == "witness" && k.FoldedMessages >= 15 {
+			t.Fatalf("%s is the summary of %d messages", s.form, k.FoldedMessages)
+		}
 		return
 	}
-	s.compacted(t, r, k, before)
+	if refused {
+		t.Fatalf("a summary (%s) is refused: %s", s.form, k.Attempts)
+	}
+	if k.Model == "witness" && k.Outcome == tree.OutcomeSaved {
+		_, text, err := s.service.Summary(s.ctx, k.ConversationID, k.SummaryID)
+		if s.must(t, err); !strings.HasPrefix(text, s.summary) {
+			t.Fatalf("%s has become %q of %q", s.form, text, s.summary)
+		}
+	}
 }
 
 func (s *branchMachine) compacted(t *rapid.T, r *reference, k tree.Compaction, before *refNode) {

@@ -207,9 +207,10 @@ func TestPromises(t *testing.T) {
 		settings.LookAhead = rapid.SampledFrom([]LookAhead{LookAheadRecent, LookAheadNone}).Draw(rt, "look_ahead")
 		settings.KeepUserRatio = rapid.SampledFrom([]float64{0, 0.05, 0.15}).Draw(rt, "keep_user_ratio")
 		store := tree.New(pool)
-		service, err := New(store, Config{Settings: settings, Summarizer: Cascade{Counter: sparse{}, Models: []Model{{Model: witness{}, Window: 100_000}}}})
+		s := &branchMachine{ctx: t.Context(), store: store}
+		var err error
+		s.service, err = New(store, Config{Settings: settings, Summarizer: Cascade{Counter: sparse{}, Models: []Model{{Model: witness{s.says}, Window: 100_000}}}})
 		check.NoError(rt, err)
-		s := &branchMachine{ctx: t.Context(), store: store, service: service}
 		c, _, err := store.CreateConversation(s.ctx, tree.NewConversation{})
 		s.must(rt, err)
 		s.refs = []*reference{{id: c.ID}}

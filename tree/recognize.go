@@ -196,22 +196,10 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 			}
 			return above.ChildOf(l.forms[message]) == chat.PathHash(rows[row].PathHash)
 		}
-		ends := map[int]int{} // of runs, by row and message together: no pair is compared twice
+		ends := map[int]int{}
 		for _, last := range l.answers {
-			at, length := -1, least-1
-			for row := range candidates {
-				end, known := ends[row+last]
-				if !known || end < row {
-					for end = row; says(end, row+last-end); {
-						end++
-					}
-					ends[row+last] = end
-				}
-				if end-row > length {
-					at, length = row, end-row
-				}
-			}
-			if at < 0 {
+			at, length := longestRun(candidates, last, ends, says)
+			if length < least {
 				continue
 			}
 			first := last + 1 - length
@@ -242,6 +230,25 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 		}
 	}
 	return Path{}, nil
+}
+
+// longestRun returns the row of a branch at which the longest run ends that has a message
+// of a history as its last, and how many messages it has. ends are those of the runs that
+// other calls found, by row and message together: no pair is compared twice.
+func longestRun(rows, last int, ends map[int]int, says func(row, message int) bool) (at, length int) {
+	for row := range rows {
+		end, known := ends[row+last]
+		if !known || end < row {
+			for end = row; says(end, row+last-end); {
+				end++
+			}
+			ends[row+last] = end
+		}
+		if end-row > length {
+			at, length = row, end-row
+		}
+	}
+	return at, length
 }
 
 // pathForm is the canonical form of messages that path hashes are made of. It grows

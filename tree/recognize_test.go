@@ -3,7 +3,6 @@ package tree_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -85,28 +84,6 @@ func TestRepetition(t *testing.T) {
 	p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("u1", "a1", "u2", "a2", "u3"), Session: true})
 	if err != nil || p.HeadID != whole.HeadID || p.Known != 4 || p.Tokens != whole.Tokens*4/6 {
 		t.Errorf("%+v, %v", p, err)
-	}
-}
-
-// TestSameAgainAndAgain holds that a history which says the same all along is looked up in
-// time: on five branches it took 9 s.
-func TestSameAgainAndAgain(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := uuid.New()
-	same := func(times int, texts ...string) []*chat.Message {
-		for range times {
-			texts = append(texts, "u", "a")
-		}
-		return path(texts...)
-	}
-	for i := range 5 {
-		appendPath(t, s, c, append(same(980, "s", "u of another chat", "a"), path(fmt.Sprint("u", i), "a")...))
-	}
-	began := time.Now()
-	p, err := s.Recognize(t.Context(), c, tree.History{Messages: append(same(950, "s at noon"), path("u of now")...)})
-	if took := time.Since(began); err != nil || p.Known != 0 || took > 5*time.Second {
-		t.Errorf("%d are known, %v, after %v", p.Known, err, took)
 	}
 }
 

@@ -3,6 +3,7 @@ package summarize
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,7 +30,12 @@ const wholeBranch = math.MaxInt64 / 2
 // assess reads the branch and plans its compaction. A goal is the cutoff of a plan
 // of which a part is done; uuid.Nil for none.
 func (s *Service) assess(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest, goal uuid.UUID) (a assessment, err error) {
-	if a, err = s.plan(ctx, conversationID, headID, req, goal); err == nil {
+	if req.over != nil {
+		a, err = s.planAgain(ctx, req)
+	} else {
+		a, err = s.plan(ctx, conversationID, headID, req, goal)
+	}
+	if err == nil {
 		err = s.withinCost(ctx, &a, req)
 	}
 	return a, err
@@ -83,25 +89,15 @@ const failedInterval = time.Hour
 // A branch that has stopped to fit its window doesn't wait: until now nothing
 // was tried for that.
 func (s *Service) waits(ctx context.Context, a assessment) (left room, why Reason, err error) {
-	tried, err := s.store.FruitlessCompactions(ctx, a.view.ConversationID, a.settings.json())
-	if err != nil || len(tried) == 0 {
-		return left, "", err
-	}
 	unfolded := make(map[uuid.UUID]bool, len(a.view.Tail))
 	for _, m := range a.view.Tail {
 		unfolded[m.ID] = true
 	}
 	// A compaction of this stretch of the branch has its cutoff there. What was
 	// tried before the last summary was saved is over.
-	var last tree.Fruitless
-	n := 0
-	for _, k := range tried {
-		if !unfolded[k.CutoffID] || k.RemadeID != uuid.Nil { // a summary that was to be made again says nothing of that
-			continue
-		}
-		if n++; n == 1 {
-			last = k
-		}
+	last, n, err := s.inVain(ctx, a.view.ConversationID, a.settings, func(k tree.Fruitless) bool { return k.RemadeID == uuid.Nil && unfolded[k.CutoffID] })
+	if err != nil {
+		return left, "", err
 	}
 	prefix := tree.Tokens(a.view.Prefix)
 	b, used := a.settings.beside(prefix), contextTokens(a.view)
@@ -117,11 +113,7 @@ func (s *Service) waits(ctx context.Context, a assessment) (left room, why Reaso
 		left.tokens = min(left.tokens, b.Available-used+1)
 	}
 	if every := a.settings.EveryNMessages; every > 0 {
-		messages := len(a.view.Prefix) + len(a.view.Tail)
-		if a.view.Summary != nil {
-			messages++
-		}
-		left.messages = growth(every/8) - (messages - last.MessagesBefore)
+		left.messages = growth(every/8) - (contextMessages(a.view) - last.MessagesBefore)
 	}
 	switch {
 	case !left.some():
@@ -130,6 +122,18 @@ func (s *Service) waits(ctx context.Context, a assessment) (left room, why Reaso
 		return left, ReasonFailed, nil
 	}
 	return left, ReasonWaits, nil
+}
+
+// inVain returns the newest of those compactions in vain that count, and how many
+// they are.
+func (s *Service) inVain(ctx context.Context, conversationID uuid.UUID, settings Settings, counts func(tree.Fruitless) bool) (last tree.Fruitless, n int, err error) {
+	tried, err := s.store.FruitlessCompactions(ctx, conversationID, settings.json())
+	for _, k := range slices.Backward(tried) { // the oldest first
+		if counts(k) {
+			last, n = k, n+1
+		}
+	}
+	return last, n, err
 }
 
 // withTask pins the first user message where a summary keeps it and the settings

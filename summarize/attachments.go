@@ -138,34 +138,29 @@ func (r *resolver) part(ctx context.Context, named chat.Attachment) (chat.Part, 
 	if named.Name != "" {
 		label += " " + named.Name
 	}
-	if !ok {
-		return chat.TextPart("[" + label + ": missing]"), nil
-	}
-	leftOut := chat.TextPart("[" + label + ": left out, as newer attachments take all room]")
-	if r.room == 0 {
+	missing, leftOut := chat.TextPart("["+label+": missing]"), chat.TextPart("["+label+": left out, as newer attachments take all room]")
+	switch {
+	case !ok:
+		return missing, nil
+	case r.room == 0:
 		return leftOut, nil
-	}
-	if !stored.Image() {
+	case !stored.Image():
 		text, err := r.store.AttachmentText(ctx, named.Hash)
 		if errors.Is(err, fault.NotFound) {
-			return chat.TextPart("[" + label + ": missing]"), nil
+			return missing, nil
 		}
 		if !r.take(len(text)) {
 			return leftOut, err
 		}
 		return chat.TextPart("[" + label + "]\n" + text), err
-	}
-	if !r.take(stored.Size) {
+	case !r.take(stored.Size):
 		return leftOut, nil
 	}
 	_, data, err := r.store.Attachment(ctx, named.Hash)
 	if errors.Is(err, fault.NotFound) {
-		return chat.TextPart("[" + label + ": missing]"), nil
+		return missing, nil
 	}
-	if err != nil {
-		return chat.Part{}, err
-	}
-	return imagePart(stored.MediaType, data, named.Detail), nil
+	return imagePart(stored.MediaType, data, named.Detail), err
 }
 
 // take takes room for so many bytes. Without it there is none left, so that what

@@ -30,6 +30,9 @@ type compactionRequest struct {
 	insists bool       // though the branch waits: a job's next attempt, which has waited already
 	until   time.Time  // when no more steps begin; zero: when all is done
 	models  time.Time  // when the models' time is over, and the digest's comes; zero: never
+
+	over    *tree.Summary // that is made again, and whose anchor the new one gets; nil: messages are folded for the first time
+	without []uuid.UUID   // with over: summaries that count as not there
 }
 
 // A result is what became of a branch.
@@ -69,7 +72,7 @@ func (s *Service) Compact(ctx context.Context, conversationID, headID uuid.UUID,
 	if d != nil {
 		key.demand = *d
 	}
-	r, err := s.flights.do(ctx, key, func() (result, error) {
+	r, err := s.atOnce(ctx, key, func() (result, error) {
 		return s.compact(ctx, conversationID, headID, compactionRequest{trigger: t, demand: d})
 	})
 	if err != nil {
@@ -140,8 +143,9 @@ func (s *Service) compact(ctx context.Context, conversationID, headID uuid.UUID,
 	}
 }
 
-// step makes one compaction. Where it folds less than is planned, because a call
-// takes no more, it gives the cutoff that was planned as the goal of the next.
+// step makes one compaction: it has what is planned written and saved, and what came of
+// it recorded. Where it folds less than is planned, because a call takes no more, it
+// gives the cutoff that was planned as the goal of the next.
 func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, req compactionRequest, goal uuid.UUID, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
 	ctx, end := s.begin(ctx, conversationID, headID, req.trigger)
 	defer func() { end(k, err) }()
@@ -150,11 +154,6 @@ func (s *Service) step(ctx context.Context, conversationID, headID uuid.UUID, re
 	if err != nil {
 		return k, goal, err
 	}
-	return s.carryOut(ctx, a, req, goal, start, r)
-}
-
-// carryOut has what was planned written and saved, and what came of it recorded.
-func (s *Service) carryOut(ctx context.Context, a assessment, req compactionRequest, goal uuid.UUID, start time.Time, r *result) (k tree.Compaction, _ uuid.UUID, err error) {
 	k = record(a, req)
 	var pending pendingSummary
 	if a.plan != nil {
@@ -186,8 +185,7 @@ func (s *Service) carryOut(ctx context.Context, a assessment, req compactionRequ
 	k.Duration = time.Since(start)
 	recorded, err := s.store.RecordCompaction(ctx, k, pending.summary)
 	if pending.summary != nil && TroubleOf(ctx, err) == TroubleRefused {
-		refused(&k, err)
-		r.final = true
+		k.Outcome, k.Reason, r.final = tree.OutcomeFailed, "The summary can't be stored: "+err.Error(), true // and never will be
 		recorded, err = s.store.RecordCompaction(ctx, k, nil)
 	}
 	if err != nil {
@@ -245,7 +243,7 @@ func (s *Service) EnsureFits(ctx context.Context, conversationID, headID uuid.UU
 	defer cancel()
 	req := compactionRequest{trigger: TriggerReply, window: w}
 	a, err := s.assess(bounded, conversationID, headID, req, uuid.Nil)
-	if err == nil && (a.plan == nil || a.plan.TokensBefore <= a.settings.Budget().Available) {
+	if err == nil && (a.plan == nil || a.fits()) {
 		return // it fits, or nothing can be done
 	}
 	if err == nil {

@@ -128,10 +128,7 @@ func build(v tree.View, s Settings, count tokens.Counter) Context {
 		}
 		used += costs[i]
 	}
-	c.Usage = Usage{
-		ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: s.MaxContextTokens,
-		ReservedTokens: s.ReservedTokens, TriggerTokens: s.due(tree.Tokens(v.Prefix)), Percent: percent(used, b.Available),
-	}
+	c.Usage = s.usage(tree.Tokens(v.Prefix), used)
 	c.Complete = c.Omitted == 0 && used <= b.Available
 	plan, _ := MakePlan(v, s, &Demand{})
 	c.folds = plan != nil || v.Above > 0
@@ -356,6 +353,15 @@ func contextSummary(s *tree.Summary) *ContextSummary {
 		out.PriorSummaryID = &s.Range.PriorSummaryID
 	}
 	return out
+}
+
+// usage is that of a context with so many tokens, of which the prefix has so many.
+func (s Settings) usage(prefix, used int) Usage {
+	available := s.Budget().Available
+	return Usage{
+		ContextTokens: used, AvailableTokens: available, MaxContextTokens: s.MaxContextTokens,
+		ReservedTokens: s.ReservedTokens, TriggerTokens: s.due(prefix), Percent: percent(used, available),
+	}
 }
 
 func percent(part, whole int) int {

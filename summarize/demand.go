@@ -69,8 +69,5 @@ func instructionsFault(text string) string {
 // instructions are the standing ones of the settings, and under them those of a
 // demand.
 func instructions(s Settings, asked string) string {
-	if s.Instructions == "" || asked == "" {
-		return s.Instructions + asked
-	}
-	return s.Instructions + "\n\n" + asked
+	return strings.TrimSpace(s.Instructions + "\n\n" + asked)
 }

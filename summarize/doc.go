@@ -21,8 +21,7 @@
 //   - A [Service] returns contexts ([Service.Context]), compacts
 //     ([Service.Compact]) and explains itself ([Service.Explain]). The outcome of
 //     a compaction is decided in one place (outcome.go).
-//   - Package jobs runs compactions in the background, queued in the transaction
-//     of the append that made them due.
+//   - Package jobs runs compactions in the background.
 //
 // The package knows nothing of HTTP, and it calls models only through package
 // llm.

@@ -78,14 +78,10 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 			return Explanation{}, err
 		}
 	}
-	b, used := settings.beside(tree.Tokens(v.Prefix)), contextTokens(v)
+	usage := settings.usage(tree.Tokens(v.Prefix), contextTokens(v))
 	e := Explanation{
 		ConversationID: conversationID, HeadID: v.HeadID, Summaries: []ExplainedSummary{}, Grafts: []ExplainedGraft{}, DroppedPinIDs: []uuid.UUID{}, Settings: settings, Warning: settings.Warning(),
-		TokensToTrigger: b.Trigger - used, Plan: explainPlan(a.plan), Automatic: automatic == "" && a.plan != nil, Reason: string(automatic),
-		Usage: Usage{
-			ContextTokens: used, AvailableTokens: b.Available, MaxContextTokens: settings.MaxContextTokens,
-			ReservedTokens: settings.ReservedTokens, TriggerTokens: b.Trigger, Percent: percent(used, b.Available),
-		},
+		Usage: usage, TokensToTrigger: usage.TriggerTokens - usage.ContextTokens, Plan: explainPlan(a.plan), Automatic: automatic == "" && a.plan != nil, Reason: string(automatic),
 	}
 	if a.plan == nil {
 		e.Reason = string(a.reason)
@@ -106,10 +102,6 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	if err != nil {
 		return Explanation{}, err
 	}
-	made, err := s.madeByDigest(ctx, conversationID, summaries)
-	if err != nil {
-		return Explanation{}, err
-	}
 	attempts := map[uuid.UUID]json.RawMessage{}
 	writings, err := s.store.Writings(ctx, conversationID)
 	if err != nil {
@@ -118,7 +110,7 @@ func (s *Service) Explain(ctx context.Context, conversationID, headID uuid.UUID)
 	for _, w := range writings {
 		attempts[w.SummaryID] = w.Attempts
 	}
-	newest := map[uuid.UUID]bool{} // by anchor
+	made, newest := madeByDigest(summaries, writings), map[uuid.UUID]bool{} // by id, by anchor
 	for _, summary := range summaries {
 		applies, why := whether(summary, v.Summary, slices.Contains(onBranch, summary.ID))
 		waits := s.resummarizes(settings) && made[summary.ID] && !newest[summary.AnchorID]

@@ -3,7 +3,6 @@ package summarize
 import (
 	"context"
 	"errors"
-	"sync"
 
 	"github.com/google/uuid"
 )
@@ -17,40 +16,27 @@ type flightKey struct {
 	demanded           bool
 }
 
-// flights are the compactions that run for a caller. Callers that ask for the same at
-// the same time get one result, for which models are paid once.
-type flights struct {
-	mu      sync.Mutex
-	running map[flightKey]*flight
-}
-
+// A flight is a compaction that runs for a caller. Callers that ask for the same at the
+// same time get one result, for which models are paid once.
 type flight struct {
 	done   chan struct{} // closed at its end
 	result result
 	err    error
 }
 
-// do runs a compaction, or waits for the one that runs already. Where that one ended
+// atOnce runs a compaction, or waits for the one that runs already. Where that one ended
 // because its own caller went away, the next in line runs it again.
-func (f *flights) do(ctx context.Context, key flightKey, run func() (result, error)) (result, error) {
+func (s *Service) atOnce(ctx context.Context, key flightKey, run func() (result, error)) (result, error) {
+	own := &flight{done: make(chan struct{}), err: context.Canceled} // for those who wait, if run panics
 	for {
-		f.mu.Lock()
-		other, waits := f.running[key]
+		running, waits := s.flights.LoadOrStore(key, own)
 		if !waits {
-			own := &flight{done: make(chan struct{})}
-			f.running[key] = own
-			f.mu.Unlock()
-			defer func() {
-				f.mu.Lock()
-				delete(f.running, key)
-				f.mu.Unlock()
-				close(own.done)
-			}()
-			own.err = context.Canceled // for those who wait, if run panics
+			defer close(own.done)
+			defer s.flights.Delete(key)
 			own.result, own.err = run()
 			return own.result, own.err
 		}
-		f.mu.Unlock()
+		other := running.(*flight)
 		select {
 		case <-ctx.Done():
 			return result{}, ctx.Err()

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -52,11 +51,8 @@ func (s *Service) Fold(ctx context.Context, history []json.RawMessage, w Window,
 	if plan == nil {
 		return Folded{Messages: history}, nil
 	}
-	a, req := assessment{view: v, settings: settings, plan: plan}, compactionRequest{demand: &d}
-	if deadline, ok := ctx.Deadline(); ok && s.mayDigest(a, req) {
-		req.models = deadline.Add(-min(reserve, time.Until(deadline)/4))
-	}
-	r, err := s.foldText(ctx, a, req)
+	a := assessment{view: v, settings: settings, plan: plan}
+	r, err := s.foldText(ctx, a, s.within(ctx, compactionRequest{demand: &d}))
 	if err != nil {
 		return f, err
 	}

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -179,11 +178,7 @@ func (s *Service) summarizeGraft(ctx context.Context, conversationID, headID uui
 	if len(r.Attempts) == 0 {
 		return "", "", err
 	}
-	record.Attempts, _ = json.Marshal(r.Attempts) // numbers and strings always marshal
-	for _, a := range r.Attempts {
-		record.PromptTokens += a.PromptTokens
-		record.CompletionTokens += a.CompletionTokens
-	}
+	attempted(&record, r.Attempts)
 	record.Model, record.Outcome = r.Model, tree.OutcomeSaved
 	record.Reason = fmt.Sprintf("A text for a graft: what %d messages of the branch %s say.", len(path), d.FromHeadID)
 	if err != nil {

@@ -19,10 +19,9 @@ func record(a assessment, req compactionRequest) tree.Compaction {
 	v := a.view
 	k := tree.Compaction{
 		ConversationID: v.ConversationID, ID: uuid.Must(uuid.NewV7()), HeadID: v.HeadID, Trigger: string(req.trigger),
-		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: a.settings.json(),
+		MessagesBefore: contextMessages(v), TokensBefore: contextTokens(v), Attempts: json.RawMessage("[]"), Settings: a.settings.json(),
 	}
 	if v.Summary != nil {
-		k.MessagesBefore++
 		k.PriorSummaryID = v.Summary.ID
 	}
 	if a.over != nil { // the context has it, and what comes after its cutoff
@@ -57,13 +56,7 @@ func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
 	}
 	k.AnchorID, k.CutoffID, k.FoldedMessages, k.FoldedTokens = pending.plan.AnchorID, pending.plan.CutoffID, len(pending.plan.Fold), pending.plan.FoldTokens
 	k.Model = pending.model
-	if pending.attempts != nil {
-		k.Attempts, _ = json.Marshal(pending.attempts) // numbers and strings always marshal
-	}
-	for _, a := range pending.attempts {
-		k.PromptTokens += a.PromptTokens
-		k.CompletionTokens += a.CompletionTokens
-	}
+	attempted(k, pending.attempts)
 	switch {
 	case pending.gone:
 		k.Outcome, k.Reason = tree.OutcomeStale, "The messages to summarize were deleted meanwhile."
@@ -83,17 +76,26 @@ func conclude(k *tree.Compaction, a assessment, pending pendingSummary) {
 		k.Outcome, k.TokensAfter = tree.OutcomeSaved, k.TokensBefore-pending.plan.Replaced+pending.summary.Tokens+pending.turn
 		k.MessagesAfter = len(a.view.Prefix) + 1 + pending.plan.Tail
 		k.Reason = fmt.Sprintf("%d messages folded, %d → %d tokens.", len(pending.plan.Fold), k.TokensBefore, k.TokensAfter)
-		if cut := cutKept(pending.plan.Kept); cut > 0 {
+		cut := 0
+		for _, k := range pending.plan.Kept {
+			cut += min(k.Limit, 1)
+		}
+		if cut > 0 {
 			k.Reason += fmt.Sprintf(" Of the messages kept word for word, %d are cut in the middle.", cut)
 		}
 		k.Reason = strings.TrimSpace(k.Reason + " " + a.capped)
 	}
 }
 
-// refused makes the record that of a summary which the database will never take.
-func refused(k *tree.Compaction, err error) {
-	k.Outcome, k.Reason = tree.OutcomeFailed, "The summary can't be stored: "+err.Error()
-	k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+// attempted notes the calls of models in a record.
+func attempted(k *tree.Compaction, attempts []prompt.Attempt) {
+	if len(attempts) > 0 {
+		k.Attempts, _ = json.Marshal(attempts) // numbers and strings always marshal
+	}
+	for _, a := range attempts {
+		k.PromptTokens += a.PromptTokens
+		k.CompletionTokens += a.CompletionTokens
+	}
 }
 
 func whyNone(attempts []prompt.Attempt) string {

@@ -20,27 +20,15 @@ type Plan struct {
 	Kept        []Kept             // folded messages that stay verbatim, oldest first
 	DroppedPins []uuid.UUID        // pinned messages that are folded and don't stay, oldest first: there is no room
 
-	MessagesBefore int // that the context holds now, the summary counted as one
-	TokensBefore   int
-	FoldTokens     int // of Fold
-	Replaced       int // tokens that the new summary's message takes the place of: Fold, and the prior summary's message
-	Target         int // tokens asked for
+	FoldTokens int // of Fold
+	Replaced   int // tokens that the new summary's message takes the place of: Fold, and the prior summary's message
+	Target     int // tokens asked for
 }
 
 // Kept is a folded message that stays verbatim.
 type Kept struct {
 	ID    uuid.UUID
 	Limit int // tokens that stay of it, the middle being cut; 0: all
-}
-
-// cutKept counts the kept messages of which only a part stays.
-func cutKept(kept []Kept) (n int) {
-	for _, k := range kept {
-		if k.Limit > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // A Demand has the overrides of a compaction on demand.
@@ -89,7 +77,7 @@ func MakePlan(v tree.View, s Settings, d *Demand) (*Plan, Reason) {
 		return nil, ReasonOff
 	case d == nil && s.Compaction == ModeManual:
 		return nil, ReasonManual
-	case d == nil && !due(v, s, b):
+	case d == nil && contextTokens(v) <= b.Trigger && (s.EveryNMessages == 0 || len(v.Tail) < s.EveryNMessages):
 		return nil, ReasonBelowTrigger
 	case d == nil && len(v.Prefix) > 0 && b.Available-tree.Tokens(v.Prefix) < s.MinFoldTokens:
 		return nil, ReasonPrefix
@@ -114,13 +102,11 @@ func planTo(v tree.View, s Settings, start, anchor int) *Plan {
 	p := &Plan{
 		CutoffID: v.Tail[start-1].ID, AnchorID: v.Tail[anchor].ID,
 		Fold: fold, LookAhead: v.Tail[start : anchor+1], Tail: len(v.Tail) - start,
-		MessagesBefore: len(v.Prefix) + len(v.Tail), TokensBefore: contextTokens(v),
 		FoldTokens: tokens, Replaced: tokens,
 	}
 	if v.Summary != nil {
 		p.PriorID = v.Summary.ID
 		p.Replaced += v.Summary.Tokens
-		p.MessagesBefore++
 	}
 	p.Target = b.TargetFor(p.Replaced)
 	folded := withFirstPinned(v, s, fold)
@@ -149,15 +135,6 @@ func planOn(v tree.View, s Settings, d *Demand, goal uuid.UUID) (*Plan, Reason) 
 		return nil, ReasonTooSmall
 	}
 	return planTo(v, s, start, anchorIndex(v.Tail, start, s.AnchorSlackTurns, d.lookAhead(s))), ""
-}
-
-// planFirst is the plan for the first n messages of one that folds more: what
-// one call of a summarizer takes. It sees nothing of what comes after them.
-func planFirst(v tree.View, s Settings, p *Plan, n int) *Plan {
-	if n == len(p.Fold) {
-		return p
-	}
-	return planTo(v, s, n, n-1)
 }
 
 // withResults is the least index from n on before which no call is parted from
@@ -222,10 +199,13 @@ func contextTokens(v tree.View) int {
 	return n
 }
 
-// due tells whether the settings ask for a compaction. Only what the context
-// holds counts: what is folded already doesn't.
-func due(v tree.View, s Settings, b Budget) bool {
-	return contextTokens(v) > b.Trigger || s.EveryNMessages > 0 && len(v.Tail) >= s.EveryNMessages
+// contextMessages is how many messages that context has, the summary counted as one.
+func contextMessages(v tree.View) int {
+	n := len(v.Prefix) + len(v.Tail)
+	if v.Summary != nil {
+		n++
+	}
+	return n
 }
 
 // tailStart gives the index of the first message that stays verbatim; the one

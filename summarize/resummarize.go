@@ -14,56 +14,36 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// madeByDigest tells of all summaries of a conversation which the offline digest
-// made, or were made of one that it made.
-func madeByDigest(summaries []tree.Summary) map[uuid.UUID]bool {
-	byID := make(map[uuid.UUID]*tree.Summary, len(summaries))
-	for i := range summaries {
-		byID[summaries[i].ID] = &summaries[i]
+// madeByDigest tells of summaries of a conversation which the offline digest made, or
+// were made of one that it made. Where a summary that was merged is undone since, the
+// record of its compaction tells what wrote it.
+func madeByDigest(summaries []tree.Summary, writings []tree.Writing) map[uuid.UUID]bool {
+	all := make(map[uuid.UUID]tree.Writing, len(writings))
+	for _, w := range writings {
+		all[w.SummaryID] = w
+	}
+	for _, summary := range summaries { // some are of an import or a fork
+		all[summary.ID] = tree.Writing{PriorSummaryID: summary.Range.PriorSummaryID, Model: summary.Range.Model}
 	}
 	made := make(map[uuid.UUID]bool, len(summaries))
-	for i := range summaries {
-		var chain []*tree.Summary // the summary, the one that it merged, and so on
-		for at := &summaries[i]; at != nil && !slices.Contains(chain, at); at = byID[at.Range.PriorSummaryID] {
-			if _, known := made[at.ID]; known {
-				break
-			}
-			chain = append(chain, at)
+	for _, summary := range summaries {
+		at, known := all[summary.ID], true
+		for n := 0; known && at.Model != digest.Name && n < len(all); n++ { // an import may go round in a circle
+			at, known = all[at.PriorSummaryID]
 		}
-		for _, at := range slices.Backward(chain) {
-			made[at.ID] = at.Range.Model == digest.Name || made[at.Range.PriorSummaryID]
-		}
+		made[summary.ID] = at.Model == digest.Name
 	}
 	return made
 }
 
-// madeByDigest tells of all summaries of a conversation which the offline digest
-// made, or were made of one that it made. Where a summary that was merged is
-// undone since, the records of compactions tell what wrote it.
-func (s *Service) madeByDigest(ctx context.Context, conversationID uuid.UUID, summaries []tree.Summary) (map[uuid.UUID]bool, error) {
-	there := make(map[uuid.UUID]bool, len(summaries))
-	for _, summary := range summaries {
-		there[summary.ID] = true
-	}
-	undone := func(summary tree.Summary) bool {
-		return summary.Range.PriorSummaryID != uuid.Nil && !there[summary.Range.PriorSummaryID]
-	}
-	if !slices.ContainsFunc(summaries, undone) {
-		return madeByDigest(summaries), nil
-	}
-	writings, err := s.store.Writings(ctx, conversationID)
+// digests returns the summaries of a conversation that madeByDigest tells of.
+func (s *Service) digests(ctx context.Context, conversationID uuid.UUID) (map[uuid.UUID]bool, error) {
+	summaries, err := s.store.Summaries(ctx, conversationID)
 	if err != nil {
 		return nil, err
 	}
-	all := slices.Clone(summaries)
-	for _, w := range writings {
-		if !there[w.SummaryID] {
-			all = append(all, tree.Summary{ID: w.SummaryID, Range: tree.SummaryRange{PriorSummaryID: w.PriorSummaryID, Model: w.Model}})
-		}
-	}
-	made := madeByDigest(all)
-	maps.DeleteFunc(made, func(id uuid.UUID, _ bool) bool { return !there[id] })
-	return made, nil
+	writings, err := s.store.Writings(ctx, conversationID)
+	return madeByDigest(summaries, writings), err
 }
 
 // resummarizes tells whether summaries of the digest are to be made again at all.
@@ -71,48 +51,29 @@ func (s *Service) resummarizes(settings Settings) bool {
 	return s.summarizer != nil && settings.Digest != DigestAlways && settings.Compaction.automatic()
 }
 
-// waiting tells whether a summary that applies to a branch waits to be made
-// again by a model.
-func (s *Service) waiting(ctx context.Context, v tree.View, settings Settings) (bool, error) {
-	switch {
-	case v.Summary == nil || v.Folded == 0 || !s.resummarizes(settings):
-		return false, nil
-	case v.Summary.Range.Model == digest.Name:
-		return true, nil
-	case v.Summary.Range.PriorSummaryID == uuid.Nil:
+// remakes tells whether the summary that applies to a branch is to be made again by a
+// model, and may be now. None may be asked where the conversation's summaries have cost
+// enough. After failures, such as refusals of the models, the next attempt comes late:
+// after an hour, and after twice the time with each.
+func (s *Service) remakes(ctx context.Context, v tree.View, settings Settings) (bool, error) {
+	if v.Summary == nil || v.Folded == 0 || !s.resummarizes(settings) {
 		return false, nil
 	}
-	all, err := s.store.Summaries(ctx, v.ConversationID)
-	if err != nil {
-		return false, err
+	if of := v.Summary.Range; of.Model != digest.Name {
+		if of.PriorSummaryID == uuid.Nil {
+			return false, nil
+		}
+		if made, err := s.digests(ctx, v.ConversationID); err != nil || !made[v.Summary.ID] {
+			return false, err
+		}
 	}
-	made, err := s.madeByDigest(ctx, v.ConversationID, all)
-	return made[v.Summary.ID], err
-}
-
-// mayRetry tells whether a summary that waits may be made now. No model may be asked
-// where the conversation's summaries have cost enough. After failures, such
-// as refusals of the models, the next attempt comes late: after an hour, and after
-// twice the time with each.
-func (s *Service) mayRetry(ctx context.Context, v tree.View, settings Settings) (bool, error) {
 	if capped, err := s.overCost(ctx, v.ConversationID, settings); err != nil || capped != "" {
 		return false, err
 	}
-	tried, err := s.store.FruitlessCompactions(ctx, v.ConversationID, settings.json())
-	if err != nil {
-		return false, err
-	}
-	var last time.Time
-	times := 0
-	for _, k := range tried { // the newest first
-		if k.RemadeID != v.Summary.ID || k.Outcome != tree.OutcomeNoGain && k.Outcome != tree.OutcomeFailed {
-			continue
-		}
-		if times++; times == 1 {
-			last = k.CreatedAt
-		}
-	}
-	return times == 0 || time.Since(last) > failedInterval<<min(times-1, 10), nil
+	last, times, err := s.inVain(ctx, v.ConversationID, settings, func(k tree.Fruitless) bool {
+		return k.RemadeID == v.Summary.ID && (k.Outcome == tree.OutcomeNoGain || k.Outcome == tree.OutcomeFailed)
+	})
+	return err == nil && (times == 0 || time.Since(last.CreatedAt) > failedInterval<<min(times-1, 10)), err
 }
 
 // replaceDigest has a model make the summary that applies to a branch again from the
@@ -124,30 +85,24 @@ func (s *Service) replaceDigest(ctx context.Context, conversationID, headID uuid
 		return p, nil
 	}
 	v, err := s.store.View(ctx, conversationID, headID, wholeBranch, tree.Skeleton())
-	if err != nil || v.Summary == nil {
+	if err != nil {
 		return p, err
 	}
 	settings, err := s.windowOf(v, Window{})
 	if err != nil {
 		return p, err
 	}
-	if waits, err := s.waiting(ctx, v, settings); err != nil || !waits {
-		return p, err
-	}
-	if ready, err := s.mayRetry(ctx, v, settings); err != nil || !ready {
+	if now, err := s.remakes(ctx, v, settings); err != nil || !now {
 		return p, err
 	}
 	if left := s.spares(); left > 0 {
 		return Progress{Failed: errNobodyAnswered, Away: left}, nil
 	}
 	r, err := s.remake(ctx, *v.Summary, req)
-	if err != nil {
-		return p, err
-	}
 	if p.More = r.more; r.away > 0 {
 		p.Failed, p.Away = errNobodyAnswered, r.away
 	}
-	return p, nil
+	return p, err
 }
 
 var errNobodyAnswered = errors.New("no model answered")
@@ -199,60 +154,27 @@ func (s *Service) Remake(ctx context.Context, conversationID, summaryID uuid.UUI
 }
 
 // remake makes a summary again in steps, and lands the last of them at its anchor.
-func (s *Service) remake(ctx context.Context, summary tree.Summary, req compactionRequest) (r result, err error) {
-	req = s.within(ctx, req)
-	all, err := s.store.Summaries(ctx, summary.ConversationID)
+func (s *Service) remake(ctx context.Context, summary tree.Summary, req compactionRequest) (result, error) {
+	made, err := s.digests(ctx, summary.ConversationID)
 	if err != nil {
-		return r, err
+		return result{}, err
 	}
-	without := []uuid.UUID{summary.ID}
-	byDigest, err := s.madeByDigest(ctx, summary.ConversationID, all)
-	if err != nil {
-		return r, err
-	}
-	for id, made := range byDigest {
-		if made && id != summary.ID {
-			without = append(without, id)
-		}
-	}
-	for {
-		k, goal, err := s.remakeStep(ctx, summary, without, req, &r)
-		if err != nil {
-			return r, err
-		}
-		r.steps = append(r.steps, k)
-		if k.Outcome != tree.OutcomeSaved || goal == uuid.Nil {
-			return r, nil
-		}
-		if !req.until.IsZero() && time.Now().After(req.until) {
-			r.more = true
-			return r, nil
-		}
-	}
+	made[summary.ID] = true
+	maps.DeleteFunc(made, func(_ uuid.UUID, made bool) bool { return !made })
+	req.over, req.without = &summary, slices.Collect(maps.Keys(made))
+	return s.compact(ctx, summary.ConversationID, summary.AnchorID, req)
 }
 
-func (s *Service) remakeStep(ctx context.Context, summary tree.Summary, without []uuid.UUID, req compactionRequest, r *result) (k tree.Compaction, goal uuid.UUID, err error) {
-	ctx, end := s.begin(ctx, summary.ConversationID, summary.AnchorID, req.trigger)
-	defer func() { end(k, err) }()
-	start := time.Now()
-	a, err := s.reassess(ctx, summary, without, req)
-	if err != nil {
-		return k, goal, err
-	}
-	return s.carryOut(ctx, a, req, uuid.Nil, start, r)
-}
-
-// reassess plans what a summary did once more, as if it and others were not
-// there.
-func (s *Service) reassess(ctx context.Context, summary tree.Summary, without []uuid.UUID, req compactionRequest) (a assessment, err error) {
+// planAgain plans what a summary did once more, as if it and others were not there.
+func (s *Service) planAgain(ctx context.Context, req compactionRequest) (a assessment, err error) {
 	for {
-		if a.view, err = s.store.View(ctx, summary.ConversationID, summary.AnchorID, wholeBranch, tree.Skeleton(), tree.Without(without...)); err != nil {
+		if a.view, err = s.store.View(ctx, req.over.ConversationID, req.over.AnchorID, wholeBranch, tree.Skeleton(), tree.Without(req.without...)); err != nil {
 			return a, err
 		}
-		cutoff := slices.IndexFunc(a.view.Tail, func(m tree.PathMessage) bool { return m.ID == summary.Range.LastSummarizedID })
+		cutoff := slices.IndexFunc(a.view.Tail, func(m tree.PathMessage) bool { return m.ID == req.over.Range.LastSummarizedID })
 		if cutoff < 0 && a.view.Summary != nil {
 			// One that folds no less, from an import say, is no step on the way.
-			without = append(slices.Clip(without), a.view.Summary.ID)
+			req.without = append(slices.Clip(req.without), a.view.Summary.ID)
 			continue
 		}
 		if a.settings, err = s.windowOf(a.view, Window{}); err != nil {
@@ -262,10 +184,11 @@ func (s *Service) reassess(ctx context.Context, summary tree.Summary, without []
 		if a.view, err = s.withTask(ctx, a.view, a.settings); err != nil {
 			return a, err
 		}
-		if a.over = &summary; cutoff < 0 {
-			return assessment{view: a.view, settings: a.settings, reason: ReasonNothingToRemake}, nil
+		if cutoff < 0 {
+			a.reason = ReasonNothingToRemake
+			return a, nil
 		}
-		a.plan = planTo(a.view, a.settings, cutoff+1, len(a.view.Tail)-1)
-		return a, s.withinCost(ctx, &a, req)
+		a.over, a.plan = req.over, planTo(a.view, a.settings, cutoff+1, len(a.view.Tail)-1)
+		return a, nil
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"sync"
 
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/trace"
@@ -53,7 +54,7 @@ type Service struct {
 	tracer     trace.Tracer
 	cost       Cost
 	windowFor  WindowFor
-	flights    *flights
+	flights    *sync.Map // of flightKey and *flight
 }
 
 // New returns a Service over a store. Invalid settings are a fault.Invalid.
@@ -106,7 +107,7 @@ func New(store *tree.Store, cfg Config) (_ *Service, err error) {
 		cost: cfg.Cost, windowFor: cfg.WindowFor,
 		store: store, settings: cfg.Settings, log: cfg.Logger, observe: cfg.Observe, tracer: cfg.Tracing.Tracer(tracerName), count: cfg.Counter,
 		summarizer: cfg.Summarizer, titles: cfg.Titles, digest: digest.Summarizer{Counter: cfg.Counter},
-		flights: &flights{running: map[flightKey]*flight{}},
+		flights: new(sync.Map),
 	}
 	return s, fault.At(s.checkCost(s.settings), "settings")
 }

@@ -65,12 +65,8 @@ func (s *Service) Check(ctx context.Context, conversationID uuid.UUID, g tree.Gr
 		return false, nil, err
 	}
 	now = &Standing{settings: settings, answeredBy: v.AnsweredBy}
-	if digest, err := s.waiting(ctx, v, settings); err != nil {
-		return false, nil, err
-	} else if digest {
-		if ready, err := s.mayRetry(ctx, v, settings); err != nil || ready {
-			return ready, now, err
-		}
+	if remakes, err := s.remakes(ctx, v, settings); err != nil || remakes {
+		return remakes, now, err
 	}
 	whole := v.Whole() + acknowledged(v, 0, s.count)
 	if v.Summary != nil && settings.Recall {

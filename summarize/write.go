@@ -15,7 +15,6 @@ import (
 	"github.com/coppice-chat/coppice/summarize/audit"
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
-	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -53,9 +52,9 @@ func (p *pendingSummary) gains() bool { return p.summary.Tokens+p.turn < p.plan.
 // take makes the first n messages of the assessment's plan the plan of the
 // pending summary.
 func (p *pendingSummary) take(a assessment, n int) {
-	p.plan, p.goal = planFirst(a.view, a.settings, a.plan, n), uuid.Nil
-	if n < len(a.plan.Fold) {
-		p.goal = a.plan.CutoffID
+	p.plan, p.goal = a.plan, uuid.Nil
+	if n < len(a.plan.Fold) { // then the summarizer sees nothing of what comes after them
+		p.plan, p.goal = planTo(a.view, a.settings, n, n-1), a.plan.CutoffID
 	}
 }
 
@@ -193,7 +192,8 @@ func (s *Service) summarizeWith(ctx context.Context, with Summarizer, in prompt.
 	if err == nil {
 		in.Fold = in.Fold[:r.Taken]
 	}
-	if err == nil && !audits(with) {
+	_, audited := with.(Cascade)
+	if _, own := with.(digest.Summarizer); err == nil && !audited && !own { // whose sentences are those of the messages
 		found := audit.Of(in, r.Text)
 		if err = found.Problem; err != nil {
 			r.Attempts = append(r.Attempts, prompt.Attempt{Model: r.Model, Error: err.Error(), Audit: &found.Audit})
@@ -209,27 +209,15 @@ func (s *Service) summarizeWith(ctx context.Context, with Summarizer, in prompt.
 	return prompt.Result{Attempts: r.Attempts}
 }
 
-// audits tells whether a Summarizer holds its summaries against the messages by itself.
-// The digest takes its sentences out of them.
-func audits(with Summarizer) bool {
-	switch with.(type) {
-	case Cascade, digest.Summarizer:
-		return true
-	}
-	return false
-}
-
 // input reads the text that the summarizer needs.
 func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID uuid.UUID) (prompt.Input, error) {
 	stays := prompt.Stays{}
 	for _, k := range p.Kept {
 		stays[k.ID] = k.Limit == 0
 	}
-	ids := make([]uuid.UUID, 0, len(p.Fold)+len(p.LookAhead)+len(v.Kept))
-	for _, messages := range [][]tree.PathMessage{p.Fold, p.LookAhead, v.Kept} {
-		for _, m := range messages {
-			ids = append(ids, m.ID)
-		}
+	var ids []uuid.UUID
+	for _, m := range slices.Concat(p.Fold, p.LookAhead, v.Kept) {
+		ids = append(ids, m.ID)
 	}
 	read, err := s.store.Messages(ctx, v.ConversationID, ids)
 	if err != nil {
@@ -260,47 +248,39 @@ func (s *Service) input(ctx context.Context, v tree.View, p *Plan, compactionID 
 }
 
 // compose adds a summarizer's result to a pending summary: its attempts, and the node of
-// the summary, if there is one.
+// the summary, if there is one. The node's body is the message that a context shows, kept
+// text and all: an export carries it whole, and whoever counts it counts what it costs.
 func (s *Service) compose(ctx context.Context, a assessment, r prompt.Result, pending *pendingSummary) error {
 	pending.attempts = append(pending.attempts, r.Attempts...)
-	if pending.summary = nil; r.Text == "" {
-		pending.model = ""
+	pending.summary, pending.model = nil, r.Model
+	if r.Text == "" {
 		return nil
 	}
-	pending.model = r.Model
 	pending.take(a, r.Taken)
-	ids := make([]uuid.UUID, len(pending.plan.Kept))
-	for i, kept := range pending.plan.Kept {
-		ids[i] = kept.ID
+	p := pending.plan
+	ids := make([]uuid.UUID, len(p.Kept))
+	for i, k := range p.Kept {
+		ids[i] = k.ID
 	}
-	kept, err := s.store.Messages(ctx, a.view.ConversationID, ids)
+	messages, err := s.store.Messages(ctx, a.view.ConversationID, ids)
 	if err != nil {
 		return err
 	}
-	pending.summary = compose(r, pending.plan, kept, s.count)
-	pending.summary.ReadID, pending.summary.ReadVersion = pending.readID, pending.version
-	after := a.view
-	after.Summary = &tree.Summary{}
-	pending.turn = acknowledged(after, len(pending.plan.Fold), s.count)
-	return nil
-}
-
-// compose makes the node of a summary. The node's body is the message that a
-// context shows, kept text and all: an export carries it whole, and whoever
-// counts it counts what it costs.
-func compose(r prompt.Result, p *Plan, messages []tree.Message, count tokens.Counter) *tree.NewSummary {
-	var kept []prompt.Kept
-	ids := []uuid.UUID{}
+	kept, ids := make([]prompt.Kept, 0, len(ids)), ids[:0]
 	for i, m := range messages {
 		if m.Pinned || !prompt.Idle(m) {
 			kept, ids = append(kept, prompt.Kept{Message: m, Limit: p.Kept[i].Limit}), append(ids, m.ID)
 		}
 	}
-	body, dropped := prompt.Wrap(r.Text, kept, count)
-	return &tree.NewSummary{
-		AnchorID: p.AnchorID, Body: body, Tokens: messageTokens + count.Count(chat.Read(body).Text()),
+	body, dropped := prompt.Wrap(r.Text, kept, s.count)
+	pending.summary = &tree.NewSummary{
+		AnchorID: p.AnchorID, Body: body, Tokens: messageTokens + s.count.Count(chat.Read(body).Text()), ReadID: pending.readID, ReadVersion: pending.version,
 		Range: tree.SummaryRange{LastSummarizedID: p.CutoffID, PriorSummaryID: p.PriorID, KeptIDs: ids[dropped:], Model: r.Model},
 	}
+	after := a.view
+	after.Summary = &tree.Summary{}
+	pending.turn = acknowledged(after, len(p.Fold), s.count)
+	return nil
 }
 
 // messageTokens frames a message, as package tree counts.

@@ -90,6 +90,9 @@ func (s *Store) RecordCompaction(ctx context.Context, k Compaction, n *NewSummar
 				return err
 			}
 		}
+		if k.Outcome != OutcomeSaved {
+			k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
+		}
 		k.CreatedAt = now()
 		return s.q.InsertCompaction(ctx, db.InsertCompactionParams{
 			ConversationID: toUUID(k.ConversationID), ID: toUUID(k.ID), HeadID: toUUID(k.HeadID), AnchorID: toUUID(k.AnchorID),
@@ -129,12 +132,10 @@ func (s *Store) land(ctx context.Context, k *Compaction, n NewSummary) error {
 		k.Outcome, k.Reason = OutcomeStale, "The messages that it summarizes were deleted or changed meanwhile."
 	}
 	if k.Outcome != OutcomeSaved {
-		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
 		return nil
 	}
 	if err := s.after(ctx, k, &n); errors.Is(err, errSummaryNotFound) {
 		k.Outcome, k.Reason = OutcomeSuperseded, "The summary that was merged was undone meanwhile."
-		k.MessagesAfter, k.TokensAfter = k.MessagesBefore, k.TokensBefore
 		return nil
 	} else if err != nil {
 		return err

@@ -96,7 +96,6 @@ type Growth struct {
 type GrownBranch struct {
 	HeadID         uuid.UUID
 	ParentID       uuid.UUID // message that was the head before; uuid.Nil where that isn't known, or the path is new
-	New            bool      // the path begins with this append
 	PathTokens     int64     // sum of its messages' tokens
 	Depth          int       // messages above the head
 	PrefixTokens   int       // of PathTokens: those of the leading system and developer messages
@@ -142,7 +141,7 @@ func (g *Growth) add(row db.ListGrownRow) {
 			return
 		}
 		g.Branches = append(g.Branches, GrownBranch{
-			HeadID: uuid.UUID(row.MessageID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes), New: row.Depth == row.Messages-1,
+			HeadID: uuid.UUID(row.MessageID.Bytes), ParentID: uuid.UUID(row.ParentID.Bytes),
 			PathTokens: row.PathTokens, Depth: int(row.Depth), PrefixTokens: int(row.PrefixTokens), PrefixMessages: int(row.PrefixMessages), AnsweredBy: row.AnsweredBy,
 		})
 	case SummaryCreated, SummaryDeleted, MessagesPruned, ConversationImported:

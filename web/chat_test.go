@@ -58,13 +58,16 @@ func TestSend(t *testing.T) {
 	b.until(`document.querySelector('.entry.current')?.innerText.includes('What is coppicing?')`)
 
 	// The list tells of an answer that is on its way elsewhere, and of one that has come.
+	// It is told in order: where it has the new title, it knows that the first answer ended.
+	s.call("PATCH", "/v1/conversations/"+conversation.String(), `{"title":"Seven years"}`, nil)
+	b.until(`document.querySelector('.entry.current')?.innerText.includes('Seven years')`)
 	b.until(`document.querySelector('.entry [aria-label=answering]')`)
 	b.click(`[aria-label="New conversation"]`, "")
 	b.until(`location.pathname === '/'`)
 	model.say("Every seven years.", end)
 	b.until(`document.querySelector('.entry [aria-label="a new answer"]')`)
 	b.view("answered")
-	b.click(".entry a", "What is coppicing?")
+	b.click(".entry a", "Seven years")
 	b.until(`document.querySelectorAll('.message[data-id]').length === 4 && !document.querySelector('.live, .sign')`)
 	_, head = b.ids()
 	if got := s.texts(conversation, head); len(got) != 4 || got[3] != "Every seven years." {

@@ -212,16 +212,20 @@ func (s Service) answer(ctx context.Context, p Match, title string, rec Recordin
 
 // RecordOr begins a reply by record, or by ask where record is nil. What record refuses,
 // ask answers all the same, unless the refusal counts: unrecorded then says why nothing
-// is recorded. It is nil otherwise.
-func RecordOr(record, ask func() (*reply.Reply, error), counts func(error) bool) (rep *reply.Reply, unrecorded, err error) {
+// is recorded. It is nil otherwise. The request reads the reply until ctx ends, and with
+// stops, the reply stops then if nobody else reads it.
+func RecordOr(ctx context.Context, stops bool, record, ask func() (*reply.Reply, error), counts func(error) bool) (rep *reply.Reply, unrecorded, err error) {
 	if record != nil {
-		rep, err = record()
-		if err == nil || !fault.Refused(err) || counts(err) {
-			return rep, nil, err
+		if rep, err = record(); err != nil && fault.Refused(err) && !counts(err) {
+			unrecorded = err
 		}
-		unrecorded = err
 	}
-	rep, err = ask()
+	if record == nil || unrecorded != nil {
+		rep, err = ask()
+	}
+	if rep != nil {
+		rep.Attend(ctx, stops)
+	}
 	return rep, unrecorded, err
 }
 

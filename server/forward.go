@@ -61,15 +61,6 @@ func Unreachable(err error) error {
 	return fault.New(fault.Model, "model_unavailable", "", "The server of the model gave no whole answer. Send the request again.").From(err)
 }
 
-// CopyHeader takes over the headers of an answer that come back.
-func (f *Forward) CopyHeader(to, from http.Header) {
-	for name, values := range from {
-		if f.comesBack(name) {
-			to[name] = values
-		}
-	}
-}
-
 // Relay answers a request with the other server's answer, as it comes.
 func (f *Forward) Relay(r *Request, path string, body []byte) (Answer, error) {
 	res, err := f.Send(r.Context(), r, path, body)
@@ -90,7 +81,11 @@ type relayed struct {
 // Write writes the answer.
 func (a relayed) Write(w http.ResponseWriter) error {
 	defer a.res.Body.Close()
-	a.forward.CopyHeader(w.Header(), a.res.Header)
+	for name, values := range a.res.Header {
+		if a.forward.comesBack(name) {
+			w.Header()[name] = values
+		}
+	}
 	w.WriteHeader(a.res.StatusCode)
 	connection := http.NewResponseController(w)
 	piece := make([]byte, 32<<10)

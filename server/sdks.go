@@ -17,23 +17,24 @@ var sdkStatuses = map[Code]int{
 // sdkFinal are errors of a server that come again with the same request.
 var sdkFinal = map[Code]bool{"model_not_authorized": true, "answer_too_long": true}
 
-// ForSDKs returns the problem with the status that SDKs act by.
-func (p Problem) ForSDKs() Problem {
-	if status, ok := sdkStatuses[p.Code]; ok {
-		p.Status = status
+// ForSDKs returns what an error of their APIs says, with the status that SDKs act by.
+// field is the member of the request that is wrong; "" for none.
+func (p Problem) ForSDKs() (status int, code, field, detail string) {
+	if status = p.Status; sdkStatuses[p.Code] != 0 {
+		status = sdkStatuses[p.Code]
 	}
-	return p
+	return status, string(p.Code), deref(p.Field), p.Detail
 }
 
 // RefuseSDKs makes an API's Refuse for clients that are SDKs of OpenAI or Anthropic.
-// form writes a problem of ForSDKs in the API's form.
+// form writes a problem in the API's form.
 func RefuseSDKs(form func(Problem) []byte) func(Problem, http.Header) (status int, body []byte) {
 	return func(p Problem, h http.Header) (int, []byte) {
-		p = p.ForSDKs()
+		status, _, _, _ := p.ForSDKs()
 		h.Set("Content-Type", "application/json")
-		if again := p.Status == http.StatusTooManyRequests || p.Status >= http.StatusInternalServerError; !again || sdkFinal[p.Code] {
+		if again := status == http.StatusTooManyRequests || status >= http.StatusInternalServerError; !again || sdkFinal[p.Code] {
 			h.Set("X-Should-Retry", "false")
 		}
-		return p.Status, form(p)
+		return status, form(p)
 	}
 }

@@ -150,7 +150,7 @@ func codeTables(t *testing.T) map[string]string {
 		code, meaning := m[1], m[3]
 		status := check.Must(strconv.Atoi(m[2]))(t)
 		byStatus[status] = append(byStatus[status], fmt.Sprintf("- `%s`: %s\n", code, meaning))
-		seen := server.Problem{Status: status, Code: server.Code(code)}.ForSDKs().Status
+		seen, _, _, _ := server.Problem{Status: status, Code: server.Code(code)}.ForSDKs()
 		if e := wire.NewError(seen, code, "", ""); *e.Code != code || seen != status {
 			as := fmt.Sprintf("%d `%s`", seen, *e.Code)
 			others[as] = append(others[as], code)

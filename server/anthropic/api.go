@@ -80,13 +80,7 @@ type surface struct {
 }
 
 // refusal is a problem in the form of Anthropic's clients.
-func refusal(p server.Problem) wire.Refusal {
-	field := ""
-	if p.Field != nil {
-		field = *p.Field
-	}
-	return wire.Refuse(p.ForSDKs().Status, string(p.Code), field, p.Detail)
-}
+func refusal(p server.Problem) wire.Refusal { return wire.Refuse(p.ForSDKs()) }
 
 // asJSON is an answer of JSON.
 func asJSON(body json.RawMessage) server.Answer { return server.Whole("application/json", body) }

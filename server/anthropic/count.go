@@ -2,6 +2,7 @@ package anthropic
 
 import (
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/anthropic/wire"
@@ -9,22 +10,14 @@ import (
 
 // countTokens counts what a request's system prompt, messages and tools have.
 func (s surface) countTokens(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
+	req, body, passed, err := s.read(r)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	req, err := wire.Parse(body)
-	if s.upstream != nil && (err != nil || !has(r, req.Model)) {
+	case passed:
 		return s.relay(r, body)
 	}
-	if err != nil {
-		return nil, err
-	}
-	entries, err := req.History(true)
-	if err != nil {
-		return nil, err
-	}
-	extra, err := req.Extra()
+	entries, extra, err := req.Chat()
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +32,7 @@ func (s surface) countTokens(r *server.Request) (server.Answer, error) {
 		}
 		total += n
 	}
-	return asJSON(wire.EncodeCount(total)), nil
+	return asJSON(sdk.JSON("input_tokens", total)), nil
 }
 
 // listModels lists the models that a request can name: those of the upstream, or else

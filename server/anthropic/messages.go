@@ -19,18 +19,26 @@ import (
 
 // createMessage answers a history.
 func (s surface) createMessage(r *server.Request) (server.Answer, error) {
-	body, err := r.ReadJSON()
-	if err != nil {
+	req, body, passed, err := s.read(r)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	req, err := wire.Parse(body)
-	if s.upstream != nil && (err != nil || !has(r, req.Model)) { // what can't be read, the upstream refuses in its words
+	case passed:
 		return s.pass(r, req, body)
 	}
-	if err != nil {
-		return nil, err
-	}
 	return convert(r, req, body)
+}
+
+// read reads a request. One that the upstream answers is passed: it may be nil, because what
+// can't be read the upstream refuses in its words.
+func (s surface) read(r *server.Request) (req *wire.Request, body []byte, passed bool, err error) {
+	if body, err = r.ReadJSON(); err != nil {
+		return nil, nil, false, err
+	}
+	if req, err = wire.Parse(body); s.upstream != nil && (err != nil || !has(r, req.Model)) {
+		return req, body, true, nil
+	}
+	return req, body, false, err
 }
 
 // has tells whether a model of the server's own has this name, or this alias.
@@ -46,11 +54,7 @@ func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer
 	if req.Continues {
 		return nil, errThread
 	}
-	entries, err := req.History(true)
-	if err != nil {
-		return nil, err
-	}
-	extra, err := req.Extra()
+	entries, extra, err := req.Chat()
 	if err != nil {
 		return nil, err
 	}
@@ -137,18 +141,14 @@ func (t turn) begin(ask reply.Request) (rep *reply.Reply, unrecorded, err error)
 			return t.record(ask)
 		}
 	}
-	rep, unrecorded, err = recognize.RecordOr(record, func() (*reply.Reply, error) { return t.Replies().Ask(t.Context(), ask) },
+	return recognize.RecordOr(t.Context(), t.attempt.Stops, record, func() (*reply.Reply, error) { return t.Replies().Ask(t.Context(), ask) },
 		func(err error) bool { return fault.Of(err).Code == "prompt_too_long" })
-	if rep != nil { // if the client goes, the reply ends: nobody reads the rest
-		rep.Attend(t.Context(), true)
-	}
-	return rep, unrecorded, err
 }
 
 // attemptOf says what request a request repeats.
 func attemptOf(r *server.Request, body []byte) recognize.Attempt {
 	a := recognize.AttemptOf(r.Header, r.URL.Path, body)
-	a.Stops = true
+	a.Stops = true // if the client goes, nobody reads the rest
 	return a
 }
 

@@ -231,23 +231,9 @@ type passed struct {
 // Write writes the answer.
 func (p passed) Write(w http.ResponseWriter) error {
 	c, r := p.call, p.call.request
-	c.upstream.CopyHeader(w.Header(), c.header)
-	w.WriteHeader(int(c.status.Load()))
-	connection := http.NewResponseController(w)
-	piece := make([]byte, 32<<10)
-	for {
-		n, err := c.reader.Read(piece)
-		if n > 0 {
-			if err := write(w, connection, piece[:n]); err != nil {
-				return err
-			}
-		}
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	came := http.Response{StatusCode: int(c.status.Load()), Header: c.header, Body: c.reader}
+	if err := c.upstream.Answer(&came).Write(w); err != nil {
+		return err
 	}
 	end, err := p.reply.Wait(r.Context())
 	if err != nil {
@@ -257,12 +243,6 @@ func (p passed) Write(w http.ResponseWriter) error {
 		r.Note(end.Err)
 		turn{Request: r}.recognizer().TakeBack(r.Context(), p.reply, end.Err, true)
 	}
-	return write(w, connection, c.last)
-}
-
-func write(w io.Writer, connection *http.ResponseController, piece []byte) error {
-	if _, err := w.Write(piece); err != nil {
-		return err
-	}
-	return connection.Flush()
+	_, err = w.Write(c.last)
+	return err
 }

@@ -83,7 +83,7 @@ func blocksIn(t *testing.T, got string) [][]byte {
 		if !r.Done {
 			t.Fatalf("no end: %s", got)
 		}
-		return rawBytes(r.Blocks())
+		return rawBytes(r.Blocks)
 	}
 	var m struct{ Content []json.RawMessage }
 	check.NoError(t, json.Unmarshal([]byte(got), &m))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -25,12 +26,12 @@ func API() server.API { return Recognition{}.API() }
 
 // API returns OpenAI's API with this Recognition.
 func (c Recognition) API() server.API {
-	started := time.Now()
+	all := models{time.Now()}
 	return server.API{
 		Prefix: Prefix, MaxBody: cmp.Or(c.MaxBody, MaxBody), AnyQuery: true, Refuse: server.RefuseSDKs(func(p server.Problem) []byte { return errorOf(p).JSON() }),
 		Routes: slices.Concat([]server.Route{
-			{Method: "GET", Pattern: Prefix + "models", Handle: func(r *server.Request) (server.Answer, error) { return listModels(r, started) }},
-			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: func(r *server.Request) (server.Answer, error) { return getModel(r, started) }},
+			{Method: "GET", Pattern: Prefix + "models", Handle: all.list},
+			{Method: "GET", Pattern: Prefix + "models/{model}", Handle: all.get},
 			{Method: "POST", Pattern: Prefix + "chat/completions", May: server.Streams | server.Follows, Handle: c.createCompletion},
 			{Method: "GET", Pattern: Prefix + "chat/completions/{completion_id}", Handle: getCompletion},
 			{Method: "GET", Pattern: Prefix + "responses", May: server.Streams | server.Follows, Handle: c.openSocket},
@@ -48,13 +49,7 @@ func read[T any](r *server.Request, parse func([]byte) (T, error)) (req T, body 
 }
 
 // errorOf is a problem in OpenAI's form.
-func errorOf(p server.Problem) wire.ErrorBody {
-	field := ""
-	if p.Field != nil {
-		field = *p.Field
-	}
-	return wire.NewError(p.ForSDKs().Status, string(p.Code), field, p.Detail)
-}
+func errorOf(p server.Problem) wire.ErrorBody { return wire.NewError(p.ForSDKs()) }
 
 // tell answers with JSON, and names the native ids of what it tells of; the zero NodeID
 // for none.
@@ -64,11 +59,7 @@ func tell(body any, of wire.NodeID) server.Told {
 
 // deleted answers that a thing was deleted.
 func deleted(id, object string, of wire.NodeID) (server.Answer, error) {
-	return tell(struct {
-		ID      string `json:"id"`
-		Object  string `json:"object"`
-		Deleted bool   `json:"deleted"`
-	}{id, object, true}, of), nil
+	return tell(sdk.JSON("id", id, "object", object, "deleted", true), of), nil
 }
 
 // nodeOf is the node of a stored message.

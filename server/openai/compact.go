@@ -35,9 +35,7 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tell(map[string]any{
-		"id": c.Summary.ResponseID(), "object": "response.compaction", "created_at": time.Now().Unix(), "output": append(slices.Clip(c.kept), c.Item()), "usage": c.usage,
-	}, c.node()), nil
+	return tell(sdk.JSON("id", c.Summary.ResponseID(), "object", "response.compaction", "created_at", time.Now().Unix(), "output", append(slices.Clip(c.kept), c.Item()), "usage", c.usage), c.node()), nil
 }
 
 // triggered answers a request for a response whose input ends with a compaction_trigger:
@@ -52,8 +50,7 @@ func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, inParameter(err, "input")
 	}
-	item := c.Item()
-	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo, Compaction: &item}
+	turn := wire.Turn{Node: c.Summary, CreatedAt: time.Now(), Echo: req.Echo, Compaction: &c.Compaction}
 	end := wire.End{Status: wire.Completed, At: time.Now(), Usage: c.usage}
 	if req.Stream {
 		s := wire.NewStream(turn, -1)
@@ -108,7 +105,7 @@ func compactAll(r *server.Request, req *wire.Request) (c compaction, err error) 
 func compactBranch(r *server.Request, head recognize.Message, demand summarize.Demand) (compaction, error) {
 	open, err := r.Store().OpenCalls(r.Context(), head.ConversationID, head.ID)
 	if err == nil && len(open) > 0 {
-		err = openCall(open[0])
+		err = wire.NoOutput(open[0])
 	}
 	if err != nil {
 		return compaction{}, err
@@ -140,11 +137,7 @@ func compactBranch(r *server.Request, head recognize.Message, demand summarize.D
 	}
 	return compaction{wire.Compaction{
 		Summary: wire.NodeID{Conversation: head.ConversationID, Node: c.Summary.ID}, Head: head.ID, Text: chat.Read(c.Messages[c.Counts.Prefix]).Text(),
-	}, items, wire.NewUsage(k.PromptTokens, k.CompletionTokens, k.ReasoningTokens())}, nil
-}
-
-func openCall(id string) error {
-	return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
+	}, items, &wire.Usage{Input: k.PromptTokens, Output: k.CompletionTokens, Reasoning: k.ReasoningTokens()}}, nil
 }
 
 // compactHistory summarizes a history, of which a branch may be the beginning, and
@@ -172,7 +165,7 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 		return compaction{}, err
 	}
 	if last := messages[len(messages)-1]; len(last.Calls) > 0 {
-		return compaction{}, openCall(last.Calls[0].ID)
+		return compaction{}, wire.NoOutput(last.Calls[0].ID)
 	}
 	f, err := r.Contexts().Fold(r.Context(), history, summarize.Window{}, demand)
 	if err == nil && f.Summary == nil {
@@ -188,5 +181,5 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 		}
 	}
 	summary := wire.Compaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
-	return compaction{summary, items, wire.NewUsage(f.PromptTokens, f.CompletionTokens, f.ReasoningTokens)}, nil
+	return compaction{summary, items, &wire.Usage{Input: f.PromptTokens, Output: f.CompletionTokens, Reasoning: f.ReasoningTokens}}, nil
 }

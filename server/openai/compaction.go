@@ -13,10 +13,10 @@ import (
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
-// compactedFor gives the item of a summary that was made for the answer to head in a
+// compactedFor gives the summary that was made for the answer to head in a
 // conversation; nil for none, and where the summary was deleted since: its text is
 // gone, too.
-func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted, head uuid.UUID) (*wire.CompactionItem, error) {
+func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted, head uuid.UUID) (*wire.Compaction, error) {
 	if c == nil {
 		return nil, nil
 	}
@@ -31,8 +31,7 @@ func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted,
 		}
 		body = message
 	}
-	item := wire.Compaction{Summary: wire.NodeID{Conversation: conversation, Node: c.SummaryID}, Head: head, Text: chat.Read(body).Text()}.Item()
-	return &item, nil
+	return &wire.Compaction{Summary: wire.NodeID{Conversation: conversation, Node: c.SummaryID}, Head: head, Text: chat.Read(body).Text()}, nil
 }
 
 // compactedAt gives the message at which a branch goes on after a compaction item:

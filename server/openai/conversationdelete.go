@@ -74,13 +74,13 @@ func again(m tree.Message) tree.NewMessage {
 // left of it.
 func without(m tree.Message, at int) *tree.NewMessage {
 	items, left, body := storedItems(m), again(m), m.Body
-	switch items[at].(type) {
-	case wire.ReasoningItem:
+	switch id, _ := wire.ParseItemID(items[at].ID); id.Kind {
+	case wire.KindReasoning:
 		left.Reasoning = ""
 		body = chat.WithMember(chat.WithMember(body, "reasoning_content", nil), "reasoning", nil)
-	case wire.MessageItem:
+	case wire.KindMessage:
 		body = chat.WithMember(chat.WithMember(body, "content", json.RawMessage("null")), "refusal", nil)
-	case wire.CallItem: // which stand last
+	case wire.KindCall: // which stand last
 		var calls []json.RawMessage
 		for call := range chat.Elements(chat.MemberOf(body, "tool_calls")) {
 			calls = append(calls, call)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -28,10 +29,9 @@ func storedItems(m tree.Message) []wire.Item {
 	}
 	end.Message = messageOf(m)
 	items := t.Items(end, note.Note)
-	for i, item := range items {
-		if said, ok := item.(wire.MessageItem); ok && m.Graft != nil {
-			said.Grafted = chat.MustMarshal(m.Graft)
-			items[i] = said
+	for i, item := range items { // OpenAI's items say nothing of other branches
+		if m.Graft != nil && strings.HasPrefix(item.ID, string(wire.KindMessage)) {
+			items[i].Raw = chat.WithMember(item.Raw, "grafted", chat.MustMarshal(m.Graft))
 		}
 	}
 	return items
@@ -95,7 +95,7 @@ func listItems(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := branchPage(r, c, p, storedItems)
+	list, err := branchPage(r, c, p)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func namedItem(r *server.Request) (c tree.Conversation, m tree.Message, at int, 
 	if err != nil {
 		return c, m, 0, err
 	}
-	at = slices.IndexFunc(storedItems(branch[0]), func(item wire.Item) bool { return item.ItemID() == name })
+	at = slices.IndexFunc(storedItems(branch[0]), func(item wire.Item) bool { return item.ID == name })
 	if at < 0 {
 		return c, m, 0, wire.NoItem(name)
 	}

@@ -1,10 +1,12 @@
 package openai
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -45,12 +47,7 @@ func answerIn(c tree.Conversation, body any) (server.Answer, error) {
 }
 
 func answerConversation(c tree.Conversation) (server.Answer, error) {
-	return answerIn(c, struct {
-		ID        string            `json:"id"`
-		Object    string            `json:"object"`
-		CreatedAt int64             `json:"created_at"`
-		Metadata  map[string]string `json:"metadata"`
-	}{wire.ConversationID(c.ID), "conversation", c.CreatedAt.Unix(), pairsOf(c.Metadata)})
+	return answerIn(c, sdk.JSON("id", wire.ConversationID(c.ID), "object", "conversation", "created_at", c.CreatedAt.Unix(), "metadata", pairsOf(c.Metadata)))
 }
 
 func createConversation(r *server.Request) (server.Answer, error) {
@@ -72,7 +69,7 @@ func createConversation(r *server.Request) (server.Answer, error) {
 	if len(h.Messages) > 0 {
 		added, err := r.Store().AppendChain(r.Context(), c.ID, c.HeadID, h.After(0))
 		if err != nil {
-			dropEmpty(r, c.ID)
+			_, _ = r.Store().DeleteEmpty(context.WithoutCancel(r.Context()), c.ID) // what is told is why the request is refused
 			return nil, inParameter(err, "items")
 		}
 		c.HeadID = added.Messages[len(added.Messages)-1].ID

@@ -202,7 +202,7 @@ func TestConversationsRefuse(t *testing.T) {
 		{400, "POST", "/conversations", `{"items":[{"role":"user","content":""}]}`, `"param":"items[0].content"`},
 		{400, "POST", "/conversations", `{"items":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `"param":"items"`},
 		{400, "POST", "/conversations", `{"items":[{"id":"` + gone + `"}]}`, `"param":"items","code":"item_not_found"`},
-		{400, "POST", "/conversations", `{"items":[{"type":"compaction","encrypted_content":"` + wire.Compaction{Text: "x"}.Item().Content + `"}]}`, `"param":"items[0]"`},
+		{400, "POST", "/conversations", `{"items":[{"type":"compaction","encrypted_content":"` + wire.Compaction{Text: "x"}.Content() + `"}]}`, `"param":"items[0]"`},
 		{400, "POST", "/responses", `{"model":"wood","conversation":"` + id + `","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `"param":"input"`},
 		{400, "POST", "/responses", `{"model":"wood","store":false,"conversation":"` + id + `","input":[{"type":"function_call_output","call_id":"c1","output":"x"}]}`, `No tool call found`},
 		{400, "POST", at, `{}`, `"param":"metadata","code":"missing_required_parameter"`},

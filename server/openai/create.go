@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,8 +92,11 @@ func answered(r *server.Request, req *wire.Request, rep *reply.Reply, unrecorded
 // unrecorded says why a reply that was to be recorded isn't; nil if it is. What a client
 // didn't ask to be stored is answered all the same where it can't be.
 func (c Recognition) begin(r *server.Request, req *wire.Request, body []byte) (rep *reply.Reply, unrecorded, err error) {
-	if err := checkModel(r, req); err != nil {
+	if err := r.Replies().CheckModel(req.Model); err != nil {
 		return nil, nil, err
+	}
+	if r.Replies().AnyName() { // the offline model answers to any name
+		req.Echo.Model = r.Replies().Models()[0]
 	}
 	t := recognize.AttemptOf(r.Header, r.URL.Path, body)
 	t.Stops = !c.Finish && !req.Store && !req.Background // the client doesn't come back for the rest
@@ -102,7 +104,7 @@ func (c Recognition) begin(r *server.Request, req *wire.Request, body []byte) (r
 	if c.records(r, req) {
 		record = func() (*reply.Reply, error) { return c.record(r, req, t) }
 	}
-	rep, unrecorded, err = recognize.RecordOr(record, func() (*reply.Reply, error) {
+	return recognize.RecordOr(r.Context(), t.Stops, record, func() (*reply.Reply, error) {
 		prompt, missing, err := unstored(r, req, req.Compact != nil)
 		switch {
 		case err != nil:
@@ -116,10 +118,6 @@ func (c Recognition) begin(r *server.Request, req *wire.Request, body []byte) (r
 		ask.Prompt = &reply.Prompt{Messages: prompt, Exact: req.Chat}
 		return r.Replies().Ask(r.Context(), ask)
 	}, func(error) bool { return req.Store })
-	if rep != nil {
-		rep.Attend(r.Context(), t.Stops)
-	}
-	return rep, unrecorded, err
 }
 
 // record stores what the request adds to a branch, and begins the reply to it. A history
@@ -261,12 +259,6 @@ func askOf(req *wire.Request) reply.Request {
 	ask.MustFit = !req.Truncate && req.Compact == nil
 	ask.Metadata = map[string]json.RawMessage{"openai": chat.MustMarshal(storedMetadata{Echo: &req.Echo})}
 	return ask
-}
-
-// dropEmpty deletes a conversation that was made for a request which is refused,
-// unless it has a message. A client that has left gets nothing else.
-func dropEmpty(r *server.Request, id uuid.UUID) {
-	_, _ = r.Store().DeleteEmpty(context.WithoutCancel(r.Context()), id) // what is told is why the request is refused
 }
 
 // noItem refuses a request that says nothing in a conversation without a message.

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
@@ -32,5 +33,5 @@ func countInput(r *server.Request) (server.Answer, error) {
 		}
 		count += cost
 	}
-	return tell(map[string]any{"object": "response.input_tokens", "input_tokens": count}, wire.NodeID{}), nil
+	return tell(sdk.JSON("object", "response.input_tokens", "input_tokens", count), wire.NodeID{}), nil
 }

@@ -126,7 +126,7 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	n := answerOf(rep)
-	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p, storedItems)
+	list, err := branchPage(r, tree.Conversation{ID: n.Conversation, HeadID: head}, p)
 	if err != nil {
 		return nil, err
 	}

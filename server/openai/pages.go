@@ -19,7 +19,7 @@ import (
 // is that of c. It begins behind the item that is named After, and ends at its limit of
 // items, or where their bytes come to tree.MaxPageBytes. From the head back it follows the
 // branch on which a client began, also where another has become active since.
-func branchPage(r *server.Request, c tree.Conversation, p wire.Page, itemsOf func(tree.Message) []wire.Item) (none wire.List[wire.Item], err error) {
+func branchPage(r *server.Request, c tree.Conversation, p wire.Page) (none wire.List, err error) {
 	from := uuid.Nil // the message to begin with; uuid.Nil for an end of the branch
 	if p.After != "" {
 		after, err := wire.ParseItemID(p.After)
@@ -29,7 +29,7 @@ func branchPage(r *server.Request, c tree.Conversation, p wire.Page, itemsOf fun
 		from = after.Node
 	}
 	inOrder := func(m tree.Message) []wire.Item {
-		items := itemsOf(m)
+		items := storedItems(m)
 		if !p.Ascending {
 			slices.Reverse(items)
 		}
@@ -51,7 +51,7 @@ func branchPage(r *server.Request, c tree.Conversation, p wire.Page, itemsOf fun
 		items, shown := inOrder(m), false
 		for i := range items {
 			if !behind {
-				behind = items[i].ItemID() == p.After
+				behind = items[i].ID == p.After
 				continue
 			}
 			if len(data) == p.Limit || show.taken >= tree.MaxPageBytes {

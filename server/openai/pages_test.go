@@ -43,7 +43,7 @@ func TestPagesAreBounded(t *testing.T) {
 		for _, order := range []string{"asc", "desc"} {
 			seen, given, pages := map[string]bool{}, 0, 0
 			for after, more := "", true; more; pages++ {
-				var page wire.List[wire.CallItem] // of which the ids are read
+				var page itemPage
 				got, _ := a.ask(200, "acme", "GET", path+"?limit=100&order="+order+after, "")
 				check.NoError(t, json.Unmarshal([]byte(got), &page))
 				if len(got) > tree.MaxPageBytes+tree.MaxBodyBytes {

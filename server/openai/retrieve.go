@@ -58,7 +58,7 @@ func headOf(end reply.End) uuid.UUID {
 // A compacting Writer has an item for a compaction that ended before the answer.
 type compacting interface {
 	Said() bool
-	Compact(dst []byte, item wire.CompactionItem) []byte
+	Compact(dst []byte, c wire.Compaction) []byte
 }
 
 // follow answers with the events of a reply, in one of the API's forms. Of a reply that
@@ -171,8 +171,7 @@ func endOf(e reply.End) wire.End {
 		end.Error = errorOf(server.ProblemOf(cmp.Or(err, error(&fault.Error{}))))
 	}
 	if e.Usage != (reply.Usage{}) {
-		end.Usage = wire.NewUsage(e.Usage.PromptTokens, e.Usage.CompletionTokens, e.Usage.ReasoningTokens)
-		end.Usage.InputDetail.Cached = e.Usage.CachedTokens
+		end.Usage = &wire.Usage{Input: e.Usage.PromptTokens, Cached: e.Usage.CachedTokens, Output: e.Usage.CompletionTokens, Reasoning: e.Usage.ReasoningTokens}
 	}
 	if m := e.Message; m != nil {
 		end.Message, end.At = messageOf(*m), m.CreatedAt

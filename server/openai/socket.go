@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/openai/wire"
@@ -30,27 +31,7 @@ const (
 // events come back as messages. Requests of one stream_id are answered one after the
 // other, those of several at once.
 func (c Recognition) openSocket(r *server.Request) (server.Answer, error) {
-	if c.NoSockets || !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return upgradeRequired{!c.NoSockets}, nil
-	}
 	return &socket{request: r, recognition: c, lanes: map[string]chan []byte{}}, nil
-}
-
-// upgradeRequired is the answer to a request that opens no WebSocket, or where they are
-// off.
-type upgradeRequired struct{ served bool }
-
-// Write writes the answer.
-func (u upgradeRequired) Write(w http.ResponseWriter) error {
-	detail := "WebSockets are off on this server. Send the request as POST."
-	if u.served {
-		detail = "Open a WebSocket here, or send the request as POST."
-		w.Header().Set("Upgrade", "websocket")
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(http.StatusUpgradeRequired)
-	_, err := w.Write(wire.NewError(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
-	return err
 }
 
 // A socket is a client's WebSocket.
@@ -73,8 +54,19 @@ type history struct {
 	bytes        int
 }
 
-// Write serves the WebSocket until the client closes it.
+// Write serves the WebSocket until the client closes it. A request that opens none is
+// told to, or that they are off.
 func (s *socket) Write(w http.ResponseWriter) (err error) {
+	if detail := "WebSockets are off on this server. Send the request as POST."; s.recognition.NoSockets || !strings.EqualFold(s.request.Header.Get("Upgrade"), "websocket") {
+		if !s.recognition.NoSockets {
+			detail = "Open a WebSocket here, or send the request as POST."
+			w.Header().Set("Upgrade", "websocket")
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUpgradeRequired)
+		_, err := w.Write(wire.NewError(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
+		return err
+	}
 	// Which origins may call, the server has checked before.
 	if s.conn, err = websocket.Accept(w, s.request.Request, &websocket.AcceptOptions{InsecureSkipVerify: true}); err != nil {
 		return nil //nolint:nilerr // Accept has answered why
@@ -193,10 +185,9 @@ type keeping struct {
 }
 
 // Compact implements compacting.
-func (k *keeping) Compact(dst []byte, item wire.CompactionItem) []byte {
-	c, _ := wire.ReadCompaction(item.Content) // which this server made
+func (k *keeping) Compact(dst []byte, c wire.Compaction) []byte {
 	k.said.entries = append(k.said.entries, wire.Entry{Compaction: &c})
-	return k.Stream.Compact(dst, item)
+	return k.Stream.Compact(dst, c)
 }
 
 // End implements wire.Writer.
@@ -249,12 +240,9 @@ func (s *socket) forget(response wire.NodeID) {
 
 // refuse tells why a request is refused.
 func (s *socket) refuse(ctx context.Context, lane string, err error) {
-	p := server.ProblemOf(err).ForSDKs()
-	event := chat.MustMarshal(struct {
-		Type   string         `json:"type"`
-		Status int            `json:"status"`
-		Error  wire.ErrorBody `json:"error"`
-	}{"error", p.Status, errorOf(p)})
+	p := server.ProblemOf(err)
+	status, _, _, _ := p.ForSDKs()
+	event := sdk.JSON("type", "error", "status", status, "error", errorOf(p))
 	_ = s.conn.Write(ctx, websocket.MessageText, inLane(event, lane)) // a client that left is told nothing
 }
 

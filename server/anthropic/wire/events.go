@@ -2,7 +2,6 @@ package wire
 
 import (
 	"encoding/json"
-	"strconv"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -28,7 +27,7 @@ func NewStream(a Answer) *Stream { return &Stream{answer: a, call: -1} }
 
 // Begin appends the beginning of the stream to dst.
 func (s *Stream) Begin(dst []byte) []byte {
-	dst = appendEvent(dst, "message_start", is("message", chat.MustMarshal(s.answer.begin())))
+	dst = appendEvent(dst, "message_start", "message", s.answer.encode(nil, nil, Usage{}))
 	return appendEvent(dst, "ping")
 }
 
@@ -46,7 +45,7 @@ func (s *Stream) Add(dst []byte, d sdk.Delta) []byte {
 		s.late += d.Text
 	default:
 		if s.open != "text" {
-			dst = s.start(dst, "text", textBlock(quote("")))
+			dst = s.start(dst, "text", textBlock(""))
 		}
 		dst = s.delta(dst, "text_delta", "text", d.Text)
 	}
@@ -80,7 +79,7 @@ func (s *Stream) End(dst []byte, a Answer) []byte {
 	}
 	dst = s.stop(dst)
 	if s.late != "" {
-		dst = s.start(dst, "text", textBlock(quote("")))
+		dst = s.start(dst, "text", textBlock(""))
 		dst = s.stop(s.delta(dst, "text_delta", "text", s.late))
 	}
 	if a.Message != nil {
@@ -104,14 +103,14 @@ func (s *Stream) whole(dst []byte, blocks []json.RawMessage) []byte {
 		for i, m := range members {
 			switch {
 			case m.Name == "input":
-				later = append(later, is("input_json_delta", quote(string(m.Value))))
+				later = append(later, chat.Member{Name: "input_json_delta", Value: quote(string(m.Value))})
 				members[i].Value = json.RawMessage("{}")
 			case m.Name == kind || m.Name == "signature":
-				later = append(later, is(m.Name+"_delta", m.Value))
+				later = append(later, chat.Member{Name: m.Name + "_delta", Value: m.Value})
 				members[i].Value = quote("")
 			}
 		}
-		dst = s.start(dst, kind, object(members...))
+		dst = s.start(dst, kind, chat.AppendObject(nil, members))
 		for _, l := range later {
 			name := strings.TrimSuffix(l.Name, "_delta")
 			if name == "input_json" {
@@ -126,9 +125,7 @@ func (s *Stream) whole(dst []byte, blocks []json.RawMessage) []byte {
 
 // end appends the events behind the blocks.
 func (s *Stream) end(dst []byte, a Answer) []byte {
-	dst = appendEvent(dst, "message_delta",
-		is("delta", object(is("stop_reason", quote(a.stopReason())), is("stop_sequence", json.RawMessage("null")))),
-		is("usage", chat.MustMarshal(a.Usage)))
+	dst = appendEvent(dst, "message_delta", "delta", sdk.JSON("stop_reason", a.stopReason(), "stop_sequence", nil), "usage", a.Usage)
 	return appendEvent(dst, "message_stop")
 }
 
@@ -136,26 +133,24 @@ func (s *Stream) end(dst []byte, a Answer) []byte {
 func (s *Stream) start(dst []byte, kind string, block json.RawMessage) []byte {
 	dst = s.stop(dst)
 	s.open, s.sent = kind, true
-	return appendEvent(dst, "content_block_start", s.at(), is("content_block", block))
+	return appendEvent(dst, "content_block_start", "index", s.index, "content_block", block)
 }
 
 func (s *Stream) delta(dst []byte, kind, name, text string) []byte {
-	return appendEvent(dst, "content_block_delta", s.at(), is("delta", object(is("type", quote(kind)), is(name, quote(text)))))
+	return appendEvent(dst, "content_block_delta", "index", s.index, "delta", sdk.JSON("type", kind, name, text))
 }
 
 func (s *Stream) stop(dst []byte) []byte {
 	if s.open == "" {
 		return dst
 	}
-	dst = appendEvent(dst, "content_block_stop", s.at())
+	dst = appendEvent(dst, "content_block_stop", "index", s.index)
 	s.open = ""
 	s.index++
 	return dst
 }
 
-func (s *Stream) at() chat.Member { return is("index", strconv.AppendInt(nil, int64(s.index), 10)) }
-
 // appendEvent appends a server-sent event of a type.
-func appendEvent(dst []byte, kind string, members ...chat.Member) []byte {
-	return sdk.AppendEvent(dst, kind, object(append([]chat.Member{is("type", quote(kind))}, members...)...))
+func appendEvent(dst []byte, kind string, members ...any) []byte {
+	return sdk.AppendEvent(dst, kind, sdk.JSON(append([]any{"type", kind}, members...)...))
 }

@@ -55,6 +55,15 @@ func (r *Request) History(strict bool) ([]Entry, error) {
 	return h.entries, h.Failed()
 }
 
+// Chat returns the request as one for a model of chat completions: its History, strictly,
+// and its Extra.
+func (r *Request) Chat() (entries []Entry, extra map[string]json.RawMessage, err error) {
+	if entries, err = r.History(true); err == nil {
+		extra, err = r.Extra()
+	}
+	return entries, extra, err
+}
+
 // TakePrefill takes out of the request the last message if it is the assistant's, and
 // returns its blocks: a model goes on behind them, so they are the beginning of its
 // answer and no message of their own.
@@ -202,7 +211,7 @@ func (h *history) parts(b sdk.Object) (parts []chat.Part, known bool) {
 		}
 		return parts, true
 	case kind == "image" && urlOf(source) != "":
-		return []chat.Part{part("image_url", is("url", quote(urlOf(source))))}, true
+		return []chat.Part{part("image_url", "url", urlOf(source))}, true
 	case kind == "search_result":
 		return titled(b, h.content(b)), false
 	case kind == "document" && from == "content":
@@ -210,7 +219,7 @@ func (h *history) parts(b sdk.Object) (parts []chat.Part, known bool) {
 	case kind == "document" && from == "text":
 		return titled(b, []chat.Part{chat.TextPart(storable(source.String("data")))}), true
 	case kind == "document" && from == "base64":
-		return []chat.Part{part("file", is("filename", quote(cmp.Or(b.String("title"), "document"))), is("file_data", quote(urlOf(source))))}, true
+		return []chat.Part{part("file", "filename", cmp.Or(b.String("title"), "document"), "file_data", urlOf(source))}, true
 	case kind == "tool_reference":
 		return []chat.Part{chat.TextPart(b.String("tool_name"))}, false
 	}
@@ -246,8 +255,8 @@ func titled(b sdk.Object, parts []chat.Part) []chat.Part {
 }
 
 // part makes a part of a content from the members of its object.
-func part(kind string, members ...chat.Member) chat.Part {
-	return chat.ReadPart(object(is("type", quote(kind)), is(kind, object(members...))))
+func part(kind string, members ...any) chat.Part {
+	return chat.ReadPart(sdk.JSON("type", kind, kind, sdk.JSON(members...)))
 }
 
 func quote(s string) json.RawMessage { return chat.AppendString(nil, s) }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // Managed returns the body of a request in which the branch's context stands in the
@@ -70,10 +71,10 @@ func roleOf(m *chat.Message) string {
 func blocksOf(m *chat.Message) (blocks []json.RawMessage) {
 	text := chat.Shown(m.Parts)
 	if m.Role == chat.Tool {
-		return []json.RawMessage{object(is("type", quote("tool_result")), is("tool_use_id", quote(m.Answers())), is("content", quote(text)))}
+		return []json.RawMessage{sdk.JSON("type", "tool_result", "tool_use_id", m.Answers(), "content", text)}
 	}
 	if text != "" {
-		blocks = append(blocks, textBlock(quote(text)))
+		blocks = append(blocks, textBlock(text))
 	}
 	for _, c := range m.Calls {
 		blocks = append(blocks, callBlock(c, inputOf(c)))
@@ -98,7 +99,7 @@ func (t *turns) add(role string, blocks []json.RawMessage) {
 func (t turns) encode() json.RawMessage {
 	all := make([]json.RawMessage, len(t))
 	for i, m := range t {
-		all[i] = object(is("role", quote(m.Role)), is("content", chat.AppendArray(nil, m.Content)))
+		all[i] = sdk.JSON("role", m.Role, "content", chat.AppendArray(nil, m.Content))
 	}
 	return chat.AppendArray(nil, all)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // An Answer is what a model of chat completions answered.
@@ -25,26 +26,14 @@ type Usage struct {
 	Output        int `json:"output_tokens"`
 }
 
-// A message is an answer on the wire. All of its members are there, because some
-// clients demand them.
-type message struct {
-	ID           string            `json:"id"`
-	Type         string            `json:"type"`
-	Role         string            `json:"role"`
-	Model        string            `json:"model"`
-	Content      []json.RawMessage `json:"content"`
-	StopReason   *string           `json:"stop_reason"`
-	StopSequence *string           `json:"stop_sequence"`
-	Usage        Usage             `json:"usage"`
-}
-
 // Encode writes the answer as a whole message.
-func (a Answer) Encode() json.RawMessage {
-	m := a.begin()
-	m.Content = append(m.Content, a.blocks()...)
-	reason := a.stopReason()
-	m.StopReason, m.Usage = &reason, a.Usage
-	return chat.MustMarshal(m)
+func (a Answer) Encode() json.RawMessage { return a.encode(a.blocks(), a.stopReason(), a.Usage) }
+
+// encode writes the answer with what is known of its end. All members are there, because
+// some clients demand them.
+func (a Answer) encode(content []json.RawMessage, reason any, usage Usage) json.RawMessage {
+	return sdk.JSON("id", a.ID, "type", "message", "role", "assistant", "model", a.Model, "content", chat.AppendArray(nil, content),
+		"stop_reason", reason, "stop_sequence", nil, "usage", usage)
 }
 
 // blocks are what the answer says.
@@ -56,17 +45,12 @@ func (a Answer) blocks() (blocks []json.RawMessage) {
 		blocks = append(blocks, thinkingBlock(a.Reasoning))
 	}
 	if text := answerText(a.Message); text != "" {
-		blocks = append(blocks, textBlock(quote(text)))
+		blocks = append(blocks, textBlock(text))
 	}
 	for _, c := range a.Message.Calls {
 		blocks = append(blocks, callBlock(c, inputOf(c)))
 	}
 	return blocks
-}
-
-// begin is the message before anything was said.
-func (a Answer) begin() message {
-	return message{ID: a.ID, Type: "message", Role: "assistant", Model: a.Model, Content: []json.RawMessage{}}
 }
 
 // answerText is the text of an answer, or of its refusal.
@@ -92,11 +76,11 @@ func (a Answer) stopReason() string {
 
 // thinkingBlock is a block of reasoning. No model signed it, so its signature is empty.
 func thinkingBlock(text string) json.RawMessage {
-	return object(is("type", quote("thinking")), is("thinking", quote(text)), is("signature", quote("")))
+	return sdk.JSON("type", "thinking", "thinking", text, "signature", "")
 }
 
 func callBlock(c chat.Call, input json.RawMessage) json.RawMessage {
-	return object(is("type", quote("tool_use")), is("id", quote(c.ID)), is("name", quote(c.Name)), is("input", input))
+	return sdk.JSON("type", "tool_use", "id", c.ID, "name", c.Name, "input", input)
 }
 
 // inputOf is what a tool is called with. A model may have written no JSON object: then
@@ -104,7 +88,7 @@ func callBlock(c chat.Call, input json.RawMessage) json.RawMessage {
 func inputOf(c chat.Call) json.RawMessage {
 	input := json.RawMessage(c.Arguments)
 	if c.Custom { // of a tool that Anthropic's API doesn't have
-		return object(is("input", quote(c.Arguments)))
+		return sdk.JSON("input", c.Arguments)
 	}
 	if isObject(input) {
 		return input
@@ -112,28 +96,21 @@ func inputOf(c chat.Call) json.RawMessage {
 	if c.Arguments == "" {
 		return json.RawMessage("{}")
 	}
-	return object(is("arguments", quote(c.Arguments)))
-}
-
-// EncodeCount writes the number of a request's tokens.
-func EncodeCount(tokens int) json.RawMessage {
-	return chat.MustMarshal(map[string]int{"input_tokens": tokens})
+	return sdk.JSON("arguments", c.Arguments)
 }
 
 // EncodeModels writes a list of models, whole.
 func EncodeModels(names []string, created string) json.RawMessage {
 	models := make([]json.RawMessage, len(names))
+	var first, last any
 	for i, name := range names {
 		models[i] = EncodeModel(name, created)
+		first, last = names[0], name
 	}
-	list := map[string]any{"data": models, "has_more": false, "first_id": nil, "last_id": nil}
-	if n := len(names); n > 0 {
-		list["first_id"], list["last_id"] = names[0], names[n-1]
-	}
-	return chat.MustMarshal(list)
+	return sdk.JSON("data", models, "has_more", false, "first_id", first, "last_id", last)
 }
 
 // EncodeModel writes a model. created is a time by RFC 3339.
 func EncodeModel(name, created string) json.RawMessage {
-	return chat.MustMarshal(map[string]any{"type": "model", "id": name, "display_name": name, "created_at": created})
+	return sdk.JSON("type", "model", "id", name, "display_name", name, "created_at", created)
 }

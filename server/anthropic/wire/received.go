@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strconv"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
@@ -17,13 +16,13 @@ type Received struct {
 	Model  string
 	Stop   string // the stop reason; "" as long as none came
 	Usage  Usage
-	Failed string // the type of the error that ended the stream; "" for none
-	Done   bool   // the answer is whole
+	Failed string            // the type of the error that ended the stream; "" for none
+	Done   bool              // the answer is whole
+	Blocks []json.RawMessage // that are whole
 
-	said   said
-	blocks []json.RawMessage
-	open   map[int]*openBlock
-	calls  int
+	said  said
+	open  map[int]*openBlock
+	calls int
 }
 
 // An openBlock is a block of which more may come.
@@ -51,13 +50,13 @@ func (a *Received) Whole(body []byte) (d sdk.Delta, err error) {
 		Type, Model string
 		Content     []json.RawMessage
 		StopReason  string `json:"stop_reason"`
-		Usage       usage
+		Usage       json.RawMessage
 	}
 	if !isObject(body) || json.Unmarshal(body, &m) != nil || m.Type != "message" {
 		return d, errors.New("the answer is no message")
 	}
 	a.Model, a.Stop, a.Done = m.Model, m.StopReason, true
-	a.Usage.take(m.Usage)
+	a.count(m.Usage)
 	before := a.said
 	for _, b := range m.Content {
 		a.close(b)
@@ -76,11 +75,11 @@ func (a *Received) Add(data []byte) (d sdk.Delta, err error) {
 		Index   int
 		Message struct {
 			Model string
-			Usage usage
+			Usage json.RawMessage
 		}
 		ContentBlock json.RawMessage `json:"content_block"`
 		Delta        json.RawMessage
-		Usage        usage
+		Usage        json.RawMessage
 		Error        struct{ Type string }
 	}
 	if !isObject(data) || json.Unmarshal(data, &e) != nil {
@@ -89,7 +88,7 @@ func (a *Received) Add(data []byte) (d sdk.Delta, err error) {
 	switch e.Type {
 	case "message_start":
 		a.Model = e.Message.Model
-		a.Usage.take(e.Message.Usage)
+		a.count(e.Message.Usage)
 	case "content_block_start":
 		if len(e.ContentBlock) == 0 || e.ContentBlock[0] != '{' {
 			return d, errors.New("a block is no object")
@@ -108,13 +107,19 @@ func (a *Received) Add(data []byte) (d sdk.Delta, err error) {
 		if len(e.Delta) > 0 && e.Delta[0] == '{' {
 			a.Stop = stringOf(e.Delta, "stop_reason")
 		}
-		a.Usage.take(e.Usage)
+		a.count(e.Usage)
 	case "message_stop":
 		a.Done = true
 	case "error":
 		a.Failed = e.Error.Type
 	}
 	return d, nil
+}
+
+// count takes a usage. In a stream, a later one counts all until then; what it leaves out
+// stays.
+func (a *Received) count(usage json.RawMessage) {
+	_ = json.Unmarshal(usage, &a.Usage) // none, or of other types, says nothing
 }
 
 // start takes the beginning of a block.
@@ -180,35 +185,26 @@ func (a *Received) text(b *openBlock, text string) (d sdk.Delta) {
 
 // whole is the block with all of its pieces.
 func (b *openBlock) whole() json.RawMessage {
-	members := chat.Members(b.start)
-	set := func(name string, value json.RawMessage) {
-		for i := range members {
-			if members[i].Name == name {
-				members[i].Value = value
-				return
-			}
-		}
-		members = append(members, is(name, value))
-	}
+	block := b.start
 	for name, text := range b.texts {
 		switch input := json.RawMessage(text); {
 		case name != "partial_json":
-			set(name, quote(stringOf(b.start, name)+string(text)))
+			block = chat.WithMember(block, name, quote(stringOf(b.start, name)+string(text)))
 		case isObject(input):
-			set("input", input)
+			block = chat.WithMember(block, "input", input)
 		default: // cut off
-			set("input", object(is("partial_json", quote(string(text)))))
+			block = chat.WithMember(block, "input", sdk.JSON("partial_json", string(text)))
 		}
 	}
 	if b.citations != nil {
-		set("citations", chat.AppendArray(nil, b.citations))
+		block = chat.WithMember(block, "citations", chat.AppendArray(nil, b.citations))
 	}
-	return chat.AppendObject(nil, members)
+	return block
 }
 
 // close takes a whole block.
 func (a *Received) close(block json.RawMessage) {
-	a.blocks = append(a.blocks, bytes.Clone(block))
+	a.Blocks = append(a.Blocks, bytes.Clone(block))
 	a.said.add(block)
 }
 
@@ -224,12 +220,9 @@ func (a *Received) Message() (m json.RawMessage, reasoning string) {
 // Text is the text of Message, without what stands for blocks that have no form.
 func (a *Received) Text() string { return a.said.text }
 
-// Blocks returns the blocks that are whole.
-func (a *Received) Blocks() []json.RawMessage { return a.blocks }
-
 // Record returns all blocks, if one of them has no form in chat completions; nil
 // otherwise.
-func (a *Received) Record() json.RawMessage { return a.said.record(a.blocks) }
+func (a *Received) Record() json.RawMessage { return a.said.record(a.Blocks) }
 
 // FinishReason is the word of chat completions for the stop reason.
 func (a *Received) FinishReason() string {
@@ -246,32 +239,13 @@ func (a *Received) FinishReason() string {
 	return a.Stop
 }
 
-// usage is a usage as it comes. In a stream, a later one counts all until then; what
-// it leaves out stays.
-type usage struct {
-	Input         *int `json:"input_tokens"`
-	CacheCreation *int `json:"cache_creation_input_tokens"`
-	CacheRead     *int `json:"cache_read_input_tokens"`
-	Output        *int `json:"output_tokens"`
-}
-
-func (u *Usage) take(more usage) {
-	for to, from := range map[*int]*int{&u.Input: more.Input, &u.CacheCreation: more.CacheCreation, &u.CacheRead: more.CacheRead, &u.Output: more.Output} {
-		if from != nil {
-			*to = *from
-		}
-	}
-}
-
 // piece is a piece of a call in chat completions.
 func piece(index int, id, name, arguments string) json.RawMessage {
-	function := []chat.Member{is("arguments", quote(arguments))}
-	members := []chat.Member{is("index", strconv.AppendInt(nil, int64(index), 10))}
+	kind := ""
 	if name != "" {
-		members = append(members, is("id", quote(id)), is("type", quote("function")))
-		function = append([]chat.Member{is("name", quote(name))}, function...)
+		kind = "function"
 	}
-	return object(append(members, is("function", object(function...)))...)
+	return sdk.JSON("index", index, "id?", id, "type?", kind, "function", sdk.JSON("name?", name, "arguments", arguments))
 }
 
 // Events reads server-sent events.

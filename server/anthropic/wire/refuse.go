@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // A Refusal is an error in the form of Anthropic's clients.
@@ -55,17 +55,15 @@ func Refuse(status int, code, field, detail string) Refusal {
 }
 
 // Encode writes the body of the error's answer.
-func (r Refusal) Encode() json.RawMessage {
-	return object(is("type", quote("error")), r.error())
-}
+func (r Refusal) Encode() json.RawMessage { return sdk.JSON("type", "error", "error", r.error()) }
 
 // Event writes the error as the last event of a stream.
-func (r Refusal) Event(dst []byte) []byte { return appendEvent(dst, "error", r.error()) }
+func (r Refusal) Event(dst []byte) []byte { return appendEvent(dst, "error", "error", r.error()) }
 
-func (r Refusal) error() chat.Member {
-	var details json.RawMessage // nil leaves the member out
+func (r Refusal) error() json.RawMessage {
+	var details json.RawMessage
 	if r.Code != "" {
-		details = object(is("error_code", quote(r.Code)))
+		details = sdk.JSON("error_code", r.Code)
 	}
-	return is("error", object(is("type", quote(r.Type)), is("message", quote(r.Message)), is("details", details)))
+	return sdk.JSON("type", r.Type, "message", r.Message, "details?", details)
 }

@@ -121,10 +121,8 @@ func contentOf(o sdk.Object, name string) (blocks []json.RawMessage) {
 	return blocks
 }
 
-// textBlock makes a block of a text in JSON.
-func textBlock(quoted json.RawMessage) json.RawMessage {
-	return append(append(json.RawMessage(`{"type":"text","text":`), quoted...), '}')
-}
+// textBlock makes a block of a text, which may be JSON already.
+func textBlock(text any) json.RawMessage { return sdk.JSON("type", "text", "text", text) }
 
 // isObject tells whether bytes are a JSON object. It may have characters that can't be
 // stored: storable takes them out of what is.

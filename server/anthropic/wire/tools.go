@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // Extra returns the members of a chat-completions request that say what this one says:
@@ -16,7 +17,8 @@ func (r *Request) Extra() (map[string]json.RawMessage, error) {
 	for _, t := range r.Tools {
 		if !t.own() {
 			named = named || t.Name == r.Choice.Name
-			tools = append(tools, t.function())
+			function := sdk.JSON("name", t.Name, "description?", t.Description, "parameters", orEmpty(t.InputSchema))
+			tools = append(tools, sdk.JSON("type", "function", "function", function))
 		}
 	}
 	if len(tools) > 0 {
@@ -32,7 +34,7 @@ func (r *Request) Extra() (map[string]json.RawMessage, error) {
 		if !named {
 			return nil, wrong("tool_choice.name", "The request has no tool of this name that a client runs.")
 		}
-		extra["tool_choice"] = object(is("type", quote("function")), is("function", object(is("name", quote(r.Choice.Name)))))
+		extra["tool_choice"] = sdk.JSON("type", "function", "function", sdk.JSON("name", r.Choice.Name))
 	default:
 		return nil, wrong("tool_choice.type", "It must be auto, any, tool or none.")
 	}
@@ -42,26 +44,10 @@ func (r *Request) Extra() (map[string]json.RawMessage, error) {
 		extra["parallel_tool_calls"] = json.RawMessage("false")
 	}
 	if r.Schema != nil {
-		extra["response_format"] = object(is("type", quote("json_schema")), is("json_schema", object(is("name", quote("answer")), is("strict", json.RawMessage("true")), is("schema", r.Schema))))
+		extra["response_format"] = sdk.JSON("type", "json_schema", "json_schema", sdk.JSON("name", "answer", "strict", true, "schema", r.Schema))
 	}
 	if r.TopK != nil {
 		extra["top_k"] = r.TopK
 	}
 	return extra, nil
 }
-
-// function is a tool of chat completions.
-func (t Tool) function() json.RawMessage {
-	var description json.RawMessage // nil leaves the member out
-	if t.Description != "" {
-		description = quote(t.Description)
-	}
-	function := object(is("name", quote(t.Name)), is("description", description), is("parameters", orEmpty(t.InputSchema)))
-	return object(is("type", quote("function")), is("function", function))
-}
-
-// object makes a JSON object.
-func object(members ...chat.Member) json.RawMessage { return chat.AppendObject(nil, members) }
-
-// is is a member of an object.
-func is(name string, value json.RawMessage) chat.Member { return chat.Member{Name: name, Value: value} }

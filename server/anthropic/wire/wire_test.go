@@ -151,12 +151,12 @@ func TestReceived(t *testing.T) {
 		}
 		// What is stored goes out again as a stream, and is the same then.
 		s := NewStream(Answer{})
-		again, _ := received(t, s.End(s.Begin(nil), Answer{Blocks: got.blocks}))
-		if a, b := chat.AppendArray(nil, again.blocks), chat.AppendArray(nil, got.blocks); string(a) != string(b) {
+		again, _ := received(t, s.End(s.Begin(nil), Answer{Blocks: got.Blocks}))
+		if a, b := chat.AppendArray(nil, again.Blocks), chat.AppendArray(nil, got.Blocks); string(a) != string(b) {
 			t.Errorf("sent again: %s, want %s", a, b)
 		}
 		var whole Received
-		if _, err := whole.Whole(object(is("type", quote("message")), is("content", chat.AppendArray(nil, got.blocks)))); err != nil {
+		if _, err := whole.Whole(sdk.JSON("type", "message", "content", got.Blocks)); err != nil {
 			t.Error(err)
 		}
 		if wholly, _ := whole.Message(); string(wholly) != string(m) {

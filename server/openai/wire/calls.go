@@ -73,6 +73,11 @@ func (c *calls) add(raw json.RawMessage) (at int, text string) {
 	return at, p.Text
 }
 
+// NoOutput returns the error of a call without a result.
+func NoOutput(call string) error {
+	return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(call))
+}
+
 // CheckCalls refuses results of calls that nobody made, and calls that have no
 // result before the input goes on. The messages continue a branch on which the
 // calls named in pending have no result yet. Calls of the last message may stay
@@ -98,7 +103,7 @@ func CheckCalls(pending []string, messages []*chat.Message) error {
 		}
 		for _, id := range order {
 			if open[id] {
-				return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(id))
+				return NoOutput(id)
 			}
 		}
 		var calls []string

@@ -24,9 +24,14 @@ type Compaction struct {
 // contentPrefix begins every content of ours. The number is the version of the form.
 const contentPrefix = "coppice.v2."
 
+// Content returns what ReadCompaction reads.
+func (c Compaction) Content() string {
+	return contentPrefix + base64url.EncodeToString(chat.MustMarshal(c))
+}
+
 // Item returns the compaction item.
-func (c Compaction) Item() CompactionItem {
-	return CompactionItem{"compaction", c.Summary.item(KindCompaction, ordinalSaid), contentPrefix + base64url.EncodeToString(chat.MustMarshal(c))}
+func (c Compaction) Item() Item {
+	return newItem("compaction", c.Summary.item(KindCompaction, ordinalSaid), "encrypted_content", c.Content())
 }
 
 // Message is that by which a model reads the summary.

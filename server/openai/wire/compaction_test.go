@@ -11,7 +11,7 @@ import (
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	want := Compaction{someSummary, someNode.Node, "They said <b>é\"."}
-	content := want.Item().Content
+	content := want.Content()
 	if got, err := ReadCompaction(content); err != nil || got != want {
 		t.Errorf("%+v became %+v: %v", want, got, err)
 	}

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func show(in Input) string {
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	replacer := strings.NewReplacer(
-		"{msg}", someNode.item(KindMessage, 1), "{rs}", someNode.item(KindReasoning, 0), "{other}", NodeID{someNode.Conversation, someNode.Conversation}.item(KindMessage, 1), "{fc}", someNode.item(KindCall, 2), "{cmp}", someSummary.item(KindCompaction, 1), "{abc}", Compaction{Text: "abc"}.Item().Content,
+		"{msg}", someNode.item(KindMessage, 1), "{rs}", someNode.item(KindReasoning, 0), "{other}", NodeID{someNode.Conversation, someNode.Conversation}.item(KindMessage, 1), "{fc}", someNode.item(KindCall, 2), "{cmp}", someSummary.item(KindCompaction, 1), "{abc}", Compaction{Text: "abc"}.Content(),
 	)
 	const call = `"function":{"name":"f","arguments":"{}"}}`
 	for _, test := range []struct{ name, input, want string }{
@@ -183,7 +184,7 @@ func aMessage(t *rapid.T) *chat.Message {
 	default:
 		w.Parts = []chat.Part{chat.TextPart(text.Draw(t, "text"))}
 		if w.Role == chat.User && rapid.Bool().Draw(t, "parts") {
-			w.Parts = append(w.Parts, chat.ReadPart(chat.MustMarshal(imagePart{"image_url", imageURL{"data:,x", "auto"}})), chat.ReadPart(chat.MustMarshal(filePart{"file", fileData{Name: "a", Data: "data:,y"}})))
+			w.Parts = append(w.Parts, chat.ReadPart(json.RawMessage(`{"type":"image_url","image_url":{"url":"data:,x","detail":"auto"}}`)), chat.ReadPart(json.RawMessage(`{"type":"file","file":{"filename":"a","file_data":"data:,y"}}`)))
 		}
 	}
 	m := message(t, string(w.Encode()))
@@ -227,10 +228,10 @@ func TestItemsRoundTrip(t *testing.T) {
 			}
 			clear(ids)
 			for _, item := range ItemsOf(e.Node, messages[i], Note{}) {
-				if id, err := ParseItemID(item.ItemID()); err != nil || id.NodeID != nodeAt(i+1) || ids[item.ItemID()] {
-					t.Fatalf("%s: %v", item.ItemID(), err)
+				if id, err := ParseItemID(item.ID); err != nil || id.NodeID != nodeAt(i+1) || ids[item.ID] {
+					t.Fatalf("%s: %v", item.ID, err)
 				}
-				ids[item.ItemID()] = true
+				ids[item.ID] = true
 			}
 		}
 	})

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"net/http"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
@@ -18,7 +17,7 @@ type ErrorBody struct {
 
 // JSON returns the body of the error's answer.
 func (e ErrorBody) JSON() json.RawMessage {
-	return chat.MustMarshal(map[string]ErrorBody{"error": e})
+	return sdk.JSON("error", e)
 }
 
 const (
@@ -80,20 +79,13 @@ func NewError(status int, code, field, detail string) ErrorBody {
 	return e
 }
 
-// A ResponseError says why a Response failed.
-type ResponseError struct {
-	Code    string `json:"code"`
-	Message string `json:"message"`
-}
-
-// failure is an error as a Response tells it, by the few codes that it knows.
-func (e ErrorBody) failure() *ResponseError {
-	code := "server_error"
+// failure is the code of an error of a Response, which knows few.
+func (e ErrorBody) failure() string {
 	switch e.Type {
 	case typeRate:
-		code = "rate_limit_exceeded"
+		return "rate_limit_exceeded"
 	case typeInvalid:
-		code = "invalid_prompt"
+		return "invalid_prompt"
 	}
-	return &ResponseError{code, e.Message}
+	return "server_error"
 }

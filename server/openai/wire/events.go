@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -64,49 +65,33 @@ func NewStream(turn Turn, after int) *Stream {
 	return &Stream{turn: turn, names: turn.Echo.names(), after: after, textAt: -1, refusalAt: -1}
 }
 
-// An event is an event of the Responses API.
-type event struct {
-	Type      string      `json:"type"`
-	Seq       int         `json:"sequence_number"`
-	Response  *Response   `json:"response,omitempty"`
-	ItemID    string      `json:"item_id,omitempty"`
-	Output    *int        `json:"output_index,omitempty"`
-	Content   *int        `json:"content_index,omitempty"`
-	Item      Item        `json:"item,omitempty"`
-	Part      any         `json:"part,omitempty"`
-	Delta     *string     `json:"delta,omitempty"`
-	Text      *string     `json:"text,omitempty"`
-	Refusal   *string     `json:"refusal,omitempty"`
-	Name      *string     `json:"name,omitempty"`
-	Arguments *string     `json:"arguments,omitempty"`
-	Input     *string     `json:"input,omitempty"`
-	Logprobs  *[]struct{} `json:"logprobs,omitempty"`
-}
-
-var noLogprobs = &[]struct{}{}
-
-func (s *Stream) send(dst []byte, e event) []byte {
-	e.Seq = s.seq
-	s.seq++
-	if e.Seq <= s.after {
+// send appends an event with these members, but for one that the client has.
+func (s *Stream) send(dst []byte, kind string, members ...any) []byte {
+	seq := s.seq
+	if s.seq++; seq <= s.after {
 		return dst
 	}
-	return sdk.AppendEvent(dst, e.Type, chat.MustMarshal(e))
+	return sdk.AppendEvent(dst, kind, sdk.JSON(append([]any{"type", kind, "sequence_number", seq}, members...)...))
+}
+
+// part appends an event of a part of the open item.
+func (s *Stream) part(dst []byte, kind, item string, content int, members ...any) []byte {
+	return s.send(dst, kind, append([]any{"item_id", item, "output_index", s.open, "content_index", content}, members...)...)
 }
 
 var done = []byte("[DONE]")
 
 // Begin appends the beginning of the stream to dst.
 func (s *Stream) Begin(dst []byte) []byte {
-	begun := s.turn.Begun(InProgress)
+	first := InProgress
 	if s.turn.Echo.Background {
-		queued := s.turn.Begun(Queued)
-		dst = s.send(dst, event{Type: "response.created", Response: &queued})
-		dst = s.send(dst, event{Type: "response.queued", Response: &queued})
-	} else {
-		dst = s.send(dst, event{Type: "response.created", Response: &begun})
+		first = Queued
 	}
-	dst = s.send(dst, event{Type: "response.in_progress", Response: &begun})
+	dst = s.send(dst, "response.created", "response", s.turn.Begun(first))
+	if first == Queued {
+		dst = s.send(dst, "response.queued", "response", s.turn.Begun(Queued))
+	}
+	dst = s.send(dst, "response.in_progress", "response", s.turn.Begun(InProgress))
 	if s.turn.Compaction != nil {
 		dst = s.Compact(dst, *s.turn.Compaction)
 	}
@@ -115,9 +100,9 @@ func (s *Stream) Begin(dst []byte) []byte {
 
 // Compact appends the item of a compaction that ended after Begin and before
 // any piece of the answer.
-func (s *Stream) Compact(dst []byte, item CompactionItem) []byte {
-	s.turn.Compaction = &item
-	at := s.begin()
+func (s *Stream) Compact(dst []byte, c Compaction) []byte {
+	s.turn.Compaction = &c
+	at, item := s.begin(), c.Item()
 	return s.itemDone(s.added(dst, at, item), at, item)
 }
 
@@ -128,11 +113,11 @@ func (s *Stream) begin() int {
 }
 
 func (s *Stream) added(dst []byte, at int, item Item) []byte {
-	return s.send(dst, event{Type: "response.output_item.added", Output: &at, Item: item})
+	return s.send(dst, "response.output_item.added", "output_index", at, "item", item)
 }
 
 func (s *Stream) itemDone(dst []byte, at int, item Item) []byte {
-	return s.send(dst, event{Type: "response.output_item.done", Output: &at, Item: item})
+	return s.send(dst, "response.output_item.done", "output_index", at, "item", item)
 }
 
 // Add appends the next piece of the answer to dst.
@@ -141,10 +126,14 @@ func (s *Stream) Add(dst []byte, d sdk.Delta) []byte {
 		dst = s.reason(dst, d.Reasoning)
 	}
 	if d.Text != "" && s.at <= speaking {
-		dst = s.speak(dst, &s.text, &s.textAt, "response.output_text.delta", newOutputText(""), d.Text)
+		dst = s.speak(dst, &s.textAt, outputText(""))
+		s.text.WriteString(d.Text)
+		dst = s.part(dst, "response.output_text.delta", s.said(), s.textAt, "delta", d.Text, "logprobs", noElements)
 	}
 	if d.Refusal != "" && s.at <= speaking {
-		dst = s.speak(dst, &s.refusal, &s.refusalAt, "response.refusal.delta", refusalPart{"refusal", ""}, d.Refusal)
+		dst = s.speak(dst, &s.refusalAt, refusalPart(""))
+		s.refusal.WriteString(d.Refusal)
+		dst = s.part(dst, "response.refusal.delta", s.said(), s.refusalAt, "delta", d.Refusal)
 	}
 	for _, raw := range d.Calls {
 		dst = s.call(dst, raw)
@@ -153,35 +142,31 @@ func (s *Stream) Add(dst []byte, d sdk.Delta) []byte {
 }
 
 func (s *Stream) reason(dst []byte, text string) []byte {
-	item, part := newReasoningItem(s.turn.Node), 0
+	id := s.turn.Node.item(KindReasoning, ordinalReasoning)
 	if s.at < reasoning {
 		s.at, s.open = reasoning, s.begin()
-		dst = s.added(dst, s.open, item)
-		dst = s.send(dst, event{Type: "response.content_part.added", ItemID: item.ID, Output: &s.open, Content: &part, Part: textPart{"reasoning_text", ""}})
+		dst = s.added(dst, s.open, reasoningItem(s.turn.Node, ""))
+		dst = s.part(dst, "response.content_part.added", id, 0, "part", textPart("reasoning_text", ""))
 	}
 	s.reasoning.WriteString(text)
-	return s.send(dst, event{Type: "response.reasoning_text.delta", ItemID: item.ID, Output: &s.open, Content: &part, Delta: &text})
+	return s.part(dst, "response.reasoning_text.delta", id, 0, "delta", text)
 }
 
-// speak sends a piece of the message's text or refusal, each of which is a part
-// of its own.
-func (s *Stream) speak(dst []byte, all *strings.Builder, at *int, kind string, part any, text string) []byte {
-	item := newMessageItem(s.turn.Node, "assistant", statusInProgress)
+// said is the id of the message.
+func (s *Stream) said() string { return s.turn.Node.item(KindMessage, ordinalSaid) }
+
+// speak begins the message, and the part of its text or of its refusal.
+func (s *Stream) speak(dst []byte, at *int, part json.RawMessage) []byte {
 	if s.at < speaking {
-		dst = s.close(dst, statusCompleted)
+		dst = s.close(dst, Completed)
 		s.at, s.open = speaking, s.begin()
-		dst = s.added(dst, s.open, item)
+		dst = s.added(dst, s.open, messageItem(s.turn.Node, chat.Assistant, InProgress, ""))
 	}
 	if *at < 0 {
 		*at = max(s.textAt, s.refusalAt) + 1
-		dst = s.send(dst, event{Type: "response.content_part.added", ItemID: item.ID, Output: &s.open, Content: at, Part: part})
+		dst = s.part(dst, "response.content_part.added", s.said(), *at, "part", part)
 	}
-	all.WriteString(text)
-	e := event{Type: kind, ItemID: item.ID, Output: &s.open, Content: at, Delta: &text}
-	if all == &s.text {
-		e.Logprobs = noLogprobs
-	}
-	return s.send(dst, e)
+	return dst
 }
 
 // call takes a piece of a call. A call begins once its id and name are there,
@@ -200,10 +185,10 @@ func (s *Stream) call(dst []byte, raw []byte) []byte {
 			break
 		}
 		if s.at < calling {
-			dst = s.close(dst, statusCompleted)
+			dst = s.close(dst, Completed)
 			s.at, s.firstCall = calling, s.output
 		}
-		dst = s.added(dst, s.begin(), newCallItem(s.turn.Node, s.begunCalls, call.Call, s.names, statusInProgress))
+		dst = s.added(dst, s.begin(), callItem(s.turn.Node, s.begunCalls, call.Call, s.names, InProgress))
 		call.begun = true
 		s.begunCalls++
 		dst = s.arguments(dst, s.begunCalls-1, call.arguments.String())
@@ -221,51 +206,43 @@ func (s *Stream) arguments(dst []byte, index int, text string) []byte {
 	case s.names.of(call.Name).kind != toolFunction: // the item is known at the end
 		return dst
 	}
-	at := s.firstCall + index
-	return s.send(dst, event{
-		Type: kind, ItemID: s.turn.Node.item(KindCall, ordinalCalls+index), Output: &at, Delta: &text,
-	})
+	return s.send(dst, kind, "item_id", s.turn.Node.item(KindCall, ordinalCalls+index), "output_index", s.firstCall+index, "delta", text)
 }
 
 // close ends what is open, with the status of its last item.
-func (s *Stream) close(dst []byte, status string) []byte {
+func (s *Stream) close(dst []byte, status Status) []byte {
 	switch s.at {
 	case reasoning:
-		item, part, text := newReasoningItem(s.turn.Node), 0, s.reasoning.String()
-		whole := textPart{"reasoning_text", text}
-		item.Content = []textPart{whole}
-		dst = s.send(dst, event{Type: "response.reasoning_text.done", ItemID: item.ID, Output: &s.open, Content: &part, Text: &text})
-		dst = s.send(dst, event{Type: "response.content_part.done", ItemID: item.ID, Output: &s.open, Content: &part, Part: whole})
+		text := s.reasoning.String()
+		item := reasoningItem(s.turn.Node, text)
+		dst = s.part(dst, "response.reasoning_text.done", item.ID, 0, "text", text)
+		dst = s.part(dst, "response.content_part.done", item.ID, 0, "part", textPart("reasoning_text", text))
 		dst = s.itemDone(dst, s.open, item)
 	case speaking:
-		item := newMessageItem(s.turn.Node, "assistant", status)
+		var content []json.RawMessage
 		for part := range max(s.textAt, s.refusalAt) + 1 {
-			e := event{ItemID: item.ID, Output: &s.open, Content: &part}
-			text, whole := s.text.String(), any(newOutputText(s.text.String()))
-			e.Type, e.Text, e.Logprobs = "response.output_text.done", &text, noLogprobs
-			if part == s.refusalAt {
-				refusal := s.refusal.String()
-				whole = refusalPart{"refusal", refusal}
-				e.Type, e.Text, e.Refusal, e.Logprobs = "response.refusal.done", nil, &refusal, nil
+			if text := s.text.String(); part == s.textAt {
+				content = append(content, outputText(text))
+				dst = s.part(dst, "response.output_text.done", s.said(), part, "text", text, "logprobs", noElements)
+			} else {
+				content = append(content, refusalPart(s.refusal.String()))
+				dst = s.part(dst, "response.refusal.done", s.said(), part, "refusal", s.refusal.String())
 			}
-			dst = s.send(dst, e)
-			dst = s.send(dst, event{Type: "response.content_part.done", ItemID: item.ID, Output: &s.open, Content: &part, Part: whole})
-			item.Content = append(item.Content, whole)
+			dst = s.part(dst, "response.content_part.done", s.said(), part, "part", content[part])
 		}
-		dst = s.itemDone(dst, s.open, item)
+		dst = s.itemDone(dst, s.open, messageItem(s.turn.Node, chat.Assistant, status, "", content...))
 	case calling:
 		for i, call := range s.calls[:s.begunCalls] {
-			of := statusCompleted
+			of := Completed
 			if i == s.begunCalls-1 {
 				of = status
 			}
-			at := s.firstCall + i
-			item := newCallItem(s.turn.Node, i, call.whole(), s.names, of)
-			switch whole := call.whole(); item.Type {
-			case "function_call":
-				dst = s.send(dst, event{Type: "response.function_call_arguments.done", ItemID: item.ID, Output: &at, Name: &item.Name, Arguments: &whole.Arguments})
-			case "custom_tool_call":
-				dst = s.send(dst, event{Type: "response.custom_tool_call_input.done", ItemID: item.ID, Output: &at, Input: item.Input})
+			at, item := s.firstCall+i, callItem(s.turn.Node, i, call.whole(), s.names, of)
+			switch member := func(name string) json.RawMessage { return chat.MemberOf(item.Raw, name) }; string(member("type")) {
+			case `"function_call"`:
+				dst = s.send(dst, "response.function_call_arguments.done", "item_id", item.ID, "output_index", at, "name", member("name"), "arguments", member("arguments"))
+			case `"custom_tool_call"`:
+				dst = s.send(dst, "response.custom_tool_call_input.done", "item_id", item.ID, "output_index", at, "input", member("input"))
 			}
 			dst = s.itemDone(dst, at, item)
 		}
@@ -284,15 +261,14 @@ func (s *Stream) End(dst []byte, end End) []byte {
 	}
 	dst = s.close(dst, end.lastItem())
 	last := s.turn.Ended(end)
-	kind := "response.incomplete" // no event says that a response was cancelled
-	switch Status(last.Status) {
-	case Completed, Failed:
-		kind = "response." + last.Status
+	kind := Cut // no event says that a response was cancelled
+	if last.Status == Completed || last.Status == Failed {
+		kind = last.Status
 	}
 	// A stream that is written again may have fewer events than the client has.
 	// It gets the end all the same.
 	s.seq = max(s.seq, s.after+1)
-	dst = s.send(dst, event{Type: kind, Response: &last})
+	dst = s.send(dst, "response."+string(kind), "response", last)
 	return sdk.AppendEvent(dst, "", done)
 }
 
@@ -300,12 +276,6 @@ func (s *Stream) End(dst []byte, end End) []byte {
 // twice, because some clients read the members of the event, and others those
 // of its error.
 func (s *Stream) Break(dst []byte, why ErrorBody) []byte {
-	return sdk.AppendEvent(dst, "error", chat.MustMarshal(struct {
-		Type    string    `json:"type"`
-		Seq     int       `json:"sequence_number"`
-		Code    *string   `json:"code"`
-		Message string    `json:"message"`
-		Param   *string   `json:"param"`
-		Error   ErrorBody `json:"error"`
-	}{"error", max(s.seq, s.after+1), why.Code, why.Message, why.Param, why}))
+	return sdk.AppendEvent(dst, "error", sdk.JSON("type", "error", "sequence_number", max(s.seq, s.after+1),
+		"code", why.Code, "message", why.Message, "param", why.Param, "error", why))
 }

@@ -167,7 +167,7 @@ func anAnswer(t *rapid.T) (deltas []sdk.Delta, end End) {
 			deltas = append(deltas, sdk.Delta{Calls: []json.RawMessage{chat.MustMarshal(map[string]any{"index": i, kind: map[string]string{with: s}})}})
 		})
 	}
-	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: NewUsage(3, 4, 1)}
+	end = End{Status: rapid.SampledFrom([]Status{Completed, Completed, Failed, Cancelled}).Draw(t, "status"), At: someTime, Usage: &Usage{Input: 3, Output: 4, Reasoning: 1}}
 	end.FinishReason = rapid.SampledFrom([]string{"stop", "length", "content_filter", "tool_calls"}).Draw(t, "reason")
 	if text+refusal != "" || len(w.Calls) > 0 {
 		end.Message = chat.Read(w.Encode())
@@ -185,8 +185,7 @@ func TestReplayIsTheSame(t *testing.T) {
 		deltas, end := anAnswer(t)
 		turn := Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}
 		if rapid.Bool().Draw(t, "compacted") {
-			item := Compaction{Summary: someSummary}.Item()
-			turn.Compaction = &item
+			turn.Compaction = &Compaction{Summary: someSummary}
 		}
 		ran, again := events(t, live(turn, deltas, end, -1)), events(t, live(turn, nil, end, -1))
 		last, lastAgain := ran[len(ran)-1].Response, again[len(again)-1].Response

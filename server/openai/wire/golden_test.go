@@ -53,10 +53,9 @@ func answers(t testing.TB) map[string]struct {
 	calling, compacted, background := plain, plain, plain
 	background.Echo.Background = true
 	calling.Echo = tools.Echo
-	item := Compaction{Summary: someSummary, Text: "They spoke of hazel."}.Item()
-	compacted.Compaction = &item
+	compacted.Compaction = &Compaction{Summary: someSummary, Text: "They spoke of hazel."}
 	ended := func(reason, raw string) End {
-		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: NewUsage(10, 4, 0)}
+		return End{Status: Completed, At: someTime.Add(time.Second), Message: message(t, raw), FinishReason: reason, Usage: &Usage{Input: 10, Output: 4}}
 	}
 	failed := End{
 		Status: Failed, At: someTime.Add(time.Second), Message: message(t, `{"role":"assistant","content":"Hel"}`),

@@ -9,23 +9,22 @@ import (
 )
 
 // A List is a page of a list.
-type List[T Item] struct {
+type List struct {
 	Object  string  `json:"object"`
-	Data    []T     `json:"data"`
+	Data    []Item  `json:"data"`
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
 	HasMore bool    `json:"has_more"`
 }
 
 // NewList returns a page of a list.
-func NewList[T Item](data []T, more bool) List[T] {
-	l := List[T]{Object: "list", Data: data, HasMore: more}
+func NewList(data []Item, more bool) List {
+	l := List{Object: "list", Data: data, HasMore: more}
 	if len(data) == 0 {
-		l.Data = []T{}
+		l.Data = []Item{}
 		return l
 	}
-	first, last := data[0].ItemID(), data[len(data)-1].ItemID()
-	l.FirstID, l.LastID = &first, &last
+	l.FirstID, l.LastID = &data[0].ID, &data[len(data)-1].ID
 	return l
 }
 

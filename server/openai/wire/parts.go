@@ -1,37 +1,14 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
-)
-
-// Parts of a chat-completions message.
-type (
-	textPart struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	imagePart struct {
-		Type  string   `json:"type"`
-		Image imageURL `json:"image_url"`
-	}
-	imageURL struct {
-		URL    string `json:"url"`
-		Detail string `json:"detail,omitempty"`
-	}
-	filePart struct {
-		Type string   `json:"type"`
-		File fileData `json:"file"`
-	}
-	fileData struct {
-		Name string `json:"filename,omitempty"`
-		Data string `json:"file_data,omitempty"`
-		ID   string `json:"file_id,omitempty"`
-	}
 )
 
 // readPart reads a part of an item's content and gives it as chat completions have
@@ -61,93 +38,68 @@ func readImage(o sdk.Object) (p chat.Part) {
 		return p
 	}
 	url := o.Required("image_url")
-	if url != "" && !hasPrefix(url, "https://", "http://", "data:", chat.AttachmentScheme) {
+	begins := func(with string) bool { return len(url) >= len(with) && strings.EqualFold(url[:len(with)], with) }
+	if url != "" && !slices.ContainsFunc([]string{"https://", "http://", "data:", chat.AttachmentScheme}, begins) {
 		o.Wrong("image_url", sdk.CodeValue, "This must be an https: or a data: URL.")
 	}
-	return chat.ReadPart(chat.MustMarshal(imagePart{"image_url", imageURL{url, o.OneOf("detail", "auto", "low", "high", "original")}}))
+	image := sdk.JSON("url", url, "detail?", o.OneOf("detail", "auto", "low", "high", "original"))
+	return chat.ReadPart(sdk.JSON("type", "image_url", "image_url", image))
 }
 
 func readFile(o sdk.Object) (p chat.Part) {
-	var f fileData
-	if id := o.String("file_id"); strings.HasPrefix(id, chat.AttachmentScheme) {
-		f.ID = id
-	} else {
+	var data string
+	id := o.String("file_id")
+	if !strings.HasPrefix(id, chat.AttachmentScheme) {
 		for _, name := range []string{"file_id", "file_url"} {
 			if o.Get("file_data") == nil && o.Get(name) != nil {
 				o.Wrong(name, sdk.CodeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
 				return p
 			}
 		}
-		f.Data = o.Required("file_data")
+		id, data = "", o.Required("file_data")
 	}
-	f.Name = o.String("filename")
-	return chat.ReadPart(chat.MustMarshal(filePart{"file", f}))
+	file := sdk.JSON("filename?", o.String("filename"), "file_data?", data, "file_id?", id)
+	return chat.ReadPart(sdk.JSON("type", "file", "file", file))
 }
 
-func hasPrefix(s string, prefixes ...string) bool {
-	for _, prefix := range prefixes {
-		if len(s) >= len(prefix) && strings.EqualFold(s[:len(prefix)], prefix) {
-			return true
-		}
-	}
-	return false
+var noElements = json.RawMessage("[]")
+
+func outputText(text string) json.RawMessage {
+	return sdk.JSON("type", "output_text", "text", text, "annotations", noElements, "logprobs", noElements)
 }
 
-// Parts of an item's content.
-type (
-	outputText struct {
-		Type        string     `json:"type"`
-		Text        string     `json:"text"`
-		Annotations []struct{} `json:"annotations"`
-		Logprobs    []struct{} `json:"logprobs"`
-	}
-	refusalPart struct {
-		Type    string `json:"type"`
-		Refusal string `json:"refusal"`
-	}
-	inputImage struct {
-		Type   string  `json:"type"`
-		URL    *string `json:"image_url"`
-		Detail string  `json:"detail"`
-	}
-	inputFile struct {
-		Type string `json:"type"`
-		Name string `json:"filename,omitempty"`
-		Data string `json:"file_data,omitempty"`
-		ID   string `json:"file_id,omitempty"`
-	}
-)
+func textPart(kind, text string) json.RawMessage { return sdk.JSON("type", kind, "text", text) }
 
-func newOutputText(text string) outputText {
-	return outputText{"output_text", text, []struct{}{}, []struct{}{}}
-}
+func refusalPart(text string) json.RawMessage { return sdk.JSON("type", "refusal", "refusal", text) }
 
 // itemPart is a part of a stored message as an item has it. What OpenAI's items
 // have no part for stays as it is.
-func itemPart(p chat.Part, role chat.Role) any {
+func itemPart(p chat.Part, role chat.Role) json.RawMessage {
+	inner := chat.MemberOf(p.Raw, p.Type)
 	switch {
 	case p.Type == "text" && role == chat.Assistant:
-		return newOutputText(p.Text)
+		return outputText(p.Text)
 	case p.Type == "text":
-		return textPart{"input_text", p.Text}
+		return textPart("input_text", p.Text)
 	case p.Type == "refusal":
-		return refusalPart{"refusal", p.Text}
+		return refusalPart(p.Text)
 	case p.Type == "image_url":
-		var image imagePart
-		if json.Unmarshal(p.Raw, &image) == nil && image.Image.URL != "" {
-			if image.Image.Detail == "" {
-				image.Image.Detail = "auto"
-			}
-			return inputImage{"input_image", &image.Image.URL, image.Image.Detail}
+		var image struct{ URL, Detail string }
+		if json.Unmarshal(inner, &image) == nil && image.URL != "" {
+			return sdk.JSON("type", "input_image", "image_url", image.URL, "detail", cmp.Or(image.Detail, "auto"))
 		}
 	case p.Type == "file":
-		var file filePart
-		if json.Unmarshal(p.Raw, &file) == nil {
-			return inputFile{"input_file", file.File.Name, file.File.Data, file.File.ID}
+		var file struct {
+			Filename string
+			FileData string `json:"file_data"`
+			FileID   string `json:"file_id"`
+		}
+		if json.Unmarshal(inner, &file) == nil {
+			return sdk.JSON("type", "input_file", "filename?", file.Filename, "file_data?", file.FileData, "file_id?", file.FileID)
 		}
 	}
 	if len(p.Raw) > 0 && p.Type != "" {
 		return p.Raw
 	}
-	return textPart{"input_text", string(p.Raw) + p.Text} // of a message that came from elsewhere
+	return textPart("input_text", string(p.Raw)+p.Text) // of a message that came from elsewhere
 }

@@ -242,24 +242,14 @@ func (req *Request) readFormat(text sdk.Object) {
 }
 
 func (req *Request) jsonSchema(format sdk.Object) {
-	type schema struct {
-		Type        string          `json:"type,omitempty"`
-		Name        string          `json:"name"`
-		Description *string         `json:"description"`
-		Schema      json.RawMessage `json:"schema"`
-		Strict      bool            `json:"strict"`
-	}
-	s := schema{"json_schema", format.RequiredUpTo("name", 64), format.Text("description", math.MaxInt), format.Get("schema"), format.Boolean("strict", false)}
-	if s.Schema == nil || s.Schema[0] != '{' {
+	name, description, schema, strict := format.RequiredUpTo("name", 64), format.Text("description", math.MaxInt), format.Get("schema"), format.Boolean("strict", false)
+	if schema == nil || schema[0] != '{' {
 		format.Wrong("schema", sdk.CodeMissing, "A JSON schema, which is an object, must stand here.")
 		return
 	}
-	req.Echo.Text.Format = chat.MustMarshal(s)
-	wire := map[string]any{"name": s.Name, "schema": s.Schema, "strict": s.Strict}
-	if s.Description != nil {
-		wire["description"] = *s.Description
-	}
-	req.Extra["response_format"] = chat.MustMarshal(map[string]any{"type": "json_schema", "json_schema": wire})
+	req.Echo.Text.Format = sdk.JSON("type", "json_schema", "name", name, "description", description, "schema", schema, "strict", strict)
+	wire := sdk.JSON("description?", description, "name", name, "schema", schema, "strict", strict)
+	req.Extra["response_format"] = sdk.JSON("json_schema", wire, "type", "json_schema")
 }
 
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}

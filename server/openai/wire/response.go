@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // A Response is an answer in the form of the Responses API. It has every member
@@ -14,17 +15,12 @@ type Response struct {
 	Object      string `json:"object"`
 	CreatedAt   int64  `json:"created_at"`
 	CompletedAt *int64 `json:"completed_at"`
-	Status      string `json:"status"`
+	Status      Status `json:"status"`
 	Echo
-	Error      *ResponseError `json:"error"`
-	Incomplete *Incomplete    `json:"incomplete_details"`
-	Output     []Item         `json:"output"`
-	Usage      *Usage         `json:"usage"`
-}
-
-// An Incomplete says why an answer is incomplete.
-type Incomplete struct {
-	Reason string `json:"reason"`
+	Error      json.RawMessage `json:"error"`
+	Incomplete json.RawMessage `json:"incomplete_details"`
+	Output     []Item          `json:"output"`
+	Usage      *Usage          `json:"usage"`
 }
 
 // An Echo has what a Response repeats of its request. It is stored beside the
@@ -103,30 +99,24 @@ func (e *Echo) Fit() bool {
 	return len(chat.MustMarshal(e)) <= MaxEcho
 }
 
-// Usage counts tokens.
-type Usage struct {
-	Input        int          `json:"input_tokens"`
-	InputDetail  inputDetail  `json:"input_tokens_details"`
-	Output       int          `json:"output_tokens"`
-	OutputDetail outputDetail `json:"output_tokens_details"`
-	Total        int          `json:"total_tokens"`
+// Usage counts tokens. Those that were cached are of the input, those of the reasoning
+// of the output.
+type Usage struct{ Input, Cached, Output, Reasoning int }
+
+// MarshalJSON returns the usage of a Response.
+func (u Usage) MarshalJSON() ([]byte, error) { return u.json("input", "output"), nil }
+
+// completion is the usage of a chat completion.
+func (u *Usage) completion() json.RawMessage {
+	if u == nil {
+		u = &Usage{}
+	}
+	return u.json("prompt", "completion")
 }
 
-type inputDetail struct {
-	Cached     int `json:"cached_tokens"`
-	CacheWrite int `json:"cache_write_tokens"`
-}
-
-type outputDetail struct {
-	Reasoning int `json:"reasoning_tokens"`
-}
-
-// NewUsage returns the usage of a prompt and an answer, whose tokens contain
-// those of its reasoning.
-func NewUsage(prompt, completion, reasoning int) *Usage {
-	u := &Usage{Input: prompt, Output: completion, Total: prompt + completion}
-	u.OutputDetail.Reasoning = reasoning
-	return u
+func (u Usage) json(input, output string) json.RawMessage {
+	return sdk.JSON(input+"_tokens", u.Input, input+"_tokens_details", sdk.JSON("cached_tokens", u.Cached, "cache_write_tokens", 0),
+		output+"_tokens", u.Output, output+"_tokens_details", sdk.JSON("reasoning_tokens", u.Reasoning), "total_tokens", u.Input+u.Output)
 }
 
 // A Turn has what is known of an answer before a model is called.
@@ -134,13 +124,13 @@ type Turn struct {
 	Node       NodeID // that the answer has, or will have
 	CreatedAt  time.Time
 	Echo       Echo
-	Compaction *CompactionItem // that comes before the answer; nil for none
+	Compaction *Compaction // that comes before the answer; nil for none
 }
 
-// A Status says how far an answer is.
+// A Status says how far an answer is, or an item of it.
 type Status string
 
-// Statuses of a Response.
+// Statuses of a Response. An item is InProgress, Completed or Cut.
 const (
 	Queued     Status = "queued"
 	InProgress Status = "in_progress"
@@ -160,32 +150,31 @@ type End struct {
 	Error        ErrorBody     // why it failed
 }
 
-// status is how the answer ended, and why it is incomplete where it is.
-func (e End) status() (Status, *Incomplete) {
-	if e.Status != Completed {
-		return e.Status, nil
+// status is how the answer ended, and why it is incomplete; "" where it isn't.
+func (e End) status() (_ Status, incomplete string) {
+	switch {
+	case e.Status != Completed:
+		return e.Status, ""
+	case e.FinishReason == "length":
+		return Cut, "max_output_tokens"
+	case e.FinishReason == "content_filter":
+		return Cut, e.FinishReason
 	}
-	switch e.FinishReason {
-	case "length":
-		return Cut, &Incomplete{"max_output_tokens"}
-	case "content_filter":
-		return Cut, &Incomplete{"content_filter"}
-	}
-	return Completed, nil
+	return Completed, ""
 }
 
 // lastItem is the status of the last item. Those before it are complete.
-func (e End) lastItem() string {
-	if status, _ := e.status(); status != Completed {
-		return statusIncomplete
+func (e End) lastItem() Status {
+	if status, _ := e.status(); status == Completed {
+		return Completed
 	}
-	return statusCompleted
+	return Cut
 }
 
 // Begun returns the Response of an answer that is not complete yet.
 func (t Turn) Begun(status Status) Response {
 	return Response{
-		ID: t.Node.ResponseID(), Object: "response", CreatedAt: t.CreatedAt.Unix(), Status: string(status), Echo: t.Echo, Output: []Item{},
+		ID: t.Node.ResponseID(), Object: "response", CreatedAt: t.CreatedAt.Unix(), Status: status, Echo: t.Echo, Output: []Item{},
 	}
 }
 
@@ -194,16 +183,18 @@ func (t Turn) Begun(status Status) Response {
 func (t Turn) Ended(end End) Response {
 	status, incomplete := end.status()
 	r := t.Begun(status)
-	r.Incomplete, r.Usage = incomplete, end.Usage
+	r.Usage = end.Usage
 	switch status {
 	case Completed:
 		at := end.At.Unix()
 		r.CompletedAt = &at
+	case Cut:
+		r.Incomplete = sdk.JSON("reason", incomplete)
 	case Failed:
-		r.Error = end.Error.failure()
+		r.Error = sdk.JSON("code", end.Error.failure(), "message", end.Error.Message)
 	}
 	if t.Compaction != nil {
-		r.Output = append(r.Output, *t.Compaction)
+		r.Output = append(r.Output, t.Compaction.Item())
 	}
 	if end.Message != nil {
 		r.Output = append(r.Output, t.Items(end, Note{})...)

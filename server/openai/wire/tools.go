@@ -38,26 +38,14 @@ func (t tool) flat() string { return flatName(t.Namespace, t.Name) }
 
 // chat is the tool as chat completions have it.
 func (t tool) chat() json.RawMessage {
-	type function struct {
-		Name        string          `json:"name"`
-		Description *string         `json:"description,omitempty"`
-		Parameters  json.RawMessage `json:"parameters,omitempty"`
-		Strict      *bool           `json:"strict,omitempty"`
-		Format      json.RawMessage `json:"format,omitempty"`
+	kind, format := toolFunction, t.Format
+	if t.Type == toolCustom {
+		kind = toolCustom
 	}
-	type offer struct {
-		Type     string    `json:"type"`
-		Function *function `json:"function,omitempty"`
-		Custom   *function `json:"custom,omitempty"`
+	if string(chat.MemberOf(format, "type")) == `"grammar"` {
+		format = sdk.JSON("grammar", chat.WithMember(format, "type", nil), "type", "grammar")
 	}
-	f := &function{t.flat(), t.Description, t.Parameters, t.Strict, t.Format}
-	if t.Type != toolCustom {
-		return chat.MustMarshal(offer{Type: toolFunction, Function: f})
-	}
-	if string(chat.MemberOf(t.Format, "type")) == `"grammar"` {
-		f.Format = chat.MustMarshal(map[string]any{"type": "grammar", "grammar": chat.WithMember(t.Format, "type", nil)})
-	}
-	return chat.MustMarshal(offer{Type: toolCustom, Custom: f})
+	return sdk.JSON("type", kind, kind, sdk.JSON("name", t.flat(), "description?", t.Description, "parameters?", t.Parameters, "strict?", t.Strict, "format?", format))
 }
 
 // A toolName is what a client knows a tool by.
@@ -186,7 +174,7 @@ func choiceOf(o sdk.Object, tools []tool) choice {
 		if called.Type != toolCustom {
 			called.Type = toolFunction
 		}
-		c.chat = chat.MustMarshal(map[string]any{"type": called.Type, called.Type: map[string]string{"name": called.flat()}})
+		c.chat = sdk.JSON(called.Type, sdk.JSON("name", called.flat()), "type", called.Type)
 	case "allowed_tools":
 		c.allowed = []string{}
 		for _, tool := range wish.Objects("tools", maxTools) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -18,8 +19,8 @@ type Entry struct {
 	// Blocks are the blocks of the request that the message stands for; nil of a
 	// message with the pictures of results, which stand in the results' blocks.
 	Blocks []json.RawMessage
-	// Record has all blocks of an assistant's message or of a user's, if one of them
-	// has no form in chat completions; nil for none.
+	// Record has all blocks of the message if one of them says more than chat
+	// completions have a form for; nil for none.
 	Record json.RawMessage
 	Field  string // where the request has it, such as messages[2]
 }
@@ -168,8 +169,11 @@ func (h *history) system(blocks []json.RawMessage, at *sdk.Path) {
 	h.entries = append(h.entries, question)
 }
 
+// saysError matches a result that says of itself that it is an error.
+var saysError = regexp.MustCompile(`(?i)^\W*\w*error\b`)
+
 // result adds the result of a tool, and returns its parts that aren't text: a message
-// of a tool has only text.
+// of a tool has only text. That the tool failed, a model reads in the text, too.
 func (h *history) result(b json.RawMessage, at *sdk.Path) (others []chat.Part) {
 	o := h.Object(b, at)
 	call := o.Required("tool_use_id")
@@ -182,8 +186,13 @@ func (h *history) result(b json.RawMessage, at *sdk.Path) (others []chat.Part) {
 		texts, others = append(texts, chat.Shown([]chat.Part{p})), append(others, p)
 	}
 	if h.Err == nil {
-		m := &chat.Message{Role: chat.Tool, CallID: &call, Parts: []chat.Part{chat.TextPart(strings.Join(texts, "\n"))}}
-		h.add(m, []json.RawMessage{b}, nil, at)
+		blocks, text, record := []json.RawMessage{b}, strings.Join(texts, "\n"), json.RawMessage(nil)
+		if string(o.Get("is_error")) == "true" {
+			if record = chat.AppendArray(nil, blocks); !saysError.MatchString(text) {
+				text = "Error: " + text
+			}
+		}
+		h.add(&chat.Message{Role: chat.Tool, CallID: &call, Parts: []chat.Part{chat.TextPart(text)}}, blocks, record, at)
 	}
 	return others
 }

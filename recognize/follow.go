@@ -2,6 +2,8 @@ package recognize
 
 import (
 	"context"
+	"errors"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -76,6 +78,76 @@ func (s Service) shownBelow(ctx context.Context, conversationID, id uuid.UUID, w
 		}
 	}
 	return shown, nil
+}
+
+// Head is the message of a conversation after which a message goes on: the active head.
+// For the result of a call that is not open there, it is the newest message that makes
+// the call: of turns at a time, another one may have become the active branch since. A
+// call that has its result already gets another one beside it.
+func (s Service) Head(ctx context.Context, conversationID uuid.UUID, m *chat.Message) (at *Message, err error) {
+	defer fault.Wrap(&err, "recognize.Head(%s)", conversationID)
+	c, err := s.Store.Conversation(ctx, conversationID)
+	at = &Message{ConversationID: c.ID, ID: c.HeadID, Head: true}
+	if err != nil || c.HeadID == uuid.Nil || m == nil || m.Role != chat.Tool {
+		return at, err
+	}
+	open, err := s.Store.OpenCalls(ctx, c.ID, c.HeadID)
+	if err != nil || slices.Contains(open, m.Answers()) {
+		return at, err
+	}
+	made, err := s.Store.FindCall(ctx, c.ID, m.Answers())
+	switch {
+	case err == nil:
+		at.ID = made
+	case errors.Is(err, fault.NotFound):
+		err = nil
+	}
+	return at, err
+}
+
+// BelowCall finds the message below which a session's turn goes on that begins, but for
+// instructions, with the result of a call which only the session has. It gives the history
+// from the result on. Of any other turn, at is nil and the history whole.
+func (s Service) BelowCall(ctx context.Context, t Turn) (at *Message, h tree.History, err error) {
+	first := slices.IndexFunc(t.Messages, func(m *chat.Message) bool { return m.Role != chat.System && m.Role != chat.Developer })
+	if t.Session == "" || first < 0 || t.Messages[first].Role != chat.Tool {
+		return nil, t.History, nil
+	}
+	found, err := s.Find(ctx, t)
+	if err != nil || found.New || found.Known > first {
+		return nil, t.History, err
+	}
+	if at, err = s.Head(ctx, found.ConversationID, t.Messages[first]); err != nil || at.ID == uuid.Nil {
+		return nil, t.History, err
+	}
+	if found.Known < first {
+		found.Prompt = first
+		at.Instructions = found.Instructions(t.Messages)
+	}
+	h.Messages = t.Messages[first:]
+	if t.Metadata != nil {
+		h.Metadata = t.Metadata[first:]
+	}
+	return at, h, nil
+}
+
+// OpenCalls are the calls, in their order, that have no result yet where a session goes on.
+func (s Service) OpenCalls(ctx context.Context, session string) (open []string, err error) {
+	if session == "" {
+		return nil, nil
+	}
+	id, err := s.conversation(ctx, Turn{Session: session})
+	if err != nil {
+		return nil, err
+	}
+	at, err := s.Head(ctx, id, nil)
+	switch {
+	case errors.Is(err, fault.NotFound):
+		return nil, nil
+	case err == nil && at.ID != uuid.Nil:
+		open, err = s.Store.OpenCalls(ctx, id, at.ID)
+	}
+	return open, err
 }
 
 // answerTo returns the newest answer to a message that a reply made or is making, on

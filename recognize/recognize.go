@@ -127,6 +127,7 @@ type Recording struct {
 type Message struct {
 	ConversationID, ID uuid.UUID // ID is uuid.Nil for none: the history begins at a root
 	Head               bool      // the request names the conversation, and the message is its active head
+	Instructions       string    // of the client's, which aren't on the message's branch; "" for none
 }
 
 // Record stores what is new in a turn's history and begins the reply to it, or finds

@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"slices"
 
 	"github.com/google/uuid"
 
@@ -19,41 +18,45 @@ type calls map[string]bool
 // callsAt reads the calls open to a child of parentID, which it finds absent if
 // it is.
 func (s *Store) callsAt(ctx context.Context, conversationID, parentID uuid.UUID) (calls, error) {
+	open, _, err := s.madeAt(ctx, conversationID, parentID)
+	return open, err
+}
+
+// madeAt is callsAt, with the calls in their order.
+func (s *Store) madeAt(ctx context.Context, conversationID, parentID uuid.UUID) (open calls, made []chat.Call, err error) {
 	if parentID == uuid.Nil {
 		_, err := s.checkParent(ctx, conversationID, parentID)
-		return nil, err
+		return nil, nil, err
 	}
 	run, err := s.q.GetCalls(ctx, db.GetCallsParams{ConversationID: toUUID(conversationID), ParentID: toUUID(parentID), TenantID: s.tenant, Reader: s.reader})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(run) == 0 {
 		_, err := s.checkParent(ctx, conversationID, parentID)
-		return nil, err
+		return nil, nil, err
 	}
-	var made []chat.Call
 	caller := run[len(run)-1]
 	if caller.Role == string(RoleAssistant) {
 		made = chat.ReadCalls(caller.ToolCalls)
 	}
-	open := openCalls(made)
+	open = openCalls(made)
 	for _, result := range run[:len(run)-1] {
 		open[result.ToolCallID] = true
 	}
-	return open, nil
+	return open, made, nil
 }
 
-// OpenCalls returns the ids of the calls that have no result yet at a message: those of
-// an assistant's message that ends the path, but for results behind it.
+// OpenCalls returns the ids of the calls, in their order, that have no result yet at a
+// message: those of an assistant's message that ends the path, but for results behind it.
 func (s *Store) OpenCalls(ctx context.Context, conversationID, id uuid.UUID) (open []string, err error) {
 	defer db.Wrap(&err, "tree.OpenCalls(%s, %s)", conversationID, id)
-	calls, err := s.callsAt(ctx, conversationID, id)
-	for call, answered := range calls {
-		if !answered {
-			open = append(open, call)
+	calls, made, err := s.madeAt(ctx, conversationID, id)
+	for _, call := range made {
+		if !calls[call.ID] {
+			open = append(open, call.ID)
 		}
 	}
-	slices.Sort(open)
 	return open, err
 }
 

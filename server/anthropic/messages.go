@@ -170,11 +170,22 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 			return nil, err
 		}
 		turn.Messages = append(turn.Messages, m)
-		metadata, _ := json.Marshal(recordOf(e.Record)) // which is JSON
+		var metadata json.RawMessage // nil for none
+		if record := recordOf(e.Record); record != nil {
+			metadata = sdk.JSON(recordName, record[recordName])
+		}
 		turn.Metadata = append(turn.Metadata, metadata)
 	}
+	below, rest, err := t.recognizer().BelowCall(t.Context(), turn)
+	if err != nil {
+		return nil, err
+	}
+	turn.History = rest
 	return t.recognizer().Record(t.Context(), turn, recognize.Recording{
-		Ask:     func(p recognize.Match) reply.Request { return t.read(ask, p) },
+		Below: below,
+		Ask: func(p recognize.Match) reply.Request {
+			return t.read(ask, p, below)
+		},
 		Attempt: t.attempt,
 		Keep:    files.Keep(t.Context(), t.Store()),
 		Import:  t.Import,
@@ -184,15 +195,18 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 // read says what the model reads for the history: the messages that the client sent, or
 // the branch's context. Then a system prompt of the client that isn't on the branch
 // comes as instructions; an upstream has it in the request's body.
-func (t turn) read(ask reply.Request, p recognize.Match) reply.Request {
-	if !t.managed() {
+func (t turn) read(ask reply.Request, p recognize.Match, below *recognize.Message) reply.Request {
+	switch {
+	case below == nil && !t.managed():
 		ask.Prompt.Tokens = p.Tokens
 		return ask
-	}
-	ask.Prompt, ask.MustFit = nil, false
-	if ask.Upstream == nil {
+	case ask.Upstream != nil:
+	case below != nil:
+		ask.Instructions = below.Instructions
+	default:
 		ask.Instructions = p.Instructions(t.messages())
 	}
+	ask.Prompt, ask.MustFit = nil, false
 	return ask
 }
 

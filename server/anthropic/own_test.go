@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // TestOwnModel holds what a model of chat completions is asked, and how its answer
@@ -20,6 +22,27 @@ func TestOwnModel(t *testing.T) {
 	}
 	if !strings.Contains(got, `"content":[{"type":"thinking","thinking":"Let me.","signature":""},{"type":"text","text":"Hi."}],"stop_reason":"end_turn"`) {
 		t.Errorf("answered: %s", got)
+	}
+}
+
+// TestResultOfASession holds that a session may send the result of a call alone, and that
+// the result of a tool that failed is stored as it came.
+func TestResultOfASession(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, nil)
+	a.model.Script(llmtest.CallTools(llmtest.ToolCall{ID: "c", Name: "f", Arguments: "{}"}), llmtest.Answer("No."))
+	const failed = `{"type":"tool_result", "tool_use_id":"c","is_error":true,"content":"Exit code 1"}`
+	for _, content := range []string{`"Run it."`, `[` + failed + `]`} {
+		a.ask(`{"model":"wood","max_tokens":9,"tools":[{"name":"f","input_schema":{}}],"messages":[{"role":"user","content":`+content+`}]}`, "X-Coppice-Session", "s")
+	}
+	sent := a.model.Requests()[1].Messages
+	if len(sent) != 3 || string(sent[2]) != `{"role":"tool","content":"Error: Exit code 1","tool_call_id":"c"}` {
+		t.Errorf("asked: %s", sent)
+	}
+	c := check.Must(a.store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{}))(t).Data[0]
+	stored := check.Must(a.store.Transcript(t.Context(), c.ID, c.HeadID, tree.Paging{}))(t).Data
+	if len(stored) != 4 || !strings.Contains(string(stored[2].Metadata), `"content":[`+failed+`]`) {
+		t.Errorf("stored: %+v", stored)
 	}
 }
 

@@ -147,15 +147,18 @@ func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.At
 			ask := askOf(req)
 			ask.HeadAtEnd = at != nil // else no other turn begins there at the same time
 			ask.Metadata["openai"] = chat.MustMarshal(storedMetadata{Echo: &req.Echo, Brought: max(len(h.Messages)-p.Known, said(h.Messages))})
-			if at != nil || ask.CompactOver != 0 {
-				return ask // the model reads the branch
+			var instructions string // a prompt of the client that isn't on the branch, which the model reads
+			switch {
+			case at != nil:
+				instructions = at.Instructions
+			case ask.CompactOver != 0:
+			case c.Managed:
+				instructions = p.Instructions(h.Messages)
+			default:
+				ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages), Tokens: p.Tokens, Exact: req.Chat}
 			}
-			ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages), Tokens: p.Tokens, Exact: req.Chat}
-			if c.Managed { // then a prompt of the client that isn't on the branch comes as instructions
-				ask.Prompt = nil
-				if prompt := p.Instructions(h.Messages); prompt != "" {
-					ask.Instructions = prompt + "\n\n" + ask.Instructions
-				}
+			if instructions != "" {
+				ask.Instructions = instructions + "\n\n" + ask.Instructions
 			}
 			return ask
 		},

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
 // TestPartsOfOtherAPIs holds that a completion's history may have the calls and results of
@@ -13,7 +14,8 @@ import (
 func TestPartsOfOtherAPIs(t *testing.T) {
 	t.Parallel()
 	parse := func(assistant, user string) (said string, err error) {
-		req, err := parseChat([]byte(`{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[` + assistant + `]},{"role":"user","content":[` + user + `]}]}`))
+		const hi = `{"model":"m","messages":[{"role":"user","content":"hi"},{"role":"assistant","content":[`
+		req, err := parseChat([]byte(hi+assistant+`]},{"role":"user","content":[`+user+`]}]}`), func(*wire.Request) ([]string, error) { return nil, nil })
 		if err != nil {
 			return "", err
 		}

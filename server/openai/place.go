@@ -17,15 +17,19 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// place finds the message below which a request goes on, by a conversation, a response
-// or a compaction item; at is nil where it names none. The history is what comes behind
-// that message, as far as the request says it. Where that is recorded, ids of items name
-// the message, too, and the tree checks the calls of what a conversation gets. The model
-// checks those of a completion.
+// place finds the message below which a request goes on, by a conversation, a response or
+// a compaction item; at is nil where it names none. The history is what comes behind that
+// message, as far as the request says it. Where that is recorded, ids of items and a call
+// of its session that it answers name the message, too, and the tree checks the calls of
+// what a conversation gets. The model checks those of a completion.
 func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded bool) (at *recognize.Message, h tree.History, err error) {
 	switch {
 	case req.Conversation != nil:
-		at, err = inConversation(r, *req.Conversation, entries)
+		var first *chat.Message
+		if len(entries) > 0 {
+			first = entries[0].Message
+		}
+		at, err = service(r).Head(r.Context(), *req.Conversation, first)
 	case req.Previous != nil:
 		at, err = previous(r, *req.Previous)
 	default:
@@ -33,6 +37,9 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 	}
 	if err == nil {
 		h, err = opened(r, entries)
+	}
+	if err == nil && at == nil && recorded {
+		at, h, err = service(r).BelowCall(r.Context(), turnTo(r, req, h))
 	}
 	if req.Chat || recorded && req.Conversation != nil {
 		return at, h, err
@@ -45,35 +52,6 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 		return nil, h, err
 	}
 	return at, h, wire.CheckCalls(open, h.Messages)
-}
-
-// inConversation is the message of a conversation after which an input goes on: the
-// active head. Where the input begins with the result of a call that is not open there,
-// it is the newest message that makes the call: of turns at a time, another one may have
-// become the active branch since. A call that has its result already gets another one
-// beside it.
-func inConversation(r *server.Request, id uuid.UUID, entries []wire.Entry) (*recognize.Message, error) {
-	c, err := r.Store().Conversation(r.Context(), id)
-	if err != nil {
-		return nil, err
-	}
-	at := &recognize.Message{ConversationID: c.ID, ID: c.HeadID, Head: true}
-	if c.HeadID == uuid.Nil || len(entries) == 0 || entries[0].Message == nil || entries[0].Message.Role != chat.Tool {
-		return at, nil
-	}
-	call := entries[0].Message.Answers()
-	open, err := r.Store().OpenCalls(r.Context(), c.ID, c.HeadID)
-	if err != nil || slices.Contains(open, call) {
-		return at, err
-	}
-	made, err := r.Store().FindCall(r.Context(), c.ID, call)
-	switch {
-	case err == nil:
-		at.ID = made
-	case errors.Is(err, fault.NotFound):
-		err = nil
-	}
-	return at, err
 }
 
 // previous is the answer that a request names as the one to go on from.

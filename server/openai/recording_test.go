@@ -132,6 +132,36 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+// TestResultsOfASession holds that a session may send the results of its calls alone: they
+// go below the calls, which the model reads with them. Results without ids answer the calls
+// in their order. Instructions that the branch doesn't have are the model's, too.
+func TestResultsOfASession(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	a.upstream.Otherwise(llmtest.Reply(func(req llmtest.Request) llmtest.Behaviour {
+		if strings.Contains(string(req.Messages[len(req.Messages)-1]), "warm") {
+			return llmtest.CallTools(llmtest.ToolCall{ID: "z", Name: "look", Arguments: "{}"}, llmtest.ToolCall{ID: "a", Name: "look", Arguments: "{}"})
+		}
+		return llmtest.Answer("12 and 13 degrees.")
+	}))
+	const first, second = `{"role":"tool","content":"12","tool_call_id":"z"}`, `{"role":"tool","content":"13","tool_call_id":"a"}`
+	for name, test := range map[string]struct{ path, body string }{
+		"ids":          {"/chat/completions", chatBody(store, said("system", "Be brief."), first, second)},
+		"no ids":       {"/chat/completions", chatBody(store, `{"role":"user","content":[{"functionResponse":{"name":"look","response":{"result":"12"}}},{"functionResponse":{"name":"look","response":{"result":"13"}}}]}`)},
+		"of Responses": {"/responses", `{"model":"wood","input":[{"type":"function_call_output","call_id":"z","output":"12"},{"type":"function_call_output","call_id":"a","output":"13"}]}`},
+	} {
+		asked := a.complete("acme", chatBody(store, said("user", "How warm is it?")), "X-Coppice-Session", name)
+		status, got, header := a.send("acme", "POST", test.path, test.body, "X-Coppice-Session", name)
+		n, _ := named(header)
+		if status != 200 || n.Conversation.String() != asked.conversation || a.treeSize(n.Conversation) != 5 {
+			t.Errorf("%s: %d %s", name, status, got)
+		}
+		if prompt := a.prompt(); !strings.HasSuffix(prompt, first+" "+second) || !strings.Contains(prompt, "How warm is it?") || strings.Contains(prompt, "Be brief.") != (name == "ids") {
+			t.Errorf("%s: the model was given %s", name, prompt)
+		}
+	}
+}
+
 func TestModels(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, llmtest.Answer("ok"), llmtest.Answer("ok"))

@@ -16,7 +16,11 @@ import (
 // toolUse. The conversion is that of imports, within their bounds for a file of the bytes
 // read so far.
 type Converter struct {
+	// Open gives the calls that have no result yet where the messages go on; nil for none.
+	Open func() []string
+
 	in       Input
+	begun    bool            // look has seen more than instructions and results
 	unseen   []*chat.Message // those read that look has not taken note of
 	calls    []string        // ids of those that the last message but results makes
 	answered map[string]bool // ids that the results behind it have
@@ -46,6 +50,7 @@ func (c *Converter) look(m *chat.Message) {
 		c.answered[m.Answers()] = true
 		return
 	}
+	c.begun = c.begun || m.Role != chat.System && m.Role != chat.Developer
 	c.calls, c.answered = nil, map[string]bool{}
 	for _, call := range m.Calls {
 		c.calls = append(c.calls, call.ID)
@@ -54,6 +59,9 @@ func (c *Converter) look(m *chat.Message) {
 
 // open is the first call without a result; "" for none.
 func (c *Converter) open() string {
+	if len(c.calls) == 0 && !c.begun && c.Open != nil {
+		c.calls = c.Open()
+	}
 	for len(c.calls) > 0 && c.answered[c.calls[0]] {
 		c.calls = c.calls[1:]
 	}
@@ -62,7 +70,7 @@ func (c *Converter) open() string {
 
 // convert gives the messages that a message stands for. It gives the refusal where an import
 // would leave something out, or change it. A result without an id answers the first open
-// call of the messages before. The pictures of a user's results stand behind the rest.
+// call of the messages before, or of those that they go on from. The pictures of a user's results stand behind the rest.
 func (c *Converter) convert(m *chat.Message, refusal error) (all []*chat.Message, err error) {
 	if c.in.ctx == nil {
 		c.in.ctx, c.answered = context.Background(), map[string]bool{}

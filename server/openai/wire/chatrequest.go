@@ -20,7 +20,7 @@ var chatMembers = []string{
 // ParseChat reads a request for a chat completion. Its messages are its input, and keep
 // their bytes; parse reads each, which may stand for several. Its errors are of kind
 // fault.Invalid, and name the parameter.
-func ParseChat(body []byte, parse func(json.RawMessage) ([]*chat.Message, error)) (*Request, error) {
+func ParseChat(body []byte, parse func(*Request, json.RawMessage) ([]*chat.Message, error)) (*Request, error) {
 	o := sdk.Open(body)
 	if o.Err != nil {
 		return nil, o.Err
@@ -31,7 +31,7 @@ func ParseChat(body []byte, parse func(json.RawMessage) ([]*chat.Message, error)
 		if o.Err != nil {
 			break
 		}
-		all, err := parse(raw)
+		all, err := parse(req, raw)
 		switch e := fault.Of(err); {
 		case e == nil:
 		case e.Code == "empty_content": // the tree takes none, and is not always asked

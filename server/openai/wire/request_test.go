@@ -189,7 +189,7 @@ func TestParseCreateRefuses(t *testing.T) {
 }
 
 // asItIs converts no message.
-func asItIs(raw json.RawMessage) ([]*chat.Message, error) {
+func asItIs(_ *Request, raw json.RawMessage) ([]*chat.Message, error) {
 	m, err := chat.ParseMember(raw)
 	return []*chat.Message{m}, err
 }

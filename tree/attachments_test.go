@@ -187,6 +187,7 @@ func TestAttachmentsAreHeld(t *testing.T) {
 // that name it: it stays, and the other one goes.
 func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	t.Parallel()
+	dbtest.OnPlain(t, "an upload waits there for the end of the prune")
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	before, other := uuid.New(), start(t, s)

@@ -81,7 +81,10 @@ type extent struct {
 
 	behind []tree.Pending // conversations that the follower is behind in
 	loose  []*part        // that no segment names
-	once   bool           // one match of each conversation is enough
+
+	once  bool                    // one match of each conversation is enough
+	hits  map[tree.Place]tree.Hit // messages that were read whole; nil where texts are read
+	bytes int                     // of them
 
 	read     int             // chunks of the conversation
 	last     bool            // there are no more

@@ -27,7 +27,7 @@ func TestDatabaseGoesAway(t *testing.T) {
 			pool := dbtest.New(t)
 			fragile := dbtest.NewFragile(t, pool)
 			a := newAPIOn(t, fragile.Pool, func(cfg *Config) { cfg.Keys = keys.New(pool) },
-				withModels(func(c *reply.Config) { c.StoreTimeout = 2 * time.Second })) // for which an answer is tried again that can't be stored; one that can has so long, too
+				withModels(func(c *reply.Config) { c.StoreTimeout = 100 * time.Millisecond })) // for which an answer is tried again that can't be stored
 			a.keys = keys.New(pool)
 			eachVisit(t, func(t *testing.T, r specRoute, v visit) {
 				if reads := r.method == http.MethodGet; reads == (how == dbtest.AfterSending) {

@@ -95,15 +95,15 @@ func (u *upstream) Stream(ctx context.Context, req llm.Request, each func(llm.De
 }
 
 // TestUpstream holds that the request's own model reads the whole prompt, whatever the
-// window, and that what its provider says more stands in the answer's metadata.
+// window, and that what its provider says more stands in the answer's metadata, byte for byte.
 func TestUpstream(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
 	id, user := f.conversation(t)
 	u := &upstream{Model: asked(new(llm.Request))}
 	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"One."}`), json.RawMessage(`{"role":"user","content":"Two."}`)}, Tokens: 1 << 40}
-	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt, Upstream: u, Metadata: map[string]json.RawMessage{"own": json.RawMessage(`1`)}}))
-	if u.messages != 2 || h.end.Message == nil || !strings.Contains(string(h.end.Message.Metadata), `"own":1,"provider":{"signature":"c2ln"}`) {
+	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt, Upstream: u, Metadata: map[string]json.RawMessage{"own": json.RawMessage(`{"a": "<b>"}`)}}))
+	if u.messages != 2 || h.end.Message == nil || !strings.Contains(string(h.end.Message.Metadata), `"own":{"a": "<b>"},"provider":{"signature":"c2ln"}`) {
 		t.Errorf("%d messages, %+v", u.messages, h.end)
 	}
 }

@@ -70,13 +70,10 @@ func newNote(model string, end End) note {
 
 // beside is the metadata that hold the note and the members given.
 func (n note) beside(added map[string]json.RawMessage) json.RawMessage {
-	members := map[string]any{}
-	for name, value := range added {
-		members[name] = value
-	}
-	members["reply"] = n
-	raw, _ := json.Marshal(members) // strings and numbers always marshal, and the request's JSON was read
-	return raw
+	all := map[string]json.RawMessage{}
+	maps.Copy(all, added)
+	all["reply"] = chat.MustMarshal(n)
+	return members(all)
 }
 
 func codeOf(err error) string {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -203,13 +205,17 @@ func (s *Service) known(ctx context.Context, conversationID, messageID uuid.UUID
 	return &Reply{key: k, head: end.HeadID, metadata: addedIn(m.Metadata), found: &end, endID: LastEventID}, nil
 }
 
-// members is an object of what a request adds to the metadata of its answer.
+// members is an object of what a request adds to the metadata of its answer, byte for
+// byte: signed blocks stand in it.
 func members(added map[string]json.RawMessage) json.RawMessage {
 	if len(added) == 0 {
 		return nil
 	}
-	raw, _ := json.Marshal(added) // which was read as JSON
-	return raw
+	var all []chat.Member
+	for _, name := range slices.Sorted(maps.Keys(added)) {
+		all = append(all, chat.Member{Name: name, Value: added[name]})
+	}
+	return chat.AppendObject(nil, all)
 }
 
 // addedIn are the members that a request added to the metadata of its answer.

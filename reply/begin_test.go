@@ -108,7 +108,7 @@ func TestQuestionIsCommittedFirst(t *testing.T) {
 }
 
 // One round trip reads what the model is given, and one stores the question and that
-// the reply runs.
+// the reply runs. Without a question, that is a transaction of its own.
 func TestRoundTripsOfAReply(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "an append takes four round trips")
@@ -131,13 +131,13 @@ func TestRoundTripsOfAReply(t *testing.T) {
 		req  Request
 		want int
 	}{
-		"a head":                 {Request{HeadID: question}, 2},
+		"a head":                 {Request{HeadID: question}, 3},
 		"a question":             {Request{HeadID: answer, Messages: spoken("user", "Of what?")}, 2},
 		"a root":                 {Request{ParentID: &root, Messages: spoken("user", "Of what?")}, 2},
 		"a question that fits":   {Request{HeadID: answer, MustFit: true, Messages: spoken("user", "Of what?")}, 2},
-		"a long answer":          {Request{HeadID: question, MaxOutputTokens: 50_000}, 2},
+		"a long answer":          {Request{HeadID: question, MaxOutputTokens: 50_000}, 3},
 		"a prompt":               {Request{HeadID: answer, Prompt: prompt, Messages: spoken("user", "Of what?")}, 2},
-		"a prompt that is known": {Request{HeadID: answer, Prompt: prompt}, 2},
+		"a prompt that is known": {Request{HeadID: answer, Prompt: prompt}, 3},
 		"results":                {Request{HeadID: calls, Messages: bodies(result("call_1"), result("call_2"))}, 12},
 	} {
 		test.req.ConversationID = id

@@ -32,11 +32,13 @@ func (b *tab) click(selector, text string) {
 			continue // gone since
 		}
 		b.clickAt(p[0], p[1])
-		if struck = eval[string](b, `(() => {
+		var err error
+		struck, err = chromedp.Run(b.ctx, chromedp.Evaluate[string](`(() => {
 			const missed = window.struck ?? (window.aim && !window.landed ? 'what moved in between' : '')
 			window.aim = window.struck = window.landed = undefined
 			return missed
-		})()`); struck == "" {
+		})()`))
+		if struck == "" || err != nil { // the document goes with a click that is a way out of it
 			return
 		}
 	}

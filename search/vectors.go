@@ -140,7 +140,7 @@ func (x *index) nearest(s *scope, v embed.Vector, limit int) (all []ranked) {
 			continue
 		}
 		if cosine := v.Cosine(vector.data, vector.norm); cosine > 0 {
-			all = append(all, ranked{n, cosine})
+			all = x.keep(all, ranked{n, cosine}, limit)
 		}
 	}
 	return x.best(all, limit)

@@ -74,6 +74,7 @@ type refNode struct {
 	open       []string // calls that a child may answer
 	cutoff     uuid.UUID
 	saw        []string // marks in the text of a summary, or of what was brought from another branch
+	none       bool     // a summary that is none, or that was made from one
 }
 
 func (r *reference) find(id uuid.UUID) *refNode {
@@ -130,6 +131,7 @@ type branchMachine struct {
 var (
 	awkward = slices.Sorted(maps.Keys(llmtest.AwkwardSummaries("")))
 	none    = slices.Sorted(maps.Keys(llmtest.NoSummaries))
+	prose   = []string{"a long refusal", "a question", "a reply", "another matter"} // of none, what only long folds tell from a summary
 )
 
 // says is what the model says instead of a summary.
@@ -254,25 +256,26 @@ func (s *branchMachine) Compact(t *rapid.T) {
 	before := r.applicable(head)
 	k, err := s.service.Compact(s.ctx, r.id, head, trigger, d)
 	s.must(t, err)
-	s.checkForm(t, k)
-	if s.form = ""; k.Outcome == tree.OutcomeSaved {
+	s.checkForm(t, k, before)
+	if k.Outcome == tree.OutcomeSaved {
 		s.compacted(t, r, k, before)
 	}
+	s.form = ""
 }
 
 // checkForm holds that an awkward summary is taken for what it is, and that what is none
-// is refused where enough is folded to tell.
-func (s *branchMachine) checkForm(t *rapid.T, k tree.Compaction) {
+// by its form is refused. An honest summary is refused only where it forgets one that is none.
+func (s *branchMachine) checkForm(t *rapid.T, k tree.Compaction, before *refNode) {
 	var attempts []Attempt
 	s.must(t, json.Unmarshal(k.Attempts, &attempts))
 	refused := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Model == "witness" && a.Error != "" })
 	if slices.Contains(none, s.form) {
-		if k.Model == "witness" && k.FoldedMessages >= 15 {
+		if k.Model == "witness" && !slices.Contains(prose, s.form) {
 			t.Fatalf("%s is the summary of %d messages", s.form, k.FoldedMessages)
 		}
 		return
 	}
-	if refused {
+	if refused && (before == nil || !before.none) {
 		t.Fatalf("a summary (%s) is refused: %s", s.form, k.Attempts)
 	}
 	if k.Model == "witness" && k.Outcome == tree.OutcomeSaved {
@@ -286,7 +289,8 @@ func (s *branchMachine) checkForm(t *rapid.T, k tree.Compaction) {
 func (s *branchMachine) compacted(t *rapid.T, r *reference, k tree.Compaction, before *refNode) {
 	_, text, err := s.service.Summary(s.ctx, r.id, k.SummaryID)
 	s.must(t, err)
-	r.nodes = append(r.nodes, refNode{id: k.SummaryID, parent: k.AnchorID, cutoff: k.CutoffID, saw: marksIn([]byte(text))})
+	r.nodes = append(r.nodes, refNode{id: k.SummaryID, parent: k.AnchorID, cutoff: k.CutoffID, saw: marksIn([]byte(text)),
+		none: before != nil && before.none || slices.Contains(none, s.form)})
 	path := r.path(k.HeadID)
 	at := func(id uuid.UUID) int { return slices.IndexFunc(path, func(n refNode) bool { return n.id == id }) }
 	if at(k.CutoffID) < 0 || at(k.AnchorID) < at(k.CutoffID) {

@@ -58,7 +58,9 @@ const (
 func Of(in prompt.Input, summary string) (a Finding) {
 	said, shown := textOf(in, in.Summarized())
 	stay, shownToo := textOf(in, in.Fold)
+	beside, shownBeside := textOf(in, slices.Concat(in.LookAhead, in.Kept))
 	summarized, fold, prior, own := read(said+shown), read(said+shown+stay+shownToo), read(in.Prior), read(summary)
+	seen := read(beside + shownBeside) // its facts are none of another matter
 	var news, old share
 	foreign, facts := 0, 0
 	weighed := read(said)
@@ -77,7 +79,7 @@ func Of(in prompt.Input, summary string) (a Finding) {
 	}
 	for text, t := range own.terms {
 		if t.fact {
-			if facts++; !fold.holds(text, t) && !prior.holds(text, t) {
+			if facts++; !fold.holds(text, t) && !prior.holds(text, t) && !seen.holds(text, t) {
 				foreign++
 			}
 		}

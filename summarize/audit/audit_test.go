@@ -117,6 +117,7 @@ func TestSummary(t *testing.T) {
 		{"of the messages", input(false), alone},
 		{"a merge", input(true), honest},
 		{"a merge that forgets a half", input(true), honest[:strings.Index(honest, "- Krahl")] + honest[strings.Index(honest, "- Yilmaz"):]},
+		{"with facts of the messages after the cutoff", prompt.Input{Fold: fold()[12:], LookAhead: fold()[:12], TargetTokens: 400}, alone},
 		{"of messages that say nothing", prompt.Input{Fold: []tree.Message{prompttest.UserSays("Hi!"), prompttest.AssistantSays("Hello. How are you?"), prompttest.UserSays("Fine.")}, TargetTokens: 200}, "The user said hello, and nothing else was talked about."},
 		{"as the instructions want it", instructed, "Das Mehl kommt von Steenbock: 40 Sack 1050 und 12 Sack 1150, und es wird am 9. September geliefert, das ist vor dem Mittag und nicht danach."},
 	} {

@@ -140,6 +140,6 @@ type Attempt struct {
 type Audit struct {
 	Fold    float64 `json:"fold"`                    // of what the messages say and the prior summary doesn't, what the answer holds; 1 where that is nothing
 	Prior   float64 `json:"prior"`                   // of what the prior summary says and the messages don't; 1 where that is nothing
-	Foreign float64 `json:"foreign"`                 // of the answer's facts, those that stand in neither
+	Foreign float64 `json:"foreign"`                 // of the answer's facts, those in nothing that its model was shown
 	Filled  int     `json:"filled_tokens,omitempty"` // of sentences that were added to the answer for what it lacked
 }

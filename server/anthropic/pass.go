@@ -82,6 +82,7 @@ type call struct {
 	reader  *io.PipeReader
 	writer  *io.PipeWriter
 	last    []byte // the end of the answer, which the client gets when the reply has ended
+	broken  bool   // the connection broke before the answer's end
 }
 
 // Name implements reply.Model.
@@ -130,7 +131,8 @@ func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(rep
 	case kind == "text/event-stream":
 		err = c.events(wire.NewEvents(limited), &got, each)
 	default:
-		if c.last, err = io.ReadAll(limited); err == nil {
+		c.last, err = io.ReadAll(limited)
+		if c.broken = err != nil; !c.broken {
 			var d sdk.Delta
 			if d, err = got.Whole(c.last); err == nil {
 				err = each(delta(d))
@@ -159,6 +161,7 @@ func (c *call) events(events *wire.Events, got *wire.Received, each func(reply.M
 			_, _ = c.writer.Write(event) // a client that is gone ends the reply, not the stream
 		}
 		if err != nil {
+			c.broken = err != io.EOF
 			return cmp.Or(failed, notEOF(err))
 		}
 	}
@@ -236,10 +239,14 @@ func (p passed) Write(w http.ResponseWriter) error {
 		return err
 	}
 	end, err := p.reply.Wait(r.Context())
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if end.Err != nil {
+	case end.Status == reply.StatusStopped: // the server cuts an answer that ends in an error
+		return errStopped
+	case c.broken:
+		return end.Err
+	case end.Err != nil:
 		r.Note(end.Err)
 		turn{Request: r}.recognizer().TakeBack(r.Context(), p.reply, end.Err, true)
 	}

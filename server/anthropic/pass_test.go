@@ -77,6 +77,34 @@ func TestPassedThrough(t *testing.T) {
 	}
 }
 
+// TestBroken holds that a client learns that its answer broke off, as it does from the
+// upstream itself.
+func TestBroken(t *testing.T) {
+	t.Parallel()
+	for kind, half := range map[string]string{
+		"text/event-stream": "event: content_block_start\ndata: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"Half\"}}\n\n",
+		"application/json":  `{"type":"message",`,
+	} {
+		a := newAPI(t, newProvider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, half)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}))
+		req := check.Must(http.NewRequestWithContext(t.Context(), "POST", a.url+"/anthropic/v1/messages", strings.NewReader(hello)))(t)
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("X-Api-Key", a.key)
+		res, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_, err = io.ReadAll(res.Body)
+			res.Body.Close()
+		}
+		if err == nil {
+			t.Errorf("%s: half an answer passes for a whole one", kind)
+		}
+	}
+}
+
 // TestSpent holds that what the server's own key pays for is told, as the tenant's.
 func TestSpent(t *testing.T) {
 	t.Parallel()

@@ -377,6 +377,7 @@ func TestReconnect(t *testing.T) {
 // is left of it.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	s := newSite(t)
 	b := newTab(t, s, "/")
 	b.shows("A conversation is a tree.")

@@ -150,6 +150,7 @@ func TestHostileMessages(t *testing.T) {
 // off state of it is on the page for a moment.
 func TestHostileStream(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	model := newPuppet()
 	s := newSite(t, model)
 	b := newTab(t, s, "/")

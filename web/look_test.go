@@ -114,6 +114,7 @@ func (s *site) showcase() (id, head uuid.UUID) {
 
 func TestLook(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	s := newSite(t)
 	id, head := s.showcase()
 	path := fmt.Sprintf("/c/%s/%s", id, head)

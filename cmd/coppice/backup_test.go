@@ -109,6 +109,7 @@ func plantWood(t *testing.T, env []string) {
 // to a newer Postgres keeps every row.
 func TestKept(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	dir := usedDataDir(t)
 	plantWood(t, []string{"COPPICE_DATA_DIR=" + dir})
 	t.Run("backup", func(t *testing.T) { checkBackup(t, dir) })

@@ -42,6 +42,7 @@ func mcpNode(t *testing.T) (node, modules string) {
 // which speaks HTTP.
 func TestMCPClients(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	node, modules := mcpNode(t)
 	program := check.Must(programPath())(t)
 	run := func(args ...string) (out string, err error) {

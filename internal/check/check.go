@@ -2,7 +2,11 @@
 // of. What a test is about it compares itself.
 package check
 
-import "time"
+import (
+	"os"
+	"testing"
+	"time"
+)
 
 // T is a test, a benchmark or a rapid run.
 type T interface {
@@ -26,6 +30,15 @@ func Must[R any](result R, err error) func(T) R {
 		t.Helper()
 		NoError(t, err)
 		return result
+	}
+}
+
+// Long skips a test that takes longer than each change can wait for, unless
+// COPPICE_TEST_LONG is set, as .ci/full sets it.
+func Long(t testing.TB) {
+	t.Helper()
+	if os.Getenv("COPPICE_TEST_LONG") == "" {
+		t.Skip("COPPICE_TEST_LONG is not set")
 	}
 }
 

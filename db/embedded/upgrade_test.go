@@ -120,6 +120,7 @@ func checkUpgraded(t *testing.T, cfg Config, major int) {
 // data, and another upgrade does what is left to do.
 func TestUpgradeKilled(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	first := oldCluster(t)
 	for _, step := range upgradeSteps {
 		t.Run(step.name, func(t *testing.T) {

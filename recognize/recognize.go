@@ -22,6 +22,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -94,13 +95,35 @@ func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
 }
 
 // Find finds where a turn's history goes on.
-func (s Service) Find(ctx context.Context, t Turn) (p Match, err error) {
+func (s Service) Find(ctx context.Context, t Turn) (Match, error) { return s.find(ctx, &t) }
+
+// find is Find. In the history it puts the stored answer in the place of one that was
+// stopped and that the client has the beginning of, unless it is to be continued.
+func (s Service) find(ctx context.Context, t *Turn) (p Match, err error) {
 	defer fault.Wrap(&err, "recognize.Find(%d messages)", len(t.Messages))
 	t.History.Session = t.Session != ""
-	if p.ConversationID, err = s.conversation(ctx, t); err != nil {
+	if p.ConversationID, err = s.conversation(ctx, *t); err != nil {
 		return p, err
 	}
-	p.Path, err = s.Store.Recognize(ctx, p.ConversationID, t.History)
+	for known := -1; err == nil && p.Known > known; {
+		known = p.Known
+		if p.Path, err = s.Store.Recognize(ctx, p.ConversationID, t.History); err != nil || p.HeadID == uuid.Nil || p.Known >= len(t.Messages)-1 {
+			break
+		}
+		begun := t.Messages[p.Known]
+		if begun.Role != chat.Assistant || len(begun.Calls) > 0 || strings.TrimSpace(begun.Text()) == "" {
+			break
+		}
+		var stopped []tree.Message
+		stopped, err = s.shownBelow(ctx, p.ConversationID, p.HeadID, func(m tree.Message) bool {
+			return reply.EndOf(m).Status == reply.StatusStopped && strings.HasPrefix(chat.Read(m.Body).Text(), strings.TrimSpace(begun.Text()))
+		})
+		if len(stopped) == 0 {
+			break
+		}
+		t.Messages = slices.Clone(t.Messages)
+		t.Messages[p.Known] = chat.Read(stopped[0].Body)
+	}
 	if errors.Is(err, fault.NotFound) {
 		p.New, err = true, nil
 	}
@@ -139,7 +162,7 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 	if rec.Below != nil {
 		p, err = s.below(ctx, *rec.Below, t.History, rec.Attempt.Retried)
 	} else {
-		p, err = s.Find(ctx, t)
+		p, err = s.find(ctx, &t)
 	}
 	if err == nil && rec.Keep != nil {
 		err = rec.Keep(t.Messages[p.Known:])

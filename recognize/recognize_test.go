@@ -1,6 +1,7 @@
 package recognize_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
@@ -51,6 +52,9 @@ func TestFind(t *testing.T) {
 			t.Fatalf("nothing is stored, and %+v is found", p)
 		}
 		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History))(t)
+		stopped := turn(session, prompt, asked, `{"role":"assistant","content":"It was warm, and"}`, next)
+		stopped.Metadata = []json.RawMessage{nil, nil, json.RawMessage(`{"reply":{"status":"stopped"}}`), nil}
+		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, stopped.History))(t)
 		conversations[session] = p.ConversationID
 	}
 	arguments := func(text string) string {
@@ -65,6 +69,9 @@ func TestFind(t *testing.T) {
 		"arguments written anew":          {"", []string{prompt, asked, arguments(`{ "days": 1.0, "at": "K\u00f6ln", "unit": "C" }`), result, answer, next}, 5, 0},
 		"another call":                    {"", []string{prompt, asked, `{"role":"assistant","tool_calls":[{"id":"c2","type":"function","function":{"name":"weather","arguments":"{}"}}]}`, next}, 2, 0},
 		"white space at the end, a name":  {"", []string{prompt, asked, called, result, `{"role":"assistant","name":"model","content":[{"type":"text","text":"It is warm. \r\n"}]}`, next}, 5, 0},
+		"the beginning of a stopped one":  {"", []string{prompt, asked, `{"role":"assistant","content":"It was w "}`, next, called}, 4, 0},
+		"that, to be continued":           {"", []string{prompt, asked, `{"role":"assistant","content":"It was w"}`}, 2, 0},
+		"that of a whole one":             {"", []string{prompt, asked, called, result, `{"role":"assistant","content":"It is w"}`, next}, 4, 0},
 		"another prompt":                  {"", []string{`{"role":"system","content":"It is noon."}`, asked, called, result, answer, next}, -1, 0},
 		"another prompt of a session":     {"s", []string{`{"role":"system","content":"It is noon."}`, asked, called, result, answer, next}, 5, 1},
 		"the last messages of a session":  {"s", []string{result, answer, next}, 2, 0},

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-chat/coppice/summarize/digest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -59,8 +60,9 @@ func Of(in prompt.Input, summary string) (a Finding) {
 	said, shown := textOf(in, in.Summarized())
 	stay, shownToo := textOf(in, in.Fold)
 	beside, shownBeside := textOf(in, slices.Concat(in.LookAhead, in.Kept))
-	summarized, fold, prior, own := read(said+shown), read(said+shown+stay+shownToo), read(in.Prior), read(summary)
-	seen := read(beside + shownBeside) // its facts are none of another matter
+	before, filled := prompt.CutFilled(in.Prior) // what was added to it, a model may leave out
+	summarized, fold, prior, own := read(said+shown), read(said+shown+stay+shownToo), read(before), read(summary)
+	seen := read(beside + shownBeside + filled + days(in)) // its facts are none of another matter
 	var news, old share
 	foreign, facts := 0, 0
 	weighed := read(said)
@@ -186,6 +188,26 @@ func missing(summary reading, sources ...reading) (texts []string) {
 		texts = append(texts, lacks[:min(len(lacks), mostMissing/len(sources))]...)
 	}
 	return texts
+}
+
+// days names those on which the messages to summarize were written, and those around
+// them: a summary gives a date where a message says "yesterday" or "last year".
+func days(in prompt.Input) string {
+	const around = 7
+	var b strings.Builder
+	last := ""
+	for _, m := range slices.Concat(in.Leaving, in.Fold) {
+		day := m.CreatedAt.UTC()
+		if day.IsZero() || day.Format(time.DateOnly) == last {
+			continue
+		}
+		last = day.Format(time.DateOnly)
+		for n := -around; n <= around; n++ {
+			b.WriteString(day.AddDate(0, 0, n).Format("on Monday 2 January 2006, 2006-01-02\n"))
+		}
+		fmt.Fprintf(&b, "%d %d\n", day.Year()-1, day.Year()+1)
+	}
+	return b.String()
 }
 
 // textOf is what a summarizer reads of messages: what people and models say, and what

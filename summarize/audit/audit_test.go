@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/summarize/prompt"
@@ -143,6 +144,17 @@ func TestFigures(t *testing.T) {
 	if strings.Contains(all, "yilmaz") {
 		t.Errorf("what it has is missing: %q", found.Missing)
 	}
+	dated, added := input(false), input(true)
+	for i := range dated.Fold {
+		dated.Fold[i].CreatedAt = time.Date(2026, 8, 4, 9, 0, 0, 0, time.UTC)
+	}
+	if found := Of(dated, alone+" Asked on 4 August 2026, a Tuesday, of what was said on 31 July 2026 and in 2025."); found.Foreign != 0 {
+		t.Errorf("dates of the messages are foreign: %+v", found.Audit)
+	}
+	added.Prior += "\n\n## " + prompt.FilledHeadings["en"] + "\n- user: The Velux GGL-88 of Hamm is by Ahlers, Brix and Claasen, order number VX-1170, at 14:30."
+	if again := Of(added, honest); again.Prior != found.Prior {
+		t.Errorf("a merge forgets what was added to the summary before: %+v, without it %+v", again.Audit, found.Audit)
+	}
 	if found := Of(input(true), honest+" The Moto Guzzi of 1972 is sold to Bert for 4,300."); found.Foreign < 0.05 || found.Foreign > 0.2 {
 		t.Errorf("foreign facts: %+v", found.Audit)
 	}
@@ -157,6 +169,9 @@ func TestFill(t *testing.T) {
 		prompttest.UserSays("Die Presse ist von Heidelberger und wiegt 1120 kg. Der Vermieter heißt Dorsch, und er will keinen Lärm nach 20 Uhr. Das Getzner Sylomer SR 110 kostet 212 Euro und wird am 8. September geliefert."),
 	}}
 	german.Fold[0].Tokens = 600
+	agent, added := input(false), input(true)
+	agent.Fold = append(agent.Fold, prompttest.AssistantCalls("read", `{"path":"cmd/ovens/main.go"}`), prompttest.ToolSays("read", "The port is 8790, and the token is QX-4471."), prompttest.UserSays("Ask for Mr. Ahlers in Hamm."))
+	added.Prior += "\n\n## " + prompt.FilledHeadings["en"] + "\n- user: The window is a Velux GGL-88."
 	for _, test := range []struct {
 		name  string
 		in    prompt.Input
@@ -167,6 +182,8 @@ func TestFill(t *testing.T) {
 		{"from both", input(true), "Mara Lindholm moves her bakery to 98 Foundry Road, and the scale Bizerba GS-340 has to be calibrated in Harburg for 85 euros. That is all of it for now, and the rest is open.",
 			[]string{"\n\n## Also said (what stands above holds where it differs)\n", "Salva Kwik-co 1987, 1,120 kg", "040-555-0199", "- user: "}, "calibrated again"},
 		{"below what was added before", input(true), before + "\n\n## Also said (what stands above holds where it differs)\n- user: The window is broken.", []string{"is broken.\n- "}, "differs)\n- user: The window is broken.\n\n## Also"},
+		{"not of a tool", agent, "The oven is moved, and the shop opens.", []string{"Ahlers"}, "QX-4471"},
+		{"not what a model left out again", added, "Mara moves her bakery, and the shop opens.", []string{"Salva"}, "Velux"},
 		{"in German", german, "Es geht um die Presse von Heidelberger, die nicht in der alten Werkstatt bleibt und mit dem Wagen in die neue kommt.", []string{"\n\n## Außerdem gesagt (im Zweifel gilt, was oben steht)\n", "Getzner Sylomer SR 110"}, "Also said"},
 	} {
 		test.in.TargetTokens = max(test.in.TargetTokens, 200)

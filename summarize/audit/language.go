@@ -98,23 +98,3 @@ func otherLanguage(in prompt.Input, summary string) bool {
 	is, want := languageOf(summary), languageOf(b.String())
 	return is != "" && want != "" && is != want
 }
-
-// headings stand above the sentences that are added to a summary, in its language.
-// What the summary itself says is newer, and may correct them.
-var headings = map[string]string{
-	"en": "Also said (what stands above holds where it differs)",
-	"de": "Außerdem gesagt (im Zweifel gilt, was oben steht)",
-	"fr": "Dit aussi (en cas de doute, le texte ci-dessus prime)",
-	"es": "También se dijo (en caso de duda vale lo de arriba)",
-	"it": "Detto anche (nel dubbio vale quanto sta sopra)",
-	"pt": "Também foi dito (em caso de dúvida vale o texto acima)",
-	"nl": "Ook gezegd (bij twijfel geldt wat hierboven staat)",
-	"sv": "Sades också (vid tvekan gäller det som står ovan)",
-	"pl": "Powiedziano też (w razie wątpliwości obowiązuje tekst wyżej)",
-	"tr": "Ayrıca söylendi (çelişirse yukarıdaki geçerlidir)",
-	"ru": "Также сказано (при расхождении верно то, что выше)",
-	"zh": "此外提到（如有出入，以上文为准）",
-	"ja": "その他の発言（食い違う場合は上の内容が優先）",
-	"ko": "그 밖의 말 (다르면 위의 내용이 맞음)",
-	"ar": "قيل أيضا (عند الاختلاف يعتمد ما سبق)",
-}

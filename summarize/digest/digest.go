@@ -95,6 +95,7 @@ type item struct {
 	rule    bool // the user said what is to hold
 	message int  // counts messages, and lines of a prior summary
 	entry   bool // of an index
+	code    bool // within a code fence, or a call
 	taken   bool // chosen, or an entry of the prior digest, which stands for its words alone
 	size    int  // in tokens of a digest
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/tokens"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // A picker chooses among items within a number of tokens: again and again the
@@ -17,7 +18,7 @@ type picker struct {
 	*reader
 	limit   int
 	left    int       // tokens
-	fresh   float64   // the least share of what a sentence says that nothing chosen says yet
+	fills   bool      // only sentences that people and models say, and that hold a fact which nothing chosen has
 	weights []float64 // of terms
 	facts   []bool    // terms that are facts
 	covered []bool    // terms that something chosen has
@@ -131,15 +132,19 @@ func (p *picker) take(budget int, may func(*item) bool) {
 func (p *picker) density(it *item) float64 {
 	const repeated = 0.25 // what a term of a sentence counts that something chosen has
 	const bytesPerToken, line = 4, 3
-	fresh, all := 0.0, 0.0
+	const fillShare = 0.4 // the least share of what an added sentence says that nothing chosen says yet
+	fresh, all, fact := 0.0, 0.0, false
 	for _, t := range it.terms {
 		w := p.weights[t.id]
 		all += w
 		if !p.covered[t.id] {
 			fresh += w
+			fact = fact || p.facts[t.id]
 		}
 	}
-	if fresh == 0 && !it.prior && len(p.chosen) > 0 || fresh < p.fresh*all {
+	switch {
+	case fresh == 0 && !it.prior && len(p.chosen) > 0,
+		p.fills && (!fact || it.code || it.role == tree.RoleTool || fresh < fillShare*all):
 		return 0
 	}
 	if it.entry {
@@ -191,17 +196,16 @@ func (p *picker) lines(may func(*item) bool) (lines []string) {
 	return lines
 }
 
-// Fill returns sentences of the messages and of the prior summary for what a summary of
-// both lacks, of its facts above all: a list of lines, in the conversation's order, in at
-// most limit tokens; "" where nothing is missing that fits. A sentence is not taken of
-// which the summary says more than half.
+// Fill returns sentences of the messages and of the prior summary that hold facts which a
+// summary of both lacks: a list of lines, in the conversation's order, in at most limit
+// tokens; "" where nothing is missing that fits. A sentence is not taken of which the
+// summary says more than half, nor code, a call or a tool's result.
 func Fill(in prompt.Input, summary string, limit int, counter tokens.Counter) string {
-	const fresh = 0.4
 	r := newReader(in, counter, limit)
 	r.readPrior(in.Prior)
 	r.readFold(in.Fold)
 	p := newPicker(r, limit)
-	p.fresh = fresh
+	p.fills = true
 	p.cover(summary)
 	p.left = limit
 	p.take(p.left, func(*item) bool { return true })

@@ -186,7 +186,7 @@ func (r *reader) add(s sentence, from source) {
 	}
 	r.seen[key], r.text = true, true
 	cue := findCues(lower)
-	it := item{source: from, text: text, message: r.message, terms: r.vocabulary.terms(text, true)}
+	it := item{source: from, text: text, message: r.message, code: s.code, terms: r.vocabulary.terms(text, true)}
 	it.context, it.day = "", ""
 	// A result needs its call, and a short answer its question.
 	if from.role == tree.RoleTool || r.assisted && utf8.RuneCountInString(text) <= short {

@@ -44,7 +44,7 @@ func TestPromptsGolden(t *testing.T) {
 		"Gestern hat der Vermieter doch den 28. gesagt.", "Dann gilt der 28. September.", "Wer holt die Presse?", "Das ist noch offen."))
 	german.Stays = Stays{german.Fold[2].ID: true, german.Fold[4].ID: false}
 	agent := Input{
-		Nonce: prompttest.Nonce, TargetTokens: 400, PriorTokens: 12, Prior: "## Task\nMove the limits of the shop into a file.",
+		Nonce: prompttest.Nonce, TargetTokens: 400, PriorTokens: 12, Prior: "## Task\nMove the limits of the shop into a file.\n\n## " + FilledHeadings["en"] + "\n- user: The shop is in Kiel.",
 		Kept: dated("Move the limits of the shop into a file, and never touch legacy/."), Leaving: dated("Use YAML."),
 	}
 	spec := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Read this first."), attached("spec.md")}}).Encode()

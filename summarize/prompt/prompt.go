@@ -155,8 +155,9 @@ func buildPrompt(in Input, limits limits) prompt {
 // closing asks for the summary, in characters of the conversation's own text: a
 // model doesn't know how many tokens another program counts.
 func closing(in Input) string {
+	_, filled := CutFilled(in.Prior)
 	about := map[string]any{
-		"Merge": in.Prior != "", "PriorCharacters": utf8.RuneCountInString(in.Prior),
+		"Merge": in.Prior != "", "Filled": filled != "", "PriorCharacters": utf8.RuneCountInString(in.Prior),
 		"Characters": in.characters(in.TargetTokens), "Most": in.characters(acceptSlack * in.TargetTokens),
 	}
 	if text := strings.TrimSpace(in.Instructions); text != "" {

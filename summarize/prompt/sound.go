@@ -13,7 +13,7 @@ import (
 var (
 	wrapped   = regexp.MustCompile(`(?s)^(.*?)` + regexp.QuoteMeta(summaryStart) + `(.*?)` + regexp.QuoteMeta(summaryEnd) + `(.*)$`)
 	keptPart  = regexp.MustCompile(`(?s)^` + regexp.QuoteMeta(keptIntro) + `<` + keptTagName + `>\n(.*)</` + keptTagName + `>$`)
-	keptLabel = regexp.MustCompile(`^\w+(?: "([^"\n]*)")?:(?: \(empty\))?$`)
+	keptLabel = regexp.MustCompile(`^(?:\w+(?: "([^"\n]*)")?:(?: \(empty\))?|on \w+ \d{4}-\d\d-\d\d)$`)
 )
 
 // unwrap gives the text of a summary in what wrapSummary writes, and false for

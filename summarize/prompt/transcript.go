@@ -75,12 +75,7 @@ func (t *transcriber) messages(messages []tree.Message) string {
 func (t *transcriber) message(m tree.Message) string {
 	said := t.in.Read(m)
 	var b strings.Builder
-	if !m.CreatedAt.IsZero() {
-		if day := m.CreatedAt.UTC().Format("Monday 2006-01-02"); day != t.day {
-			b.WriteString("on " + day + "\n")
-			t.day = day
-		}
-	}
+	t.dayLine(&b, m)
 	speaker := t.speaker(m.Role, said.Name)
 	switch {
 	case m.Role == tree.RoleTool:
@@ -125,6 +120,17 @@ func (t *transcriber) message(m tree.Message) string {
 		b.WriteString(speaker + " calls " + tool + ": " + t.oneLine(arguments, len(arguments)) + "\n")
 	}
 	return b.String()
+}
+
+// dayLine writes the day of a message, unless it is that of the message before.
+func (t *transcriber) dayLine(b *strings.Builder, m tree.Message) {
+	if m.CreatedAt.IsZero() {
+		return
+	}
+	if day := m.CreatedAt.UTC().Format("Monday 2006-01-02"); day != t.day {
+		b.WriteString("on " + day + "\n")
+		t.day = day
+	}
 }
 
 // stayMark marks a message that stays beside the summary, by whether all of it does.

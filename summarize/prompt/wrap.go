@@ -38,6 +38,7 @@ func wrapSummary(text string, kept []tree.Message) json.RawMessage {
 		t := newTranscriber(fullLimits, Input{})
 		b.WriteString(keptIntro + "<" + keptTagName + ">\n")
 		for _, m := range kept {
+			t.dayLine(&b, m)
 			t.quote(&b, t.speaker(m.Role, Read(m).Name), keptText(m))
 		}
 		b.WriteString("</" + keptTagName + ">")

@@ -153,7 +153,7 @@ func (s *Service) summarizeGraft(ctx context.Context, conversationID, headID uui
 		path[i].Message = m
 	}
 	tokens := tree.Tokens(path)
-	a.plan = &Plan{Target: a.settings.Budget().TargetFor(tokens)}
+	a.plan = &Plan{Target: a.settings.Budget().TargetFor(tokens, 0)}
 	req := s.within(ctx, compactionRequest{trigger: TriggerGraft, demand: &Demand{Instructions: d.Instructions}})
 	if a.capped, err = s.overCost(ctx, conversationID, a.settings); err != nil {
 		return "", "", err

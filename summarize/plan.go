@@ -104,11 +104,13 @@ func planTo(v tree.View, s Settings, start, anchor int) *Plan {
 		Fold: fold, LookAhead: v.Tail[start : anchor+1], Tail: len(v.Tail) - start,
 		FoldTokens: tokens, Replaced: tokens,
 	}
+	prior := 0 // tokens of the text to be merged
 	if v.Summary != nil {
 		p.PriorID = v.Summary.ID
 		p.Replaced += v.Summary.Tokens
+		prior = max(0, v.Summary.Tokens-tree.Tokens(v.Kept))
 	}
-	p.Target = b.TargetFor(p.Replaced)
+	p.Target = b.TargetFor(p.Replaced-prior, prior)
 	folded := withFirstPinned(v, s, fold)
 	p.Kept = chooseKept(folded, min(b.KeepUser, max(leastShare, p.Replaced/keptShare)), b.Pinned)
 	for _, m := range folded {

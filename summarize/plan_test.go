@@ -269,8 +269,8 @@ func TestSettingsRefused(t *testing.T) {
 	}
 }
 
-// A summary is asked for in a third of what it replaces, and of much in more than
-// the setting says.
+// A summary is asked for in a third of what it folds, besides the one before, and of
+// much in more than the setting says.
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	few := Defaults()
@@ -278,18 +278,21 @@ func TestTarget(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		settings Settings
-		replaced int
+		folded   int
+		prior    int
 		want     int
 	}{
-		{"too little for a third to say anything", Defaults(), 300, 200},
-		{"40 messages of 40 tokens", Defaults(), 1580, 526},
-		{"as the setting says", Defaults(), 20_000, 4000},
-		{"it grows", Defaults(), 62_000, 6200},
-		{"up to twice the setting", Defaults(), 600_000, 8000},
-		{"but not where the tail leaves no room", few, 62_000, 5800},
+		{"too little for a third to say anything", Defaults(), 300, 0, 200},
+		{"40 messages of 40 tokens", Defaults(), 1580, 0, 526},
+		{"as the setting says", Defaults(), 20_000, 0, 4000},
+		{"it grows", Defaults(), 62_000, 0, 6200},
+		{"up to twice the setting", Defaults(), 600_000, 0, 8000},
+		{"but not where the tail leaves no room", few, 62_000, 0, 5800},
+		{"a merge has room for what is new", Defaults(), 20_000, 4000, 6000},
+		{"and a merge with little forgets nothing", Defaults(), 600, 3000, 3200},
 	} {
-		if got := test.settings.Budget().TargetFor(test.replaced); got != test.want {
-			t.Errorf("%s: %d of %d tokens, want %d", test.name, got, test.replaced, test.want)
+		if got := test.settings.Budget().TargetFor(test.folded, test.prior); got != test.want {
+			t.Errorf("%s: %d of %d tokens, want %d", test.name, got, test.folded, test.want)
 		}
 	}
 }

@@ -189,8 +189,8 @@ func (s Settings) Budget() Budget {
 }
 
 // Bounds of what a summary's message may have, so that a small fold gains: the
-// summary is asked for in a third of what it replaces, and the words of the user that
-// stay have a quarter of it, each at least leastShare.
+// summary is asked for in a third of what it folds, besides the summary before, and the
+// words of the user that stay have a quarter of what it replaces, each at least leastShare.
 const (
 	targetShare = 3
 	keptShare   = 4
@@ -198,12 +198,13 @@ const (
 	usualRatio  = 10  // tokens for one of the summary, from where on the target grows
 )
 
-// TargetFor returns the size in tokens that a summary is asked for which takes
-// the place of replaced tokens. It grows with a large fold up to twice the setting,
-// as far as that leaves half of the room for pinned messages.
-func (b Budget) TargetFor(replaced int) int {
-	grown := max(b.Target, min(replaced/usualRatio, 2*b.Target, b.Target+b.Pinned/2))
-	return min(grown, max(leastShare, replaced/targetShare))
+// TargetFor returns the size in tokens that a summary is asked for which folds so many
+// tokens and merges a summary of prior tokens. It grows with both, so that a merge has
+// room for what is new, up to twice the setting, as far as that leaves half of the room
+// for pinned messages.
+func (b Budget) TargetFor(folded, prior int) int {
+	grown := max(b.Target, min(prior+folded/usualRatio, 2*b.Target, b.Target+b.Pinned/2))
+	return min(grown, prior+max(leastShare, folded/targetShare))
 }
 
 // beside is the budget of a branch whose prefix has so many tokens. A prefix is

@@ -150,7 +150,7 @@ func folded(ctx context.Context, s Summarizer, messages []tree.Message, counter 
 			fold += m.Tokens
 		}
 		sum += fold
-		if in.TargetTokens = summarize.Defaults().Budget().TargetFor(in.PriorTokens + fold); ratio > 0 {
+		if in.TargetTokens = summarize.Defaults().Budget().TargetFor(fold, in.PriorTokens); ratio > 0 {
 			in.TargetTokens = sum / ratio
 		}
 		for len(in.Fold) > 0 {

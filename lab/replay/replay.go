@@ -103,11 +103,16 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	}
 	// A long prefix leaves less room for a summary.
 	settings.MaxContextTokens -= min(tree.Tokens(v.Prefix), settings.Budget().Available-1)
-	replaced := k.FoldedTokens + prior.Tokens
+	merged := prior.Tokens
 	if r.Input.Prior != "" && r.Input.Fold[0].Role == tree.RoleUser { // with the assistant's word between
-		replaced += messageTokens + counter.Count(chat.Read(chat.Acknowledgment()).Text())
+		merged += messageTokens + counter.Count(chat.Read(chat.Acknowledgment()).Text())
 	}
-	r.Input.TargetTokens = settings.Budget().TargetFor(replaced)
+	replaced := k.FoldedTokens + merged
+	for _, m := range kept {
+		merged -= m.Tokens
+	}
+	merged = max(0, merged)
+	r.Input.TargetTokens = settings.Budget().TargetFor(replaced-merged, merged)
 	step, _, err := prompt.Next(r.Input, math.MaxInt32, counter)
 	r.Messages = step.Messages()
 	return r, err

@@ -139,7 +139,7 @@ func (p *picker) density(it *item) float64 {
 		all += w
 		if !p.covered[t.id] {
 			fresh += w
-			fact = fact || p.facts[t.id]
+			fact = fact || t.kind.isFact()
 		}
 	}
 	switch {

@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -80,7 +81,11 @@ func cutTo(m tree.Message, limit int) tree.Message {
 		return m
 	}
 	if text := keptText(m); utf8.RuneCountInString(text) > limit {
-		m.Body = messageBody(string(m.Role), CutMiddle(text, limit))
+		m.Body, _ = chat.Marshal(struct { // three strings always encode
+			Role    string `json:"role"`
+			Name    string `json:"name,omitempty"`
+			Content string `json:"content"`
+		}{string(m.Role), Read(m).Name, CutMiddle(text, limit)})
 	}
 	return m
 }

@@ -19,14 +19,15 @@ func TestKeptCharacters(t *testing.T) {
 		"chinese": strings.Repeat("请记住订单号是4711，颜色是绿色。", 300),
 		"emoji":   strings.Repeat("👩‍👩‍👧 ", 500),
 	} {
-		m := tree.Message{Role: tree.RoleUser, Body: messageBody("user", text)}
+		m := prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada", "content": text})
 		for _, limit := range []int{64, 200, 1000} {
-			shown := Read(cutTo(m, keptCharacters(m, limit, count))).Text
+			said := Read(cutTo(m, keptCharacters(m, limit, count)))
+			shown := said.Text
 			if n := count.Count(shown); n > limit || n < limit/2 {
 				t.Errorf("%s cut to %d tokens has %d", name, limit, n)
 			}
-			if !strings.Contains(shown, "characters cut out") {
-				t.Errorf("%s is cut without a mark: %q", name, shown)
+			if !strings.Contains(shown, "characters cut out") || said.Name != "Ada" {
+				t.Errorf("%s is cut without a mark, or without the name %q: %q", name, said.Name, shown)
 			}
 		}
 		if n := keptCharacters(m, 1<<20, count); n != 0 {

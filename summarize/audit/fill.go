@@ -20,7 +20,7 @@ const (
 
 // Fill adds what a summary lacks, as far as the target has room: below a heading in
 // the summary's language, the sentences of the messages and of the prior summary that
-// hold the most of the missing facts. What tools gave is not among them, since it is
+// say the most of what is missing. What tools gave is not among them, since it is
 // noise without its summary, and neither is what was added to the prior summary: its
 // model has seen that, and left it out. Fill returns the summary as it is where
 // instructions were given, since they may say what is to be left out.

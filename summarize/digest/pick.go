@@ -18,7 +18,7 @@ type picker struct {
 	*reader
 	limit   int
 	left    int       // tokens
-	fills   bool      // only sentences that people and models say, and that hold a fact which nothing chosen has
+	fills   bool      // only sentences that people and models say, and of which nothing chosen says most
 	weights []float64 // of terms
 	facts   []bool    // terms that are facts
 	covered []bool    // terms that something chosen has
@@ -133,18 +133,17 @@ func (p *picker) density(it *item) float64 {
 	const repeated = 0.25 // what a term of a sentence counts that something chosen has
 	const bytesPerToken, line = 4, 3
 	const fillShare = 0.4 // the least share of what an added sentence says that nothing chosen says yet
-	fresh, all, fact := 0.0, 0.0, false
+	fresh, all := 0.0, 0.0
 	for _, t := range it.terms {
 		w := p.weights[t.id]
 		all += w
 		if !p.covered[t.id] {
 			fresh += w
-			fact = fact || t.kind.isFact()
 		}
 	}
 	switch {
 	case fresh == 0 && !it.prior && len(p.chosen) > 0,
-		p.fills && (!fact || it.code || it.role == tree.RoleTool || fresh < fillShare*all):
+		p.fills && (it.code || it.role == tree.RoleTool || fresh < fillShare*all):
 		return 0
 	}
 	if it.entry {
@@ -196,10 +195,10 @@ func (p *picker) lines(may func(*item) bool) (lines []string) {
 	return lines
 }
 
-// Fill returns sentences of the messages and of the prior summary that hold facts which a
-// summary of both lacks: a list of lines, in the conversation's order, in at most limit
-// tokens; "" where nothing is missing that fits. A sentence is not taken of which the
-// summary says more than half, nor code, a call or a tool's result.
+// Fill returns sentences of the messages and of the prior summary for what a summary of
+// both lacks, of its facts above all: a list of lines, in the conversation's order, in at
+// most limit tokens; "" where nothing is missing that fits. A sentence is not taken of
+// which the summary says more than half, nor code, a call or a tool's result.
 func Fill(in prompt.Input, summary string, limit int, counter tokens.Counter) string {
 	r := newReader(in, counter, limit)
 	r.readPrior(in.Prior)

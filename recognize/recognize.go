@@ -97,37 +97,49 @@ func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
 // Find finds where a turn's history goes on.
 func (s Service) Find(ctx context.Context, t Turn) (Match, error) { return s.find(ctx, &t) }
 
-// find is Find. In the history it puts the stored answer in the place of one that was
-// stopped and that the client has the beginning of, unless it is to be continued.
+// maxAbridged is how many messages of a history may be shorter than the stored ones.
+const maxAbridged = 64
+
+// find is Find. In the history it puts stored answers in the place of those that the
+// client abridges, unless one is to be continued.
 func (s Service) find(ctx context.Context, t *Turn) (p Match, err error) {
 	defer fault.Wrap(&err, "recognize.Find(%d messages)", len(t.Messages))
 	t.History.Session = t.Session != ""
 	if p.ConversationID, err = s.conversation(ctx, *t); err != nil {
 		return p, err
 	}
-	for known := -1; err == nil && p.Known > known; {
+	known := -1
+	for range maxAbridged + 1 {
+		p.Path, err = s.Store.Recognize(ctx, p.ConversationID, t.History)
+		if err != nil || p.HeadID == uuid.Nil || p.Known >= len(t.Messages)-1 || p.Known <= known || t.Messages[p.Known].Role != chat.Assistant {
+			break
+		}
 		known = p.Known
-		if p.Path, err = s.Store.Recognize(ctx, p.ConversationID, t.History); err != nil || p.HeadID == uuid.Nil || p.Known >= len(t.Messages)-1 {
-			break
-		}
-		begun := t.Messages[p.Known]
-		if begun.Role != chat.Assistant || len(begun.Calls) > 0 || strings.TrimSpace(begun.Text()) == "" {
-			break
-		}
-		var stopped []tree.Message
-		stopped, err = s.shownBelow(ctx, p.ConversationID, p.HeadID, func(m tree.Message) bool {
-			return reply.EndOf(m).Status == reply.StatusStopped && strings.HasPrefix(chat.Read(m.Body).Text(), strings.TrimSpace(begun.Text()))
-		})
-		if len(stopped) == 0 {
+		var whole []tree.Message
+		whole, err = s.shownBelow(ctx, p.ConversationID, p.HeadID, func(m tree.Message) bool { return abridges(t.Messages[known], m) })
+		if len(whole) == 0 {
 			break
 		}
 		t.Messages = slices.Clone(t.Messages)
-		t.Messages[p.Known] = chat.Read(stopped[0].Body)
+		t.Messages[known] = chat.Read(whole[0].Body)
 	}
 	if errors.Is(err, fault.NotFound) {
 		p.New, err = true, nil
 	}
 	return p, err
+}
+
+// abridges tells whether a client's message is a stored answer with less of its text: one
+// that was stopped, of which the client got the beginning, or one with the same calls.
+func abridges(m *chat.Message, stored tree.Message) bool {
+	whole, said := chat.Read(stored.Body), strings.TrimSpace(m.Text())
+	if !strings.HasPrefix(whole.Text(), said) {
+		return false
+	}
+	if len(m.Calls) == 0 {
+		return said != "" && reply.EndOf(stored).Status == reply.StatusStopped
+	}
+	return slices.EqualFunc(m.Calls, whole.Calls, func(a, b chat.Call) bool { return a.ID != "" && a.ID == b.ID })
 }
 
 // A Recording is how a turn is stored and answered.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -52,8 +53,8 @@ func TestFind(t *testing.T) {
 			t.Fatalf("nothing is stored, and %+v is found", p)
 		}
 		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History))(t)
-		stopped := turn(session, prompt, asked, `{"role":"assistant","content":"It was warm, and"}`, next)
-		stopped.Metadata = []json.RawMessage{nil, nil, json.RawMessage(`{"reply":{"status":"stopped"}}`), nil}
+		stopped := turn(session, prompt, asked, `{"role":"assistant","content":"It was warm, and"}`, next, strings.Replace(called, "null", `"I look."`, 1), result, next)
+		stopped.Metadata = []json.RawMessage{nil, nil, json.RawMessage(`{"reply":{"status":"stopped"}}`), nil, nil, nil, nil}
 		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, stopped.History))(t)
 		conversations[session] = p.ConversationID
 	}
@@ -71,6 +72,8 @@ func TestFind(t *testing.T) {
 		"white space at the end, a name":  {"", []string{prompt, asked, called, result, `{"role":"assistant","name":"model","content":[{"type":"text","text":"It is warm. \r\n"}]}`, next}, 5, 0},
 		"the beginning of a stopped one":  {"", []string{prompt, asked, `{"role":"assistant","content":"It was w "}`, next, called}, 4, 0},
 		"that, to be continued":           {"", []string{prompt, asked, `{"role":"assistant","content":"It was w"}`}, 2, 0},
+		"a call without its text":         {"", []string{prompt, asked, `{"role":"assistant","content":"It was w"}`, next, called, result, next}, 7, 0},
+		"a call with another text":        {"", []string{prompt, asked, `{"role":"assistant","content":"It was w"}`, next, strings.Replace(called, "null", `"I?"`, 1), result, next}, 4, 0},
 		"that of a whole one":             {"", []string{prompt, asked, called, result, `{"role":"assistant","content":"It is w"}`, next}, 4, 0},
 		"another prompt":                  {"", []string{`{"role":"system","content":"It is noon."}`, asked, called, result, answer, next}, -1, 0},
 		"another prompt of a session":     {"s", []string{`{"role":"system","content":"It is noon."}`, asked, called, result, answer, next}, 5, 1},

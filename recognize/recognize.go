@@ -148,8 +148,12 @@ type Recording struct {
 	// none. Then the turn's session means nothing.
 	Below *Message
 	// Ask gives the request for the reply, without a place and messages: these are
-	// those of the place, or of what stands there after the turn was stored.
-	Ask     func(Match) reply.Request
+	// those of the place, or of what stands there after the turn was stored. Its Prompt is
+	// the client's messages.
+	Ask func(Match) reply.Request
+	// Managed has the model read the branch's context, with its summaries, as it does
+	// below a message that the request names. Otherwise it reads the client's messages.
+	Managed bool
 	Attempt Attempt
 	// Keep stores what messages have links to, before they are stored; nil for nothing.
 	Keep func(messages []*chat.Message) error
@@ -184,7 +188,7 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 	}
 	in := tree.NewConversation{ID: p.ConversationID, Title: summarize.TitleOf(t.Messages...)}
 	if rec.Below != nil {
-		return s.answer(ctx, p, in.Title, rec)
+		return s.answer(ctx, t, p, in.Title, rec)
 	}
 	if len(p.Rest) <= tree.MaxChain {
 		if p.New {
@@ -192,7 +196,7 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 		}
 		var rep *reply.Reply
 		if err == nil {
-			rep, err = s.answer(ctx, p, in.Title, rec)
+			rep, err = s.answer(ctx, t, p, in.Title, rec)
 		}
 		if p.New && err != nil { // with what was refused, the conversation goes again, unless another request has said something there
 			_, _ = s.Store.DeleteEmpty(context.WithoutCancel(ctx), p.ConversationID)
@@ -215,7 +219,7 @@ func (s Service) Record(ctx context.Context, t Turn, rec Recording) (_ *reply.Re
 	if err != nil {
 		return nil, err
 	}
-	return s.answer(ctx, p, in.Title, rec)
+	return s.answer(ctx, t, p, in.Title, rec)
 }
 
 // below finds how much of a history stands below a message that its request names. A
@@ -234,10 +238,24 @@ func (s Service) below(ctx context.Context, at Message, h tree.History, retried 
 	return p, err
 }
 
-// answer begins the reply below a place.
-func (s Service) answer(ctx context.Context, p Match, title string, rec Recording) (*reply.Reply, error) {
+// answer begins the reply below a place. Where the model reads the branch's context, the
+// instructions of the client that aren't on the branch come beside it. A model that gets
+// the client's request has them there.
+func (s Service) answer(ctx context.Context, t Turn, p Match, title string, rec Recording) (*reply.Reply, error) {
 	ask := rec.Ask(p)
 	ask.Title = title
+	var instructions string
+	switch {
+	case rec.Below != nil:
+		ask.Prompt, instructions = nil, rec.Below.Instructions
+	case rec.Managed:
+		ask.Prompt, instructions = nil, p.Instructions(t.Messages)
+	case ask.Prompt != nil:
+		ask.Prompt.Tokens = p.Tokens
+	}
+	if instructions != "" && ask.Upstream == nil {
+		ask.Instructions = strings.TrimSuffix(instructions+"\n\n"+ask.Instructions, "\n\n")
+	}
 	ask.ConversationID, ask.HeadID, ask.Messages, ask.PathHash = p.ConversationID, p.HeadID, p.Rest, rec.Below == nil
 	if root := uuid.Nil; ask.PathHash && p.Known == 0 && len(p.Rest) > 0 {
 		ask.ParentID = &root

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -14,24 +16,36 @@ import (
 // A Forward sends requests on to another server of the same API, and its answers back.
 // Only chosen headers go either way.
 type Forward struct {
-	base      *url.URL
-	http      http.Client
-	sentOn    func(header string) bool
-	comesBack func(header string) bool
-	authorize func(to, from http.Header) // sets the key
+	Sent, Back []string                   // headers of requests and of answers that go; one that ends in - stands for all that begin so
+	Authorize  func(to, from http.Header) // sets the key
+	Key        string                     // which no error tells; "" for none
+	ClientKeys bool                       // clients bring the key, so it is theirs to mend
+
+	base *url.URL
+	http http.Client
 }
 
-// NewForward makes a Forward to the server at base. sentOn and comesBack choose headers of
-// requests and of answers. client makes the connections; nil is a new one.
-func NewForward(base *url.URL, client *http.Client, sentOn, comesBack func(header string) bool, authorize func(to, from http.Header)) *Forward {
-	f := &Forward{base: base, sentOn: sentOn, comesBack: comesBack, authorize: authorize}
-	if client != nil {
+// To has the requests go to the server at an address. client makes the connections; nil
+// is a new one.
+func (f Forward) To(address string, client *http.Client) (*Forward, error) {
+	base, err := url.Parse(address)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
+		return nil, errors.New("it must look like https://host, without user name, query and fragment") // which may hold a password
+	}
+	if f.base = base; client != nil {
 		f.http = *client
 	} else {
 		f.http.Transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
 	f.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse } // key and messages go nowhere else
-	return f
+	return &f, nil
+}
+
+// chosen tells whether a header is among those chosen.
+func chosen(names []string, header string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		return header == name || strings.HasSuffix(name, "-") && strings.HasPrefix(header, name)
+	})
 }
 
 // Send sends a request of a client's with this body on, to a path below the base.
@@ -43,11 +57,11 @@ func (f *Forward) Send(ctx context.Context, r *Request, path string, body []byte
 		return nil, errors.New("the other server's address makes no request")
 	}
 	for name, values := range r.Header {
-		if f.sentOn(name) {
+		if chosen(f.Sent, name) {
 			out.Header[name] = values
 		}
 	}
-	f.authorize(out.Header, r.Header)
+	f.Authorize(out.Header, r.Header)
 	res, err := f.http.Do(out)
 	var e *url.Error
 	if errors.As(err, &e) {
@@ -61,11 +75,44 @@ func Unreachable(err error) error {
 	return fault.New(fault.Model, "model_unavailable", "", "The server of the model gave no whole answer. Send the request again.").From(err)
 }
 
-// Relay answers a request with the other server's answer, as it comes.
+// maxRefusal is how many bytes of another server's refusal come back.
+const maxRefusal = 64 << 10
+
+// Refusal is the error of an answer of this status, for the log and for what is recorded.
+func Refusal(status int) error {
+	kind, code := fault.Model, "model_refused"
+	switch {
+	case status == http.StatusTooManyRequests || status == 529:
+		kind, code = fault.ModelBusy, "model_rate_limited"
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		code = "model_not_authorized"
+	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
+		kind, code = fault.ModelTimeout, "model_timeout"
+	case status >= http.StatusInternalServerError:
+		code = "model_unavailable"
+	}
+	return fault.New(kind, code, "", "The server of the model answered with HTTP %d.", status)
+}
+
+// Relay answers a request with the other server's answer, as it comes, but for what a
+// refusal says of the key.
 func (f *Forward) Relay(r *Request, path string, body []byte) (Answer, error) {
 	res, err := f.Send(r.Context(), r, path, body)
 	if err != nil {
 		return nil, Unreachable(err)
+	}
+	switch {
+	case f.ClientKeys || res.StatusCode < http.StatusBadRequest:
+	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden: // which quote the key in part
+		res.Body.Close()
+		return nil, fault.New(fault.Model, "model_not_authorized", "", "The provider refused this server's API key. Whoever runs this server must fix it.")
+	case f.Key != "":
+		said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
+		res.Body.Close()
+		if err != nil {
+			return nil, Unreachable(err)
+		}
+		res.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(said, []byte(f.Key), []byte("…"))))
 	}
 	return f.Answer(res), nil
 }
@@ -82,7 +129,7 @@ type relayed struct {
 func (a relayed) Write(w http.ResponseWriter) error {
 	defer a.res.Body.Close()
 	for name, values := range a.res.Header {
-		if a.forward.comesBack(name) {
+		if chosen(a.forward.Back, name) {
 			w.Header()[name] = values
 		}
 	}

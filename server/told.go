@@ -1,11 +1,13 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/reply"
 )
 
 // Whole returns an Answer of these bytes and media type.
@@ -19,6 +21,32 @@ type Told struct {
 	Answer
 	ConversationID, HeadID uuid.UUID // uuid.Nil for none
 	Unrecorded             error     // why an answer that was to be recorded isn't; nil for any other
+}
+
+// Streamed returns an answer of a reply's events.
+func (r *Request) Streamed(rep *reply.Reply, form StreamForm) Told {
+	r.Release()
+	return Told{Answer: r.Stream(rep, 0, form), ConversationID: rep.ConversationID(), HeadID: rep.MessageID()}
+}
+
+// Replied returns an answer of a reply: its events, or the JSON that whole makes of its
+// end. A reply that fails before it says anything is an error, with which its client sends
+// the request again.
+func (r *Request) Replied(rep *reply.Reply, stream bool, form StreamForm, whole func(reply.End) (json.RawMessage, error)) (Told, error) {
+	told := r.Streamed(rep, form)
+	if stream {
+		return told, rep.Begun(r.Context())
+	}
+	end, err := rep.Wait(r.Context())
+	if err == nil && end.Message == nil && end.Err != nil && !end.SaidNothing() {
+		err = end.Err
+	}
+	var body json.RawMessage
+	if err == nil {
+		body, err = whole(end)
+	}
+	told.Answer = Whole("application/json", body)
+	return told, err
 }
 
 // Size returns how many bytes of memory the answer takes.

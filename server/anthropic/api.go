@@ -2,7 +2,7 @@
 // Code run on Coppice and their sessions become trees.
 //
 // Two things can answer. A server that speaks the same API, such as Anthropic's own,
-// gets the client's request as it came, and its answer goes back as it came: upstream.go
+// gets the client's request as it came, and its answer goes back as it came: pass.go
 // has this. One of the server's own models gets the request as chat completions:
 // messages.go has that. Either way, package recognize finds the place in the tree, and
 // package reply stores the answer there.
@@ -15,11 +15,12 @@ package anthropic
 import (
 	"context"
 	"encoding/json"
-	"errors"
+	"fmt"
 	"net/http"
-	"net/url"
+	"strings"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/anthropic/wire"
 )
@@ -54,15 +55,14 @@ func (c Config) API() (server.API, error) {
 		s.spent = func(context.Context, string, int, int) {}
 	}
 	if c.BaseURL != "" {
-		base, err := url.Parse(c.BaseURL)
-		if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.User != nil || base.RawQuery != "" || base.Fragment != "" {
-			return server.API{}, errors.New("the base URL of Anthropic's API must look like https://host, without user name, query and fragment") // which may hold a password
+		var err error
+		if s.upstream, err = c.forward().To(c.BaseURL, c.HTTPClient); err != nil {
+			return server.API{}, fmt.Errorf("the base URL of Anthropic's API: %w", err)
 		}
-		s.upstream = newUpstream(base, c.APIKey, c.HTTPClient)
 	}
 	const v1 = Prefix + "v1/"
 	return server.API{
-		Prefix: Prefix, MaxBody: maxBody, AnyQuery: true, Refuse: server.RefuseSDKs(func(p server.Problem) []byte { return refusal(p).Encode() }),
+		Prefix: Prefix, MaxBody: maxBody, AnyQuery: true, Refuse: server.RefuseSDKs(func(p server.Problem) []byte { return refusal(p) }),
 		Routes: []server.Route{
 			{Method: "POST", Pattern: v1 + "messages", May: server.Streams | server.Follows, Handle: s.createMessage},
 			{Method: "POST", Pattern: v1 + "messages/count_tokens", May: server.Waits, Handle: s.countTokens},
@@ -70,6 +70,32 @@ func (c Config) API() (server.API, error) {
 			{Method: "GET", Pattern: v1 + "models/{model}", May: server.Waits, Handle: s.getModel},
 		},
 	}, nil
+}
+
+// forward sends what the API and its clients say of themselves, and nothing of the way to
+// Coppice. A client's own key goes on, unless Coppice made it.
+func (c Config) forward() server.Forward {
+	return server.Forward{
+		Sent: []string{"Accept", "Content-Type", "User-Agent", "X-App", "Anthropic-", "X-Stainless-", "X-Claude-"},
+		Back: []string{"Content-Type", "Request-Id", "Retry-After", "Retry-After-Ms", "X-Should-Retry", "Anthropic-"},
+		Key:  c.APIKey, ClientKeys: c.APIKey == "",
+		Authorize: func(to, from http.Header) {
+			if c.APIKey != "" {
+				to.Set("X-Api-Key", c.APIKey)
+				return
+			}
+			for _, name := range []string{"X-Api-Key", "Authorization"} {
+				if value := from.Get(name); value != "" && !strings.HasPrefix(strings.TrimPrefix(value, "Bearer "), "cop_") {
+					to.Set(name, value)
+				}
+			}
+		},
+	}
+}
+
+// relay answers a request with the upstream's answer, and records nothing.
+func (s surface) relay(r *server.Request, body []byte) (server.Answer, error) {
+	return s.upstream.Relay(r, strings.TrimPrefix(r.URL.Path, Prefix), body)
 }
 
 // A surface is the API on a server.
@@ -80,7 +106,10 @@ type surface struct {
 }
 
 // refusal is a problem in the form of Anthropic's clients.
-func refusal(p server.Problem) wire.Refusal { return wire.Refuse(p.ForSDKs()) }
+func refusal(p server.Problem) json.RawMessage { return wire.Refuse(p.ForSDKs()) }
+
+// broken ends a stream with a problem.
+func broken(dst []byte, p server.Problem) []byte { return sdk.AppendEvent(dst, "error", refusal(p)) }
 
 // asJSON is an answer of JSON.
 func asJSON(body json.RawMessage) server.Answer { return server.Whole("application/json", body) }

@@ -47,7 +47,7 @@ func has(r *server.Request, model string) bool {
 }
 
 // convert has one of the server's own models answer.
-func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer, err error) {
+func convert(r *server.Request, req *wire.Request, body []byte) (server.Answer, error) {
 	if err := r.Replies().CheckModel(req.Model); err != nil {
 		return nil, err
 	}
@@ -67,26 +67,23 @@ func convert(r *server.Request, req *wire.Request, body []byte) (_ server.Answer
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if err != nil {
-			t.recognizer().TakeBack(r.Context(), rep, err, true)
+	return t.answered(rep, unrecorded, true)
+}
+
+// answered answers with a reply; a stream as follow has it.
+func (t turn) answered(rep *reply.Reply, unrecorded error, pieces bool) (server.Answer, error) {
+	a, err := t.Replied(rep, t.request.Stream, t.follow(rep, pieces), func(end reply.End) (json.RawMessage, error) {
+		if end.Status == reply.StatusStopped {
+			return nil, errStopped
 		}
-	}()
-	r.Release()
-	if req.Stream {
-		if err := rep.Begun(r.Context()); err != nil {
-			return nil, err
-		}
-		return told(follow(r, rep, t.answerOf(rep, reply.End{})), rep, unrecorded), nil
-	}
-	end, err := rep.Wait(r.Context())
-	if err == nil && end.Message == nil && end.Err != nil && !end.SaidNothing() {
-		err = end.Err
-	}
+		return t.answerOf(rep, end).Encode(), nil
+	})
 	if err != nil {
+		t.recognizer().TakeBack(t.Context(), rep, err, true)
 		return nil, err
 	}
-	return told(asJSON(t.answerOf(rep, end).Encode()), rep, unrecorded), nil
+	a.Unrecorded = unrecorded
+	return a, nil
 }
 
 // errThread is the error of a request without its history. The SDKs then send it.
@@ -124,7 +121,7 @@ func (t turn) records() bool {
 	if recorded, said := recognize.Recorded(t.Header); said {
 		return recorded
 	}
-	return t.Header.Get(claudeCode) == "" || len(t.request.Tools) > 0
+	return t.Header.Get(claudeCode) == "" || t.request.Tools
 }
 
 func (t turn) managed() bool { return t.Header.Get(contextHeader) == "managed" }
@@ -181,33 +178,15 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 		return nil, err
 	}
 	turn.History = rest
+	ask.MustFit = ask.MustFit && below == nil && !t.managed() // the branch's context fits
 	return t.recognizer().Record(t.Context(), turn, recognize.Recording{
-		Below: below,
-		Ask: func(p recognize.Match) reply.Request {
-			return t.read(ask, p, below)
-		},
+		Below:   below,
+		Ask:     func(recognize.Match) reply.Request { return ask },
+		Managed: t.managed(),
 		Attempt: t.attempt,
 		Keep:    files.Keep(t.Context(), t.Store()),
 		Import:  t.Import,
 	})
-}
-
-// read says what the model reads for the history: the messages that the client sent, or
-// the branch's context. Then a system prompt of the client that isn't on the branch
-// comes as instructions; an upstream has it in the request's body.
-func (t turn) read(ask reply.Request, p recognize.Match, below *recognize.Message) reply.Request {
-	switch {
-	case below == nil && !t.managed():
-		ask.Prompt.Tokens = p.Tokens
-		return ask
-	case ask.Upstream != nil:
-	case below != nil:
-		ask.Instructions = below.Instructions
-	default:
-		ask.Instructions = p.Instructions(t.messages())
-	}
-	ask.Prompt, ask.MustFit = nil, false
-	return ask
 }
 
 // messages are those of the history.
@@ -267,15 +246,9 @@ func (t turn) prompt() *reply.Prompt {
 // answerOf is a reply's answer on the wire, as far as end tells it.
 func (t turn) answerOf(rep *reply.Reply, end reply.End) wire.Answer {
 	a := wire.Answer{ID: "msg_" + strings.ReplaceAll(rep.MessageID().String(), "-", ""), Model: t.request.Model, FinishReason: end.FinishReason}
-	return whole(a, end)
-}
-
-// whole is an answer with what end tells of it.
-func whole(a wire.Answer, end reply.End) wire.Answer {
 	if m := end.Message; m != nil {
 		a.Message, a.Reasoning, a.Blocks = chat.Read(m.Body), m.Reasoning, blocksOf(m)
 	}
-	a.FinishReason = end.FinishReason
 	a.Usage = wire.Usage{Input: end.Usage.PromptTokens - end.Usage.CachedTokens, CacheRead: end.Usage.CachedTokens, Output: end.Usage.CompletionTokens}
 	return a
 }
@@ -284,30 +257,24 @@ func whole(a wire.Answer, end reply.End) wire.Answer {
 // be told so.
 var errStopped = fault.New(fault.Unavailable, "reply_stopped", "", "The answer was stopped before its end. Send the request again.")
 
-// follow answers with the events of a reply.
-func follow(r *server.Request, rep *reply.Reply, a wire.Answer) server.Answer {
-	events := wire.NewStream(a)
-	return r.Stream(rep, 0, server.StreamForm{
+// follow writes the events of a reply: its pieces as they come, or all of it at the end.
+func (t turn) follow(rep *reply.Reply, pieces bool) server.StreamForm {
+	events := wire.NewStream(t.answerOf(rep, reply.End{}))
+	return server.StreamForm{
 		Begin: events.Begin,
 		Event: func(dst []byte, e reply.Event) ([]byte, error) {
 			switch {
-			case e.Delta != nil:
+			case e.Delta != nil && pieces:
 				return events.Add(dst, sdk.Delta{Reasoning: e.Delta.Reasoning, Text: e.Delta.Content + e.Delta.Refusal, Calls: e.Delta.ToolCalls}), nil
 			case e.End == nil:
 				return dst, nil
 			case e.End.Status == reply.StatusFailed && !e.End.SaidNothing():
-				return refusal(server.ProblemOf(e.End.Err)).Event(dst), nil
+				return broken(dst, server.ProblemOf(e.End.Err)), nil
 			case e.End.Status == reply.StatusStopped:
-				return refusal(server.ProblemOf(errStopped)).Event(dst), nil
+				return broken(dst, server.ProblemOf(errStopped)), nil
 			}
-			return events.End(dst, whole(a, *e.End)), nil
+			return events.End(dst, t.answerOf(rep, *e.End)), nil
 		},
-		Closed: func(dst []byte, p server.Problem) []byte { return refusal(p).Event(dst) },
-	})
-}
-
-// told is an answer of a reply's. unrecorded says why a reply that was to be recorded
-// isn't; nil if it is.
-func told(a server.Answer, rep *reply.Reply, unrecorded error) server.Answer {
-	return server.Told{Answer: a, ConversationID: rep.ConversationID(), HeadID: rep.MessageID(), Unrecorded: unrecorded}
+		Closed: broken,
+	}
 }

@@ -1,6 +1,7 @@
 package anthropic
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,7 +12,6 @@ import (
 	"sync/atomic"
 
 	"github.com/coppice-chat/coppice/chat/sdk"
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
 	"github.com/coppice-chat/coppice/server/anthropic/wire"
@@ -44,23 +44,11 @@ func (s surface) pass(r *server.Request, req *wire.Request, body []byte) (server
 	}
 	t.Release()
 	context.AfterFunc(t.Context(), func() { c.reader.CloseWithError(t.Context().Err()) })
-	end, err := rep.Wait(c.waiting)
-	switch {
-	case c.status.Load() != 0:
-		return told(passed{c, rep}, rep, unrecorded), nil
-	case err != nil:
-		return nil, err
-	case end.Status == reply.StatusStopped:
-		return nil, errStopped
-	case end.Message == nil:
-		return nil, end.Err
+	if _, _ = rep.Wait(c.waiting); c.status.Load() == 0 { // it is another attempt's, or the upstream gave no answer
+		return t.answered(rep, unrecorded, false)
 	}
-	a := t.answerOf(rep, end)
-	if !t.request.Stream {
-		return told(asJSON(a.Encode()), rep, unrecorded), nil
-	}
-	events := wire.NewStream(a)
-	return told(server.Whole("text/event-stream", events.End(events.Begin(nil), a)), rep, unrecorded), nil
+	c.reply = rep
+	return server.Told{Answer: c, ConversationID: rep.ConversationID(), HeadID: rep.MessageID(), Unrecorded: unrecorded}, nil
 }
 
 // A call is the upstream as a model that answers one request. What it sends goes to the
@@ -77,6 +65,7 @@ type call struct {
 
 	waiting context.Context // of the client's request, until the upstream answers
 	begin   func()          // ends waiting
+	reply   *reply.Reply    // that this call answers
 	status  atomic.Int64    // of the upstream's answer; 0 until it answers
 	header  http.Header
 	reader  *io.PipeReader
@@ -127,9 +116,9 @@ func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(rep
 	switch {
 	case res.StatusCode != http.StatusOK:
 		c.last, _ = io.ReadAll(limited) // the status says enough
-		return reply.ModelResponse{}, refused(res.StatusCode)
+		return reply.ModelResponse{}, server.Refusal(res.StatusCode)
 	case kind == "text/event-stream":
-		err = c.events(wire.NewEvents(limited), &got, each)
+		err = c.events(bufio.NewReader(limited), &got, each)
 	default:
 		c.last, err = io.ReadAll(limited)
 		if c.broken = err != nil; !c.broken {
@@ -146,9 +135,9 @@ func (c *call) Stream(ctx context.Context, req reply.ModelRequest, each func(rep
 
 // events reads the events of a stream, and sends them on, also those behind one that
 // can't be read.
-func (c *call) events(events *wire.Events, got *wire.Received, each func(reply.ModelDelta) error) (failed error) {
+func (c *call) events(stream *bufio.Reader, got *wire.Received, each func(reply.ModelDelta) error) (failed error) {
 	for {
-		event, data, err := events.Next()
+		event, data, err := wire.ReadEvent(stream)
 		if data != nil && failed == nil {
 			var d sdk.Delta
 			if d, failed = got.Add(data); failed == nil && (d.Text != "" || d.Reasoning != "" || d.Calls != nil) {
@@ -160,18 +149,14 @@ func (c *call) events(events *wire.Events, got *wire.Received, each func(reply.M
 		} else {
 			_, _ = c.writer.Write(event) // a client that is gone ends the reply, not the stream
 		}
-		if err != nil {
-			c.broken = err != io.EOF
-			return cmp.Or(failed, notEOF(err))
+		switch {
+		case err == io.EOF:
+			return failed
+		case err != nil:
+			c.broken = true
+			return cmp.Or(failed, err)
 		}
 	}
-}
-
-func notEOF(err error) error {
-	if err == io.EOF {
-		return nil
-	}
-	return err
 }
 
 func delta(d sdk.Delta) reply.ModelDelta {
@@ -199,46 +184,23 @@ func ended(ctx context.Context, got *wire.Received, err error) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case got.Failed == "rate_limit_error" || got.Failed == "overloaded_error":
-		return refused(http.StatusTooManyRequests)
+		return server.Refusal(http.StatusTooManyRequests)
 	case got.Failed != "":
-		return refused(http.StatusInternalServerError)
+		return server.Refusal(http.StatusInternalServerError)
 	case err == nil:
 		err = io.ErrUnexpectedEOF
 	}
 	return server.Unreachable(err)
 }
 
-// refused is the error of an upstream's answer of this status, for the log and the
-// record: the client gets the answer itself.
-func refused(status int) error {
-	kind, code := fault.Model, "model_refused"
-	switch {
-	case status == http.StatusTooManyRequests || status == 529:
-		kind, code = fault.ModelBusy, "model_rate_limited"
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		code = "model_not_authorized"
-	case status == http.StatusRequestTimeout || status == http.StatusGatewayTimeout:
-		kind, code = fault.ModelTimeout, "model_timeout"
-	case status >= http.StatusInternalServerError:
-		code = "model_unavailable"
-	}
-	return fault.New(kind, code, "", "The server of the model answered with HTTP %d.", status)
-}
-
-// A passed answer is the upstream's, as it comes.
-type passed struct {
-	call  *call
-	reply *reply.Reply
-}
-
-// Write writes the answer.
-func (p passed) Write(w http.ResponseWriter) error {
-	c, r := p.call, p.call.request
+// Write writes the upstream's answer, as it comes.
+func (c *call) Write(w http.ResponseWriter) error {
+	r := c.request
 	came := http.Response{StatusCode: int(c.status.Load()), Header: c.header, Body: c.reader}
 	if err := c.upstream.Answer(&came).Write(w); err != nil {
 		return err
 	}
-	end, err := p.reply.Wait(r.Context())
+	end, err := c.reply.Wait(r.Context())
 	switch {
 	case err != nil:
 		return err
@@ -248,7 +210,7 @@ func (p passed) Write(w http.ResponseWriter) error {
 		return end.Err
 	case end.Err != nil:
 		r.Note(end.Err)
-		turn{Request: r}.recognizer().TakeBack(r.Context(), p.reply, end.Err, true)
+		turn{Request: r}.recognizer().TakeBack(r.Context(), c.reply, end.Err, true)
 	}
 	_, err = w.Write(c.last)
 	return err

@@ -1,6 +1,7 @@
 package anthropic_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -70,9 +71,9 @@ func blocksIn(t *testing.T, got string) [][]byte {
 	t.Helper()
 	if strings.HasPrefix(got, "event:") {
 		var r wire.Received
-		events := wire.NewEvents(strings.NewReader(got))
+		events := bufio.NewReader(strings.NewReader(got))
 		for {
-			_, data, err := events.Next()
+			_, data, err := wire.ReadEvent(events)
 			if data != nil {
 				check.Must(r.Add(data))(t)
 			}

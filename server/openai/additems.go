@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
+	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -83,20 +84,19 @@ func saidBefore(r *server.Request, c tree.Conversation, messages []*chat.Message
 	}
 	// Of the branch, those count that clients see, and no more than one request can bring.
 	var stored []tree.Message
-	p := tree.Paging{Limit: len(messages)}
-	for taken := 0; len(stored) < len(messages) && taken <= MaxBody; {
-		page, err := r.Store().Transcript(r.Context(), c.ID, c.HeadID, p)
+	taken := 0
+	for m, err := range branchMessages(r, c, wire.Page{Limit: len(messages)}, uuid.Nil) {
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range page.Data {
-			taken += len(m.Body)
+		if !reply.IsStep(m) {
+			stored = append(stored, m)
 		}
-		stored = append(slices.DeleteFunc(page.Data, reply.IsStep), stored...)
-		if p.Cursor = page.Next; p.Cursor == "" {
+		if taken += len(m.Body); len(stored) == len(messages) || taken > MaxBody {
 			break
 		}
 	}
+	slices.Reverse(stored)
 	for end := stored[max(0, len(stored)-len(messages)):]; len(end) > 0; end = end[1:] {
 		known := retried && len(end) == len(messages) || slices.ContainsFunc(end, answersAlone)
 		if known && slices.EqualFunc(end, messages[:len(end)], recognize.Means) {

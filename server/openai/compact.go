@@ -1,8 +1,8 @@
 package openai
 
 import (
-	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"time"
 
@@ -41,11 +41,6 @@ func compactResponse(r *server.Request) (server.Answer, error) {
 // triggered answers a request for a response whose input ends with a compaction_trigger:
 // the response has the compaction item, and no answer of a model's.
 func triggered(r *server.Request, req *wire.Request) (server.Answer, error) {
-	ctx, cancel := context.WithTimeout(r.Context(), fitTimeout)
-	defer cancel()
-	whole := r.Request
-	defer func() { r.Request = whole }() // whose context says whether the client is there
-	r.Request = r.WithContext(ctx)
 	c, err := compactAll(r, req)
 	if err != nil {
 		return nil, inParameter(err, "input")
@@ -126,10 +121,10 @@ func compactBranch(r *server.Request, head recognize.Message, demand summarize.D
 		return compaction{}, err
 	}
 	var items []wire.Item
-	show := showing{r: r, most: maxShown}
+	show := showing{r: r}
 	for _, m := range kept {
 		if m.Role == tree.RoleUser {
-			if m, _, err = show.message(m); err != nil {
+			if m, err = show.message(m); err != nil {
 				return compaction{}, err
 			}
 			items = append(items, wire.ItemsOf(nodeOf(m), chat.Read(m.Body), wire.Note{})...)
@@ -154,9 +149,7 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 		}
 		history = slices.Clip(c.Messages)
 	}
-	for _, m := range added {
-		history = append(history, m.Raw)
-	}
+	history = append(history, raw(added)...)
 	messages := make([]*chat.Message, len(history))
 	for i, raw := range history {
 		messages[i] = chat.Read(raw)
@@ -182,4 +175,59 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 	}
 	summary := wire.Compaction{Summary: wire.NodeID{Node: uuid.Must(uuid.NewV7())}, Text: chat.Read(f.Summary).Text()}
 	return compaction{summary, items, &wire.Usage{Input: f.PromptTokens, Output: f.CompletionTokens, Reasoning: f.ReasoningTokens}}, nil
+}
+
+// compactedFor gives the summary that was made for the answer to head in a
+// conversation; nil for none, and where the summary was deleted since: its text is
+// gone, too.
+func compactedFor(r *server.Request, conversation uuid.UUID, c *reply.Compacted, head uuid.UUID) (*wire.Compaction, error) {
+	if c == nil {
+		return nil, nil
+	}
+	body := c.Message
+	if conversation != uuid.Nil { // what is kept of an answer mustn't outlast the summary
+		_, message, err := r.Contexts().SummaryMessage(r.Context(), conversation, c.SummaryID)
+		if errors.Is(err, fault.NotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		body = message
+	}
+	return &wire.Compaction{Summary: wire.NodeID{Conversation: conversation, Node: c.SummaryID}, Head: head, Text: chat.Read(body).Text()}, nil
+}
+
+// compactedAt gives the message at which a branch goes on after a compaction item:
+// nil where the summary is gone, or was never on a branch of this tenant's.
+func compactedAt(r *server.Request, c wire.Compaction) (*recognize.Message, error) {
+	if c.Summary.Conversation == uuid.Nil {
+		return nil, nil
+	}
+	s, err := r.Store().Summary(r.Context(), c.Summary.Conversation, c.Summary.Node)
+	if err == nil {
+		if c.Head == uuid.Nil {
+			c.Head = s.AnchorID
+		}
+		if _, err = r.Store().Message(r.Context(), c.Summary.Conversation, c.Head); err == nil {
+			return &recognize.Message{ConversationID: c.Summary.Conversation, ID: c.Head}, nil
+		}
+	}
+	if errors.Is(err, fault.NotFound) {
+		err = nil
+	}
+	return nil, err
+}
+
+// compactedText is the message by which a model reads what a compaction item
+// stands for.
+func compactedText(r *server.Request, e wire.Entry) (*chat.Message, error) {
+	if e.Compaction.Text != "" {
+		return e.Compaction.Message(), nil
+	}
+	_, message, err := r.Contexts().SummaryMessage(r.Context(), e.Node.Conversation, e.Node.Node)
+	if errors.Is(err, fault.NotFound) {
+		err = noEntry(e)
+	}
+	return chat.Read(message), err
 }

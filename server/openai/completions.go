@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -41,15 +40,11 @@ func (c Recognition) createCompletion(r *server.Request) (server.Answer, error) 
 	if err != nil {
 		return nil, err
 	}
-	if !req.Echo.Fit() {
-		return nil, fault.New(fault.Invalid, sdk.CodeValue, "metadata", "The metadata have more than %d bytes.", wire.MaxEcho)
-	}
 	rep, unrecorded, err := c.begin(r, req, body)
 	if err != nil {
 		return nil, inParameter(err, "messages")
 	}
-	r.Release()
-	return answered(r, req, rep, unrecorded, func(t wire.Turn) wire.Writer { return wire.NewChunks(t, req.Usage) }, func(end reply.End) (any, error) {
+	return answered(r, req, rep, unrecorded, func(t wire.Turn) wire.Writer { return wire.NewChunks(t, req.Usage) }, func(end reply.End) (json.RawMessage, error) {
 		if end.Status == reply.StatusFailed && !end.SaidNothing() {
 			return nil, end.Err
 		}

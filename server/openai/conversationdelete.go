@@ -23,9 +23,12 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	branch, err := branchToEnd(r, c, m)
-	if err != nil {
+	branch, more, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, m.ID, tree.MaxChain)
+	switch {
+	case err != nil:
 		return nil, err
+	case more:
+		return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, tree.MaxPageBytes>>20)
 	}
 	anew := make([]tree.NewMessage, 0, len(branch))
 	if m := without(branch[0], at); m != nil {
@@ -47,22 +50,6 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	return answerConversation(c)
-}
-
-// branchToEnd gives the messages of the active branch from one on. More than one
-// request can bring are refused.
-func branchToEnd(r *server.Request, c tree.Conversation, from tree.Message) (branch []tree.Message, err error) {
-	taken := 0
-	for m, err := range branchMessages(r, c, wire.Page{Limit: tree.MaxChain, Ascending: true}, from.ID) {
-		if err != nil {
-			return nil, err
-		}
-		branch = append(branch, m)
-		if taken += len(m.Body) + len(m.Metadata) + len(m.Reasoning); len(branch) > tree.MaxChain || taken > MaxBody {
-			return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, MaxBody>>20)
-		}
-	}
-	return branch, nil
 }
 
 // again is a stored message that is stored once more.

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
@@ -28,17 +26,11 @@ func storedItems(m tree.Message) []wire.Item {
 		t.Echo = *note.Echo
 	}
 	end.Message = messageOf(m)
-	items := t.Items(end, note.Note)
-	for i, item := range items { // OpenAI's items say nothing of other branches
-		if m.Graft != nil && strings.HasPrefix(item.ID, string(wire.KindMessage)) {
-			items[i].Raw = chat.WithMember(item.Raw, "grafted", chat.MustMarshal(m.Graft))
-		}
-	}
-	return items
+	return t.Items(end, note.Note)
 }
 
 func createItems(r *server.Request) (server.Answer, error) {
-	req, body, err := read(r, wire.ParseNewItems)
+	req, body, err := read(r, wire.ParseConversation("items"))
 	if err != nil {
 		return nil, err
 	}
@@ -56,9 +48,9 @@ func createItems(r *server.Request) (server.Answer, error) {
 		}
 	}
 	var items []wire.Item
-	show := showing{r: r, most: maxShown}
+	show := showing{r: r}
 	for _, m := range all {
-		if m, _, err = show.message(m); err != nil {
+		if m, err = show.message(m); err != nil {
 			return nil, err
 		}
 		items = append(items, storedItems(m)...)
@@ -135,8 +127,8 @@ func getItem(r *server.Request) (server.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	show := showing{r: r, most: maxShown}
-	if m, _, err = show.message(m); err != nil {
+	show := showing{r: r}
+	if m, err = show.message(m); err != nil {
 		return nil, err
 	}
 	return answerIn(c, storedItems(m)[at])

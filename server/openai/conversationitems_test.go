@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/check"
-	"github.com/coppice-chat/coppice/llm/llmtest"
-
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -94,24 +91,4 @@ func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 		t.Errorf("after the item that both have comes %s", got)
 	}
 	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+*begun.LastID, "")
-}
-
-// TestGraftedItem holds that an item tells which other branch brought its text, and can be
-// sent back with that.
-func TestGraftedItem(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, llmtest.Answer("ok"))
-	store := a.store.ForTenant("acme")
-	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	from := uuid.New()
-	check.Must(store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{
-		Message: chat.Read([]byte(`{"role":"user","content":"brought"}`)), Graft: &tree.Graft{FromHeadID: from, Messages: 2, Include: tree.IncludeSummary},
-	}))(t)
-	got, _ := a.ask(200, "acme", "GET", "/conversations/"+wire.ConversationID(c.ID)+"/items", "")
-	if want := `"grafted":{"from_head_id":"` + from.String() + `"`; strings.Count(got, want) != 1 {
-		t.Errorf("%s has no %s", got, want)
-	}
-	var list struct{ Data []json.RawMessage }
-	check.NoError(t, json.Unmarshal([]byte(got), &list))
-	a.ask(200, "acme", "POST", "/responses", `{"model":"wood","store":false,"input":[`+string(list.Data[0])+`]}`)
 }

@@ -51,7 +51,7 @@ func answerConversation(c tree.Conversation) (server.Answer, error) {
 }
 
 func createConversation(r *server.Request) (server.Answer, error) {
-	req, _, err := read(r, wire.ParseNewConversation)
+	req, _, err := read(r, wire.ParseConversation(""))
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func getConversation(r *server.Request) (server.Answer, error) {
 }
 
 func updateConversation(r *server.Request) (server.Answer, error) {
-	req, _, err := read(r, wire.ParseConversationUpdate)
+	req, _, err := read(r, wire.ParseConversation("metadata"))
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
@@ -29,9 +27,6 @@ func (c Recognition) createResponse(r *server.Request) (server.Answer, error) {
 
 // respond answers a request for a response, of which events writes a stream.
 func (c Recognition) respond(r *server.Request, req *wire.Request, body []byte, events func(wire.Turn) wire.Writer) (server.Answer, error) {
-	if req.Store && !req.Echo.Fit() {
-		return nil, fault.New(fault.Invalid, sdk.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
-	}
 	if req.Input.Compact {
 		return triggered(r, req)
 	}
@@ -39,16 +34,13 @@ func (c Recognition) respond(r *server.Request, req *wire.Request, body []byte, 
 	if err != nil {
 		return nil, inParameter(err, "input")
 	}
-	r.Release()
 	if req.Background && !req.Stream {
 		turn := turnOf(rep, nil)
 		return tell(turn.Begun(wire.Queued), turn.Node), nil
 	}
-	return answered(r, req, rep, unrecorded, events, func(end reply.End) (any, error) {
-		if end.Message == nil && end.Err != nil && !end.SaidNothing() {
-			return nil, end.Err
-		}
-		return ended(r, rep, end)
+	return answered(r, req, rep, unrecorded, events, func(end reply.End) (json.RawMessage, error) {
+		response, err := ended(r, rep, end)
+		return chat.MustMarshal(response), err
 	})
 }
 
@@ -58,32 +50,18 @@ func responseEvents(after int) func(wire.Turn) wire.Writer {
 	return func(t wire.Turn) wire.Writer { return wire.NewStream(t, after) }
 }
 
-// answered answers with a reply: with its events, or with what whole gives of its end.
-func answered(r *server.Request, req *wire.Request, rep *reply.Reply, unrecorded error, events func(wire.Turn) wire.Writer, whole func(reply.End) (any, error)) (_ server.Answer, err error) {
-	defer func() {
-		if err != nil {
-			service(r).TakeBack(r.Context(), rep, err, req.Conversation == nil && req.Previous == nil)
-		}
-	}()
-	if req.Stream {
-		if !req.Background {
-			if err := rep.Begun(r.Context()); err != nil {
-				return nil, err
-			}
-		}
-		a := follow(r, rep, events)
-		a.Unrecorded = unrecorded
-		return a, nil
+// answered answers with a reply: with its events, or with what whole gives of its end. What
+// the model refuses for good is taken back.
+func answered(r *server.Request, req *wire.Request, rep *reply.Reply, unrecorded error, events func(wire.Turn) wire.Writer, whole func(reply.End) (json.RawMessage, error)) (server.Answer, error) {
+	form := follow(r, rep, events)
+	if req.Background { // its client is told at once
+		return r.Streamed(rep, form), nil
 	}
-	end, err := rep.Wait(r.Context())
+	a, err := r.Replied(rep, req.Stream, form, whole)
 	if err != nil {
+		service(r).TakeBack(r.Context(), rep, err, req.Conversation == nil && req.Previous == nil)
 		return nil, err
 	}
-	body, err := whole(end)
-	if err != nil {
-		return nil, err
-	}
-	a := tell(body, answerOf(rep))
 	a.Unrecorded = unrecorded
 	return a, nil
 }
@@ -105,7 +83,7 @@ func (c Recognition) begin(r *server.Request, req *wire.Request, body []byte) (r
 		record = func() (*reply.Reply, error) { return c.record(r, req, t) }
 	}
 	return recognize.RecordOr(r.Context(), t.Stops, record, func() (*reply.Reply, error) {
-		prompt, missing, err := unstored(r, req, req.Compact != nil)
+		prompt, missing, err := unstored(r, req, req.CompactOver != 0)
 		switch {
 		case err != nil:
 			return nil, err
@@ -123,6 +101,9 @@ func (c Recognition) begin(r *server.Request, req *wire.Request, body []byte) (r
 // record stores what the request adds to a branch, and begins the reply to it. A history
 // that names no branch goes on where it is recognized.
 func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.Attempt) (*reply.Reply, error) {
+	if !req.Echo.Fit() {
+		return nil, fault.New(fault.Invalid, sdk.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
+	}
 	name := "input"
 	if req.Chat {
 		name = "messages"
@@ -147,21 +128,10 @@ func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.At
 			ask := askOf(req)
 			ask.HeadAtEnd = at != nil // else no other turn begins there at the same time
 			ask.Metadata["openai"] = chat.MustMarshal(storedMetadata{Echo: &req.Echo, Brought: max(len(h.Messages)-p.Known, said(h.Messages))})
-			var instructions string // a prompt of the client that isn't on the branch, which the model reads
-			switch {
-			case at != nil:
-				instructions = at.Instructions
-			case ask.CompactOver != 0:
-			case c.Managed:
-				instructions = p.Instructions(h.Messages)
-			default:
-				ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages), Tokens: p.Tokens, Exact: req.Chat}
-			}
-			if instructions != "" {
-				ask.Instructions = instructions + "\n\n" + ask.Instructions
-			}
+			ask.Prompt = &reply.Prompt{Messages: raw(prompt.Messages), Exact: req.Chat}
 			return ask
 		},
+		Managed: c.Managed || req.CompactOver != 0,
 		Attempt: t, Keep: files.Keep(r.Context(), r.Store()), Import: r.Import,
 	})
 }
@@ -183,38 +153,7 @@ const maxReferences = 1000
 
 // stored gives the messages of the entries, with those that they refer to.
 func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error) {
-	wanted := map[uuid.UUID][]uuid.UUID{}
-	count := 0
-	for _, e := range entries {
-		if e.Reference != "" {
-			wanted[e.Node.Conversation] = append(wanted[e.Node.Conversation], e.Node.Node)
-			count++
-		}
-	}
-	if count > maxReferences {
-		return h, fault.New(fault.Invalid, sdk.CodeValue, "input", "The input refers to %d messages, and %d is the most. Continue a response by previous_response_id.", count, maxReferences)
-	}
-	found := map[wire.NodeID]tree.Message{}
-	taken := 0
-	for conversation, ids := range wanted {
-		sizes, err := r.Store().Sizes(r.Context(), conversation, ids)
-		if err != nil {
-			return h, err
-		}
-		for _, id := range ids {
-			taken += sizes[id]
-		}
-		if taken > MaxBody {
-			return h, fault.New(fault.Invalid, sdk.CodeValue, "input", "The input refers to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", MaxBody>>20)
-		}
-		messages, err := r.Store().Messages(r.Context(), conversation, ids)
-		if err != nil && !errors.Is(err, fault.NotFound) {
-			return h, err
-		}
-		for _, m := range messages {
-			found[wire.NodeID{Conversation: conversation, Node: m.ID}] = m
-		}
-	}
+	references, bytes := 0, 0
 	add := func(m *chat.Message, note wire.Note) {
 		h.Messages = append(h.Messages, m)
 		var metadata json.RawMessage // nil for none
@@ -226,9 +165,15 @@ func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error)
 	for _, e := range entries {
 		m := e.Message
 		if e.Reference != "" {
-			known, ok := found[e.Node]
-			if !ok {
+			known, err := r.Store().Message(r.Context(), e.Node.Conversation, e.Node.Node)
+			references, bytes = references+1, bytes+len(known.Body)+len(known.Metadata)+len(known.Reasoning)
+			switch {
+			case errors.Is(err, fault.NotFound):
 				return h, noEntry(e)
+			case err != nil:
+				return h, err
+			case references > maxReferences || bytes > MaxBody:
+				return h, fault.New(fault.Invalid, sdk.CodeValue, "input", "The input refers to over %d messages, or to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", maxReferences, MaxBody>>20)
 			}
 			original := messageOf(known)
 			add(original, storedMetadataOf(known.Metadata).Note)
@@ -251,15 +196,8 @@ func noEntry(e wire.Entry) error {
 func askOf(req *wire.Request) reply.Request {
 	ask := reply.Request{
 		Instructions: req.Instructions, Model: req.Model, Temperature: req.Temperature, MaxOutputTokens: req.MaxOutputTokens, Extra: req.Extra,
-		HeadAtEnd: true, AnyEnd: true, Recall: req.Recall,
+		HeadAtEnd: true, AnyEnd: true, Recall: req.Recall, CompactOver: req.CompactOver, MustFit: !req.Truncate && req.CompactOver == 0,
 	}
-	switch {
-	case req.Compact != nil && req.Compact.Threshold > 0:
-		ask.CompactOver = req.Compact.Threshold
-	case req.Compact != nil:
-		ask.CompactOver = -1
-	}
-	ask.MustFit = !req.Truncate && req.Compact == nil
 	ask.Metadata = map[string]json.RawMessage{"openai": chat.MustMarshal(storedMetadata{Echo: &req.Echo})}
 	return ask
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
@@ -48,15 +49,11 @@ func named(r *server.Request) (rep *reply.Reply, end *reply.End, err error) {
 // cancelResponse ends a response in the background. What came until then stays.
 // One that has ended is given as it is.
 func cancelResponse(r *server.Request) (server.Answer, error) {
-	rep, end, err := named(r)
+	rep, _, err := named(r)
 	if err != nil {
 		return nil, err
 	}
-	var stored *tree.Message
-	if end != nil {
-		stored = end.Message
-	}
-	if !turnOf(rep, stored).Echo.Background {
+	if !turnOf(rep, nil).Echo.Background {
 		return nil, fault.New(fault.Invalid, sdk.CodeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
 	}
 	stopped, err := r.Replies().Stop(r.Context(), rep.ConversationID(), rep.MessageID())
@@ -69,17 +66,14 @@ func cancelResponse(r *server.Request) (server.Answer, error) {
 // deleteResponse takes a response back: its answer, and the input that it alone
 // goes on from. What other responses go on from stays for them.
 func deleteResponse(r *server.Request) (server.Answer, error) {
-	rep, end, err := named(r)
+	rep, _, err := named(r)
 	if err != nil {
 		return nil, err
 	}
 	n := answerOf(rep)
-	if end == nil {
-		stopped, err := r.Replies().Stop(r.Context(), n.Conversation, n.Node)
-		if err != nil {
-			return nil, err
-		}
-		end = &stopped
+	end, err := r.Replies().Stop(r.Context(), n.Conversation, n.Node)
+	if err != nil {
+		return nil, err
 	}
 	stored := end.Message
 	if stored == nil { // nothing of it is in the tree but its input, unless it came meanwhile
@@ -87,28 +81,19 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 			return nil, err
 		}
 	}
-	if stored != nil {
-		if err := retract(r, n, *stored); err != nil {
-			return nil, err
-		}
+	if stored == nil {
+		return deleted(n.ResponseID(), "response", wire.NodeID{})
 	}
-	return deleted(n.ResponseID(), "response", wire.NodeID{})
-}
-
-// retract deletes what is stored of a response, and with its last message the
-// conversation that was made for it.
-func retract(r *server.Request, n wire.NodeID, m tree.Message) error {
 	left, err := r.Store().Retract(r.Context(), n.Conversation, n.Node, func(m tree.Message) int {
 		return storedMetadataOf(m.Metadata).Brought + reply.EndOf(m).Recalled
 	})
-	if err != nil || left > 0 {
-		return err
+	if echo := storedMetadataOf(stored.Metadata).Echo; err == nil && left == 0 && echo != nil && echo.Conversation == nil { // else the conversation was there before, and stays
+		_, err = r.Store().DeleteEmpty(r.Context(), n.Conversation)
 	}
-	if echo := storedMetadataOf(m.Metadata).Echo; echo == nil || echo.Conversation != nil {
-		return nil // it was there before, and stays
+	if err != nil {
+		return nil, err
 	}
-	_, err = r.Store().DeleteEmpty(r.Context(), n.Conversation)
-	return err
+	return deleted(n.ResponseID(), "response", wire.NodeID{})
 }
 
 // listInputItems lists what a response answers: its branch above the answer.
@@ -131,4 +116,33 @@ func listInputItems(r *server.Request) (server.Answer, error) {
 		return nil, err
 	}
 	return tell(list, n), nil
+}
+
+// countInput counts the tokens that a model would read for a request: the context
+// of the branch that it continues, what it adds, its instructions and its tools.
+func countInput(r *server.Request) (server.Answer, error) {
+	req, _, err := read(r, wire.ParseInputTokens)
+	if err != nil {
+		return nil, err
+	}
+	messages, count, err := unstored(r, req, false) // what is left out would be input, too
+	if err != nil {
+		return nil, inParameter(err, "input")
+	}
+	if req.Instructions != "" {
+		messages = append(messages, chat.Text(chat.System, req.Instructions).Raw)
+	}
+	for _, member := range []string{"tools", "response_format"} { // which models read as text
+		if raw := req.Extra[member]; raw != nil {
+			messages = append(messages, chat.Text(chat.System, string(raw)).Raw)
+		}
+	}
+	for _, m := range messages {
+		cost, err := r.Store().Cost(r.Context(), chat.Read(m))
+		if err != nil {
+			return nil, inParameter(err, "input")
+		}
+		count += cost
+	}
+	return tell(sdk.JSON("object", "response.input_tokens", "input_tokens", count), wire.NodeID{}), nil
 }

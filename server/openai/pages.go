@@ -1,13 +1,13 @@
 package openai
 
 import (
+	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -19,7 +19,7 @@ import (
 // is that of c. It begins behind the item that is named After, and ends at its limit of
 // items, or where their bytes come to tree.MaxPageBytes. From the head back it follows the
 // branch on which a client began, also where another has become active since.
-func branchPage(r *server.Request, c tree.Conversation, p wire.Page) (none wire.List, err error) {
+func branchPage(r *server.Request, c tree.Conversation, p wire.Page) (none json.RawMessage, err error) {
 	from := uuid.Nil // the message to begin with; uuid.Nil for an end of the branch
 	if p.After != "" {
 		after, err := wire.ParseItemID(p.After)
@@ -36,8 +36,7 @@ func branchPage(r *server.Request, c tree.Conversation, p wire.Page) (none wire.
 		return items
 	}
 	var data []wire.Item
-	show := showing{r: r, most: tree.MaxPageBytes}
-	behind := p.After == ""
+	show, taken := showing{r: r}, 0
 	for m, err := range branchMessages(r, c, p, from) {
 		if errors.Is(err, fault.NotFound) { // the message is gone, or on another branch now
 			err = wire.NoAfter(p.After)
@@ -48,31 +47,27 @@ func branchPage(r *server.Request, c tree.Conversation, p wire.Page) (none wire.
 		if reply.IsStep(m) {
 			continue // the server answered it, and no client need
 		}
-		items, shown := inOrder(m), false
-		for i := range items {
-			if !behind {
-				behind = items[i].ID == p.After
-				continue
-			}
-			if len(data) == p.Limit || show.taken >= tree.MaxPageBytes {
-				return wire.NewList(data, true), nil
-			}
-			if !shown {
-				whole, fits, err := show.message(m)
-				if err != nil || !fits {
-					return wire.NewList(data, true), err
-				}
-				if chat.MayName(m.Body) {
-					items = inOrder(whole)
-				}
-				show.taken += len(m.Body) + len(m.Reasoning)
-				shown = true
-			}
-			data = append(data, items[i])
+		if len(data) == p.Limit || taken+show.taken >= tree.MaxPageBytes {
+			return wire.NewList(data, true), nil
 		}
-	}
-	if !behind {
-		return none, wire.NoAfter(p.After)
+		items, given := inOrder(m), 0 // by the page before
+		if m.ID == from && p.After != "" {
+			if given = 1 + slices.IndexFunc(items, func(item wire.Item) bool { return item.ID == p.After }); given == 0 {
+				return none, wire.NoAfter(p.After)
+			}
+		}
+		if given == len(items) {
+			continue
+		}
+		taken += len(m.Body) + len(m.Reasoning)
+		if m, err = show.message(m); err != nil {
+			return none, err
+		}
+		items = inOrder(m)[given:]
+		if room := p.Limit - len(data); len(items) > room {
+			return wire.NewList(append(data, items[:room]...), true), nil
+		}
+		data = append(data, items...)
 	}
 	return wire.NewList(data, false), nil
 }

@@ -1,11 +1,8 @@
 package openai
 
 import (
-	"bytes"
-	"io"
+	"cmp"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/fault"
@@ -27,52 +24,25 @@ func (p Provider) routes() (routes []server.Route) {
 	handle := func(*server.Request) (server.Answer, error) {
 		return nil, fault.New(fault.NotFound, "route_not_found", "", "This server answers no such requests itself, and has no provider to pass them on to: --openai-base-url or OPENAI_API_KEY names one.")
 	}
-	address := p.BaseURL
-	if address == "" {
-		address = "https://api.openai.com/v1"
-	}
-	if base, err := url.Parse(address); err == nil && p != (Provider{}) {
-		forward := server.NewForward(base, nil, passes("Accept", "Content-Type"), passes("Content-Type", "Retry-After", "Retry-After-Ms", "X-Should-Retry"), func(to, _ http.Header) {
+	forward, err := server.Forward{
+		Sent: []string{"Accept", "Content-Type"}, Back: []string{"Content-Type", "Retry-After", "Retry-After-Ms", "X-Should-Retry"}, Key: p.APIKey,
+		Authorize: func(to, _ http.Header) {
 			if p.APIKey != "" {
 				to.Set("Authorization", "Bearer "+p.APIKey)
 			}
-		})
-		handle = func(r *server.Request) (server.Answer, error) { return p.pass(r, forward) }
+		},
+	}.To(cmp.Or(p.BaseURL, "https://api.openai.com/v1"), nil)
+	if err == nil && p != (Provider{}) {
+		handle = func(r *server.Request) (server.Answer, error) {
+			body, err := r.ReadAny()
+			if err != nil {
+				return nil, err
+			}
+			return forward.Relay(r, strings.TrimPrefix(r.URL.Path, Prefix), body)
+		}
 	}
 	for _, path := range passedRoutes {
 		routes = append(routes, server.Route{Method: "POST", Pattern: Prefix + path, May: server.Streams | server.Follows, Handle: handle})
 	}
 	return routes
-}
-
-func passes(names ...string) func(header string) bool {
-	return func(header string) bool { return slices.Contains(names, header) }
-}
-
-// maxRefusal is how many bytes of a provider's error come back.
-const maxRefusal = 64 << 10
-
-// pass has the provider answer. What it says of an error comes back without its key.
-func (p Provider) pass(r *server.Request, forward *server.Forward) (server.Answer, error) {
-	body, err := r.ReadAny()
-	if err != nil {
-		return nil, err
-	}
-	res, err := forward.Send(r.Context(), r, strings.TrimPrefix(r.URL.Path, Prefix), body)
-	if err != nil {
-		return nil, server.Unreachable(err)
-	}
-	switch {
-	case res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden: // which quote the key in part
-		res.Body.Close()
-		return nil, fault.New(fault.Model, "model_not_authorized", "", "The provider refused this server's API key. Whoever runs this server must fix it.")
-	case res.StatusCode >= http.StatusBadRequest && p.APIKey != "":
-		said, err := io.ReadAll(io.LimitReader(res.Body, maxRefusal))
-		res.Body.Close()
-		if err != nil {
-			return nil, server.Unreachable(err)
-		}
-		res.Body = io.NopCloser(bytes.NewReader(bytes.ReplaceAll(said, []byte(p.APIKey), []byte("…"))))
-	}
-	return forward.Answer(res), nil
 }

@@ -146,9 +146,6 @@ func unstored(r *server.Request, req *wire.Request, compact bool) (all []json.Ra
 	return append(all, r.Replies().Reasoned(req.Model, added.Messages)...), missing, nil
 }
 
-// fitTimeout is how long a compaction may take of a branch that doesn't fit.
-const fitTimeout = reply.DefaultCompactionTimeout
-
 // contextOf gives the context of a branch. Where the branch doesn't fit its window
 // and compact is set, it is compacted first.
 func contextOf(r *server.Request, at recognize.Message, compact bool) (summarize.Context, error) {
@@ -156,6 +153,6 @@ func contextOf(r *server.Request, at recognize.Message, compact bool) (summarize
 	if err != nil || c.Complete || !compact {
 		return c, err
 	}
-	r.Contexts().EnsureFits(r.Context(), at.ConversationID, at.ID, summarize.Window{}, fitTimeout)
+	r.Contexts().EnsureFits(r.Context(), at.ConversationID, at.ID, summarize.Window{}, reply.DefaultCompactionTimeout)
 	return r.Contexts().Context(r.Context(), at.ConversationID, at.ID, summarize.Window{})
 }

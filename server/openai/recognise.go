@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -65,10 +66,7 @@ func service(r *server.Request) recognize.Service {
 
 // turnTo is a history that a request brings, with what the request says of its session.
 func turnTo(r *server.Request, req *wire.Request, h tree.History) recognize.Turn {
-	t := recognize.Turn{Session: req.Session, History: h}
-	if t.Session == "" {
-		t.Session = recognize.Session(r.Header, req.Echo.Metadata)
-	}
+	t := recognize.Turn{Session: cmp.Or(req.Session, recognize.Session(r.Header, req.Echo.Metadata)), History: h}
 	for _, name := range []*string{req.Echo.SafetyIdentifier, req.Echo.User} {
 		if name != nil && *name != "" {
 			t.User = *name

@@ -27,7 +27,7 @@ func getResponse(r *server.Request) (server.Answer, error) {
 	case err != nil:
 		return nil, err
 	case r.URL.Query().Get("stream") == "true":
-		return follow(r, rep, responseEvents(after)), nil
+		return r.Streamed(rep, follow(r, rep, responseEvents(after))), nil
 	case end == nil:
 		turn := turnOf(rep, nil)
 		return tell(turn.Begun(wire.InProgress), turn.Node), nil
@@ -55,15 +55,9 @@ func headOf(end reply.End) uuid.UUID {
 	return end.HeadID
 }
 
-// A compacting Writer has an item for a compaction that ended before the answer.
-type compacting interface {
-	Said() bool
-	Compact(dst []byte, c wire.Compaction) []byte
-}
-
-// follow answers with the events of a reply, in one of the API's forms. Of a reply that
-// runs, the first ones are sent at once: what comes before the answer may take long.
-func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Writer) server.Told {
+// follow writes the events of a reply, in one of the API's forms. Of a reply that runs, the
+// first ones are sent at once: what comes before the answer may take long.
+func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Writer) server.StreamForm {
 	var w wire.Writer
 	begin := func(dst []byte, stored *tree.Message) []byte {
 		if w != nil {
@@ -74,18 +68,17 @@ func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Write
 	}
 	compacted := false
 	compact := func(dst []byte, c *reply.Compacted, head uuid.UUID) ([]byte, error) {
-		s, ok := w.(compacting)
-		if !ok || s.Said() || compacted || c == nil {
+		if compacted || c == nil {
 			return dst, nil
 		}
+		compacted = true
 		item, err := compactedFor(r, rep.ConversationID(), c, head)
 		if err != nil || item == nil {
 			return dst, err
 		}
-		compacted = true
-		return s.Compact(dst, *item), nil
+		return w.Compact(dst, *item), nil
 	}
-	events := server.StreamForm{
+	return server.StreamForm{
 		Begin: func(dst []byte) []byte {
 			if rep.Over(math.MaxInt) {
 				return dst
@@ -114,8 +107,6 @@ func follow(r *server.Request, rep *reply.Reply, form func(wire.Turn) wire.Write
 			return w.Break(dst, errorOf(p))
 		},
 	}
-	of := answerOf(rep)
-	return server.Told{Answer: r.Stream(rep, 0, events), ConversationID: of.Conversation, HeadID: of.Node}
 }
 
 // turnOf is what is known of a reply's answer: from the request while it runs,

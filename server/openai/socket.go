@@ -51,20 +51,18 @@ type history struct {
 	previous     *wire.NodeID // the stored response that it goes on from; nil for none
 	conversation *uuid.UUID   // the same of a conversation
 	entries      []wire.Entry
-	bytes        int
 }
 
 // Write serves the WebSocket until the client closes it. A request that opens none is
 // told to, or that they are off.
 func (s *socket) Write(w http.ResponseWriter) (err error) {
-	if detail := "WebSockets are off on this server. Send the request as POST."; s.recognition.NoSockets || !strings.EqualFold(s.request.Header.Get("Upgrade"), "websocket") {
+	if s.recognition.NoSockets || !strings.EqualFold(s.request.Header.Get("Upgrade"), "websocket") {
 		if !s.recognition.NoSockets {
-			detail = "Open a WebSocket here, or send the request as POST."
 			w.Header().Set("Upgrade", "websocket")
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusUpgradeRequired)
-		_, err := w.Write(wire.NewError(http.StatusUpgradeRequired, "upgrade_required", "", detail).JSON())
+		_, err := w.Write(wire.NewError(http.StatusUpgradeRequired, "upgrade_required", "", "Send the request as POST, or open a WebSocket here unless this server has them off.").JSON())
 		return err
 	}
 	// Which origins may call, the server has checked before.
@@ -184,7 +182,7 @@ type keeping struct {
 	keep func(all history, end wire.End)
 }
 
-// Compact implements compacting.
+// Compact implements wire.Writer.
 func (k *keeping) Compact(dst []byte, c wire.Compaction) []byte {
 	k.said.entries = append(k.said.entries, wire.Entry{Compaction: &c})
 	return k.Stream.Compact(dst, c)
@@ -200,24 +198,23 @@ func (k *keeping) End(dst []byte, end wire.End) []byte {
 // remember keeps a history. All of a connection have MaxBody bytes together, and are of
 // as many responses as it may have lanes.
 func (s *socket) remember(h history) {
-	for _, e := range h.entries {
-		if e.Message != nil {
-			h.bytes += len(e.Message.Raw) + len(e.Message.Reasoning)
-		}
-		if e.Compaction != nil {
-			h.bytes += len(e.Compaction.Text)
-		}
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.said = append(s.said, h)
-	all := 0
-	for _, h := range s.said {
-		all += h.bytes
-	}
-	for len(s.said) > maxLanes || all > MaxBody && len(s.said) > 0 {
-		all -= s.said[0].bytes
-		s.said = s.said[1:]
+	taken := 0
+	for i, h := range slices.Backward(s.said) {
+		for _, e := range h.entries {
+			if e.Message != nil {
+				taken += len(e.Message.Raw) + len(e.Message.Reasoning)
+			}
+			if e.Compaction != nil {
+				taken += len(e.Compaction.Text)
+			}
+		}
+		if len(s.said)-i > maxLanes || taken > MaxBody {
+			s.said = s.said[i+1:]
+			return
+		}
 	}
 }
 

@@ -5,17 +5,18 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
 // said is what the blocks of an assistant's message say, in the words of chat
 // completions.
 type said struct {
-	text      string
-	calls     []chat.Call
-	reasoning string
-	others    []string // types of blocks that have no form
-	formless  bool     // a block says more than this
-	goesOn    bool     // a further text is the same paragraph
+	text, reasoning []byte
+	calls           []chat.Call
+	others          []string // types of blocks that have no form
+	formless        bool     // a block says more than this
+	goesOn          bool     // a further text is the same paragraph
+	begun           bool     // the block has said something
 }
 
 // saidBy reads the blocks of an assistant's message.
@@ -28,59 +29,69 @@ func saidBy(blocks []json.RawMessage) (s said) {
 
 // add reads one more block.
 func (s *said) add(b json.RawMessage) {
-	var given struct {
-		Type, Text, Thinking, Signature string
-		ID, Name                        string
-		Input, Citations                json.RawMessage
+	s.begin(b)
+	s.end(b)
+}
+
+// begin reads what a block says at its beginning, and gives it.
+func (s *said) begin(b json.RawMessage) (d sdk.Delta) {
+	s.begun = false
+	if kind := typeOf(b); kind == "text" || kind == "thinking" {
+		d = s.say(kind, stringOf(b, kind))
 	}
-	_ = json.Unmarshal(b, &given) // a member of another type says nothing here
-	given.Text, given.Thinking = storable(given.Text), storable(given.Thinking)
-	switch given.Type {
+	return d
+}
+
+// say takes a piece of a block of text or reasoning, and gives what is new. The block's
+// first one is set apart from what was said before. But blocks of text that follow each
+// other are one text, cut by its citations, and so is an answer of chat completions, which
+// Stream cut into blocks.
+func (s *said) say(kind, text string) (d sdk.Delta) {
+	all, added, apart := &s.text, &d.Text, !s.goesOn
+	if kind == "thinking" {
+		all, added, apart = &s.reasoning, &d.Reasoning, true
+	}
+	if text = storable(text); text == "" {
+		return d
+	}
+	if apart && !s.begun && len(*all) > 0 {
+		text = "\n\n" + text
+	}
+	s.begun, *all, *added = true, append(*all, text...), text
+	return d
+}
+
+// end reads all else of a whole block.
+func (s *said) end(b json.RawMessage) {
+	switch kind := typeOf(b); kind {
 	case "text":
-		s.text += s.gap(given.Text) + given.Text
-		s.formless = s.formless || len(given.Citations) > len("null")
+		s.formless = s.formless || len(chat.MemberOf(b, "citations")) > len("null")
 		s.goesOn = true
 	case "tool_use":
 		s.goesOn = true
-		s.calls = append(s.calls, chat.Call{ID: given.ID, Name: given.Name, Arguments: string(orEmpty(given.Input))})
+		s.calls = append(s.calls, chat.Call{ID: stringOf(b, "id"), Name: stringOf(b, "name"), Arguments: string(orEmpty(chat.MemberOf(b, "input")))})
 	case "thinking":
-		if s.reasoning != "" && given.Thinking != "" {
-			s.reasoning += paragraph
-		}
-		s.reasoning += given.Thinking
-		if given.Signature != "" {
+		if stringOf(b, "signature") != "" {
 			s.formless, s.goesOn = true, false
 		}
 	default:
-		s.others, s.formless, s.goesOn = append(s.others, given.Type), true, false
+		s.others, s.formless, s.goesOn = append(s.others, kind), true, false
 	}
 }
 
 // storable is a text without NUL characters, which databases refuse.
 func storable(text string) string { return strings.ReplaceAll(text, "\x00", "") }
 
-const paragraph = "\n\n"
-
-// gap is what stands between the text so far and a further block's text. Blocks of
-// text that follow each other are one text, cut by its citations. An answer of chat
-// completions, which Stream cut into blocks, is one text, too.
-func (s *said) gap(text string) string {
-	if s.text == "" || text == "" || s.goesOn {
-		return ""
-	}
-	return paragraph
-}
-
 // message is what was said; nil for nothing.
 func (s said) message() *chat.Message {
-	text := s.text
+	text := string(s.text)
 	if strings.TrimSpace(text) == "" && len(s.calls) == 0 {
 		if len(s.others) == 0 {
 			return nil
 		}
 		text = "[" + strings.Join(s.others, ", ") + "]"
 	}
-	m := &chat.Message{Role: chat.Assistant, Calls: s.calls, Reasoning: s.reasoning}
+	m := &chat.Message{Role: chat.Assistant, Calls: s.calls, Reasoning: string(s.reasoning)}
 	if strings.TrimSpace(text) != "" {
 		m.Parts = []chat.Part{chat.TextPart(text)}
 	}

@@ -15,14 +15,14 @@ import (
 func Managed(body []byte, entries []Entry, context []json.RawMessage) []byte {
 	sent := map[[sha256.Size]byte][]int{} // of each form, the entries
 	for i, e := range entries {
-		form := sha256.Sum256(e.Message.AppendCanonical(nil))
+		form := e.Message.Form()
 		sent[form] = append(sent[form], i)
 	}
 	own := make([]int, len(context)) // the entry of each message of the context, and one more; 0 for none
 	messages := make([]*chat.Message, len(context))
 	for i := len(context) - 1; i >= 0; i-- {
 		messages[i] = chat.Read(context[i])
-		form := sha256.Sum256(messages[i].AppendCanonical(nil))
+		form := messages[i].Form()
 		if at := sent[form]; len(at) > 0 { // of several that say the same, the last one for the last
 			own[i], sent[form] = at[len(at)-1]+1, at[:len(at)-1]
 		}
@@ -68,18 +68,12 @@ func roleOf(m *chat.Message) string {
 }
 
 // blocksOf are the blocks of a message of chat completions.
-func blocksOf(m *chat.Message) (blocks []json.RawMessage) {
+func blocksOf(m *chat.Message) []json.RawMessage {
 	text := chat.Shown(m.Parts)
 	if m.Role == chat.Tool {
 		return []json.RawMessage{sdk.JSON("type", "tool_result", "tool_use_id", m.Answers(), "content", text)}
 	}
-	if text != "" {
-		blocks = append(blocks, textBlock(text))
-	}
-	for _, c := range m.Calls {
-		blocks = append(blocks, callBlock(c, inputOf(c)))
-	}
-	return blocks
+	return saidBlocks(text, m.Calls)
 }
 
 // turns are messages of which no two in a row have one role.

@@ -44,10 +44,15 @@ func (a Answer) blocks() (blocks []json.RawMessage) {
 	if a.Reasoning != "" {
 		blocks = append(blocks, thinkingBlock(a.Reasoning))
 	}
-	if text := answerText(a.Message); text != "" {
+	return append(blocks, saidBlocks(answerText(a.Message), a.Message.Calls)...)
+}
+
+// saidBlocks are a text, if there is one, and calls.
+func saidBlocks(text string, calls []chat.Call) (blocks []json.RawMessage) {
+	if text != "" {
 		blocks = append(blocks, textBlock(text))
 	}
-	for _, c := range a.Message.Calls {
+	for _, c := range calls {
 		blocks = append(blocks, callBlock(c, inputOf(c)))
 	}
 	return blocks

@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
@@ -32,16 +31,16 @@ type openBlock struct {
 	call      int // its number among the calls
 	texts     map[string][]byte
 	citations []json.RawMessage
-	begun     bool
 }
 
 // Prefill takes the blocks that the request put into the model's mouth: the answer goes
 // on behind them. It returns what they say.
 func (a *Received) Prefill(blocks []json.RawMessage) sdk.Delta {
 	for _, b := range blocks {
+		a.said.begin(b)
 		a.close(b)
 	}
-	return sdk.Delta{Reasoning: a.said.reasoning, Text: a.said.text}
+	return sdk.Delta{Reasoning: string(a.said.reasoning), Text: string(a.said.text)}
 }
 
 // Whole takes an answer that came as one message.
@@ -59,9 +58,10 @@ func (a *Received) Whole(body []byte) (d sdk.Delta, err error) {
 	a.count(m.Usage)
 	before := a.said
 	for _, b := range m.Content {
+		a.said.begin(b)
 		a.close(b)
 	}
-	d.Reasoning, d.Text = a.said.reasoning[len(before.reasoning):], a.said.text[len(before.text):]
+	d.Reasoning, d.Text = string(a.said.reasoning[len(before.reasoning):]), string(a.said.text[len(before.text):])
 	for i, c := range a.said.calls[len(before.calls):] {
 		d.Calls = append(d.Calls, piece(i, c.ID, c.Name, c.Arguments))
 	}
@@ -129,10 +129,8 @@ func (a *Received) start(index int, block json.RawMessage) (d sdk.Delta) {
 		a.open = map[int]*openBlock{}
 	}
 	a.open[index] = b
-	switch b.kind {
-	case "text", "thinking":
-		d = a.text(b, stringOf(block, b.kind))
-	case "tool_use":
+	d = a.said.begin(block)
+	if b.kind == "tool_use" {
 		b.call = a.calls
 		a.calls++
 		d.Calls = []json.RawMessage{piece(b.call, stringOf(block, "id"), stringOf(block, "name"), "")}
@@ -152,34 +150,13 @@ func (a *Received) more(b *openBlock, delta json.RawMessage) (d sdk.Delta) {
 			text := chat.String(value)
 			b.texts[name] = append(b.texts[name], text...)
 			switch {
-			case name == b.kind:
-				d = a.text(b, text)
+			case name == b.kind && (name == "text" || name == "thinking"):
+				d = a.said.say(name, text)
 			case name == "partial_json" && b.kind == "tool_use":
 				d.Calls = []json.RawMessage{piece(b.call, "", "", text)}
 			}
 		}
 	}
-	return d
-}
-
-// text is a piece of a block of text or reasoning. The block's first one is set apart
-// from what was said before, as said.add does.
-func (a *Received) text(b *openBlock, text string) (d sdk.Delta) {
-	if text = storable(text); text == "" {
-		return d
-	}
-	if b.kind == "thinking" {
-		if !b.begun && a.said.reasoning != "" {
-			text = paragraph + text
-		}
-		d.Reasoning = text
-	} else {
-		if !b.begun {
-			text = a.said.gap(text) + text
-		}
-		d.Text = text
-	}
-	b.begun = true
 	return d
 }
 
@@ -205,7 +182,7 @@ func (b *openBlock) whole() json.RawMessage {
 // close takes a whole block.
 func (a *Received) close(block json.RawMessage) {
 	a.Blocks = append(a.Blocks, bytes.Clone(block))
-	a.said.add(block)
+	a.said.end(block)
 }
 
 // Message returns the answer as a chat-completions message, and its reasoning; nil if
@@ -214,11 +191,11 @@ func (a *Received) Message() (m json.RawMessage, reasoning string) {
 	if said := a.said.message(); said != nil {
 		m = said.Encode()
 	}
-	return m, a.said.reasoning
+	return m, string(a.said.reasoning)
 }
 
 // Text is the text of Message, without what stands for blocks that have no form.
-func (a *Received) Text() string { return a.said.text }
+func (a *Received) Text() string { return string(a.said.text) }
 
 // Record returns all blocks, if one of them has no form in chat completions; nil
 // otherwise.
@@ -248,17 +225,12 @@ func piece(index int, id, name, arguments string) json.RawMessage {
 	return sdk.JSON("index", index, "id?", id, "type?", kind, "function", sdk.JSON("name?", name, "arguments", arguments))
 }
 
-// Events reads server-sent events.
-type Events struct{ lines *bufio.Reader }
-
-// NewEvents returns the events of a stream.
-func NewEvents(r io.Reader) *Events { return &Events{bufio.NewReader(r)} }
-
-// Next returns the bytes of the next event, up to the empty line behind it, and its
-// data. data is nil of a comment. After the last event it returns io.EOF.
-func (e *Events) Next() (event, data []byte, err error) {
+// ReadEvent returns the bytes of the next server-sent event of a stream, up to the empty
+// line behind it, and its data. data is nil of a comment. After the last event it returns
+// io.EOF.
+func ReadEvent(stream *bufio.Reader) (event, data []byte, err error) {
 	for {
-		line, err := e.lines.ReadBytes('\n')
+		line, err := stream.ReadBytes('\n')
 		event = append(event, line...)
 		if err != nil {
 			return event, data, err

@@ -7,13 +7,6 @@ import (
 	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
-// A Refusal is an error in the form of Anthropic's clients.
-type Refusal struct {
-	Type    string
-	Message string
-	Code    string // that the SDKs act by; "" for none
-}
-
 // types are Anthropic's types of errors, by status.
 var types = map[int]string{
 	http.StatusBadRequest:            "invalid_request_error",
@@ -31,39 +24,27 @@ var types = map[int]string{
 // thread.
 const ThreadNotFound = "thread_not_found"
 
-// Refuse returns an error of this status and code, in which field names the member of
-// the request that is wrong; "" for none.
-func Refuse(status int, code, field, detail string) Refusal {
-	r := Refusal{Type: types[status], Message: detail}
+// Refuse returns the body of an error of this status and code, which is the data of a
+// stream's last event, too. field names the member of the request that is wrong; "" for
+// none.
+func Refuse(status int, code, field, detail string) json.RawMessage {
+	kind := types[status]
 	switch {
-	case r.Type != "":
+	case kind != "":
 	case status < http.StatusInternalServerError:
-		r.Type = "invalid_request_error"
+		kind = "invalid_request_error"
 	default:
-		r.Type = "api_error"
+		kind = "api_error"
 	}
+	var details json.RawMessage // by which the SDKs act
 	if code == ThreadNotFound {
-		r.Code = code
+		details = sdk.JSON("error_code", code)
 	}
 	if field != "" {
-		r.Message = field + ": " + r.Message
+		detail = field + ": " + detail
 	}
 	if code == "prompt_too_long" { // by these words clients know that they should compact
-		r.Message = "prompt is too long: " + r.Message
+		detail = "prompt is too long: " + detail
 	}
-	return r
-}
-
-// Encode writes the body of the error's answer.
-func (r Refusal) Encode() json.RawMessage { return sdk.JSON("type", "error", "error", r.error()) }
-
-// Event writes the error as the last event of a stream.
-func (r Refusal) Event(dst []byte) []byte { return appendEvent(dst, "error", "error", r.error()) }
-
-func (r Refusal) error() json.RawMessage {
-	var details json.RawMessage
-	if r.Code != "" {
-		details = sdk.JSON("error_code", r.Code)
-	}
-	return sdk.JSON("type", r.Type, "message", r.Message, "details?", details)
+	return sdk.JSON("type", "error", "error", sdk.JSON("type", kind, "message", detail, "details?", details))
 }

@@ -24,7 +24,6 @@ type Request struct {
 	Stream        bool
 	Temperature   *float64
 	TopP          *float64
-	TopK          json.RawMessage // nil for none
 	StopSequences []string
 	UserID        string // metadata.user_id; "" for none
 
@@ -34,33 +33,15 @@ type Request struct {
 
 	System   []json.RawMessage // blocks
 	Messages []Message
-	Tools    []Tool
-	Choice   Choice
-	Schema   json.RawMessage // of output_config.format; nil for none
+	Tools    bool // it offers some
+
+	body sdk.Object // of which Extra reads more
 }
 
 // A Message is a message of a request.
 type Message struct {
 	Role    string
 	Content []json.RawMessage // blocks. A content of one string is a block of text
-}
-
-// A Tool is a tool that the client runs, or one of Anthropic's own.
-type Tool struct {
-	Type        string // "" and custom are tools of the client; any other is Anthropic's
-	Name        string
-	Description string
-	InputSchema json.RawMessage
-}
-
-// own tells whether a tool is of a type that only Anthropic's models know.
-func (t Tool) own() bool { return t.Type != "" && t.Type != "custom" }
-
-// A Choice says which tool the model is to call.
-type Choice struct {
-	Type    string // auto, any, tool or none; "" leaves it to the model
-	Name    string // of the type tool
-	OnlyOne bool
 }
 
 const most = math.MaxInt32 // of numbers and elements, which the body's size bounds
@@ -70,13 +51,13 @@ const most = math.MaxInt32 // of numbers and elements, which the body's size bou
 // doesn't know is no error: clients send new ones all the time.
 func Parse(body []byte) (*Request, error) {
 	if !isObject(body) {
-		return nil, wrong("", "The request needs a body: a JSON object with model, max_tokens and messages.")
+		return nil, fault.New(fault.Invalid, "invalid_parameter", "", "The request needs a body: a JSON object with model, max_tokens and messages.")
 	}
 	o := new(sdk.Reader).Object(body, nil)
 	r := &Request{
-		Model: o.Required("model"), Stream: o.Boolean("stream", false), Temperature: o.Number("temperature", 0, 2), TopP: o.Number("top_p", 0, 1), TopK: o.Get("top_k"),
+		Model: o.Required("model"), Stream: o.Boolean("stream", false), Temperature: o.Number("temperature", 0, 2), TopP: o.Number("top_p", 0, 1),
 		UserID: o.Inner("metadata").String("user_id"), Continues: o.Inner("thread").String("type") == "continue",
-		System: contentOf(o, "system"), Schema: o.Inner("output_config").Inner("format").Get("schema"),
+		System: contentOf(o, "system"), body: o,
 	}
 	if n := o.Integer("max_tokens", 0, most); n != nil {
 		r.MaxTokens = *n
@@ -87,15 +68,9 @@ func Parse(body []byte) (*Request, error) {
 		}
 		r.StopSequences = append(r.StopSequences, chat.String(raw))
 	}
-	for _, raw := range o.Objects("tools", most) {
-		t := Tool{raw.String("type"), raw.String("name"), raw.String("description"), raw.Get("input_schema")}
-		if t.Name == "" && !t.own() {
-			raw.Missing("name")
-		}
-		r.Tools = append(r.Tools, t)
+	for range o.Objects("tools", most) {
+		r.Tools = true
 	}
-	choice := o.Inner("tool_choice")
-	r.Choice = Choice{choice.String("type"), choice.String("name"), choice.Boolean("disable_parallel_tool_use", false)}
 	for _, m := range o.Objects("messages", most) {
 		m.Required("role")
 		r.Messages = append(r.Messages, Message{m.OneOf("role", "user", "assistant", "system"), contentOf(m, "content")})
@@ -129,8 +104,4 @@ func textBlock(text any) json.RawMessage { return sdk.JSON("type", "text", "text
 func isObject(raw []byte) bool {
 	trimmed := bytes.TrimLeft(raw, " \t\r\n")
 	return len(trimmed) > 0 && trimmed[0] == '{' && json.Valid(raw)
-}
-
-func wrong(field, format string, args ...any) error {
-	return fault.New(fault.Invalid, "invalid_parameter", field, format, args...)
 }

@@ -11,43 +11,42 @@ import (
 // tools, tool_choice, parallel_tool_calls, response_format and top_k. Tools that
 // Anthropic runs itself are left out, because no other model has them.
 func (r *Request) Extra() (map[string]json.RawMessage, error) {
-	extra := map[string]json.RawMessage{}
+	o, extra := r.body, map[string]json.RawMessage{}
+	choice := o.Inner("tool_choice")
+	called, named := choice.String("name"), false
 	var tools []json.RawMessage
-	named := false
-	for _, t := range r.Tools {
-		if !t.own() {
-			named = named || t.Name == r.Choice.Name
-			function := sdk.JSON("name", t.Name, "description?", t.Description, "parameters", orEmpty(t.InputSchema))
+	for _, t := range o.Objects("tools", most) {
+		if kind := t.String("type"); kind == "" || kind == "custom" {
+			name := t.Required("name")
+			named = named || name == called
+			function := sdk.JSON("name", name, "description?", t.String("description"), "parameters", orEmpty(t.Get("input_schema")))
 			tools = append(tools, sdk.JSON("type", "function", "function", function))
 		}
 	}
 	if len(tools) > 0 {
 		extra["tools"] = chat.AppendArray(nil, tools)
 	}
-	switch r.Choice.Type {
-	case "", "auto": // which models do by themselves
+	switch choice.OneOf("type", "auto", "any", "none", "tool") {
 	case "any":
 		extra["tool_choice"] = quote("required")
 	case "none":
 		extra["tool_choice"] = quote("none")
 	case "tool":
 		if !named {
-			return nil, wrong("tool_choice.name", "The request has no tool of this name that a client runs.")
+			choice.Wrong("name", sdk.CodeValue, "The request has no tool of this name that a client runs.")
 		}
-		extra["tool_choice"] = sdk.JSON("type", "function", "function", sdk.JSON("name", r.Choice.Name))
-	default:
-		return nil, wrong("tool_choice.type", "It must be auto, any, tool or none.")
+		extra["tool_choice"] = sdk.JSON("type", "function", "function", sdk.JSON("name", called))
 	}
 	if len(tools) == 0 {
 		delete(extra, "tool_choice")
-	} else if r.Choice.OnlyOne {
+	} else if choice.Boolean("disable_parallel_tool_use", false) {
 		extra["parallel_tool_calls"] = json.RawMessage("false")
 	}
-	if r.Schema != nil {
-		extra["response_format"] = sdk.JSON("type", "json_schema", "json_schema", sdk.JSON("name", "answer", "strict", true, "schema", r.Schema))
+	if schema := o.Inner("output_config").Inner("format").Get("schema"); schema != nil {
+		extra["response_format"] = sdk.JSON("type", "json_schema", "json_schema", sdk.JSON("name", "answer", "strict", true, "schema", schema))
 	}
-	if r.TopK != nil {
-		extra["top_k"] = r.TopK
+	if k := o.Get("top_k"); k != nil {
+		extra["top_k"] = k
 	}
-	return extra, nil
+	return extra, o.Failed()
 }

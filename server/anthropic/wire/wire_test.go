@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -115,10 +116,10 @@ func TestStream(t *testing.T) {
 // received reads a stream.
 func received(t *testing.T, stream []byte) (got Received, deltas []sdk.Delta) {
 	t.Helper()
-	events := NewEvents(bytes.NewReader(stream))
+	events := bufio.NewReader(bytes.NewReader(stream))
 	var copied []byte
 	for {
-		event, data, err := events.Next()
+		event, data, err := ReadEvent(events)
 		copied = append(copied, event...)
 		if data != nil {
 			d := check.Must(got.Add(data))(t)
@@ -236,7 +237,7 @@ func TestRefuse(t *testing.T) {
 		{404, "thread_not_found", "", `{"type":"error","error":{"type":"not_found_error","message":"no.","details":{"error_code":"thread_not_found"}}}`},
 		{415, "unsupported_media_type", "", `{"type":"error","error":{"type":"invalid_request_error","message":"no."}}`},
 	} {
-		if got := string(Refuse(test.status, test.code, test.field, "no.").Encode()); got != test.want {
+		if got := string(Refuse(test.status, test.code, test.field, "no.")); got != test.want {
 			t.Errorf("%s: %s", test.code, got)
 		}
 	}

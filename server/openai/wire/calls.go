@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -11,19 +13,10 @@ import (
 
 // deltaOf is a stored answer as one piece.
 func deltaOf(m *chat.Message) (d sdk.Delta) {
-	var texts, refused []string
-	for _, p := range m.Parts {
-		switch p.Type {
-		case "text":
-			texts = append(texts, p.Text)
-		case "refusal":
-			refused = append(refused, p.Text)
-		}
-	}
+	d.Reasoning, d.Text = m.Reasoning, m.Text()
 	if m.Refusal != nil {
-		refused = append(refused, *m.Refusal)
+		d.Refusal = *m.Refusal
 	}
-	d = sdk.Delta{Reasoning: m.Reasoning, Text: strings.Join(texts, "\n"), Refusal: strings.Join(refused, "\n")}
 	if list := chat.MemberOf(m.Raw, "tool_calls"); len(m.Calls) > 0 && list[0] == '[' {
 		for call := range chat.Elements(list) {
 			if call[0] == '{' {
@@ -38,7 +31,6 @@ func deltaOf(m *chat.Message) (d sdk.Delta) {
 type partCall struct {
 	chat.Call
 	arguments strings.Builder
-	begun     bool // the client was told of it
 }
 
 func (p *partCall) whole() chat.Call {
@@ -63,9 +55,7 @@ func (c *calls) add(raw json.RawMessage) (at int, text string) {
 		*c = append(*c, &partCall{})
 	}
 	call := (*c)[at]
-	if call.ID == "" {
-		call.ID = p.ID
-	}
+	call.ID = cmp.Or(call.ID, p.ID)
 	if call.Name == "" {
 		call.Name, call.Custom = p.Name, p.Custom
 	}
@@ -83,16 +73,10 @@ func NoOutput(call string) error {
 // calls named in pending have no result yet. Calls of the last message may stay
 // open.
 func CheckCalls(pending []string, messages []*chat.Message) error {
-	open := map[string]bool{}
-	var order []string
-	begin := func(ids []string) {
-		clear(open)
-		order = ids
-		for _, id := range ids {
-			open[id] = true
-		}
+	order, open := pending, map[string]bool{}
+	for _, id := range pending {
+		open[id] = true
 	}
-	begin(pending)
 	for _, m := range messages {
 		if m.Role == chat.Tool {
 			if !open[m.Answers()] {
@@ -101,16 +85,13 @@ func CheckCalls(pending []string, messages []*chat.Message) error {
 			delete(open, m.Answers())
 			continue
 		}
-		for _, id := range order {
-			if open[id] {
-				return NoOutput(id)
-			}
+		if i := slices.IndexFunc(order, func(id string) bool { return open[id] }); i >= 0 {
+			return NoOutput(order[i])
 		}
-		var calls []string
+		order = nil
 		for _, call := range m.Calls {
-			calls = append(calls, call.ID)
+			order, open[call.ID] = append(order, call.ID), true
 		}
-		begin(calls)
 	}
 	return nil
 }

@@ -76,6 +76,9 @@ func (c *Chunks) Begin(dst []byte) []byte {
 	return c.delta(dst, "", "role", "assistant", "content", "")
 }
 
+// Compact implements Writer: chat completions ask for none.
+func (c *Chunks) Compact(dst []byte, _ Compaction) []byte { return dst }
+
 // Add appends the next piece of the answer to dst.
 func (c *Chunks) Add(dst []byte, d sdk.Delta) []byte {
 	c.sent = true

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -12,20 +13,14 @@ import (
 // method appends server-sent events to dst, the last one of which says [DONE].
 type Writer interface {
 	Begin(dst []byte) []byte
-	Add(dst []byte, d sdk.Delta) []byte     // the next piece of the answer
-	End(dst []byte, end End) []byte         // of an answer of which no piece came, it appends the stored one first
-	Break(dst []byte, why ErrorBody) []byte // ends the stream before the answer's end
+	Compact(dst []byte, c Compaction) []byte // an item for a compaction that ended after Begin and before the answer
+	Add(dst []byte, d sdk.Delta) []byte      // the next piece of the answer
+	End(dst []byte, end End) []byte          // of an answer of which no piece came, it appends the stored one first
+	Break(dst []byte, why ErrorBody) []byte  // ends the stream before the answer's end
 }
 
 // A Stream writes an answer as the events of the Responses API. Each method
 // appends server-sent events to dst. The last event says [DONE].
-//
-//	s := NewStream(turn, -1)
-//	dst = s.Begin(dst)
-//	for … {
-//		dst = s.Add(dst, delta)
-//	}
-//	dst = s.End(dst, end)
 //
 // If only the stored message is left, Begin and End alone write the stream
 // again.
@@ -41,12 +36,12 @@ type Stream struct {
 	output     int // items begun
 	at         stage
 	open       int // output index of the open reasoning or message
+	texts      [len(textForms)]strings.Builder
+	parts      []int // texts of the open item, in their order
 
-	reasoning, text, refusal strings.Builder
-	textAt, refusalAt        int // content indexes; -1 for none
-	calls                    calls
-	firstCall                int // output index of the first call
-	begunCalls               int
+	calls      calls
+	firstCall  int // output index of the first call
+	begunCalls int
 }
 
 // A stage is what an answer has come to.
@@ -59,10 +54,23 @@ const (
 	calling
 )
 
+// textForms are the texts of an answer, in the order of a Delta: at which stage they come,
+// their events, the member that has the text, and their part of an item.
+var textForms = [...]struct {
+	stage          stage
+	events, member string
+	part           func(text string) json.RawMessage
+	logprobs       json.RawMessage // nil for none
+}{
+	{reasoning, "response.reasoning_text", "text", reasoningPart, nil},
+	{speaking, "response.output_text", "text", outputText, noElements},
+	{speaking, "response.refusal", "refusal", refusalPart, nil},
+}
+
 // NewStream returns a Stream. It leaves out the events up to the number after,
 // which the client has already; -1 leaves out none.
 func NewStream(turn Turn, after int) *Stream {
-	return &Stream{turn: turn, names: turn.Echo.names(), after: after, textAt: -1, refusalAt: -1}
+	return &Stream{turn: turn, names: turn.Echo.names(), after: after}
 }
 
 // send appends an event with these members, but for one that the client has.
@@ -75,8 +83,12 @@ func (s *Stream) send(dst []byte, kind string, members ...any) []byte {
 }
 
 // part appends an event of a part of the open item.
-func (s *Stream) part(dst []byte, kind, item string, content int, members ...any) []byte {
-	return s.send(dst, kind, append([]any{"item_id", item, "output_index", s.open, "content_index", content}, members...)...)
+func (s *Stream) part(dst []byte, kind string, content int, members ...any) []byte {
+	id := s.turn.Node.item(KindMessage, ordinalSaid)
+	if s.at == reasoning {
+		id = s.turn.Node.item(KindReasoning, ordinalReasoning)
+	}
+	return s.send(dst, kind, append([]any{"item_id", id, "output_index", s.open, "content_index", content}, members...)...)
 }
 
 var done = []byte("[DONE]")
@@ -98,12 +110,11 @@ func (s *Stream) Begin(dst []byte) []byte {
 	return dst
 }
 
-// Compact appends the item of a compaction that ended after Begin and before
-// any piece of the answer.
+// Compact implements Writer.
 func (s *Stream) Compact(dst []byte, c Compaction) []byte {
 	s.turn.Compaction = &c
 	at, item := s.begin(), c.Item()
-	return s.itemDone(s.added(dst, at, item), at, item)
+	return s.item(s.item(dst, "added", at, item), "done", at, item)
 }
 
 // begin gives the output index of a new item.
@@ -112,28 +123,17 @@ func (s *Stream) begin() int {
 	return s.output - 1
 }
 
-func (s *Stream) added(dst []byte, at int, item Item) []byte {
-	return s.send(dst, "response.output_item.added", "output_index", at, "item", item)
-}
-
-func (s *Stream) itemDone(dst []byte, at int, item Item) []byte {
-	return s.send(dst, "response.output_item.done", "output_index", at, "item", item)
+// item appends the event by which an item is added or done.
+func (s *Stream) item(dst []byte, event string, at int, item Item) []byte {
+	return s.send(dst, "response.output_item."+event, "output_index", at, "item", item)
 }
 
 // Add appends the next piece of the answer to dst.
 func (s *Stream) Add(dst []byte, d sdk.Delta) []byte {
-	if d.Reasoning != "" && s.at <= reasoning {
-		dst = s.reason(dst, d.Reasoning)
-	}
-	if d.Text != "" && s.at <= speaking {
-		dst = s.speak(dst, &s.textAt, outputText(""))
-		s.text.WriteString(d.Text)
-		dst = s.part(dst, "response.output_text.delta", s.said(), s.textAt, "delta", d.Text, "logprobs", noElements)
-	}
-	if d.Refusal != "" && s.at <= speaking {
-		dst = s.speak(dst, &s.refusalAt, refusalPart(""))
-		s.refusal.WriteString(d.Refusal)
-		dst = s.part(dst, "response.refusal.delta", s.said(), s.refusalAt, "delta", d.Refusal)
+	for i, piece := range [...]string{d.Reasoning, d.Text, d.Refusal} {
+		if piece != "" && s.at <= textForms[i].stage {
+			dst = s.say(dst, i, piece)
+		}
 	}
 	for _, raw := range d.Calls {
 		dst = s.call(dst, raw)
@@ -141,32 +141,29 @@ func (s *Stream) Add(dst []byte, d sdk.Delta) []byte {
 	return dst
 }
 
-func (s *Stream) reason(dst []byte, text string) []byte {
-	id := s.turn.Node.item(KindReasoning, ordinalReasoning)
-	if s.at < reasoning {
-		s.at, s.open = reasoning, s.begin()
-		dst = s.added(dst, s.open, reasoningItem(s.turn.Node, ""))
-		dst = s.part(dst, "response.content_part.added", id, 0, "part", textPart("reasoning_text", ""))
+// say takes a piece of a text, of which the first begins the item and the part.
+func (s *Stream) say(dst []byte, text int, piece string) []byte {
+	form := textForms[text]
+	if s.at < form.stage {
+		dst = s.close(dst, Completed)
+		s.at, s.open, s.parts = form.stage, s.begin(), nil
+		dst = s.item(dst, "added", s.open, s.spoken(InProgress))
 	}
-	s.reasoning.WriteString(text)
-	return s.part(dst, "response.reasoning_text.delta", id, 0, "delta", text)
+	part := slices.Index(s.parts, text)
+	if part < 0 {
+		part, s.parts = len(s.parts), append(s.parts, text)
+		dst = s.part(dst, "response.content_part.added", part, "part", form.part(""))
+	}
+	s.texts[text].WriteString(piece)
+	return s.part(dst, form.events+".delta", part, "delta", piece, "logprobs?", form.logprobs)
 }
 
-// said is the id of the message.
-func (s *Stream) said() string { return s.turn.Node.item(KindMessage, ordinalSaid) }
-
-// speak begins the message, and the part of its text or of its refusal.
-func (s *Stream) speak(dst []byte, at *int, part json.RawMessage) []byte {
-	if s.at < speaking {
-		dst = s.close(dst, Completed)
-		s.at, s.open = speaking, s.begin()
-		dst = s.added(dst, s.open, messageItem(s.turn.Node, chat.Assistant, InProgress, ""))
+// spoken is the open reasoning or message.
+func (s *Stream) spoken(status Status, content ...json.RawMessage) Item {
+	if s.at == reasoning {
+		return reasoningItem(s.turn.Node, content...)
 	}
-	if *at < 0 {
-		*at = max(s.textAt, s.refusalAt) + 1
-		dst = s.part(dst, "response.content_part.added", s.said(), *at, "part", part)
-	}
-	return dst
+	return messageItem(s.turn.Node, chat.Assistant, status, "", content...)
 }
 
 // call takes a piece of a call. A call begins once its id and name are there,
@@ -176,7 +173,7 @@ func (s *Stream) call(dst []byte, raw []byte) []byte {
 	if at < 0 {
 		return dst
 	}
-	if s.calls[at].begun {
+	if at < s.begunCalls {
 		return s.arguments(dst, at, arguments)
 	}
 	for s.begunCalls < len(s.calls) {
@@ -188,8 +185,7 @@ func (s *Stream) call(dst []byte, raw []byte) []byte {
 			dst = s.close(dst, Completed)
 			s.at, s.firstCall = calling, s.output
 		}
-		dst = s.added(dst, s.begin(), callItem(s.turn.Node, s.begunCalls, call.Call, s.names, InProgress))
-		call.begun = true
+		dst = s.item(dst, "added", s.begin(), callItem(s.turn.Node, s.begunCalls, call.Call, s.names, InProgress))
 		s.begunCalls++
 		dst = s.arguments(dst, s.begunCalls-1, call.arguments.String())
 	}
@@ -212,25 +208,15 @@ func (s *Stream) arguments(dst []byte, index int, text string) []byte {
 // close ends what is open, with the status of its last item.
 func (s *Stream) close(dst []byte, status Status) []byte {
 	switch s.at {
-	case reasoning:
-		text := s.reasoning.String()
-		item := reasoningItem(s.turn.Node, text)
-		dst = s.part(dst, "response.reasoning_text.done", item.ID, 0, "text", text)
-		dst = s.part(dst, "response.content_part.done", item.ID, 0, "part", textPart("reasoning_text", text))
-		dst = s.itemDone(dst, s.open, item)
-	case speaking:
+	case reasoning, speaking:
 		var content []json.RawMessage
-		for part := range max(s.textAt, s.refusalAt) + 1 {
-			if text := s.text.String(); part == s.textAt {
-				content = append(content, outputText(text))
-				dst = s.part(dst, "response.output_text.done", s.said(), part, "text", text, "logprobs", noElements)
-			} else {
-				content = append(content, refusalPart(s.refusal.String()))
-				dst = s.part(dst, "response.refusal.done", s.said(), part, "refusal", s.refusal.String())
-			}
-			dst = s.part(dst, "response.content_part.done", s.said(), part, "part", content[part])
+		for part, i := range s.parts {
+			form, text := textForms[i], s.texts[i].String()
+			content = append(content, form.part(text))
+			dst = s.part(dst, form.events+".done", part, form.member, text, "logprobs?", form.logprobs)
+			dst = s.part(dst, "response.content_part.done", part, "part", content[part])
 		}
-		dst = s.itemDone(dst, s.open, messageItem(s.turn.Node, chat.Assistant, status, "", content...))
+		dst = s.item(dst, "done", s.open, s.spoken(status, content...))
 	case calling:
 		for i, call := range s.calls[:s.begunCalls] {
 			of := Completed
@@ -244,19 +230,16 @@ func (s *Stream) close(dst []byte, status Status) []byte {
 			case `"custom_tool_call"`:
 				dst = s.send(dst, "response.custom_tool_call_input.done", "item_id", item.ID, "output_index", at, "input", member("input"))
 			}
-			dst = s.itemDone(dst, at, item)
+			dst = s.item(dst, "done", at, item)
 		}
 	}
 	return dst
 }
 
-// Said tells whether a piece of the answer was sent.
-func (s *Stream) Said() bool { return s.at != nothingYet }
-
 // End appends the end of the stream to dst. If no piece of the answer was sent,
 // it appends the stored answer first.
 func (s *Stream) End(dst []byte, end End) []byte {
-	if !s.Said() && end.Message != nil {
+	if s.at == nothingYet && end.Message != nil {
 		dst = s.Add(dst, deltaOf(end.Message))
 	}
 	dst = s.close(dst, end.lastItem())

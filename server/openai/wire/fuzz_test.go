@@ -46,7 +46,7 @@ func FuzzParse(f *testing.F) {
 		if req, err := ParseCompact(body); !refused(err) {
 			inputs = append(inputs, req.Input)
 		}
-		if req, err := ParseNewConversation(body); !refused(err) {
+		if req, err := ParseConversation("")(body); !refused(err) {
 			inputs = append(inputs, req.Input)
 		}
 		for _, in := range inputs {

@@ -26,12 +26,8 @@ func messageItem(n NodeID, role chat.Role, status Status, phase string, content 
 	return newItem("message", n.item(KindMessage, ordinalSaid), "role", role, "status", status, "phase?", phase, "content", chat.AppendArray(nil, content))
 }
 
-// reasoningItem is the reasoning that a model showed; "" as it begins.
-func reasoningItem(n NodeID, text string) Item {
-	var content []json.RawMessage
-	if text != "" {
-		content = append(content, textPart("reasoning_text", text))
-	}
+// reasoningItem is the reasoning that a model showed; without content as it begins.
+func reasoningItem(n NodeID, content ...json.RawMessage) Item {
 	return newItem("reasoning", n.item(KindReasoning, ordinalReasoning), "summary", noElements, "content?", content)
 }
 
@@ -58,18 +54,13 @@ func callItem(n NodeID, index int, call chat.Call, names toolNames, status Statu
 // reasoning, text and calls; any other message is one item. The note is that of the
 // Entry from which the message was stored.
 func ItemsOf(n NodeID, m *chat.Message, note Note) []Item {
-	return itemsOf(n, m, note, Completed, nil)
+	return Turn{Node: n}.Items(End{Status: Completed, Message: m}, note)
 }
 
 // Items returns the items of a stored message, as its response has them where it is the
-// answer of one.
-func (t Turn) Items(end End, note Note) []Item {
-	return itemsOf(t.Node, end.Message, note, end.lastItem(), t.Echo.names())
-}
-
-// itemsOf is ItemsOf for a response, whose last item has the status that is
-// given, and whose tools may stand in namespaces.
-func itemsOf(n NodeID, m *chat.Message, note Note, status Status, names toolNames) (items []Item) {
+// answer of one: the last item says how it ended, and tools may stand in namespaces.
+func (t Turn) Items(end End, note Note) (items []Item) {
+	n, m, names := t.Node, end.Message, t.Echo.names()
 	var content []json.RawMessage
 	for _, p := range m.Parts {
 		if m.Role == chat.Assistant && p.Type == "text" && p.Text == "" {
@@ -94,11 +85,11 @@ func itemsOf(n NodeID, m *chat.Message, note Note, status Status, names toolName
 		return []Item{messageItem(n, cmp.Or(m.Role, chat.User), Completed, "", content...)}
 	}
 	if m.Reasoning != "" {
-		items = append(items, reasoningItem(n, m.Reasoning))
+		items = append(items, reasoningItem(n, reasoningPart(m.Reasoning)))
 	}
 	last := func(is bool) Status {
 		if is {
-			return status
+			return end.lastItem()
 		}
 		return Completed
 	}

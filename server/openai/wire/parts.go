@@ -70,6 +70,8 @@ func outputText(text string) json.RawMessage {
 
 func textPart(kind, text string) json.RawMessage { return sdk.JSON("type", kind, "text", text) }
 
+func reasoningPart(text string) json.RawMessage { return textPart("reasoning_text", text) }
+
 func refusalPart(text string) json.RawMessage { return sdk.JSON("type", "refusal", "refusal", text) }
 
 // itemPart is a part of a stored message as an item has it. What OpenAI's items

@@ -25,10 +25,10 @@ type Request struct {
 	Stream, Usage bool // answer with events; with a chunk of the usage at the end
 	Store         bool
 	Background    bool
-	Truncate      bool     // fold or leave out messages that don't fit, in place of refusing the request
-	Compact       *Compact // when to compact the branch; nil for never
-	Session       string   // that the client names in the body, beside the metadata; "" for none
-	Recall        *bool    // whether the model may search what is folded; nil: as the settings say
+	Truncate      bool   // fold or leave out messages that don't fit, in place of refusing the request
+	CompactOver   int    // tokens of the input over which the branch is compacted first; -1 leaves it to the server, 0 is never
+	Session       string // that the client names in the body, beside the metadata; "" for none
+	Recall        *bool  // whether the model may search what is folded; nil: as the settings say
 
 	// Temperature, MaxOutputTokens and Extra are for the model. Extra are
 	// further members of the chat-completions request.
@@ -46,9 +46,6 @@ func (req *Request) LastMessage() *chat.Message {
 	}
 	return nil
 }
-
-// A Compact asks for a compaction of the branch before the answer.
-type Compact struct{ Threshold int } // tokens of the input; 0 leaves it to the server
 
 // notYours are members of a request to Responses that are OpenAI's or this server's
 // business, and those that the model's request gets from others. What else clients send
@@ -170,9 +167,9 @@ func (req *Request) readRun(o sdk.Object) {
 	}
 	for _, c := range o.Objects("context_management", 8) {
 		if c.RequiredUpTo("type", 64); c.OneOf("type", "compaction") != "" {
-			req.Compact = &Compact{}
+			req.CompactOver = -1
 			if threshold := c.Integer("compact_threshold", 1000, math.MaxInt32); threshold != nil {
-				req.Compact.Threshold = *threshold
+				req.CompactOver = *threshold
 			}
 		}
 	}

@@ -51,7 +51,7 @@ func TestParseCreate(t *testing.T) {
 		if got := string(chat.MustMarshal(req.Extra)); got != test.extra {
 			t.Errorf("%s: the model gets %s, want %s", test.name, got, test.extra)
 		}
-		if req.Model != "m" || !req.Store || req.Stream || req.Background || req.Truncate || req.Previous != nil || req.Conversation != nil || req.Compact != nil {
+		if req.Model != "m" || !req.Store || req.Stream || req.Background || req.Truncate || req.Previous != nil || req.Conversation != nil || req.CompactOver != 0 {
 			t.Errorf("%s: %+v", test.name, req)
 		}
 	}
@@ -68,7 +68,7 @@ func TestEcho(t *testing.T) {
 		"parallel_tool_calls":false,"max_output_tokens":20,"max_tool_calls":3,"temperature":0,"top_p":0.5,"text":{"format":{"type":"json_schema","name":"s","schema":{}},"verbosity":"high"},"reasoning":{"effort":"high","summary":"concise"}}`
 	req, err := ParseCreate([]byte(body))
 	check.NoError(t, err)
-	if *req.Conversation != someNode.Conversation || !req.Truncate || req.Compact.Threshold != 1000 || req.Instructions != "Be short." || *req.Temperature != 0 || req.MaxOutputTokens != 20 || !req.Background {
+	if *req.Conversation != someNode.Conversation || !req.Truncate || req.CompactOver != 1000 || req.Instructions != "Be short." || *req.Temperature != 0 || req.MaxOutputTokens != 20 || !req.Background {
 		t.Errorf("%+v", req)
 	}
 	var stored Echo
@@ -278,9 +278,9 @@ func TestOtherRequests(t *testing.T) {
 }
 
 func compact(b []byte) error         { _, err := ParseCompact(b); return err }
-func newConversation(b []byte) error { _, err := ParseNewConversation(b); return err }
-func change(b []byte) error          { _, err := ParseConversationUpdate(b); return err }
-func newItems(b []byte) error        { _, err := ParseNewItems(b); return err }
+func newConversation(b []byte) error { _, err := ParseConversation("")(b); return err }
+func change(b []byte) error          { _, err := ParseConversation("metadata")(b); return err }
+func newItems(b []byte) error        { _, err := ParseConversation("items")(b); return err }
 func page(b []byte) error            { q, _ := url.ParseQuery(string(b)); _, err := ParsePage(q); return err }
 func after(b []byte) error {
 	q, _ := url.ParseQuery(string(b))

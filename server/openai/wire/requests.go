@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"net/url"
 	"strconv"
 	"unicode/utf8"
@@ -70,41 +71,26 @@ type ConversationRequest struct {
 	Metadata map[string]string // nil where the request has none
 }
 
-// ParseNewConversation reads a request for a new conversation. The request may
-// have no body.
-func ParseNewConversation(body []byte) (*ConversationRequest, error) {
-	if len(body) == 0 {
-		return &ConversationRequest{}, nil
+// ParseConversation reads a request that makes or changes a conversation, or adds items to
+// it. The member of the name must must be there, and of items one at least; "" is none,
+// and then the request may have no body.
+func ParseConversation(must string) func(body []byte) (*ConversationRequest, error) {
+	return func(body []byte) (*ConversationRequest, error) {
+		if len(body) == 0 && must == "" {
+			return &ConversationRequest{}, nil
+		}
+		o := sdk.Open(body)
+		c := &ConversationRequest{Input: inputOf(o, "items", maxNewItems), Metadata: metadataOf(o)}
+		switch {
+		case must != "" && !o.Has(must):
+			o.Missing(must)
+		case must == "items" && len(c.Input.Entries) == 0:
+			o.Wrong(must, sdk.CodeMissing, "Missing required parameter: items. At least one of them must say something.")
+		case c.Input.Compact:
+			o.Wrong("items", sdk.CodeUnsupported, "A compaction_trigger is no item of a conversation.")
+		}
+		return c, o.Failed()
 	}
-	return parseConversation(body, "")
-}
-
-// ParseConversationUpdate reads a request to change a conversation's metadata. null
-// takes all pairs away.
-func ParseConversationUpdate(body []byte) (*ConversationRequest, error) {
-	return parseConversation(body, "metadata")
-}
-
-// ParseNewItems reads a request to add items to a conversation.
-func ParseNewItems(body []byte) (*ConversationRequest, error) {
-	c, err := parseConversation(body, "items")
-	if err == nil && len(c.Input.Entries) == 0 {
-		return nil, fault.New(fault.Invalid, sdk.CodeMissing, "items", "Missing required parameter: items. At least one of them must say something.")
-	}
-	return c, err
-}
-
-// parseConversation reads the members of a request, of which one must be there; "" for none.
-func parseConversation(body []byte, must string) (*ConversationRequest, error) {
-	o := sdk.Open(body)
-	c := &ConversationRequest{Input: inputOf(o, "items", maxNewItems), Metadata: metadataOf(o)}
-	if must != "" && !o.Has(must) {
-		o.Missing(must)
-	}
-	if c.Input.Compact {
-		o.Wrong("items", sdk.CodeUnsupported, "A compaction_trigger is no item of a conversation.")
-	}
-	return c, o.Failed()
 }
 
 // ParseStartingAfter returns the number of the event after which a stream goes
@@ -138,4 +124,41 @@ func ParseLane(message []byte) (string, error) {
 		return "", err
 	}
 	return *lane, nil
+}
+
+// NewList returns a page of a list.
+func NewList(data []Item, more bool) json.RawMessage {
+	var first, last any
+	all := make([]json.RawMessage, len(data))
+	for i, item := range data {
+		all[i], first, last = item.Raw, data[0].ID, item.ID
+	}
+	return sdk.JSON("object", "list", "data", all, "first_id", first, "last_id", last, "has_more", more)
+}
+
+// A Page is the part of a list that a request asks for.
+type Page struct {
+	Limit     int
+	Ascending bool
+	After     string // id of the item before the first one; "" for none
+}
+
+// ParsePage reads the query of a list.
+func ParsePage(query url.Values) (Page, error) {
+	p := Page{Limit: 20, After: query.Get("after")}
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 100 {
+			return p, fault.New(fault.Invalid, sdk.CodeValue, "limit", "This must be a whole number between 1 and 100.")
+		}
+		p.Limit = n
+	}
+	switch order := query.Get("order"); order {
+	case "asc":
+		p.Ascending = true
+	case "", "desc":
+	default:
+		return p, fault.New(fault.Invalid, sdk.CodeValue, "order", "This must be asc or desc.")
+	}
+	return p, nil
 }

@@ -86,11 +86,7 @@ func (e *Echo) Fit() bool {
 		return true
 	}
 	for i, raw := range e.Tools {
-		var t tool
-		if json.Unmarshal(raw, &t) == nil {
-			t.Description, t.Parameters, t.Format = nil, nil, nil
-			e.Tools[i] = chat.MustMarshal(t)
-		}
+		e.Tools[i] = chat.WithMember(chat.WithMember(chat.WithMember(raw, "description", null), "parameters", null), "format", nil)
 	}
 	e.Instructions = nil
 	if chat.MemberOf(e.Text.Format, "schema") != nil {

@@ -59,7 +59,7 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 		return r, err
 	}
 	asked := strings.Trim(settings.Instructions+"\n\n"+k.Instructions, "\n")
-	r.Input = prompt.Input{Nonce: prompt.Nonce(k.ID), Instructions: asked, Fold: path[max(0, cutoff+1-k.FoldedMessages) : cutoff+1], LookAhead: path[cutoff+1:]}
+	r.Input = prompt.Input{Nonce: prompt.Nonce(k.ID), Instructions: asked, Fold: path[max(0, cutoff+1-k.FoldedMessages) : cutoff+1], LookAhead: path[cutoff+1:], Stays: prompt.Stays{}}
 	counter := tokens.O200k()
 	read := func(id uuid.UUID, what string) (s tree.Summary, text string, err error) {
 		if id == uuid.Nil {
@@ -81,7 +81,6 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	if saved, r.Summary, err = read(k.SummaryID, "saved"); err != nil {
 		return r, err
 	}
-	r.Input.Stays = prompt.Stays{}
 	for _, id := range saved.Range.KeptIDs {
 		r.Input.Stays[id] = true
 	}
@@ -104,22 +103,18 @@ func Of(ctx context.Context, store *tree.Store, k tree.Compaction) (r Replay, er
 	// A long prefix leaves less room for a summary.
 	settings.MaxContextTokens -= min(tree.Tokens(v.Prefix), settings.Budget().Available-1)
 	merged := prior.Tokens
-	if r.Input.Prior != "" && r.Input.Fold[0].Role == tree.RoleUser { // with the assistant's word between
-		merged += messageTokens + counter.Count(chat.Read(chat.Acknowledgment()).Text())
+	if r.Input.Prior != "" && r.Input.Fold[0].Role == tree.RoleUser { // with the assistant's word between, a message of 3 tokens without its text
+		merged += 3 + counter.Count(chat.Read(chat.Acknowledgment()).Text())
 	}
 	replaced := k.FoldedTokens + merged
 	for _, m := range kept {
 		merged -= m.Tokens
 	}
-	merged = max(0, merged)
-	r.Input.TargetTokens = settings.Budget().TargetFor(replaced-merged, merged)
+	r.Input.TargetTokens = settings.Budget().TargetFor(replaced-max(0, merged), max(0, merged))
 	step, _, err := prompt.Next(r.Input, math.MaxInt32, counter)
 	r.Messages = step.Messages()
 	return r, err
 }
-
-// messageTokens are those of a message without text.
-const messageTokens = 3
 
 // pathTo reads a branch from its head back until it has what k folded, and returns
 // the cutoff's index.

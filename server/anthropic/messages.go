@@ -189,15 +189,6 @@ func (t turn) record(ask reply.Request) (*reply.Reply, error) {
 	})
 }
 
-// messages are those of the history.
-func (t turn) messages() []*chat.Message {
-	all := make([]*chat.Message, len(t.entries))
-	for i, e := range t.entries {
-		all[i] = e.Message
-	}
-	return all
-}
-
 // sessionOf is the session in what Claude Code sends as metadata.user_id; "" for none.
 func sessionOf(userID string) string {
 	var named struct {
@@ -240,7 +231,11 @@ func blocksOf(m *tree.Message) (blocks []json.RawMessage) {
 
 // prompt is the history as a model of chat completions reads it.
 func (t turn) prompt() *reply.Prompt {
-	return &reply.Prompt{Exact: true, Messages: t.Replies().Reasoned(t.request.Model, t.messages())}
+	messages := make([]*chat.Message, len(t.entries))
+	for i, e := range t.entries {
+		messages[i] = e.Message
+	}
+	return &reply.Prompt{Exact: true, Messages: t.Replies().Reasoned(t.request.Model, messages)}
 }
 
 // answerOf is a reply's answer on the wire, as far as end tells it.

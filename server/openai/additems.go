@@ -43,10 +43,7 @@ func addItems(r *server.Request, body []byte, h tree.History, files recognize.Fi
 		if len(rest) == 0 {
 			return c, all, nil
 		}
-		for i := range rest {
-			if key == "" {
-				break
-			}
+		for i := 0; i < len(rest) && key != ""; i++ {
 			if rest[i].ID, err = r.Store().DeriveID(r.Context(), "items", fmt.Sprintf("%s\x00%s\x00%x\x00%d", c.ID, key, sha256.Sum256(body), i)); err != nil {
 				return c, nil, err
 			}

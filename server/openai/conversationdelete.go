@@ -18,11 +18,7 @@ import (
 // other place the active branch is made anew without the item: the messages that
 // follow are appended once more, and the branch as it was stays beside it,
 // because responses and other branches lead there.
-func deleteItem(r *server.Request) (server.Answer, error) {
-	c, m, at, err := namedItem(r)
-	if err != nil {
-		return nil, err
-	}
+func deleteItem(r *server.Request, c tree.Conversation, m tree.Message, at int) (server.Answer, error) {
 	branch, more, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, m.ID, tree.MaxChain)
 	switch {
 	case err != nil:
@@ -49,7 +45,7 @@ func deleteItem(r *server.Request) (server.Answer, error) {
 	if c, err = r.Store().Conversation(r.Context(), c.ID); err != nil {
 		return nil, err
 	}
-	return answerConversation(c)
+	return answerConversation(r, c)
 }
 
 // again is a stored message that is stored once more.

@@ -72,17 +72,10 @@ func itemsSaid(r *server.Request, entries []wire.Entry) (h tree.History, _ recog
 		return h, nil, err
 	}
 	h, err = stored(r, entries)
-	if e := fault.Of(err); err != nil && fault.Refused(err) {
-		err = fault.New(e.Kind, e.Code, "items", "%s", e.Detail)
-	}
-	return h, files, err
+	return h, files, inParameter(err, "items")
 }
 
-func listItems(r *server.Request) (server.Answer, error) {
-	c, err := namedConversation(r)
-	if err != nil {
-		return nil, err
-	}
+func listItems(r *server.Request, c tree.Conversation) (server.Answer, error) {
 	p, err := wire.ParsePage(r.URL.Query())
 	if err != nil {
 		return nil, err
@@ -94,39 +87,34 @@ func listItems(r *server.Request) (server.Answer, error) {
 	return answerIn(c, list)
 }
 
-// namedItem finds the item that the path names on the active branch of the conversation
-// that it names: the item's message, and which one of the message's items it is.
-func namedItem(r *server.Request) (c tree.Conversation, m tree.Message, at int, err error) {
-	if c, err = namedConversation(r); err != nil {
-		return c, m, 0, err
+// ofItem handles a request that names an item on a conversation's active branch by its
+// path. It gets the item's message, and which one of the message's items it is.
+func ofItem(handle func(*server.Request, tree.Conversation, tree.Message, int) (server.Answer, error)) func(*server.Request, tree.Conversation) (server.Answer, error) {
+	return func(r *server.Request, c tree.Conversation) (server.Answer, error) {
+		name := r.Value("item_id")
+		id, err := wire.ParseItemID(name)
+		if err != nil {
+			return nil, err
+		}
+		if id.Conversation != c.ID || c.HeadID == uuid.Nil {
+			return nil, wire.NoItem(name)
+		}
+		branch, _, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, 1)
+		at := -1
+		switch {
+		case err == nil:
+			at = slices.IndexFunc(storedItems(branch[0]), func(item wire.Item) bool { return item.ID == name })
+		case !errors.Is(err, fault.NotFound):
+			return nil, err
+		}
+		if at < 0 {
+			return nil, wire.NoItem(name)
+		}
+		return handle(r, c, branch[0], at)
 	}
-	name := r.Value("item_id")
-	id, err := wire.ParseItemID(name)
-	if err != nil {
-		return c, m, 0, err
-	}
-	if id.Conversation != c.ID || c.HeadID == uuid.Nil {
-		return c, m, 0, wire.NoItem(name)
-	}
-	branch, _, err := r.Store().BranchFrom(r.Context(), c.ID, c.HeadID, id.Node, 1)
-	if errors.Is(err, fault.NotFound) {
-		return c, m, 0, wire.NoItem(name)
-	}
-	if err != nil {
-		return c, m, 0, err
-	}
-	at = slices.IndexFunc(storedItems(branch[0]), func(item wire.Item) bool { return item.ID == name })
-	if at < 0 {
-		return c, m, 0, wire.NoItem(name)
-	}
-	return c, branch[0], at, nil
 }
 
-func getItem(r *server.Request) (server.Answer, error) {
-	c, m, at, err := namedItem(r)
-	if err != nil {
-		return nil, err
-	}
+func getItem(r *server.Request, c tree.Conversation, m tree.Message, at int) (_ server.Answer, err error) {
 	show := showing{r: r}
 	if m, err = show.message(m); err != nil {
 		return nil, err

@@ -18,13 +18,13 @@ import (
 // items are the messages of the active branch.
 var conversationRoutes = []server.Route{
 	{Method: "POST", Pattern: Prefix + "conversations", Handle: createConversation},
-	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}", Handle: getConversation},
-	{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}", Handle: updateConversation},
-	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}", Handle: deleteConversation},
+	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}", Handle: ofConversation(answerConversation)},
+	{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}", Handle: ofConversation(updateConversation)},
+	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}", Handle: ofConversation(deleteConversation)},
 	{Method: "POST", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: createItems},
-	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: listItems},
-	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: getItem},
-	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: deleteItem},
+	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items", Handle: ofConversation(listItems)},
+	{Method: "GET", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: ofConversation(ofItem(getItem))},
+	{Method: "DELETE", Pattern: Prefix + "conversations/{conversation_id}/items/{item_id}", Handle: ofConversation(ofItem(deleteItem))},
 }
 
 // namedConversation reads the conversation that the path names.
@@ -40,13 +40,24 @@ func namedConversation(r *server.Request) (c tree.Conversation, err error) {
 	return c, err
 }
 
+// ofConversation handles a request that names a conversation by its path.
+func ofConversation(handle func(*server.Request, tree.Conversation) (server.Answer, error)) func(*server.Request) (server.Answer, error) {
+	return func(r *server.Request) (server.Answer, error) {
+		c, err := namedConversation(r)
+		if err != nil {
+			return nil, err
+		}
+		return handle(r, c)
+	}
+}
+
 // answerIn answers with something of a conversation, whose active head the
 // header names.
 func answerIn(c tree.Conversation, body any) (server.Answer, error) {
 	return tell(body, wire.NodeID{Conversation: c.ID, Node: c.HeadID}), nil
 }
 
-func answerConversation(c tree.Conversation) (server.Answer, error) {
+func answerConversation(_ *server.Request, c tree.Conversation) (server.Answer, error) {
 	return answerIn(c, sdk.JSON("id", wire.ConversationID(c.ID), "object", "conversation", "created_at", c.CreatedAt.Unix(), "metadata", pairsOf(c.Metadata)))
 }
 
@@ -74,23 +85,11 @@ func createConversation(r *server.Request) (server.Answer, error) {
 		}
 		c.HeadID = added.Messages[len(added.Messages)-1].ID
 	}
-	return answerConversation(c)
+	return answerConversation(r, c)
 }
 
-func getConversation(r *server.Request) (server.Answer, error) {
-	c, err := namedConversation(r)
-	if err != nil {
-		return nil, err
-	}
-	return answerConversation(c)
-}
-
-func updateConversation(r *server.Request) (server.Answer, error) {
+func updateConversation(r *server.Request, c tree.Conversation) (server.Answer, error) {
 	req, _, err := read(r, wire.ParseConversation("metadata"))
-	if err != nil {
-		return nil, err
-	}
-	c, err := namedConversation(r)
 	if err != nil {
 		return nil, err
 	}
@@ -98,16 +97,12 @@ func updateConversation(r *server.Request) (server.Answer, error) {
 	if c, err = r.Store().UpdateConversation(r.Context(), c.ID, tree.ConversationUpdate{ChangeMetadata: change}); err != nil {
 		return nil, err
 	}
-	return answerConversation(c)
+	return answerConversation(r, c)
 }
 
 // deleteConversation deletes the conversation with all its branches: nothing
 // that was said in it stays.
-func deleteConversation(r *server.Request) (server.Answer, error) {
-	c, err := namedConversation(r)
-	if err != nil {
-		return nil, err
-	}
+func deleteConversation(r *server.Request, c tree.Conversation) (server.Answer, error) {
 	if err := r.Store().DeleteConversation(r.Context(), c.ID); err != nil {
 		return nil, err
 	}

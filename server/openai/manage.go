@@ -18,41 +18,44 @@ import (
 var responseRoutes = []server.Route{
 	{Method: "POST", Pattern: Prefix + "responses/compact", May: server.Waits, Handle: compactResponse},
 	{Method: "POST", Pattern: Prefix + "responses/input_tokens", Handle: countInput},
-	{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: getResponse},
-	{Method: "DELETE", Pattern: Prefix + "responses/{response_id}", May: server.Waits, Handle: deleteResponse},
-	{Method: "POST", Pattern: Prefix + "responses/{response_id}/cancel", May: server.Waits, Handle: cancelResponse},
-	{Method: "GET", Pattern: Prefix + "responses/{response_id}/input_items", May: server.Reads, Handle: listInputItems},
+	{Method: "GET", Pattern: Prefix + "responses/{response_id}", May: server.Streams | server.Follows, Handle: ofResponse(getResponse)},
+	{Method: "DELETE", Pattern: Prefix + "responses/{response_id}", May: server.Waits, Handle: ofResponse(deleteResponse)},
+	{Method: "POST", Pattern: Prefix + "responses/{response_id}/cancel", May: server.Waits, Handle: ofResponse(cancelResponse)},
+	{Method: "GET", Pattern: Prefix + "responses/{response_id}/input_items", May: server.Reads, Handle: ofResponse(listInputItems)},
 }
 
-// named finds the response that the path names, and how it ended if it did. One that was
-// deleted is none.
-func named(r *server.Request) (rep *reply.Reply, end *reply.End, err error) {
-	n, err := wire.ParseResponseID(r.Value("response_id"))
-	if err != nil {
-		return nil, nil, err
+// ofResponse handles a request that names a response by its path. It gets the reply, and
+// how it ended if it did. A response that was deleted is none.
+func ofResponse(handle func(*server.Request, *reply.Reply, *reply.End) (server.Answer, error)) func(*server.Request) (server.Answer, error) {
+	return func(r *server.Request) (server.Answer, error) {
+		n, err := wire.ParseResponseID(r.Value("response_id"))
+		if err != nil {
+			return nil, err
+		}
+		rep, err := r.Replies().Find(r.Context(), n.Conversation, n.Node)
+		deleted := false
+		if err == nil {
+			deleted, err = r.Store().Retracted(r.Context(), n.Conversation, n.Node)
+		}
+		switch {
+		case deleted || errors.Is(err, fault.NotFound):
+			return nil, wire.NoResponse(n.ResponseID())
+		case err != nil:
+			return nil, err
+		case !rep.Over(math.MaxInt):
+			return handle(r, rep, nil)
+		}
+		end, err := rep.Wait(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		return handle(r, rep, &end)
 	}
-	rep, err = r.Replies().Find(r.Context(), n.Conversation, n.Node)
-	deleted := false
-	if err == nil {
-		deleted, err = r.Store().Retracted(r.Context(), n.Conversation, n.Node)
-	}
-	switch {
-	case deleted || errors.Is(err, fault.NotFound):
-		return nil, nil, wire.NoResponse(n.ResponseID())
-	case err != nil || !rep.Over(math.MaxInt):
-		return rep, nil, err
-	}
-	over, err := rep.Wait(r.Context())
-	return rep, &over, err
 }
 
 // cancelResponse ends a response in the background. What came until then stays.
 // One that has ended is given as it is.
-func cancelResponse(r *server.Request) (server.Answer, error) {
-	rep, _, err := named(r)
-	if err != nil {
-		return nil, err
-	}
+func cancelResponse(r *server.Request, rep *reply.Reply, _ *reply.End) (server.Answer, error) {
 	if !turnOf(rep, nil).Echo.Background {
 		return nil, fault.New(fault.Invalid, sdk.CodeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
 	}
@@ -65,11 +68,7 @@ func cancelResponse(r *server.Request) (server.Answer, error) {
 
 // deleteResponse takes a response back: its answer, and the input that it alone
 // goes on from. What other responses go on from stays for them.
-func deleteResponse(r *server.Request) (server.Answer, error) {
-	rep, _, err := named(r)
-	if err != nil {
-		return nil, err
-	}
+func deleteResponse(r *server.Request, rep *reply.Reply, _ *reply.End) (server.Answer, error) {
 	n := answerOf(rep)
 	end, err := r.Replies().Stop(r.Context(), n.Conversation, n.Node)
 	if err != nil {
@@ -97,11 +96,7 @@ func deleteResponse(r *server.Request) (server.Answer, error) {
 }
 
 // listInputItems lists what a response answers: its branch above the answer.
-func listInputItems(r *server.Request) (server.Answer, error) {
-	rep, end, err := named(r)
-	if err != nil {
-		return nil, err
-	}
+func listInputItems(r *server.Request, rep *reply.Reply, end *reply.End) (server.Answer, error) {
 	head := rep.HeadID()
 	if end != nil && end.Message != nil {
 		head = end.Message.ParentID // whose items are those of the head

@@ -17,12 +17,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-func getResponse(r *server.Request) (server.Answer, error) {
+func getResponse(r *server.Request, rep *reply.Reply, end *reply.End) (server.Answer, error) {
 	after, err := wire.ParseStartingAfter(r.URL.Query())
-	if err != nil {
-		return nil, err
-	}
-	rep, end, err := named(r)
 	switch {
 	case err != nil:
 		return nil, err

@@ -364,13 +364,19 @@ func TestReconnect(t *testing.T) {
 		t.Errorf("stored is %q", got)
 	}
 
-	// Another conversation comes when the server does.
+	// Another conversation comes when the server does. An answer on its way is still known
+	// where what changed meanwhile isn't told.
+	b.keys(kb.Enter)
+	b.until(`document.querySelector('.entry [aria-label=answering]')`)
 	s.goes()
 	b.click(".entry a", "Elsewhere")
 	b.shows("It comes as soon as the server does.")
 	b.hides("Not found")
+	eval[any](b, `void (f => window.fetch = (url, init) => (delete init.headers['Last-Event-ID'], f(url, init)))(fetch)`)
 	s.comesBack()
 	b.shows("Two.")
+	model.say("I am.", end)
+	b.until(`document.querySelector('.entry [aria-label="a new answer"]')`)
 }
 
 // TestTooLarge sends more than a message may have: the text comes back, and nothing else

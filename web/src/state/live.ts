@@ -76,7 +76,7 @@ let streams = 0
 
 /** readAgain reads what may have changed untold: between two streams all of it, before the first one what was read a moment ago and has changed. */
 function readAgain() {
-  answers.running.value = new Map() // whose end may be missed
+  for (const id of answers.running.peek().keys()) void endMissed(id)
   if (streams++ === 0) {
     void list.again()
     void branch.refreshIfChanged()
@@ -86,6 +86,13 @@ function readAgain() {
   }
   const open = branch.conversation.peek()
   if (open) void joinAll(open.id)
+}
+
+/** endMissed notes the end of answers that ended between two streams. */
+async function endMissed(id: string) {
+  const running = await runningReplies(id).catch((error: unknown) => (error instanceof Problem ? [] : null))
+  if (running === null) return // the next stream asks again
+  for (const answer of answers.running.peek().get(id) ?? []) if (!running.some(r => r.message_id === answer)) answers.ends(id, answer)
 }
 
 /** own tells whether the page made a change itself, or knows of it already. */

@@ -91,8 +91,7 @@ func (p *picker) fit(write func() string) string {
 // then above the next one. An item only loses density while others are chosen, so one
 // that is below a level needs no look before the levels come down to it.
 func (p *picker) take(budget int, may func(*item) bool) {
-	const step, last = 0.97, 1e-3 // of the highest level
-	const misses = 8              // items in a row that may be too large before a choice ends
+	const step, last, misses = 0.97, 1e-3, 8 // of the highest level; items in a row that may be too large before a choice ends
 	densities := make([]float64, len(p.items))
 	for i := range p.items {
 		if it := &p.items[i]; !it.taken && may(it) {
@@ -141,9 +140,7 @@ func (p *picker) density(it *item) float64 {
 			fresh += w
 		}
 	}
-	switch {
-	case fresh == 0 && !it.prior && len(p.chosen) > 0,
-		p.fills && (it.code || it.role == tree.RoleTool || fresh < fillShare*all):
+	if fresh == 0 && !it.prior && len(p.chosen) > 0 || p.fills && (it.code || it.role == tree.RoleTool || fresh < fillShare*all) {
 		return 0
 	}
 	if it.entry {
@@ -204,10 +201,9 @@ func Fill(in prompt.Input, summary string, limit int, counter tokens.Counter) st
 	r.readPrior(in.Prior)
 	r.readFold(in.Fold)
 	p := newPicker(r, limit)
-	p.fills = true
+	p.fills, p.left = true, limit
 	p.cover(summary)
-	p.left = limit
-	p.take(p.left, func(*item) bool { return true })
+	p.take(limit, func(*item) bool { return true })
 	return p.fit(func() string { return strings.Join(p.lines(func(*item) bool { return true }), "\n") })
 }
 

@@ -22,7 +22,14 @@ import (
 func path(texts ...string) (all []*chat.Message) {
 	roles := map[byte]string{'u': "user", 'a': "assistant", 's': "system"}
 	for _, text := range texts {
-		all = append(all, chat.Read(fmt.Appendf(nil, `{"role":%q,"content":%q}`, roles[text[0]], text)))
+		body := fmt.Appendf(nil, `{"role":%q,"content":%q}`, roles[text[0]], text)
+		switch text[0] {
+		case 'c':
+			body = []byte(`{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`)
+		case 't':
+			body = fmt.Appendf(nil, `{"role":"tool","tool_call_id":"c","content":%q}`, text)
+		}
+		all = append(all, chat.Read(body))
 	}
 	return all
 }

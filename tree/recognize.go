@@ -48,10 +48,10 @@ type Path struct {
 // In a session, the history may go on further down: below the last of its answers
 // that is known on the same branch, or on another branch that says more of it than
 // the beginning. What stands before that answer in the history and isn't known is
-// the client's prompt, and not to be stored. Without a session, that may be only the
-// instructions before the user's first message, in which agents write the time. It is one query where the beginning is
-// known up to the last answer. An absent conversation is a fault.NotFound, and all of the history
-// is the Rest.
+// the client's prompt, and not to be stored. Without a session, only instructions, in which
+// agents write the time, may differ, and the history may leave out the calls and results of
+// which an answer came. It is one query where the beginning is known up to the last answer.
+// An absent conversation is a fault.NotFound, and all of the history is the Rest.
 func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h History) (p Path, err error) {
 	defer db.Wrap(&err, "tree.Recognize(%s, %d messages)", conversationID, len(h.Messages))
 	forms := make([][sha256.Size]byte, len(h.Messages))
@@ -70,7 +70,7 @@ func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h Histo
 		}
 		return p, err
 	}
-	if lastAnswer >= p.Known && (h.Session || instructs(h.Messages[p.Known].Role)) {
+	if lastAnswer >= p.Known && (h.Session || h.Messages[p.Known].Role == chat.Assistant || instructs(h.Messages[p.Known].Role)) {
 		run, err := s.findRun(ctx, conversationID, h, forms, p)
 		if err == nil && run.Known > 0 {
 			p, err = s.followPath(ctx, conversationID, forms, run)
@@ -196,6 +196,12 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 			}
 			return above.ChildOf(l.forms[message]) == chat.PathHash(rows[row].PathHash)
 		}
+		if !l.h.Session {
+			if begin > 0 || whole {
+				return s.along(ctx, rows, candidates, begin, least, l, says)
+			}
+			continue
+		}
 		ends := map[int]int{}
 		for _, last := range l.answers {
 			at, length := longestRun(candidates, last, ends, says)
@@ -203,11 +209,6 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 				continue
 			}
 			first := last + 1 - length
-			unknown := l.h.Messages[begin:first]
-			if !l.h.Session && (slices.ContainsFunc(unknown, func(m *chat.Message) bool { return !instructs(m.Role) }) ||
-				slices.ContainsFunc(rows[at+length:candidates], func(row db.ListPathHashesRow) bool { return !instructs(chat.Role(row.Role)) })) {
-				continue
-			}
 			p := Path{HeadID: uuid.UUID(rows[at].ID.Bytes), Known: last + 1, Prompt: first, hash: chat.PathHash(rows[at].PathHash), pathTokens: rows[at].PathTokens}
 			if p.Tokens = p.pathTokens; at+length < len(rows) {
 				p.Tokens -= rows[at+length].PathTokens
@@ -216,7 +217,7 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 				p.Prompt = 0
 				p.Tokens += l.begins.Tokens
 			}
-			for _, m := range unknown {
+			for _, m := range l.h.Messages[begin:first] {
 				cost, err := s.cost(ctx, m, nil)
 				if err != nil {
 					return Path{}, err
@@ -230,6 +231,45 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 		}
 	}
 	return Path{}, nil
+}
+
+// along follows a branch as far as a history of no session says the same, and returns the
+// last answer that both have. Instructions may differ, and calls with their results may be
+// on the branch alone.
+func (s *Store) along(ctx context.Context, rows []db.ListPathHashesRow, candidates, begin, least int, l runSearch, says func(row, message int) bool) (p Path, err error) {
+	tokens, at, same, first := l.begins.Tokens, begin, 0, 0
+	if begin == 0 {
+		tokens = 0
+	}
+	for row := candidates - 1; row >= 0 && at < len(l.forms); {
+		role := chat.Role(rows[row].Role)
+		switch {
+		case says(row, at):
+			if tokens += rows[row].PathTokens; row+1 < len(rows) {
+				tokens -= rows[row+1].PathTokens
+			}
+			if same++; same == 1 && begin == 0 {
+				first = at
+			}
+			at++
+			if role == chat.Assistant && same >= least {
+				p = Path{HeadID: uuid.UUID(rows[row].ID.Bytes), Known: at, Prompt: first, Tokens: tokens, hash: chat.PathHash(rows[row].PathHash), pathTokens: rows[row].PathTokens}
+			}
+			row--
+		case instructs(l.h.Messages[at].Role):
+			cost, err := s.cost(ctx, l.h.Messages[at], nil)
+			if err != nil {
+				return Path{}, err
+			}
+			tokens += int64(cost)
+			at++
+		case instructs(role) || role == chat.Tool || role == chat.Assistant && row > 0 && chat.Role(rows[row-1].Role) == chat.Tool:
+			row--
+		default:
+			return p, nil
+		}
+	}
+	return p, nil
 }
 
 // longestRun returns the row of a branch at which the longest run ends that has a message

@@ -23,6 +23,7 @@ func TestSession(t *testing.T) {
 	other := appendPath(t, s, c, path("s", "u1", "a1", "u2 edited", "a2 of the edit"))
 	pruned := appendPath(t, s, c, path("s", "u other", "a2", "u4"))
 	reminded := appendPath(t, s, c, path("s", "u9", "a9", "s at 1", "u10", "a10"))
+	called := appendPath(t, s, c, path("s", "u7", "c", "t", "a7", "u8", "c", "t", "c", "t", "a8"))
 	for name, test := range map[string]struct {
 		history       []*chat.Message
 		head          uuid.UUID
@@ -31,6 +32,8 @@ func TestSession(t *testing.T) {
 	}{
 		"a changed system prompt":             {path("s2", "u1", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 7, 1, 7},
 		"a changed reminder amid it":          {path("s", "u9", "a9", "s at 2", "u10", "a10", "u11"), reminded.HeadID, 6, 0, 6},
+		"calls that it leaves out":            {path("s at 2", "u7", "a7", "u8", "a8", "u9"), called.HeadID, 5, 4, 5},
+		"some calls that it leaves out":       {path("s", "u7", "a7", "u8", "c", "t", "a8", "u9"), called.HeadID, 7, 0, 7},
 		"no system prompt":                    {path("u1", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 6, 0, 0},
 		"a clock in the first message":        {path("s", "u1 at noon", "a1", "u2", "a2", "u3", "a3", "u4"), long.HeadID, 7, 0, 1},
 		"a question that lost its documents":  {path("s", "u1", "a1", "u2", "a2", "u3 alone", "a3", "u4"), long.HeadID, 7, 0, 5},
@@ -45,21 +48,23 @@ func TestSession(t *testing.T) {
 		"an unknown answer after a known one": {path("s2", "u2", "a2", "u3", "a3 that was cut", "u4"), uuid.Nil, 4, 1, 0},
 		"nothing that is known":               {path("u of another chat", "a of another chat", "u4"), uuid.Nil, 0, 0, 0},
 	} {
-		p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history, Session: true})
-		if err != nil || p.Known != test.known || p.Prompt != test.prompt || test.head != uuid.Nil && p.HeadID != test.head || len(p.Rest) != len(test.history)-p.Known {
-			t.Errorf("%s: %+v, %v", name, p, err)
-		}
-		var tokens int64
-		for _, m := range test.history[:p.Known] {
-			cost, err := s.Cost(t.Context(), m)
-			noError(t, err)
-			tokens += int64(cost)
-		}
-		if p.Tokens != tokens {
-			t.Errorf("%s: %d tokens, want %d", name, p.Tokens, tokens)
-		}
-		if p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history}); err != nil || p.Known != test.alone {
-			t.Errorf("%s, without a session: %+v, %v", name, p, err)
+		for _, session := range []bool{true, false} {
+			p, err := s.Recognize(t.Context(), c, tree.History{Messages: test.history, Session: session})
+			if !session {
+				test.known, test.prompt, test.head = test.alone, p.Prompt, uuid.Nil
+			}
+			if err != nil || p.Known != test.known || p.Prompt != test.prompt || test.head != uuid.Nil && p.HeadID != test.head || len(p.Rest) != len(test.history)-p.Known {
+				t.Errorf("%s, session %t: %+v, %v", name, session, p, err)
+			}
+			var tokens int64
+			for _, m := range test.history[:p.Known] {
+				cost, err := s.Cost(t.Context(), m)
+				noError(t, err)
+				tokens += int64(cost)
+			}
+			if p.Tokens != tokens {
+				t.Errorf("%s, session %t: %d tokens, want %d", name, session, p.Tokens, tokens)
+			}
 		}
 	}
 	before := count(t, s, c)

@@ -72,9 +72,26 @@ var clock = regexp.MustCompile(`(?i)\b\d{1,4}[-./]\d{1,2}[-./]\d{1,4}|t?\d{1,2}:
 	`\b(mon|tue|tues|wed|wednes|thu|thur|thurs|fri|sat|satur|sun)(day)?\b|` +
 	`(\b\d{1,2}(st|nd|rd|th)?\.? (of )?)?\b(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?|dec(ember)?)\b\.?( +\d{1,2}(st|nd|rd|th)?\b)?(,? \d{4}\b)?`)
 
+// reminder matches what agents add to a user's message in tags of several words, as
+// <system-reminder>. They make it anew at each start, and leave it out later.
+var reminder = regexp.MustCompile(`(?s)<[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+>.*?</[a-z][a-z0-9]*(?:[-_][a-z0-9]+)+>\s*`)
+
+// said is the form of a message without reminders, unless it has nothing else.
+func said(m *chat.Message) [sha256.Size]byte {
+	bare := *m
+	bare.Parts = slices.Clone(m.Parts)
+	for i, p := range m.Parts {
+		bare.Parts[i].Text = reminder.ReplaceAllString(p.Text, "")
+	}
+	if strings.TrimSpace(bare.Text()) == "" {
+		return m.Form()
+	}
+	return bare.Form()
+}
+
 // conversation is the conversation that a turn belongs to: that of its session, or
 // else that of its opening, which are all messages up to the user's first, without
-// the clocks in instructions. So two chats of a tenant that begin alike share a
+// the clocks in instructions and the reminders of the user's. So two chats of a tenant that begin alike share a
 // conversation until they part, unless they are of two users. Ids derive under the
 // installation's secret, and nothing of two tenants ever meets.
 func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
@@ -84,7 +101,9 @@ func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
 	var opening chat.PathHash
 	for _, m := range t.Messages {
 		form := m.Form()
-		if text := m.Text(); m.Role != chat.User && clock.MatchString(text) {
+		if text := m.Text(); m.Role == chat.User {
+			form = said(m)
+		} else if clock.MatchString(text) {
 			form = sha256.Sum256([]byte(clock.ReplaceAllString(text, "0")))
 		}
 		if opening = opening.ChildOf(form); m.Role == chat.User {
@@ -97,11 +116,11 @@ func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
 // Find finds where a turn's history goes on.
 func (s Service) Find(ctx context.Context, t Turn) (Match, error) { return s.find(ctx, &t) }
 
-// maxAbridged is how many messages of a history may be shorter than the stored ones.
+// maxAbridged is how many messages of a history may differ from the stored ones.
 const maxAbridged = 64
 
-// find is Find. In the history it puts stored answers in the place of those that the
-// client abridges, unless one is to be continued.
+// find is Find. In the history it puts stored messages in the place of those that the
+// client abridges, unless one is to be continued, or asks what wasn't answered so.
 func (s Service) find(ctx context.Context, t *Turn) (p Match, err error) {
 	defer fault.Wrap(&err, "recognize.Find(%d messages)", len(t.Messages))
 	t.History.Session = t.Session != ""
@@ -111,13 +130,20 @@ func (s Service) find(ctx context.Context, t *Turn) (p Match, err error) {
 	known := -1
 	for range maxAbridged + 1 {
 		p.Path, err = s.Store.Recognize(ctx, p.ConversationID, t.History)
-		if err != nil || p.HeadID == uuid.Nil || p.Known >= len(t.Messages)-1 || p.Known <= known || t.Messages[p.Known].Role != chat.Assistant {
+		if err != nil || p.Known >= len(t.Messages)-1 || p.Known <= known {
 			break
 		}
 		known = p.Known
 		var whole []tree.Message
 		whole, err = s.shownBelow(ctx, p.ConversationID, p.HeadID, func(m tree.Message) bool { return abridges(t.Messages[known], m) })
-		if len(whole) == 0 {
+		whole = slices.DeleteFunc(whole, func(m tree.Message) bool {
+			answered := 1
+			if err == nil && m.Role == tree.RoleUser {
+				_, answered, err = s.Follow(ctx, p.ConversationID, m.ID, t.Messages[known+1:known+2])
+			}
+			return answered == 0
+		})
+		if err != nil || len(whole) == 0 {
 			break
 		}
 		t.Messages = slices.Clone(t.Messages)
@@ -129,15 +155,20 @@ func (s Service) find(ctx context.Context, t *Turn) (p Match, err error) {
 	return p, err
 }
 
-// abridges tells whether a client's message is a stored answer with less of its text: one
-// that was stopped, of which the client got the beginning, or one with the same calls.
+// abridges tells whether a client's message is a stored one with less of its text: a
+// question with other reminders, an answer that was stopped, of which the client got the
+// beginning, or one with the same calls.
 func abridges(m *chat.Message, stored tree.Message) bool {
-	whole, said := chat.Read(stored.Body), strings.TrimSpace(m.Text())
-	if !strings.HasPrefix(whole.Text(), said) {
+	whole, text := chat.Read(stored.Body), strings.TrimSpace(m.Text())
+	switch {
+	case m.Role != whole.Role:
 		return false
-	}
-	if len(m.Calls) == 0 {
-		return said != "" && reply.EndOf(stored).Status == reply.StatusStopped
+	case m.Role == chat.User:
+		return said(m) == said(whole)
+	case m.Role != chat.Assistant || !strings.HasPrefix(whole.Text(), text):
+		return false
+	case len(m.Calls) == 0:
+		return text != "" && reply.EndOf(stored).Status == reply.StatusStopped
 	}
 	return slices.EqualFunc(m.Calls, whole.Calls, func(a, b chat.Call) bool { return a.ID != "" && a.ID == b.ID })
 }

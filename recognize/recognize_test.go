@@ -98,6 +98,41 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestReminder holds that what an agent adds to a question in tags may change or go once
+// the question was answered.
+func TestReminder(t *testing.T) {
+	t.Parallel()
+	s := recognize.Service{Store: tree.New(dbtest.New(t))}
+	turn := func(said string, more ...string) (turn recognize.Turn) {
+		for _, m := range append([]string{said}, more...) {
+			turn.Messages = append(turn.Messages, chat.Read([]byte(m)))
+		}
+		return turn
+	}
+	const (
+		monday = `{"role":"user","content":[{"type":"text","text":"<my-note>\nIt is Monday.\n</my-note>"},{"type":"text","text":"<my_dir>a</my_dir>\nHi"}]}`
+		bare   = `{"role":"user","content":"Hi"}`
+	)
+	first := turn(monday, answer)
+	conversation := check.Must(s.Find(t.Context(), first))(t).ConversationID
+	check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: conversation}, first.History))(t)
+	for name, test := range map[string]struct {
+		turn  recognize.Turn
+		known int // -1: in another conversation
+	}{
+		"it goes on":                {turn(bare, answer, next), 2},
+		"it isn't answered":         {turn(bare), 0},
+		"it was answered otherwise": {turn(bare, `{"role":"assistant","content":"No."}`, next), 0},
+		"a question in other tags":  {turn(`{"role":"user","content":"<b>Hi</b>"}`, answer, next), -1},
+		"nothing but a reminder":    {turn(`{"role":"user","content":"<my-note>Hi</my-note>"}`, answer, next), -1},
+	} {
+		p := check.Must(s.Find(t.Context(), test.turn))(t)
+		if p.New != (test.known < 0) || !p.New && (p.ConversationID != conversation || p.Known != test.known) {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
 // TestSession holds what names a session, the surest first.
 func TestSession(t *testing.T) {
 	t.Parallel()

@@ -1,14 +1,9 @@
 package anthropic_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/png"
 	"io"
 	"net/http"
 	"strings"
@@ -241,33 +236,5 @@ func TestManaged(t *testing.T) {
 	a.ask(body)
 	if got, _ := provider.last(); got != body {
 		t.Errorf("unasked, the upstream got %s", got)
-	}
-}
-
-// TestLargePicture holds that a picture that is too large for a message is stored beside
-// it, and that the same history is recognized.
-func TestLargePicture(t *testing.T) {
-	t.Parallel()
-	provider := newProvider(t)
-	a := newAPI(t, provider)
-	var b bytes.Buffer
-	check.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))))
-	data := append(b.Bytes(), make([]byte, tree.MaxBodyBytes)...)
-	picture := `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"` + base64.StdEncoding.EncodeToString(data) + `"}}`
-	messages := `{"role":"user","content":[` + picture + `,{"type":"text","text":"Which tree?"}]}`
-	first, header := a.ask(`{"model":"claude-x","max_tokens":9,"messages":[` + messages + `]}`)
-	if why := header.Get("X-Coppice-Recorded"); why != "" {
-		t.Fatal(why)
-	}
-	var answer struct{ Content json.RawMessage }
-	check.NoError(t, json.Unmarshal([]byte(first), &answer))
-	body := `{"model":"claude-x","max_tokens":9,"messages":[` + messages + `,{"role":"assistant","content":` + string(answer.Content) + `},{"role":"user","content":"Sure?"}]}`
-	a.ask(body)
-	if got, _ := provider.last(); got != body {
-		t.Error("the upstream did not get the client's bytes")
-	}
-	n, branches := a.branches()
-	if n != 1 || len(branches) != 1 || strings.Count(branches[0], "\n") != 3 || !strings.Contains(branches[0], fmt.Sprintf(`"coppice:attachment/%x"`, sha256.Sum256(data))) {
-		t.Errorf("%d conversations: %.600q", n, branches)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
 )
 
@@ -55,24 +54,5 @@ func TestCallEnds(t *testing.T) {
 	c := &call{request: t.Context(), timeout: time.Nanosecond, making: func() error { return nil }, failed: func(error) {}}
 	if _, err := do(c.in(t.Context()), true, func(ctx context.Context, _ *call) (int, error) { return 1, ctx.Err() }); err != nil {
 		t.Errorf("a call that waits for a model: %v", err)
-	}
-}
-
-// Of searches, some are under way at a time.
-func TestTurn(t *testing.T) {
-	t.Parallel()
-	full := fault.New(fault.TooMany, "too_many_streams", "", "Later.")
-	c := &call{turn: func(context.Context) (func(), error) { return nil, full }, failed: func(error) {}}
-	for _, f := range []func() error{
-		func() error { _, err := searchMessages(t.Context(), c, SearchArguments{Query: "a"}); return err },
-		func() error { _, err := recallMessages(t.Context(), c, RecallArguments{Question: "a"}); return err },
-		func() error {
-			_, err := listConversations(t.Context(), c, ListConversationsArguments{Query: "a"})
-			return err
-		},
-	} {
-		if err := f(); !errors.Is(err, full) {
-			t.Errorf("%v", err)
-		}
 	}
 }

@@ -110,26 +110,6 @@ func TestLargePictureOfACompletion(t *testing.T) {
 	}
 }
 
-// TestUnstoredPicture holds that a request which stores nothing gives the model what
-// the client sent, also what couldn't be stored.
-func TestUnstoredPicture(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	a.upstream.Otherwise(llmtest.Answer("Hazel."))
-	url := dataURL("image/heic", make([]byte, 1<<20))
-	item := `{"role":"user","content":[{"type":"input_image","image_url":"` + url + `"}]}`
-	a.create(`{"model":"wood","store":false,"input":[` + item + `]}`)
-	if got := a.prompt(); !strings.Contains(got, `{"type":"image_url","image_url":{"url":"`+url+`"}}`) {
-		t.Errorf("the model was given %.300s", got)
-	}
-	if got, _ := a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","input":[`+item+`]}`); !strings.Contains(got, url) {
-		t.Errorf("compacted it is %.300s", got)
-	}
-	if len(a.listed("acme")) != 0 {
-		t.Error("it was stored")
-	}
-}
-
 // TestItemsWithPictures holds that items may have large pictures and files wherever items are
 // taken, the output of a call too, and that a page ends with the message that fills it.
 func TestItemsWithPictures(t *testing.T) {

@@ -1,18 +1,13 @@
 package openai_test
 
 import (
-	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 
-	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 
 	"github.com/coppice-chat/coppice/server/openai/wire"
-	"github.com/coppice-chat/coppice/tree"
 )
 
 // TestDeleteItem takes items from the end of a conversation, and from within it.
@@ -94,30 +89,5 @@ func TestDeleteItem(t *testing.T) {
 	}
 	if got := a.items(id, "").says(); got != "assistant:a" {
 		t.Errorf("the items are %s", got)
-	}
-}
-
-// TestDeletedItemOfABranchThatWentOn holds that the active head isn't moved back where
-// somebody says something while the last item is deleted.
-func TestDeletedItemOfABranchThatWentOn(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	id, native := a.conversation(`{"items":[` + says("user", "q") + `,` + says("assistant", "a") + `]}`)
-	last := a.items(id, "?limit=1").Data[0].ID
-	item := check.Must(wire.ParseItemID(last))(t)
-	tx := check.Must(a.pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
-	later := check.Must(tree.New(tx).ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"later"}`))}))(t)
-	var answered sync.WaitGroup
-	answered.Go(func() {
-		if status, got, _ := a.send("acme", "DELETE", "/conversations/"+id+"/items/"+last, ""); status != 409 || !strings.Contains(got, "changed_meanwhile") {
-			t.Errorf("%d %s", status, got)
-		}
-	})
-	check.Eventually(t, "a statement that waits", func() bool { return dbtest.Waiting(t, a.pool) > 0 })
-	check.NoError(t, tx.Commit(t.Context()))
-	answered.Wait()
-	if c, err := a.store.ForTenant("acme").Conversation(t.Context(), native); err != nil || c.HeadID != later.ID {
-		t.Errorf("the head is %s, %v; want %s", c.HeadID, err, later.ID)
 	}
 }

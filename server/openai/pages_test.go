@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -14,53 +13,6 @@ import (
 	"github.com/coppice-chat/coppice/server/openai/wire"
 	"github.com/coppice-chat/coppice/tree"
 )
-
-// TestPagesAreBounded holds that large messages make short pages, which together give
-// every item once.
-func TestPagesAreBounded(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	store := a.store.ForTenant("acme")
-	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	const large = 6 // answers, of which five fill a page
-	last := uuid.Nil
-	for i := range 1 + large + 1 {
-		m := tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"q"}`))}
-		if i > 0 {
-			m = tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"a"}`)), Metadata: json.RawMessage(`{"openai":{"completion":"k"}}`)}
-		}
-		if 0 < i && i <= large {
-			m.Message = chat.Text(chat.Assistant, strings.Repeat("  .", 300<<10))
-		}
-		stored := check.Must(store.Append(t.Context(), c.ID, last, m, tree.WithPathHash()))(t)
-		last = stored.ID
-	}
-	answer := wire.NodeID{Conversation: c.ID, Node: last}
-	for path, items := range map[string]int{
-		"/conversations/" + wire.ConversationID(c.ID) + "/items": 1 + large + 1,
-		"/responses/" + answer.ResponseID() + "/input_items":     1 + large,
-	} {
-		for _, order := range []string{"asc", "desc"} {
-			seen, given, pages := map[string]bool{}, 0, 0
-			for after, more := "", true; more; pages++ {
-				var page itemPage
-				got, _ := a.ask(200, "acme", "GET", path+"?limit=100&order="+order+after, "")
-				check.NoError(t, json.Unmarshal([]byte(got), &page))
-				if len(got) > tree.MaxPageBytes+tree.MaxBodyBytes {
-					t.Errorf("%s, %s: a page of %d items has %d bytes", path, order, len(page.Data), len(got))
-				}
-				for _, item := range page.Data {
-					seen[item.ID] = true
-				}
-				given += len(page.Data)
-				after, more = "&after="+*page.LastID, page.HasMore
-			}
-			if len(seen) != items || given != items || pages != 2 {
-				t.Errorf("%s, %s: %d pages give %d of %d items, %d in all", path, order, pages, len(seen), items, given)
-			}
-		}
-	}
-}
 
 // TestReferencesAreBounded holds that a small request can't have the server read more
 // than a large one brings.

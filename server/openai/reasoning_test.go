@@ -52,46 +52,6 @@ func TestReasoningItems(t *testing.T) {
 	}
 }
 
-// What a model thought stands in the conversation as in the response, and stays when
-// an item before it is deleted.
-func TestReasoningInAConversation(t *testing.T) {
-	t.Parallel()
-	const hm = "They ask for hazel."
-	a := newAPI(t, llmtest.Think(hm, "It is a wood."))
-	id, _ := a.conversation(`{"items":[` + says("user", "q0") + `]}`)
-	r := a.create(`{"model":"wood","conversation":"` + id + `","input":"What is a coppice?"}`)
-	if len(r.Output) != 2 || r.Output[0].Type != "reasoning" {
-		t.Fatalf("%+v", r)
-	}
-	has := func(where string) {
-		t.Helper()
-		list := a.items(id, "?order=asc")
-		var kinds []string
-		for _, item := range list.Data {
-			kinds = append(kinds, item.Type)
-		}
-		at := len(list.Data) - 2
-		if strings.Join(kinds[at:], " ") != "reasoning message" || list.Data[at].Content[0].Text != hm {
-			t.Errorf("%s the items are %v", where, kinds)
-			return
-		}
-		if got, _ := a.ask(200, "acme", "GET", "/conversations/"+id+"/items/"+list.Data[at].ID, ""); !strings.Contains(got, hm) {
-			t.Errorf("%s: %s", where, got)
-		}
-	}
-	has("after the answer")
-	if ids := a.itemIDs(id, "asc", 1); len(ids) != 4 || ids[2] != r.Output[0].ID || ids[3] != r.Output[1].ID {
-		t.Errorf("the items are %v, those of the response %+v", ids, r.Output)
-	}
-	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+a.items(id, "?order=asc").Data[0].ID, "")
-	has("after an earlier item was deleted")
-	list := a.items(id, "?order=asc").Data
-	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+list[len(list)-2].ID, "")
-	if got := a.items(id, "?order=asc").says(); got != "user:What is a coppice? assistant:It is a wood." {
-		t.Errorf("without the reasoning there are %s", got)
-	}
-}
-
 // TestReasoningGivenBack holds that a model which wants its reasoning back gets it from
 // the items of a client of which nothing is stored, with its calls alone.
 func TestReasoningGivenBack(t *testing.T) {

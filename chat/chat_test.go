@@ -3,8 +3,6 @@ package chat
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -169,26 +167,6 @@ func TestCanonicalForm(t *testing.T) {
 	}
 }
 
-// A path hash depends on every message above, and on their order.
-func TestPathHash(t *testing.T) {
-	t.Parallel()
-	hash := func(texts ...string) (p PathHash) {
-		for _, text := range texts {
-			p = p.Child(Read([]byte(`{"role":"user","content":"` + text + `"}`)))
-		}
-		return p
-	}
-	all := []PathHash{hash(), hash("a"), hash("a", "b"), hash("b", "a"), hash("ab"), hash("a", "b", "c")}
-	for i, p := range all {
-		if slices.Contains(all[i+1:], p) {
-			t.Errorf("path %d has the hash of another", i)
-		}
-	}
-	if again := hash("a", "b"); again != all[2] {
-		t.Error("one path has two hashes")
-	}
-}
-
 // Fields run into each other in no way: two messages have one form only if they
 // say the same.
 func TestCanonicalFormIsUnambiguous(t *testing.T) {
@@ -252,17 +230,4 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%s: parsed and read differently", raw)
 		}
 	})
-}
-
-// ParseMember takes and refuses what Parse does, of values within an object that
-// was checked.
-func TestParseMember(t *testing.T) {
-	t.Parallel()
-	for _, raw := range []string{`{"role":"user","content":"a"}`, `{"role":"nobody"}`, `{"role":"user"}`, `7`, `[]`, `"x"`, `{}`} {
-		want, wantErr := Parse([]byte(raw))
-		got, err := ParseMember([]byte(raw))
-		if fmt.Sprint(err) != fmt.Sprint(wantErr) || (err == nil && string(got.AppendCanonical(nil)) != string(want.AppendCanonical(nil))) {
-			t.Errorf("%s: %+v, %v; want %+v, %v", raw, got, err, want, wantErr)
-		}
-	}
 }

@@ -65,15 +65,6 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-func TestNoErrorStaysNone(t *testing.T) {
-	t.Parallel()
-	var err error
-	fault.Wrap(&err, "tree.View")
-	if err != nil || fault.Of(nil) != nil || fault.Refused(nil) || fault.At(nil, "messages") != nil {
-		t.Error("an error came out of none")
-	}
-}
-
 func TestIs(t *testing.T) {
 	t.Parallel()
 	err := error(absent)
@@ -134,16 +125,6 @@ func TestClip(t *testing.T) {
 	} {
 		if got := fault.Clip(in); got != want {
 			t.Errorf("Clip(%q) is %q, want %q", in, got, want)
-		}
-	}
-}
-
-// TestBytes tells limits as people know them, and other numbers so that they are right.
-func TestBytes(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int]string{20 << 20: "20 MiB", 64 << 10: "64 KiB", 1_048_577: "1.0 MB", 65_537: "65537 bytes", 0: "0 bytes"} {
-		if got := fault.Bytes(n); got != want {
-			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
 		}
 	}
 }

@@ -164,26 +164,3 @@ func TestSession(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkFind finds where a history of 1,000 stored messages of 100 bytes and a new one
-// goes on: what recognition adds to a request.
-func BenchmarkFind(b *testing.B) {
-	s := recognize.Service{Store: tree.New(dbtest.New(b))}
-	var turn recognize.Turn
-	for i := range 1001 {
-		role := []string{"user", "assistant"}[i%2]
-		turn.Messages = append(turn.Messages, chat.Read(fmt.Appendf(nil, `{"role":%q,"content":"Message %4d, which says as much as a message of a chat does, more or less."}`, role, i)))
-	}
-	p, err := s.Find(b.Context(), turn)
-	if err == nil {
-		stored := turn.History
-		stored.Messages = stored.Messages[:1000]
-		_, err = s.Store.AppendPath(b.Context(), tree.NewConversation{ID: p.ConversationID}, stored)
-	}
-	check.NoError(b, err)
-	for b.Loop() {
-		if p, err = s.Find(b.Context(), turn); err != nil || p.Known != 1000 {
-			b.Fatal(p.Known, err)
-		}
-	}
-}

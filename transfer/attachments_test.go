@@ -2,7 +2,6 @@ package transfer_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -12,7 +11,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -118,46 +116,6 @@ func TestAttachmentsThroughAFile(t *testing.T) {
 	}
 	if got, want := costs(to), costs(from); got != want {
 		t.Errorf("the branches cost %d tokens there, and %d here", got, want)
-	}
-}
-
-// A sweeping store deletes attachments that nothing names before it stores messages,
-// as a sweep may that comes at this moment.
-type sweeping struct{ *tree.Store }
-
-func (s sweeping) Import(ctx context.Context, bundles ...tree.Bundle) ([]tree.Imported, error) {
-	if _, err := new(tree.AttachmentSweep).Next(ctx, s.Store, time.Now().Add(time.Hour), 10); err != nil {
-		return nil, err
-	}
-	return s.Store.Import(ctx, bundles...)
-}
-
-// TestImportTellsWhatIsGone holds that the report names an attachment of the file
-// that was deleted before its messages were stored. A second import repairs them.
-func TestImportTellsWhatIsGone(t *testing.T) {
-	t.Parallel()
-	from, to := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
-	id := conversationWith(t, from, map[string][]byte{"notes.md": []byte("# Hazel")})
-	file := exported(t, from, id)
-	for _, test := range []struct {
-		store transfer.Store
-		notes []string
-	}{
-		{sweeping{to}, []string{"notes.md", "lost.txt"}},
-		{to, []string{"lost.txt"}},
-	} {
-		report, err := transfer.Import(t.Context(), test.store, strings.NewReader(file), transfer.Options{})
-		if err != nil || report.Attached != 1 || len(report.Notes) != len(test.notes) {
-			t.Fatalf("%+v, %v", report, err)
-		}
-		for i, name := range test.notes {
-			if n := report.Notes[i]; n.Kind != "attachment" || n.Conversation != "Hazel" || !strings.Contains(n.Detail, name) {
-				t.Errorf("the note is %+v; want one on %s", n, name)
-			}
-		}
-	}
-	if again := exported(t, to, id); again != file {
-		t.Errorf("it comes out as\n%s\nand came in as\n%s", again, file)
 	}
 }
 

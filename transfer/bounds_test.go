@@ -149,20 +149,6 @@ func TestImportOfPackedFilesIsBounded(t *testing.T) {
 	}
 }
 
-// A plain file has bytes enough for whatever conversations it holds.
-func TestImportOfSmallConversations(t *testing.T) {
-	t.Parallel()
-	const n = 3000
-	var in strings.Builder
-	for i := range n {
-		fmt.Fprintf(&in, "[{\"role\":\"user\",\"content\":\"%d\"}]\n", i)
-	}
-	report, err := transfer.Import(t.Context(), nil, strings.NewReader(in.String()), transfer.Options{DryRun: true})
-	if err != nil || report.Conversations != n {
-		t.Errorf("%d conversations, %v", report.Conversations, err)
-	}
-}
-
 // The directory of an archive is refused before it is held in memory: by what its end
 // says, and where that is less than there is.
 func TestImportBoundsTheDirectory(t *testing.T) {

@@ -73,28 +73,6 @@ func TestImportedIDsCantBeTaken(t *testing.T) {
 	}
 }
 
-// What an earlier version imported has public ids. A later export goes on with
-// them, and what is new gets ids of the installation's.
-func TestImportGoesOnWithFormerIDs(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	for _, tenant := range []string{tree.DefaultTenant, "other"} {
-		s := tree.New(pool).ForTenant(tenant)
-		importText(t, s, claudeExport("a"), transfer.Options{PublicIDs: true})
-		former := ids(t, s)["a"]
-		if want := transfer.PublicID(&format.Conversation{SourceID: "a"}, "claude", tenant); former != want {
-			t.Fatalf("the former id is %s, want %s", former, want)
-		}
-		later := importText(t, s, claudeExport("a", "b"), transfer.Options{})
-		if later.Added != 100 || later.Present != 100 {
-			t.Errorf("%d added, %d present", later.Added, later.Present)
-		}
-		if all := ids(t, s); len(all) != 2 || all["a"] != former || all["b"].Version() != 8 {
-			t.Errorf("the ids are %v", all)
-		}
-	}
-}
-
 // A fork that was restored from a file is still the same fork.
 func TestRestoredForkIsRecognized(t *testing.T) {
 	t.Parallel()

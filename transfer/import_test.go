@@ -3,7 +3,6 @@ package transfer_test
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -52,25 +51,6 @@ func importFile(t *testing.T, store transfer.Store, file string, opts transfer.O
 		t.Errorf("%s: %v", file, err)
 	}
 	return report
-}
-
-// A later export of the same conversation adds what is new.
-func TestImportLater(t *testing.T) {
-	t.Parallel()
-	store := tree.New(dbtest.New(t))
-	export := func(replies ...string) io.Reader {
-		messages := []map[string]any{{"uuid": "m0", "sender": "human", "text": "hi", "parent_message_uuid": nil}}
-		for _, r := range replies {
-			messages = append(messages, map[string]any{"uuid": r, "sender": "assistant", "text": r, "parent_message_uuid": "m0"})
-		}
-		return bytes.NewReader(chat.MustMarshal(map[string]any{"uuid": "c", "name": "n", "chat_messages": messages}))
-	}
-	for i, want := range []struct{ added, present int }{{2, 0}, {2, 2}, {0, 4}} {
-		report, err := transfer.Import(t.Context(), store, export([]string{"a", "b", "c"}[:min(1+2*i, 3)]...), transfer.Options{})
-		if err != nil || report.Added != want.added || report.Present != want.present {
-			t.Errorf("import %d: %d added, %d present, %v; want %+v", i+1, report.Added, report.Present, err, want)
-		}
-	}
 }
 
 // What changed in a later export under an id that is stored stays out, and the
@@ -132,18 +112,6 @@ func TestImportRefused(t *testing.T) {
 	}
 }
 
-func TestImportDryRun(t *testing.T) {
-	t.Parallel()
-	report := importFile(t, nil, "../testdata/demo.json", transfer.Options{DryRun: true})
-	if report.Messages != 30 || report.Added != 0 || report.Present != 0 {
-		t.Errorf("%+v", report)
-	}
-	var there formattest.Bundles
-	if report = importFile(t, &there, "../testdata/demo.json", transfer.Options{DryRun: true}); report.Messages != 30 || len(there) > 0 {
-		t.Errorf("a dry run called the store: %d conversations, %+v", len(there), report)
-	}
-}
-
 // What comes before a broken place comes in, and the error says where it is.
 func TestImportBroken(t *testing.T) {
 	t.Parallel()
@@ -180,45 +148,6 @@ func TestImportBroken(t *testing.T) {
 	_, err := transfer.Import(t.Context(), nil, strings.NewReader(good), transfer.Options{Format: "word", DryRun: true})
 	if err == nil || fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), `"word" is no format; there are chatgpt, claude, `) {
 		t.Errorf("a format by a wrong name: %v", err)
-	}
-}
-
-// TestImportStopsBeforeTheFormatIsKnown holds that an import whose context ended
-// reads no further piece, though it has too little of the file to know its format.
-func TestImportStopsBeforeTheFormatIsKnown(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	reads := 0
-	_, err := transfer.Import(ctx, nil, readerFunc(func(p []byte) (int, error) {
-		if reads++; reads == 3 {
-			cancel()
-		}
-		return copy(p, "["), nil
-	}), transfer.Options{DryRun: true})
-	if !errors.Is(err, context.Canceled) || reads != 3 {
-		t.Errorf("after %d reads: %v", reads, err)
-	}
-}
-
-type readerFunc func([]byte) (int, error)
-
-func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
-
-// A run that is stopped while the store has a batch stores nothing more of it,
-// though the batch is to be taken one by one.
-func TestImportStopsWithinABatch(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	calls := 0
-	store := formattest.StoreFunc(func(context.Context, []tree.Bundle) error {
-		calls++
-		cancel()
-		return fault.New(fault.Invalid, "invalid_body", "", "No.")
-	})
-	const file = `[{"uuid": "a", "chat_messages": [{"uuid": "1", "sender": "human", "text": "hi"}]}, {"uuid": "b", "chat_messages": [{"uuid": "2", "sender": "human", "text": "ho"}]}]`
-	if _, err := transfer.Import(ctx, store, strings.NewReader(file), transfer.Options{}); !errors.Is(err, context.Canceled) || calls != 1 {
-		t.Errorf("error %v, and the store was called %d times, want once", err, calls)
 	}
 }
 

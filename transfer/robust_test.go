@@ -178,34 +178,6 @@ func TestImportRecognizesBehindUnsoundElements(t *testing.T) {
 	}
 }
 
-// What stands behind the end of a gzip file is named: zeros, with which files are
-// filled up, say nothing, and another gzip file is read on.
-func TestImportNamesWhatIsBehindGzip(t *testing.T) {
-	t.Parallel()
-	list, lines := "["+claudeChat("a", "")+"]", `{"message_tree_id":"t","prompt":{"message_id":"p","role":"prompter","text":"hi"}}`+"\n"
-	for name, test := range map[string]struct {
-		behind string
-		noted  bool
-	}{
-		"nothing":                  {"", false},
-		"zeros":                    {strings.Repeat("\x00", 512), false},
-		"what looks like a header": {"\x1f\x8b\x00\x00\x00\x00\x00\x00\x00\x00\x00", true},
-		"zeros, and more":          {strings.Repeat("\x00", 512) + "x", true},
-		"an empty gzip file":       {gzipped(t, ""), false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			for _, in := range []string{list, lines, list[:len(list)-1] + strings.Repeat(" ", 1<<20) + "]"} {
-				report, err := transfer.Import(t.Context(), nil, strings.NewReader(gzipped(t, in)+test.behind), transfer.Options{DryRun: true})
-				noted := strings.Contains(formattest.Notes(report), "behind the end of the gzip file")
-				if err != nil || report.Conversations != 1 || noted != test.noted {
-					t.Errorf("%.20s: %d conversations, %v, %s", in, report.Conversations, err, formattest.Notes(report))
-				}
-			}
-		})
-	}
-}
-
 // What no format finds a message in is an error that says what is there, which formats
 // came near, and which there are.
 func TestImportOfNoMessage(t *testing.T) {
@@ -229,23 +201,6 @@ func TestImportOfNoMessage(t *testing.T) {
 	report, err := transfer.Import(t.Context(), nil, strings.NewReader(chat), transfer.Options{DryRun: true, Format: "claude"})
 	if err == nil || fault.Of(err).Code != transfer.CodeFormat || !strings.Contains(err.Error(), "none of its 1 node is a message") || report.LeftOut != 1 {
 		t.Errorf("a format by its name: %v, %+v", err, report)
-	}
-}
-
-// What stands beside the conversations is named.
-func TestImportNamesProjects(t *testing.T) {
-	t.Parallel()
-	report := check.Must(transfer.Import(t.Context(), nil, strings.NewReader(`{"conversations":[`+claudeChat("a", "")+`],"projects":[{},{},{}]}`), transfer.Options{DryRun: true}))(t)
-	formattest.Same(t, "notes", formattest.Notes(report), "left out metadata () projects: 3 projects, part of no conversation")
-}
-
-// A conversation that stands in a file twice counts once.
-func TestImportCountsRepeatsOnce(t *testing.T) {
-	t.Parallel()
-	longer := strings.Replace(claudeChat("a", ""), `]}`, `,{"uuid":"n","sender":"assistant","text":"ho"}]}`, 1)
-	for _, in := range []string{claudeChat("a", "") + longer, longer + claudeChat("a", "")} {
-		report := check.Must(transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true}))(t)
-		formattest.Same(t, "counts", formattest.Count(report), "claude: 1 conversations, 2 messages, 0 branch points, 1 leaves\nrepaired duplicate: 1")
 	}
 }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/transfer"
@@ -48,24 +46,6 @@ func TestImportWorkers(t *testing.T) {
 	formattest.Same(t, "notes", strings.Join(places, " "), "a b c d e  f g h i")
 	formattest.Same(t, "what came up three times", fmt.Sprintln(report.Notes[0].Detail)+report.Notes[5].Detail,
 		"it says nothing (3 times)\nthe conversation stands in the file more than once; what is new in this one was added (2 times)")
-}
-
-// A store that can't say which id a conversation has ends the import as well.
-func TestImportIDFails(t *testing.T) {
-	t.Parallel()
-	store := noIDs{formattest.StoreFunc(func(context.Context, []tree.Bundle) error { return nil })}
-	report, err := transfer.Import(t.Context(), store, strings.NewReader(claudeExport("a", "b")), transfer.Options{})
-	if !errors.Is(err, errNoIDs) || report.Conversations != 0 {
-		t.Errorf("%s, %v", formattest.Count(report), err)
-	}
-}
-
-var errNoIDs = errors.New("the connection is gone")
-
-type noIDs struct{ formattest.StoreFunc }
-
-func (noIDs) ImportID(context.Context, string, uuid.UUID) (uuid.UUID, error) {
-	return uuid.Nil, errNoIDs
 }
 
 // A store that fails ends the import. The error is the store's, and the report

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"time"
@@ -57,22 +56,5 @@ func TestForget(t *testing.T) {
 	check.NoError(t, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
 	if left != 1 {
 		t.Errorf("%d changes are left", left)
-	}
-}
-
-// lossy loses every signal.
-type lossy struct{ Signals }
-
-func (lossy) Send(context.Context, string) error { return nil }
-
-// TestLostSignals holds that what was signalled in vain is found all the same.
-func TestLostSignals(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	a, b := newServer(t, pool, func(c *Config) { c.Signals = lossy{c.Signals} }), newServer(t, pool, nil)
-	w := b.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	if got := collect(t, w, 1); got[0].ConversationID != c.ID {
-		t.Errorf("%v", got)
 	}
 }

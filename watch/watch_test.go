@@ -304,24 +304,6 @@ func TestConcurrentWriters(t *testing.T) {
 	}
 }
 
-// TestNothingIsToldOfWhatIsRolledBack holds that a change is there with its commit.
-func TestNothingIsToldOfWhatIsRolledBack(t *testing.T) {
-	t.Parallel()
-	pool := dbtest.New(t)
-	a := newServer(t, pool, silent)
-	c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	w := a.watch(t, tree.DefaultTenant, c.ID, nil)
-	tx := check.Must(pool.Begin(t.Context()))(t)
-	check.Must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("never")))(t)
-	check.NoError(t, tx.Rollback(t.Context()))
-	tx = check.Must(pool.Begin(t.Context()))(t)
-	m := check.Must(tree.New(tx, tree.WithChangeHook(a.hub.Changed)).Append(t.Context(), c.ID, uuid.Nil, user("once")))(t).Message
-	check.NoError(t, tx.Commit(t.Context()))
-	if got := collect(t, w, 1); len(got) != 1 || got[0].MessageID != m.ID {
-		t.Errorf("%v", got)
-	}
-}
-
 // Before is called before a reader is told, and when a Watch begins.
 func TestBeforeAnyReader(t *testing.T) {
 	t.Parallel()

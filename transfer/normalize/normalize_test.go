@@ -139,15 +139,6 @@ func TestNormalizeAnswers(t *testing.T) {
 	}
 }
 
-// A result that became an assistant message says so in its metadata.
-func TestNormalizeKeepsTheRole(t *testing.T) {
-	t.Parallel()
-	m := one("r", "", "answers x: 1")
-	m.Metadata = json.RawMessage(`{"a": 1, "source": {"id": "r"}}`)
-	b, _, _ := normalize.Bundle(new(talk("", m)), testID, "test")
-	formattest.Same(t, "metadata", string(b.Nodes[0].Metadata), `{"a":1,"source":{"id":"r","role":"tool"}}`)
-}
-
 func TestNormalizeTimes(t *testing.T) {
 	t.Parallel()
 	at := func(m format.Message, second int) format.Message {
@@ -174,32 +165,6 @@ func TestNormalizeTimes(t *testing.T) {
 	untimed, _, notes := normalize.Bundle(new(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2"))), testID, "test")
 	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
 		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
-	}
-}
-
-// One line of many messages must cost neither stack nor quadratic time.
-func TestNormalizeDeep(t *testing.T) {
-	t.Parallel()
-	c := format.Conversation{SourceID: "deep"}
-	const n = 20_000
-	for i := n; i > 0; i-- { // the worst order
-		m := one(fmt.Sprint(i), fmt.Sprint(i-1), "user: x")
-		if i%3 == 0 {
-			m.Body = nil
-		}
-		if i == 1 {
-			m.ParentID = ""
-		}
-		c.Messages = append(c.Messages, m)
-	}
-	b, _, _ := normalize.Bundle(new(c), testID, "test")
-	if len(b.Nodes) != n-n/3 {
-		t.Errorf("%d nodes", len(b.Nodes))
-	}
-	for i, node := range b.Nodes[1:] {
-		if node.ParentID != b.Nodes[i].ID {
-			t.Fatalf("node %d is not below the one before it", i+1)
-		}
 	}
 }
 

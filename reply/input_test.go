@@ -44,25 +44,12 @@ func TestSeveralMessages(t *testing.T) {
 		t.Errorf("%d messages: %s", n, last.Messages)
 	}
 	before := f.messages(t)
-	elsewhere := serveOn(t, f.pool, nil, newGate()) // as after a restart
-	for name, s := range map[string]*Service{"kept": f.Service, "stored": elsewhere.Service} {
-		again, started, err := s.Start(t.Context(), req)
-		if err != nil || started || end(t, again).Message.ID != req.ID {
-			t.Errorf("%s: %v, %v", name, started, err)
-		}
-		for change, other := range map[string][]tree.NewMessage{
-			"in another order": bodies(result("call_1"), result("call_2")),
-			"one of them":      req.Messages[:1],
-			"the last":         req.Messages[1:],
-			"none":             nil,
-		} {
-			other := Request{ConversationID: id, HeadID: calls, ID: req.ID, Messages: other}
-			_, started, err := s.Start(t.Context(), other)
-			if started {
-				t.Errorf("%s, %s: another reply began", name, change)
-			}
-			wantError(t, err, fault.Conflict, "id_conflict")
-		}
+	if again, started, err := f.Start(t.Context(), req); err != nil || started || end(t, again).Message.ID != req.ID {
+		t.Errorf("%v, %v", started, err)
+	}
+	for _, other := range [][]tree.NewMessage{bodies(result("call_1"), result("call_2")), req.Messages[:1], req.Messages[1:], nil} {
+		_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: calls, ID: req.ID, Messages: other})
+		wantError(t, err, fault.Conflict, "id_conflict")
 	}
 	if n := f.messages(t); n != before {
 		t.Errorf("%d messages are stored, want %d", n, before)

@@ -70,13 +70,7 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 		t.Fatalf("%v, answers %v", err, followed)
 	}
 	seen := &heard{}
-	for seen.content.Len() == 0 {
-		events, err := followed.Next(bounded(t), seen.last)
-		if err == nil {
-			err = seen.take(events)
-		}
-		check.NoError(t, err)
-	}
+	seen.read(t, followed, func() bool { return seen.content.Len() > 0 })
 	if len(seen.steps) != 2 || seen.steps[1].ID != steps[1].ID || seen.content.String() != "Let me look.\n\nIt is " || seen.started.ParentID != head {
 		t.Errorf("another server tells of %+v", seen)
 	}
@@ -92,38 +86,6 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 	again, started, err := b.Start(t.Context(), Request{ID: r.MessageID(), ConversationID: id, HeadID: head})
 	if err != nil || started || again.MessageID() != m.ID {
 		t.Errorf("%v, %v", started, err)
-	}
-}
-
-// What the tree refuses doesn't cost the answer: the model is asked once more,
-// without the function.
-func TestCallsOfRecallThatCannotBeStored(t *testing.T) {
-	t.Parallel()
-	twice := []llmtest.ToolCall{recalls("same", "gate"), recalls("same", "wall")}
-	for name, test := range map[string]struct {
-		calls []llmtest.ToolCall
-		limit int // of messages
-	}{
-		"an id twice":                 {twice, 0},
-		"no room for the answer then": {twice[:1], 15},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			m := scripting(sayingToo("First.", llmtest.ResponseCalling(test.calls...)), llmtest.Response("Then."))
-			pool := serve(t, nil).pool
-			f := serveOn(t, pool, func(c *Config) {
-				c.Store = tree.New(pool, tree.WithLimits(tree.Limits{MessagesPerConversation: test.limit}))
-			}, m)
-			id, head := f.folded(t, withRecall)
-			e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-			if e.Status != StatusCompleted || textOf(t, e.Message) != "First.\n\nThen." || e.Recalled != 0 || e.Message.ParentID != head {
-				t.Fatalf("%+v", e)
-			}
-			asked := m.Requests()
-			if len(asked) != 2 || asked[1].Extra["tools"] != nil || len(asked[1].Messages) != len(asked[0].Messages) {
-				t.Errorf("asked %+v", asked)
-			}
-		})
 	}
 }
 

@@ -2,12 +2,9 @@ package reply
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
@@ -97,17 +94,5 @@ func TestInterruptedAnswer(t *testing.T) {
 	}
 	if strings.Contains(f.log.String()+b.log.String(), "wood") {
 		t.Error("the log has text")
-	}
-}
-
-// The log that a migration makes of what an older program saved: text after steps.
-func TestLogOfAnOlderProgram(t *testing.T) {
-	t.Parallel()
-	step := uuid.New()
-	saves := []tree.ReplyEvents{{Sequence: 2, Payload: fmt.Appendf(nil, `[{"id":2,"reasoning":"","content":"A wood","refusal":"","message_id":%q,"steps":2}]`, step)}}
-	saved := check.Must(decode(saves, 0))(t)
-	m, end, parent := interrupted(tree.Reply{MessageID: uuid.New()}, saved)
-	if textOf(t, &tree.Message{Body: m.Message.Raw}) != "A wood" || parent != step || end.Recalled != 2 || end.FinishReason != FinishInterrupted {
-		t.Errorf("%s below %s: %+v", m.Message.Raw, parent, end)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -99,12 +98,8 @@ func TestStop(t *testing.T) {
 	if !sameMembers(string(e.Message.Metadata), `{"reply":{"status":"stopped","model":"gate"}}`) {
 		t.Errorf("metadata %s", e.Message.Metadata)
 	}
-	h := hear(t, r)
-	if h.end.Status != StatusStopped || h.content.String() != "A wood that " {
-		t.Errorf("%+v: %s", h.end, h.content.String())
-	}
-	if f.activeHead(t, id) != r.MessageID() {
-		t.Error("the stopped answer is not the active head")
+	if h := hear(t, r); h.end.Status != StatusStopped || h.content.String() != "A wood that " || f.activeHead(t, id) != r.MessageID() {
+		t.Errorf("%+v: %s; the active head is %s", h.end, h.content.String(), f.activeHead(t, id))
 	}
 	// Again, and of one that was completed: what became of it.
 	again, err := f.Stop(bounded(t), id, r.MessageID())
@@ -141,7 +136,8 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A client that goes away, even before its reply begins, doesn't end it.
+// A client that goes away, even before its reply begins, doesn't end it, and nobody takes
+// it for stopping.
 func TestClientGoesAway(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -151,27 +147,22 @@ func TestClientGoesAway(t *testing.T) {
 	r, _, err := f.Start(ctx, Request{ConversationID: id, HeadID: head})
 	check.NoError(t, err)
 	leave()
-	if _, err := r.Next(ctx, 1); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	for _, err := range []error{second(r.Next(ctx, 1)), second(r.Wait(ctx))} {
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	}
-	if _, err := r.Wait(ctx); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	if r.Attend(t.Context(), true)(); r.Stopping(true) {
+		t.Error("it is stopping")
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = r.Wait(t.Context())
-	}()
-	select {
-	case g.pieces <- "Still there.":
-	case <-ended:
-		t.Fatal("the reply ended with its client")
-	}
+	g.pieces <- "Still there."
 	close(g.pieces)
 	if e := end(t, r); e.Status != StatusCompleted || textOf(t, e.Message) != "Still there." {
 		t.Errorf("%+v", e)
 	}
 }
+
+func second[T any](_ T, err error) error { return err }
 
 // What is pruned is gone, be it while an answer to it is on its way or after. It ends
 // the call of the model, whose answer nobody will read.
@@ -318,31 +309,16 @@ func TestStoredIsCalledBeforeTheEnd(t *testing.T) {
 	}, llm.Offline(0))
 	id, head := f.conversation(t)
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if _, err := r.Wait(bounded(t)); err != nil {
-			t.Error(err)
-		}
-	}()
-	select {
-	case n := <-called:
-		if n != 2 {
-			t.Errorf("it was called when %d messages were stored", n)
-		}
-	case <-ended:
-		t.Error("the end is told before Stored was called")
-	case <-time.After(time.Minute):
-		t.Error("Stored is not called")
+	if n := <-called; n != 2 {
+		t.Errorf("it was called when %d messages were stored", n)
 	}
 	select {
-	case <-ended:
+	case <-r.ended:
 		t.Error("the end is told while Stored runs")
 	default:
 	}
 	close(goOn)
-	<-ended
-	if len(called) > 0 {
+	if end(t, r); len(called) > 0 {
 		t.Error("Stored is called twice")
 	}
 }

@@ -156,11 +156,15 @@ func (h *heard) take(events []Event) error {
 func hear(t testing.TB, r *Reply) *heard {
 	t.Helper()
 	h := &heard{}
-	for {
+	h.read(t, r, func() bool { return h.end != nil })
+	return h
+}
+
+// read takes a reply's events until something is so.
+func (h *heard) read(t testing.TB, r *Reply, is func() bool) {
+	t.Helper()
+	for !is() {
 		events, err := r.Next(bounded(t), h.last)
-		if errors.Is(err, ErrEnded) {
-			return h
-		}
 		if err == nil {
 			err = h.take(events)
 		}

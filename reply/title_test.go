@@ -67,114 +67,80 @@ func TestTitleByModel(t *testing.T) {
 	writer := naming("writes", "“"+better+".”")
 	f := titled(t, summarize.TitlesModel, writer)
 	id := f.empty(t, "")
-	begun, err := f.store.ChangeCount(t.Context(), id)
-	check.NoError(t, err)
+	begun := check.Must(f.store.ChangeCount(t.Context(), id))(t)
 	c := f.after(t, Request{ConversationID: id, Messages: spoken("user", question)})
-	if c.Title != better {
-		t.Errorf("the title is %q", c.Title)
-	}
 	// The message, the first title, the answer, and the other title.
-	if n, err := f.store.ChangeCount(t.Context(), id); err != nil || n-begun != 4 {
-		t.Errorf("%d changes are told, %v; want 4", n-begun, err)
+	if n := check.Must(f.store.ChangeCount(t.Context(), id))(t); c.Title != better || n-begun != 4 {
+		t.Errorf("the title is %q, and %d changes are told; want 4", c.Title, n-begun)
 	}
 	used, err := f.store.Usage(t.Context(), id)
 	if err != nil || len(used.Titles) != 1 || used.Titles[0] != (tree.ModelUsage{Model: "writes", Calls: 1, PromptTokens: 100, CompletionTokens: 7}) {
 		t.Errorf("usage %+v, %v", used, err)
 	}
-	asked := writer.Requests()
-	if len(asked) != 1 || !strings.Contains(string(asked[0].Messages[1]), "pollard") {
-		t.Errorf("the model was asked %d times", len(asked))
-	}
-	if c = f.after(t, Request{ConversationID: id, Messages: spoken("user", "Why?")}); c.Title != better || len(writer.Requests()) != 1 {
-		t.Errorf("after the second answer: %q, asked %d times", c.Title, len(writer.Requests()))
+	c = f.after(t, Request{ConversationID: id, Messages: spoken("user", "Why?")})
+	if asked := writer.Requests(); c.Title != better || len(asked) != 1 || !strings.Contains(string(asked[0].Messages[1]), "pollard") {
+		t.Errorf("after the second answer: %q, asked %d times", c.Title, len(asked))
 	}
 }
 
-// A title that a person or a client gave stays, and no model is asked.
+// A title that a person or a client gave stays, and no model is asked; also one that a
+// person gives while the model looks for one.
 func TestTitleThatWasGiven(t *testing.T) {
 	t.Parallel()
-	writer := naming("writes", better)
-	f := titled(t, summarize.TitlesModel, writer)
-	if c := f.after(t, Request{ConversationID: f.empty(t, "My trees"), Messages: spoken("user", question)}); c.Title != "My trees" {
-		t.Errorf("the title is %q", c.Title)
-	}
-	id, head := f.conversation(t)
-	mine := "Given while it was answered"
-	check.Must(f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Title: &mine}))(t)
-	if c := f.after(t, Request{ConversationID: id, HeadID: head}); c.Title != mine {
-		t.Errorf("the title is %q", c.Title)
-	}
-	if n := len(writer.Requests()); n > 0 {
-		t.Errorf("the model was asked %d times", n)
-	}
-}
-
-// A person who gives a title while the model looks for one wins.
-func TestTitleGivenMeanwhile(t *testing.T) {
-	t.Parallel()
 	var f *fixture
+	const mine = "My trees"
 	var id uuid.UUID
-	mine := "Mine"
-	f = titled(t, summarize.TitlesModel, &llmtest.Model{ModelName: "writes", Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
-		_, err := f.store.UpdateConversation(ctx, id, tree.ConversationUpdate{Title: &mine})
+	writer := &llmtest.Model{ModelName: "writes", Answer: func(ctx context.Context, _ llm.Request) (llm.Response, error) {
+		_, err := f.store.UpdateConversation(ctx, id, tree.ConversationUpdate{Title: new(mine)})
 		return llmtest.Response(better), err
-	}})
-	id = f.empty(t, "")
-	if c := f.after(t, Request{ConversationID: id, Messages: spoken("user", question)}); c.Title != mine {
-		t.Errorf("the title is %q", c.Title)
-	}
-	if used, err := f.store.Usage(t.Context(), id); err != nil || len(used.Titles) != 1 {
-		t.Errorf("the call isn't counted: %+v, %v", used, err)
+	}}
+	f = titled(t, summarize.TitlesModel, writer)
+	id, head := f.conversation(t)
+	check.Must(f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Title: new(mine)}))(t)
+	for i, req := range []Request{{ConversationID: f.empty(t, mine), Messages: spoken("user", question)}, {ConversationID: id, HeadID: head}, {ConversationID: f.empty(t, ""), Messages: spoken("user", question)}} {
+		id = req.ConversationID
+		c, used := f.after(t, req), check.Must(f.store.Usage(t.Context(), id))(t)
+		if asked := max(0, i-1); c.Title != mine || len(writer.Requests()) != asked || len(used.Titles) != asked {
+			t.Errorf("conversation %d: %q, the model was asked %d times, usage %+v", i, c.Title, len(writer.Requests()), used)
+		}
 	}
 }
 
 // Where the model fails, the beginning of the first question stays. The model is
-// asked once, and its call is counted if it cost something.
-func TestTitleWhereTheModelFails(t *testing.T) {
+// asked once, and its call is counted if it cost something. The other settings ask no
+// model.
+func TestTitleWithoutTheModels(t *testing.T) {
 	t.Parallel()
 	fails := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
 		return llm.Response{}, errors.New("down")
 	}}
 	for _, tt := range []struct {
 		name    string
+		titles  summarize.Titles
 		writers []llm.Model
+		want    string
 		calls   int
 	}{
-		{"it fails", []llm.Model{fails, naming("another", better)}, 0},
-		{"it talks", []llm.Model{naming("talks", strings.Repeat("It is a long story. ", 20))}, 1},
-		{"none", nil, 0},
+		{"it fails", summarize.TitlesModel, []llm.Model{fails, naming("another", better)}, beginning, 0},
+		{"it talks", summarize.TitlesModel, []llm.Model{naming("talks", strings.Repeat("It is a long story. ", 20))}, beginning, 1},
+		{"none", summarize.TitlesModel, nil, beginning, 0},
+		{"digest", summarize.TitlesDigest, []llm.Model{naming("unasked", better)}, beginning, 0},
+		{"off", summarize.TitlesOff, []llm.Model{naming("unasked", better)}, "", 0},
+		{"not set", "", []llm.Model{naming("unasked", better)}, "", 0},
 	} {
-		f := titled(t, summarize.TitlesModel, tt.writers...)
-		id := f.empty(t, "")
-		for _, text := range []string{question, "Why?"} {
-			c := f.after(t, Request{ConversationID: id, Messages: spoken("user", text)})
-			used := check.Must(f.store.Usage(t.Context(), id))(t)
-			n := 0
-			for _, u := range used.Titles {
+		f := titled(t, tt.titles, tt.writers...)
+		id, appended := f.empty(t, ""), f.empty(t, "")
+		head := check.Must(f.store.Append(t.Context(), appended, uuid.Nil, spoken("user", question)[0]))(t)
+		for _, req := range []Request{
+			{ConversationID: id, Messages: spoken("user", question)}, {ConversationID: id, Messages: spoken("user", "Why?")}, {ConversationID: appended, HeadID: head.ID},
+		} {
+			c, n := f.after(t, req), 0
+			for _, u := range check.Must(f.store.Usage(t.Context(), c.ID))(t).Titles {
 				n += u.Calls
 			}
-			if c.Title != beginning || n != tt.calls {
-				t.Errorf("%s, %q: %q, %d calls; want %q, %d", tt.name, text, c.Title, n, beginning, tt.calls)
+			if c.Title != tt.want || n != tt.calls {
+				t.Errorf("%s: %q, %d calls; want %q, %d", tt.name, c.Title, n, tt.want, tt.calls)
 			}
-		}
-	}
-}
-
-// The other settings ask no model.
-func TestTitlesWithoutModel(t *testing.T) {
-	t.Parallel()
-	for titles, want := range map[summarize.Titles]string{summarize.TitlesDigest: beginning, summarize.TitlesOff: "", "": ""} {
-		writer := naming("writes", better)
-		f := titled(t, titles, writer)
-		c := f.after(t, Request{ConversationID: f.empty(t, ""), Messages: spoken("user", question)})
-		if c.Title != want || len(writer.Requests()) > 0 {
-			t.Errorf("%q: %q, the model was asked %d times", titles, c.Title, len(writer.Requests()))
-		}
-		// Messages that were appended before have their title after the answer.
-		id := f.empty(t, "")
-		head := check.Must(f.store.Append(t.Context(), id, uuid.Nil, spoken("user", question)[0]))(t)
-		if c := f.after(t, Request{ConversationID: id, HeadID: head.ID}); c.Title != want {
-			t.Errorf("%q, appended: %q", titles, c.Title)
 		}
 	}
 	if _, err := summarize.New(nil, summarize.Config{Titles: "all"}); err == nil {

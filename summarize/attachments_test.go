@@ -2,7 +2,6 @@ package summarize
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -17,43 +16,29 @@ func TestAttachmentsTakeRoom(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	file := func(name string, data []byte) tree.Attachment {
-		a, _, err := store.AddAttachment(t.Context(), name, data)
-		check.NoError(t, err)
-		return a
+		return check.Must3(store.AddAttachment(t.Context(), name, data))(t)
 	}
-	oldest, text := file("oldest.txt", []byte("oak")), file("text.txt", bytes.Repeat([]byte("ash "), 100))
-	paper := file("paper.txt", []byte("hazel"))
-	missing := tree.Attachment{Hash: [32]byte{1}, Name: "missing.txt"}
-	for _, test := range []struct {
-		room int
-		want string
-	}{
-		{1000, "oldest text paper"},
-		{5 + 400 + 3, "oldest text paper"},
-		{5 + 400 + 2, "text paper"},
-		{5 + 399, "paper"}, // and nothing that is older
-		{4, ""},
+	oldest, text, paper := file("oldest.txt", []byte("oak")), file("text.txt", bytes.Repeat([]byte("ash "), 100)), file("paper.txt", []byte("hazel"))
+	there := check.Must(store.Attachments(t.Context(), oldest.Hash, text.Hash, paper.Hash))(t)
+	for room, want := range map[int]string{
+		1000:        "paper text oldest",
+		5 + 400 + 3: "paper text oldest",
+		5 + 400 + 2: "paper text",
+		5 + 399:     "paper", // and nothing that is older
+		4:           "",
 	} {
-		there := check.Must(store.Attachments(t.Context(), oldest.Hash, text.Hash, paper.Hash))(t)
-		r := resolver{store: store, room: test.room, there: there}
-		shown := map[string]bool{}
-		for _, a := range []tree.Attachment{missing, paper, text, oldest} { // the newest first
-			body := check.Must(r.message(t.Context(), chat.Read(json.RawMessage(fmt.Sprintf(`{"role":"user","content":[%s]}`, a.Part().Raw)))))(t)
-			switch name := strings.TrimSuffix(a.Name, ".txt"); {
-			case strings.Contains(string(body), "missing]"):
-				shown[name] = name != "missing"
-			default:
-				shown[name] = !strings.Contains(string(body), "left out, as newer attachments take all room]")
+		r := resolver{store: store, room: room, there: there}
+		var shown []string
+		for _, a := range []tree.Attachment{{Hash: [32]byte{1}, Name: "missing.txt"}, paper, text, oldest} { // the newest first
+			body := string(check.Must(r.message(t.Context(), chat.Read(fmt.Appendf(nil, `{"role":"user","content":[%s]}`, a.Part().Raw))))(t))
+			if strings.Contains(body, "missing]") != (a.Name == "missing.txt") {
+				t.Errorf("%s is shown as %s", a.Name, body)
+			} else if a.Name != "missing.txt" && !strings.Contains(body, "left out, as newer attachments take all room]") {
+				shown = append(shown, strings.TrimSuffix(a.Name, ".txt"))
 			}
 		}
-		var got []string
-		for _, name := range []string{"missing", "oldest", "text", "paper"} {
-			if shown[name] {
-				got = append(got, name)
-			}
-		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("in %d bytes are %q, want %q", test.room, got, test.want)
+		if got := strings.Join(shown, " "); got != want {
+			t.Errorf("in %d bytes are %q, want %q", room, got, want)
 		}
 	}
 }

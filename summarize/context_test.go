@@ -1,12 +1,10 @@
 package summarize
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -96,27 +94,6 @@ func TestAddedResultsCount(t *testing.T) {
 	}
 }
 
-// A reply by a model with a smaller window than the settings say is made to fit
-// that window.
-func TestEnsureFitsAModelsWindow(t *testing.T) {
-	t.Parallel()
-	store := tree.New(database())
-	s := service(t, store, Config{Settings: Defaults()})
-	id := conversation(t, store)
-	head := talk(t, store, id, uuid.Nil, 60)
-	small := Window{MaxContextTokens: 1600}
-	for _, complete := range []bool{false, true} {
-		c := check.Must(s.Context(t.Context(), id, head.ID, small))(t)
-		if c.Complete != complete {
-			t.Fatalf("complete %v, want %v: %+v", c.Complete, complete, c.Usage)
-		}
-		s.EnsureFits(t.Context(), id, head.ID, small, time.Minute)
-	}
-	if all, err := s.store.Summaries(t.Context(), id); err != nil || len(all) != 1 {
-		t.Errorf("%d summaries, %v: what fits was compacted again", len(all), err)
-	}
-}
-
 // A context that doesn't fit shows as many of the newest messages as its budget
 // has tokens for, and the last one whatever it costs.
 func TestContextShowsWhatFits(t *testing.T) {
@@ -195,16 +172,5 @@ func TestDroppedPins(t *testing.T) {
 	}
 	if c := contextOf(t, s, id, head.ID); len(c.Summary.KeptIDs) == 0 || slices.ContainsFunc(after.DroppedPinIDs, func(id uuid.UUID) bool { return slices.Contains(c.Summary.KeptIDs, id) }) {
 		t.Errorf("kept %v, not held %v", c.Summary.KeptIDs, after.DroppedPinIDs)
-	}
-}
-
-// A context shows its messages byte for byte, whatever they hold.
-func TestContextJSON(t *testing.T) {
-	t.Parallel()
-	c := Context{Messages: []json.RawMessage{[]byte(`{ "content" : "a & <b> null" }`), []byte(`{"a":1.0}`)}, Status: "a & <b>"}
-	raw := string(c.AppendJSON([]byte("before")))
-	if !strings.HasPrefix(raw, `before{"conversation_id":`) || !json.Valid([]byte(raw[len("before"):])) ||
-		!strings.Contains(raw, `"messages":[{ "content" : "a & <b> null" },{"a":1.0}],"roles":`) || !strings.Contains(raw, `"status":"a & <b>"`) {
-		t.Errorf("the context is %s", raw)
 	}
 }

@@ -20,6 +20,11 @@ func TestMaxSummaryCost(t *testing.T) {
 	store := tree.New(dbtest.New(t))
 	settings := Defaults()
 	settings.MaxSummaryCost, settings.Digest = 2, DigestAlways
+	// Without a model's price no amount can be kept to.
+	unpriced := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: llm.Offline(0)}}}})
+	if err := unpriced.CheckSettings([]byte(`{"max_summary_cost":2}`)); fault.Of(err).Field != "settings.max_summary_cost" {
+		t.Errorf("without prices: %v", err)
+	}
 	s := service(t, store, Config{Settings: settings, Cost: func(model string, promptTokens, completionTokens int) (float64, bool) {
 		return float64(promptTokens + completionTokens), model == "own"
 	}, Summarizer: own(func(in prompt.Input) (prompt.Result, error) {
@@ -46,14 +51,5 @@ func TestMaxSummaryCost(t *testing.T) {
 	other := conversation(t, store)
 	if k := compact(t, s, other, talk(t, store, other, tree.Message{}.ID, 40).ID, Demand{}); k.Model != "own" {
 		t.Errorf("of another conversation, the compaction is by %s", k.Model)
-	}
-}
-
-// Without a model's price no amount can be kept to.
-func TestMaxSummaryCostNeedsPrices(t *testing.T) {
-	t.Parallel()
-	s := service(t, nil, Config{Summarizer: Cascade{Models: []Model{{Model: llm.Offline(0)}}}})
-	if err := s.CheckSettings([]byte(`{"max_summary_cost":2}`)); fault.Of(err).Field != "settings.max_summary_cost" {
-		t.Errorf("it is %v", err)
 	}
 }

@@ -296,15 +296,3 @@ func TestTarget(t *testing.T) {
 		}
 	}
 }
-
-// A reserve of over half of the window is told.
-func TestWarning(t *testing.T) {
-	t.Parallel()
-	s := Defaults()
-	if got := s.Warning(); got != "" {
-		t.Errorf("of the defaults: %q", got)
-	}
-	if s.ReservedTokens = 64_001; !strings.Contains(s.Warning(), "64001 of 128000 tokens") {
-		t.Errorf("of a large reserve: %q", s.Warning())
-	}
-}

@@ -49,13 +49,9 @@ func TestReasoningOfSummaries(t *testing.T) {
 			if err != nil || k.Outcome != tree.OutcomeSaved {
 				t.Fatalf("%+v, %v", k, err)
 			}
-			if k.ReasoningTokens() != test.reasoning || k.CompletionTokens != test.completion {
-				t.Errorf("%d of %d tokens are reasoning, want %d of %d", k.ReasoningTokens(), k.CompletionTokens, test.reasoning, test.completion)
-			}
-			used, err := store.Usage(t.Context(), id)
-			ran := used.Compactions
-			if err != nil || len(ran) != 1 || ran[0].ReasoningTokens != test.reasoning || ran[0].CompletionTokens != test.completion {
-				t.Errorf("usage %+v, %v", ran, err)
+			ran := check.Must(store.Usage(t.Context(), id))(t).Compactions
+			if k.ReasoningTokens() != test.reasoning || k.CompletionTokens != test.completion || len(ran) != 1 || ran[0].ReasoningTokens != test.reasoning {
+				t.Errorf("%d of %d tokens are reasoning, want %d of %d; usage %+v", k.ReasoningTokens(), k.CompletionTokens, test.reasoning, test.completion, ran)
 			}
 		})
 	}

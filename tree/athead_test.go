@@ -92,17 +92,3 @@ func TestIfHead(t *testing.T) {
 		t.Errorf("the head is %s: %v", got.HeadID, err)
 	}
 }
-
-// An append that expects a head moves it from there only; reply's tests have turns that race.
-func TestMoveHeadFrom(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	root := mustAppend(t, s, c.ID, uuid.Nil, user("root")).ID
-	for expected, moves := range map[uuid.UUID]bool{root: true, uuid.New(): false} {
-		setHead(t, s, c.ID, root)
-		m := must(s.Append(t.Context(), c.ID, root, user("answer"), tree.MoveHeadFrom(expected)))(t)
-		if moved := activeHead(t, s, c.ID) == m.ID; moved != moves {
-			t.Errorf("it moved: %t, want %t", moved, moves)
-		}
-	}
-}

@@ -101,19 +101,11 @@ func TestUploadMeetsImport(t *testing.T) {
 	s := tree.New(pool)
 	text := []byte(strings.Repeat("hazel ", 500))
 	file := upload(t, s.ForTenant("elsewhere"), "hazel.txt", text)
-	tx := must(pool.Begin(t.Context()))(t)
-	defer tx.Rollback(context.Background()) //nolint:errcheck // after the commit there is nothing to roll back
 	id, message := uuid.New(), uuid.New()
 	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: id}, Nodes: []tree.BundleNode{{ID: message, Body: naming("x", file)}}}
-	must(tree.New(tx).Import(t.Context(), bundle))(t)
-	uploaded := make(chan error, 1)
-	go func() {
-		_, _, err := s.AddAttachment(t.Context(), "hazel.txt", text)
-		uploaded <- err
-	}()
-	untilWaiting(t, pool)
-	noError(t, tx.Commit(t.Context()))
-	noError(t, <-uploaded)
+	noError(t, meanwhile(t, pool, func(s *tree.Store) error { return second(s.Import(t.Context(), bundle)) }, func() error {
+		return third(s.AddAttachment(t.Context(), "hazel.txt", text))
+	}))
 	m, err := s.Message(t.Context(), id, message)
 	if err != nil || m.Tokens < file.Tokens {
 		t.Errorf("the message costs %d tokens, and the file alone %d: %v", m.Tokens, file.Tokens, err)

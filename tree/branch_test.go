@@ -9,14 +9,13 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestBranchFrom holds that a page of a branch is the part of the transcript
-// that it is asked for, in any tree, and that nothing of another branch comes.
+// TestBranchFrom holds that a page of a branch, and its streamed end, are the part of the
+// transcript that is asked for, in any tree, and that nothing of another branch comes.
 func TestBranchFrom(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -46,6 +45,10 @@ func TestBranchFrom(t *testing.T) {
 			return
 		}
 		noError(rt, err)
+		end := gather(rt, s.Branch(t.Context(), c.ID, head, limit)) // streamed, the newest alone
+		if fmt.Sprint(end) != fmt.Sprint(whole.Data[max(0, len(branch)-limit):]) {
+			rt.Fatalf("the last %d messages are %+v", limit, end)
+		}
 		want := branch[at:min(at+limit, len(branch))]
 		if more != (at+limit < len(branch)) || !slices.EqualFunc(got, want, func(m tree.Message, id uuid.UUID) bool { return m.ID == id && len(m.Body) > 0 }) {
 			rt.Fatalf("%d messages from %s, want %v", len(got), from, want)
@@ -53,7 +56,12 @@ func TestBranchFrom(t *testing.T) {
 	})
 	empty := newConversation(t, s)
 	refused(t, "an empty conversation has a branch", third(s.BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
-	refused(t, "another tenant reads a branch", third(s.ForTenant("other").BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
+	refused(t, "an empty conversation is streamed", func() error {
+		for _, err := range s.Branch(t.Context(), empty.ID, uuid.Nil, 0) {
+			return err
+		}
+		return nil
+	}(), fault.NotFound)
 }
 
 // A leaf's prune moves the head to the parent, whatever else hangs there. A
@@ -154,116 +162,5 @@ func TestFindConversation(t *testing.T) {
 	}
 	if got, err := s.FindConversation(t.Context(), "many"); err != nil || len(got) != tree.MostFound {
 		t.Errorf("%d conversations of one title, %v", len(got), err)
-	}
-}
-
-// A branch is streamed from its oldest message, by its head or as the active
-// one, as a transcript has it.
-func TestBranch(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c, empty := newConversation(t, s), newConversation(t, s)
-	parent := uuid.Nil
-	for i := range 7 {
-		parent = mustAppend(t, s, c.ID, parent, user(fmt.Sprint("message ", i))).ID
-		mustAppend(t, s, c.ID, parent, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "a sibling")), Metadata: []byte(`{"n":1}`)})
-	}
-	head := mustAppend(t, s, c.ID, parent, user("the last")).ID
-	page := must(s.Transcript(t.Context(), c.ID, head, tree.Paging{}))(t)
-	for _, ref := range []uuid.UUID{head, uuid.Nil} {
-		for _, limit := range []int{0, 1, 3, len(page.Data), len(page.Data) + 1} {
-			want := page.Data
-			if limit > 0 {
-				want = want[max(0, len(want)-limit):]
-			}
-			if got := gather(t, s.Branch(t.Context(), c.ID, ref, limit)); fmt.Sprint(got) != fmt.Sprint(want) {
-				t.Errorf("head %s, limit %d: %d messages, want %d", ref, limit, len(got), len(want))
-			}
-		}
-	}
-	for m, err := range s.Branch(t.Context(), c.ID, head, 0) { // a reader may leave
-		if err != nil || m.ParentID != uuid.Nil {
-			t.Fatalf("%s, %v", m.ID, err)
-		}
-		break
-	}
-	for what, test := range map[string]struct {
-		s            *tree.Store
-		conversation uuid.UUID
-		head         uuid.UUID
-		code         string
-	}{
-		"no conversation":    {s, uuid.New(), uuid.Nil, "conversation_not_found"},
-		"another tenant's":   {s.ForTenant("other"), c.ID, head, "conversation_not_found"},
-		"no message":         {s, c.ID, uuid.New(), "message_not_found"},
-		"no message at all":  {s, empty.ID, uuid.Nil, "no_active_head"},
-		"another one's head": {s, empty.ID, head, "message_not_found"},
-	} {
-		for m, err := range test.s.Branch(t.Context(), test.conversation, test.head, 0) {
-			if codeOf(err) != test.code {
-				t.Errorf("%s: %s, %v", what, m.ID, err)
-			}
-		}
-	}
-}
-
-// codeOf is the code of an error that says what to fix.
-func codeOf(err error) string {
-	if err == nil {
-		return ""
-	}
-	return fault.Of(err).Code
-}
-
-// A version stays while a message does, and is another one when its id is used
-// again; a tenant reads nothing of another's.
-func TestVersions(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	root := mustAppend(t, s, c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleSystem, "Be brief."))})
-	head := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "One."))})
-	summary := must(s.AddSummary(t.Context(), c.ID, tree.NewSummary{
-		AnchorID: head.ID, Body: said(tree.RoleUser, "What was said."),
-		Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "a test"},
-	}))(t)
-	state, err := s.Index().BranchState(t.Context(), c.ID, head.ID)
-	if err != nil || state.Messages != 2 || state.PrefixID != root.ID || len(state.Folds) != 1 ||
-		state.Folds[0] != (tree.Fold{SummaryID: summary.ID, AnchorID: head.ID, CutoffID: root.ID}) {
-		t.Errorf("%+v, %v", state, err)
-	}
-	var texts []tree.MessageText
-	collect := func(text tree.MessageText) error { texts = append(texts, text); return nil }
-	if err := s.Index().Ancestors(t.Context(), c.ID, head.ID, 10, collect); err != nil || len(texts) != 2 ||
-		texts[0].ID != head.ID || texts[0].Version != state.Version || texts[0].ParentID != root.ID || texts[1].Depth != 0 || string(texts[1].Body) != string(root.Body) {
-		t.Errorf("%+v, %v", texts, err)
-	}
-	enough := errors.New("enough")
-	if err := s.Index().Ancestors(t.Context(), c.ID, head.ID, 10, func(tree.MessageText) error { return enough }); !errors.Is(err, enough) {
-		t.Errorf("the walk ended with %v", err)
-	}
-	versions := map[uuid.UUID]tree.Version{}
-	if err := s.Index().Versions(t.Context(), c.ID, func(id uuid.UUID, v tree.Version) { versions[id] = v }); err != nil || len(versions) != 2 || versions[head.ID] != state.Version {
-		t.Errorf("%v, %v", versions, err)
-	}
-
-	texts = nil
-	other := s.ForTenant("other")
-	refused(t, "another tenant's state", second(other.Index().BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
-	for _, err := range []error{
-		other.Index().Ancestors(t.Context(), c.ID, head.ID, 10, collect), other.Index().Texts(t.Context(), c.ID, []uuid.UUID{head.ID}, collect),
-		other.Index().Versions(t.Context(), c.ID, func(uuid.UUID, tree.Version) { texts = append(texts, tree.MessageText{}) }),
-	} {
-		if err != nil || len(texts) != 0 {
-			t.Errorf("another tenant read %v, %v", texts, err)
-		}
-	}
-
-	must(s.Prune(t.Context(), c.ID, head.ID))(t)
-	refused(t, "the state of what was pruned", second(s.Index().BranchState(t.Context(), c.ID, head.ID)), fault.NotFound)
-	again := tree.NewMessage{ID: head.ID, Message: chat.Read(said(tree.RoleUser, "Two."))}
-	mustAppend(t, s, c.ID, root.ID, again)
-	now, err := s.Index().BranchState(t.Context(), c.ID, head.ID)
-	if err != nil || now.Version == state.Version || len(now.Folds) != 0 {
-		t.Errorf("after the id was used again: %+v, before it %+v, %v", now, state, err)
 	}
 }

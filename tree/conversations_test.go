@@ -172,25 +172,6 @@ func TestOrderIsChanged(t *testing.T) {
 	}
 }
 
-// A fork has the tags of its source, unless it is given others, and begins neither
-// archived nor pinned.
-func TestForkKeepsTags(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{Order: tree.Order{Archived: true, Pinned: true, Tags: []string{"wood"}}}))(t)
-	m := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	for _, given := range [][]string{nil, {}, {"other"}} {
-		f, _, err := s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{Order: tree.Order{Tags: given}})
-		want := given
-		if given == nil {
-			want = []string{"wood"}
-		}
-		if err != nil || f.Archived || f.Pinned || !slices.Equal(f.Tags, want) {
-			t.Errorf("with the tags %q the fork is %+v, %v", given, f.Order, err)
-		}
-	}
-}
-
 // TestUpdateMessage holds that a pin and an annotation come and go, are told when they
 // change, leave the message's version alone, and are no other tenant's affair.
 func TestUpdateMessage(t *testing.T) {
@@ -235,15 +216,9 @@ func TestUpdateMessage(t *testing.T) {
 	}
 	bad := 2
 	refused(t, "a rating of 2", second(s.UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &bad})), fault.Invalid)
-	for name, err := range map[string]error{
-		"a summary":         second(s.UpdateMessage(t.Context(), c.ID, summary.ID, tree.MessageUpdate{Rating: &up})),
-		"nothing":           second(s.UpdateMessage(t.Context(), c.ID, uuid.New(), tree.MessageUpdate{Rating: &up})),
-		"of another tenant": second(s.ForTenant("other").UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &up})),
-	} {
-		if !errors.Is(err, fault.NotFound) {
-			t.Errorf("%s: %v, want fault.NotFound", name, err)
-		}
-	}
+	refused(t, "a summary", second(s.UpdateMessage(t.Context(), c.ID, summary.ID, tree.MessageUpdate{Rating: &up})), fault.NotFound)
+	refused(t, "nothing", second(s.UpdateMessage(t.Context(), c.ID, uuid.New(), tree.MessageUpdate{Rating: &up})), fault.NotFound)
+	refused(t, "of another tenant", second(s.ForTenant("other").UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &up})), fault.NotFound)
 	if must(s.Message(t.Context(), c.ID, m.ID))(t).Annotation != (tree.Annotation{}) {
 		t.Error("a refused rating was stored")
 	}
@@ -514,18 +489,6 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 		}
 		if time.Now().After(end) {
 			t.Fatal("no statement waits for a lock")
-		}
-	}
-}
-
-// TestCompareNamesWhatIsMissing holds that a refusal says which of the two heads isn't there.
-func TestCompareNamesWhatIsMissing(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
-	for field, heads := range map[string][2]uuid.UUID{"left": {uuid.New(), root.ID}, "right": {root.ID, uuid.New()}} {
-		if _, err := s.Compare(t.Context(), c.ID, heads[0], heads[1], 0); !errors.Is(err, fault.NotFound) || fault.Of(err).Field != field {
-			t.Errorf("%s: %v", field, err)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package tree_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -27,71 +26,52 @@ func TestForkAgain(t *testing.T) {
 	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
 	elsewhere := newConversation(t, s)
 	other := mustAppend(t, s, elsewhere.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)})
-	plain := must3(s.CreateConversation(t.Context(), tree.NewConversation{ID: uuid.New()}))(t)
 	object := func(s string) json.RawMessage { return json.RawMessage(s) }
 	own := tree.NewConversation{Title: "Own", Metadata: object(`{"a":1}`), Settings: object(`{"b":2}`)}
-	with := func(change func(*tree.NewConversation)) tree.NewConversation {
-		n := own
-		change(&n)
-		return n
-	}
 	for _, first := range []struct {
-		name string
-		said tree.NewConversation
-		same tree.NewConversation
-		// others differ from said
-		others []tree.NewConversation
+		said, same tree.NewConversation
+		others     []tree.NewConversation // differ from said
 	}{
-		{"nothing said", tree.NewConversation{}, tree.NewConversation{}, []tree.NewConversation{
+		{tree.NewConversation{}, tree.NewConversation{}, []tree.NewConversation{
 			own, {Title: "Own"}, {Metadata: object(`{"a":1}`)}, {Metadata: object(`{}`)}, {Settings: object(`{"b":2}`)},
 		}},
-		{"all said", own, with(func(n *tree.NewConversation) { n.Metadata = object("{ \"a\": 1 }") }), []tree.NewConversation{
-			{},
-			with(func(n *tree.NewConversation) { n.Title = "Another" }), with(func(n *tree.NewConversation) { n.Title = "" }),
-			with(func(n *tree.NewConversation) { n.Metadata = object(`{"a":2}`) }), with(func(n *tree.NewConversation) { n.Metadata = nil }),
-			with(func(n *tree.NewConversation) { n.Settings = object(`{}`) }), with(func(n *tree.NewConversation) { n.Settings = nil }),
+		{own, tree.NewConversation{Title: "Own", Metadata: object("{ \"a\": 1 }"), Settings: own.Settings}, []tree.NewConversation{
+			{}, {Title: "Another", Metadata: own.Metadata, Settings: own.Settings}, {Metadata: own.Metadata, Settings: own.Settings},
+			{Title: "Own", Metadata: object(`{"a":2}`), Settings: own.Settings}, {Title: "Own", Settings: own.Settings},
+			{Title: "Own", Metadata: own.Metadata, Settings: object(`{}`)}, {Title: "Own", Metadata: own.Metadata},
 		}},
 	} {
 		id := uuid.New()
-		named := func(n tree.NewConversation) tree.NewConversation {
+		ask := func(source, message uuid.UUID, n tree.NewConversation) (tree.Conversation, bool, error) {
 			n.ID = id
-			return n
+			return s.Fork(t.Context(), source, message, n)
 		}
-		fork, created, err := s.Fork(t.Context(), c.ID, m.ID, named(first.said))
-		if err != nil || !created {
-			t.Fatalf("%s: created %t, %v", first.name, created, err)
-		}
+		fork := must3(ask(c.ID, m.ID, first.said))(t)
 		if want := fmt.Sprintf(`"forked_from":{"conversation_id":"%s","message_id":"%s"}`, c.ID, m.ID); first.said.Metadata == nil && !strings.Contains(string(fork.Metadata), want) {
 			t.Errorf("metadata %s, want %s", fork.Metadata, want)
 		}
 		before := counts(t, s, id)
-		again, created, err := s.Fork(t.Context(), c.ID, m.ID, named(first.same))
+		again, created, err := ask(c.ID, m.ID, first.same)
 		if err != nil || created || again.ID != id || again.HeadID != fork.HeadID {
-			t.Errorf("%s: the same again: %+v, created %t, %v", first.name, again, created, err)
+			t.Errorf("%+v: the same again: %+v, created %t, %v", first.said, again, created, err)
 		}
-		refused := func(what string, source, message uuid.UUID, n tree.NewConversation) {
-			t.Helper()
-			got, created, err := s.Fork(t.Context(), source, message, n)
-			var e *fault.Error
-			if created || !errors.Is(err, fault.Conflict) || !errors.As(err, &e) || e.Code != "id_conflict" || e.Field != "id" || got.ID != uuid.Nil {
-				t.Errorf("%s: %s: %+v, created %t, %v; want a conflict of the id", first.name, what, got, created, err)
+		refused(t, "another message", third(ask(c.ID, root.ID, first.said)), fault.Conflict)
+		refused(t, "a message of the same id in another conversation", third(ask(elsewhere.ID, other.ID, first.said)), fault.Conflict)
+		for _, n := range first.others {
+			_, _, err := ask(c.ID, m.ID, n)
+			if refused(t, fmt.Sprintf("%+v after %+v", n, first.said), err, fault.Conflict); fault.Of(err).Code != "id_conflict" || fault.Of(err).Field != "id" {
+				t.Errorf("%+v: %v", n, err)
 			}
 		}
-		refused("another message", c.ID, root.ID, named(first.said))
-		refused("a message of the same id in another conversation", elsewhere.ID, other.ID, named(first.said))
-		for _, n := range first.others {
-			refused("other content", c.ID, m.ID, named(n))
-		}
 		if got := counts(t, s, id); got != before {
-			t.Errorf("%s: the fork is %s, and was %s", first.name, got, before)
+			t.Errorf("the fork is %s, and was %s", got, before)
 		}
 	}
-
-	refused(t, "by the id of a plain conversation", third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: plain.ID})), fault.Conflict)
-	// Also one that looks as the fork would.
-	likeness := tree.NewConversation{ID: uuid.New(), Title: own.Title, Metadata: own.Metadata, Settings: own.Settings}
+	// Also by the id of a plain conversation that looks as the fork would.
+	likeness := own
+	likeness.ID = uuid.New()
 	must3(s.CreateConversation(t.Context(), likeness))(t)
-	refused(t, "by the id of a plain conversation of the same title", third(s.Fork(t.Context(), c.ID, m.ID, likeness)), fault.Conflict)
+	refused(t, "by the id of a plain conversation", third(s.Fork(t.Context(), c.ID, m.ID, likeness)), fault.Conflict)
 	likeness.ID = uuid.New()
 	must3(s.Fork(t.Context(), c.ID, m.ID, likeness))(t)
 	refused(t, "a plain conversation by the id of a fork", third(s.CreateConversation(t.Context(), likeness)), fault.Conflict)
@@ -136,13 +116,15 @@ func nodesOf(t *testing.T, s *tree.Store, id uuid.UUID) []tree.BundleNode {
 
 // A fork is the path as it stands: text byte for byte, times, pins, metadata,
 // tokens, and the summaries that hold for the path; and the conversation's
-// title, metadata and settings, where the fork brings none of its own.
+// title, metadata, settings and tags, where the fork brings none of its own. It begins
+// neither archived nor pinned.
 func TestForkKeepsEverythingOfThePath(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t), tree.WithTokenCounter(bytesCounter{}))
 	ctx := t.Context()
 	c := must3(s.CreateConversation(ctx, tree.NewConversation{
 		Title: "Hedges", Metadata: []byte(`{"project":"garden","n":1.50}`), Settings: []byte(`{"max_context_tokens":32000}`),
+		Order: tree.Order{Archived: true, Pinned: true, Tags: []string{"wood"}},
 	}))(t)
 	var path []tree.Message
 	parent := uuid.Nil
@@ -177,8 +159,8 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 	mustSummarize(t, s, c.ID, mustAppend(t, s, c.ID, path[3].ID, user("edited")).ID, "of another branch", tree.SummaryRange{LastSummarizedID: path[2].ID}, time.Time{})
 
 	fork, created, err := s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{})
-	if err != nil || !created {
-		t.Fatal(created, err)
+	if err != nil || !created || fork.Archived || fork.Pinned || fmt.Sprint(fork.Tags) != "[wood]" {
+		t.Fatal(created, fork.Order, err)
 	}
 	copied := func(id uuid.UUID) uuid.UUID {
 		if id == uuid.Nil || id == undone { // which is not there to be named
@@ -220,8 +202,8 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 	if got := members(fork); fork.Title != "Hedges" || !reflect.DeepEqual(got, map[string]string{"project": `"garden"`, "n": "1.50"}) || string(fork.Settings) != string(c.Settings) {
 		t.Errorf("the fork is %q with metadata %v and settings %s", fork.Title, got, fork.Settings)
 	}
-	own, _, err := s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{Title: "Own", Metadata: []byte(`{"own":true}`), Settings: []byte(`{"reserved_tokens":7}`)})
-	if got := members(own); err != nil || own.Title != "Own" || !reflect.DeepEqual(got, map[string]string{"own": "true"}) || string(own.Settings) != `{"reserved_tokens":7}` {
-		t.Errorf("a fork with its own is %q with metadata %v and settings %s, %v", own.Title, got, own.Settings, err)
+	own, _, err := s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{Title: "Own", Metadata: []byte(`{"own":true}`), Settings: []byte(`{"reserved_tokens":7}`), Order: tree.Order{Tags: []string{}}})
+	if got := members(own); err != nil || own.Title != "Own" || !reflect.DeepEqual(got, map[string]string{"own": "true"}) || string(own.Settings) != `{"reserved_tokens":7}` || len(own.Tags) > 0 {
+		t.Errorf("a fork with its own is %q with metadata %v, settings %s and tags %q, %v", own.Title, got, own.Settings, own.Tags, err)
 	}
 }

@@ -62,33 +62,20 @@ func TestImportInPieces(t *testing.T) {
 }
 
 // TestImportOfWhatIsDeletedMeanwhile holds that an import which waits for a
-// conversation that another writer then deletes makes it anew, and doesn't say that
-// its id can't be had.
+// conversation that another writer deletes makes it anew, and doesn't say that its id
+// can't be had.
 func TestImportOfWhatIsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	c := newConversation(t, s)
-	tx := must(pool.Begin(t.Context()))(t)
-	defer func() { _ = tx.Rollback(t.Context()) }()
-	other := tree.New(tx)
-	noError(t, other.Lock(t.Context(), c.ID))
-	done := make(chan error, 1)
 	var imported []tree.Imported
-	go func() {
-		var err error
+	noError(t, meanwhile(t, pool, func(s *tree.Store) error { return s.DeleteConversation(t.Context(), c.ID) }, func() (err error) {
 		imported, err = s.Import(t.Context(), bundleOf(c.ID, 2))
-		done <- err
-	}()
-	untilWaiting(t, pool)
-	noError(t, other.DeleteConversation(t.Context(), c.ID))
-	noError(t, tx.Commit(t.Context()))
-	noError(t, <-done)
-	if len(imported) != 1 || !imported[0].Created || imported[0].Added != len(bundleOf(c.ID, 2).Nodes) {
+		return err
+	}))
+	if len(imported) != 1 || !imported[0].Created || imported[0].Added != 2 || activeHead(t, s, c.ID) == uuid.Nil {
 		t.Errorf("imported %+v", imported)
-	}
-	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID == uuid.Nil {
-		t.Errorf("stored %+v, %v", got, err)
 	}
 }
 
@@ -143,22 +130,24 @@ func TestPruneClosesTheGap(t *testing.T) {
 	}
 }
 
-// A bundle that comes later leaves the active head to whoever chose it.
-func TestImportLeavesAChosenHead(t *testing.T) {
+// A bundle that comes later leaves the active head to whoever chose it, and what it adds
+// under a parent counts on from the siblings that are there.
+func TestImportIntoAConversation(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
 	ms := thread(t, s, c.ID, uuid.Nil, "root", "chosen")
-	other := thread(t, s, c.ID, ms[0].ID, "other")[0]
-	setHead(t, s, c.ID, ms[1].ID)
-	got, err := s.Import(t.Context(), tree.Bundle{
-		Conversation: tree.NewConversation{ID: c.ID}, HeadID: other.ID,
-		Nodes: []tree.BundleNode{{ID: uuid.New(), ParentID: other.ID, Body: said(tree.RoleUser, "late")}},
-	})
-	if err != nil || got[0].Added != 1 {
-		t.Fatal(got, err)
-	}
+	late := tree.BundleNode{ID: uuid.New(), ParentID: ms[0].ID, Body: said(tree.RoleUser, "late")}
+	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, HeadID: late.ID, Nodes: []tree.BundleNode{
+		late, {ID: uuid.New(), Body: said(tree.RoleUser, "another root")},
+	}}))(t)
 	if head := activeHead(t, s, c.ID); head != ms[1].ID {
 		t.Errorf("the import moved the head to %s", head)
+	}
+	for _, parent := range []uuid.UUID{ms[0].ID, uuid.Nil} {
+		page := must(s.Children(t.Context(), c.ID, parent, tree.Paging{}))(t)
+		if len(page.Data) != 2 || page.Data[1].Siblings != (tree.Siblings{Index: 2, Count: 2}) {
+			t.Errorf("below %s: %+v", parent, page.Data)
+		}
 	}
 }
 
@@ -177,22 +166,6 @@ func TestImportRefusesACutoffOffThePath(t *testing.T) {
 		}}
 		if _, err := s.Import(t.Context(), b); (err == nil) != fits {
 			t.Errorf("a cutoff that fits %t: %v", fits, err)
-		}
-	}
-}
-
-// What an import adds under a parent counts on from the siblings that are there.
-func TestImportCountsOn(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	root := thread(t, s, c.ID, uuid.Nil, "root", "first")[0]
-	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, Nodes: []tree.BundleNode{
-		{ID: uuid.New(), ParentID: root.ID, Body: said(tree.RoleUser, "second")}, {ID: uuid.New(), Body: said(tree.RoleUser, "another root")},
-	}}))(t)
-	for parent, want := range map[uuid.UUID]int{root.ID: 2, uuid.Nil: 2} {
-		page, err := s.Children(t.Context(), c.ID, parent, tree.Paging{})
-		if err != nil || len(page.Data) != want || page.Data[want-1].Siblings != (tree.Siblings{Index: want, Count: want}) {
-			t.Errorf("below %s: %+v, %v", parent, page.Data, err)
 		}
 	}
 }

@@ -16,16 +16,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// over tells whether an error is that of a limit, with this code.
-func over(err error, code string) bool {
-	var e *fault.Error
-	return errors.Is(err, fault.Full) && errors.As(err, &e) && e.Code == code && e.Detail != ""
-}
-
 // full wants an error of a limit.
 func full(t *testing.T, what string, err error, code string) {
 	t.Helper()
-	if !over(err, code) {
+	if !errors.Is(err, fault.Full) || fault.Of(err).Code != code || fault.Of(err).Detail == "" {
 		t.Errorf("%s: %v, want %s", what, err, code)
 	}
 }
@@ -113,9 +107,7 @@ func TestConversationLimit(t *testing.T) {
 		"a fork":    third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{})),
 		"an import, which also adds to one that is there": second(s.Import(t.Context(), bundleOf(c.ID, 1), bundleOf(uuid.New(), 1))),
 	} {
-		if !over(err, "too_many_conversations") {
-			t.Errorf("%s: %v", name, err)
-		}
+		full(t, name, err, "too_many_conversations")
 	}
 	if got := stored(t, pool, c.ID); got != 1 {
 		t.Errorf("a refused import left %d messages", got)
@@ -127,11 +119,6 @@ func TestConversationLimit(t *testing.T) {
 	newConversation(t, s)
 }
 
-func derive(t *testing.T, s *tree.Store, kind, name string) uuid.UUID {
-	t.Helper()
-	return must(s.DeriveID(t.Context(), kind, name))(t)
-}
-
 // Ids that derive from a name differ between tenants, kinds and names. The secret is of
 // one installation, and what derives from it may be kept by clients: it never changes.
 func TestDerivedIDsStay(t *testing.T) {
@@ -139,12 +126,15 @@ func TestDerivedIDsStay(t *testing.T) {
 	pool := dbtest.New(t)
 	must(pool.Exec(t.Context(), "update installation set secret = sha256('a secret')"))(t)
 	one := tree.New(pool)
-	for _, other := range []uuid.UUID{derive(t, one.ForTenant("other"), "kind", "name"), derive(t, one, "kin", "dname"), derive(t, one, "kind", "names")} {
-		if other == derive(t, one, "kind", "name") || other.Version() != 8 {
+	derive := func(s *tree.Store, kind, name string) uuid.UUID {
+		return must(s.DeriveID(t.Context(), kind, name))(t)
+	}
+	for _, other := range []uuid.UUID{derive(one.ForTenant("other"), "kind", "name"), derive(one, "kin", "dname"), derive(one, "kind", "names")} {
+		if other == derive(one, "kind", "name") || other.Version() != 8 {
 			t.Errorf("%s is of another tenant, kind or name", other)
 		}
 	}
-	if got, want := derive(t, tree.New(pool), "kind", "name").String(), "5c6dc713-a708-861f-8c1b-f3d986fcd9a9"; got != want {
+	if got, want := derive(tree.New(pool), "kind", "name").String(), "5c6dc713-a708-861f-8c1b-f3d986fcd9a9"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if _, err := pool.Exec(t.Context(), "insert into installation (secret) values ('another')"); err == nil {

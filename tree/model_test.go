@@ -133,6 +133,11 @@ func (s *machine) Chain(t *rapid.T) {
 	if !got.Created || again.Created || len(again.Messages) != len(chain) {
 		t.Fatal("the same chain again made other messages")
 	}
+	for _, m := range again.Messages {
+		if read := must(s.store.Message(s.ctx, m.ConversationID, m.ID))(t); string(read.AppendJSON(nil)) != string(m.AppendJSON(nil)) {
+			t.Fatalf("the chain again says\n%s\nand a read\n%s", m.AppendJSON(nil), read.AppendJSON(nil))
+		}
+	}
 }
 
 func (s *machine) Summarize(t *rapid.T) {

@@ -2,6 +2,8 @@ package tree_test
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -34,50 +36,39 @@ func TestReasoning(t *testing.T) {
 	if answer.Reasoning != hm || chain[1].Reasoning != "More zebras." || answer.Tokens != plain.Tokens {
 		t.Errorf("appended %+v, %+v", answer, chain[1])
 	}
-	want := []string{"", hm, "", "More zebras."}
-	check := func(what string, all []tree.Message, err error) {
+	check := func(what string, all []tree.Message) {
 		t.Helper()
 		var got []string
 		for _, m := range all {
 			got = append(got, m.Reasoning)
 		}
-		if err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s: %q, %v; want %q", what, got, err, want)
+		if want := []string{"", hm, "", "More zebras."}; !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
 		}
 	}
-	page, err := s.Transcript(t.Context(), c.ID, head, tree.Paging{})
-	check("transcript", page.Data, err)
-	check("branch", gather(t, s.Branch(t.Context(), c.ID, head, 0)), nil)
+	check("transcript", must(s.Transcript(t.Context(), c.ID, head, tree.Paging{}))(t).Data)
+	check("branch", gather(t, s.Branch(t.Context(), c.ID, head, 0)))
 	ids := []uuid.UUID{question.ID, answer.ID, chain[0].ID, head}
-	all, err := s.Messages(t.Context(), c.ID, ids)
-	check("messages", all, err)
+	check("messages", must(s.Messages(t.Context(), c.ID, ids))(t))
 	fork := must3(s.Fork(t.Context(), c.ID, head, tree.NewConversation{}))(t)
-	page, err = s.Transcript(t.Context(), fork.ID, fork.HeadID, tree.Paging{})
-	check("fork", page.Data, err)
-	found, err := s.Reasoning(t.Context(), c.ID, append(ids, plain.ID, uuid.New()))
-	if err != nil || len(found) != 2 || found[answer.ID] != hm || found[head] != "More zebras." {
-		t.Errorf("reasoning: %q, %v", found, err)
-	}
-	if other, err := s.ForTenant("other").Reasoning(t.Context(), c.ID, ids); err != nil || len(other) != 0 {
-		t.Errorf("another tenant reads %q, %v", other, err)
+	check("fork", must(s.Transcript(t.Context(), fork.ID, fork.HeadID, tree.Paging{}))(t).Data)
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, HeadID: head, Nodes: nodesOf(t, s, c.ID)}
+	to := tree.New(dbtest.New(t))
+	must(to.Import(t.Context(), bundle))(t)
+	check("import", must(to.Transcript(t.Context(), c.ID, head, tree.Paging{}))(t).Data)
+	for found, of := range map[*tree.Store]map[uuid.UUID]string{s: {answer.ID: hm, head: "More zebras."}, s.ForTenant("other"): {}} {
+		if got := must(found.Reasoning(t.Context(), c.ID, append(ids, plain.ID, uuid.New())))(t); !maps.Equal(got, of) {
+			t.Errorf("tenant %s reads %q", found.TenantID(), got)
+		}
 	}
 
 	// Nowhere else.
-	if hits, err := find(t.Context(), s, "zebra", uuid.Nil, tree.Paging{}); err != nil || len(hits.Data) != 0 {
-		t.Errorf("a search finds %d messages, %v", len(hits.Data), err)
+	if hits := must(find(t.Context(), s, "zebra", uuid.Nil, tree.Paging{}))(t); len(hits.Data) != 0 {
+		t.Errorf("a search finds %d messages", len(hits.Data))
 	}
 	contexts := must(summarize.New(s, summarize.Config{}))(t)
-	read := must(contexts.Context(t.Context(), c.ID, head, summarize.Window{}))(t)
-	for _, m := range read.Messages {
-		if strings.Contains(string(m), "zebra") {
-			t.Errorf("a context has %s", m)
-		}
-	}
-	if json := string(answer.AppendJSON(nil)); !strings.Contains(json, `,"reasoning":"They greet me, \u003czebra\u003e \u0026 \"all\".","pinned"`) {
-		t.Errorf("as JSON: %s", json)
-	}
-	if json := string(plain.AppendJSON(nil)); strings.Contains(json, "reasoning") {
-		t.Errorf("as JSON: %s", json)
+	if read := must(contexts.Context(t.Context(), c.ID, head, summarize.Window{}))(t); strings.Contains(fmt.Sprintf("%s", read.Messages), "zebra") {
+		t.Errorf("a context has %s", read.Messages)
 	}
 
 	// The same message sent again, and another one under its id.
@@ -86,16 +77,6 @@ func TestReasoning(t *testing.T) {
 	}
 	asked.Reasoning = "Something else."
 	refused(t, "with other reasoning", second(s.Append(t.Context(), c.ID, question.ID, asked)), fault.Conflict)
-
-	// Out of the store and into another one.
-	exported, nodes, err := s.Export(t.Context(), c.ID)
-	noError(t, err)
-	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: exported.ID}, HeadID: head}
-	bundle.Nodes = append(bundle.Nodes, gather(t, nodes)...)
-	to := tree.New(dbtest.New(t))
-	must(to.Import(t.Context(), bundle))(t)
-	page, err = to.Transcript(t.Context(), c.ID, head, tree.Paging{})
-	check("import", page.Data, err)
 }
 
 func TestReasoningIsChecked(t *testing.T) {

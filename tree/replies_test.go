@@ -163,10 +163,7 @@ func TestOneServerHasAReply(t *testing.T) {
 			for does, err := range map[string]error{
 				"saves":   second(s.Replies().Save(t.Context(), r, more, true)),
 				"ends it": s.Replies().End(t.Context(), r, asked.ID, nil, more),
-				"stores": func() error {
-					_, err := s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))
-					return err
-				}(),
+				"stores":  second(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))),
 			} {
 				if !errors.Is(err, tree.ErrReplyLost) {
 					t.Errorf("a server that lost it %s: %v", does, err)
@@ -177,8 +174,7 @@ func TestOneServerHasAReply(t *testing.T) {
 				t.Errorf("%+v %v became %+v %v", before, events, after, left)
 			}
 			refused(t, "a late answer", second(s.Message(t.Context(), c.ID, r.MessageID)), fault.NotFound)
-			_, err := pool.Exec(t.Context(), "delete from replies")
-			noError(t, err)
+			must(pool.Exec(t.Context(), "delete from replies"))(t)
 		})
 	}
 }
@@ -208,10 +204,7 @@ func TestReplyLog(t *testing.T) {
 			t.Errorf("after %d: %s, %v", after, got, err)
 		}
 	}
-	refused(t, "another tenant", func() error {
-		_, _, err := s.ForTenant("else").Replies().Log(t.Context(), c.ID, r.MessageID, 0)
-		return err
-	}(), fault.NotFound)
+	refused(t, "another tenant", third(s.ForTenant("else").Replies().Log(t.Context(), c.ID, r.MessageID, 0)), fault.NotFound)
 	answer := raw(`{"role":"assistant","content":"answer"}`)
 	answer.ID = r.MessageID
 	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{Sequence: 6, Payload: []byte("[6]")})))(t)
@@ -419,22 +412,5 @@ func TestForgetReplies(t *testing.T) {
 	must(s.Prune(t.Context(), c.ID, done.MessageID))(t)
 	if deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID); deleted || err != nil {
 		t.Errorf("the mark outlives its answer: %v", err)
-	}
-}
-
-// TestDeriveKey holds that a key is the same each time, another for each purpose,
-// and no tenant's id.
-func TestDeriveKey(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	key := func(s *tree.Store, purpose string) string {
-		k, err := s.DeriveKey(t.Context(), purpose)
-		if err != nil || len(k) != 32 {
-			t.Fatalf("%d bytes, %v", len(k), err)
-		}
-		return string(k)
-	}
-	if key(s, "a") != key(s.ForTenant("else"), "a") || key(s, "a") == key(s, "b") {
-		t.Error("keys of two purposes are one, or of two tenants two")
 	}
 }

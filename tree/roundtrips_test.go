@@ -55,26 +55,6 @@ func chainOf(length int) []tree.NewMessage {
 	return ms
 }
 
-// A chain sent again says what a read of its messages says.
-func TestReplayedChainIsAsItIsRead(t *testing.T) {
-	t.Parallel()
-	s, c := newTree(t)
-	chain := chainOf(3)
-	must(s.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t)
-	mustAppend(t, s, c.ID, chain[0].ID, user("a sibling of the second"))
-	mustAppend(t, s, c.ID, uuid.Nil, user("another root"))
-	again, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain)
-	if err != nil || again.Created || len(again.Messages) != len(chain) {
-		t.Fatalf("%d messages, created %t, %v", len(again.Messages), again.Created, err)
-	}
-	for _, m := range again.Messages {
-		read := must(s.Message(t.Context(), c.ID, m.ID))(t)
-		if got, want := string(m.AppendJSON(nil)), string(read.AppendJSON(nil)); got != want {
-			t.Errorf("the chain again says\n%s\nand a read\n%s", got, want)
-		}
-	}
-}
-
 // TestAttachmentsTakeAFixedNumberOfRoundTrips holds that messages which name
 // attachments, and tool results below a stored call, take as many round trips when there are hundreds as when there are two.
 func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {

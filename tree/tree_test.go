@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 	"testing"
 
@@ -61,12 +60,12 @@ func refused(t *testing.T, what string, err, kind error) {
 	}
 }
 
-// second and third give a call's last result.
 // find searches by words.
 func find(ctx context.Context, s *tree.Store, query string, in uuid.UUID, p tree.Paging) (search.Page, error) {
 	return search.New(0).Messages(ctx, s, query, search.Within{ConversationID: in}, p)
 }
 
+// second and third give a call's last result.
 func second[T any](_ T, err error) error { return err }
 
 func third[T, U any](_ T, _ U, err error) error { return err }
@@ -109,35 +108,6 @@ func counts(t *testing.T, s *tree.Store, id uuid.UUID) string {
 	n := len(gather(t, s.Tree(t.Context(), id, 0)))
 	c := must(s.Conversation(t.Context(), id))(t)
 	return fmt.Sprintf("%d nodes, %s", n, c.AppendJSON(nil))
-}
-
-// A preview is the beginning of what a message says, or else does.
-func TestPreview(t *testing.T) {
-	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
-	parent := uuid.Nil
-	var want []string
-	for _, m := range []struct{ body, preview string }{
-		{`{"role":"user","content":"Which tree is this?"}`, "Which tree"},
-		{`{"role":"user","content":[{"type":"text","text":"And this?"}]}`, "And this?"},
-		{calling, "calls f, g"},
-		{`{"role":"tool","tool_call_id":"a","content":""}`, ""},
-		{`{"role":"tool","tool_call_id":"b","content":"an ash"}`, "an ash"},
-		{`{"role":"assistant","content":"Look: ","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":"{}"}}]}`, "Look: "},
-		{`{"role":"tool","tool_call_id":"c","content":"x"}`, "x"},
-		{`{"role":"assistant","content":null,"refusal":"No."}`, "No."},
-	} {
-		parent = mustAppend(t, s, c.ID, parent, raw(m.body)).ID
-		want = append(want, m.preview)
-	}
-	var got []string
-	for _, n := range gather(t, s.Tree(t.Context(), c.ID, 10)) {
-		got = append(got, n.Preview)
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
 }
 
 func (bytesCounter) Count(text string) int { return len(text) }
@@ -199,6 +169,19 @@ func TestTenants(t *testing.T) {
 		"SummariesOnBranch": func() error { return second(mine.SummariesOnBranch(ctx, c.ID, m.ID)) },
 		"Compactions":       func() error { return second(mine.Compactions(ctx, c.ID, tree.Paging{})) },
 		"Lock":              func() error { return mine.Lock(ctx, c.ID) },
+		"BranchState":       func() error { return second(mine.Index().BranchState(ctx, c.ID, m.ID)) },
+		"BranchFrom":        func() error { return third(mine.BranchFrom(ctx, c.ID, m.ID, m.ID, 1)) },
+		"Branch": func() error {
+			for _, err := range mine.Branch(ctx, c.ID, m.ID, 0) {
+				return err
+			}
+			return nil
+		},
+		"Retitle": func() error { return second(mine.Retitle(ctx, c.ID, "", "mine")) },
+		"Usage":   func() error { return second(mine.Usage(ctx, c.ID)) },
+		"ChangeMetadata": func() error {
+			return mine.ChangeMetadata(ctx, c.ID, m.ID, func(was json.RawMessage) json.RawMessage { return was })
+		},
 	} {
 		if err := call(); !errors.Is(err, fault.NotFound) {
 			t.Errorf("%s of another tenant's conversation: %v, want ErrNotFound", name, err)
@@ -243,8 +226,7 @@ func TestPagesRefused(t *testing.T) {
 
 func TestAddSummaryRefuses(t *testing.T) {
 	t.Parallel()
-	s := tree.New(dbtest.New(t))
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	left := mustAppend(t, s, c.ID, root.ID, user("left"))
 	right := mustAppend(t, s, c.ID, root.ID, user("right"))
@@ -289,33 +271,24 @@ func TestCheckingSettings(t *testing.T) {
 	t.Parallel()
 	lax := tree.New(dbtest.New(t))
 	refusal := fault.New(fault.Invalid, "invalid_setting", "settings.bad", "It can't stand.")
+	bad := json.RawMessage(`{"bad":1}`)
 	store := lax.CheckingSettings(func(settings json.RawMessage) error {
-		if string(settings) == `{"bad":1}` {
+		if string(settings) == string(bad) {
 			return refusal
 		}
 		return nil
 	}).ForTenant(lax.TenantID())
-	bad, good := json.RawMessage(`{"bad":1}`), json.RawMessage(`{"good":1}`)
-	ctx := t.Context()
-	if _, _, err := store.CreateConversation(ctx, tree.NewConversation{Settings: bad}); !errors.Is(err, refusal) {
-		t.Errorf("created: %v", err)
-	}
-	c := must3(store.CreateConversation(ctx, tree.NewConversation{Settings: good}))(t)
-	if _, err := store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad}); !errors.Is(err, refusal) {
-		t.Errorf("updated: %v", err)
-	}
-	m := must(store.Append(ctx, c.ID, [16]byte{}, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"x"}`))}))(t).Message
-	if _, _, err := store.Fork(ctx, c.ID, m.ID, tree.NewConversation{Settings: bad}); !errors.Is(err, refusal) {
-		t.Errorf("forked: %v", err)
-	}
+	ctx, c := t.Context(), newConversation(t, store)
+	m := mustAppend(t, store, c.ID, uuid.Nil, user("x"))
+	refused(t, "created", third(store.CreateConversation(ctx, tree.NewConversation{Settings: bad})), refusal)
+	refused(t, "updated", second(store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad})), refusal)
+	refused(t, "forked", third(store.Fork(ctx, c.ID, m.ID, tree.NewConversation{Settings: bad})), refusal)
 	// A store without the check may have let it in.
 	must(lax.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad}))(t)
 	title := "Hazel"
-	if _, err := store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title}); err != nil {
-		t.Errorf("renamed: %v", err)
-	}
-	if fork, _, err := store.Fork(ctx, c.ID, m.ID, tree.NewConversation{}); err != nil || string(fork.Settings) != string(bad) {
-		t.Errorf("forked with its source's settings: %s, %v", fork.Settings, err)
+	must(store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title}))(t)
+	if fork := must3(store.Fork(ctx, c.ID, m.ID, tree.NewConversation{}))(t); string(fork.Settings) != string(bad) {
+		t.Errorf("forked with its source's settings: %s", fork.Settings)
 	}
 }
 
@@ -337,5 +310,4 @@ func TestFindCall(t *testing.T) {
 		t.Errorf("%s, %v; want %s", got, err, want.ID)
 	}
 	refused(t, "a call that nobody made", second(s.FindCall(t.Context(), c.ID, "b")), fault.NotFound)
-	refused(t, "another tenant's", second(s.ForTenant("another").FindCall(t.Context(), c.ID, "a")), fault.NotFound)
 }

@@ -184,41 +184,28 @@ func TestCallersTransactionKeepsItsSettings(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.StatementTimeout(7*time.Minute))
 	all := tree.New(pool)
-	c := newConversation(t, all)
-	root := mustAppend(t, all, c.ID, uuid.Nil, user("root"))
-	m := mustAppend(t, all, c.ID, root.ID, user("tip"))
-	taken := newConversation(t, all)
+	c, taken := newConversation(t, all), newConversation(t, all)
+	m := mustAppend(t, all, c.ID, uuid.Nil, user("tip"))
+	unsound := bundleOf(uuid.New(), 1500)
+	unsound.Nodes[1499].Body = nil
 	for _, own := range []string{"", "set local statement_timeout = '4321ms'", "set local statement_timeout = 0"} {
-		for name, call := range map[string]func(context.Context, *tree.Store) error{
-			"a fork": func(ctx context.Context, s *tree.Store) error {
-				return third(s.Fork(ctx, c.ID, m.ID, tree.NewConversation{}))
-			},
-			"a fork that is refused": func(ctx context.Context, s *tree.Store) error {
-				if _, _, err := s.Fork(ctx, c.ID, m.ID, tree.NewConversation{ID: taken.ID}); !errors.Is(err, fault.Conflict) {
-					return errors.Join(errors.New("the fork was not refused"), err)
-				}
-				return nil
-			},
-			"an import": func(ctx context.Context, s *tree.Store) error {
-				return second(s.Import(ctx, bundleOf(uuid.New(), 1000)))
-			},
-			"an import that is refused": func(ctx context.Context, s *tree.Store) error {
-				b := bundleOf(uuid.New(), 1500)
-				b.Nodes[len(b.Nodes)-1].Body = nil
-				if _, err := s.Import(ctx, b); !errors.Is(err, fault.Invalid) {
-					return errors.Join(errors.New("the import was not refused"), err)
-				}
-				return nil
-			},
-			"a prune":  func(ctx context.Context, s *tree.Store) error { return second(s.Prune(ctx, c.ID, m.ID)) },
-			"a delete": func(ctx context.Context, s *tree.Store) error { return s.DeleteConversation(ctx, c.ID) },
+		for name, test := range map[string]struct {
+			call func(*tree.Store) error
+			want error
+		}{
+			"a fork": {func(s *tree.Store) error { return third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{})) }, nil},
+			"a fork that is refused": {func(s *tree.Store) error {
+				return third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: taken.ID}))
+			}, fault.Conflict},
+			"an import":                 {func(s *tree.Store) error { return second(s.Import(t.Context(), bundleOf(uuid.New(), 1000))) }, nil},
+			"an import that is refused": {func(s *tree.Store) error { return second(s.Import(t.Context(), unsound)) }, fault.Invalid},
+			"a prune":                   {func(s *tree.Store) error { return second(s.Prune(t.Context(), c.ID, m.ID)) }, nil},
+			"a delete":                  {func(s *tree.Store) error { return s.DeleteConversation(t.Context(), c.ID) }, nil},
 		} {
 			tx := must(pool.Begin(t.Context()))(t)
 			must(tx.Exec(t.Context(), own))(t)
 			before := settings(t, tx)
-			if err := call(t.Context(), tree.New(tx)); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			refused(t, name, test.call(tree.New(tx)), test.want)
 			if after := settings(t, tx); after != before {
 				t.Errorf("%s, after %q: the settings changed from %s to %s", name, own, before, after)
 			}

@@ -35,10 +35,8 @@ func TestDigestContext(t *testing.T) {
 			t.Errorf("%q is lost:\n%s", want, got)
 		}
 	}
-	for _, never := range []string{"Hello there"} {
-		if strings.Contains(got, never) {
-			t.Errorf("%q says nothing:\n%s", never, got)
-		}
+	if strings.Contains(got, "Hello there") {
+		t.Errorf("a greeting says nothing:\n%s", got)
 	}
 	again := extract(prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 900, Fold: []tree.Message{prompttest.UserSays("Fine, go on.")}}, counter)
 	for line := range strings.SplitSeq(got, "\n") {

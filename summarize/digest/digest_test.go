@@ -73,44 +73,6 @@ func hasText(in prompt.Input) bool {
 	return strings.TrimSpace(prompt.Line(strings.Join(texts, " "))) != ""
 }
 
-func TestDigestSections(t *testing.T) {
-	t.Parallel()
-	counter := tokens.O200k()
-	fold := []tree.Message{
-		prompttest.UserSays("I want to migrate the shop to Postgres 17. The database runs on db-1.example.com:5432."),
-		prompttest.AssistantSays("I can help. Which version do you run now?"),
-		prompttest.UserSays("Version 14. Never touch the table `orders` while the shop is open.\nMy name is Grace Okafor."),
-		prompttest.AssistantCalls("run_sql", `{"sql":"select version()"}`),
-		prompttest.ToolSays("run_sql", "PostgreSQL 14.11 on x86_64-pc-linux-gnu"),
-		prompttest.AssistantSays("I checked it: PostgreSQL 14.11. I created the backup /var/backups/shop-2026-03-01.dump."),
-		prompttest.UserSays("No, it isn't 5432, the port is 5433."),
-		prompttest.AssistantSays("I updated the connection string in config/database.yml."),
-		prompttest.UserSays("Thanks. Which extensions do we have to upgrade first?"),
-	}
-	for i := range fold {
-		fold[i].Tokens = 200 // as if there were more in it
-	}
-	got := extract(prompt.Input{Fold: fold, TargetTokens: 2000}, counter)
-	lines := digestLines(got)
-	want := map[string][]string{
-		"": {"Extract of earlier messages, made without a language model."},
-		"Decisions and preferences": {
-			"user: I want to migrate the shop to Postgres 17.", "user: Version 14. Never touch the table `orders` while the shop is open.", "user: No, it isn't 5432, the port is 5433.",
-		},
-	}
-	for heading, all := range want {
-		if !slices.Equal(lines[heading], all) {
-			t.Errorf("%q:\n got %q\nwant %q", heading, lines[heading], all)
-		}
-	}
-	for _, fact := range []string{"user: The database runs on db-1.example.com:5432.", "user: My name is Grace Okafor.", "assistant: I updated the connection string in config/database.yml."} {
-		if !slices.Contains(lines["Facts"], fact) {
-			t.Errorf("Facts lack %q: %q", fact, lines["Facts"])
-		}
-	}
-	prompttest.Golden(t, "digest.golden", got+"\n")
-}
-
 func TestDigestChoosesFirst(t *testing.T) {
 	t.Parallel()
 	counter := tokens.O200k()
@@ -228,17 +190,17 @@ type ones struct{}
 func (ones) Count(text string) int { return utf8.RuneCountInString(text) }
 
 // No word of a digest is its own but those of its first line and headings, the
-// labels, and the marks where something was cut.
+// labels, and the marks where something was cut. Its index stays within its share.
 func TestDigestIsExtractive(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[a-z]{1,8}|[A-Z][a-z]{2,6}|[0-9]{1,4}|not|no,|always|fixed|[a-z]{2,5}\.(go|com)/[a-z]{1,3}`)
+		word := rapid.StringMatching(`[a-z]{1,9}|[A-Z][a-z]{2,6}|[0-9]{1,4}|not|no,|always|fixed|"[a-z]{2,5} [a-z]{2,5}"|[a-z]{2,5}\.(go|com)/[a-z]{1,3}`)
 		text := rapid.Custom(func(t *rapid.T) string {
 			return strings.Join(rapid.SliceOfN(word, 1, 60).Draw(t, "words"), " ") + "."
 		})
 		known := map[string]bool{"": true}
-		in := prompt.Input{TargetTokens: rapid.IntRange(40, 300).Draw(t, "target")}
-		for range rapid.IntRange(1, 8).Draw(t, "messages") {
+		in := prompt.Input{TargetTokens: rapid.IntRange(40, 800).Draw(t, "target")}
+		for range rapid.IntRange(1, 20).Draw(t, "messages") {
 			said := text.Draw(t, "text")
 			for w := range strings.FieldsSeq(said) {
 				known[bareWord(w)] = true
@@ -248,14 +210,18 @@ func TestDigestIsExtractive(t *testing.T) {
 		in.LookAhead = []tree.Message{prompttest.UserSays("Xylophones Xylophones " + text.Draw(t, "ahead"))} // none of it may get in
 		for range 3 {
 			got := extract(in, ones{})
-			for _, line := range slices.Concat(digestLines(got)["Decisions and preferences"], digestLines(got)["Facts"]) {
+			index := indexOf(got)
+			if n := len(index); n > in.TargetTokens*indexShare/100+len(indexHeading)+len(indexLine) {
+				t.Fatalf("the index has %d characters of %d", n, in.TargetTokens)
+			}
+			for _, line := range slices.Concat(digestLines(got)["Decisions and preferences"], digestLines(got)["Facts"], []string{index}) {
 				for w := range strings.FieldsSeq(strings.TrimPrefix(line, "user: ")) {
 					if !known[bareWord(w)] {
 						t.Fatalf("%q is nobody's word in %q", w, line)
 					}
 				}
 			}
-			in.Prior, in.Fold = got, nil
+			in.Prior, in.PriorTokens, in.Fold = got, len(got), nil
 		}
 	})
 }

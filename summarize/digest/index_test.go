@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/coppice-chat/coppice/summarize/prompt"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
@@ -16,37 +14,6 @@ import (
 func indexOf(digest string) string {
 	_, index, _ := strings.Cut(digest, indexHeading+"\n")
 	return strings.TrimPrefix(index, indexLine)
-}
-
-// An index has only words of the messages, and stays within its share.
-func TestDigestIndexProperties(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[a-z]{2,9}|[A-Z][a-z]{2,6}|[0-9]{1,4}|"[a-z]{2,5} [a-z]{2,5}"|[a-z]{2,5}\.(go|com)/[a-z]{1,3}`)
-		known := map[string]bool{"": true}
-		in := prompt.Input{TargetTokens: rapid.IntRange(indexLeast, 800).Draw(t, "target")}
-		for range rapid.IntRange(1, 20).Draw(t, "messages") {
-			said := strings.Join(rapid.SliceOfN(word, 1, 60).Draw(t, "words"), " ") + "."
-			for w := range strings.FieldsSeq(said) {
-				known[bareWord(w)] = true
-			}
-			in.Fold = append(in.Fold, prompttest.UserSays(said))
-		}
-		for range 2 {
-			got := extract(in, ones{})
-			checkDigest(t, in, got, ones{})
-			index := indexOf(got)
-			if n := len(index); n > in.TargetTokens*indexShare/100+len(indexHeading)+len(indexLine) {
-				t.Fatalf("the index has %d characters of %d", n, in.TargetTokens)
-			}
-			for w := range strings.FieldsSeq(index) {
-				if !known[bareWord(w)] {
-					t.Fatalf("%q is nobody's word in %q", w, index)
-				}
-			}
-			in.Prior, in.PriorTokens, in.Fold = got, len(got), nil
-		}
-	})
 }
 
 // TestJoinedPiecesMakeNoTag has pieces of a digest that make a tag of the prompt where

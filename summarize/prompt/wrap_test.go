@@ -34,20 +34,6 @@ func TestWrapSummaryGolden(t *testing.T) {
 	prompttest.Golden(t, "summary.golden", message.Content+"\n")
 }
 
-func TestWrapSummaryAlone(t *testing.T) {
-	t.Parallel()
-	body := wrapSummary("Nothing kept & <b>all</b> summarized.", nil)
-	if strings.Contains(string(body), keptTagName) || strings.Contains(string(body), `\u003c`) {
-		t.Errorf("%s", body)
-	}
-	if got := Unwrap(body); got != "Nothing kept & <b>all</b> summarized." {
-		t.Errorf("back again: %q", got)
-	}
-	if got := Unwrap(json.RawMessage(`{"role":"user","content":"Imported from elsewhere."}`)); got != "Imported from elsewhere." {
-		t.Errorf("of another summary: %q", got)
-	}
-}
-
 // keptSpeaker matches the line that names the speaker of a kept message.
 var keptSpeaker = regexp.MustCompile(`(?m)^(\w+)(?: "[^"\n]*")?:(?: \(empty\))?$`)
 

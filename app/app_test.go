@@ -3,21 +3,15 @@ package app_test
 import (
 	"context"
 	"errors"
-	"iter"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 
 	"github.com/coppice-chat/coppice/app"
-	"github.com/coppice-chat/coppice/attach"
-	"github.com/coppice-chat/coppice/attach/pdf/pdftest"
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
@@ -66,37 +60,6 @@ func TestServe(t *testing.T) {
 	}
 	if !pool {
 		t.Error("the metrics of the pool are missing")
-	}
-}
-
-// TestATenantHasHalfOfTheConnections has a tenant read two exports at a time, of three
-// connections. Its next call waits until its time is over; another tenant's doesn't.
-func TestATenantHasHalfOfTheConnections(t *testing.T) {
-	t.Parallel()
-	c := check.Must(app.Open(t.Context(), app.Config{Database: app.DatabaseConfig{URL: dbtest.URL(t), MaxConns: 3}}))(t)
-	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
-	busy := c.Store().ForTenant("busy")
-	conversation, _, err := busy.CreateConversation(t.Context(), tree.NewConversation{})
-	if err == nil {
-		_, err = busy.Append(t.Context(), conversation.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"hi"}`))})
-	}
-	check.NoError(t, err)
-	for range 2 {
-		_, nodes, err := busy.Export(t.Context(), conversation.ID)
-		check.NoError(t, err)
-		next, stop := iter.Pull2(nodes)
-		defer stop()
-		if _, err, ok := next(); err != nil || !ok {
-			t.Fatal(err)
-		}
-	}
-	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if _, err := busy.Conversation(soon, conversation.ID); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a third connection of the tenant: %v", err)
-	}
-	if _, _, err := c.Store().ForTenant("other").CreateConversation(t.Context(), tree.NewConversation{}); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -149,13 +112,5 @@ func TestJoinDatabase(t *testing.T) {
 	page, err := d.Store("other").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
 	if err != nil || len(page.Data) != 1 {
 		t.Errorf("%d conversations, %v", len(page.Data), err)
-	}
-}
-
-// A program that has a whole Coppice reads PDFs.
-func TestReadsPDF(t *testing.T) {
-	t.Parallel()
-	if c, err := attach.Read(t.Context(), pdftest.Pages("Hazel")); c.Text != "Hazel" || err != nil {
-		t.Errorf("%+v, %v", c, err)
 	}
 }

@@ -45,27 +45,19 @@ const (
 var badBodies = []badInput{
 	// Not one JSON object.
 	{name: "malformed", body: `{"parent_id":null,"role":"user" "content":"x"}`, status: 400, code: CodeInvalidJSON, detail: []string{"at byte 33"}},
-	{name: "cut", body: `{"parent_id":null,"role":"us`, status: 400, code: CodeInvalidJSON, detail: []string{"at byte 28"}},
 	{name: "trailing data", body: `{"parent_id":null,"role":"user","content":"x"} {}`, status: 400, code: CodeInvalidJSON, detail: []string{"after top-level value", "at byte 48"}},
 	{name: "byte order mark", body: "\ufeff" + `{"parent_id":null}`, status: 400, code: CodeInvalidJSON},
-	{name: "blank", body: "  \n", status: 400, code: CodeMissingBody},
 	{name: "no body", status: 400, code: CodeMissingBody},
 	{name: "array", body: `[{"parent_id":null}]`, status: 400, code: CodeWrongType},
-	{name: "null", body: `null`, status: 400, code: CodeWrongType},
 	{name: "invalid UTF-8", body: "{\"parent_id\":null,\"role\":\"user\",\"content\":\"\xff\"}", status: 400, code: CodeInvalidUTF8},
-	{name: "surrogates in UTF-8", body: "{\"parent_id\":null,\"role\":\"user\",\"content\":\"\xed\xa0\x80\"}", status: 400, code: CodeInvalidUTF8},
 
 	// How it is sent.
 	{name: "no content type", body: `{}`, header: map[string]string{"Content-Type": ""}, status: 415, code: CodeUnsupportedMediaType, detail: []string{"application/json"}},
 	{name: "form", body: `parent_id=x`, header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 415, code: CodeUnsupportedMediaType},
-	{name: "malformed content type", body: `{}`, header: map[string]string{"Content-Type": "application/json; ;"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "over the limit", body: message(`"role":"user","content":"` + strings.Repeat("x", DefaultMaxBodyBytes) + `"`), status: 413, code: CodeBodyTooLarge, detail: []string{"1 MiB"}},
-	{name: "over the limit in spaces", body: `{}` + strings.Repeat(" ", DefaultMaxBodyBytes), status: 413, code: CodeBodyTooLarge},
 
 	// Fields.
 	{name: "unknown field", body: message(`"role":"user","content":"x","contents":"y"`), status: 400, code: CodeUnknownField, field: "contents", detail: []string{"content,", "parent_id,", "role,", "tool_calls"}},
-	{name: "field in another case", body: message(`"Role":"user","content":"x"`), status: 400, code: CodeUnknownField, field: "Role"},
-	{name: "long unknown field", body: message(`"role":"user","` + strings.Repeat("é", 100) + `":1`), status: 400, code: CodeUnknownField, field: strings.Repeat("é", 40) + "…"},
 	{name: "duplicate field", body: message(`"role":"user","content":"x","content":"y"`), status: 400, code: CodeDuplicateField, field: "content"},
 	{name: "duplicate by an escape", body: message(`"role":"user","content":"x","\u0063ontent":"y"`), status: 400, code: CodeDuplicateField, field: "content"},
 	{name: "both kinds", body: message(`"role":"user","messages":[]`), status: 400, code: CodeUnknownField, field: "role", detail: []string{"messages, move_head, parent_id"}},
@@ -77,42 +69,25 @@ var badBodies = []badInput{
 
 	// Content.
 	{name: "no content", body: message(`"role":"user"`), status: 400, code: "empty_content", field: "content"},
-	{name: "content blank", body: message(`"role":"assistant","content":" \n\t"`), status: 400, code: "empty_content", field: "content"},
 	{name: "part of another API", body: message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"a","name":"f","input":{}}]`), status: 400, code: "invalid_content", field: "content[1].type", detail: []string{"tool_use"}},
 	{name: "parts of several messages", body: message(`"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"y"}]`), status: 400, code: "invalid_content", field: "content", detail: []string{"2 messages", "in messages"}},
 	{name: "part that names no call", body: message(`"role":"user","content":[{"functionResponse":{"name":"f","response":{"y":1}}}]`), status: 400, code: "missing_tool_call_id", field: "content"},
 	{name: "NUL in content", body: message(`"role":"user","content":"a\u0000b"`), status: 400, code: CodeInvalidCharacter},
 	{name: "NUL in metadata", body: message(`"role":"user","content":"x","metadata":{"a":"\u0000"}`), status: 400, code: CodeInvalidCharacter, field: "metadata"},
-	{name: "half a surrogate pair", body: message(`"role":"user","content":"\ud83c"`), status: 400, code: CodeInvalidCharacter},
 	{name: "nesting in content", body: message(`"role":"user","content":[{"type":"file","y":` + deep(64) + `}]`), status: 400, code: CodeTooDeep},
-	{name: "nesting in metadata", body: message(`"role":"user","content":"x","metadata":{"a":` + deep(64) + `}`), status: 400, code: CodeTooDeep, field: "metadata"},
 	{name: "unclosed nesting beyond reason", body: strings.Repeat(`{"a":`, 100_000), status: 400, code: CodeTooDeep},
 
 	// Tools.
 	{name: "result without a call", body: message(`"role":"tool","tool_call_id":"call_1","content":"x"`), status: 400, code: "tool_call_not_found", field: "tool_call_id"},
-	{name: "result of a call on another branch", body: `{"parent_id":"{{c.answer}}","role":"tool","tool_call_id":"call_1","content":"x"}`, status: 400, code: "tool_call_not_found", field: "tool_call_id"},
-	{name: "result twice", body: `{"parent_id":"{{c.result}}","role":"tool","tool_call_id":"call_1","content":"x"}`, status: 400, code: "tool_call_answered", field: "tool_call_id"},
-	{name: "result that names no call", body: message(`"role":"tool","content":"x"`), status: 400, code: "missing_tool_call_id", field: "tool_call_id"},
-	{name: "call id on a user message", body: message(`"role":"user","content":"x","tool_call_id":"call_1"`), status: 400, code: "unexpected_tool_call_id", field: "tool_call_id"},
-	{name: "reasoning of a user message", body: message(`"role":"user","content":"x","reasoning":"Hm."`), status: 400, code: "unexpected_reasoning", field: "reasoning"},
-	{name: "calls of a user message", body: message(`"role":"user","content":"x","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: "unexpected_tool_calls", field: "tool_calls"},
 	{name: "call without an id", body: message(`"role":"assistant","tool_calls":[{"type":"function","function":{"name":"f","arguments":""}}]`), status: 400, code: "invalid_tool_calls", field: "tool_calls[0].id"},
 
 	// Where it goes.
-	{name: "nothing under the active head", body: `{"role":"user","content":""}`, status: 400, code: "empty_content", field: "content"},
 	{name: "taken id under the active head", body: `{"id":"{{c.third}}","role":"user","content":"x"}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "absent parent", body: `{"parent_id":"{{absent}}","role":"user","content":"x"}`, status: 404, code: "parent_not_found", field: "parent_id"},
-	{name: "parent in another conversation", body: `{"parent_id":"{{d.question}}","role":"user","content":"x"}`, status: 404, code: "parent_not_found", field: "parent_id"},
-	{name: "parent a summary", body: `{"parent_id":"{{c.summary}}","role":"user","content":"x"}`, status: 400, code: "parent_is_summary", field: "parent_id"},
 	{name: "parent no UUID", body: `{"parent_id":"root","role":"user","content":"x"}`, status: 400, code: CodeInvalidID, field: "parent_id"},
-	{name: "parent the nil UUID", body: `{"parent_id":"00000000-0000-0000-0000-000000000000","role":"user","content":"x"}`, status: 400, code: CodeInvalidID, field: "parent_id"},
-	{name: "parent a number", body: `{"parent_id":1,"role":"user","content":"x"}`, status: 400, code: CodeWrongType, field: "parent_id"},
 
 	// Ids.
-	{name: "id of a summary", body: message(`"id":"{{c.summary}}","role":"user","content":"Coppicing was explained."`), status: 409, code: CodeIDConflict, field: "id"},
-	{name: "id with other metadata", body: `{"id":"{{c.third}}","parent_id":"{{c.question}}","role":"assistant","content":"No idea.","metadata":{"a":1}}`, status: 409, code: CodeIDConflict, field: "id"},
 	{name: "id no UUID", body: message(`"id":"7","role":"user","content":"x"`), status: 400, code: CodeInvalidID, field: "id"},
-	{name: "id null", body: message(`"id":null,"role":"user","content":"x"`), status: 400, code: CodeWrongType, field: "id"},
 
 	// Chains.
 	{name: "empty chain", body: chainOf(0), status: 400, code: "empty_chain", field: "messages"},
@@ -120,9 +95,7 @@ var badBodies = []badInput{
 	{name: "chain of strings", body: `{"parent_id":null,"messages":["x"]}`, status: 400, code: CodeWrongType, field: "messages[0]"},
 	{name: "unknown field in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"user","content":"x","parent_id":null}]}`, status: 400, code: CodeUnknownField, field: "messages[1].parent_id"},
 	{name: "id twice in a chain", body: `{"parent_id":null,"messages":[{"id":"{{m}}","role":"user","content":"x"},{"id":"{{m}}","role":"user","content":"x"}]}`, status: 400, code: "duplicate_id", field: "messages[1].id"},
-	{name: "id no UUID in a chain", body: `{"parent_id":null,"messages":[{"id":"7","role":"user","content":"x"}]}`, status: 400, code: CodeInvalidID, field: "messages[0].id"},
 	{name: "taken id in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"id":"{{c.third}}","role":"user","content":"x"}]}`, status: 409, code: CodeIDConflict, field: "messages[1].id"},
-	{name: "result without a call in a chain", body: `{"parent_id":null,"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"a","content":"x"}]}`, status: 400, code: "tool_call_not_found", field: "messages[1].tool_call_id"},
 	{name: "result without a call, behind parts of two messages", body: `{"parent_id":null,"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}]},
 		{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"x"},{"type":"text","text":"y"}]},{"role":"tool","tool_call_id":"a","content":"x"}]}`, status: 400, code: "tool_call_not_found", field: "messages[2].tool_call_id"},
 
@@ -135,87 +108,51 @@ var badRequests = []badInput{
 	// Conversations.
 	{name: "title over 1000 bytes", method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 501) + `"}`, status: 413, code: "title_too_large", field: "title"},
 	{name: "NUL in title", method: "POST", path: "/v1/conversations", body: `{"title":"a\u0000b"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
-	{name: "half a surrogate pair in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "half a surrogate pair beside U+FFFD in title", method: "PATCH", path: conversationPathOf, body: `{"title":"\ufffd\udc00"}`, status: 400, code: CodeInvalidCharacter, field: "title"},
 	{name: "title a number", method: "PATCH", path: conversationPathOf, body: `{"title":1}`, status: 400, code: CodeWrongType, field: "title"},
 	{name: "head absent", method: "PATCH", path: conversationPathOf, body: `{"title":"x","head_id":"{{absent}}"}`, status: 400, code: "head_not_found", field: "head_id"},
-	{name: "head a summary", method: "PATCH", path: conversationPathOf, body: `{"head_id":"{{c.summary}}"}`, status: 400, code: "head_not_found", field: "head_id"},
-	{name: "head no UUID", method: "PATCH", path: conversationPathOf, body: `{"head_id":"active"}`, status: 400, code: CodeInvalidID, field: "head_id"},
 	{name: "unknown field in a change", method: "PATCH", path: conversationPathOf, body: `{"name":"x"}`, status: 400, code: CodeUnknownField, field: "name", detail: []string{"archived, head_id, metadata, owner_id, pinned, settings, tags, title, visibility"}},
 	{name: "tags that are no list", method: "PATCH", path: conversationPathOf, body: `{"tags":"wood"}`, status: 400, code: CodeWrongType, field: "tags"},
 	{name: "tag with a line", method: "PATCH", path: conversationPathOf, body: `{"tags":["a\nb"]}`, status: 400, code: CodeInvalidCharacter, field: "tags[0]"},
 	{name: "tag over 100 bytes", method: "PATCH", path: conversationPathOf, body: `{"tags":["` + strings.Repeat("é", 51) + `"]}`, status: 413, code: "tag_too_large", field: "tags[0]"},
-	{name: "tags over 32", method: "PATCH", path: conversationPathOf, body: `{"pinned":true,"tags":["` + strings.Join(strings.Split("abcdefghijklmnopqrstuvwxyz0123456", ""), `","`) + `"]}`, status: 400, code: "too_many_tags", field: "tags"},
-	{name: "archived as a text", method: "PATCH", path: conversationPathOf, body: `{"archived":"true"}`, status: 400, code: CodeWrongType, field: "archived"},
 	{name: "list of an empty tag", path: "/v1/conversations?tag=", status: 400, code: CodeInvalidTag, field: "tag"},
-	{name: "list of a tag over 100 bytes", path: "/v1/conversations?tag=" + strings.Repeat("a", 101), status: 413, code: "tag_too_large", field: "tag"},
 	{name: "list of what is archived perhaps", path: "/v1/conversations?archived=1", status: 400, code: CodeInvalidParameter, field: "archived"},
-	{name: "list with shapes perhaps", path: "/v1/conversations?shapes=1", status: 400, code: CodeInvalidParameter, field: "shapes"},
-	{name: "tags of what is archived perhaps", path: "/v1/tags?archived=", status: 400, code: CodeInvalidParameter, field: "archived"},
-	{name: "pin of nothing", method: "PATCH", path: conversationPathOf + "/messages/{{nowhere}}", body: `{"pinned":true}`, status: 404, code: "message_not_found"},
 	{name: "pin of a summary", method: "PATCH", path: conversationPathOf + "/messages/{{c.summary}}", body: `{"pinned":true}`, status: 404, code: "message_not_found"},
 	{name: "change of nothing of a message", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{}`, status: 400, code: CodeMissingField, detail: []string{"label, note, pinned, rating"}},
 	{name: "rating of 5", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"rating":5}`, status: 400, code: CodeInvalidParameter, field: "rating"},
-	{name: "rating by a word", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"rating":"good"}`, status: 400, code: CodeInvalidParameter, field: "rating"},
 	{name: "label of two lines", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"label":"a\nb"}`, status: 400, code: CodeInvalidCharacter, field: "label"},
-	{name: "label over 200 bytes", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"label":"` + strings.Repeat("x", 201) + `"}`, status: 413, code: "metadata_too_large", field: "label"},
 	{name: "change of another state", method: "PATCH", path: conversationPathOf, body: `{"title":"x"}`, header: map[string]string{"Content-Type": "application/json", "If-Match": `"0", W/"1"`}, status: 412, code: CodePreconditionFailed, field: "If-Match"},
 	{name: "append by a merge patch", method: "POST", path: appendPath, body: message(userMessage), header: map[string]string{"Content-Type": "application/merge-patch+json"}, status: 415, code: CodeUnsupportedMediaType},
 	{name: "change of what a message says", method: "PATCH", path: conversationPathOf + "/messages/{{c.third}}", body: `{"pinned":true,"content":"x"}`, status: 400, code: CodeUnknownField, field: "content"},
-	{name: "change without a body", method: "PATCH", path: conversationPathOf, status: 400, code: CodeMissingBody},
-	{name: "conversation id taken", method: "POST", path: "/v1/conversations", body: `{"id":"{{c}}","title":"Other"}`, status: 409, code: CodeIDConflict, field: "id"},
-	{name: "fork id taken", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `{"id":"{{d}}"}`, status: 409, code: CodeIDConflict, field: "id"},
-	{name: "fork with an unknown field", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `{"head_id":"{{c.third}}"}`, status: 400, code: CodeUnknownField, field: "head_id"},
-	{name: "fork as a form", method: "POST", path: conversationPathOf + "/messages/{{c.third}}/fork", body: `title=x`, header: map[string]string{"Content-Type": "application/x-www-form-urlencoded"}, status: 415, code: CodeUnsupportedMediaType},
 
 	// Links.
 	{name: "link until some day", method: "POST", path: sharesPathOf, body: `{"expires_at":"tomorrow"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
 	{name: "link until long ago", method: "POST", path: sharesPathOf, body: `{"expires_at":"2001-01-01T00:00:00Z"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
 	{name: "link after all times", method: "POST", path: sharesPathOf, body: `{"expires_at":"9999-12-31T23:59:59-14:00"}`, status: 400, code: CodeInvalidParameter, field: "expires_at"},
-	{name: "link with summaries perhaps", method: "POST", path: sharesPathOf, body: `{"summaries":"yes"}`, status: 400, code: CodeWrongType, field: "summaries"},
-	{name: "link to a summary", method: "POST", path: conversationPathOf + "/branches/{{c.summary}}/shares", status: 404, code: "message_not_found"},
 
 	// Ids in paths.
 	{name: "conversation no UUID", method: "GET", path: "/v1/conversations/7", status: 400, code: CodeInvalidID, field: "conversation_id"},
-	{name: "conversation the nil UUID", method: "GET", path: "/v1/conversations/00000000-0000-0000-0000-000000000000", status: 400, code: CodeInvalidID, field: "conversation_id"},
-	{name: "conversation an injection", method: "GET", path: "/v1/conversations/%27%20or%201=1", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "conversation with a slash", method: "GET", path: "/v1/conversations/a%2Fb", status: 400, code: CodeInvalidID, field: "conversation_id"},
-	{name: "conversation a NUL", method: "GET", path: "/v1/conversations/%00", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "conversation empty", method: "GET", path: "/v1/conversations//tree", status: 400, code: CodeInvalidID, field: "conversation_id"},
-	{name: "message no UUID", method: "GET", path: conversationPathOf + "/messages/7", status: 400, code: CodeInvalidID, field: "message_id"},
-	{name: "head no UUID in a path", method: "GET", path: conversationPathOf + "/branches/latest/transcript", status: 400, code: CodeInvalidID, field: "head_id"},
 	{name: "absent conversation", method: "GET", path: "/v1/conversations/{{absent}}", status: 404, code: "conversation_not_found"},
 	{name: "absent message", method: "GET", path: conversationPathOf + "/messages/{{absent}}", status: 404, code: "message_not_found"},
-	{name: "message of another conversation", method: "GET", path: conversationPathOf + "/messages/{{d.question}}", status: 404, code: "message_not_found"},
 	{name: "summary as a head", method: "GET", path: conversationPathOf + "/branches/{{c.summary}}/transcript", status: 404, code: "message_not_found"},
-	{name: "fork of a summary", method: "POST", path: conversationPathOf + "/messages/{{c.summary}}/fork", status: 404, code: "message_not_found"},
 	{name: "no active head", method: "GET", path: "/v1/conversations/{{empty}}/branches/active/transcript", status: 404, code: "no_active_head"},
 
 	// Events and recall.
 	{name: "events after half an event", method: "GET", path: "/v1/events", header: map[string]string{"Last-Event-ID": "1.5"}, status: 400, code: CodeInvalidParameter, field: "Last-Event-ID"},
-	{name: "a conversation's events after less than none", method: "GET", path: conversationPathOf + "/events", header: map[string]string{"Last-Event-ID": "-1"}, status: 400, code: CodeInvalidParameter, field: "Last-Event-ID"},
 	{name: "events followed perhaps", method: "GET", path: "/v1/events?follow=maybe", status: 400, code: CodeInvalidParameter, field: "follow"},
-	{name: "replies of an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/replies", status: 404, code: "conversation_not_found"},
 	{name: "a name and a limit", method: "GET", path: "/v1/conversations?name=hazel&limit=1", status: 400, code: CodeInvalidParameter, field: "name"},
-	{name: "no name", method: "GET", path: "/v1/conversations?name=", status: 400, code: CodeInvalidParameter, field: "name"},
 	{name: "parts of no kind", method: "GET", path: conversationPathOf + "/branches/active/context?parts=all", status: 400, code: CodeInvalidParameter, field: "parts"},
 	{name: "recall of nothing", method: "GET", path: recallPathOf, status: 400, code: CodeInvalidParameter, field: "query"},
 	{name: "recall of no word", method: "GET", path: recallPathOf + "?query=%3F!", status: 400, code: "empty_query", field: "query"},
-	{name: "recall of over 50", method: "GET", path: recallPathOf + "?query=a&limit=51", status: 400, code: CodeInvalidLimit, field: "limit"},
 	{name: "recall of no tokens", method: "GET", path: recallPathOf + "?query=a&max_tokens=0", status: 400, code: CodeInvalidParameter, field: "max_tokens"},
-	{name: "recall of many tokens", method: "GET", path: recallPathOf + "?query=a&max_tokens=100001", status: 400, code: CodeInvalidParameter, field: "max_tokens"},
 	{name: "recall in no scope", method: "GET", path: recallPathOf + "?query=a&scope=all", status: 400, code: CodeInvalidParameter, field: "scope"},
-	{name: "recall with a cursor", method: "GET", path: recallPathOf + "?query=a&cursor=x", status: 400, code: CodeUnknownParameter, field: "cursor"},
-	{name: "recall on no branch", method: "GET", path: "/v1/conversations/{{empty}}/branches/active/recall?query=a", status: 404, code: "no_active_head"},
-	{name: "recall on a summary", method: "GET", path: conversationPathOf + "/branches/{{c.summary}}/recall?query=a", status: 404, code: "message_not_found"},
 
 	// Query parameters.
 	{name: "limit 0", method: "GET", path: "/v1/conversations?limit=0", status: 400, code: CodeInvalidLimit, field: "limit", detail: []string{"1 to 1000"}},
-	{name: "limit beyond an integer", method: "GET", path: "/v1/search?query=x&limit=99999999999999999999", status: 400, code: CodeInvalidLimit, field: "limit"},
 	{name: "cursor no base64", method: "GET", path: "/v1/conversations?cursor=!!", status: 400, code: CodeInvalidCursor, field: "cursor"},
-	{name: "cursor too short", method: "GET", path: conversationPathOf + "/branches?cursor=AAAA", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "cursor out of range", method: "GET", path: "/v1/search?query=x&cursor=f_________8BeXsujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
-	{name: "cursor of another list", method: "GET", path: conversationPathOf + "/branches/active/transcript?cursor=AAY-VQVtsAABl5sujyt8wZOmIeCxw_Cq", status: 400, code: CodeInvalidCursor, field: "cursor"},
 	{name: "unknown parameter", method: "GET", path: "/v1/conversations?offset=5", status: 400, code: CodeUnknownParameter, field: "offset", detail: []string{"limit, cursor, query"}},
 	{name: "unknown parameter of a write", method: "DELETE", path: conversationPathOf + "?force=1", status: 400, code: CodeUnknownParameter, field: "force", detail: []string{"takes none"}},
 	{name: "parameter twice", method: "GET", path: "/v1/conversations?limit=1&limit=2", status: 400, code: CodeDuplicateParameter, field: "limit"},
@@ -223,9 +160,7 @@ var badRequests = []badInput{
 	{name: "NUL in a query", method: "GET", path: "/v1/conversations?query=a%00b", status: 400, code: CodeInvalidCharacter, field: "query"},
 	{name: "invalid UTF-8 in a query", method: "GET", path: "/v1/search?query=%ff", status: 400, code: CodeInvalidUTF8},
 	{name: "query over 1000 bytes", method: "GET", path: "/v1/search?query=" + strings.Repeat("x", 1001), status: 413, code: "query_too_large", field: "query"},
-	{name: "no query", method: "GET", path: "/v1/search", status: 400, code: CodeInvalidParameter, field: "query", detail: []string{"required"}},
 	{name: "empty query", method: "GET", path: "/v1/search?query=", status: 400, code: "empty_query", field: "query"},
-	{name: "search an absent conversation", method: "GET", path: "/v1/search?query=x&conversation_id={{absent}}", status: 404, code: "conversation_not_found"},
 	{name: "search in no order", method: "GET", path: "/v1/search?query=x&sort=oldest", status: 400, code: CodeInvalidParameter, field: "sort", detail: []string{"relevance"}},
 	{name: "search since no time", method: "GET", path: "/v1/search?query=x&since=May", status: 400, code: CodeInvalidParameter, field: "since", detail: []string{"2026-01-31T12:00:00Z"}},
 	{name: "search no UUID", method: "GET", path: "/v1/search?query=x&conversation_id=7", status: 400, code: CodeInvalidID, field: "conversation_id"},
@@ -234,39 +169,23 @@ var badRequests = []badInput{
 	// Files.
 	{name: "export in an empty format", method: "GET", path: conversationPathOf + "/export?format=", status: 400, code: CodeInvalidParameter, field: "format", detail: []string{"jsonl, markdown"}},
 	{name: "attach nothing", method: "POST", path: "/v1/attachments", header: octets, status: 400, code: CodeEmptyFile},
-	{name: "attach a program", method: "POST", path: "/v1/attachments", body: "\x7fELF\x00", header: octets, status: 400, code: "unsupported_attachment", detail: []string{"PNG", "UTF-8"}},
 	{name: "attach half a picture", method: "POST", path: "/v1/attachments", body: "\x89PNG\r\n\x1a\n\x00", header: octets, status: 400, code: "unsupported_attachment", detail: []string{"damaged"}},
-	{name: "attach a form", method: "POST", path: "/v1/attachments", body: "--x--", header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}, status: 415, code: CodeUnsupportedMediaType},
-	{name: "attach a film", method: "POST", path: "/v1/attachments", body: "x", header: map[string]string{"Content-Type": "video/mp4"}, status: 415, code: CodeUnsupportedMediaType, detail: []string{"image/*"}},
 	{name: "attach what says nothing clear", method: "POST", path: "/v1/attachments", body: "x", header: map[string]string{"Content-Type": "text/plain; ;"}, status: 415, code: CodeUnsupportedMediaType},
-	{name: "import a picture", method: "POST", path: "/v1/imports", body: "[]", header: map[string]string{"Content-Type": "image/png"}, status: 415, code: CodeUnsupportedMediaType, detail: []string{"application/json", "application/zip", "text/*"}},
 	{name: "import a form", method: "POST", path: "/v1/imports", body: "--x--", header: map[string]string{"Content-Type": "multipart/form-data; boundary=x"}, status: 415, code: CodeUnsupportedMediaType, detail: []string{"not in a form"}},
 	{name: "attach what is too large", method: "POST", path: "/v1/attachments", body: strings.Repeat("x", 1<<20+1), header: octets, status: 413, code: CodeAttachmentTooLarge},
 	{name: "get no attachment", method: "GET", path: "/v1/attachments/" + strings.Repeat("0", 64), status: 404, code: CodeAttachmentNotFound},
-	{name: "get an attachment of no hash", method: "GET", path: "/v1/attachments/a", status: 404, code: CodeAttachmentNotFound},
 	{name: "name no attachment", method: "POST", path: appendPath, body: `{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/` + strings.Repeat("0", 64) + `"}}]}`, status: 404, code: CodeAttachmentNotFound, field: "content", detail: []string{"/v1/attachments"}},
 	{name: "name an attachment oddly", method: "POST", path: appendPath, body: `{"parent_id":null,"role":"user","content":[{"type":"image_url","image_url":{"url":"coppice:attachment/x"}}]}`, status: 400, code: "invalid_attachment", field: "content"},
 	{name: "show attachments somehow", method: "GET", path: conversationPathOf + "/branches/active/context?attachments=all", status: 400, code: CodeInvalidParameter, field: "attachments"},
 	{name: "import what is compressed", method: "POST", path: "/v1/imports", body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
-	{name: "append what is compressed", method: "POST", path: appendPath, body: "\x1f\x8b", header: map[string]string{"Content-Type": "application/json", "Content-Encoding": "gzip"}, status: 415, code: CodeUnsupportedMediaType, field: "Content-Encoding", detail: []string{"Content-Encoding"}},
 	{name: "export a head as JSONL", method: "GET", path: conversationPathOf + "/export?head_id={{c.third}}", status: 400, code: CodeInvalidParameter, field: "head_id"},
-	{name: "export an absent conversation", method: "GET", path: "/v1/conversations/{{absent}}/export", status: 404, code: "conversation_not_found"},
-	{name: "export an absent branch", method: "GET", path: conversationPathOf + "/export?format=markdown&head_id={{absent}}", status: 404, code: "message_not_found"},
-	{name: "export no branch", method: "GET", path: "/v1/conversations/{{empty}}/export?format=markdown&head_id=active", status: 404, code: "no_active_head"},
 	{name: "import nothing", method: "POST", path: "/v1/imports", body: " ", header: octets, status: 400, code: CodeEmptyFile},
-	{name: "import no body", method: "POST", path: "/v1/imports", status: 400, code: CodeEmptyFile},
 	{name: "import what is no export", method: "POST", path: "/v1/imports", body: "Dear diary", header: octets, status: 422, code: CodeUnknownFormat},
-	{name: "import in no format", method: "POST", path: "/v1/imports?format=word", body: "[]", header: octets, status: 422, code: CodeUnknownFormat},
 	{name: "import what breaks off", method: "POST", path: "/v1/imports?format=chatgpt", body: `[{"mapping":`, header: octets, status: 400, code: CodeInvalidFile},
-	{name: "import perhaps", method: "POST", path: "/v1/imports?dry_run=maybe", body: "[]", header: octets, status: 400, code: CodeInvalidParameter, field: "dry_run"},
 
 	// Paths and methods.
-	{name: "children below two bad ids", method: "GET", path: "/v1/conversations/x/messages/y/children", status: 400, code: CodeInvalidID, field: "conversation_id"},
 	{name: "no such route", method: "GET", path: "/v1/conversation", status: 404, code: CodeRouteNotFound, detail: []string{"/openapi.yaml"}},
 	{name: "trailing slash", method: "GET", path: "/v1/conversations/", status: 404, code: CodeRouteNotFound},
-	{name: "neither API nor page", method: "GET", path: "/c", status: 404, code: CodeRouteNotFound},
-	{name: "no such method", method: "PUT", path: conversationPathOf, body: `{}`, status: 405, code: CodeMethodNotAllowed},
-	{name: "post to a read", method: "POST", path: "/healthz", body: `{}`, status: 405, code: CodeMethodNotAllowed},
 }
 
 // TestBadInput sends each bad request and holds that it got its problem and
@@ -339,10 +258,4 @@ func TestLimitsFromBelow(t *testing.T) {
 		t.Errorf("one byte more, in chunks: status %d", res.StatusCode)
 	}
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 500) + `"}`})
-}
-
-// TestQueryOfLines holds that a question may have lines, as people paste it.
-func TestQueryOfLines(t *testing.T) {
-	t.Parallel()
-	newAPI(t).must(200, nil, request{method: "GET", path: "/v1/search?query=a+hedge%0D%0A%09and+a+fence"})
 }

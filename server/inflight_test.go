@@ -2,7 +2,6 @@ package server
 
 import (
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -139,34 +138,4 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 			t.Errorf("status %d", status)
 		}
 	}
-}
-
-// A server closes a connection that is one too many, and takes the next one when
-// another has gone.
-func TestConnectionsAreBounded(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	bound := a.server.boundConnections(1)
-	first, second, third := new(closing), new(closing), new(closing)
-	bound(first, http.StateNew)
-	bound(second, http.StateNew)
-	bound(second, http.StateClosed)
-	bound(first, http.StateClosed)
-	bound(third, http.StateNew)
-	if first.closed || !second.closed || third.closed {
-		t.Errorf("closed: %t, %t, %t", first.closed, second.closed, third.closed)
-	}
-	if !strings.Contains(a.log.String(), "as many are open as may be") {
-		t.Error("the log doesn't tell")
-	}
-}
-
-type closing struct {
-	net.Conn
-	closed bool
-}
-
-func (c *closing) Close() error {
-	c.closed = true
-	return nil
 }

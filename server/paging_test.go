@@ -2,7 +2,6 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -152,35 +151,5 @@ func TestTranscriptOfActiveStaysOnItsBranch(t *testing.T) {
 				t.Errorf("read %s, want %s", got, want)
 			}
 		})
-	}
-}
-
-// TestListsReachTheFirstAndTheLastYear imports messages of the first and the
-// last moment that a date can say, in several time zones, and reads every list of
-// them row by row.
-func TestListsReachTheFirstAndTheLastYear(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	moments := []string{
-		"0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999-12:00", "0000-01-01T00:00:00Z",
-		"1969-12-31T23:59:59.999999Z", "294277-01-01T00:00:00Z", "-4800-01-01T00:00:00Z",
-	}
-	var file strings.Builder
-	for _, at := range moments {
-		fmt.Fprintf(&file, `{"type":"conversation","version":1,"id":"%s","title":"hazel","metadata":{},"settings":{},"head_id":null,"created_at":"%s"}`+"\n", named(at), at)
-		for i := range 2 {
-			fmt.Fprintf(&file, `{"type":"message","id":"%s","parent_id":null,"created_at":"%s","body":{"role":"user","content":"hazel"}}`+"\n", named(fmt.Sprint(at, i)), at)
-		}
-	}
-	a.must(200, nil, request{method: "POST", path: "/v1/imports", header: octets, body: file.String()})
-	lists := map[string]int{"/v1/conversations?": len(moments), "/v1/conversations?query=hazel&": len(moments), "/v1/search?query=hazel&": 2 * len(moments), "/v1/search?query=hazel&sort=relevance&": 2 * len(moments)}
-	for _, at := range moments {
-		lists["/v1/conversations/"+named(at).String()+"/branches?"] = 2
-		a.must(200, nil, request{method: "GET", path: "/v1/conversations/" + named(at).String() + "/tree"})
-	}
-	for path, want := range lists {
-		if rows := slices.Concat(a.pages(path+"limit=1", nil)...); len(rows) != want {
-			t.Errorf("%s: %d rows, want %d", path, len(rows), want)
-		}
 	}
 }

@@ -49,18 +49,6 @@ func TestRateLimit(t *testing.T) {
 	a.refused(401, CodeMissingKey, request{method: "GET", path: "/v1/conversations"})
 }
 
-// TestRateLimitWithoutKeys has all clients share one limit.
-func TestRateLimitWithoutKeys(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t, func(c *Config) { c.RateLimit = 0.0001 })
-	list := request{method: "GET", path: "/v1/conversations"}
-	a.must(200, nil, list)
-	a.refused(429, CodeRateLimited, list)
-	if got := a.with(t).must(200, nil, request{method: "GET", path: "/readyz"}).Header.Get("RateLimit"); got != "" {
-		t.Errorf("a route without a limit has RateLimit %s", got)
-	}
-}
-
 // fewFailures lets an address send n requests without a good key, at a time that
 // the test moves.
 func fewFailures(a *testAPI, n int) (pass func(time.Duration)) {

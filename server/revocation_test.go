@@ -2,13 +2,11 @@ package server
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -110,62 +108,4 @@ func TestRevokedKeyCutsFiles(t *testing.T) {
 	if a.state() != before {
 		t.Error("something of the file was stored")
 	}
-}
-
-// TestFirstKeyEndsOpenStreams makes the first key while somebody reads a
-// stream without one.
-func TestFirstKeyEndsOpenStreams(t *testing.T) {
-	t.Parallel()
-	m := paced{make(chan string)}
-	a := newAPI(t, withModels(nil, m), watchful)
-	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, ""))
-	m.pieces <- "A wood "
-	l.until(7)
-	a.newKey("somebody")
-	if end := l.toEnd(); end.name != "stream.closed" || !strings.Contains(end.data, "missing_key") {
-		t.Errorf("%+v", end)
-	}
-	close(m.pieces)
-}
-
-// TestStreamsOutliveTheDatabase has keys that can't be looked up for a while.
-func TestStreamsOutliveTheDatabase(t *testing.T) {
-	t.Parallel()
-	m := paced{make(chan string)}
-	var flaky *flakyKeys
-	a := newAPI(t, withModels(nil, m), watchful, func(c *Config) {
-		flaky = &flakyKeys{KeyVerifier: c.Keys, asked: make(chan bool, 1)}
-		c.Keys = flaky
-	})
-	plant(t, a.store, "c")
-	l := a.listen(t.Context(), ask(replyPathOf, ""))
-	flaky.broken.Store(true)
-	for range 3 {
-		<-flaky.asked
-	}
-	flaky.broken.Store(false)
-	m.pieces <- "A wood."
-	close(m.pieces)
-	if end := l.toEnd(); end.name != "reply.completed" {
-		t.Errorf("%+v", end)
-	}
-}
-
-// flakyKeys can't look keys up while they are broken.
-type flakyKeys struct {
-	KeyVerifier
-	broken atomic.Bool
-	asked  chan bool // has something once it was asked in vain since the last look
-}
-
-func (k *flakyKeys) Any(ctx context.Context) (bool, error) {
-	if !k.broken.Load() {
-		return k.KeyVerifier.Any(ctx)
-	}
-	select {
-	case k.asked <- true:
-	default:
-	}
-	return false, errBroken
 }

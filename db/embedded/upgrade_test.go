@@ -161,6 +161,7 @@ func TestUpgradeKilled(t *testing.T) {
 // that fails leaves no trace, and all steps are told of.
 func TestUpgradeFails(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	cfg := oldCluster(t)
 	failure := errors.New("a row is missing")
 	_, err := Upgrade(t.Context(), cfg, func(ctx context.Context, from, to *Server) error {
@@ -216,6 +217,7 @@ func TestUpgradeFails(t *testing.T) {
 // What a program wrote that knows nothing of the interrupted upgrade isn't lost.
 func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	cfg := oldCluster(t)
 	p := startProgram(t, cfg.DataDir, upgradeKillEnv+"=proven")
 	for p.out.Scan() { // until it is dead
@@ -250,6 +252,7 @@ func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 
 func TestNothingToUpgrade(t *testing.T) {
 	t.Parallel()
+	check.Long(t)
 	none := testConfig(t, filepath.Join(tempDir(t), "data"))
 	if _, err := Upgrade(t.Context(), none, moveRows); !errors.Is(err, ErrNoCluster) {
 		t.Errorf("no directory: got %v, want %v", err, ErrNoCluster)

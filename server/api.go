@@ -117,14 +117,14 @@ func (s *Server) apiOf(path string) *API {
 // check refuses an API that couldn't be served beside the others.
 func (s *Server) check(api *API) error {
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("the surface at %q: "+format, append([]any{api.Prefix}, args...)...)
+		return fmt.Errorf("the API at %q: "+format, append([]any{api.Prefix}, args...)...)
 	}
 	if len(api.Prefix) < 3 || !strings.HasPrefix(api.Prefix, "/") || !strings.HasSuffix(api.Prefix, "/") {
 		return wrong("a Prefix is a path that ends with a slash, such as /openai/v1/")
 	}
 	for _, other := range s.apis {
 		if strings.HasPrefix(api.Prefix, other.Prefix) || strings.HasPrefix(other.Prefix, api.Prefix) {
-			return wrong("the surface at %q is in its way", other.Prefix)
+			return wrong("the API at %q is in its way", other.Prefix)
 		}
 	}
 	if api.Refuse == nil {

@@ -88,8 +88,8 @@ func (k contextCheck) check() {
 		}
 		messages = slices.Delete(messages, repair.Index, repair.Index+1)
 	}
-	if strangers := notIn(marksIn(texts(messages)), marksOf(path)); len(strangers) > 0 {
-		k.wrong("leak", "it shows %v, which are not on the branch", strangers)
+	if foreign := notIn(marksIn(texts(messages)), marksOf(path)); len(foreign) > 0 {
+		k.wrong("leak", "it shows %v, which are not on the branch", foreign)
 	}
 	n, between := ctx.Counts, 0
 	if ctx.Summary != nil {
@@ -157,8 +157,8 @@ func (k contextCheck) checkSummary(text string) {
 	if folded := cutoff + 1 - prefix; folded != k.ctx.Counts.Folded {
 		k.wrong("cover", "the summary folds %d messages, and the context counts %d", folded, k.ctx.Counts.Folded)
 	}
-	if strangers := notIn(marksIn(text), marksOf(path[:anchor+1])); len(strangers) > 0 {
-		k.wrong("leak", "the summary shows %v, which don't stand above its anchor", strangers)
+	if foreign := notIn(marksIn(text), marksOf(path[:anchor+1])); len(foreign) > 0 {
+		k.wrong("leak", "the summary shows %v, which don't stand above its anchor", foreign)
 	}
 	_, verbatim, _ := strings.Cut(text, "<coppice-kept>")
 	for _, id := range summary.KeptIDs {

@@ -99,9 +99,9 @@ func (ms *marks) path(m mark) (path []mark) {
 	return path
 }
 
-// strangers gives the marks that lie beside the path of the deepest one: none
+// foreign gives the marks that lie beside the path of the deepest one: none
 // where all of them lie on one branch.
-func (ms *marks) strangers(found []mark) []mark {
+func (ms *marks) foreign(found []mark) []mark {
 	var longest []mark
 	for _, m := range found {
 		if path := ms.path(m); len(path) > len(longest) {
@@ -125,7 +125,7 @@ func (ms *marks) gap(found []mark) mark {
 }
 
 // notIn gives those of found that aren't in allowed.
-func notIn(found, allowed []mark) (strangers []mark) {
+func notIn(found, allowed []mark) (foreign []mark) {
 	return slices.DeleteFunc(slices.Clone(found), func(m mark) bool { return slices.Contains(allowed, m) })
 }
 

@@ -64,8 +64,8 @@ func (m *model) choose(req llmtest.Request) llmtest.Behaviour {
 // answer makes the answer to the last message of a prompt. Where a summary folds
 // that message, the answer's parent is known when the answer is stored.
 func (m *model) answer(last string, prompt []shown) string {
-	if strangers := m.marks.strangers(marksIn(texts(prompt))); len(strangers) > 0 {
-		m.report.violate("leak", "the prompt of a reply shows %v, which are not on the branch of the rest. It ends: %s", strangers, clip(last, 300))
+	if foreign := m.marks.foreign(marksIn(texts(prompt))); len(foreign) > 0 {
+		m.report.violate("leak", "the prompt of a reply shows %v, which are not on the branch of the rest. It ends: %s", foreign, clip(last, 300))
 	}
 	m.report.checked("prompts of replies", 1)
 	m.mu.Lock()
@@ -85,8 +85,8 @@ func (m *model) summarize(prompt []shown) string {
 		m.report.violate("cover", "a summarizer is shown %v, and of the message right above it nothing. It is shown %v", gap, shown)
 	}
 	shown = slices.Concat(part("prior"), part("leaving"), shown)
-	if strangers := m.marks.strangers(shown); len(strangers) > 0 {
-		m.report.violate("leak", "a summarizer is shown %v, which are not on the branch of the rest", strangers)
+	if foreign := m.marks.foreign(shown); len(foreign) > 0 {
+		m.report.violate("leak", "a summarizer is shown %v, which are not on the branch of the rest", foreign)
 	}
 	m.report.checked("prompts of summaries", 1)
 	return summaryOf(shown)

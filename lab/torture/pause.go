@@ -155,8 +155,8 @@ func (r *run) checkSome(ctx context.Context, c *conversation) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	branch := c.branch(got.ParentID)
-	if strangers := notIn(marksIn(got.text), marksOf(branch)); len(strangers) > 0 || len(branch) == 0 || c.prunedBefore(branch[len(branch)-1], a.sentAt) {
-		c.violate("came back", "summary %s at %s shows %v, which don't stand above its anchor, or were pruned", c.summary, got.ParentID, strangers)
+	if foreign := notIn(marksIn(got.text), marksOf(branch)); len(foreign) > 0 || len(branch) == 0 || c.prunedBefore(branch[len(branch)-1], a.sentAt) {
+		c.violate("came back", "summary %s at %s shows %v, which don't stand above its anchor, or were pruned", c.summary, got.ParentID, foreign)
 	}
 	r.report.checked("texts of summaries", 1)
 }

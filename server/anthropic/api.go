@@ -50,7 +50,7 @@ type Config struct {
 
 // API returns Anthropic's API. It fails if BaseURL is no address.
 func (c Config) API() (server.API, error) {
-	s := surface{spent: c.Spent, started: time.Now().UTC().Format(time.RFC3339)}
+	s := service{spent: c.Spent, started: time.Now().UTC().Format(time.RFC3339)}
 	if c.Spent == nil || c.APIKey == "" { // the client pays
 		s.spent = func(context.Context, string, int, int) {}
 	}
@@ -94,12 +94,12 @@ func (c Config) forward() server.Forward {
 }
 
 // relay answers a request with the upstream's answer, and records nothing.
-func (s surface) relay(r *server.Request, body []byte) (server.Answer, error) {
+func (s service) relay(r *server.Request, body []byte) (server.Answer, error) {
 	return s.upstream.Relay(r, strings.TrimPrefix(r.URL.Path, Prefix), body)
 }
 
-// A surface is the API on a server.
-type surface struct {
+// A service is the API on a server.
+type service struct {
 	upstream *server.Forward // nil for none
 	spent    func(ctx context.Context, model string, promptTokens, completionTokens int)
 	started  string // when, by RFC 3339

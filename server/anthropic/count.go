@@ -9,7 +9,7 @@ import (
 )
 
 // countTokens counts what a request's system prompt, messages and tools have.
-func (s surface) countTokens(r *server.Request) (server.Answer, error) {
+func (s service) countTokens(r *server.Request) (server.Answer, error) {
 	req, body, passed, err := s.read(r)
 	switch {
 	case err != nil:
@@ -37,14 +37,14 @@ func (s surface) countTokens(r *server.Request) (server.Answer, error) {
 
 // listModels lists the models that a request can name: those of the upstream, or else
 // the server's own and their aliases.
-func (s surface) listModels(r *server.Request) (server.Answer, error) {
+func (s service) listModels(r *server.Request) (server.Answer, error) {
 	if s.upstream != nil {
 		return s.relay(r, nil)
 	}
 	return asJSON(wire.EncodeModels(r.Replies().Names(), s.started)), nil
 }
 
-func (s surface) getModel(r *server.Request) (server.Answer, error) {
+func (s service) getModel(r *server.Request) (server.Answer, error) {
 	name := r.Value("model")
 	switch {
 	case has(r, name):

@@ -18,7 +18,7 @@ import (
 )
 
 // createMessage answers a history.
-func (s surface) createMessage(r *server.Request) (server.Answer, error) {
+func (s service) createMessage(r *server.Request) (server.Answer, error) {
 	req, body, passed, err := s.read(r)
 	switch {
 	case err != nil:
@@ -31,7 +31,7 @@ func (s surface) createMessage(r *server.Request) (server.Answer, error) {
 
 // read reads a request. One that the upstream answers is passed: it may be nil, because what
 // can't be read the upstream refuses in its words.
-func (s surface) read(r *server.Request) (req *wire.Request, body []byte, passed bool, err error) {
+func (s service) read(r *server.Request) (req *wire.Request, body []byte, passed bool, err error) {
 	if body, err = r.ReadJSON(); err != nil {
 		return nil, nil, false, err
 	}

@@ -19,7 +19,7 @@ import (
 
 // pass has the upstream answer. req is nil if the body can't be read: then nothing is
 // recorded.
-func (s surface) pass(r *server.Request, req *wire.Request, body []byte) (server.Answer, error) {
+func (s service) pass(r *server.Request, req *wire.Request, body []byte) (server.Answer, error) {
 	if req == nil {
 		return s.relay(r, body)
 	}

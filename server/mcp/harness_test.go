@@ -26,7 +26,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// An api is a server with the surface.
+// An api is a server with the API.
 type api struct {
 	t        *testing.T
 	pool     *pgxpool.Pool

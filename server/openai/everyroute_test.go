@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
-// A visit is a request to one route of the surface. In the query and the body,
+// A visit is a request to one route of the API. In the query and the body,
 // (conversation), (item), (response) and (completion) stand for ids.
 type visit struct {
 	query, body string
@@ -207,7 +207,7 @@ func (f *api) state() (digest string) {
 	return digest
 }
 
-// eachVisit calls f with every visit to every route of the surface. A route
+// eachVisit calls f with every visit to every route of the API. A route
 // without a visit, or a visit without a route, fails.
 func eachVisit(t *testing.T, do func(t *testing.T, r server.Route, v visit)) {
 	t.Helper()

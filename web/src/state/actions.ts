@@ -208,7 +208,7 @@ export function removeConversation(c: Conversation) {
   const open = place.peek()
   if (open.conversation === c.id) go({ conversation: null, head: null })
   const told = note(`“${nameOf(c)}” is deleted.`, {
-    lasts: deletions.patience,
+    lasts: deletions.undoFor,
     action: {
       label: 'Undo',
       run: () => {

@@ -8,8 +8,8 @@ import { keyWanted, Problem } from '../api/http'
 import { returns } from './connection'
 import { dismiss, failed, note } from './notices'
 
-/** patience is how long a deletion can be taken back, in milliseconds. */
-export const patience = 10_000
+/** undoFor is how long a deletion can be taken back, in milliseconds. */
+export const undoFor = 10_000
 
 /** later does something after that time, and says so until then, unless it is taken back. */
 export function later(text: string, done: () => void, takeBack: () => void) {
@@ -17,11 +17,11 @@ export function later(text: string, done: () => void, takeBack: () => void) {
     clearTimeout(timer)
     takeBack()
   }
-  const told = note(text, { lasts: patience, action: { label: 'Undo', run: undo } })
+  const told = note(text, { lasts: undoFor, action: { label: 'Undo', run: undo } })
   const timer = setTimeout(() => {
     dismiss(told)
     done()
-  }, patience)
+  }, undoFor)
 }
 
 /** longer is how much later a tab deletes what another one began to delete. */
@@ -53,8 +53,8 @@ function change(how: (all: Map<string, number>) => void) {
 
 /** begin hides a conversation, and deletes it some seconds later. */
 export function begin(id: string, deleted: (id: string) => void) {
-  mine.set(id, setTimeout(() => void finish(id, deleted), patience))
-  change(all => all.set(id, Date.now() + patience))
+  mine.set(id, setTimeout(() => void finish(id, deleted), undoFor))
+  change(all => all.set(id, Date.now() + undoFor))
 }
 
 /** takeBack ends the wait. */
@@ -89,7 +89,7 @@ async function finish(id: string, deleted: (id: string) => void) {
 export function start(deleted: (id: string) => void) {
   const takeUp = () => {
     for (const [id, at] of stored()) {
-      if (!mine.has(id)) setTimeout(() => void finish(id, deleted), Math.min(Math.max(0, at + longer - Date.now()), patience + longer))
+      if (!mine.has(id)) setTimeout(() => void finish(id, deleted), Math.min(Math.max(0, at + longer - Date.now()), undoFor + longer))
       else if (at <= Date.now()) void finish(id, deleted)
     }
   }

@@ -79,7 +79,7 @@ func TestServerEndsWithoutPostgres(t *testing.T) {
 	t.Parallel()
 	dir := usedDataDir(t)
 	s := serve(t, nil, "--data-dir", dir, "--shutdown-timeout", "1h") // which is for requests that can still succeed
-	slow := begin(t, s)
+	slow := begin(t, s, 1)
 	defer slow.body.Close()
 	control := filepath.Join(dir, "cluster", "global", "pg_control")
 	check.NoError(t, os.Rename(control, control+".away"))

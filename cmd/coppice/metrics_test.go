@@ -146,20 +146,3 @@ func checkNames(t *testing.T, where, expr string, there map[string]*dto.MetricFa
 		}
 	}
 }
-
-// With an address of their own, the server's own has no metrics.
-func TestMetricsElsewhere(t *testing.T) {
-	t.Parallel()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t)}, "--metrics-addr", "127.0.0.1:0")
-	at := regexp.MustCompile(`"serving metrics","url":"([^"]+)"`).FindStringSubmatch(s.logged())
-	if len(at) == 0 {
-		t.Fatalf("no address of the metrics:\n%s", s.logged())
-	}
-	status, text, err := try(t.Context(), http.MethodGet, at[1], nil)
-	if err != nil || status != http.StatusOK || !bytes.Contains(text, []byte("coppice_build_info")) {
-		t.Errorf("%d, %v: %.200s", status, err, text)
-	}
-	if status, _, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil); err != nil || status != http.StatusNotFound {
-		t.Errorf("at the server's own address: %d, %v", status, err)
-	}
-}

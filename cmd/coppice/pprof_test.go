@@ -1,11 +1,13 @@
 package main
 
 import (
-	"encoding/json"
+	"bytes"
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,20 +15,24 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// Profiles are there only where one asks for them, and for this machine alone.
+// Profiles and metrics are where one asks for them, and not at the server's own address;
+// profiles are for this machine alone. A collector of traces that is away costs a server
+// its spans and nothing else.
 func TestPprof(t *testing.T) {
 	t.Parallel()
 	const key = "sk-zebra"
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "COPPICE_PPROF_ADDR=localhost:0"}, "--openai-api-key", key)
-	var url string
-	for line := range strings.SplitSeq(s.logged(), "\n") {
-		var l struct{ Msg, URL string }
-		if json.Unmarshal([]byte(line), &l) == nil && l.Msg == "serving profiles" {
-			url = l.URL
+	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "COPPICE_PPROF_ADDR=localhost:0",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_BSP_SCHEDULE_DELAY=20"}, "--openai-api-key", key, "--metrics-addr", "127.0.0.1:0")
+	where := func(what string) string {
+		at := regexp.MustCompile(`"serving ` + what + `","url":"([^"]+)"`).FindStringSubmatch(s.logged())
+		if len(at) == 0 {
+			t.Fatalf("no address of the %s:\n%s", what, s.logged())
 		}
+		return at[1]
 	}
-	if url == "" {
-		t.Fatal("the log doesn't say where")
+	url := where("profiles")
+	if _, text, err := try(t.Context(), http.MethodGet, where("metrics"), nil); !bytes.Contains(text, []byte("coppice_build_info")) {
+		t.Errorf("%v: %.200s", err, text)
 	}
 	for path, want := range map[string]int{
 		"": 200, "goroutine?debug=1": 200, "heap": 200, "trace?seconds=0.1": 200,
@@ -37,7 +43,7 @@ func TestPprof(t *testing.T) {
 			t.Errorf("%s: status %d, %d bytes, %v", path, status, len(body), err)
 		}
 	}
-	for path, base := range map[string]string{"/debug/pprof/": s.url, "/v1/conversations": strings.TrimSuffix(url, "/debug/pprof/")} {
+	for path, base := range map[string]string{"/debug/pprof/": s.url, "/metrics": s.url, "/v1/conversations": strings.TrimSuffix(url, "/debug/pprof/")} {
 		if status, _, err := try(t.Context(), http.MethodGet, base+path, nil); err != nil || status != http.StatusNotFound {
 			t.Errorf("%s is served by the other listener: status %d, %v", path, status, err)
 		}
@@ -64,5 +70,14 @@ func TestPprof(t *testing.T) {
 	check.NoError(t, conn.SetReadDeadline(time.Now().Add(timeout)))
 	if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 400") {
 		t.Errorf("a request with a body: %v, %q", err, answer)
+	}
+	mustTalk(t, s.url, newTalk(t, s.url), 2)
+	s.signal(t, syscall.SIGTERM)
+	if code := s.wait(t); code != 0 || !strings.Contains(s.logged(), "traces could not be sent") {
+		t.Errorf("exit code %d, or nothing said of the collector", code)
+	}
+	r := runProgram(t, []string{"OTEL_TRACES_EXPORTER=zipkin"}, nil, "serve", "--addr", "127.0.0.1:0")
+	if r.code != exitUsage || !strings.Contains(r.stderr, "give otlp, or none") {
+		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}
 }

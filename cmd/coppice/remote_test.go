@@ -67,7 +67,8 @@ func TestRemote(t *testing.T) {
 func TestBesideServer(t *testing.T) {
 	t.Parallel()
 	models := chatModels(t)
-	env := []string{"COPPICE_DATA_DIR=" + usedDataDir(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL=" + models.URL()}
+	dir := usedDataDir(t)
+	env := []string{"COPPICE_DATA_DIR=" + dir, "OPENAI_API_KEY=", "OPENAI_BASE_URL=" + models.URL()}
 	s := serve(t, append(env, "COPPICE_REPLY_MODEL=gpt-4o"))
 	answeredBy := func(model string, args ...string) {
 		t.Helper()
@@ -83,24 +84,17 @@ func TestBesideServer(t *testing.T) {
 	}
 	s.cmd.Process.Kill()
 	s.wait(t)
-	if out := mustRun(t, env, "list", "--tenant", "oak"); strings.Count(out, "Hazel?") != 2 {
-		t.Errorf("list shows\n%s", out)
+	shown := func() {
+		t.Helper()
+		if out := mustRun(t, env, "list", "--tenant", "oak"); strings.Count(out, "Hazel?") != 2 {
+			t.Errorf("list shows\n%s", out)
+		}
 	}
-}
-
-// A server that was killed has left its file, and another Coppice, which lets any key in,
-// listens where it did: the data of the directory is shown.
-func TestStaleServer(t *testing.T) {
-	t.Parallel()
-	dir := usedDataDir(t)
-	other := serve(t, append(chatEnv(t, chatModels(t)), "DATABASE_URL="+dbtest.URL(t)))
+	shown()
+	// Another Coppice, which lets any key in, listens where the file of the killed one says.
+	other := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t)})
 	check.Must((localServer{other.url, "gone"}).announce(dir))(t)
-	env := []string{"COPPICE_DATA_DIR=" + dir}
-	mustRun(t, env, "import", hedgeFile)
-	r := runProgram(t, nil, nil, "list", "--server", other.url)
-	if r.code != 0 || strings.Contains(r.stdout, "hedge") {
-		t.Errorf("exit code %d, the import went to\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	shown()
 }
 
 // An answer that breaks off is the server's, and not taken for one of a database.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -62,8 +63,8 @@ type slowAnswer struct {
 	err    error
 }
 
-// begin sends half of a request and returns when the server has it.
-func begin(t *testing.T, s *served) slowRequest {
+// begin sends half of a request and returns when the server has it, as the nth.
+func begin(t *testing.T, s *served, n int) slowRequest {
 	t.Helper()
 	body, feed := io.Pipe()
 	req := check.Must(http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/v1/conversations", body))(t)
@@ -82,7 +83,7 @@ func begin(t *testing.T, s *served) slowRequest {
 	check.Eventually(t, "the slow request, and the one that asks", func() bool {
 		_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
 		check.NoError(t, err)
-		return bytes.Contains(metrics, []byte("coppice_http_requests_in_flight 2"))
+		return bytes.Contains(metrics, fmt.Appendf(nil, "coppice_http_requests_in_flight %d\n", n+1))
 	})
 	return slow
 }
@@ -96,30 +97,13 @@ func (s *served) awaitLog(t *testing.T, text string) {
 	})
 }
 
-// A request that is under way when the server is told to stop is answered.
+// A request that is under way when the server is told to stop is answered. It is
+// waited for no longer than was said, and not at all after a second signal.
 func TestServeFinishesRequests(t *testing.T) {
-	t.Parallel()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t)})
-	slow := begin(t, s)
-	s.signal(t, syscall.SIGTERM)
-	s.awaitLog(t, "stopping")
-	check.Must(io.WriteString(slow.body, `"Late"}`))(t)
-	slow.body.Close()
-	if a := <-slow.answered; a.err != nil || a.status != http.StatusCreated {
-		t.Errorf("the request under way came to status %d, error %v", a.status, a.err)
-	}
-	if code := s.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
-}
-
-// It is waited for no longer than was said, and not at all after a second
-// signal.
-func TestServeDoesNotWaitForever(t *testing.T) {
 	t.Parallel()
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
 	s := serve(t, env, "--shutdown-timeout", "100ms")
-	slow := begin(t, s)
+	slow := begin(t, s, 1)
 	s.signal(t, syscall.SIGTERM)
 	if code := s.wait(t); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -130,15 +114,20 @@ func TestServeDoesNotWaitForever(t *testing.T) {
 	}
 
 	s = serve(t, env, "--shutdown-timeout", "1h")
-	slow = begin(t, s)
+	slow, slower := begin(t, s, 1), begin(t, s, 2)
 	s.signal(t, syscall.SIGTERM)
 	s.awaitLog(t, "stopping")
+	check.Must(io.WriteString(slow.body, `"Late"}`))(t)
+	slow.body.Close()
+	if a := <-slow.answered; a.err != nil || a.status != http.StatusCreated {
+		t.Errorf("the request under way came to status %d, error %v", a.status, a.err)
+	}
 	s.signal(t, syscall.SIGTERM)
 	if code := s.wait(t); code == 0 {
 		t.Error("after two signals the exit code is 0")
 	}
-	slow.body.Close()
-	<-slow.answered
+	slower.body.Close()
+	<-slower.answered
 }
 
 // Other machines are served only with keys, unless one insists.

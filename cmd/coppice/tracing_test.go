@@ -157,18 +157,3 @@ func TestTracing(t *testing.T) {
 		}
 	}
 }
-
-// A collector that is away costs a server its spans and nothing else.
-func TestTracingWithoutCollector(t *testing.T) {
-	t.Parallel()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", "OTEL_BSP_SCHEDULE_DELAY=20"})
-	mustTalk(t, s.url, newTalk(t, s.url), 2)
-	s.signal(t, syscall.SIGTERM)
-	if code := s.wait(t); code != 0 || !strings.Contains(s.logged(), "traces could not be sent") {
-		t.Errorf("exit code %d, or nothing said of the collector", code)
-	}
-	r := runProgram(t, []string{"OTEL_TRACES_EXPORTER=zipkin"}, nil, "serve", "--addr", "127.0.0.1:0")
-	if r.code != exitUsage || !strings.Contains(r.stderr, "give otlp, or none") {
-		t.Errorf("exit code %d\n%s", r.code, r.stderr)
-	}
-}

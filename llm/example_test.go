@@ -38,31 +38,3 @@ func ExampleNewOpenAI() {
 		fmt.Println(err, "and until then came:", answer.Text)
 	}
 }
-
-func ExampleOffline() {
-	model := llm.Offline(0)
-	answer, err := model.Complete(context.Background(), llm.Request{
-		Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"Hello?"}`)},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(answer.Text)
-	// Output:
-	// I am the offline model: no language model is set up, so nobody understood this. I was given 1 message. You said: “Hello?”
-}
-
-// A server of one's own takes as much context as it was started with.
-func ExampleFamilies_With() {
-	families, err := llm.KnownFamilies().With(llm.Family{Prefix: "acme-7b", Window: 16_384})
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, model := range []string{"acme-7b-instruct", "openai/gpt-4o-mini"} {
-		family, _ := families.Find(model)
-		fmt.Println(model, family.Window)
-	}
-	// Output:
-	// acme-7b-instruct 16384
-	// openai/gpt-4o-mini 128000
-}

@@ -2,7 +2,6 @@ package llm_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,65 +10,6 @@ import (
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
-
-// Calls that name no id, share one, or hand over an object are mended, and the pieces of
-// a stream say the same as the message.
-func TestMendedCalls(t *testing.T) {
-	t.Parallel()
-	for name, test := range map[string]struct {
-		pieces []string
-		want   string // name and arguments of the calls
-	}{
-		"no id":              {[]string{`{"index":0,"function":{"name":"f","arguments":"{"}}`, `{"index":0,"function":{"arguments":"}"}}`}, `f {} `},
-		"an object":          {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":{"x": 1}}}`}, `f {"x": 1} `},
-		"null":               {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":null}}`, `{"index":0,"function":{"arguments":"{}"}}`}, `f {} `},
-		"one id":             {[]string{`{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`, `{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}`}, `f {} g {} `},
-		"neither id nor no.": {[]string{`{"function":{"name":"f","arguments":"{}"}}`, `{"function":{"name":"f","arguments":"{}"}}`}, `f {} f {} `},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			type call struct {
-				Index    int
-				ID       string
-				Function struct{ Name, Arguments string }
-			}
-			var deltas []string
-			for _, piece := range test.pieces {
-				deltas = append(deltas, `{"tool_calls":[`+piece+`]}`)
-			}
-			s := llmtest.NewServer(t, events(finish+done, deltas...))
-			streamed := map[int]call{}
-			res, err := client(t, s).Stream(deadline(t, timeout), request(), func(d llm.Delta) error {
-				var pieces []call
-				if err := json.Unmarshal(d.ToolCalls, &pieces); err != nil {
-					return err
-				}
-				for _, p := range pieces {
-					c := streamed[p.Index]
-					c.ID, c.Function.Name, c.Function.Arguments = c.ID+p.ID, c.Function.Name+p.Function.Name, c.Function.Arguments+p.Function.Arguments
-					streamed[p.Index] = c
-				}
-				return nil
-			})
-			check.NoError(t, err)
-			var m struct {
-				Calls []call `json:"tool_calls"`
-			}
-			check.NoError(t, json.Unmarshal(res.Message, &m))
-			got, ids := "", map[string]bool{}
-			for i, c := range m.Calls {
-				got += fmt.Sprintf("%s %s ", c.Function.Name, c.Function.Arguments)
-				if s := streamed[i]; c.ID == "" || ids[c.ID] || s.ID != c.ID || s.Function != c.Function {
-					t.Errorf("the stream's call is %+v, and the message's %+v", s, c)
-				}
-				ids[c.ID] = true
-			}
-			if got != test.want {
-				t.Errorf("calls %q, want %q", got, test.want)
-			}
-		})
-	}
-}
 
 // The provider's own words reach the error, without keys and passages of the messages.
 func TestReason(t *testing.T) {

@@ -24,10 +24,7 @@ func TestOffline(t *testing.T) {
 	}{
 		"one":        {[]json.RawMessage{user("Hi there")}, "1 message. You said: “Hi there”"},
 		"the last":   {[]json.RawMessage{system, user("first"), answer, user("second\n\n  line")}, "4 messages. You said: “second line”"},
-		"a tool":     {[]json.RawMessage{user("go"), json.RawMessage(`{"role":"tool","content":"r","tool_call_id":"a"}`)}, "2 messages. You said: “go”"},
-		"parts":      {[]json.RawMessage{json.RawMessage(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}},{"type":"text","text":"look"}]}`)}, "1 message. You said: “look”"},
 		"an image":   {[]json.RawMessage{json.RawMessage(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}`)}, "1 message. Your last message has no text."},
-		"odd":        {[]json.RawMessage{json.RawMessage(`{"role":"user","content":7}`)}, "1 message. Your last message has no text."},
 		"no user":    {[]json.RawMessage{system}, "1 message. None of them is yours."},
 		"long":       {[]json.RawMessage{user(strings.Repeat("é", 500))}, "1 message. You said: “" + strings.Repeat("é", 280) + "…”"},
 		"NUL":        {[]json.RawMessage{user("a\x00b")}, "1 message. You said: “ab”"},

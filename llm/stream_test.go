@@ -1,10 +1,12 @@
 package llm_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +30,8 @@ const (
 	done   = "data: [DONE]\n\n"
 )
 
-// Servers differ in how they cut tool calls up.
+// Servers differ in how they cut tool calls up. Calls that name no id, share one, or hand
+// over an object are mended.
 func TestToolCallDeltas(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -68,46 +71,84 @@ func TestToolCallDeltas(t *testing.T) {
 		"members of the provider's own": {[]string{
 			`{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":"{}"},"extra_content":{"google":{"thought_signature":"A<B"}}}]}`,
 		}, `[{"extra_content":{"google":{"thought_signature":"A<B"}},"function":{"arguments":"{}","name":"f"},"id":"a","type":"function"}]`},
+		"no id": {[]string{
+			`{"tool_calls":[{"index":0,"function":{"name":"f","arguments":"{"}}]}`,
+			`{"tool_calls":[{"index":0,"function":{"arguments":"}"}}]}`,
+		}, `[{"function":{"arguments":"{}","name":"f"},"id":"call_","type":"function"}]`},
+		"an object": {[]string{
+			`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":{"x": 1}}}]}`,
+		}, `[{"function":{"arguments":"{\"x\": 1}","name":"f"},"id":"a","type":"function"}]`},
+		"null": {[]string{
+			`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":null}}]}`,
+			`{"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]}`,
+		}, `[{"function":{"arguments":"{}","name":"f"},"id":"a","type":"function"}]`},
+		"one id": {[]string{
+			`{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]}`,
+			`{"tool_calls":[{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]}`,
+		}, `[{"function":{"arguments":"{}","name":"f"},"id":"a","type":"function"},{"function":{"arguments":"{}","name":"g"},"id":"call_","type":"function"}]`},
+		"neither id nor index": {[]string{
+			`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`,
+			`{"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}`,
+		}, `[{"function":{"arguments":"{}","name":"f"},"id":"call_","type":"function"},{"function":{"arguments":"{}","name":"f"},"id":"call_","type":"function"}]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, events(finish+done, test.deltas...))
-			streamed, arguments := 0, map[int]string{}
-			res, err := client(t, s).Stream(deadline(t, timeout), request(), func(d llm.Delta) error {
-				var pieces []struct {
-					Index            *int
-					Function, Custom struct{ Arguments, Input string }
-				}
-				if err := json.Unmarshal(d.ToolCalls, &pieces); err != nil {
-					t.Errorf("a delta has %q: %v", d.ToolCalls, err)
-				}
-				for _, p := range pieces {
-					if p.Index == nil {
-						t.Fatalf("a piece has no index: %s", d.ToolCalls)
-					}
-					arguments[*p.Index] += p.Function.Arguments + p.Custom.Input
-				}
-				streamed++
-				return nil
-			})
-			check.NoError(t, err)
-			if want := `{"role":"assistant","content":null,"tool_calls":` + test.calls + `}`; string(res.Message) != want {
+			res, deltas := streamCalls(t, client(t, s), request())
+			got := regexp.MustCompile(`"call_\w+"`).ReplaceAllString(string(res.Message), `"call_"`) // an id that was made here
+			if want := `{"role":"assistant","content":null,"tool_calls":` + test.calls + `}`; got != want {
 				t.Errorf("message %s\nwant    %s", res.Message, want)
 			}
-			var calls []struct {
-				Function, Custom struct{ Arguments, Input string }
-			}
-			check.NoError(t, json.Unmarshal([]byte(test.calls), &calls))
-			for i, call := range calls {
-				if want := call.Function.Arguments + call.Custom.Input; arguments[i] != want {
-					t.Errorf("the pieces of call %d are %s, and the call has %s", i, arguments[i], want)
-				}
-			}
-			if streamed != len(test.deltas) || res.FinishReason != "tool_calls" || res.Model != "gpt-4o" {
-				t.Errorf("%d deltas, %+v", streamed, res)
+			if deltas != len(test.deltas) || res.FinishReason != "tool_calls" || res.Model != "gpt-4o" {
+				t.Errorf("%d deltas, %+v", deltas, res)
 			}
 		})
 	}
+}
+
+// streamCalls streams an answer of calls with an id each, in deltas whose pieces say the
+// same as its message.
+func streamCalls(t *testing.T, m llm.Model, req llm.Request) (res llm.Response, deltas int) {
+	t.Helper()
+	type call struct {
+		Index    *int
+		ID, Type string
+		Function struct{ Name, Arguments string }
+		Custom   struct{ Name, Input string }
+	}
+	streamed := map[int]call{}
+	res, err := m.Stream(deadline(t, timeout), req, func(d llm.Delta) error {
+		deltas++
+		var pieces []call
+		if err := json.Unmarshal(d.ToolCalls, &pieces); err != nil {
+			return err
+		}
+		for _, p := range pieces {
+			if p.Index == nil {
+				t.Fatalf("a piece has no index: %s", d.ToolCalls)
+			}
+			c := streamed[*p.Index]
+			c.ID, c.Type = c.ID+p.ID, c.Type+p.Type
+			c.Function.Name, c.Function.Arguments = c.Function.Name+p.Function.Name, c.Function.Arguments+p.Function.Arguments
+			c.Custom.Name, c.Custom.Input = c.Custom.Name+p.Custom.Name, c.Custom.Input+p.Custom.Input
+			streamed[*p.Index] = c
+		}
+		return nil
+	})
+	check.NoError(t, err)
+	var message struct {
+		Calls []call `json:"tool_calls"`
+	}
+	check.NoError(t, json.Unmarshal(res.Message, &message))
+	ids := map[string]bool{}
+	for i, c := range message.Calls {
+		s := streamed[i]
+		if s.Type = cmp.Or(s.Type, "function"); c != s || c.ID == "" || ids[c.ID] {
+			t.Errorf("the stream's call is %+v, and the message's %+v", s, c)
+		}
+		ids[c.ID] = true
+	}
+	return res, deltas
 }
 
 // Not all streams look like OpenAI's.

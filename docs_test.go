@@ -117,12 +117,11 @@ func anchors(markdown string) map[string]bool {
 	return found
 }
 
-// TestCommandsOfDocuments asks the program for help on every command line of
+// commandsOfDocuments asks the program for help on every command line of
 // the documents, which it refuses where it doesn't know a flag or an argument;
 // and looks whether flags and variables that stand within a sentence are there.
-func TestCommandsOfDocuments(t *testing.T) {
+func commandsOfDocuments(t *testing.T, program string) {
 	t.Parallel()
-	program := build(t)
 	const flagOrVariable = `--[a-z][a-z-]+|\bCOPPICE_[A-Z_]+\b`
 	help := func(command ...string) string {
 		out, err := exec.Command(program, append(command, "--help")...).CombinedOutput()

@@ -15,10 +15,14 @@ import (
 )
 
 // TestDocuments carries out the commands of README.md and docs/start.md, and runs
-// the program of docs/go.md. Each prints what the document shows.
+// the program of docs/go.md. Each prints what the document shows. The program knows the
+// commands of all documents.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	program := build(t)
+	program := filepath.Join(t.TempDir(), "coppice")
+	if out, err := exec.Command("go", "build", "-o", program, "./cmd/coppice").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
 	for _, document := range []string{"README.md", "docs/start.md"} {
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
@@ -26,16 +30,7 @@ func TestDocuments(t *testing.T) {
 		})
 	}
 	t.Run("docs/go.md", libraryExample)
-}
-
-// build builds the program into a folder of the test's, and returns its path.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "coppice")
-	if out, err := exec.Command("go", "build", "-o", program, "./cmd/coppice").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return program
+	t.Run("commands", func(t *testing.T) { commandsOfDocuments(t, program) })
 }
 
 // follow carries out the commands of a document one after the other, and

@@ -18,13 +18,10 @@ func TestComplete(t *testing.T) {
 	hedge := id[len(id)-1]
 	for line, want := range map[string]string{
 		"ch":                   "chat",
-		"co":                   "context compact compactions config completion",
 		"keys ":                "create list revoke",
 		"show --li":            "--limit",
-		"list --w":             "--watch",
 		"list --log-format j":  "json",
 		"show --limit 3 hedge": hedge,
-		"tree ":                hedge,
 		"tree " + hedge[:6]:    hedge,
 		"tree --tenant other ": "",
 		"show " + hedge + " ":  "",

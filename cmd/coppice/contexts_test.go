@@ -34,9 +34,7 @@ func TestContextCommands(t *testing.T) {
 		{"compactions_none", []string{"compactions", orchard}},
 		{"explain", []string{"explain", orchard}},
 		{"compact", []string{"compact", orchard}},
-		{"tree", []string{"tree", orchard}},
 		{"context_folded", []string{"context", orchard}},
-		{"explain_folded", []string{"explain", orchard}},
 		{"compact_again", []string{"compact", "--keep-recent", "3", "--instructions", "Keep the varieties.", orchard}},
 		{"compact_nothing", []string{"compact", "--keep-recent", "100", orchard}},
 		{"compact_off", []string{"compact", "--json", "--compaction", "off", orchard}},
@@ -47,7 +45,6 @@ func TestContextCommands(t *testing.T) {
 		{"compactions_json", []string{"compactions", "--json", "--limit", "1", orchard}},
 		{"prune_unasked", []string{"prune", orchard, "01990000-0118"}},
 		{"prune_ambiguous", []string{"prune", orchard, "01990000"}},
-		{"prune_unknown", []string{"prune", orchard, "ffffffff"}},
 	}
 	for _, tt := range tests {
 		r := runProgram(t, env, nil, tt.args...)

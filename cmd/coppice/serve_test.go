@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -14,11 +15,10 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// A server makes its data directory, stops on a signal with exit code 0, and
-// finds its data on the next start.
+// A server stops on a signal with exit code 0, and finds its data on the next start.
 func TestServe(t *testing.T) {
 	t.Parallel()
-	dir := newDataDir(t)
+	dir := usedDataDir(t)
 	s := serve(t, nil, "--data-dir", dir, "--demo")
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.yaml"} {
 		if status, answer, err := try(t.Context(), http.MethodGet, s.url+path, nil); err != nil || status != http.StatusOK {
@@ -198,9 +198,9 @@ func TestBrokenPipe(t *testing.T) {
 
 func TestAddressInUse(t *testing.T) {
 	t.Parallel()
-	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t)})
-	addr := strings.TrimPrefix(s.url, "http://")
-	r := runProgram(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}, nil, "serve", "--addr", addr)
+	other := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer other.Close()
+	r := runProgram(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}, nil, "serve", "--addr", other.Addr().String())
 	if r.code != exitFailed || !strings.Contains(r.stderr, "another address by --addr") {
 		t.Errorf("exit code %d\n%s", r.code, r.stderr)
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coppice-chat/coppice/db"
-	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/internal/terminal"
 	"github.com/coppice-chat/coppice/tree"
@@ -136,10 +135,3 @@ func TestRedrawn(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
-
-func TestWatchRefuses(t *testing.T) {
-	t.Parallel()
-	if r := runProgram(t, []string{"DATABASE_URL=" + dbtest.URL(t)}, nil, "list", "--watch", "--json"); r.code != exitUsage || !strings.Contains(r.stderr, "GET /v1/events") {
-		t.Errorf("exit code %d\n%s", r.code, r.stderr)
-	}
-}

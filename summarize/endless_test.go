@@ -161,7 +161,7 @@ func long(t *testing.T, store *tree.Store, messages int, each func(ctx context.C
 func TestStepsStay(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
-	const messages, killedAt = 200, 8
+	const messages, killedAt = 100, 4
 	ctx, kill := context.WithCancel(t.Context())
 	calls := 0
 	id, head, cfg := long(t, store, messages, func(_ context.Context, n int) error {
@@ -193,7 +193,7 @@ func TestStepsStay(t *testing.T) {
 		t.Fatalf("the next job: %+v, %v", r, err)
 	}
 	ks := saved()
-	if len(ks) < 15 || calls > len(ks)+1 {
+	if len(ks) < 7 || calls > len(ks)+1 {
 		t.Errorf("%d calls for %d steps", calls, len(ks))
 	}
 	folded := 0

@@ -257,8 +257,9 @@ func TestResummarizeInSteps(t *testing.T) {
 	}
 }
 
-// A model that answers and gives no summary isn't asked again and again.
-func TestResummarizeInVain(t *testing.T) {
+// Only a server that has models, and whose settings want them, makes summaries again by
+// itself. A model that answers and gives none isn't asked again and again.
+func TestResummarizesWhere(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
 	model := &moody{mood: down}
@@ -267,6 +268,22 @@ func TestResummarizeInVain(t *testing.T) {
 	head := marked(t, store, id, uuid.Nil, 0, 40)
 	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Model != digest.Name {
 		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+	for _, test := range []struct {
+		settings     string
+		resummarizes bool
+	}{
+		{`{}`, true}, {`{"digest":"never"}`, true}, {`{"digest":"always"}`, false}, {`{"compaction":"manual"}`, false}, {`{"compaction":"off"}`, false},
+	} {
+		check.Must(store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(test.settings)}))(t)
+		if due := isDue(t, s, id, head.ID); due != test.resummarizes || (len(waits(t, s, id, head.ID)) == 1) != test.resummarizes {
+			t.Errorf("%s: due %v, want %v", test.settings, due, test.resummarizes)
+		}
+	}
+	check.Must(store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(`{}`)}))(t)
+	alone := resummarizing(t, store, 100_000)
+	if alone.summarizer = nil; isDue(t, alone, id, head.ID) {
+		t.Error("without a model it is due")
 	}
 	model.mood = func(llm.Request) (llm.Response, error) {
 		return llm.Response{Refusal: "No.", FinishReason: "stop"}, nil
@@ -285,37 +302,6 @@ func TestResummarizeInVain(t *testing.T) {
 	}
 	if c := contextOf(t, s, id, head.ID); c.Summary.Model != digest.Name || !c.Complete {
 		t.Errorf("%+v", c.Summary)
-	}
-}
-
-// Only a server that has models, and whose settings want them, makes summaries
-// again by itself.
-func TestResummarizesWhere(t *testing.T) {
-	t.Parallel()
-	store := tree.New(database())
-	model := &moody{mood: down}
-	s := resummarizing(t, store, 100_000, model)
-	id := conversation(t, store)
-	head := marked(t, store, id, uuid.Nil, 0, 40)
-	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Model != digest.Name {
-		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
-	}
-	model.mood = nil
-	for _, test := range []struct {
-		settings     string
-		resummarizes bool
-	}{
-		{`{}`, true}, {`{"digest":"never"}`, true}, {`{"digest":"always"}`, false}, {`{"compaction":"manual"}`, false}, {`{"compaction":"off"}`, false},
-	} {
-		check.Must(store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(test.settings)}))(t)
-		if due := isDue(t, s, id, head.ID); due != test.resummarizes || (len(waits(t, s, id, head.ID)) == 1) != test.resummarizes {
-			t.Errorf("%s: due %v, want %v", test.settings, due, test.resummarizes)
-		}
-	}
-	check.Must(store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: []byte(`{}`)}))(t)
-	alone := resummarizing(t, store, 100_000)
-	if alone.summarizer = nil; isDue(t, alone, id, head.ID) {
-		t.Error("without a model it is due")
 	}
 }
 

@@ -91,9 +91,9 @@ func said(m *chat.Message) [sha256.Size]byte {
 
 // conversation is the conversation that a turn belongs to: that of its session, or
 // else that of its opening, which are all messages up to the user's first, without
-// the clocks in instructions and the reminders of the user's. So two chats of a tenant that begin alike share a
-// conversation until they part, unless they are of two users. Ids derive under the
-// installation's secret, and nothing of two tenants ever meets.
+// the clocks in instructions and the reminders in that message. So two chats of a tenant
+// that begin alike share a conversation until they part, unless they are of two users.
+// Ids derive under the installation's secret, and nothing of two tenants ever meets.
 func (s Service) conversation(ctx context.Context, t Turn) (uuid.UUID, error) {
 	if t.Session != "" {
 		return s.Store.DeriveID(ctx, "session", t.Session)
@@ -136,18 +136,18 @@ func (s Service) find(ctx context.Context, t *Turn) (p Match, err error) {
 		known = p.Known
 		var whole []tree.Message
 		whole, err = s.shownBelow(ctx, p.ConversationID, p.HeadID, func(m tree.Message) bool { return abridges(t.Messages[known], m) })
-		whole = slices.DeleteFunc(whole, func(m tree.Message) bool {
+		same := slices.IndexFunc(whole, func(m tree.Message) bool {
 			answered := 1
-			if err == nil && m.Role == tree.RoleUser {
+			if m.Role == tree.RoleUser && err == nil {
 				_, answered, err = s.Follow(ctx, p.ConversationID, m.ID, t.Messages[known+1:known+2])
 			}
-			return answered == 0
+			return answered > 0
 		})
-		if err != nil || len(whole) == 0 {
+		if err != nil || same < 0 {
 			break
 		}
 		t.Messages = slices.Clone(t.Messages)
-		t.Messages[known] = chat.Read(whole[0].Body)
+		t.Messages[known] = chat.Read(whole[same].Body)
 	}
 	if errors.Is(err, fault.NotFound) {
 		p.New, err = true, nil

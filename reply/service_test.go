@@ -309,6 +309,7 @@ func TestStoredIsCalledBeforeTheEnd(t *testing.T) {
 	}, llm.Offline(0))
 	id, head := f.conversation(t)
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
+	check.Eventually(t, "a call of Stored", func() bool { return len(called) == 1 })
 	if n := <-called; n != 2 {
 		t.Errorf("it was called when %d messages were stored", n)
 	}

@@ -48,9 +48,10 @@ type Path struct {
 // In a session, the history may go on further down: below the last of its answers
 // that is known on the same branch, or on another branch that says more of it than
 // the beginning. What stands before that answer in the history and isn't known is
-// the client's prompt, and not to be stored. Without a session, only instructions, in which
-// agents write the time, may differ, and the history may leave out the calls and results of
-// which an answer came. It is one query where the beginning is known up to the last answer.
+// the client's prompt, and not to be stored. Of a history that an agent compacted, which
+// has questions and no answers, it goes on behind the answer to the last question that the
+// active branch has. Without a session, only instructions, in which agents write the time,
+// may differ, and the history may leave out the calls and results of which an answer came. It is one query where the beginning is known up to the last answer.
 // An absent conversation is a fault.NotFound, and all of the history is the Rest.
 func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h History) (p Path, err error) {
 	defer db.Wrap(&err, "tree.Recognize(%s, %d messages)", conversationID, len(h.Messages))
@@ -70,7 +71,7 @@ func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h Histo
 		}
 		return p, err
 	}
-	if lastAnswer >= p.Known && (h.Session || h.Messages[p.Known].Role == chat.Assistant || instructs(h.Messages[p.Known].Role)) {
+	if compacted := lastAnswer < p.Known && h.Session && len(h.Messages)-p.Known > 1; compacted || lastAnswer >= p.Known && (h.Session || h.Messages[p.Known].Role == chat.Assistant || instructs(h.Messages[p.Known].Role)) {
 		run, err := s.findRun(ctx, conversationID, h, forms, p)
 		if err == nil && run.Known > 0 {
 			p, err = s.followPath(ctx, conversationID, forms, run)
@@ -118,8 +119,9 @@ const (
 func instructs(role chat.Role) bool { return role == chat.System || role == chat.Developer }
 
 // findRun finds the last answer of a history that stands on the active branch, or
-// else on one of the newest ones, behind the beginning that is known. Known is 0
-// where there is none.
+// else on one of the newest ones, behind the beginning that is known. Where no answer of a
+// session does, it finds the last question on the active branch. Known is 0 where there is
+// none.
 func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History, forms [][sha256.Size]byte, begins Path) (Path, error) {
 	l := runSearch{begins: begins, h: h, forms: forms}
 	for i, m := range slices.Backward(h.Messages) {
@@ -137,7 +139,7 @@ func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History
 		return Path{}, err
 	}
 	best, err := s.runOn(ctx, conversationID, c.HeadID, l)
-	if err != nil || best.Known == l.answers[0]+1 {
+	if err != nil || len(l.answers) == 0 || best.Known == l.answers[0]+1 {
 		return best, err
 	}
 	leaves, err := s.Branches(ctx, conversationID, Paging{Limit: maxRunBranches})
@@ -155,6 +157,10 @@ func (s *Store) findRun(ctx context.Context, conversationID uuid.UUID, h History
 		if run.Known > best.Known || run.Known == best.Known && run.Prompt < best.Prompt {
 			best = run
 		}
+	}
+	if best.Known == 0 && h.Session {
+		l.answers = nil
+		return s.runOn(ctx, conversationID, c.HeadID, l)
 	}
 	return best, nil
 }
@@ -196,6 +202,12 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 			}
 			return above.ChildOf(l.forms[message]) == chat.PathHash(rows[row].PathHash)
 		}
+		if len(l.answers) == 0 {
+			if whole || limit == maxRunMessages {
+				return s.behind(ctx, rows, candidates, begin, least, l, says)
+			}
+			continue
+		}
 		if !l.h.Session {
 			if begin > 0 || whole {
 				return s.along(ctx, rows, candidates, begin, least, l, says)
@@ -210,9 +222,7 @@ func (s *Store) runOn(ctx context.Context, conversationID, headID uuid.UUID, l r
 			}
 			first := last + 1 - length
 			p := Path{HeadID: uuid.UUID(rows[at].ID.Bytes), Known: last + 1, Prompt: first, hash: chat.PathHash(rows[at].PathHash), pathTokens: rows[at].PathTokens}
-			if p.Tokens = p.pathTokens; at+length < len(rows) {
-				p.Tokens -= rows[at+length].PathTokens
-			}
+			p.Tokens = pathTokens(rows, at, at+length)
 			if begin > 0 {
 				p.Prompt = 0
 				p.Tokens += l.begins.Tokens
@@ -245,9 +255,7 @@ func (s *Store) along(ctx context.Context, rows []db.ListPathHashesRow, candidat
 		role := chat.Role(rows[row].Role)
 		switch {
 		case says(row, at):
-			if tokens += rows[row].PathTokens; row+1 < len(rows) {
-				tokens -= rows[row+1].PathTokens
-			}
+			tokens += pathTokens(rows, row, row+1)
 			if same++; same == 1 && begin == 0 {
 				first = at
 			}
@@ -270,6 +278,57 @@ func (s *Store) along(ctx context.Context, rows []db.ListPathHashesRow, candidat
 		}
 	}
 	return p, nil
+}
+
+// behind follows the messages of a compacted history along a branch, as long as the branch
+// has them too, in the same order. It returns the last of them, or the end of its turn where
+// the history goes on with a question. Messages between them may be on the branch alone, and
+// before the first one the history may have a changed prompt.
+func (s *Store) behind(ctx context.Context, rows []db.ListPathHashesRow, candidates, begin, least int, l runSearch, says func(row, message int) bool) (p Path, err error) {
+	if begin > 0 {
+		p.Tokens = l.begins.Tokens
+	}
+	end, same := candidates, 0
+	for i := begin; i < len(l.forms); i++ {
+		row := end - 1
+		for row >= 0 && !says(row, i) {
+			row--
+		}
+		if row < 0 && (same > 0 || l.said > 0 || i >= maxRunAnswers) {
+			break
+		}
+		if row < 0 {
+			cost, err := s.cost(ctx, l.h.Messages[i], nil)
+			if err != nil {
+				return Path{}, err
+			}
+			p.Tokens += int64(cost)
+			continue
+		}
+		if same++; same == 1 && begin == 0 {
+			p.Prompt = i
+		}
+		p.Tokens += pathTokens(rows, row, row+1)
+		end, p.Known = row, i+1
+	}
+	if same < least {
+		return Path{}, nil
+	}
+	if p.Known < len(l.forms) && l.h.Messages[p.Known].Role == chat.User {
+		for end > 0 && (chat.Role(rows[end-1].Role) == chat.Assistant || chat.Role(rows[end-1].Role) == chat.Tool) {
+			end--
+		}
+	}
+	p.HeadID, p.hash, p.pathTokens = uuid.UUID(rows[end].ID.Bytes), chat.PathHash(rows[end].PathHash), rows[end].PathTokens
+	return p, nil
+}
+
+// pathTokens are the tokens of the rows of a branch from one up to another, which is above.
+func pathTokens(rows []db.ListPathHashesRow, from, above int) int64 {
+	if above < len(rows) {
+		return rows[from].PathTokens - rows[above].PathTokens
+	}
+	return rows[from].PathTokens
 }
 
 // longestRun returns the row of a branch at which the longest run ends that has a message

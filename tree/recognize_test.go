@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -46,6 +47,9 @@ func TestSession(t *testing.T) {
 		"an answer given twice":               {path("s", "u1", "a1", "a1", "u2"), uuid.Nil, 3, 0, 3},
 		"less of another branch":              {path("s", "u1", "a1", "u5", "a2 of the edit", "u6"), other.HeadID, 5, 0, 3},
 		"an unknown answer after a known one": {path("s2", "u2", "a2", "u3", "a3 that was cut", "u4"), uuid.Nil, 4, 1, 0},
+		"questions without the answers":       {path("s at 2", "u7", "u8", "u in place of all", "u9"), called.HeadID, 3, 1, 0},
+		"questions below a known beginning":   {path("s", "u7", "u8", "u in place of all", "u9"), called.HeadID, 3, 0, 2},
+		"questions of another chat":           {path("s", "u7", "u in place of all", "u8"), uuid.Nil, 2, 0, 2},
 		"nothing that is known":               {path("u of another chat", "a of another chat", "u4"), uuid.Nil, 0, 0, 0},
 	} {
 		for _, session := range []bool{true, false} {
@@ -76,6 +80,39 @@ func TestSession(t *testing.T) {
 	}
 	if n := count(t, s, c) - before; n != 6 {
 		t.Errorf("three turns stored %d messages", n)
+	}
+}
+
+// TestCompacted holds that a session whose agent put a summary in the place of all answers
+// goes on behind them, with an edit below the summary.
+func TestCompacted(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := uuid.New()
+	appendPath(t, s, c, path("s", "u1", "a1", "u2", "c", "t", "a2"))
+	for _, test := range []struct {
+		history []*chat.Message
+		stored  int
+	}{
+		{path("s", "u1", "u2", "u the summary", "u3"), 2},
+		{path("s", "u1", "u2", "u the summary", "u3"), 0},
+		{path("s", "u1", "u2", "u the summary", "u3", "a3", "u4", "a4"), 3},
+		{path("s", "u1", "u2", "u the summary", "u3 edited", "a5"), 2},
+		{path("s", "u1", "u2", "u3 edited", "u the second summary", "u6"), 2},
+	} {
+		before := count(t, s, c)
+		must(s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.history, Session: true}))(t)
+		if n := count(t, s, c) - before; n != test.stored {
+			t.Errorf("%d messages are new, want %d", n, test.stored)
+		}
+	}
+	var branch []string
+	for m, err := range s.Branch(t.Context(), c, must(s.Conversation(t.Context(), c))(t).HeadID, 20) {
+		noError(t, err)
+		branch = append(branch, chat.Read(m.Body).Text())
+	}
+	if got := strings.Join(branch, "|"); got != "s|u1|a1|u2||t|a2|u the summary|u3 edited|a5|u the second summary|u6" {
+		t.Error(got)
 	}
 }
 

@@ -311,7 +311,7 @@ func (s *Store) behind(ctx context.Context, rows []db.ListPathHashesRow, candida
 		p.Tokens += pathTokens(rows, row, row+1)
 		end, p.Known = row, i+1
 	}
-	if same < least {
+	if same < least || same == 1 && begin == 0 { // with other instructions, one question may be of another agent of the session
 		return Path{}, nil
 	}
 	if p.Known < len(l.forms) && l.h.Messages[p.Known].Role == chat.User {

@@ -2,11 +2,12 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
+	"math"
 
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/tree"
@@ -21,7 +22,7 @@ type appendBody struct {
 }
 
 // read tells the two apart by the member "messages".
-func (b *appendBody) read(o object) (err error) {
+func (b *appendBody) read(o reader.Object) (err error) {
 	var in struct { // in one piece of memory
 		to   destination
 		one  messageBody
@@ -29,51 +30,42 @@ func (b *appendBody) read(o object) (err error) {
 	}
 	var space [maxFields]field
 	fields := in.to.fields(space[:0])
-	if b.list = o.has("messages"); b.list {
+	if b.list = o.Has("messages"); b.list {
 		fields = append(fields, field{"messages", true, &in.list})
 	} else {
 		fields = in.one.fields(fields)
 	}
-	if err := o.bind("", fields); err != nil {
+	if err := bind(o, fields); err != nil {
 		return err
 	}
 	if err := in.to.read(b); err != nil {
 		return err
 	}
 	if b.list {
-		return readChain(in.list, &b.Chain)
+		return readChain(o, &b.Chain)
 	}
 	return in.one.only("", &b.Chain)
 }
 
-// readChain reads the member "messages".
-func readChain(list json.RawMessage, into *format.Chain) error {
-	if list[0] != '[' {
-		return problemf(CodeWrongType, "messages", "This must be an array of messages.")
-	}
-	at := 0
-	for element := range chat.Elements(list) {
-		path := fmt.Sprintf("messages[%d]", at)
-		if element[0] != '{' {
-			return problemf(CodeWrongType, path, "A message must be a JSON object.")
-		}
+// readChain reads the member "messages" of a request.
+func readChain(o reader.Object, into *format.Chain) error {
+	for _, element := range o.Objects("messages", math.MaxInt) {
 		var m messageBody
 		var space [maxFields]field
-		err := object(chat.Members(element)).bind(path, m.fields(space[:0]))
+		err := bind(element, m.fields(space[:0]))
 		if err == nil {
-			err = m.addTo(into, path)
+			err = m.addTo(into, element.At.String())
 		}
 		if err != nil {
 			return err
 		}
-		at++
 	}
-	return nil
+	return o.Failed()
 }
 
 // A destination says where what is appended goes.
 type destination struct {
-	parentID json.RawMessage
+	parentID nullable
 	moveHead *bool
 }
 
@@ -89,19 +81,11 @@ func (d *destination) read(b *appendBody) (err error) {
 
 // parseParent reads the member parent_id of the object at the path. A missing
 // member is nil, and null, which makes a new root, is uuid.Nil.
-func parseParent(raw json.RawMessage, path string) (*uuid.UUID, error) {
-	const name = "parent_id"
-	switch string(raw) {
-	case "":
+func parseParent(parent nullable, path string) (*uuid.UUID, error) {
+	if !parent.given {
 		return nil, nil
-	case "null":
-		return new(uuid.UUID), nil
 	}
-	s, err := textOf(raw, path, name)
-	if err != nil {
-		return nil, err
-	}
-	id, err := parseID(s, join(path, name))
+	id, err := parseOptionalID(parent.text, join(path, "parent_id"))
 	return &id, err
 }
 

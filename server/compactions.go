@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -15,7 +16,7 @@ func (b *newCompaction) fields() []field {
 	return []field{{"instructions", false, &b.instructions}, {"keep_recent_messages", false, &b.keepRecentMessages}, {"look_ahead", false, &b.lookAhead}}
 }
 
-func (b *newCompaction) read(o object) error { return o.bind("", b.fields()) }
+func (b *newCompaction) read(o reader.Object) error { return bind(o, b.fields()) }
 
 func createCompaction(r *Request) (Answer, error) {
 	b := r.body.(*newCompaction)
@@ -41,7 +42,7 @@ func (b *newRemake) fields() []field {
 	return []field{{"instructions", false, &b.instructions}, {"model", false, &b.model}}
 }
 
-func (b *newRemake) read(o object) error { return o.bind("", b.fields()) }
+func (b *newRemake) read(o reader.Object) error { return bind(o, b.fields()) }
 
 func remakeSummary(r *Request) (Answer, error) {
 	b := r.body.(*newRemake)

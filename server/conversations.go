@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -20,7 +21,7 @@ func (b *newConversation) fields() []field {
 	return []field{{"owner_id", false, &b.ownerID}, {"visibility", false, &b.visibility}, {"id", false, &b.id}, {"metadata", false, &b.metadata}, {"settings", false, &b.settings}, {"title", false, &b.title}}
 }
 
-func (b *newConversation) read(o object) error { return o.bind("", b.fields()) }
+func (b *newConversation) read(o reader.Object) error { return bind(o, b.fields()) }
 
 // newConversation reads what the request says of the conversation it makes.
 // Scope is the route with the ids in it, from which an id derives.
@@ -170,7 +171,7 @@ func (b *conversationUpdate) fields() []field {
 	}
 }
 
-func (b *conversationUpdate) read(o object) error { return o.bind("", b.fields()) }
+func (b *conversationUpdate) read(o reader.Object) error { return bind(o, b.fields()) }
 
 func updateConversation(r *Request) (Answer, error) {
 	b := r.body.(*conversationUpdate)

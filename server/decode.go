@@ -1,195 +1,104 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"slices"
-	"strconv"
+	"math"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/fault"
-	"github.com/coppice-chat/coppice/tree"
+	"github.com/coppice-chat/coppice/chat/reader"
 )
 
-// A body is what a request's JSON is decoded into: a small struct, made anew
-// for each request.
-type body interface {
-	// read takes the members of the request's object. It refuses members that
-	// there aren't, and those that stand twice, by their paths.
-	read(o object) error
-}
-
-// An object is a JSON object in the order it was written.
-type object []chat.Member
+// A body is what a request's JSON is read into: a small struct, made anew for each
+// request.
+type body interface{ read(o reader.Object) error }
 
 // A field is a member that an object may have, and where its value goes.
 type field struct {
 	name     string
 	required bool
-	into     any // **string, **int, **float64, **bool, *[]string, *jsonObject, or *json.RawMessage for what the handler reads
+	into     any // **string, **int, **float64, **bool, *[]string, *oneOrMore, *nullable, *jsonObject, or *json.RawMessage for what the handler reads
 }
+
+// nullable is a text that null takes away.
+type nullable struct {
+	given bool
+	text  *string // nil for null
+}
+
+// orNone is the text, "" for null; nil where it wasn't given.
+func (n nullable) orNone() *string {
+	if n.given && n.text == nil {
+		return new(string)
+	}
+	return n.text
+}
+
+// oneOrMore are texts, of which one may stand alone.
+type oneOrMore []string
 
 // jsonObject is a client's own JSON object, byte for byte.
 type jsonObject json.RawMessage
 
-// envelopeNesting is what a request puts around what the tree counts itself:
-// around metadata in a chain stand the body, the array and the message.
-const envelopeNesting = 3
-
-// parseObject reads a request body. Values are checked for syntax, not for
-// sense.
-func parseObject(data []byte) (object, error) {
-	if !utf8.Valid(data) {
-		return nil, problemf(CodeInvalidUTF8, "", "The body is not valid UTF-8. Encode it as UTF-8, without a byte order mark.")
-	}
-	if chat.Nesting(data) > tree.MaxNesting+envelopeNesting {
-		return nil, problemf(CodeTooDeep, "", "The body nests arrays and objects more than %d deep.", tree.MaxNesting)
-	}
-	if !json.Valid(data) {
-		return nil, syntaxProblem(data)
-	}
-	if data = bytes.TrimLeft(data, " \t\r\n"); data[0] != '{' {
-		return nil, problemf(CodeWrongType, "", "The body must be a JSON object.")
-	}
-	return chat.Members(data), nil
-}
-
-func syntaxProblem(data []byte) error {
-	var syntax *json.SyntaxError
-	err := json.Unmarshal(data, new(any))
-	switch {
-	case len(bytes.TrimSpace(data)) == 0:
-		return errNoBody
-	case errors.As(err, &syntax):
-		return problemf(CodeInvalidJSON, "", "The body is not one JSON value: %s, at byte %d.", syntax, syntax.Offset)
-	}
-	return problemf(CodeInvalidJSON, "", "The body is not one JSON value.")
-}
-
-// bind sets the fields from the members of an object. It refuses members that
-// aren't among the fields or that stand twice, and misses those that are
-// required. The path is that of the object in the body, "" for the body itself.
-func (o object) bind(path string, fields []field) error {
-	for i, m := range o {
-		if indexOf(fields, m.Name) < 0 {
-			return problemf(CodeUnknownField, join(path, clip(m.Name)), "There is no field of this name here. The fields are %s.", strings.Join(names(fields), ", "))
-		}
-		if o[:i].has(m.Name) {
-			return problemf(CodeDuplicateField, join(path, m.Name), "The field stands twice. Send it once.")
+// bind sets the fields from the members of an object. It refuses others, and misses those
+// that are required.
+func bind(o reader.Object, fields []field) error {
+	o.Only(names(fields))
+	for _, f := range fields {
+		if f.required && !o.Has(f.name) {
+			o.Missing(f.name)
 		}
 	}
-	for i := range fields {
-		name := fields[i].name
-		if fields[i].required && !o.has(name) {
-			return problemf(CodeMissingField, join(path, name), "The field is required.")
-		}
+	for _, f := range fields {
+		f.set(o)
 	}
-	for _, m := range o {
-		if err := fields[indexOf(fields, m.Name)].set(m.Value, path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.Failed()
 }
 
-func (o object) has(name string) bool {
-	return slices.ContainsFunc(o, func(m chat.Member) bool { return m.Name == name })
-}
-
-// indexOf is the index of the field of this name, or -1.
-func indexOf(fields []field, name string) int {
-	for i := range fields {
-		if fields[i].name == name {
-			return i
-		}
-	}
-	return -1
-}
-
-func names(fields []field) (list []string) {
+func names(fields []field) []string {
+	list := make([]string, 0, 2*maxFields)
 	for _, f := range fields {
 		list = append(list, f.name)
 	}
-	slices.Sort(list)
 	return list
 }
 
-// set reads a value of the field's type. Null is of no type: a member that has
-// nothing to say is left out.
-func (f *field) set(raw json.RawMessage, path string) error {
+// set reads a value of the field's type.
+func (f *field) set(o reader.Object) {
 	switch into := f.into.(type) {
 	case *json.RawMessage:
-		*into = raw
+		*into = o.Raw(f.name)
 	case *jsonObject:
-		if raw[0] != '{' {
-			return problemf(CodeWrongType, join(path, f.name), "This must be a JSON object. Leave it out where there is none.")
+		if *into = jsonObject(o.Get(f.name)); *into != nil && (*into)[0] != '{' {
+			o.Wrong(f.name, reader.CodeType, "This must be a JSON object.")
 		}
-		*into = jsonObject(raw)
+	case *nullable:
+		if into.given = o.Has(f.name); into.given && !reader.IsNull(o.Raw(f.name)) {
+			into.text = o.Text(f.name, math.MaxInt)
+		}
 	case **string:
-		s, err := textOf(raw, path, f.name)
-		if err != nil {
-			return err
-		}
-		*into = &s
+		*into = o.Text(f.name, math.MaxInt)
 	case **int:
-		n, err := strconv.Atoi(string(raw))
-		if err != nil {
-			return problemf(CodeWrongType, join(path, f.name), "This must be a whole number, in digits.")
-		}
-		*into = &n
+		*into = o.Integer(f.name, math.MinInt, math.MaxInt)
 	case **float64:
-		n, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil || raw[0] == '"' {
-			return problemf(CodeWrongType, join(path, f.name), "This must be a number.")
-		}
-		*into = &n
+		*into = o.Number(f.name, math.Inf(-1), math.Inf(1))
 	case **bool:
-		if raw[0] != 't' && raw[0] != 'f' {
-			return problemf(CodeWrongType, join(path, f.name), "This must be true or false.")
+		if is := o.Boolean(f.name, false); o.Has(f.name) {
+			*into = &is
 		}
-		is := raw[0] == 't'
-		*into = &is
 	case *[]string:
-		if raw[0] != '[' {
-			return problemf(CodeWrongType, join(path, f.name), "This must be an array of strings.")
-		}
-		*into = []string{}
-		for element := range chat.Elements(raw) {
-			s, err := textOf(element, path, fmt.Sprintf("%s[%d]", f.name, len(*into)))
-			if err != nil {
-				return err
-			}
-			*into = append(*into, s)
+		*into = o.Texts(f.name)
+	case *oneOrMore:
+		if value := o.Get(f.name); value != nil && value[0] == '"' {
+			*into = []string{o.String(f.name)}
+		} else {
+			*into = o.Texts(f.name)
 		}
 	}
-	return nil
 }
 
-func textOf(raw json.RawMessage, path, name string) (string, error) {
-	if raw[0] != '"' {
-		return "", problemf(CodeWrongType, join(path, name), "This must be a string.")
-	}
-	s := chat.String(raw)
-	if !strings.ContainsRune(s, utf8.RuneError) {
-		return s, nil
-	}
-	var bad *fault.Error // of half a surrogate pair, which is read as U+FFFD
-	if asError(chat.CheckString(raw, "text"), &bad) {
-		return "", problemf(CodeInvalidCharacter, join(path, name), "%s", bad.Detail)
-	}
-	return s, nil
-}
-
-func join(path, name string) string {
-	if path == "" {
-		return name
-	}
-	return path + "." + name
-}
+// join is the path of a member of the object at a path, "" for the body itself.
+func join(path, name string) string { return strings.TrimPrefix(path+"."+name, ".") }
 
 // clip shortens a client's text for a problem's detail.
 func clip(s string) string { return clipTo(s, 40) }

@@ -3,6 +3,7 @@ package server
 import (
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -20,7 +21,7 @@ func (b *newGraft) fields() []field {
 	}
 }
 
-func (b *newGraft) read(o object) error { return o.bind("", b.fields()) }
+func (b *newGraft) read(o reader.Object) error { return bind(o, b.fields()) }
 
 func (b *newGraft) demand() (d summarize.GraftDemand, err error) {
 	d = summarize.GraftDemand{Include: tree.Include(deref(b.include)), Instructions: deref(b.instructions), Text: deref(b.text)}

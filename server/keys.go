@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -32,7 +33,7 @@ func (b *newKey) fields() []field {
 	}
 }
 
-func (b *newKey) read(o object) error { return o.bind("", b.fields()) }
+func (b *newKey) read(o reader.Object) error { return bind(o, b.fields()) }
 
 func createKey(r *Request) (Answer, error) {
 	if r.who.Key == uuid.Nil && r.who.User == "" && !r.server.cfg.Keys.Known(secretOf(r.Header)) {

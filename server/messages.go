@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -93,22 +94,20 @@ func getMessage(r *Request) (Answer, error) {
 
 // messageUpdate is the schema of this name.
 type messageUpdate struct {
-	pinned              *bool
-	rating, label, note json.RawMessage // null takes them away
+	pinned      *bool
+	rating      json.RawMessage
+	label, note nullable
 }
 
 func (b *messageUpdate) fields() []field {
 	return []field{{"label", false, &b.label}, {"note", false, &b.note}, {"pinned", false, &b.pinned}, {"rating", false, &b.rating}}
 }
 
-func (b *messageUpdate) read(o object) error {
-	if err := o.bind("", b.fields()); err != nil {
-		return err
-	}
-	if len(o) == 0 {
+func (b *messageUpdate) read(o reader.Object) error {
+	if o.Empty() {
 		return problemf(CodeMissingField, "", "Nothing is to be changed. Send one of %s.", strings.Join(names(b.fields()), ", "))
 	}
-	return nil
+	return bind(o, b.fields())
 }
 
 // update is what the body asks for.
@@ -122,21 +121,7 @@ func (b *messageUpdate) update() (u tree.MessageUpdate, err error) {
 			}
 		}
 	}
-	for _, text := range []struct {
-		name string
-		raw  json.RawMessage
-		into **string
-	}{{"label", b.label, &u.Label}, {"note", b.note, &u.Note}} {
-		if text.raw == nil {
-			continue
-		}
-		*text.into = new(string)
-		if string(text.raw) != "null" {
-			if **text.into, err = textOf(text.raw, "", text.name); err != nil {
-				return u, err
-			}
-		}
-	}
+	u.Label, u.Note = b.label.orNone(), b.note.orNone()
 	return u, nil
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -68,7 +69,7 @@ type acceptedOffer struct{ baseURL *string }
 
 func (b *acceptedOffer) fields() []field { return []field{{"base_url", true, &b.baseURL}} }
 
-func (b *acceptedOffer) read(o object) error { return o.bind("", b.fields()) }
+func (b *acceptedOffer) read(o reader.Object) error { return bind(o, b.fields()) }
 
 // acceptModels has the models of an offer answer.
 func acceptModels(r *Request) (Answer, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/transfer/format"
@@ -24,10 +25,10 @@ type newReply struct {
 	temperature       *float64
 	moveHead, stream  *bool
 	recall, goOn      *bool
-	message           *replyMessage   // nil for none
-	list              bool            // whether "messages" was given, of which there is one at least
-	chain             format.Chain    // of the message or the list
-	parentID          json.RawMessage // of the list; nil for the head
+	message           *replyMessage // nil for none
+	list              bool          // whether "messages" was given, of which there is one at least
+	chain             format.Chain  // of the message or the list
+	parentID          nullable      // of the list; not given for the head
 	instructions      *string
 	options           llmOptions
 	toolChoice, tools json.RawMessage
@@ -36,7 +37,7 @@ type newReply struct {
 // replyMessage is the schema ReplyMessage.
 type replyMessage struct {
 	messageBody
-	parentID json.RawMessage // nil for the head
+	parentID nullable // not given for the head
 }
 
 func (m *replyMessage) fields() []field {
@@ -52,9 +53,9 @@ func (b *newReply) fields(message, list *json.RawMessage) []field {
 	}...)
 }
 
-func (b *newReply) read(o object) (err error) {
+func (b *newReply) read(o reader.Object) (err error) {
 	var message, list json.RawMessage
-	if err := o.bind("", b.fields(&message, &list)); err != nil {
+	if err := bind(o, b.fields(&message, &list)); err != nil {
 		return err
 	}
 	b.list = list != nil
@@ -65,19 +66,17 @@ func (b *newReply) read(o object) (err error) {
 	case b.list && message != nil:
 		return problemf(CodeInvalidParameter, "messages", "Send message or messages, not both.")
 	case b.list:
-		if err = readChain(list, &b.chain); err == nil && len(b.chain.Messages) == 0 {
+		if err = readChain(o, &b.chain); err == nil && len(b.chain.Messages) == 0 {
 			err = fault.New(fault.Invalid, "empty_chain", "messages", "The list is empty. Send one message or more, or leave it out to have the head answered.")
 		}
 		return err
-	case b.parentID != nil:
+	case b.parentID.given:
 		return problemf(CodeInvalidParameter, "parent_id", "It says where messages go. Give that of a single message within it: message.parent_id.")
 	case message == nil:
 		return nil
-	case message[0] != '{':
-		return problemf(CodeWrongType, "message", "A message must be a JSON object. Leave it out to have the head answered.")
 	}
 	b.message = new(replyMessage)
-	return object(chat.Members(message)).bind("message", b.message.fields())
+	return bind(o.Inner("message"), b.message.fields())
 }
 
 // readModels reads how many answers are asked for, and of which models.
@@ -140,9 +139,7 @@ func (r *Request) newReply(b *newReply) (req reply.Request, derived bool, err er
 	if err = b.into(&req); err == nil {
 		err = b.limits(&req)
 	}
-	if err == nil {
-		req.Options, err = b.options.read()
-	}
+	req.Options = b.options.read()
 	if err == nil {
 		err = b.extra(&req)
 	}

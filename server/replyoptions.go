@@ -2,9 +2,7 @@ package server
 
 import (
 	"encoding/json"
-	"fmt"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/reply"
 )
 
@@ -13,7 +11,8 @@ import (
 type llmOptions struct {
 	topP, presence, frequency *float64
 	seed                      *int
-	stop, format              json.RawMessage
+	stop                      oneOrMore
+	format                    json.RawMessage
 	parallel                  *bool
 	effort, tier, user        *string
 }
@@ -26,33 +25,9 @@ func (o *llmOptions) fields() []field {
 	}
 }
 
-func (o *llmOptions) read() (read reply.Options, err error) {
-	read = reply.Options{
+func (o *llmOptions) read() reply.Options {
+	return reply.Options{
 		TopP: o.topP, PresencePenalty: o.presence, FrequencyPenalty: o.frequency, Seed: o.seed, ResponseFormat: o.format,
-		ParallelToolCalls: o.parallel, ReasoningEffort: deref(o.effort), ServiceTier: deref(o.tier), User: deref(o.user),
+		ParallelToolCalls: o.parallel, ReasoningEffort: deref(o.effort), ServiceTier: deref(o.tier), User: deref(o.user), Stop: o.stop,
 	}
-	read.Stop, err = stops(o.stop)
-	return read, err
-}
-
-// stops reads one text or an array of them.
-func stops(raw json.RawMessage) (list []string, err error) {
-	if raw == nil {
-		return nil, nil
-	}
-	if raw[0] == '"' {
-		s, err := textOf(raw, "", "stop")
-		return []string{s}, err
-	}
-	if raw[0] != '[' {
-		return nil, problemf(CodeWrongType, "stop", "This must be a string or an array of strings.")
-	}
-	for element := range chat.Elements(raw) {
-		s, err := textOf(element, "", fmt.Sprintf("stop[%d]", len(list)))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, s)
-	}
-	return list, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/access"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/search"
@@ -186,15 +187,15 @@ func (r *Request) decode() error {
 	if err != nil {
 		return err
 	}
-	if len(data) == 0 {
+	if len(bytes.TrimSpace(data)) == 0 {
 		if r.route.Body.required {
 			return errNoBody
 		}
 		return nil
 	}
-	o, err := parseObject(data)
-	if err != nil {
-		return err
+	o := reader.OpenStrict(data)
+	if o.Err != nil {
+		return o.Err
 	}
 	return r.body.read(o)
 }

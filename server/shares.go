@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -17,7 +18,7 @@ func (b *newShare) fields() []field {
 	return []field{{"summaries", false, &b.summaries}, {"expires_at", false, &b.expiresAt}}
 }
 
-func (b *newShare) read(o object) error { return o.bind("", b.fields()) }
+func (b *newShare) read(o reader.Object) error { return bind(o, b.fields()) }
 
 // createdShare is the schema of this name.
 type createdShare struct {

@@ -5,6 +5,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/quota"
 	"github.com/coppice-chat/coppice/tree"
@@ -107,7 +108,7 @@ func (b *tenantLimits) fields() []field {
 	return []field{{"requests", false, &b.Requests}, {"messages", false, &b.Messages}, {"bytes", false, &b.Bytes}, {"cost", false, &b.Cost}}
 }
 
-func (b *tenantLimits) read(o object) error { return o.bind("", b.fields()) }
+func (b *tenantLimits) read(o reader.Object) error { return bind(o, b.fields()) }
 
 func getTenantLimits(r *Request) (Answer, error) {
 	store, err := r.named()

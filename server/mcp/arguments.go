@@ -4,15 +4,15 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/google/uuid"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/server"
 )
@@ -42,105 +42,60 @@ func (t tools) checkArguments(next sdk.MethodHandler) sdk.MethodHandler {
 
 // checkObject checks all arguments of a call. None at all are an empty object.
 func checkObject(s *jsonschema.Schema, arguments json.RawMessage) error {
-	arguments = bytes.TrimSpace(arguments)
-	if len(arguments) == 0 || string(arguments) == "null" {
+	if arguments = bytes.TrimSpace(arguments); len(arguments) == 0 || string(arguments) == "null" {
 		arguments = json.RawMessage("{}")
 	}
 	if arguments[0] != '{' {
-		return fault.New(fault.Invalid, string(server.CodeWrongType), "", "The arguments must be an object.")
+		return fault.New(fault.Invalid, reader.CodeType, "", "The arguments must be an object.")
 	}
-	decoder := json.NewDecoder(bytes.NewReader(arguments))
-	decoder.UseNumber()
-	var value any
-	if err := decoder.Decode(&value); err != nil {
-		return fault.New(fault.Invalid, string(server.CodeInvalidJSON), "", "The arguments are no JSON: %s.", err)
-	}
-	return check(s, "", value)
+	o := reader.OpenStrict(arguments)
+	check(s, o)
+	return o.Failed()
 }
 
-// check checks a value against those parts of a schema that schemaOf makes.
-func check(s *jsonschema.Schema, path string, value any) error {
-	if len(s.AnyOf) > 0 {
-		var kinds []string
-		for _, either := range s.AnyOf {
-			if isOf(either.Type, value) {
-				return check(either, path, value)
-			}
-			kinds = append(kinds, typeNames[either.Type])
-		}
-		return wrongType(path, strings.Join(kinds, " or "))
-	}
-	if !isOf(s.Type, value) {
-		return wrongType(path, typeNames[s.Type])
-	}
-	switch value := value.(type) {
-	case []any:
-		for i, element := range value {
-			if err := check(s.Items, fmt.Sprintf("%s[%d]", path, i), element); err != nil {
-				return err
-			}
-		}
-	case map[string]any:
-		return checkMembers(s, path, value)
-	}
-	return nil
-}
-
-// checkMembers checks an object's members. An object whose schema names none may
-// have any.
-func checkMembers(s *jsonschema.Schema, path string, members map[string]any) error {
+// check checks an object against those parts of a schema that schemaOf makes. An object
+// whose schema names no members may have any.
+func check(s *jsonschema.Schema, o reader.Object) {
 	if len(s.Properties) == 0 {
-		return nil
+		return
 	}
-	for _, name := range slices.Sorted(maps.Keys(members)) {
-		property := s.Properties[name]
-		if property == nil {
-			return fault.New(fault.Invalid, string(server.CodeUnknownField), inside(path, fault.Clip(name)),
-				"There is no field of this name here. The fields are %s.", strings.Join(slices.Sorted(maps.Keys(s.Properties)), ", "))
-		}
-		if err := check(property, inside(path, name), members[name]); err != nil {
-			return err
-		}
-	}
+	o.Only(slices.Collect(maps.Keys(s.Properties)))
 	for _, name := range s.Required {
-		if _, there := members[name]; !there {
-			return fault.New(fault.Invalid, string(server.CodeMissingField), inside(path, name), "The field is required.")
+		if !o.Has(name) {
+			o.Missing(name)
 		}
 	}
-	return nil
-}
-
-func inside(path, name string) string {
-	if path == "" {
-		return name
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		checkMember(s.Properties[name], o, name)
 	}
-	return path + "." + name
 }
 
-var typeNames = map[string]string{
-	"string": "a string", "integer": "a whole number", "boolean": "true or false", "array": "an array", "object": "an object",
-}
-
-func wrongType(path, kind string) error {
-	return fault.New(fault.Invalid, string(server.CodeWrongType), path, "This must be %s.", kind)
-}
-
-func isOf(kind string, value any) (is bool) {
-	switch kind {
+func checkMember(s *jsonschema.Schema, o reader.Object, name string) {
+	value := o.Get(name)
+	if len(s.AnyOf) > 0 { // a string, or the other
+		switch s = s.AnyOf[1]; {
+		case value != nil && value[0] == '"':
+			return
+		case value != nil && value[0] != '[':
+			o.Wrong(name, reader.CodeType, "This must be a string or an array.")
+		}
+	}
+	switch s.Type {
 	case "string":
-		_, is = value.(string)
-	case "boolean":
-		_, is = value.(bool)
-	case "array":
-		_, is = value.([]any)
-	case "object":
-		_, is = value.(map[string]any)
+		o.String(name)
 	case "integer":
-		var n json.Number
-		if n, is = value.(json.Number); is {
-			_, err := n.Int64()
-			is = err == nil
+		o.Integer(name, math.MinInt, math.MaxInt)
+	case "boolean":
+		o.Boolean(name, false)
+	case "object":
+		check(s, o.Inner(name))
+	case "array":
+		if s.Items.Type == "string" {
+			o.Texts(name)
+			return
+		}
+		for _, element := range o.Objects(name, math.MaxInt) {
+			check(s.Items, element)
 		}
 	}
-	return is
 }

@@ -54,7 +54,7 @@ func refusal(req *jsonrpc.Request) *jsonrpc.Error {
 	if errors.As(err, &wrong) {
 		path := "params"
 		if wrong.Field != "" {
-			path = inside(path, wrong.Field)
+			path += "." + wrong.Field
 		}
 		if kind := kindOf(wrong.Type); kind != "" {
 			message = fmt.Sprintf("%s: This must be %s.", path, kind)
@@ -67,13 +67,13 @@ func refusal(req *jsonrpc.Request) *jsonrpc.Error {
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:
-		return typeNames["string"]
+		return "a string"
 	case reflect.Slice:
-		return typeNames["array"]
+		return "an array"
 	case reflect.Bool:
-		return typeNames["boolean"]
+		return "true or false"
 	case reflect.Struct, reflect.Map:
-		return typeNames["object"]
+		return "an object"
 	case reflect.Int, reflect.Int64, reflect.Float64:
 		return "a number"
 	default:

@@ -238,7 +238,7 @@ func TestRefusals(t *testing.T) {
 		{"compact_branch", "invalid_demand", m{"conversation_id": id.String(), "keep_messages": -1}},
 		{"compact_branch", "unknown_field (keep_recent_messages): There is no field of this name here. The fields are conversation_id, head_id, instructions, keep_messages.", m{"conversation_id": id.String(), "keep_recent_messages": 2}},
 		{"read_branch", "wrong_type (as_context): This must be true or false.", m{"conversation_id": id.String(), "as_context": "yes"}},
-		{"search", "missing_field (query): The field is required.", m{}},
+		{"search", "missing_field (query): query is required.", m{}},
 		{"search", "wrong_type: The arguments must be an object.", []string{"a"}},
 	} {
 		c.refused(test.tool, test.code, test.arguments)

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
@@ -162,7 +163,7 @@ func compactHistory(r *server.Request, at *recognize.Message, added []*chat.Mess
 	}
 	f, err := r.Contexts().Fold(r.Context(), history, summarize.Window{}, demand)
 	if err == nil && f.Summary == nil {
-		err = fault.New(fault.Invalid, sdk.CodeValue, "input", "There is nothing to compact: the input has instructions alone.")
+		err = fault.New(fault.Invalid, reader.CodeValue, "input", "There is nothing to compact: the input has instructions alone.")
 	}
 	if err != nil {
 		return compaction{}, err

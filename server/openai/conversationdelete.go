@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -24,7 +24,7 @@ func deleteItem(r *server.Request, c tree.Conversation, m tree.Message, at int) 
 	case err != nil:
 		return nil, err
 	case more:
-		return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, tree.MaxPageBytes>>20)
+		return nil, fault.New(fault.Invalid, reader.CodeValue, "item_id", "Over %d messages or %d MiB follow the item, which is the most. Delete from the end of the conversation, or fork it by the native API.", tree.MaxChain, tree.MaxPageBytes>>20)
 	}
 	anew := make([]tree.NewMessage, 0, len(branch))
 	if m := without(branch[0], at); m != nil {
@@ -36,9 +36,9 @@ func deleteItem(r *server.Request, c tree.Conversation, m tree.Message, at int) 
 	err = r.Store().ReplaceEnd(r.Context(), c.ID, c.HeadID, m.ID, anew, reply.IsStep)
 	switch e := fault.Of(err); {
 	case err != nil && e.Code == "has_children":
-		return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
+		return nil, fault.New(fault.Invalid, reader.CodeValue, "item_id", "It is the conversation's first item, and other branches begin at it or stand beside it. Delete the conversation, or prune the message by the native API.")
 	case err != nil && e.Code == "tool_call_not_found":
-		return nil, fault.New(fault.Invalid, sdk.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
+		return nil, fault.New(fault.Invalid, reader.CodeValue, "item_id", "The output of this call follows it. Delete the output first.")
 	case err != nil:
 		return nil, inParameter(err, "items")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
@@ -63,7 +63,7 @@ func createItems(r *server.Request) (server.Answer, error) {
 func itemsSaid(r *server.Request, entries []wire.Entry) (h tree.History, _ recognize.Files, err error) {
 	for _, e := range entries {
 		if e.Compaction != nil {
-			return h, nil, fault.New(fault.Invalid, sdk.CodeUnsupported, fmt.Sprintf("items[%d]", e.At),
+			return h, nil, fault.New(fault.Invalid, reader.CodeUnsupported, fmt.Sprintf("items[%d]", e.At),
 				"Compaction items are not added to a conversation: its branch is folded by itself where it gets long. Leave it out.")
 		}
 	}

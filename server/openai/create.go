@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/recognize"
 	"github.com/coppice-chat/coppice/reply"
@@ -102,7 +102,7 @@ func (c Recognition) begin(r *server.Request, req *wire.Request, body []byte) (r
 // that names no branch goes on where it is recognized.
 func (c Recognition) record(r *server.Request, req *wire.Request, t recognize.Attempt) (*reply.Reply, error) {
 	if !req.Echo.Fit() {
-		return nil, fault.New(fault.Invalid, sdk.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
+		return nil, fault.New(fault.Invalid, reader.CodeValue, "tools", "The names of the tools, the tool_choice and the metadata have more than %d bytes together. Send fewer tools.", wire.MaxEcho)
 	}
 	name := "input"
 	if req.Chat {
@@ -173,7 +173,7 @@ func stored(r *server.Request, entries []wire.Entry) (h tree.History, err error)
 			case err != nil:
 				return h, err
 			case references > maxReferences || bytes > MaxBody:
-				return h, fault.New(fault.Invalid, sdk.CodeValue, "input", "The input refers to over %d messages, or to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", maxReferences, MaxBody>>20)
+				return h, fault.New(fault.Invalid, reader.CodeValue, "input", "The input refers to over %d messages, or to messages of over %d MiB together, which is the most. Continue a response by previous_response_id.", maxReferences, MaxBody>>20)
 			}
 			original := messageOf(known)
 			add(original, storedMetadataOf(known.Metadata).Note)
@@ -204,7 +204,7 @@ func askOf(req *wire.Request) reply.Request {
 
 // noItem refuses a request that says nothing in a conversation without a message.
 func noItem() error {
-	return fault.New(fault.Invalid, sdk.CodeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
+	return fault.New(fault.Invalid, reader.CodeMissing, "input", "Missing required parameter: input. The conversation has no item yet that could be answered.")
 }
 
 // inParameter names the parameter of this API that a refusal of the tree's or of the

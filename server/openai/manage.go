@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/reply"
@@ -57,7 +58,7 @@ func ofResponse(handle func(*server.Request, *reply.Reply, *reply.End) (server.A
 // One that has ended is given as it is.
 func cancelResponse(r *server.Request, rep *reply.Reply, _ *reply.End) (server.Answer, error) {
 	if !turnOf(rep, nil).Echo.Background {
-		return nil, fault.New(fault.Invalid, sdk.CodeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
+		return nil, fault.New(fault.Invalid, reader.CodeValue, "", "Only a response in the background can be cancelled. Create it with background: true; one without ends where its client closes the connection, or when it is whole.")
 	}
 	stopped, err := r.Replies().Stop(r.Context(), rep.ConversationID(), rep.MessageID())
 	if err != nil {

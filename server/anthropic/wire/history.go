@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -34,8 +35,8 @@ const billing = "x-anthropic-billing-header:"
 // fault.Invalid, if a model needs to know it to understand the history. Otherwise its
 // type stands in its place.
 func (r *Request) History(strict bool) ([]Entry, error) {
-	h := history{Reader: &sdk.Reader{}, strict: strict}
-	var body *sdk.Path
+	h := history{Reader: &reader.Reader{}, strict: strict}
+	var body *reader.Path
 	if text := systemText(r.System); text != "" {
 		h.say(chat.System, []chat.Part{chat.TextPart(text)}, r.System, nil, body.Member("system"))
 	}
@@ -50,7 +51,7 @@ func (r *Request) History(strict bool) ([]Entry, error) {
 			h.user(m.Content, at)
 		}
 		if strict && i == len(r.Messages)-1 && len(m.Content) == 0 {
-			h.WrongAt(at.Member("content"), sdk.CodeMissing, "The last message says nothing. Send a content, or leave the message out.")
+			h.WrongAt(at.Member("content"), reader.CodeMissing, "The last message says nothing. Send a content, or leave the message out.")
 		}
 	}
 	return h.entries, h.Failed()
@@ -89,20 +90,20 @@ func systemText(blocks []json.RawMessage) string {
 }
 
 type history struct {
-	*sdk.Reader
+	*reader.Reader
 	strict  bool
 	entries []Entry
 }
 
 // say adds a message, unless it says nothing.
-func (h *history) say(role chat.Role, parts []chat.Part, blocks []json.RawMessage, record json.RawMessage, at *sdk.Path) {
+func (h *history) say(role chat.Role, parts []chat.Part, blocks []json.RawMessage, record json.RawMessage, at *reader.Path) {
 	if len(parts) == 0 || len(parts) == 1 && parts[0].Text == "" && parts[0].IsText() {
 		return
 	}
 	h.add(&chat.Message{Role: role, Parts: parts}, blocks, record, at)
 }
 
-func (h *history) add(m *chat.Message, blocks []json.RawMessage, record json.RawMessage, at *sdk.Path) {
+func (h *history) add(m *chat.Message, blocks []json.RawMessage, record json.RawMessage, at *reader.Path) {
 	reasoning := m.Reasoning
 	m, err := chat.Parse(m.Encode())
 	if err != nil {
@@ -115,7 +116,7 @@ func (h *history) add(m *chat.Message, blocks []json.RawMessage, record json.Raw
 
 // assistant adds what a model said. A message that says nothing is left out, as
 // Anthropic's models leave it out.
-func (h *history) assistant(blocks []json.RawMessage, at *sdk.Path) {
+func (h *history) assistant(blocks []json.RawMessage, at *reader.Path) {
 	s := saidBy(blocks)
 	if m := s.message(); m != nil {
 		h.add(m, blocks, s.record(blocks), at)
@@ -124,7 +125,7 @@ func (h *history) assistant(blocks []json.RawMessage, at *sdk.Path) {
 
 // user adds the results of tools first, as models want them, then the pictures and
 // files of the results with what else the user says.
-func (h *history) user(blocks []json.RawMessage, at *sdk.Path) {
+func (h *history) user(blocks []json.RawMessage, at *reader.Path) {
 	var rest []json.RawMessage
 	var parts []chat.Part
 	formless := false
@@ -152,7 +153,7 @@ func (h *history) user(blocks []json.RawMessage, at *sdk.Path) {
 // system adds instructions that stand amid the messages. Clients put them behind the
 // message of the user's that they belong to. Here they stand before it, because a branch
 // ends in what is to be answered. Behind the results of tools they are the user's.
-func (h *history) system(blocks []json.RawMessage, at *sdk.Path) {
+func (h *history) system(blocks []json.RawMessage, at *reader.Path) {
 	parts := []chat.Part{chat.TextPart(systemText(blocks))}
 	n := len(h.entries)
 	if n == 0 || h.entries[n-1].Message.Role != chat.User {
@@ -174,7 +175,7 @@ var saysError = regexp.MustCompile(`(?i)^\W*\w*error\b`)
 
 // result adds the result of a tool, and returns its parts that aren't text: a message
 // of a tool has only text. That the tool failed, a model reads in the text, too.
-func (h *history) result(b json.RawMessage, at *sdk.Path) (others []chat.Part) {
+func (h *history) result(b json.RawMessage, at *reader.Path) (others []chat.Part) {
 	o := h.Object(b, at)
 	call := o.Required("tool_use_id")
 	var texts []string
@@ -198,7 +199,7 @@ func (h *history) result(b json.RawMessage, at *sdk.Path) (others []chat.Part) {
 }
 
 // content is the parts of the blocks of a content.
-func (h *history) content(o sdk.Object) (parts []chat.Part) {
+func (h *history) content(o reader.Object) (parts []chat.Part) {
 	for i, b := range contentOf(o, "content") {
 		made, _ := h.parts(h.Object(b, o.At.Element("content", i)))
 		parts = append(parts, made...)
@@ -207,8 +208,8 @@ func (h *history) content(o sdk.Object) (parts []chat.Part) {
 }
 
 // parts are those of a block. known says that they say all that the block says.
-func (h *history) parts(b sdk.Object) (parts []chat.Part, known bool) {
-	kind, source := b.String("type"), sdk.Object{Reader: h.Reader}
+func (h *history) parts(b reader.Object) (parts []chat.Part, known bool) {
+	kind, source := b.String("type"), reader.Object{Reader: h.Reader}
 	if kind == "image" || kind == "document" { // a search_result has an address there
 		source = b.Inner("source")
 	}
@@ -237,7 +238,7 @@ func (h *history) parts(b sdk.Object) (parts []chat.Part, known bool) {
 		if from != "" {
 			named += fmt.Sprintf(" and source %q", from)
 		}
-		h.WrongAt(b.At, sdk.CodeUnsupported, "This server's models have no form for this block of the %s. Send its content as text, or as base64.", named)
+		h.WrongAt(b.At, reader.CodeUnsupported, "This server's models have no form for this block of the %s. Send its content as text, or as base64.", named)
 	}
 	return []chat.Part{chat.TextPart("[" + kind + "]")}, false
 }
@@ -245,7 +246,7 @@ func (h *history) parts(b sdk.Object) (parts []chat.Part, known bool) {
 var lineBreaks = strings.NewReplacer("\r", "", "\n", "")
 
 // urlOf is the address of a source's bytes; "" if only Anthropic knows it.
-func urlOf(source sdk.Object) string {
+func urlOf(source reader.Object) string {
 	switch source.String("type") {
 	case "base64":
 		return "data:" + source.String("media_type") + ";base64," + lineBreaks.Replace(source.String("data")) // which few models take
@@ -256,7 +257,7 @@ func urlOf(source sdk.Object) string {
 }
 
 // titled puts a block's title before its parts.
-func titled(b sdk.Object, parts []chat.Part) []chat.Part {
+func titled(b reader.Object, parts []chat.Part) []chat.Part {
 	if title := b.String("title"); title != "" {
 		return append([]chat.Part{chat.TextPart(title)}, parts...)
 	}

@@ -12,6 +12,7 @@ import (
 	"math"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -35,7 +36,7 @@ type Request struct {
 	Messages []Message
 	Tools    bool // it offers some
 
-	body sdk.Object // of which Extra reads more
+	body reader.Object // of which Extra reads more
 }
 
 // A Message is a message of a request.
@@ -53,7 +54,7 @@ func Parse(body []byte) (*Request, error) {
 	if !isObject(body) {
 		return nil, fault.New(fault.Invalid, "invalid_parameter", "", "The request needs a body: a JSON object with model, max_tokens and messages.")
 	}
-	o := new(sdk.Reader).Object(body, nil)
+	o := new(reader.Reader).Object(body, nil)
 	r := &Request{
 		Model: o.Required("model"), Stream: o.Boolean("stream", false), Temperature: o.Number("temperature", 0, 2), TopP: o.Number("top_p", 0, 1),
 		UserID: o.Inner("metadata").String("user_id"), Continues: o.Inner("thread").String("type") == "continue",
@@ -64,7 +65,7 @@ func Parse(body []byte) (*Request, error) {
 	}
 	for i, raw := range o.List("stop_sequences", most) {
 		if raw[0] != '"' {
-			o.WrongAt(o.At.Element("stop_sequences", i), sdk.CodeType, "This must be a string.")
+			o.WrongAt(o.At.Element("stop_sequences", i), reader.CodeType, "This must be a string.")
 		}
 		r.StopSequences = append(r.StopSequences, chat.String(raw))
 	}
@@ -85,7 +86,7 @@ func Parse(body []byte) (*Request, error) {
 }
 
 // contentOf reads a content, or a system prompt: one string, or blocks.
-func contentOf(o sdk.Object, name string) (blocks []json.RawMessage) {
+func contentOf(o reader.Object, name string) (blocks []json.RawMessage) {
 	if value := o.Get(name); value != nil && value[0] == '"' {
 		return []json.RawMessage{textBlock(value)}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
@@ -33,7 +34,7 @@ func (r *Request) Extra() (map[string]json.RawMessage, error) {
 		extra["tool_choice"] = quote("none")
 	case "tool":
 		if !named {
-			choice.Wrong("name", sdk.CodeValue, "The request has no tool of this name that a client runs.")
+			choice.Wrong("name", reader.CodeValue, "The request has no tool of this name that a client runs.")
 		}
 		extra["tool_choice"] = sdk.JSON("type", "function", "function", sdk.JSON("name", called))
 	}

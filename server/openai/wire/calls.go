@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -65,7 +66,7 @@ func (c *calls) add(raw json.RawMessage) (at int, text string) {
 
 // NoOutput returns the error of a call without a result.
 func NoOutput(call string) error {
-	return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(call))
+	return fault.New(fault.Invalid, reader.CodeValue, "input", "No tool output found for function call %s.", fault.Clip(call))
 }
 
 // CheckCalls refuses results of calls that nobody made, and calls that have no
@@ -80,7 +81,7 @@ func CheckCalls(pending []string, messages []*chat.Message) error {
 	for _, m := range messages {
 		if m.Role == chat.Tool {
 			if !open[m.Answers()] {
-				return fault.New(fault.Invalid, sdk.CodeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
+				return fault.New(fault.Invalid, reader.CodeValue, "input", "No tool call found for function call output with call_id %s.", fault.Clip(m.Answers()))
 			}
 			delete(open, m.Answers())
 			continue

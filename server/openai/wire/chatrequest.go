@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -21,7 +21,7 @@ var chatMembers = []string{
 // their bytes; parse reads each, which may stand for several. Its errors are of kind
 // fault.Invalid, and name the parameter.
 func ParseChat(body []byte, parse func(*Request, json.RawMessage) ([]*chat.Message, error)) (*Request, error) {
-	o := sdk.Open(body)
+	o := reader.Open(body)
 	if o.Err != nil {
 		return nil, o.Err
 	}
@@ -48,7 +48,7 @@ func ParseChat(body []byte, parse func(*Request, json.RawMessage) ([]*chat.Messa
 		}
 	}
 	if len(req.Input.Entries) == 0 {
-		o.Wrong("messages", sdk.CodeMissing, "Missing required parameter: messages. There must be one at least.")
+		o.Wrong("messages", reader.CodeMissing, "Missing required parameter: messages. There must be one at least.")
 	}
 	req.Store = o.Boolean("store", false)
 	req.Echo.Store = req.Store
@@ -58,7 +58,7 @@ func ParseChat(body []byte, parse func(*Request, json.RawMessage) ([]*chat.Messa
 		"functions", "use tools.", "function_call", "use tool_choice.", "moderation", "leave it out.")
 	for i, raw := range o.List("modalities", 8) {
 		if string(raw) != `"text"` {
-			o.WrongAt(o.At.Element("modalities", i), sdk.CodeUnsupported, "Models answer with text here.")
+			o.WrongAt(o.At.Element("modalities", i), reader.CodeUnsupported, "Models answer with text here.")
 		}
 	}
 	if o.Err != nil {
@@ -72,14 +72,14 @@ func ParseChat(body []byte, parse func(*Request, json.RawMessage) ([]*chat.Messa
 func passedOn(body []byte, ours []string) map[string]json.RawMessage {
 	members := map[string]json.RawMessage{}
 	for key, value := range chat.EachMember(body) {
-		if name := string(key); !sdk.IsNull(value) && !slices.Contains(ours, name) {
+		if name := string(key); !reader.IsNull(value) && !slices.Contains(ours, name) {
 			members[name] = value
 		}
 	}
 	return members
 }
 
-func (req *Request) readChatSampling(o sdk.Object) {
+func (req *Request) readChatSampling(o reader.Object) {
 	req.Temperature = o.Number("temperature", 0, 2)
 	for _, name := range []string{"max_tokens", "max_completion_tokens"} {
 		if most := o.Integer(name, 1, math.MaxInt32); most != nil {
@@ -87,16 +87,16 @@ func (req *Request) readChatSampling(o sdk.Object) {
 		}
 	}
 	if n := o.Integer("n", 1, 128); n != nil && *n > 1 {
-		o.Wrong("n", sdk.CodeUnsupported, "One answer is given at a time. Ask again for another one, which is kept beside the first.")
+		o.Wrong("n", reader.CodeUnsupported, "One answer is given at a time. Ask again for another one, which is kept beside the first.")
 	}
 	if o.Boolean("logprobs", false) {
-		o.Wrong("logprobs", sdk.CodeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
+		o.Wrong("logprobs", reader.CodeUnsupported, "Logarithmic probabilities are not given here. Leave logprobs out.")
 	}
 }
 
 // chatTools leaves out the tools that are no functions, and what goes with tools
 // where none are left.
-func (req *Request) chatTools(o sdk.Object) {
+func (req *Request) chatTools(o reader.Object) {
 	var offered []json.RawMessage
 	for _, raw := range o.List("tools", maxTools) {
 		if kind := string(chat.MemberOf(raw, "type")); kind == `"function"` || kind == `"custom"` {
@@ -108,7 +108,7 @@ func (req *Request) chatTools(o sdk.Object) {
 		delete(req.Extra, "tool_choice")
 		delete(req.Extra, "parallel_tool_calls")
 		if value := o.Get("tool_choice"); value != nil && (value[0] == '{' || chat.String(value) == "required") {
-			o.Wrong("tool_choice", sdk.CodeUnsupported, "No function is among the tools, so none can be called.")
+			o.Wrong("tool_choice", reader.CodeUnsupported, "No function is among the tools, so none can be called.")
 		}
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -45,6 +45,6 @@ func ReadCompaction(content string) (c Compaction, err error) {
 			return c, nil
 		}
 	}
-	return c, fault.New(fault.Invalid, sdk.CodeValue, "encrypted_content",
+	return c, fault.New(fault.Invalid, reader.CodeValue, "encrypted_content",
 		"This compaction item was made by another server, which alone can read it, or was changed on its way. Send it as it came, or the messages that it stands for.")
 }

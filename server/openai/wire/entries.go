@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -72,7 +72,7 @@ func (e Entry) isOutput() bool {
 
 // An inputReader puts items together to entries.
 type inputReader struct {
-	*sdk.Reader
+	*reader.Reader
 	name  string // of the array
 	out   Input
 	turns []*turn        // of each entry what is collected of it; nil of one that is whole
@@ -99,7 +99,7 @@ func (in *inputReader) silent(at int) bool {
 }
 
 // inputOf reads the input of a request: a string, or a list of items.
-func inputOf(o sdk.Object, name string, most int) Input {
+func inputOf(o reader.Object, name string, most int) Input {
 	in := inputReader{Reader: o.Reader, name: name, named: map[NodeID]int{}}
 	if value := o.Get(name); value != nil && value[0] == '"' && name == "input" {
 		in.whole(0, "", &chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart(*o.Text(name, maxInputText))}}, Note{})
@@ -107,7 +107,7 @@ func inputOf(o sdk.Object, name string, most int) Input {
 	}
 	for i, item := range o.Objects(name, most) {
 		if in.out.Compact {
-			in.WrongAt(in.path(i), sdk.CodeValue, "Nothing may follow a compaction_trigger.")
+			in.WrongAt(in.path(i), reader.CodeValue, "Nothing may follow a compaction_trigger.")
 			break
 		}
 		in.item(i, item)
@@ -115,7 +115,7 @@ func inputOf(o sdk.Object, name string, most int) Input {
 	return in.finish()
 }
 
-func (in *inputReader) path(i int) *sdk.Path { return (*sdk.Path)(nil).Element(in.name, i) }
+func (in *inputReader) path(i int) *reader.Path { return (*reader.Path)(nil).Element(in.name, i) }
 
 // add begins an entry, and gives its index.
 func (in *inputReader) add(i int, e Entry, t *turn) int {
@@ -193,7 +193,7 @@ func (in *inputReader) open(i int, id string, text bool) (*Entry, *turn) {
 // finish makes messages of the assistant's turns.
 func (in *inputReader) finish() Input {
 	if in.twice != "" {
-		in.WrongAt((*sdk.Path)(nil).Member(in.name), sdk.CodeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", in.twice)
+		in.WrongAt((*reader.Path)(nil).Member(in.name), reader.CodeValue, "Duplicate item found with id %s: its message stands above, and others between. Remove duplicate items from your input and try again.", in.twice)
 	}
 	all := in.out.Entries
 	in.out.Entries = all[:0]
@@ -219,7 +219,7 @@ func (in *inputReader) finish() Input {
 	return in.out
 }
 
-func (in *inputReader) item(i int, o sdk.Object) {
+func (in *inputReader) item(i int, o reader.Object) {
 	id, kind := o.String("id"), o.String("type")
 	if o.Get("type") == nil {
 		switch {
@@ -248,20 +248,20 @@ func (in *inputReader) item(i int, o sdk.Object) {
 	case "compaction":
 		c, err := ReadCompaction(o.RequiredUpTo("encrypted_content", maxCompaction))
 		if err != nil {
-			o.Wrong("encrypted_content", sdk.CodeValue, "%s", fault.Of(err).Detail)
+			o.Wrong("encrypted_content", reader.CodeValue, "%s", fault.Of(err).Detail)
 		}
 		in.add(i, Entry{Compaction: &c}, nil)
 	case "compaction_trigger":
 		in.out.Compact = true
 	default:
 		if !in.toolItem(i, kind, o, id) {
-			o.Wrong("type", sdk.CodeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(kind))
+			o.Wrong("type", reader.CodeUnsupported, "Items of type %q are not supported. Use message, function_call, custom_tool_call, their outputs, reasoning, compaction, compaction_trigger, item_reference, tool_search_call, tool_search_output or additional_tools.", fault.Clip(kind))
 		}
 	}
 }
 
 // readMessage reads a message of any role.
-func (in *inputReader) readMessage(i int, o sdk.Object, id string) {
+func (in *inputReader) readMessage(i int, o reader.Object, id string) {
 	role := chat.Role(o.OneOf("role", "user", "system", "developer", "assistant"))
 	if role == "" {
 		o.Missing("role")
@@ -288,7 +288,7 @@ func (in *inputReader) readMessage(i int, o sdk.Object, id string) {
 
 // thoughtOf reads the text of a reasoning item, which may have none that this
 // server can read.
-func thoughtOf(o sdk.Object) string {
+func thoughtOf(o reader.Object) string {
 	for _, list := range []string{"content", "summary"} {
 		var texts []string
 		for _, part := range o.Objects(list, maxItems) {
@@ -345,14 +345,14 @@ func (in *inputReader) message(i int, m *chat.Message) *chat.Message {
 }
 
 // contentOf reads a content: a string, or parts of the kinds that the role may have.
-func contentOf(o sdk.Object, name string, role chat.Role) (parts []chat.Part) {
+func contentOf(o reader.Object, name string, role chat.Role) (parts []chat.Part) {
 	switch value := o.Get(name); {
 	case value == nil:
 		o.Missing(name)
 	case value[0] == '"':
 		return []chat.Part{chat.TextPart(chat.String(value))}
 	case value[0] != '[':
-		o.Wrong(name, sdk.CodeType, "This must be a string or an array of parts.")
+		o.Wrong(name, reader.CodeType, "This must be a string or an array of parts.")
 	}
 	for _, part := range o.Objects(name, maxItems) {
 		parts = append(parts, readPart(part, role))

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -100,39 +100,39 @@ func TestEntries(t *testing.T) {
 func TestEntriesRefuse(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ input, code, param string }{
-		{`7`, sdk.CodeType, "input"},
-		{`[]`, sdk.CodeMissing, "input"},
-		{`[{"type":"reasoning","summary":[]}]`, sdk.CodeMissing, "input"},
+		{`7`, reader.CodeType, "input"},
+		{`[]`, reader.CodeMissing, "input"},
+		{`[{"type":"reasoning","summary":[]}]`, reader.CodeMissing, "input"},
 		{`""`, "empty_content", "input[0].content"},
-		{`[{"role":"user","content":"a"},null]`, sdk.CodeType, "input[1]"},
-		{`[{"type":7}]`, sdk.CodeType, "input[0].type"},
-		{`[{"type":"message","content":"x"}]`, sdk.CodeMissing, "input[0].role"},
-		{`[{"role":"tool","content":"x"}]`, sdk.CodeValue, "input[0].role"},
-		{`[{"role":"user"}]`, sdk.CodeMissing, "input[0].content"},
+		{`[{"role":"user","content":"a"},null]`, reader.CodeType, "input[1]"},
+		{`[{"type":7}]`, reader.CodeType, "input[0].type"},
+		{`[{"type":"message","content":"x"}]`, reader.CodeMissing, "input[0].role"},
+		{`[{"role":"tool","content":"x"}]`, reader.CodeValue, "input[0].role"},
+		{`[{"role":"user"}]`, reader.CodeMissing, "input[0].content"},
 		{`[{"role":"user","content":" "}]`, "empty_content", "input[0].content"},
-		{`[{"role":"user","content":["x"]}]`, sdk.CodeType, "input[0].content[0]"},
-		{`[{"role":"user","content":[{"type":"input_text"}]}]`, sdk.CodeMissing, "input[0].content[0].text"},
-		{`[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_audio"}]}]`, sdk.CodeUnsupported, "input[0].content[1].type"},
-		{`[{"role":"system","content":[{"type":"input_image","image_url":"data:,x"}]}]`, sdk.CodeUnsupported, "input[0].content[0].type"},
-		{`[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, sdk.CodeUnsupported, "input[0].content[0].file_id"},
-		{`[{"role":"user","content":[{"type":"input_image","image_url":"file:///etc/passwd"}]}]`, sdk.CodeValue, "input[0].content[0].image_url"},
-		{`[{"role":"user","content":[{"type":"input_image","image_url":"data:,x","detail":"huge"}]}]`, sdk.CodeValue, "input[0].content[0].detail"},
-		{`[{"role":"user","content":[{"type":"input_file","file_url":"https://example.org/a"}]}]`, sdk.CodeUnsupported, "input[0].content[0].file_url"},
-		{`[{"role":"user","content":[{"type":"input_file"}]}]`, sdk.CodeMissing, "input[0].content[0].file_data"},
-		{`[{"role":"assistant","content":"a","phase":"loud"}]`, sdk.CodeValue, "input[0].phase"},
-		{`[{"type":"function_call","name":"f","arguments":"{}"}]`, sdk.CodeMissing, "input[0].call_id"},
-		{`[{"type":"function_call","call_id":"a","name":"f","arguments":{}}]`, sdk.CodeType, "input[0].arguments"},
+		{`[{"role":"user","content":["x"]}]`, reader.CodeType, "input[0].content[0]"},
+		{`[{"role":"user","content":[{"type":"input_text"}]}]`, reader.CodeMissing, "input[0].content[0].text"},
+		{`[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_audio"}]}]`, reader.CodeUnsupported, "input[0].content[1].type"},
+		{`[{"role":"system","content":[{"type":"input_image","image_url":"data:,x"}]}]`, reader.CodeUnsupported, "input[0].content[0].type"},
+		{`[{"role":"user","content":[{"type":"input_image","file_id":"file_1"}]}]`, reader.CodeUnsupported, "input[0].content[0].file_id"},
+		{`[{"role":"user","content":[{"type":"input_image","image_url":"file:///etc/passwd"}]}]`, reader.CodeValue, "input[0].content[0].image_url"},
+		{`[{"role":"user","content":[{"type":"input_image","image_url":"data:,x","detail":"huge"}]}]`, reader.CodeValue, "input[0].content[0].detail"},
+		{`[{"role":"user","content":[{"type":"input_file","file_url":"https://example.org/a"}]}]`, reader.CodeUnsupported, "input[0].content[0].file_url"},
+		{`[{"role":"user","content":[{"type":"input_file"}]}]`, reader.CodeMissing, "input[0].content[0].file_data"},
+		{`[{"role":"assistant","content":"a","phase":"loud"}]`, reader.CodeValue, "input[0].phase"},
+		{`[{"type":"function_call","name":"f","arguments":"{}"}]`, reader.CodeMissing, "input[0].call_id"},
+		{`[{"type":"function_call","call_id":"a","name":"f","arguments":{}}]`, reader.CodeType, "input[0].arguments"},
 		{`[{"type":"function_call","call_id":"a","name":"f","arguments":""},{"type":"function_call","call_id":"a","name":"f","arguments":""}]`, "invalid_tool_calls", "input[0]"},
-		{`[{"type":"function_call_output","call_id":"a"}]`, sdk.CodeMissing, "input[0].output"},
-		{`[{"type":"item_reference"}]`, sdk.CodeMissing, "input[0].id"},
+		{`[{"type":"function_call_output","call_id":"a"}]`, reader.CodeMissing, "input[0].output"},
+		{`[{"type":"item_reference"}]`, reader.CodeMissing, "input[0].id"},
 		{`[{"type":"item_reference","id":"msg_123"}]`, "item_not_found", "input[0].id"},
-		{`[{"type":"compaction","id":"cmp_1"}]`, sdk.CodeMissing, "input[0].encrypted_content"},
-		{`[{"type":"compaction_trigger"},{"role":"user","content":"a"}]`, sdk.CodeValue, "input[1]"},
-		{`[{"type":"item_reference","id":"` + someNode.item(KindMessage, 1) + `"},{"role":"user","content":"a"},{"role":"assistant","id":"` + someNode.item(KindMessage, 1) + `","content":"b"}]`, sdk.CodeValue, "input"}, // one item twice
-		{`[{"type":"reasoning","summary":"x"}]`, sdk.CodeType, "input[0].summary"},
-		{`[{"type":"web_search_call","id":"ws_1"}]`, sdk.CodeUnsupported, "input[0].type"},
-		{`[` + strings.Repeat(`{"role":"user","content":"a"},`, maxItems) + `{"role":"user","content":"a"}]`, sdk.CodeValue, "input"},
-		{`"` + strings.Repeat("é", maxInputText+1) + `"`, sdk.CodeValue, "input"},
+		{`[{"type":"compaction","id":"cmp_1"}]`, reader.CodeMissing, "input[0].encrypted_content"},
+		{`[{"type":"compaction_trigger"},{"role":"user","content":"a"}]`, reader.CodeValue, "input[1]"},
+		{`[{"type":"item_reference","id":"` + someNode.item(KindMessage, 1) + `"},{"role":"user","content":"a"},{"role":"assistant","id":"` + someNode.item(KindMessage, 1) + `","content":"b"}]`, reader.CodeValue, "input"}, // one item twice
+		{`[{"type":"reasoning","summary":"x"}]`, reader.CodeType, "input[0].summary"},
+		{`[{"type":"web_search_call","id":"ws_1"}]`, reader.CodeUnsupported, "input[0].type"},
+		{`[` + strings.Repeat(`{"role":"user","content":"a"},`, maxItems) + `{"role":"user","content":"a"}]`, reader.CodeValue, "input"},
+		{`"` + strings.Repeat("é", maxInputText+1) + `"`, reader.CodeValue, "input"},
 	} {
 		in, err := parseInput(test.input)
 		e := fault.Of(err)

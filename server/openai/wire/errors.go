@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 )
 
@@ -33,10 +34,12 @@ var errorTypes = map[int]string{
 	http.StatusTooManyRequests: typeRate,
 }
 
+const codeMissing = "missing_required_parameter"
+
 // codes are those for which OpenAI has another name.
 var codes = map[string]string{
 	"prompt_too_long":      "context_length_exceeded",
-	"model_refused":        sdk.CodeValue, // the provider says that the request is wrong
+	"model_refused":        reader.CodeValue, // the provider says that the request is wrong
 	"model_rate_limited":   "rate_limit_exceeded",
 	"rate_limited":         "rate_limit_exceeded",
 	"too_many_replies":     "rate_limit_exceeded",
@@ -44,16 +47,16 @@ var codes = map[string]string{
 	"unknown_model":        "model_not_found",
 	"invalid_key":          "invalid_api_key",
 	"missing_key":          "invalid_api_key",
-	"missing_field":        sdk.CodeMissing,
-	"missing_body":         sdk.CodeMissing,
-	"missing_tool_call_id": sdk.CodeMissing,
-	"wrong_type":           sdk.CodeType,
-	"invalid_role":         sdk.CodeValue,
-	"invalid_content":      sdk.CodeValue,
-	"empty_content":        sdk.CodeValue,
-	"invalid_tool_calls":   sdk.CodeValue,
-	"invalid_parameter":    sdk.CodeValue,
-	"invalid_limit":        sdk.CodeValue,
+	reader.CodeMissing:     codeMissing,
+	"missing_body":         codeMissing,
+	"missing_tool_call_id": codeMissing,
+	reader.CodeType:        "invalid_type",
+	"invalid_role":         reader.CodeValue,
+	"invalid_content":      reader.CodeValue,
+	"empty_content":        reader.CodeValue,
+	"invalid_tool_calls":   reader.CodeValue,
+	"invalid_parameter":    reader.CodeValue,
+	"invalid_limit":        reader.CodeValue,
 }
 
 // NewError returns an error of this status and code. field names the member of the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 )
 
@@ -135,7 +135,7 @@ func NoItem(id string) *fault.Error { return absent("item", "Item", id) }
 // NoAfter returns the error that a page is to begin behind an item that the list doesn't
 // have.
 func NoAfter(id string) *fault.Error {
-	return fault.New(fault.Invalid, sdk.CodeValue, "after", "The list has no item with id '%s'.", clipID(id))
+	return fault.New(fault.Invalid, reader.CodeValue, "after", "The list has no item with id '%s'.", clipID(id))
 }
 
 // NoPrevious returns the error that a request continues a response that doesn't

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
 
 // readPart reads a part of an item's content and gives it as chat completions have
 // it.
-func readPart(o sdk.Object, role chat.Role) (p chat.Part) {
+func readPart(o reader.Object, role chat.Role) (p chat.Part) {
 	kind := o.Required("type")
 	asks := role == chat.User || role == chat.Tool
 	switch {
@@ -27,32 +28,32 @@ func readPart(o sdk.Object, role chat.Role) (p chat.Part) {
 	case kind == "input_file" && asks:
 		return readFile(o)
 	default:
-		o.Wrong("type", sdk.CodeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
+		o.Wrong("type", reader.CodeUnsupported, "A part of type %q is not supported in a %s's message.", fault.Clip(kind), role)
 	}
 	return p
 }
 
-func readImage(o sdk.Object) (p chat.Part) {
+func readImage(o reader.Object) (p chat.Part) {
 	if o.Get("image_url") == nil && o.Get("file_id") != nil {
-		o.Wrong("file_id", sdk.CodeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
+		o.Wrong("file_id", reader.CodeUnsupported, "This server stores no files. Send the image as image_url: an address, or a data: URL.")
 		return p
 	}
 	url := o.Required("image_url")
 	begins := func(with string) bool { return len(url) >= len(with) && strings.EqualFold(url[:len(with)], with) }
 	if url != "" && !slices.ContainsFunc([]string{"https://", "http://", "data:", chat.AttachmentScheme}, begins) {
-		o.Wrong("image_url", sdk.CodeValue, "This must be an https: or a data: URL.")
+		o.Wrong("image_url", reader.CodeValue, "This must be an https: or a data: URL.")
 	}
 	image := sdk.JSON("url", url, "detail?", o.OneOf("detail", "auto", "low", "high", "original"))
 	return chat.ReadPart(sdk.JSON("type", "image_url", "image_url", image))
 }
 
-func readFile(o sdk.Object) (p chat.Part) {
+func readFile(o reader.Object) (p chat.Part) {
 	var data string
 	id := o.String("file_id")
 	if !strings.HasPrefix(id, chat.AttachmentScheme) {
 		for _, name := range []string{"file_id", "file_url"} {
 			if o.Get("file_data") == nil && o.Get(name) != nil {
-				o.Wrong(name, sdk.CodeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
+				o.Wrong(name, reader.CodeUnsupported, "This server stores and fetches no files. Send the file's content as file_data.")
 				return p
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -61,7 +62,7 @@ var notYours = []string{
 // ParseCreate reads a request for a response. Its errors are of kind
 // fault.Invalid, and name the parameter.
 func ParseCreate(body []byte) (*Request, error) {
-	o := sdk.Open(body)
+	o := reader.Open(body)
 	if o.Err != nil {
 		return nil, o.Err
 	}
@@ -71,7 +72,7 @@ func ParseCreate(body []byte) (*Request, error) {
 // ParseInputTokens reads a request that counts the tokens of an input. It has
 // the members of a request for a response, and may lack the model.
 func ParseInputTokens(body []byte) (*Request, error) {
-	o := sdk.Open(body)
+	o := reader.Open(body)
 	if o.Get("model") == nil {
 		o.Set("model", json.RawMessage(`"any"`))
 	}
@@ -80,14 +81,14 @@ func ParseInputTokens(body []byte) (*Request, error) {
 
 // create reads a request for a response, of which some members go to the model as they
 // came.
-func create(o sdk.Object, extra map[string]json.RawMessage) (*Request, error) {
+func create(o reader.Object, extra map[string]json.RawMessage) (*Request, error) {
 	req := &Request{Extra: extra, Model: o.RequiredUpTo("model", 512)}
 	req.readShared(o)
 	tools := toolsIn(o)
 	req.readContinued(o)
 	req.Input = inputOf(o, "input", maxItems)
 	if len(req.Input.Entries) == 0 && req.Previous == nil && req.Conversation == nil {
-		o.Wrong("input", sdk.CodeMissing, "Missing required parameter: input. It must say something, where nothing is continued.")
+		o.Wrong("input", reader.CodeMissing, "Missing required parameter: input. It must say something, where nothing is continued.")
 	}
 	req.Instructions, req.Echo.Instructions = o.String("instructions"), o.Text("instructions", math.MaxInt)
 	req.readRun(o)
@@ -106,7 +107,7 @@ func create(o sdk.Object, extra map[string]json.RawMessage) (*Request, error) {
 }
 
 // readShared reads what every request for an answer may have.
-func (req *Request) readShared(o sdk.Object) {
+func (req *Request) readShared(o reader.Object) {
 	e := &req.Echo
 	*e = NewEcho(req.Model)
 	if metadata := metadataOf(o); metadata != nil {
@@ -127,7 +128,7 @@ func (req *Request) readShared(o sdk.Object) {
 }
 
 // readContinued reads what the request continues.
-func (req *Request) readContinued(o sdk.Object) {
+func (req *Request) readContinued(o reader.Object) {
 	if id := o.Text("previous_response_id", math.MaxInt); id != nil {
 		n, err := ParseResponseID(*id)
 		if err != nil {
@@ -148,7 +149,7 @@ func (req *Request) readContinued(o sdk.Object) {
 	switch {
 	case o.Err != nil:
 	case req.Previous != nil:
-		o.Wrong("conversation", sdk.CodeParameter, "A request continues a conversation or a response: leave out conversation or previous_response_id.")
+		o.Wrong("conversation", reader.CodeParameter, "A request continues a conversation or a response: leave out conversation or previous_response_id.")
 	case err != nil:
 		o.Fail(fault.Of(fault.At(NoConversation(text), "conversation")))
 	}
@@ -156,11 +157,11 @@ func (req *Request) readContinued(o sdk.Object) {
 }
 
 // readRun reads how the answer is made and kept.
-func (req *Request) readRun(o sdk.Object) {
+func (req *Request) readRun(o reader.Object) {
 	e := &req.Echo
 	req.Store, req.Background = o.Boolean("store", true), o.Boolean("background", false)
 	if req.Background && !req.Store {
-		o.Wrong("background", sdk.CodeUnsupported, "An answer in the background has to be stored. Leave store out, or background.")
+		o.Wrong("background", reader.CodeUnsupported, "An answer in the background has to be stored. Leave store out, or background.")
 	}
 	if mode := o.OneOf("truncation", "auto", "disabled"); mode != "" {
 		req.Truncate, e.Truncation = mode == "auto", mode
@@ -177,7 +178,7 @@ func (req *Request) readRun(o sdk.Object) {
 }
 
 // readTools takes over the tools and which of them may be called.
-func (req *Request) readTools(o sdk.Object, tools []tool) {
+func (req *Request) readTools(o reader.Object, tools []tool) {
 	e := &req.Echo
 	choice := choiceOf(o, tools)
 	e.ToolChoice, e.ParallelToolCalls = choice.echo, o.Boolean("parallel_tool_calls", true)
@@ -202,7 +203,7 @@ func (req *Request) readTools(o sdk.Object, tools []tool) {
 }
 
 // readSampling reads the parameters that both APIs have.
-func (req *Request) readSampling(o sdk.Object) {
+func (req *Request) readSampling(o reader.Object) {
 	e := &req.Echo
 	if req.Temperature = o.Number("temperature", 0, 2); req.Temperature != nil {
 		e.Temperature = *req.Temperature
@@ -215,12 +216,12 @@ func (req *Request) readSampling(o sdk.Object) {
 		req.MaxOutputTokens, e.MaxOutputTokens = *most, most
 	}
 	if most := o.Integer("top_logprobs", 0, 20); most != nil && *most > 0 {
-		o.Wrong("top_logprobs", sdk.CodeUnsupported, "Logarithmic probabilities are not given here. Leave top_logprobs out.")
+		o.Wrong("top_logprobs", reader.CodeUnsupported, "Logarithmic probabilities are not given here. Leave top_logprobs out.")
 	}
 }
 
 // readFormat reads the format of the answer's text.
-func (req *Request) readFormat(text sdk.Object) {
+func (req *Request) readFormat(text reader.Object) {
 	if verbosity := text.OneOf("verbosity", "low", "medium", "high"); verbosity != "" {
 		req.Echo.Text.Verbosity, req.Extra["verbosity"] = verbosity, chat.MustMarshal(verbosity)
 	}
@@ -238,10 +239,10 @@ func (req *Request) readFormat(text sdk.Object) {
 	}
 }
 
-func (req *Request) jsonSchema(format sdk.Object) {
+func (req *Request) jsonSchema(format reader.Object) {
 	name, description, schema, strict := format.RequiredUpTo("name", 64), format.Text("description", math.MaxInt), format.Get("schema"), format.Boolean("strict", false)
 	if schema == nil || schema[0] != '{' {
-		format.Wrong("schema", sdk.CodeMissing, "A JSON schema, which is an object, must stand here.")
+		format.Wrong("schema", reader.CodeMissing, "A JSON schema, which is an object, must stand here.")
 		return
 	}
 	req.Echo.Text.Format = sdk.JSON("type", "json_schema", "name", name, "description", description, "schema", schema, "strict", strict)
@@ -252,7 +253,7 @@ func (req *Request) jsonSchema(format sdk.Object) {
 var efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 // readReasoning reads how much a model is to think.
-func (req *Request) readReasoning(r sdk.Object) {
+func (req *Request) readReasoning(r reader.Object) {
 	if effort := r.OneOf("effort", efforts...); effort != "" {
 		req.Echo.Reasoning.Effort = &effort
 		req.Extra["reasoning_effort"] = chat.MustMarshal(effort)

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
-	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 )
@@ -126,43 +126,43 @@ func TestParseCreateRefuses(t *testing.T) {
 	for _, test := range []struct{ body, code, param string }{
 		{``, "invalid_json", ""}, {`[]`, "wrong_type", ""}, {`{"model":"m"`, "invalid_json", ""}, {"{\"model\":\"\xff\"}", "invalid_utf8", ""}, {`{"x":"\u0000"}`, "invalid_character", ""},
 		{`{"x":` + deep + `}`, "too_deep", ""},
-		{`{"input":"hi"}`, sdk.CodeMissing, "model"},
-		{`{"model":"m"}`, sdk.CodeMissing, "input"},
-		{`{"model":"m","input":"hi","instructions":[]}`, sdk.CodeType, "instructions"},
+		{`{"input":"hi"}`, reader.CodeMissing, "model"},
+		{`{"model":"m"}`, reader.CodeMissing, "input"},
+		{`{"model":"m","input":"hi","instructions":[]}`, reader.CodeType, "instructions"},
 		{`{"model":"m","previous_response_id":"resp_123"}`, "previous_response_not_found", "previous_response_id"},
 		{`{"model":"m","conversation":"conv_123"}`, "conversation_not_found", "conversation"},
-		{`{"model":"m","conversation":{}}`, sdk.CodeMissing, "conversation.id"},
-		{`{"model":"m","conversation":"` + ConversationID(someNode.Node) + `","previous_response_id":"` + someNode.ResponseID() + `"}`, sdk.CodeParameter, "conversation"},
-		{`{"model":"m","input":"hi","store":"yes"}`, sdk.CodeType, "store"},
-		{`{"model":"m","input":"hi","background":true,"store":false}`, sdk.CodeUnsupported, "background"},
-		{`{"model":"m","input":"hi","truncation":"some"}`, sdk.CodeValue, "truncation"},
-		{`{"model":"m","input":"hi","context_management":[{}]}`, sdk.CodeMissing, "context_management[0].type"},
-		{`{"model":"m","input":"hi","context_management":[{"type":"magic"}]}`, sdk.CodeValue, "context_management[0].type"},
-		{`{"model":"m","input":"hi","context_management":[{"type":"compaction","compact_threshold":999}]}`, sdk.CodeValue, "context_management[0].compact_threshold"},
-		{`{"model":"m","input":"hi","include":"all"}`, sdk.CodeType, "include"},
-		{`{"model":"m","input":"hi","prompt":{"id":"p"}}`, sdk.CodeParameter, "prompt"},
-		{`{"model":"m","input":"hi","temperature":2.1}`, sdk.CodeValue, "temperature"},
-		{`{"model":"m","input":"hi","temperature":1e999}`, sdk.CodeType, "temperature"},
-		{`{"model":"m","input":"hi","top_p":-0.1}`, sdk.CodeValue, "top_p"},
-		{`{"model":"m","input":"hi","top_logprobs":1}`, sdk.CodeUnsupported, "top_logprobs"},
-		{`{"model":"m","input":"hi","max_output_tokens":15}`, sdk.CodeValue, "max_output_tokens"},
-		{`{"model":"m","input":"hi","metadata":{"a":1}}`, sdk.CodeType, "metadata.a"},
-		{`{"model":"m","input":"hi","metadata":{` + strings.Join(pairs, ",") + `}}`, sdk.CodeValue, "metadata"},
-		{`{"model":"m","input":"hi","metadata":{"` + strings.Repeat("k", 65) + `":""}}`, sdk.CodeValue, "metadata"},
-		{`{"model":"m","input":"hi","metadata":{"k":"` + strings.Repeat("é", 513) + `"}}`, sdk.CodeValue, "metadata"},
-		{`{"model":"m","input":"hi","text":{"format":{"type":"xml"}}}`, sdk.CodeValue, "text.format.type"},
-		{`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","schema":{}}}}`, sdk.CodeMissing, "text.format.name"},
-		{`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`, sdk.CodeMissing, "text.format.schema"},
-		{`{"model":"m","input":"hi","text":{"verbosity":"loud"}}`, sdk.CodeValue, "text.verbosity"},
-		{`{"model":"m","input":"hi","reasoning":{"effort":"much"}}`, sdk.CodeValue, "reasoning.effort"},
-		{`{"model":"m","input":"hi","tools":[{"type":"function"}]}`, sdk.CodeMissing, "tools[0].name"},
-		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"f","parameters":[]}]}`, sdk.CodeType, "tools[0].parameters"},
-		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"f"}]}`, sdk.CodeValue, "tools[1].name"},
-		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"n__f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]}`, sdk.CodeValue, "tools[1].tools[0].name"},
-		{`{"model":"m","input":"hi","tool_choice":"some"}`, sdk.CodeValue, "tool_choice"},
-		{`{"model":"m","input":"hi","tool_choice":"required","tools":[{"type":"web_search"}]}`, sdk.CodeUnsupported, "tool_choice"},
-		{`{"model":"m","input":"hi","tool_choice":{"type":"function","name":"f"}}`, sdk.CodeValue, "tool_choice.name"},
-		{`{"model":"m","input":"hi","tool_choice":{"type":"allowed_tools","tools":[{"type":"function","name":"f"}]}}`, sdk.CodeValue, "tool_choice.tools[0].name"},
+		{`{"model":"m","conversation":{}}`, reader.CodeMissing, "conversation.id"},
+		{`{"model":"m","conversation":"` + ConversationID(someNode.Node) + `","previous_response_id":"` + someNode.ResponseID() + `"}`, reader.CodeParameter, "conversation"},
+		{`{"model":"m","input":"hi","store":"yes"}`, reader.CodeType, "store"},
+		{`{"model":"m","input":"hi","background":true,"store":false}`, reader.CodeUnsupported, "background"},
+		{`{"model":"m","input":"hi","truncation":"some"}`, reader.CodeValue, "truncation"},
+		{`{"model":"m","input":"hi","context_management":[{}]}`, reader.CodeMissing, "context_management[0].type"},
+		{`{"model":"m","input":"hi","context_management":[{"type":"magic"}]}`, reader.CodeValue, "context_management[0].type"},
+		{`{"model":"m","input":"hi","context_management":[{"type":"compaction","compact_threshold":999}]}`, reader.CodeValue, "context_management[0].compact_threshold"},
+		{`{"model":"m","input":"hi","include":"all"}`, reader.CodeType, "include"},
+		{`{"model":"m","input":"hi","prompt":{"id":"p"}}`, reader.CodeParameter, "prompt"},
+		{`{"model":"m","input":"hi","temperature":2.1}`, reader.CodeValue, "temperature"},
+		{`{"model":"m","input":"hi","temperature":1e999}`, reader.CodeType, "temperature"},
+		{`{"model":"m","input":"hi","top_p":-0.1}`, reader.CodeValue, "top_p"},
+		{`{"model":"m","input":"hi","top_logprobs":1}`, reader.CodeUnsupported, "top_logprobs"},
+		{`{"model":"m","input":"hi","max_output_tokens":15}`, reader.CodeValue, "max_output_tokens"},
+		{`{"model":"m","input":"hi","metadata":{"a":1}}`, reader.CodeType, "metadata.a"},
+		{`{"model":"m","input":"hi","metadata":{` + strings.Join(pairs, ",") + `}}`, reader.CodeValue, "metadata"},
+		{`{"model":"m","input":"hi","metadata":{"` + strings.Repeat("k", 65) + `":""}}`, reader.CodeValue, "metadata"},
+		{`{"model":"m","input":"hi","metadata":{"k":"` + strings.Repeat("é", 513) + `"}}`, reader.CodeValue, "metadata"},
+		{`{"model":"m","input":"hi","text":{"format":{"type":"xml"}}}`, reader.CodeValue, "text.format.type"},
+		{`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","schema":{}}}}`, reader.CodeMissing, "text.format.name"},
+		{`{"model":"m","input":"hi","text":{"format":{"type":"json_schema","name":"n"}}}`, reader.CodeMissing, "text.format.schema"},
+		{`{"model":"m","input":"hi","text":{"verbosity":"loud"}}`, reader.CodeValue, "text.verbosity"},
+		{`{"model":"m","input":"hi","reasoning":{"effort":"much"}}`, reader.CodeValue, "reasoning.effort"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function"}]}`, reader.CodeMissing, "tools[0].name"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"f","parameters":[]}]}`, reader.CodeType, "tools[0].parameters"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"f"},{"type":"function","name":"f"}]}`, reader.CodeValue, "tools[1].name"},
+		{`{"model":"m","input":"hi","tools":[{"type":"function","name":"n__f"},{"type":"namespace","name":"n","tools":[{"type":"function","name":"f"}]}]}`, reader.CodeValue, "tools[1].tools[0].name"},
+		{`{"model":"m","input":"hi","tool_choice":"some"}`, reader.CodeValue, "tool_choice"},
+		{`{"model":"m","input":"hi","tool_choice":"required","tools":[{"type":"web_search"}]}`, reader.CodeUnsupported, "tool_choice"},
+		{`{"model":"m","input":"hi","tool_choice":{"type":"function","name":"f"}}`, reader.CodeValue, "tool_choice.name"},
+		{`{"model":"m","input":"hi","tool_choice":{"type":"allowed_tools","tools":[{"type":"function","name":"f"}]}}`, reader.CodeValue, "tool_choice.tools[0].name"},
 	} {
 		req, err := ParseCreate([]byte(test.body))
 		e := fault.Of(err)
@@ -197,15 +197,15 @@ func TestParseChat(t *testing.T) {
 		t.Errorf("%+v: %v", req, err)
 	}
 	for _, test := range []struct{ rest, code, param string }{
-		{`"messages":[]`, sdk.CodeMissing, "messages"},
-		{`"messages":"hi"`, sdk.CodeType, "messages"},
+		{`"messages":[]`, reader.CodeMissing, "messages"},
+		{`"messages":"hi"`, reader.CodeType, "messages"},
 		{`"messages":["hi"]`, "wrong_type", "messages[0]"},
 		{`"messages":[` + user + `,{"role":"robot","content":"x"}]`, "invalid_role", "messages[1].role"},
 		{`"messages":[{"role":"user","content":[{"type":"text","text":7}]}]`, "invalid_content", "messages[0].content[0].text"},
-		{`"n":2`, sdk.CodeUnsupported, "n"}, {`"logprobs":true`, sdk.CodeUnsupported, "logprobs"}, {`"modalities":["text","audio"]`, sdk.CodeUnsupported, "modalities[1]"},
-		{`"audio":{}`, sdk.CodeParameter, "audio"}, {`"prediction":{}`, sdk.CodeParameter, "prediction"}, {`"functions":[]`, sdk.CodeParameter, "functions"}, {`"web_search_options":{}`, sdk.CodeParameter, "web_search_options"},
-		{`"max_completion_tokens":0`, sdk.CodeValue, "max_completion_tokens"},
-		{`"tool_choice":"required"`, sdk.CodeUnsupported, "tool_choice"},
+		{`"n":2`, reader.CodeUnsupported, "n"}, {`"logprobs":true`, reader.CodeUnsupported, "logprobs"}, {`"modalities":["text","audio"]`, reader.CodeUnsupported, "modalities[1]"},
+		{`"audio":{}`, reader.CodeParameter, "audio"}, {`"prediction":{}`, reader.CodeParameter, "prediction"}, {`"functions":[]`, reader.CodeParameter, "functions"}, {`"web_search_options":{}`, reader.CodeParameter, "web_search_options"},
+		{`"max_completion_tokens":0`, reader.CodeValue, "max_completion_tokens"},
+		{`"tool_choice":"required"`, reader.CodeUnsupported, "tool_choice"},
 	} {
 		body := `{"model":"m",` + test.rest + `}`
 		if !strings.HasPrefix(test.rest, `"messages"`) {
@@ -233,20 +233,20 @@ func TestOtherRequests(t *testing.T) {
 		body        string
 		code, param string
 	}{
-		{compact, `{"input":"hi"}`, sdk.CodeMissing, "model"},
-		{compact, `{"model":"m"}`, sdk.CodeMissing, "input"},
-		{compact, `{"model":"m","input":[]}`, sdk.CodeMissing, "input"},
+		{compact, `{"input":"hi"}`, reader.CodeMissing, "model"},
+		{compact, `{"model":"m"}`, reader.CodeMissing, "input"},
+		{compact, `{"model":"m","input":[]}`, reader.CodeMissing, "input"},
 		{newConversation, ``, "", ""}, {newConversation, `{}`, "", ""}, {newConversation, `{"items":[],"metadata":null}`, "", ""},
 		{newConversation, `{"items":[{"role":"user","content":"a"}],"metadata":{"a":"b"}}`, "", ""},
-		{newConversation, `{"items":` + many + `}`, sdk.CodeValue, "items"},
-		{newConversation, `{"items":"a"}`, sdk.CodeType, "items"},
-		{newConversation, `{"items":[{"role":"user"}]}`, sdk.CodeMissing, "items[0].content"},
-		{newConversation, `{"items":[{"type":"compaction_trigger"}]}`, sdk.CodeUnsupported, "items"},
-		{change, `{"metadata":{}}`, "", ""}, {change, `{"metadata":null}`, "", ""}, {change, `{}`, sdk.CodeMissing, "metadata"}, {change, `{"metadata":"a"}`, sdk.CodeType, "metadata"},
-		{newItems, `{"items":[{"role":"user","content":"a"}]}`, "", ""}, {newItems, `{"items":[]}`, sdk.CodeMissing, "items"}, {newItems, `{"items":` + many + `}`, sdk.CodeValue, "items"},
+		{newConversation, `{"items":` + many + `}`, reader.CodeValue, "items"},
+		{newConversation, `{"items":"a"}`, reader.CodeType, "items"},
+		{newConversation, `{"items":[{"role":"user"}]}`, reader.CodeMissing, "items[0].content"},
+		{newConversation, `{"items":[{"type":"compaction_trigger"}]}`, reader.CodeUnsupported, "items"},
+		{change, `{"metadata":{}}`, "", ""}, {change, `{"metadata":null}`, "", ""}, {change, `{}`, reader.CodeMissing, "metadata"}, {change, `{"metadata":"a"}`, reader.CodeType, "metadata"},
+		{newItems, `{"items":[{"role":"user","content":"a"}]}`, "", ""}, {newItems, `{"items":[]}`, reader.CodeMissing, "items"}, {newItems, `{"items":` + many + `}`, reader.CodeValue, "items"},
 		{page, ``, "", ""}, {page, `limit=100&order=asc&after=x&include=a`, "", ""},
-		{page, `limit=0`, sdk.CodeValue, "limit"}, {page, `limit=101`, sdk.CodeValue, "limit"}, {page, `limit=x`, sdk.CodeValue, "limit"}, {page, `order=up`, sdk.CodeValue, "order"},
-		{after, ``, "", ""}, {after, `starting_after=7`, "", ""}, {after, `starting_after=-1`, sdk.CodeValue, "starting_after"}, {after, `starting_after=x`, sdk.CodeValue, "starting_after"},
+		{page, `limit=0`, reader.CodeValue, "limit"}, {page, `limit=101`, reader.CodeValue, "limit"}, {page, `limit=x`, reader.CodeValue, "limit"}, {page, `order=up`, reader.CodeValue, "order"},
+		{after, ``, "", ""}, {after, `starting_after=7`, "", ""}, {after, `starting_after=-1`, reader.CodeValue, "starting_after"}, {after, `starting_after=x`, reader.CodeValue, "starting_after"},
 	} {
 		e := fault.Of(test.parse([]byte(test.body)))
 		if e == nil {

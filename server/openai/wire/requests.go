@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -19,29 +20,29 @@ const (
 )
 
 // metadataOf reads pairs of strings; nil for none.
-func metadataOf(o sdk.Object) map[string]string {
+func metadataOf(o reader.Object) map[string]string {
 	const name = "metadata"
 	value := o.Get(name)
 	switch {
 	case value == nil:
 		return nil
 	case value[0] != '{':
-		o.Wrong(name, sdk.CodeType, "This must be an object of strings.")
+		o.Wrong(name, reader.CodeType, "This must be an object of strings.")
 		return nil
 	}
 	pairs := map[string]string{}
 	for raw, value := range chat.EachMember(value) {
 		key := string(raw)
 		if value[0] != '"' {
-			o.WrongAt(o.At.Member(name).Member(fault.Clip(key)), sdk.CodeType, "Metadata are strings.")
+			o.WrongAt(o.At.Member(name).Member(fault.Clip(key)), reader.CodeType, "Metadata are strings.")
 			break
 		}
 		pairs[key] = chat.String(value)
 		switch {
 		case len(pairs) > maxPairs:
-			o.Wrong(name, sdk.CodeValue, "There are more than %d pairs, which is the most.", maxPairs)
+			o.Wrong(name, reader.CodeValue, "There are more than %d pairs, which is the most.", maxPairs)
 		case utf8.RuneCountInString(key) > maxPairName, utf8.RuneCountInString(pairs[key]) > maxPairLength:
-			o.Wrong(name, sdk.CodeValue, "A name has at most %d characters and a value %d; those of %q have more.", maxPairName, maxPairLength, fault.Clip(key))
+			o.Wrong(name, reader.CodeValue, "A name has at most %d characters and a value %d; those of %q have more.", maxPairName, maxPairLength, fault.Clip(key))
 		}
 		if o.Err != nil {
 			break
@@ -53,14 +54,14 @@ func metadataOf(o sdk.Object) map[string]string {
 // ParseCompact reads a request to compact a branch together with some input. Its
 // instructions are for the summarizer.
 func ParseCompact(body []byte) (*Request, error) {
-	o := sdk.Open(body)
+	o := reader.Open(body)
 	req := &Request{Model: o.RequiredUpTo("model", 512)}
 	req.readContinued(o)
 	o.Text("prompt_cache_key", 64)
 	req.Input = inputOf(o, "input", maxItems)
 	req.Instructions = o.String("instructions")
 	if len(req.Input.Entries) == 0 && req.Previous == nil {
-		o.Wrong("input", sdk.CodeMissing, "Missing required parameter: input.")
+		o.Wrong("input", reader.CodeMissing, "Missing required parameter: input.")
 	}
 	return req, o.Failed()
 }
@@ -79,15 +80,15 @@ func ParseConversation(must string) func(body []byte) (*ConversationRequest, err
 		if len(body) == 0 && must == "" {
 			return &ConversationRequest{}, nil
 		}
-		o := sdk.Open(body)
+		o := reader.Open(body)
 		c := &ConversationRequest{Input: inputOf(o, "items", maxNewItems), Metadata: metadataOf(o)}
 		switch {
 		case must != "" && !o.Has(must):
 			o.Missing(must)
 		case must == "items" && len(c.Input.Entries) == 0:
-			o.Wrong(must, sdk.CodeMissing, "Missing required parameter: items. At least one of them must say something.")
+			o.Wrong(must, reader.CodeMissing, "Missing required parameter: items. At least one of them must say something.")
 		case c.Input.Compact:
-			o.Wrong("items", sdk.CodeUnsupported, "A compaction_trigger is no item of a conversation.")
+			o.Wrong("items", reader.CodeUnsupported, "A compaction_trigger is no item of a conversation.")
 		}
 		return c, o.Failed()
 	}
@@ -102,7 +103,7 @@ func ParseStartingAfter(query url.Values) (int, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
-		return 0, fault.New(fault.Invalid, sdk.CodeValue, "starting_after", "This must be the sequence_number of an event.")
+		return 0, fault.New(fault.Invalid, reader.CodeValue, "starting_after", "This must be the sequence_number of an event.")
 	}
 	return int(n), nil
 }
@@ -112,12 +113,12 @@ const maxLane = 64
 
 // ParseLane checks what a message of a WebSocket is, and gives its stream_id.
 func ParseLane(message []byte) (string, error) {
-	o := sdk.Open(message)
+	o := reader.Open(message)
 	if kind := o.RequiredUpTo("type", maxLane); kind != "response.create" {
-		o.Wrong("type", sdk.CodeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
+		o.Wrong("type", reader.CodeUnsupported, "Messages of type %q are not served. Send response.create.", fault.Clip(kind))
 	}
 	if o.Boolean("background", false) {
-		o.Wrong("background", sdk.CodeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
+		o.Wrong("background", reader.CodeUnsupported, "A response in the background needs no WebSocket. Send it as POST.")
 	}
 	lane := o.Text("stream_id", maxLane)
 	if err := o.Failed(); err != nil || lane == nil {
@@ -149,7 +150,7 @@ func ParsePage(query url.Values) (Page, error) {
 	if text := query.Get("limit"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 || n > 100 {
-			return p, fault.New(fault.Invalid, sdk.CodeValue, "limit", "This must be a whole number between 1 and 100.")
+			return p, fault.New(fault.Invalid, reader.CodeValue, "limit", "This must be a whole number between 1 and 100.")
 		}
 		p.Limit = n
 	}
@@ -158,7 +159,7 @@ func ParsePage(query url.Values) (Page, error) {
 		p.Ascending = true
 	case "", "desc":
 	default:
-		return p, fault.New(fault.Invalid, sdk.CodeValue, "order", "This must be asc or desc.")
+		return p, fault.New(fault.Invalid, reader.CodeValue, "order", "This must be asc or desc.")
 	}
 	return p, nil
 }

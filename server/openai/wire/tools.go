@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
 )
@@ -88,11 +89,11 @@ func (e Echo) names() (names toolNames) {
 // toolsIn reads the tools of a request to Responses, of which those are kept that the
 // client runs. Tools that OpenAI itself runs, such as web_search, are left out: some
 // clients offer them always, and a model may do without.
-func toolsIn(o sdk.Object) (tools []tool) {
+func toolsIn(o reader.Object) (tools []tool) {
 	seen := map[string]bool{}
-	add := func(t tool, f sdk.Object) {
+	add := func(t tool, f reader.Object) {
 		if seen[t.flat()] {
-			f.Wrong("name", sdk.CodeValue, "Two tools have the name %q.", fault.Clip(t.flat()))
+			f.Wrong("name", reader.CodeValue, "Two tools have the name %q.", fault.Clip(t.flat()))
 		}
 		seen[t.flat()] = true
 		tools = append(tools, t)
@@ -119,14 +120,14 @@ func toolsIn(o sdk.Object) (tools []tool) {
 }
 
 // toolOf reads a function or a custom tool, of a namespace or of none.
-func toolOf(o sdk.Object, kind, space string) tool {
+func toolOf(o reader.Object, kind, space string) tool {
 	t := tool{Type: kind, Name: o.Required("name"), Description: o.Text("description", math.MaxInt), Namespace: space}
 	if kind == toolCustom {
 		t.Format = o.Get("format")
 		return t
 	}
 	if t.Parameters = o.Get("parameters"); t.Parameters != nil && t.Parameters[0] != '{' {
-		o.Wrong("parameters", sdk.CodeType, "This must be a JSON schema, which is an object.")
+		o.Wrong("parameters", reader.CodeType, "This must be a JSON schema, which is an object.")
 	}
 	if o.Get("strict") != nil {
 		strict := o.Boolean("strict", false)
@@ -154,7 +155,7 @@ type choice struct {
 
 // choiceOf reads which of the tools may be called. A list of allowed tools is
 // served by offering these alone, which every model understands.
-func choiceOf(o sdk.Object, tools []tool) choice {
+func choiceOf(o reader.Object, tools []tool) choice {
 	const name = "tool_choice"
 	c := choice{echo: json.RawMessage(`"auto"`)}
 	value := o.Get(name)
@@ -184,15 +185,15 @@ func choiceOf(o sdk.Object, tools []tool) choice {
 		}
 		c.chat = modeOf(wish, "mode", wish.OneOf("mode", "auto", "required"), tools)
 	default:
-		wish.Wrong("type", sdk.CodeUnsupported, "A choice of type %q is not supported. Only functions and custom tools can be called here.", fault.Clip(kind))
+		wish.Wrong("type", reader.CodeUnsupported, "A choice of type %q is not supported. Only functions and custom tools can be called here.", fault.Clip(kind))
 	}
 	return c
 }
 
 // modeOf gives a mode as chat completions have it, where it isn't their default.
-func modeOf(o sdk.Object, name, mode string, tools []tool) json.RawMessage {
+func modeOf(o reader.Object, name, mode string, tools []tool) json.RawMessage {
 	if mode == "required" && len(tools) == 0 {
-		o.Wrong(name, sdk.CodeUnsupported, "No function is among the tools, so none can be called.")
+		o.Wrong(name, reader.CodeUnsupported, "No function is among the tools, so none can be called.")
 	}
 	if mode == "" || mode == "auto" {
 		return nil
@@ -201,11 +202,11 @@ func modeOf(o sdk.Object, name, mode string, tools []tool) json.RawMessage {
 }
 
 // namedIn reads the name of a tool that is among these.
-func namedIn(o sdk.Object, tools []tool) tool {
+func namedIn(o reader.Object, tools []tool) tool {
 	name := flatName(o.String("namespace"), o.Required("name"))
 	i := slices.IndexFunc(tools, func(t tool) bool { return t.flat() == name })
 	if i < 0 {
-		o.Wrong("name", sdk.CodeValue, "No function of the name %q is among the tools.", fault.Clip(name))
+		o.Wrong("name", reader.CodeValue, "No function of the name %q is among the tools.", fault.Clip(name))
 		return tool{}
 	}
 	return tools[i]
@@ -213,7 +214,7 @@ func namedIn(o sdk.Object, tools []tool) tool {
 
 // toolItem reads an item of a tool that is no plain function: a call, its output, or tools
 // that are offered from there on. It is no such item where it isn't ok.
-func (in *inputReader) toolItem(i int, kind string, o sdk.Object, id string) (ok bool) {
+func (in *inputReader) toolItem(i int, kind string, o reader.Object, id string) (ok bool) {
 	switch kind {
 	case "custom_tool_call":
 		in.call(i, o, id, chat.Call{Arguments: o.Given("input"), Name: o.Required("name"), Custom: true})
@@ -251,7 +252,7 @@ func (in *inputReader) toolItem(i int, kind string, o sdk.Object, id string) (ok
 }
 
 // call reads a call of a tool, which belongs to the assistant's turn.
-func (in *inputReader) call(i int, o sdk.Object, id string, call chat.Call) {
+func (in *inputReader) call(i int, o reader.Object, id string, call chat.Call) {
 	call.ID = o.Required("call_id")
 	call.Name = flatName(o.String("namespace"), call.Name)
 	_, t := in.open(i, id, false)

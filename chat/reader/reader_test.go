@@ -1,4 +1,4 @@
-package sdk
+package reader
 
 import (
 	"fmt"
@@ -18,12 +18,12 @@ func TestReader(t *testing.T) {
 	}
 	for _, test := range []struct{ body, said, wrong string }{
 		{`{"name":"a","name":"b","list":[{"kind":"x"},{}],"rest":1}`, "b x", " "},
-		{`{"name":null,"list":{}}`, " ", "name missing_required_parameter"},
-		{`{"name":"b","list":[{"kind":"x"},{"kind":3}]}`, "b x", "list[1].kind invalid_type"},
-		{`{"name":"b","list":[{"kind":"x"},3]}`, "b x", "list[1] invalid_type"},
+		{`{"name":null,"list":{}}`, " ", "name missing_field"},
+		{`{"name":"b","list":[{"kind":"x"},{"kind":3}]}`, "b x", "list[1].kind wrong_type"},
+		{`{"name":"b","list":[{"kind":"x"},3]}`, "b x", "list[1] wrong_type"},
 		{`{"name":"b","list":[{},{},{}]}`, "b ", "list invalid_value"},
 		{`{"name":"b","inner":{"n":7}}`, "b ", "inner.n invalid_value"},
-		{`{"name":"b","inner":"n"}`, "b ", "inner invalid_type"},
+		{`{"name":"b","inner":"n"}`, "b ", "inner wrong_type"},
 		{`[]`, " ", " wrong_type"},
 		{"{" + strings.Join(many, ",") + "}", " ", " invalid_value"},
 	} {

@@ -1,22 +1,30 @@
-package sdk
+// Package reader reads the JSON of a request, for every API: it gives the values of an
+// object's members, and remembers the first thing that is wrong, and where.
+//
+//	o := reader.Open(body)
+//	name, list := o.Required("name"), o.Objects("list", 100)
+//	return o.Failed()
+package reader
 
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"iter"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
 )
 
-// Codes of what is wrong with a request, as OpenAI has them.
+// Codes of what is wrong with a request.
 const (
-	CodeMissing     = "missing_required_parameter"
-	CodeType        = "invalid_type"
+	CodeMissing     = "missing_field"
+	CodeType        = "wrong_type"
 	CodeValue       = "invalid_value"
 	CodeUnsupported = "unsupported_value"     // of a member that is served otherwise
 	CodeParameter   = "unsupported_parameter" // of a member that is never served
@@ -24,7 +32,10 @@ const (
 
 // A Reader remembers the first thing that is wrong with a request. What is read after it
 // means nothing.
-type Reader struct{ Err *fault.Error }
+type Reader struct {
+	Err    *fault.Error
+	strict bool
+}
 
 // Fail says what is wrong, unless something else was before.
 func (r *Reader) Fail(err *fault.Error) {
@@ -78,7 +89,7 @@ func (p *Path) String() string {
 }
 
 // An Object is a JSON object of a request. Of members with one name the last counts, and
-// null is no value.
+// null is no value, unless the request is read strictly.
 type Object struct {
 	*Reader
 	At      *Path
@@ -96,11 +107,47 @@ const maxMembers = 1000
 // Open reads the body of a request. One that is no object has no members.
 func Open(body []byte) Object {
 	r := &Reader{}
-	if err := chat.CheckObject(body, "request's body"); err != nil {
-		r.Err = fault.Of(err)
+	if r.check(body, chat.MaxNesting); r.Err == nil {
+		r.Err = fault.Of(chat.CheckString(body, "body"))
+	}
+	return r.open(body)
+}
+
+// envelope is what a request puts around what is stored: around metadata in a chain stand the
+// body, the array and the message.
+const envelope = 3
+
+// OpenStrict reads a body of which every member counts: null is of no type, and where Only
+// names the members, others are refused.
+func OpenStrict(body []byte) Object {
+	r := &Reader{strict: true}
+	r.check(body, chat.MaxNesting+envelope)
+	return r.open(body)
+}
+
+func (r *Reader) open(body []byte) Object {
+	if r.Err != nil {
 		return Object{Reader: r}
 	}
 	return r.Object(body, nil)
+}
+
+// check checks the syntax of a body.
+func (r *Reader) check(body []byte, nesting int) {
+	switch {
+	case !utf8.Valid(body):
+		r.WrongAt(nil, "invalid_utf8", "The body is not valid UTF-8. Encode it as UTF-8, without a byte order mark.")
+	case chat.Nesting(body) > nesting:
+		r.WrongAt(nil, "too_deep", "The body nests arrays and objects more than %d deep.", chat.MaxNesting)
+	case !json.Valid(body):
+		var syntax *json.SyntaxError
+		if err := json.Unmarshal(body, new(any)); errors.As(err, &syntax) {
+			r.WrongAt(nil, "invalid_json", "The body is not one JSON value: %s, at byte %d.", syntax, syntax.Offset)
+		}
+		r.WrongAt(nil, "invalid_json", "The body is not one JSON value.")
+	case bytes.TrimLeft(body, " \t\r\n")[0] != '{':
+		r.WrongAt(nil, CodeType, "The body must be a JSON object.")
+	}
 }
 
 // Object reads an object within a request.
@@ -121,10 +168,27 @@ func (r *Reader) Object(raw json.RawMessage, at *Path) Object {
 	return o
 }
 
-// Has tells whether a member is there, be it null.
-func (o Object) Has(name string) bool { return o.value(name) != nil }
+// Only refuses members of other names, and one that stands twice.
+func (o Object) Only(names []string) {
+	for i, m := range o.members {
+		switch name := string(m.name); {
+		case !slices.Contains(names, name):
+			names = slices.Sorted(slices.Values(names))
+			o.Wrong(fault.Clip(name), "unknown_field", "There is no field of this name here. The fields are %s.", strings.Join(names, ", "))
+		case slices.ContainsFunc(o.members[:i], func(before member) bool { return string(before.name) == name }):
+			o.Wrong(name, "duplicate_field", "The field stands twice. Send it once.")
+		}
+	}
+}
 
-func (o Object) value(name string) json.RawMessage {
+// Empty tells whether the object has no member.
+func (o Object) Empty() bool { return len(o.members) == 0 }
+
+// Has tells whether a member is there, be it null.
+func (o Object) Has(name string) bool { return o.Raw(name) != nil }
+
+// Raw returns a member's value, be it null; nil where it is absent.
+func (o Object) Raw(name string) json.RawMessage {
 	for _, m := range slices.Backward(o.members) {
 		if string(m.name) == name {
 			return m.value
@@ -135,8 +199,12 @@ func (o Object) value(name string) json.RawMessage {
 
 // Get returns a member's value; nil where it is absent or null.
 func (o Object) Get(name string) json.RawMessage {
-	if value := o.value(name); !IsNull(value) {
+	value := o.Raw(name)
+	if !IsNull(value) {
 		return value
+	}
+	if o.strict && value != nil {
+		o.Wrong(name, CodeType, "This is null. Leave it out where there is nothing to say.")
 	}
 	return nil
 }
@@ -166,7 +234,7 @@ func (o Object) Wrong(name, code, format string, args ...any) {
 
 // Missing says that a member is missing.
 func (o Object) Missing(name string) {
-	o.Wrong(name, CodeMissing, "Missing required parameter: %s.", o.At.Member(name))
+	o.Wrong(name, CodeMissing, "%s is required.", o.At.Member(name))
 }
 
 // Refuse refuses members that can't be served, with a reason for each.
@@ -188,11 +256,20 @@ func (o Object) Text(name string, most int) *string {
 		o.Wrong(name, CodeType, "This must be a string.")
 		return nil
 	}
-	text := chat.String(value)
+	text := o.text(value, name, -1)
 	if len(text) > most && utf8.RuneCountInString(text) > most {
 		o.Wrong(name, CodeValue, "This has %d characters, and %d is the most.", utf8.RuneCountInString(text), most)
 	}
 	return &text
+}
+
+// text reads a string that is a member, or an element of one.
+func (o Object) text(value json.RawMessage, name string, i int) string {
+	text := chat.String(value)
+	if o.strict && strings.ContainsRune(text, utf8.RuneError) { // for which half a surrogate pair is read
+		o.Fail(fault.Of(fault.At(chat.CheckString(value, "text"), o.At.Element(name, i).String())))
+	}
+	return text
 }
 
 // String reads a string of any length; "" for none.
@@ -268,7 +345,7 @@ func numeric[T int | float64](o Object, name, what string, least, most T, parse 
 	n, err := parse(string(value))
 	switch {
 	case err != nil:
-		o.Wrong(name, CodeType, "This must be %s between %v and %v.", what, least, most)
+		o.Wrong(name, CodeType, "This must be %s.", what)
 	case n < least || n > most:
 		o.Wrong(name, CodeValue, "%v is not between %v and %v.", n, least, most)
 	}
@@ -299,6 +376,21 @@ func (o Object) List(name string, most int) iter.Seq2[int, json.RawMessage] {
 			i++
 		}
 	}
+}
+
+// Texts reads an array of strings; nil for none.
+func (o Object) Texts(name string) (texts []string) {
+	if o.Get(name) != nil {
+		texts = []string{}
+	}
+	for i, raw := range o.List(name, math.MaxInt) {
+		if raw[0] != '"' {
+			o.WrongAt(o.At.Element(name, i), CodeType, "This must be a string.")
+			break
+		}
+		texts = append(texts, o.text(raw, name, i))
+	}
+	return texts
 }
 
 // Objects returns the elements of an array, each of which must be an object, as List does.

@@ -280,41 +280,42 @@ func (s *Store) along(ctx context.Context, rows []db.ListPathHashesRow, candidat
 	return p, nil
 }
 
-// behind follows the messages of a compacted history along a branch, as long as the branch
-// has them too, in the same order. It returns the last of them, or the end of its turn where
-// the history goes on with a question. Messages between them may be on the branch alone, and
-// before the first one the history may have a changed prompt.
+// behind follows the messages of a compacted history along a branch, in the same order. It
+// returns the last that the branch has too, or the end of its turn where the history goes
+// on with a question. Messages between them may be on the branch alone. Others may be in the
+// history alone: the client's prompt, which agents send once more before the last question
+// that they keep. So a last message counts only right behind one that is known.
 func (s *Store) behind(ctx context.Context, rows []db.ListPathHashesRow, candidates, begin, least int, l runSearch, says func(row, message int) bool) (p Path, err error) {
 	if begin > 0 {
-		p.Tokens = l.begins.Tokens
+		p.Known, p.Tokens = begin, l.begins.Tokens
 	}
-	end, same := candidates, 0
-	for i := begin; i < len(l.forms); i++ {
+	end, same, unknown := candidates, 0, 0
+	for i := begin; i < len(l.forms) && unknown < maxRunAnswers; i++ {
 		row := end - 1
 		for row >= 0 && !says(row, i) {
 			row--
 		}
-		if row < 0 && (same > 0 || l.said > 0 || i >= maxRunAnswers) {
-			break
-		}
-		if row < 0 {
-			cost, err := s.cost(ctx, l.h.Messages[i], nil)
-			if err != nil {
-				return Path{}, err
-			}
-			p.Tokens += int64(cost)
+		if row < 0 || i == len(l.forms)-1 && p.Known < i && (same > 0 || l.said > 0) {
+			unknown++
 			continue
 		}
 		if same++; same == 1 && begin == 0 {
 			p.Prompt = i
 		}
+		for _, m := range l.h.Messages[p.Known:i] {
+			cost, err := s.cost(ctx, m, nil)
+			if err != nil {
+				return Path{}, err
+			}
+			p.Tokens += int64(cost)
+		}
 		p.Tokens += pathTokens(rows, row, row+1)
 		end, p.Known = row, i+1
 	}
-	if same < least || same == 1 && begin == 0 { // with other instructions, one question may be of another agent of the session
+	if same < least && (begin == 0 || l.said == 0) || same == 1 && begin == 0 { // with other instructions, one question may be of another agent of the session
 		return Path{}, nil
 	}
-	if p.Known < len(l.forms) && l.h.Messages[p.Known].Role == chat.User {
+	if p.Known < len(l.forms) && l.h.Messages[p.Known].Role != chat.Assistant {
 		for end > 0 && (chat.Role(rows[end-1].Role) == chat.Assistant || chat.Role(rows[end-1].Role) == chat.Tool) {
 			end--
 		}

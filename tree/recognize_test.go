@@ -49,6 +49,8 @@ func TestSession(t *testing.T) {
 		"an unknown answer after a known one": {path("s2", "u2", "a2", "u3", "a3 that was cut", "u4"), uuid.Nil, 4, 1, 0},
 		"questions without the answers":       {path("s at 2", "u7", "u8", "u in place of all", "u9"), called.HeadID, 3, 1, 0},
 		"questions below a known beginning":   {path("s", "u7", "u8", "u in place of all", "u9"), called.HeadID, 3, 0, 2},
+		"a prompt amid the questions":         {path("s", "u7", "s at 2", "u more", "u8", "u in place of all", "u9"), called.HeadID, 5, 0, 2},
+		"one question without its answer":     {path("s", "u7", "c", "t", "a7", "u8", "u in place of all", "u9"), called.HeadID, 6, 0, 6},
 		"questions of another chat":           {path("s", "u7", "u in place of all", "u8"), uuid.Nil, 2, 0, 2},
 		"nothing that is known":               {path("u of another chat", "a of another chat", "u4"), uuid.Nil, 0, 0, 0},
 	} {

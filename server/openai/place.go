@@ -19,8 +19,9 @@ import (
 
 // place finds the message below which a request goes on, by a conversation, a response or
 // a compaction item; at is nil where it names none. The history is what comes behind that
-// message, as far as the request says it. Where that is recorded, ids of items and a call
-// of its session that it answers name the message, too, and the tree checks the calls of
+// message, as far as the request says it. Of a recorded request, a call of its session that it
+// answers names the message, too, and so do ids of items if the client asked to store: other
+// clients may keep less in their history than the branch has, and the tree checks the calls of
 // what a conversation gets. The model checks those of a completion.
 func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded bool) (at *recognize.Message, h tree.History, err error) {
 	switch {
@@ -33,7 +34,7 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 	case req.Previous != nil:
 		at, err = previous(r, *req.Previous)
 	default:
-		at, entries, err = known(r, entries, recorded)
+		at, entries, err = known(r, entries, recorded && req.Store)
 	}
 	if err == nil {
 		h, err = opened(r, entries)

@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/server/openai"
 	"github.com/coppice-chat/coppice/tree"
@@ -129,6 +131,27 @@ func TestSessions(t *testing.T) {
 	roots, err := a.store.ForTenant("acme").Children(t.Context(), uuid.MustParse(seen["header"]), uuid.Nil, tree.Paging{})
 	if err != nil || len(roots.Data) != 2 {
 		t.Errorf("a session whose system prompt changed has %d roots, want 2; %v", len(roots.Data), err)
+	}
+}
+
+// TestCompactedByTheClient holds that of a history which a client doesn't ask to store the
+// model reads what the client sent, also where it has the id of an item and lacks others.
+func TestCompactedByTheClient(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, answersOf(3)...)
+	input := func(kept string, more ...string) response {
+		status, got, _ := a.send("acme", "POST", "/responses", `{"model":"wood","store":false,"input":[`+kept+strings.Join(more, ",")+`]}`, "X-Coppice-Record", "true", "Session-Id", "1")
+		if status != 200 {
+			t.Fatal(got)
+		}
+		return responseIn(t, got)
+	}
+	input(said("user", "One?"))
+	kept := said("user", "One?") + "," + said("user", "All so far.") + "," + said("user", "Two?")
+	second := input(kept)
+	last := input(kept, `,{"type":"message","role":"assistant","id":"`+second.Output[0].ID+`","content":`+string(check.Must(json.Marshal(second.Output[0].Content[0].Text))(t))+`}`, said("user", "Three?"))
+	if branch, nodes := a.said(last); nodes != 7 || len(branch) != 7 || strings.Contains(a.prompt(), "Answer 0.") {
+		t.Errorf("%q of %d messages, after %s", branch, nodes, a.prompt())
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"math"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/reader"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
@@ -58,16 +57,10 @@ func Parse(body []byte) (*Request, error) {
 	r := &Request{
 		Model: o.Required("model"), Stream: o.Boolean("stream", false), Temperature: o.Number("temperature", 0, 2), TopP: o.Number("top_p", 0, 1),
 		UserID: o.Inner("metadata").String("user_id"), Continues: o.Inner("thread").String("type") == "continue",
-		System: contentOf(o, "system"), body: o,
+		System: contentOf(o, "system"), StopSequences: o.Texts("stop_sequences"), body: o,
 	}
 	if n := o.Integer("max_tokens", 0, most); n != nil {
 		r.MaxTokens = *n
-	}
-	for i, raw := range o.List("stop_sequences", most) {
-		if raw[0] != '"' {
-			o.WrongAt(o.At.Element("stop_sequences", i), reader.CodeType, "This must be a string.")
-		}
-		r.StopSequences = append(r.StopSequences, chat.String(raw))
 	}
 	for range o.Objects("tools", most) {
 		r.Tools = true
@@ -79,10 +72,7 @@ func Parse(body []byte) (*Request, error) {
 	if len(r.Messages) == 0 {
 		o.Missing("messages")
 	}
-	if o.Err != nil {
-		return nil, o.Err
-	}
-	return r, nil
+	return r, o.Failed()
 }
 
 // contentOf reads a content, or a system prompt: one string, or blocks.

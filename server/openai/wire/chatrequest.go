@@ -61,10 +61,7 @@ func ParseChat(body []byte, parse func(*Request, json.RawMessage) ([]*chat.Messa
 			o.WrongAt(o.At.Element("modalities", i), reader.CodeUnsupported, "Models answer with text here.")
 		}
 	}
-	if o.Err != nil {
-		return nil, o.Err
-	}
-	return req, nil
+	return req, o.Failed()
 }
 
 // passedOn are the members of a request that this server has no use for: whoever sends

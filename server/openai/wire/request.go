@@ -100,10 +100,7 @@ func create(o reader.Object, extra map[string]json.RawMessage) (*Request, error)
 	for range o.List("include", maxItems) { // all that can be included is, always
 		continue
 	}
-	if o.Err != nil {
-		return nil, o.Err
-	}
-	return req, nil
+	return req, o.Failed()
 }
 
 // readShared reads what every request for an answer may have.

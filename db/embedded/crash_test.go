@@ -38,7 +38,9 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	os.RemoveAll(madeDir)
+	os.Exit(code)
 }
 
 // runProgram starts a server and inserts rows until it is killed. It writes a

@@ -8,9 +8,11 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -43,8 +45,34 @@ func testConfig(t *testing.T, dir string) Config {
 	}
 }
 
+// madeDir is the folder of a data directory that a server has used.
+var madeDir string
+
+var makeDataDir = sync.OnceValues(func() (path string, err error) {
+	if madeDir, err = os.MkdirTemp("", "coppice-test-"); err != nil {
+		return "", err
+	}
+	path = filepath.Join(madeDir, "data")
+	if err = os.Chmod(madeDir, 0o755); err != nil {
+		return "", err
+	}
+	s, err := Start(context.Background(), Config{DataDir: path, Parameters: map[string]string{"fsync": "off"}})
+	if err != nil {
+		return "", err
+	}
+	return path, s.Stop(context.Background())
+})
+
+// mustStart starts a server. A directory that isn't there yet becomes a copy of one that was
+// used, because initdb takes longer than most tests.
 func mustStart(t *testing.T, cfg Config) *Server {
 	t.Helper()
+	if _, err := os.Stat(cfg.DataDir); err != nil {
+		from := check.Must(makeDataDir())(t)
+		if out, err := exec.Command("cp", "-a", from, cfg.DataDir).CombinedOutput(); err != nil {
+			t.Fatalf("cp: %v: %s", err, out)
+		}
+	}
 	s := check.Must(Start(t.Context(), cfg))(t)
 	stopAtEnd(t, s)
 	return s
@@ -107,7 +135,8 @@ func TestStart(t *testing.T) {
 	t.Parallel()
 	// Defaults only, and folders above that aren't there yet.
 	dir := filepath.Join(tempDir(t), "a \"dir\" [& 100%] =?*+", "data")
-	s := mustStart(t, Config{DataDir: dir})
+	s := check.Must(Start(t.Context(), Config{DataDir: dir}))(t)
+	stopAtEnd(t, s)
 	answers(t, s.URL(), map[string]string{
 		"SELECT current_database()":             "coppice",
 		"SELECT current_user":                   "coppice",

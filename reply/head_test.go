@@ -168,7 +168,7 @@ func TestWindow(t *testing.T) {
 		{plain, "gpt-4", 0, 8192, 1024},
 		{plain, "gpt-4", 500, 8192, 1024},
 		{plain, "gpt-4", 4000, 8192, 4000},
-		{plain, "gpt-4", 8192, 8192, 1024}, // the provider's to refuse
+		{plain, "gpt-4", 8192, 8192, 4096},
 		{plain, "openai/gpt-4.1", 0, 1_047_576, 16_000},
 		{plain, "my-own", 0, 128_000, 16_000},
 		{set.ID, "gpt-4", 0, 50_000, 16_000},

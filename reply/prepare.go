@@ -193,7 +193,9 @@ func (s *Service) prompt(a *assignment, c tree.Conversation) (bool, error) {
 	if p == nil {
 		return false, nil
 	}
-	settings, err := s.contexts.SettingsOf(c, a.window)
+	window := a.window
+	window.OutputTokens = 0 // the answer may be shorter
+	settings, err := s.contexts.SettingsOf(c, window)
 	if err != nil {
 		return false, err
 	}

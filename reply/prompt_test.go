@@ -28,6 +28,11 @@ func TestPrompt(t *testing.T) {
 	if len(last.Messages) != 1 || string(last.Messages[0]) != string(prompt.Messages[0]) {
 		t.Errorf("the model read %s", last.Messages)
 	}
+	prompt.Tokens = 100_000 // and the client allows an answer for which that leaves no room
+	hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt, MaxOutputTokens: 127_000}))
+	if string(last.Messages[0]) != string(prompt.Messages[0]) {
+		t.Errorf("the model read %s", last.Messages)
+	}
 	prompt.Tokens = 1 << 40
 	hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt}))
 	if strings.Contains(string(last.Messages[0]), "As the client wrote it.") {

@@ -136,7 +136,7 @@ func (s *Service) Over(store *tree.Store) *Service {
 type Window struct {
 	MaxContextTokens int   // 0: as the settings say
 	ReservedTokens   *int  // nil: as the settings say, and in proportion where MaxContextTokens is less than theirs
-	OutputTokens     int   // of an answer that may be longer than the reserve: it is reserved where the window is larger
+	OutputTokens     int   // of an answer that may be longer than the reserve, of half the window at most: clients ask for more than they use
 	BesideTokens     int   // reserved in addition, for input of the model beside the context
 	Recall           *bool // whether the context says that its folded messages can be searched; nil: as the settings say
 }
@@ -156,7 +156,7 @@ func (w Window) over(s Settings) (Settings, error) {
 	if w.ReservedTokens != nil {
 		s.ReservedTokens = *w.ReservedTokens
 	}
-	if most := w.OutputTokens; most > s.ReservedTokens && most < s.MaxContextTokens-w.BesideTokens {
+	if most := min(w.OutputTokens, (s.MaxContextTokens-w.BesideTokens)/2); most > s.ReservedTokens {
 		s.ReservedTokens = most
 	}
 	if w.Recall != nil {

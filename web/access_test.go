@@ -49,9 +49,25 @@ func TestNarrow(t *testing.T) {
 	b.click(".side button", "Close")
 	b.until(`!document.querySelector('.side')`)
 
+	// What a finger taps has room: 44 pixels for what stands alone, and for what stands
+	// in a row, its height.
+	b.act("On the way", "Rename")
+	b.until(`document.activeElement.matches('.rename')`)
+	if !eval[bool](b, `matchMedia('(pointer: coarse)').matches`) {
+		t.Error("this browser doesn't take the tab for a touch screen") // see startBrowser
+	}
+	if found := eval[[]string](b, `[...document.querySelectorAll('.branch-head button, .composer button, .rename, .actions button, .siblings button, .sidebar button')].filter(e => e.checkVisibility({ visibilityProperty: true })).
+		filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
+		t.Errorf("too small to touch: %q", found)
+	}
+	// A telephone zooms in on a field with text smaller than 16 pixels.
+	if found := eval[[]string](b, `[...document.querySelectorAll('input:not([type=file], [type=checkbox]), textarea')].filter(e => parseFloat(getComputedStyle(e).fontSize) < 16).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
+		t.Errorf("a telephone zooms in on %q", found)
+	}
+	b.keys(kb.Escape)
+
 	// The list as well.
-	b.click(".branch-head button", "Conversations")
-	b.until(`document.querySelector('.sidebar.open')`)
+	b.until(`document.querySelector('.sidebar.open') && !document.querySelector('.rename')`)
 	b.audit("list")
 	b.click(".entry a", "Somewhere else")
 	b.until(`location.pathname.startsWith($1) && !document.querySelector('.sidebar.open')`, "/c/"+other.String())

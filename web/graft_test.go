@@ -4,16 +4,22 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
-// TestGraft brings back what a branch came to: the text is changed, stands on the other
-// branch with its origin, and the origin leads back.
-func TestGraft(t *testing.T) {
+// TestOfAnAnswer does what can be done with an answer, in a window and on a telephone.
+func TestOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	for name, options := range map[string][]option{"wide": {alsoDark}, "narrow": narrow} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := newSite(t)
+			p := newPuppet()
+			s := newSite(t, p)
+
+			// Bring it to another branch: the text is changed, stands there with its origin,
+			// and the origin leads back.
 			id, messages := s.conversation("Hedge", "Which shrub?", "Hazel or willow.", "Hazel it is.", "Good.")
 			aside := s.append(id, messages[1], "user", "What would willow cost?")
 			from := s.append(id, aside, "assistant", "Willow costs 12 euros a metre, and needs the sun.")
@@ -36,23 +42,12 @@ func TestGraft(t *testing.T) {
 			b.view("graft-" + name)
 			b.click(".message.last header .by", "2 messages")
 			b.until(`location.pathname.endsWith($1)`, from.String())
-		})
-	}
-}
 
-// TestContinue goes on with an answer that the token limit cut: a version beside it has
-// both parts.
-func TestContinue(t *testing.T) {
-	t.Parallel()
-	for name, options := range map[string][]option{"wide": {alsoDark}, "narrow": narrow} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := newPuppet()
-			s := newSite(t, p)
-			id, messages := s.conversation("Count", "Count to four.")
+			// Go on with one that the token limit cut: a version beside it has both parts.
+			id, messages = s.conversation("Count", "Count to four.")
 			s.call("POST", "/v1/conversations/"+id.String()+"/messages", fmt.Sprintf(
 				`{"parent_id":%q,"role":"assistant","content":"One, two,","metadata":{"reply":{"status":"completed","finish_reason":"length"}}}`, messages[0]), nil)
-			b := newTab(t, s, "/c/"+id.String(), options...)
+			b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
 			b.shows("Cut at the token limit.")
 			b.view("cut")
 			p.say(" three, four.", end)
@@ -60,6 +55,40 @@ func TestContinue(t *testing.T) {
 			b.until(`document.querySelector('.message.last')?.innerText.includes('One, two, three, four.')`)
 			b.until(`document.querySelector('.message.last .siblings')?.innerText.includes('2')`)
 			b.hides("Cut at the token limit.")
+
+			// Rate it, label it and find it by its label in the map and the list.
+			id, messages = s.conversation("Woods", "What is a coppice?", "A wood that is cut.")
+			b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
+			b.until(`document.querySelector($1)`, row(messages[1]))
+			b.click(".message.last .rate", "")
+			b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'true'`)
+			b.click(".message.last [aria-label=More]", "")
+			b.click("[role=menuitem]", "Label and note…")
+			b.until(`document.activeElement.matches('.label-form input')`)
+			b.keys("the short one")
+			b.audit("label")
+			b.keys(kb.Enter)
+			b.until(`!document.querySelector('dialog') && document.querySelector('.message.last header').innerText.includes('the short one')`)
+			b.view("rated")
+			if name == "narrow" {
+				b.click(".branch-head button", "Map")
+			}
+			b.until(`document.querySelector('.map-item[aria-label*="the short one · good · Assistant"]')`)
+			if name == "narrow" {
+				b.keys(kb.Escape)
+				b.until(`!document.querySelector('.side')`)
+			}
+			var stored struct {
+				Rating int
+				Label  string
+			}
+			path := "/v1/conversations/" + id.String() + "/messages/" + messages[1].String()
+			s.call("GET", path, "", &stored)
+			if stored.Rating != 1 || stored.Label != "the short one" {
+				t.Errorf("stored is %+v", stored)
+			}
+			b.click(".message.last .rate", "")
+			b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'false'`)
 		})
 	}
 }

@@ -126,4 +126,11 @@ func TestKeyboardOnly(t *testing.T) {
 	b.keys("By keyboard")
 	b.keys(kb.Enter)
 	b.until(`document.querySelector('.title').innerText === 'By keyboard'`)
+
+	// The first stop leads past the list.
+	eval[any](b, `(document.activeElement.blur(), document.querySelector('.skip').focus())`)
+	b.until(`getComputedStyle(document.activeElement).opacity === '1'`)
+	b.audit("skip")
+	b.keys(kb.Enter)
+	b.until(`document.activeElement.matches('.transcript')`)
 }

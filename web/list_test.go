@@ -210,15 +210,6 @@ func TestImportAndExport(t *testing.T) {
 	}
 }
 
-func TestDemo(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	b := newTab(t, s, "/")
-	b.click("button", "Try the demonstration")
-	b.until(`document.querySelector('.title')?.innerText === 'A hedge that grows back'`)
-	b.until(`document.querySelectorAll('.siblings').length > 0`)
-}
-
 // TestKey serves a database in which a key was made.
 func TestKey(t *testing.T) {
 	t.Parallel()

@@ -59,14 +59,10 @@ func TestModels(t *testing.T) {
 	eval[any](b, `localStorage.setItem('coppice.model', 'acme-gone')`)
 	b.do(chromedp.Reload())
 	b.until(`document.querySelector($1)?.value === 'acme-small'`, picker)
-}
 
-// TestOffer has the models of a program on this machine answer by one click.
-func TestOffer(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
+	// The models of a program on this machine answer by one click.
 	s.offer.Store(&server.Offer{Name: "Ollama", BaseURL: "http://localhost:11434/v1", Models: []string{"qwen3"}})
-	b := newTab(t, s, "/")
+	b.do(chromedp.Navigate(s.url))
 	b.until(`document.querySelector('.banner')?.innerText.includes('Ollama answers on this machine, with qwen3')`)
 	b.view("offer")
 	b.click(".banner button", "Use it")

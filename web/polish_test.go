@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/chromedp/chromedp/kb"
 )
 
 // TestListShowsTheOpenConversation opens one that is further down than the list
@@ -59,42 +57,4 @@ func TestDirections(t *testing.T) {
 		t.Errorf("the bullets stand %s from the right", got)
 	}
 	b.view("directions")
-}
-
-// TestTouch holds that what a finger taps has room: 44 pixels for what stands
-// alone, and for what stands in a row, its height.
-func TestTouch(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, messages := s.conversation("On the way", "Where to?", "To the woods.")
-	s.append(id, messages[0], "assistant", "Home.")
-	b := newTab(t, s, "/c/"+id.String(), narrow...)
-	if !eval[bool](b, `matchMedia('(pointer: coarse)').matches`) {
-		t.Skip("this browser doesn't take the tab for a touch screen") // see startBrowser
-	}
-	b.until(`document.querySelector('.message.last')`)
-	b.act("On the way", "Rename")
-	b.until(`document.activeElement.matches('.rename')`)
-	if found := eval[[]string](b, `[...document.querySelectorAll('.branch-head button, .composer button, .rename, .actions button, .siblings button, .sidebar button')].filter(e => e.checkVisibility({ visibilityProperty: true })).
-		filter(e => e.getBoundingClientRect().height < 44).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
-		t.Errorf("too small to touch: %q", found)
-	}
-	// A telephone zooms in on a field with text smaller than 16 pixels.
-	if found := eval[[]string](b, `[...document.querySelectorAll('input:not([type=file], [type=checkbox]), textarea')].filter(e => parseFloat(getComputedStyle(e).fontSize) < 16).map(e => e.outerHTML.slice(0, 120))`); len(found) > 0 {
-		t.Errorf("a telephone zooms in on %q", found)
-	}
-}
-
-// TestSkipLink goes past the list by the keyboard.
-func TestSkipLink(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, _ := s.conversation("Order", "One?", "One.")
-	b := newTab(t, s, "/c/"+id.String())
-	b.until(`document.querySelector('.message.last')`)
-	eval[any](b, `(document.activeElement.blur(), document.querySelector('.skip').focus())`)
-	b.until(`getComputedStyle(document.activeElement).opacity === '1'`)
-	b.audit("skip")
-	b.keys(kb.Enter)
-	b.until(`document.activeElement.matches('.transcript')`)
 }

@@ -3,6 +3,8 @@ package web_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // written is an answer with formulas, diagrams and code of several kinds.
@@ -73,14 +75,10 @@ func TestRendering(t *testing.T) {
 	before := eval[string](b, `document.querySelector('img.diagram').src`)
 	b.click(".sidebar-foot button", "Colours: as the system")
 	b.until(`document.querySelector('img.diagram').src !== $1`, before)
-}
 
-// TestSlowDiagram has a diagram that would take the browser's time without being asked for.
-func TestSlowDiagram(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, messages := s.conversation("Slow", "Show me.", "```mermaid\nblock\n  a b\n```")
-	b := newTab(t, s, "/c/"+id.String())
+	// A diagram that would take the browser's time is drawn when it is asked for.
+	id, messages = s.conversation("Slow", "Show me.", "```mermaid\nblock\n  a b\n```")
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
 	b.until(`[...document.querySelectorAll('.code-head button')].some(e => e.innerText === 'draw')`)
 	b.audit("undrawn")
 	if eval[bool](b, `document.querySelector('.diagram-frame, img.diagram') !== null`) {
@@ -91,14 +89,10 @@ func TestSlowDiagram(t *testing.T) {
 	b.click("details summary", "text of the diagram")
 	b.until(`document.querySelector('.code details[open] .code-head').innerText.trim() === 'mermaid\ncopy'`)
 	b.showMessage(1, messages[1])
-}
 
-// TestPreview shows HTML of an answer in a frame: its script runs, and sees nothing of the page.
-func TestPreview(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, _ := s.conversation("Preview", "A page, please.", "```html\n<h1>Hello</h1><script>\nlet page = 'closed'\ntry { page = parent.document.title } catch {}\nparent.postMessage([origin, page, document.body.innerText].join(), '*')\n</script>\n```")
-	b := newTab(t, s, "/c/"+id.String())
+	// HTML of an answer shows in a frame: its script runs, and sees nothing of the page.
+	id, _ = s.conversation("Preview", "A page, please.", "```html\n<h1>Hello</h1><script>\nlet page = 'closed'\ntry { page = parent.document.title } catch {}\nparent.postMessage([origin, page, document.body.innerText].join(), '*')\n</script>\n```")
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
 	b.until(`document.querySelector('.code-head')`)
 	eval[any](b, `addEventListener('message', event => { window.heard = event.data })`)
 	b.click(".code-head button", "preview")

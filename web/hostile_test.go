@@ -94,10 +94,11 @@ func TestHostileMessages(t *testing.T) {
 		ids = append(ids, m.ID)
 	}
 	for i, text := range texts {
-		add(map[string]any{"role": "assistant", "content": text, "reasoning_content": text})
-		if i >= files {
-			continue // what is long is long as Markdown
+		if i >= files { // what is long is long as Markdown
+			add(map[string]any{"role": "assistant", "content": text})
+			continue
 		}
+		add(map[string]any{"role": "assistant", "content": text, "reasoning_content": text})
 		add(map[string]any{"role": "user", "content": text, "name": "<b onclick=window.ran='name'>"})
 		add(map[string]any{"role": "assistant", "tool_calls": []any{map[string]any{
 			"id": fmt.Sprint("call_", i), "type": "function", "function": map[string]any{"name": "<i onclick=window.ran='tool'>", "arguments": text},

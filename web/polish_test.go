@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
-// TestListShowsTheOpenConversation opens one that is further down than the list
+// TestListAndDirections opens a conversation that is further down than the list
 // has been read.
-func TestListShowsTheOpenConversation(t *testing.T) {
+func TestListAndDirections(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	id, _ := s.conversation("The oldest", "One?", "One.")
@@ -35,14 +37,10 @@ func TestListShowsTheOpenConversation(t *testing.T) {
 	}
 	// Once the list comes to it, it stands there alone.
 	b.until(`(document.querySelector('.list').scrollTop = 1e6, document.querySelectorAll('.entry').length === 61 && document.querySelectorAll('.entry.current').length === 1)`)
-}
 
-// TestDirections shows text of both directions, each as it is read.
-func TestDirections(t *testing.T) {
-	t.Parallel()
-	s := newSite(t)
-	id, _ := s.conversation("עץ", "שלום, מה שלומך?", "שלום!\n\nAnd English.\n\n- אחת\n- שתיים\n\n- [x] done\n- [ ] open\n\n# One\n\n### Three\n\n```go\nx := 1\n```")
-	b := newTab(t, s, "/c/"+id.String())
+	// Text of both directions is shown as it is read.
+	id, _ = s.conversation("עץ", "שלום, מה שלומך?", "שלום!\n\nAnd English.\n\n- אחת\n- שתיים\n\n- [x] done\n- [ ] open\n\n# One\n\n### Three\n\n```go\nx := 1\n```")
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
 	b.until(`document.querySelectorAll('.message').length === 2 && document.querySelector('.code')`)
 	for selector, want := range map[string]string{
 		".message.user .plain": "rtl", ".message.assistant .prose p": "rtl", ".message.assistant .prose p ~ p": "ltr", ".message.assistant ul": "rtl",

@@ -2,16 +2,25 @@ package web_test
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"sync"
 )
 
 // axeSource is axe-core, as `npm ci` puts it into node_modules.
 var axeSource = sync.OnceValues(func() ([]byte, error) { return os.ReadFile("node_modules/axe-core/axe.min.js") })
 
+// parts are views of the page's parts. The others are variants of these, which axe-core,
+// that takes a third of the browser's time, looks over in .ci/full.
+var parts = []string{"chat", "compare-models", "context", "keys", "list", "map", "rendering", "search", "settings"}
+
 // axe fails the test where axe-core finds what is serious or critical, by some
 // rules or by all. Whatever it finds apart from that is logged.
 func (b *tab) axe(view string, rules ...string) {
 	b.t.Helper()
+	if os.Getenv("COPPICE_TEST_LONG") == "" && !slices.Contains(parts, strings.TrimSuffix(strings.TrimSuffix(view, "-dark"), "-light")) {
+		return
+	}
 	source, err := axeSource()
 	if err != nil {
 		if os.Getenv("COPPICE_REQUIRE_BROWSER") == "1" {

@@ -107,7 +107,7 @@ const maxMembers = 1000
 // Open reads the body of a request. One that is no object has no members.
 func Open(body []byte) Object {
 	r := &Reader{}
-	if r.check(body, chat.MaxNesting); r.Err == nil {
+	if r.check(body); r.Err == nil {
 		r.Err = fault.Of(chat.CheckString(body, "body"))
 	}
 	return r.open(body)
@@ -121,7 +121,10 @@ const envelope = 3
 // names the members, others are refused.
 func OpenStrict(body []byte) Object {
 	r := &Reader{strict: true}
-	r.check(body, chat.MaxNesting+envelope)
+	if chat.Nesting(body) > chat.MaxNesting+envelope {
+		r.WrongAt(nil, "too_deep", "The body nests arrays and objects more than %d deep.", chat.MaxNesting)
+	}
+	r.check(body)
 	return r.open(body)
 }
 
@@ -133,12 +136,10 @@ func (r *Reader) open(body []byte) Object {
 }
 
 // check checks the syntax of a body.
-func (r *Reader) check(body []byte, nesting int) {
+func (r *Reader) check(body []byte) {
 	switch {
 	case !utf8.Valid(body):
 		r.WrongAt(nil, "invalid_utf8", "The body is not valid UTF-8. Encode it as UTF-8, without a byte order mark.")
-	case chat.Nesting(body) > nesting:
-		r.WrongAt(nil, "too_deep", "The body nests arrays and objects more than %d deep.", chat.MaxNesting)
 	case !json.Valid(body):
 		var syntax *json.SyntaxError
 		if err := json.Unmarshal(body, new(any)); errors.As(err, &syntax) {

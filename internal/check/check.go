@@ -42,6 +42,15 @@ func Long(t testing.TB) {
 	}
 }
 
+// Large skips a test of megabytes in a short run, as the race detector's is: to that, each
+// byte that is read costs a hundred.
+func Large(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a short run")
+	}
+}
+
 // timeout is far longer than anything takes that tests wait for.
 const timeout = 3 * time.Minute
 

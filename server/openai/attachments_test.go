@@ -47,6 +47,7 @@ func (a *api) attached(tenant string, data []byte) bool {
 // and that the same history is recognized.
 func TestLargePicture(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	a := newAPI(t)
 	a.upstream.Otherwise(llmtest.Answer("Hazel."))
 	picture := pictureOf(t, 1<<20)
@@ -91,6 +92,7 @@ func TestLargePicture(t *testing.T) {
 // client's bytes of a picture, recorded or not.
 func TestLargePictureOfACompletion(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	a := newAPI(t)
 	a.upstream.Otherwise(llmtest.Answer("Hazel."))
 	picture := pictureOf(t, 1<<20)
@@ -114,6 +116,7 @@ func TestLargePictureOfACompletion(t *testing.T) {
 // taken, the output of a call too, and that a page ends with the message that fills it.
 func TestItemsWithPictures(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	a := newAPI(t)
 	var urls, all []string
 	for i := range 3 {
@@ -151,6 +154,7 @@ func TestItemsWithPictures(t *testing.T) {
 // and leaves no conversation.
 func TestPictureRefused(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	a := newAPI(t)
 	a.store = tree.New(a.pool, tree.WithLimits(tree.Limits{AttachmentBytes: 3 << 19}))
 	a.start()

@@ -124,7 +124,13 @@ func (a *api) start() {
 	if a.offline {
 		cfg.Models, cfg.Aliases = []llm.Model{llm.Offline(0)}, nil
 	}
-	cfg.Logger = slog.New(slog.DiscardHandler)
+	log := new(check.Buffer) // of what broke in the server
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+	cfg.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelError}))
 	cfg.MaxRunning, cfg.MaxPerTenant = 1000, cmp.Or(cfg.MaxPerTenant, 1000)
 	replies := check.Must(reply.New(cfg))(t)
 	s := check.Must(server.New(server.Config{

@@ -27,6 +27,7 @@ func (hundredth) Count(text string) int { return len(text)/100 + 1 }
 // before the branch has grown.
 func TestSummaryThatCannotBeStored(t *testing.T) {
 	t.Parallel()
+	check.Large(t)
 	pool := dbtest.New(t, dbtest.MaxConns(10))
 	model, calls := counting(strings.Repeat("Much was said. ", 80_000)) // 1.2 MB
 	settings := withoutDigest(summarize.Defaults())

@@ -88,7 +88,7 @@ type Request struct {
 	Model           string                     // one of Models; "" for the first
 	Upstream        Model                      // answers this request in place of one of Models; nil for none. It gets the whole Prompt, whatever the window
 	Temperature     *float64                   // nil for the model's default
-	MaxOutputTokens int                        // 0 leaves it to the model. What is more than the settings reserve is taken from the context
+	MaxOutputTokens int                        // 0 leaves it to the model. What is more than the settings reserve is taken from the context, up to half of the window
 	Options         Options                    // further settings of the answer; Start checks them
 	Extra           map[string]json.RawMessage // other members of the chat-completions request, such as tools
 

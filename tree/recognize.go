@@ -51,7 +51,8 @@ type Path struct {
 // the client's prompt, and not to be stored. Of a history that an agent compacted, which
 // has questions and no answers, it goes on behind the answer to the last question that the
 // active branch has. Without a session, only instructions, in which agents write the time,
-// may differ, and the history may leave out the calls and results of which an answer came. It is one query where the beginning is known up to the last answer.
+// may differ, and the history may leave out the calls and results of which an answer came.
+// It is one query where the beginning is known up to the last answer and one question more.
 // An absent conversation is a fault.NotFound, and all of the history is the Rest.
 func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h History) (p Path, err error) {
 	defer db.Wrap(&err, "tree.Recognize(%s, %d messages)", conversationID, len(h.Messages))
@@ -71,7 +72,8 @@ func (s *Store) Recognize(ctx context.Context, conversationID uuid.UUID, h Histo
 		}
 		return p, err
 	}
-	if compacted := lastAnswer < p.Known && h.Session && len(h.Messages)-p.Known > 1; compacted || lastAnswer >= p.Known && (h.Session || h.Messages[p.Known].Role == chat.Assistant || instructs(h.Messages[p.Known].Role)) {
+	answered := lastAnswer >= p.Known
+	if h.Session && (answered || len(h.Messages) > p.Known+1) || answered && (h.Messages[p.Known].Role == chat.Assistant || instructs(h.Messages[p.Known].Role)) {
 		run, err := s.findRun(ctx, conversationID, h, forms, p)
 		if err == nil && run.Known > 0 {
 			p, err = s.followPath(ctx, conversationID, forms, run)
@@ -312,7 +314,8 @@ func (s *Store) behind(ctx context.Context, rows []db.ListPathHashesRow, candida
 		p.Tokens += pathTokens(rows, row, row+1)
 		end, p.Known = row, i+1
 	}
-	if same < least && (begin == 0 || l.said == 0) || same == 1 && begin == 0 { // with other instructions, one question may be of another agent of the session
+	few := same < least && (begin == 0 || l.said == 0)
+	if few || same == 1 && begin == 0 { // with other instructions, one question may be of another agent of the session
 		return Path{}, nil
 	}
 	if p.Known < len(l.forms) && l.h.Messages[p.Known].Role != chat.Assistant {

@@ -47,7 +47,7 @@ func Long(t testing.TB) {
 func Large(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("a short run")
+		t.Skip("it reads megabytes: not in a short run")
 	}
 }
 

@@ -24,6 +24,7 @@ import (
 // clients may keep less in their history than the branch has, and the tree checks the calls of
 // what a conversation gets. The model checks those of a completion.
 func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded bool) (at *recognize.Message, h tree.History, err error) {
+	var open []string // calls without a result
 	switch {
 	case req.Conversation != nil:
 		var first *chat.Message
@@ -32,7 +33,7 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 		}
 		at, err = service(r).Head(r.Context(), *req.Conversation, first)
 	case req.Previous != nil:
-		at, err = previous(r, *req.Previous)
+		at, open, err = previous(r, *req.Previous)
 	default:
 		at, entries, err = known(r, entries, recorded && req.Store)
 	}
@@ -45,8 +46,7 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 	if req.Chat || recorded && req.Conversation != nil {
 		return at, h, err
 	}
-	var open []string
-	if err == nil && at != nil && at.ID != uuid.Nil {
+	if err == nil && at != nil && at.ID != uuid.Nil && req.Previous == nil {
 		open, err = r.Store().OpenCalls(r.Context(), at.ConversationID, at.ID)
 	}
 	if err != nil {
@@ -55,13 +55,19 @@ func place(r *server.Request, req *wire.Request, entries []wire.Entry, recorded 
 	return at, h, wire.CheckCalls(open, h.Messages)
 }
 
-// previous is the answer that a request names as the one to go on from.
-func previous(r *server.Request, n wire.NodeID) (*recognize.Message, error) {
+// previous is the answer that a request names as the one to go on from, with its calls.
+func previous(r *server.Request, n wire.NodeID) (_ *recognize.Message, open []string, err error) {
 	m, err := r.Store().Answer(r.Context(), n.Conversation, n.Node)
 	if errors.Is(err, fault.NotFound) {
 		err = wire.NoPrevious(n.ResponseID())
 	}
-	return &recognize.Message{ConversationID: m.ConversationID, ID: m.ID}, err
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, call := range chat.Read(m.Body).Calls {
+		open = append(open, call.ID)
+	}
+	return &recognize.Message{ConversationID: m.ConversationID, ID: m.ID}, open, nil
 }
 
 // maxLooks is how many ids of items are looked up to find the deepest one known.

@@ -49,6 +49,7 @@ func (m Message) body() []byte {
 type Question struct {
 	Kind     string
 	Text     string
+	Answer   string // "" where the dataset has none of a few words
 	Evidence map[int]bool
 }
 
@@ -80,7 +81,7 @@ func Read(path string, roles bool) ([]Chat, error) {
 	return chats, err
 }
 
-var dialogID = regexp.MustCompile(`D:?(\d+):(\d+)`)
+var dialogID, digits = regexp.MustCompile(`D:?(\d+):(\d+)`), regexp.MustCompile(`\d+`)
 
 // readLoCoMo reads both speakers as users with their names. The caption of a picture
 // stands in brackets after the text. Questions whose evidence is in no message are left out.
@@ -88,9 +89,10 @@ func readLoCoMo(path string) (chats []Chat, err error) {
 	var file []struct {
 		ID string `json:"sample_id"`
 		QA []struct {
-			Question string   `json:"question"`
-			Evidence []string `json:"evidence"`
-			Category int      `json:"category"`
+			Question string          `json:"question"`
+			Answer   json.RawMessage `json:"answer"` // a string or a number
+			Evidence []string        `json:"evidence"`
+			Category int             `json:"category"`
 		} `json:"qa"`
 		Conversation map[string]json.RawMessage `json:"conversation"`
 	}
@@ -122,7 +124,7 @@ func readLoCoMo(path string) (chats []Chat, err error) {
 			}
 		}
 		for _, qa := range sample.QA {
-			q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Evidence: map[int]bool{}}
+			q := Question{Kind: "category " + strconv.Itoa(qa.Category), Text: qa.Question, Answer: string(qa.Answer), Evidence: map[int]bool{}}
 			for _, evidence := range qa.Evidence {
 				for _, id := range dialogID.FindAllStringSubmatch(evidence, -1) {
 					if i, ok := at["D"+id[1]+":"+id[2]]; ok {
@@ -157,31 +159,31 @@ func readBEAM(dir string) (chats []Chat, err error) {
 	for _, name := range files {
 		var batches []struct {
 			Turns [][]struct {
-				ID      int    `json:"id"`
-				Role    string `json:"role"`
-				Content string `json:"content"`
-				Day     string `json:"time_anchor"` // of the first of a day
+				ID      json.Number `json:"id"`
+				Role    string      `json:"role"`
+				Content string      `json:"content"`
+				Day     string      `json:"time_anchor"` // of the first of a day
 			} `json:"turns"`
 		}
 		if err := readJSON(name, &batches); err != nil {
 			return nil, err
 		}
 		c := Chat{Name: filepath.Base(filepath.Dir(name))}
-		at, day := map[int]int{}, time.Time{}
+		at, day := map[string]int{}, time.Time{}
 		for _, batch := range batches {
 			for _, turn := range batch.Turns {
 				for _, m := range turn {
 					if m.Day != "" {
 						day = timeOf(m.Day)
 					}
-					at[m.ID] = len(c.Messages)
+					at[m.ID.String()] = len(c.Messages)
 					c.Messages = append(c.Messages, Message{Role: m.Role, Text: m.Content, At: day})
 				}
 			}
 		}
 		var kinds map[string][]struct {
-			Question string `json:"question"`
-			Source   any    `json:"source_chat_ids"`
+			Question string          `json:"question"`
+			Source   json.RawMessage `json:"source_chat_ids"` // numbers, in lists and by name
 		}
 		if err := readJSON(filepath.Join(filepath.Dir(name), "probing_questions", "probing_questions.json"), &kinds); err != nil {
 			return nil, err
@@ -189,7 +191,7 @@ func readBEAM(dir string) (chats []Chat, err error) {
 		for kind, questions := range kinds {
 			for _, question := range questions {
 				q := Question{Kind: kind, Text: question.Question, Evidence: map[int]bool{}}
-				for _, id := range numbers(question.Source) {
+				for _, id := range digits.FindAllString(string(question.Source), -1) {
 					if i, ok := at[id]; ok {
 						q.Evidence[i] = true
 					}
@@ -205,23 +207,6 @@ func readBEAM(dir string) (chats []Chat, err error) {
 		chats = append(chats, c)
 	}
 	return chats, nil
-}
-
-// numbers gives all numbers in a JSON value, however deep they stand.
-func numbers(v any) (all []int) {
-	switch v := v.(type) {
-	case float64:
-		return []int{int(v)}
-	case []any:
-		for _, element := range v {
-			all = append(all, numbers(element)...)
-		}
-	case map[string]any:
-		for _, element := range v {
-			all = append(all, numbers(element)...)
-		}
-	}
-	return all
 }
 
 func readJSON(name string, into any) error {

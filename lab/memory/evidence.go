@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -8,11 +10,13 @@ import (
 )
 
 // evidence is what a summary should still hold: of the messages that hold the
-// evidence of a chat's questions the facts, the rare words and the sentences.
+// evidence of a chat's questions the facts, the rare words and the sentences, and the
+// questions' answers.
 type evidence struct {
-	facts map[string]bool
-	words map[string]bool
-	units [][]string // informative words of each sentence
+	facts   map[string]bool
+	words   map[string]bool
+	units   [][]string // informative words of each sentence
+	answers [][]string // and of each answer
 }
 
 // commonIn is in which share of the messages a word is no longer rare.
@@ -28,11 +32,14 @@ func newEvidence(c Chat) evidence {
 		}
 	}
 	rare := func(w string) bool { return len(w) > 2 && float64(df[w]) <= max(2, commonIn*float64(len(c.Messages))) }
-	e := evidence{map[string]bool{}, map[string]bool{}, nil}
+	e := evidence{facts: map[string]bool{}, words: map[string]bool{}}
 	named := map[int]bool{}
 	for _, q := range c.Questions {
 		for i := range q.Evidence {
 			named[i] = true
+		}
+		if words := plainWords(q.Answer); len(words) > 0 {
+			e.answers = append(e.answers, words)
 		}
 	}
 	for i := range c.Messages {
@@ -69,52 +76,48 @@ const (
 )
 
 // heldBy measures a summary. Its index counts for facts and words, and not for
-// units.
+// units and answers.
 func (e evidence) heldBy(text string) (h Held) {
 	all := normal(text)
-	for fact := range e.facts {
-		h.Facts.Of++
-		if containsWord(all, fact) {
-			h.Facts.Held++
-		}
-	}
 	words := map[string]bool{}
 	var lines []map[string]bool
-	at := map[string][]int{} // lines that a word stands in
 	for line := range strings.SplitSeq(text, "\n") {
 		set := map[string]bool{}
 		for _, w := range plainWords(line) {
-			words[w] = true
-			if !set[w] && !isIndex(line) {
-				at[w] = append(at[w], len(lines))
-			}
-			set[w] = true
+			set[w], words[w] = true, true
 		}
-		lines = append(lines, set)
-	}
-	for w := range e.words {
-		h.Words.Of++
-		if words[w] {
-			h.Words.Held++
+		if !isIndex(line) {
+			lines = append(lines, set)
 		}
 	}
-	for _, unit := range e.units {
-		h.Units.Of++
-		count := map[int]int{}
-		for _, w := range unit {
-			for _, line := range at[w] {
-				if count[line]++; float64(count[line]) >= heldShare*float64(len(unit)) {
-					h.Units.Held++
-					count = nil
-					break
+	inLine := func(share float64) func([]string) bool {
+		return func(unit []string) bool {
+			return slices.ContainsFunc(lines, func(line map[string]bool) bool {
+				there := 0
+				for _, w := range unit {
+					if line[w] {
+						there++
+					}
 				}
-			}
-			if count == nil {
-				break
-			}
+				return float64(there) >= share*float64(len(unit))
+			})
 		}
 	}
+	h.Facts = shareOf(maps.Keys(e.facts), func(fact string) bool { return containsWord(all, fact) })
+	h.Words = shareOf(maps.Keys(e.words), func(w string) bool { return words[w] })
+	h.Units = shareOf(slices.Values(e.units), inLine(heldShare))
+	h.Answers = shareOf(slices.Values(e.answers), inLine(1))
 	return h
+}
+
+// shareOf counts those of all that are held.
+func shareOf[T any](all iter.Seq[T], held func(T) bool) (s Share) {
+	for x := range all {
+		if s.Of++; held(x) {
+			s.Held++
+		}
+	}
+	return s
 }
 
 // isIndex tells the closing index of a digest.

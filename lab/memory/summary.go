@@ -24,11 +24,12 @@ const defaultFold = 60_000
 
 // A Held says how much of the evidence a summary still holds.
 type Held struct {
-	Name   string `json:"name"`
-	Facts  Share  `json:"facts"` // numbers, dates, names, addresses, quoted strings
-	Words  Share  `json:"words"` // rare words
-	Units  Share  `json:"units"` // sentences, of which one line has most
-	Tokens int    `json:"tokens"`
+	Name    string `json:"name"`
+	Facts   Share  `json:"facts"`   // numbers, dates, names, addresses, quoted strings
+	Words   Share  `json:"words"`   // rare words
+	Units   Share  `json:"units"`   // sentences, of which one line has most
+	Answers Share  `json:"answers"` // whose words all stand in one line
+	Tokens  int    `json:"tokens"`
 }
 
 // A Share counts what is there of what should be.
@@ -37,8 +38,13 @@ type Share struct {
 	Of   int `json:"of"`
 }
 
-// Ratio is the share as a number.
-func (s Share) Ratio() float64 { return float64(s.Held) / float64(max(s.Of, 1)) }
+// String is the share as a number; "-" of nothing.
+func (s Share) String() string {
+	if s.Of == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", float64(s.Held)/float64(s.Of))
+}
 
 func (s *Share) add(other Share) {
 	s.Held += other.Held
@@ -49,6 +55,7 @@ func (h *Held) add(other Held) {
 	h.Facts.add(other.Facts)
 	h.Words.add(other.Words)
 	h.Units.add(other.Units)
+	h.Answers.add(other.Answers)
 	h.Tokens += other.Tokens
 }
 

@@ -36,7 +36,7 @@ type modelFlags struct {
 }
 
 func (cmd *memoryCommand) Help() string {
-	return `Recall: stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25, and BM25 over stems with half of the scores of the messages beside. Summaries: folds each chat to a tenth of its tokens, or by --ratio, and counts what the summary still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, and sentences of which one line has most; beside it the picker, which takes the sentence with the most uncovered rare words for each token, random sentences and the newest messages.`
+	return `Recall: stores a dataset's chats, asks its questions, and counts those for which one of the first ten messages that recall finds holds the evidence; beside it plain BM25, and BM25 over stems with half of the scores of the messages beside. Summaries: folds each chat to a tenth of its tokens, or by --ratio, and counts what the summary still holds of the evidence: facts (numbers, dates, names, addresses, quoted strings), rare words, sentences of which one line has most, and LoCoMo's answers whose words stand in one line; beside it the picker, which takes the sentence with the most uncovered rare words for each token, and the newest messages.`
 }
 
 func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
@@ -82,9 +82,13 @@ func (cmd *memoryCommand) Run(ctx context.Context, out *printer) (err error) {
 	if cmd.Ratio == 0 {
 		size = "by default"
 	}
-	rows := [][]string{{size, "facts", "words", "units", "tokens"}}
+	rows := [][]string{{size, "facts", "words", "units", "answers", "tokens"}}
 	for _, h := range report.Summaries {
-		rows = append(rows, []string{h.Name, fmt.Sprintf("%.3f", h.Facts.Ratio()), fmt.Sprintf("%.3f", h.Words.Ratio()), fmt.Sprintf("%.3f", h.Units.Ratio()), fmt.Sprint(h.Tokens)})
+		row := []string{h.Name}
+		for _, s := range []memory.Share{h.Facts, h.Words, h.Units, h.Answers} {
+			row = append(row, s.String())
+		}
+		rows = append(rows, append(row, fmt.Sprint(h.Tokens)))
 	}
 	out.Table(rows)
 	return nil

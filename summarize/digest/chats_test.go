@@ -60,7 +60,7 @@ func TestDigestChats(t *testing.T) {
 	for _, file := range files {
 		text := check.Must(os.ReadFile(file))(t)
 		got := digestOf(t, chatOf(strings.TrimSpace(string(text))), 2)
-		prompttest.Golden(t, "chats/"+strings.TrimSuffix(filepath.Base(file), ".txt")+".golden", got+"\n")
+		check.Golden(t, "testdata/chats/"+strings.TrimSuffix(filepath.Base(file), ".txt")+".golden", got+"\n")
 	}
 }
 

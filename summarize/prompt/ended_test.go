@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -85,7 +86,7 @@ func TestCutResult(t *testing.T) {
 // What a model reads of an agent's calls.
 func TestTranscriptOfCallsGolden(t *testing.T) {
 	t.Parallel()
-	prompttest.Golden(t, "calls.golden", newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages([]tree.Message{
+	check.Golden(t, "testdata/calls.golden", newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages([]tree.Message{
 		prompttest.UserSays("Mend the test of the hedge."),
 		prompttest.AssistantCalls("run_tests", `{"package": "./hedge", "count": 1}`), prompttest.ToolSays("run_tests", testRun(120)),
 		prompttest.AssistantCalls("edit", `{"file": "hedge.go", "line": 40}`), prompttest.ToolSays("edit", "The file hedge.go has been updated."),

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
@@ -70,7 +71,7 @@ func TestPromptsGolden(t *testing.T) {
 			"Les travaux commencent le 12 juin, pas le 5.", "Le 12 juin, donc.", "Et l'échafaudage ?", "Il reste à réserver.")),
 		"agent": agent,
 	} {
-		prompttest.Golden(t, "prompt-"+name+".golden", readable(buildPrompt(in, fullLimits)))
+		check.Golden(t, "testdata/prompt-"+name+".golden", readable(buildPrompt(in, fullLimits)))
 	}
 }
 

@@ -55,12 +55,12 @@ func readable(p prompt) string {
 func TestPromptGolden(t *testing.T) {
 	t.Parallel()
 	first := Input{Nonce: prompttest.Nonce, Fold: sample(), LookAhead: sampleAhead(), TargetTokens: 4000}
-	prompttest.Golden(t, "prompt-first.golden", readable(buildPrompt(first, fullLimits)))
+	check.Golden(t, "testdata/prompt-first.golden", readable(buildPrompt(first, fullLimits)))
 	progressive := Input{
 		Nonce: prompttest.Nonce, Prior: "Goal: coppice the hazel hedge at 12 Mill Lane.\n\nNever cut in spring.", PriorTokens: 3000,
 		Fold: sample()[3:], TargetTokens: 4000, Instructions: "Keep every date.\nWrite in British English.",
 	}
-	prompttest.Golden(t, "prompt-progressive.golden", readable(buildPrompt(progressive, fullLimits)))
+	check.Golden(t, "testdata/prompt-progressive.golden", readable(buildPrompt(progressive, fullLimits)))
 }
 
 // A model is told sizes in characters of the conversation's own text, which has

@@ -31,7 +31,7 @@ func TestWrapSummaryGolden(t *testing.T) {
 	if message.Role != "user" {
 		t.Errorf("role %s", message.Role)
 	}
-	prompttest.Golden(t, "summary.golden", message.Content+"\n")
+	check.Golden(t, "testdata/summary.golden", message.Content+"\n")
 }
 
 // keptSpeaker matches the line that names the speaker of a kept message.

@@ -4,9 +4,6 @@ package prompttest
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"testing"
 
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -47,25 +44,6 @@ func AssistantCalls(tool, arguments string) tree.Message {
 // ToolSays makes a tool's result.
 func ToolSays(tool, text string) tree.Message {
 	return Message(tree.RoleTool, map[string]any{"tool_call_id": tool, "content": text})
-}
-
-// Golden compares got with a file of testdata. With UPDATE_GOLDEN=1 in the
-// environment it writes the file instead.
-func Golden(t *testing.T, name, got string) {
-	t.Helper()
-	file := filepath.Join("testdata", name)
-	if os.Getenv("UPDATE_GOLDEN") != "" {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; run with UPDATE_GOLDEN=1 and look at the difference. Got:\n%s", file, got)
-	}
 }
 
 // Quarters counts a token for every four bytes, which is quick and monotonic.

@@ -7,9 +7,6 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// WithTimeout sets another one than Timeout.
-func WithTimeout(d time.Duration) Option { return func(s *Service) { s.timeout = d } }
-
 // WithMostRead sets how many bytes of texts a question reads.
 func WithMostRead(bytes int) Option { return func(s *Service) { s.mostRead = bytes } }
 

@@ -108,6 +108,9 @@ func WithEmbeddings(e *embed.Service) Option { return func(s *Service) { s.embed
 // WithLogger has the log tell how far the index of words is.
 func WithLogger(log *slog.Logger) Option { return func(s *Service) { s.log = log } }
 
+// WithTimeout has a search by words take another time at most than Timeout.
+func WithTimeout(d time.Duration) Option { return func(s *Service) { s.timeout = d } }
+
 // DefaultMaxBytes is how much memory the indexes of a Service take by default.
 // That is enough for about 400,000 messages of 300 words.
 const DefaultMaxBytes = 256 << 20

@@ -26,6 +26,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/quota"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -105,6 +106,7 @@ func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testA
 	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(check.Buffer), router: router, ended: new(ended)}
 	cfg := Config{
 		Store: a.store, Keys: a.keys, Loopback: true, Version: "test",
+		Search:         search.New(0, search.WithTimeout(time.Minute)),
 		RequestTimeout: 5 * time.Minute, // with the race detector PDFium takes half a minute to be compiled
 		Models: func() []Model {
 			return []Model{{Name: "test-model", Aliases: []string{"alias"}, MaxContextTokens: 32_768, Replies: true, Default: true, Price: &ModelPrice{0.5, 2}}}

@@ -38,7 +38,7 @@ func (r *recorder) follow(ctx context.Context, all []tree.Pending) error {
 			return err
 		}
 	}
-	moved, err := r.store.Feed().Move(ctx, r.name, all...)
+	moved, err := r.store.Feed().Move(context.WithoutCancel(ctx), r.name, all...) // what is committed is noted
 	if err != nil {
 		return err
 	}

@@ -52,10 +52,10 @@ func TestClient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			browser := need(t, browsers...)
-			pack(t, filepath.Join("..", name), folder)
 			if name == "ai-sdk" {
 				check.Long(t) // it does what the first does
 			}
+			pack(t, filepath.Join("..", name), folder)
 			built := example(t, name, folder)
 			if name == "assistant-ui" {
 				command(t, folder, []string{"THREADS=" + filepath.Join(built, "node_modules/@coppice-chat/assistant-ui/dist/store.js")},

@@ -61,13 +61,10 @@ func previous(r *server.Request, n wire.NodeID) (_ *recognize.Message, open []st
 	if errors.Is(err, fault.NotFound) {
 		err = wire.NoPrevious(n.ResponseID())
 	}
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, call := range chat.Read(m.Body).Calls {
 		open = append(open, call.ID)
 	}
-	return &recognize.Message{ConversationID: m.ConversationID, ID: m.ID}, open, nil
+	return &recognize.Message{ConversationID: m.ConversationID, ID: m.ID}, open, err
 }
 
 // maxLooks is how many ids of items are looked up to find the deepest one known.

@@ -33,7 +33,7 @@ func (b *appendBody) read(o reader.Object) (err error) {
 	if b.list = o.Has("messages"); b.list {
 		fields = append(fields, field{"messages", true, &in.list})
 	} else {
-		fields = in.one.fields(fields)
+		o, fields = asGiven(o), in.one.fields(fields)
 	}
 	if err := bind(o, fields); err != nil {
 		return err
@@ -52,7 +52,7 @@ func readChain(o reader.Object, into *format.Chain) error {
 	for _, element := range o.Objects("messages", math.MaxInt) {
 		var m messageBody
 		var space [maxFields]field
-		err := bind(element, m.fields(space[:0]))
+		err := bind(asGiven(element), m.fields(space[:0]))
 		if err == nil {
 			err = m.addTo(into, element.At.String())
 		}
@@ -103,6 +103,13 @@ type messageBody struct {
 	metadata jsonObject
 	members  [len(messageMembers)]json.RawMessage
 }
+
+// strictMembers may not be null in a message, unless what is stored has them so. Of other members
+// that are null, such as function_call, a client's library writes what a model didn't say.
+var strictMembers = append(messageMembers[:], "id", "parent_id", "move_head", "pinned", "metadata")
+
+// asGiven is a message as a client's library gives it, without what says nothing.
+func asGiven(o reader.Object) reader.Object { return o.WithoutNulls(strictMembers) }
 
 // maxFields is how many fields a message has, with its destination.
 const maxFields = len(messageMembers) + 6

@@ -46,3 +46,20 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 		}
 	}
 }
+
+// TestAnswersOfLibraries holds that an answer is stored as an SDK's object gives it, or
+// vLLM's JSON.
+func TestAnswersOfLibraries(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t)
+	const said = `{"content":"hi","refusal":null,"role":"assistant","annotations":null,"audio":null,"function_call":null,"tool_calls":[],"reasoning":null}`
+	for _, body := range []string{said, `{"messages":[` + said + `]}`} {
+		var c struct{ ID string }
+		a.must(201, &c, request{method: "POST", path: "/v1/conversations", body: `{}`})
+		a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + c.ID + "/messages", body: body})
+		got := a.must(200, nil, request{method: "GET", path: "/v1/conversations/" + c.ID + "/branches/active/context"})
+		if want := `"messages":[{"role":"assistant","content":"hi","refusal":null,"audio":null,"annotations":null}]`; !strings.Contains(string(got.body), want) {
+			t.Errorf("%s: %s", body, got.body)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func (b *newReply) read(o reader.Object) (err error) {
 		return nil
 	}
 	b.message = new(replyMessage)
-	return bind(o.Inner("message"), b.message.fields())
+	return bind(asGiven(o.Inner("message")), b.message.fields())
 }
 
 // readModels reads how many answers are asked for, and of which models.

@@ -182,6 +182,16 @@ func (o Object) Only(names []string) {
 	}
 }
 
+// WithoutNulls is the object without the members that are null, but for those named. A client's
+// library may write all that it knows.
+func (o Object) WithoutNulls(but []string) Object {
+	null := func(m member) bool { return IsNull(m.value) && !slices.Contains(but, string(m.name)) }
+	if slices.ContainsFunc(o.members, null) {
+		o.members = slices.DeleteFunc(slices.Clone(o.members), null)
+	}
+	return o
+}
+
 // Empty tells whether the object has no member.
 func (o Object) Empty() bool { return len(o.members) == 0 }
 

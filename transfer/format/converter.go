@@ -1,6 +1,7 @@
 package format
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -31,6 +32,9 @@ type Converter struct {
 func (c *Converter) Parse(raw json.RawMessage) (all []*chat.Message, err error) {
 	c.in.Size, c.in.At = c.in.Size+len(raw), c.in.At+int64(len(raw))
 	m, err := chat.ParseMember(raw)
+	if err != nil && fault.Of(err).Field == "tool_calls" {
+		m, err = chat.ParseMember(withoutEmptyCalls(raw))
+	}
 	if err == nil {
 		err = m.CheckParts()
 	}
@@ -42,6 +46,18 @@ func (c *Converter) Parse(raw json.RawMessage) (all []*chat.Message, err error) 
 		return c.convert(chat.Read(raw), err)
 	}
 	return all, err
+}
+
+// withoutEmptyCalls is a message without a list of calls that has none. Servers such as
+// vLLM give it with each answer, and OpenAI's refuses it.
+func withoutEmptyCalls(raw json.RawMessage) json.RawMessage {
+	var members []chat.Member
+	for name, value := range chat.EachMember(raw) {
+		if string(name) != "tool_calls" || !bytes.Equal(bytes.Join(bytes.Fields(value), nil), []byte("[]")) {
+			members = append(members, chat.Member{Name: string(name), Value: value})
+		}
+	}
+	return chat.AppendObject(nil, members)
 }
 
 // look takes note of what a message calls or answers.

@@ -104,12 +104,12 @@ type messageBody struct {
 	members  [len(messageMembers)]json.RawMessage
 }
 
-// strictMembers may not be null in a message, unless what is stored has them so. Of other members
-// that are null, such as function_call, a client's library writes what a model didn't say.
-var strictMembers = append(messageMembers[:], "id", "parent_id", "move_head", "pinned", "metadata")
+// keptMembers stay in a message where they are null: they are stored so, or refused.
+var keptMembers = append(messageMembers[:], "id", "parent_id", "move_head", "pinned", "metadata")
 
-// asGiven is a message as a client's library gives it, without what says nothing.
-func asGiven(o reader.Object) reader.Object { return o.WithoutNulls(strictMembers) }
+// asGiven is a message without its other members that are null, such as function_call. A
+// client's library writes all that it knows.
+func asGiven(o reader.Object) reader.Object { return o.WithoutNulls(keptMembers) }
 
 // maxFields is how many fields a message has, with its destination.
 const maxFields = len(messageMembers) + 6

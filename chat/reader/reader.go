@@ -182,8 +182,7 @@ func (o Object) Only(names []string) {
 	}
 }
 
-// WithoutNulls is the object without the members that are null, but for those named. A client's
-// library may write all that it knows.
+// WithoutNulls is the object without the members that are null, but for those named.
 func (o Object) WithoutNulls(but []string) Object {
 	null := func(m member) bool { return IsNull(m.value) && !slices.Contains(but, string(m.name)) }
 	if slices.ContainsFunc(o.members, null) {

@@ -28,7 +28,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 		AnchorID: mid, Body: said(tree.RoleUser, "What was said."),
 		Range: tree.SummaryRange{LastSummarizedID: ids[len(ids)/2-4], KeptIDs: ids[:3], Model: "a test"},
 	}))(t)
-	noError(t, search.New(0).CatchUp(t.Context(), s))
+	noError(t, newSearch().CatchUp(t.Context(), s))
 	must(pool.Exec(t.Context(), "analyze"))(t)
 	below := len(ids) - len(ids)/2
 	for _, test := range []struct {
@@ -225,7 +225,7 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 			return second(s.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{}))
 		},
 		"a list by title": func(ctx context.Context, s *tree.Store) error {
-			return third(search.New(0).Conversations(ctx, s, tree.ConversationFilter{Query: "oak"}, tree.Paging{}))
+			return third(newSearch().Conversations(ctx, s, tree.ConversationFilter{Query: "oak"}, tree.Paging{}))
 		},
 		"a conversation by its name": func(ctx context.Context, s *tree.Store) error {
 			return second(s.FindConversation(ctx, id.String()[:6]))
@@ -234,7 +234,7 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 			return second(find(ctx, s, "oak", uuid.Nil, tree.Paging{}))
 		},
 		"a ranked search": func(ctx context.Context, s *tree.Store) error {
-			return second(search.New(0).Ranked(ctx, s, "oak", search.Within{}, tree.Paging{}))
+			return second(newSearch().Ranked(ctx, s, "oak", search.Within{}, tree.Paging{}))
 		},
 		"a new one under a limit": func(ctx context.Context, s *tree.Store) error {
 			return third(s.CreateConversation(ctx, tree.NewConversation{}))

@@ -88,7 +88,7 @@ func TestPagesAreBounded(t *testing.T) {
 			return pageOf(idOfHit)(page.Page, err)
 		}},
 		"ranked": {backwards(children), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {
-			page, err := search.New(0).Ranked(t.Context(), s, "hazel", search.Within{ConversationID: line}, p)
+			page, err := newSearch().Ranked(t.Context(), s, "hazel", search.Within{ConversationID: line}, p)
 			return pageOf(idOfHit)(page.Page, err)
 		}},
 		"compactions": {backwards(ran), 5, func(p tree.Paging) ([]uuid.UUID, string, error) {
@@ -98,7 +98,7 @@ func TestPagesAreBounded(t *testing.T) {
 			return pageOf(idOfConversation)(lists.Conversations(t.Context(), tree.ConversationFilter{}, p))
 		}},
 		"conversations by a query": {backwards(conversations), 69, func(p tree.Paging) ([]uuid.UUID, string, error) {
-			page, _, err := search.New(0).Conversations(t.Context(), lists, tree.ConversationFilter{Query: "beech"}, p)
+			page, _, err := newSearch().Conversations(t.Context(), lists, tree.ConversationFilter{Query: "beech"}, p)
 			return pageOf(idOfConversation)(page, err)
 		}},
 	} {

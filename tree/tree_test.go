@@ -8,6 +8,7 @@ import (
 	"iter"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -60,9 +61,12 @@ func refused(t *testing.T, what string, err, kind error) {
 	}
 }
 
+// newSearch has a minute for a search: the machine may be busy.
+func newSearch() *search.Service { return search.New(0, search.WithTimeout(time.Minute)) }
+
 // find searches by words.
 func find(ctx context.Context, s *tree.Store, query string, in uuid.UUID, p tree.Paging) (search.Page, error) {
-	return search.New(0).Messages(ctx, s, query, search.Within{ConversationID: in}, p)
+	return newSearch().Messages(ctx, s, query, search.Within{ConversationID: in}, p)
 }
 
 // second and third give a call's last result.
@@ -191,7 +195,7 @@ func TestTenants(t *testing.T) {
 	refused(t, "CreateConversation with another tenant's id", third(mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID})), fault.Conflict)
 	noError(t, mine.DeleteConversation(ctx, own.ID))
 	list, err := mine.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
-	found, _, err2 := search.New(0).Conversations(ctx, mine, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
+	found, _, err2 := newSearch().Conversations(ctx, mine, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
 	hits, err3 := find(ctx, mine, "secret", uuid.Nil, tree.Paging{})
 	if err := errors.Join(err, err2, err3); err != nil || len(list.Data)+len(found.Data)+len(hits.Data) > 0 {
 		t.Errorf("lists show another tenant's: %v, %v, %v, %v", list, found, hits, err)

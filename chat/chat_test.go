@@ -36,9 +36,7 @@ func TestParse(t *testing.T) {
 			if m.Text() != c.text || strings.Join(calls, "; ") != c.calls || m.Answers() != c.answers {
 				t.Errorf("text %q, calls %q, answers %q; want %q, %q, %q", m.Text(), calls, m.Answers(), c.text, c.calls, c.answers)
 			}
-			if string(m.Raw) != c.raw {
-				t.Errorf("the bytes are %q", m.Raw)
-			}
+			check.Equal(t, "the bytes", string(m.Raw), c.raw)
 		})
 	}
 }

@@ -28,12 +28,8 @@ func TestEncode(t *testing.T) {
 			Role: Assistant, Calls: []Call{{ID: "1", Name: "f", Arguments: "{}"}, {ID: "2", Name: "g", Arguments: `"`, Custom: true}}},
 	} {
 		raw := m.Encode()
-		if string(raw) != want {
-			t.Errorf("%s\nwant %s", raw, want)
-		}
-		if again := Read(raw); string(again.AppendCanonical(nil)) != string(m.AppendCanonical(nil)) {
-			t.Errorf("%s means something else than what it was made of", raw)
-		}
+		check.Equal(t, "what is encoded", string(raw), want)
+		check.Equal(t, "what it means", string(Read(raw).AppendCanonical(nil)), string(m.AppendCanonical(nil)))
 	}
 }
 
@@ -65,9 +61,7 @@ func TestShown(t *testing.T) {
 		`[{"type":"image_url","image_url":{"url":"data:,"}},{"type":"input_audio"}]`:     "[image]\n\n[input_audio]",
 		`[{"type":"file","file":{"filename":"f.pdf"}},{"type":"file","file":"unsound"}]`: "[file f.pdf]\n\n[file]",
 	} {
-		if got := Shown(ReadParts(json.RawMessage(content))); got != want {
-			t.Errorf("%s is shown as %q, want %q", content, got, want)
-		}
+		check.Equal(t, content, Shown(ReadParts(json.RawMessage(content))), want)
 	}
 }
 
@@ -82,11 +76,7 @@ func TestObject(t *testing.T) {
 		`{"\u0061":"\u0061","":null}`:        `{"a":"\u0061","":null}`,
 		`{"\"\\":0,"\n<&>":0,"é\u00e9🌳":[]}`: `{"\"\\":0,"\n<&>":0,"éé🌳":[]}`,
 	} {
-		if got := string(AppendObject(nil, Members(json.RawMessage(given)))); got != want {
-			t.Errorf("%s became %s, want %s", given, got, want)
-		}
+		check.Equal(t, given, string(AppendObject(nil, Members(json.RawMessage(given)))), want)
 	}
-	if got := string(AppendObject(nil, []Member{{"a", nil}, {"b", json.RawMessage(`1`)}, {"c", nil}})); got != `{"b":1}` {
-		t.Errorf("with members that are left out: %s", got)
-	}
+	check.Equal(t, "without members that are left out", string(AppendObject(nil, []Member{{"a", nil}, {"b", json.RawMessage(`1`)}, {"c", nil}})), `{"b":1}`)
 }

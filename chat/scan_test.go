@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // FuzzMember reads members as encoding/json reads them.
@@ -78,8 +80,6 @@ func TestNesting(t *testing.T) {
 	for text, want := range map[string]int{
 		``: 0, `1`: 0, `"[["`: 0, `{}`: 1, `[{"a":[]},[]]`: 3, `{"a":"\"}[","b":[[0]]}`: 3, `[[[`: 3, `]]`: 0, `"\\"[`: 1,
 	} {
-		if got := Nesting([]byte(text)); got != want {
-			t.Errorf("%s is %d deep, not %d", text, got, want)
-		}
+		check.Equal(t, text, Nesting([]byte(text)), want)
 	}
 }

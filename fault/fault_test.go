@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 var absent = fault.New(fault.NotFound, "message_not_found", "parent_id", "There is no message %d.", 7)
@@ -48,16 +49,12 @@ func TestWrap(t *testing.T) {
 				if e.Kind != test.kind || e.Code != test.code || e.Field != test.field || e.Detail != test.detail {
 					t.Errorf("%q: %+v", op, e)
 				}
-				if err.Error() != text {
-					t.Errorf("the text is %q, want %q", err, text)
-				}
+				check.Equal(t, "the text", err.Error(), text)
 				if !errors.Is(err, test.err) && !errors.Is(err, test.kind) {
 					t.Errorf("%q: what it was is lost", err)
 				}
 			}
-			if e := fault.Of(err); e.Reason() != test.text {
-				t.Errorf("the reason is %q, want %q", e.Reason(), test.text)
-			}
+			check.Equal(t, "the reason", fault.Of(err).Reason(), test.text)
 		})
 	}
 	if absent.Op != "" || absent.Err != nil {
@@ -80,9 +77,7 @@ func TestIs(t *testing.T) {
 		&fault.Error{Kind: fault.NotFound}:                                    false,
 		io.EOF:                                                                false,
 	} {
-		if got := errors.Is(err, target); got != want {
-			t.Errorf("errors.Is(%q, %#v) is %t", err, target, got)
-		}
+		check.Equal(t, fmt.Sprintf("errors.Is(%q, %#v)", err, target), errors.Is(err, target), want)
 	}
 	if !errors.Is(absent.From(io.EOF), io.EOF) {
 		t.Error("the cause can't be found")
@@ -98,20 +93,14 @@ func TestRefused(t *testing.T) {
 		fault.Permanent: false, fault.Model: false, fault.ModelBusy: false, fault.ModelTimeout: false, fault.Internal: false,
 	} {
 		err := fmt.Errorf("wrapped: %w", fault.New(kind, "code", "content", "So it is."))
-		if fault.Refused(err) != want {
-			t.Errorf("%s: refused is %t", kind, !want)
-		}
+		check.Equal(t, string(kind)+" is refused", fault.Refused(err), want)
 		field := "content"
 		if want {
 			field = "messages[2].content"
 		}
-		if got := fault.Of(fault.At(err, "messages[2]")).Field; got != field {
-			t.Errorf("%s: field %q, want %q", kind, got, field)
-		}
+		check.Equal(t, string(kind), fault.Of(fault.At(err, "messages[2]")).Field, field)
 	}
-	if got := fault.Of(fault.At(fault.New(fault.Invalid, "code", "", "x"), "messages")).Field; got != "messages" {
-		t.Errorf("field %q, want the parent", got)
-	}
+	check.Equal(t, "the field", fault.Of(fault.At(fault.New(fault.Invalid, "code", "", "x"), "messages")).Field, "messages")
 	if io := io.ErrUnexpectedEOF; fault.Refused(io) || fault.At(io, "messages") != error(io) {
 		t.Error("an error of the outside is taken for a refusal")
 	}
@@ -123,8 +112,6 @@ func TestClip(t *testing.T) {
 		"": "", "short": "short", strings.Repeat("a", 40): strings.Repeat("a", 40), strings.Repeat("a", 41): strings.Repeat("a", 40) + "…",
 		strings.Repeat("ä", 21): strings.Repeat("ä", 20) + "…", "a" + strings.Repeat("ä", 21): "a" + strings.Repeat("ä", 20) + "…",
 	} {
-		if got := fault.Clip(in); got != want {
-			t.Errorf("Clip(%q) is %q, want %q", in, got, want)
-		}
+		check.Equal(t, fmt.Sprintf("Clip(%q)", in), fault.Clip(in), want)
 	}
 }

@@ -101,9 +101,7 @@ func TestVerifyRefuses(t *testing.T) {
 			t.Errorf("%s: Verify gave %v, want ErrUnknown", name, err)
 		}
 	}
-	if got := len(k.cache.entries); got != 0 {
-		t.Errorf("%d refusals are cached, want none", got)
-	}
+	check.Equal(t, "keys in the cache", len(k.cache.entries), 0)
 }
 
 func TestRevoke(t *testing.T) {
@@ -155,9 +153,7 @@ func TestList(t *testing.T) {
 		for _, key := range list(t, k, tenant) {
 			got = append(got, key.ID)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("the keys of %q are %v, want %v", tenant, got, want)
-		}
+		check.Equal(t, "the keys of "+tenant, fmt.Sprint(got), fmt.Sprint(want))
 	}
 }
 
@@ -236,9 +232,7 @@ func TestMade(t *testing.T) {
 			t.Errorf("%q counts as made", guess)
 		}
 	}
-	if n := pool.Stat().AcquireCount() - before; n != 0 {
-		t.Errorf("%d queries", n)
-	}
+	check.Equal(t, "connections taken", pool.Stat().AcquireCount()-before, 0)
 }
 
 // A key's scope comes back with it, its end ends it also where it is cached, and no
@@ -259,13 +253,9 @@ func TestLimitedKeys(t *testing.T) {
 	}
 	var plain int
 	check.NoError(t, pool.QueryRow(t.Context(), "select count(*) from api_keys where key_hash = sha256(convert_to($1, 'UTF8'))", secret).Scan(&plain))
-	if plain != 0 {
-		t.Error("an older program finds the key")
-	}
+	check.Equal(t, "keys that an older program finds", plain, 0)
 	check.Must(0, k.ForgetExpired(t.Context(), c.now()))(t)
-	if left := list(t, k, ""); len(left) != 1 {
-		t.Errorf("the last key was deleted: %v", left)
-	}
+	check.Equal(t, "keys", len(list(t, k, "")), 1)
 	mustCreate(t, k, "acme", "")
 	check.Must(0, k.ForgetExpired(t.Context(), c.now().Add(time.Microsecond)))(t)
 	if left := list(t, k, ""); len(left) != 1 || !left[0].ExpiresAt.IsZero() {
@@ -273,9 +263,7 @@ func TestLimitedKeys(t *testing.T) {
 	}
 	var actions []string
 	check.NoError(t, pool.QueryRow(t.Context(), "select array_agg(action || ' ' || user_id order by id) from audit_events").Scan(&actions))
-	if fmt.Sprint(actions) != "[key.created ada key.created ]" {
-		t.Errorf("the audit tells %q", actions)
-	}
+	check.Equal(t, "the audit", fmt.Sprint(actions), "[key.created ada key.created ]")
 }
 
 func TestNewKeysAreChecked(t *testing.T) {
@@ -301,8 +289,6 @@ func TestNewKeysAreChecked(t *testing.T) {
 			t.Errorf("%s: Mint gave %v, want fault.Invalid", name, err)
 		}
 	}
-	if left := list(t, k, ""); len(left) != 0 {
-		t.Errorf("refused keys left %v", left)
-	}
+	check.Equal(t, "keys", len(list(t, k, "")), 0)
 	mustCreate(t, k, strings.Repeat("é", MaxLength), "")
 }

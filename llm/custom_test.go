@@ -3,6 +3,7 @@ package llm_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -60,9 +61,7 @@ func TestCustomToolsAsFunctions(t *testing.T) {
 			}
 			for i, req := range s.Requests() {
 				body := string(req.Body)
-				if strings.Contains(body, `"type":"custom"`) != test.custom[i] {
-					t.Errorf("request %d is %s", i, body)
-				}
+				check.Equal(t, fmt.Sprintf("that request %d has the custom tool", i), strings.Contains(body, `"type":"custom"`), test.custom[i])
 				for _, part := range functions {
 					if strings.Contains(body, part) == test.custom[i] {
 						t.Errorf("request %d is %s\nwant     %s", i, body, part)
@@ -83,11 +82,7 @@ func TestAllowedCustomTools(t *testing.T) {
 	req.Extra["tool_choice"] = json.RawMessage(`{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[{"type":"custom","custom":{"name":"patch"}}]}}`)
 	check.Must(c.Complete(deadline(t, timeout), req))(t)
 	body := string(s.Requests()[0].Body)
-	for _, part := range []string{`{"mode":"auto","tools":[{"type":"function","function":{"name":"patch"}}]}`, `"tools":[],`} {
-		if !strings.Contains(body, part) {
-			t.Errorf("%s is not in %s", part, body)
-		}
-	}
+	check.Has(t, "the request", body, `{"mode":"auto","tools":[{"type":"function","function":{"name":"patch"}}]}`, `"tools":[],`)
 }
 
 // What a model calls that got functions is a call of the custom tool, in pieces as they
@@ -114,9 +109,7 @@ func TestCustomCallsOfFunctions(t *testing.T) {
 			whole := check.Must(c.Complete(deadline(t, timeout), customRequest()))(t)
 			input, _ := json.Marshal(test.input)
 			for _, message := range []json.RawMessage{res.Message, whole.Message} {
-				if want := `"tool_calls":[{"custom":{"input":` + string(input) + `,"name":"patch"},"id":"a","type":"custom"}`; !strings.Contains(string(message), want) {
-					t.Errorf("the message is %s; want %s", message, want)
-				}
+				check.Has(t, "the message", string(message), `"tool_calls":[{"custom":{"input":`+string(input)+`,"name":"patch"},"id":"a","type":"custom"}`)
 			}
 		})
 	}

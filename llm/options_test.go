@@ -29,9 +29,7 @@ func TestOptions(t *testing.T) {
 	const all = `,"top_p":0.5,"presence_penalty":0,"frequency_penalty":-1.5,"seed":0,"stop":["<END>","\n"],"parallel_tool_calls":false,` +
 		`"reasoning_effort":"low","service_tier":"flex","user":"u&1","response_format":`
 	bare, full := string(s.Requests()[0].Body), string(s.Requests()[1].Body)
-	if want := strings.Replace(bare, `,"messages"`, all+format+`,"messages"`, 1); full != want {
-		t.Errorf("sent is %s, want %s", full, want)
-	}
+	check.Equal(t, "sent", full, strings.Replace(bare, `,"messages"`, all+format+`,"messages"`, 1))
 }
 
 func TestOptionsThatCantBeSent(t *testing.T) {

@@ -96,9 +96,7 @@ func TestToolCallDeltas(t *testing.T) {
 			s := llmtest.NewServer(t, events(finish+done, test.deltas...))
 			res, deltas := streamCalls(t, client(t, s), request())
 			got := regexp.MustCompile(`"call_\w+"`).ReplaceAllString(string(res.Message), `"call_"`) // an id that was made here
-			if want := `{"role":"assistant","content":null,"tool_calls":` + test.calls + `}`; got != want {
-				t.Errorf("message %s\nwant    %s", res.Message, want)
-			}
+			check.Equal(t, "the message", got, `{"role":"assistant","content":null,"tool_calls":`+test.calls+`}`)
 			if deltas != len(test.deltas) || res.FinishReason != "tool_calls" || res.Model != "gpt-4o" {
 				t.Errorf("%d deltas, %+v", deltas, res)
 			}
@@ -227,9 +225,7 @@ func TestCallerStops(t *testing.T) {
 	if err != enough || calls != 3 {
 		t.Errorf("%v after %d deltas", err, calls)
 	}
-	if want := strings.Repeat(llmtest.Text(8<<10), 3); res.Text != want {
-		t.Errorf("%d bytes of text, want %d", len(res.Text), len(want))
-	}
+	check.Equal(t, "the text", res.Text, strings.Repeat(llmtest.Text(8<<10), 3))
 }
 
 // The connection is given up, so the server stops working.

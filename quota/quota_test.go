@@ -56,17 +56,13 @@ func TestLimits(t *testing.T) {
 	check.NoError(t, one.SetLimits(t.Context(), "acme", Limits{Requests: new(2), Cost: new(0.0)}))
 	exchange()
 	take(one, "acme", false, false)
-	if got := one.Wait(); got != time.Hour {
-		t.Errorf("the next day begins in %v", got)
-	}
+	check.Equal(t, "the next day begins in", one.Wait(), time.Hour)
 	check.NoError(t, one.SetLimits(t.Context(), "acme", Limits{Requests: new(3)}))
 	check.NoError(t, one.Store(t.Context()))
 	take(one, "acme", false, true) // though it did nothing since
 	check.NoError(t, one.Store(t.Context()))
 	day := check.Must(one.Day(t.Context(), "acme"))(t)
-	if want := (Day{Amount{Requests: 3}, Amount{Requests: 3}}); day != want {
-		t.Errorf("the day is %+v, want %+v", day, want)
-	}
+	check.Equal(t, "the day", day, (Day{Amount{Requests: 3}, Amount{Requests: 3}}))
 	if err := one.SetLimits(t.Context(), "acme", Limits{Cost: new(-1.0)}); !errors.Is(err, fault.Invalid) {
 		t.Errorf("a limit below 0: %v", err)
 	}
@@ -86,9 +82,7 @@ func TestMidnight(t *testing.T) {
 	}
 	check.NoError(t, q.Take("acme", true))
 	check.NoError(t, q.Store(t.Context()))
-	if day := check.Must(q.Day(t.Context(), "acme"))(t); day.Used != (Amount{Requests: 1}) {
-		t.Errorf("%+v is used of the new day", day.Used)
-	}
+	check.Equal(t, "the day", check.Must(q.Day(t.Context(), "acme"))(t).Used, (Amount{Requests: 1}))
 }
 
 // What couldn't be stored is stored the next time, once.
@@ -104,7 +98,5 @@ func TestStoreFails(t *testing.T) {
 	q.Add("acme", Amount{Bytes: 2})
 	check.NoError(t, q.Store(t.Context()))
 	check.NoError(t, q.Store(t.Context()))
-	if day := check.Must(q.Day(t.Context(), "acme"))(t); day.Used != (Amount{Bytes: 7}) {
-		t.Errorf("%+v is stored", day.Used)
-	}
+	check.Equal(t, "the day", check.Must(q.Day(t.Context(), "acme"))(t).Used, (Amount{Bytes: 7}))
 }

@@ -159,8 +159,6 @@ func TestSession(t *testing.T) {
 				h = http.Header{"Session_id": {test.headers[i+1]}}
 			}
 		}
-		if got := recognize.Session(h, test.metadata); got != test.want {
-			t.Errorf("case %d: %q, want %q", i, got, test.want)
-		}
+		check.Equal(t, fmt.Sprintf("case %d", i), recognize.Session(h, test.metadata), test.want)
 	}
 }

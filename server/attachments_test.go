@@ -46,26 +46,14 @@ func TestAttachmentReachesTheModel(t *testing.T) {
 	data := "data:image/png;base64," + base64.StdEncoding.EncodeToString([]byte(picture))
 	all := fake.Requests()
 	sent := string(all[len(all)-1].Body)
-	for _, want := range []string{data, `"[file notes.md]\n# Hazel & ash"`, `"Which tree?"`} {
-		if !strings.Contains(sent, want) {
-			t.Errorf("the model doesn't get %.60s: %.2000s", want, sent)
-		}
-	}
-	if strings.Contains(sent, "coppice:attachment") {
-		t.Errorf("the model gets an address of the server's own: %.2000s", sent)
-	}
+	check.Has(t, "the model gets", sent, data, `"[file notes.md]\n# Hazel & ash"`, `"Which tree?"`)
+	check.Lacks(t, "the model gets", sent, "coppice:attachment")
 	context := func(query string) string {
 		return string(a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/active/context" + query)}).body)
 	}
-	if c := context(""); !strings.Contains(c, data) {
-		t.Errorf("the context is %.2000s", c)
-	}
-	if c := context("?attachments=names"); !strings.Contains(c, content) {
-		t.Errorf("the context with names is %.2000s", c)
-	}
-	if told := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/active/transcript")}); !strings.Contains(string(told.body), content) {
-		t.Errorf("the transcript is %.2000s", told.body)
-	}
+	check.Has(t, "the context", context(""), data)
+	check.Has(t, "the context with names", context("?attachments=names"), content)
+	a.tells(200, request{method: "GET", path: fill(conversationPathOf + "/branches/active/transcript")}, content)
 	res := a.must(200, nil, request{method: "GET", path: "/v1/attachments/" + tree.Hash})
 	if string(res.body) != picture || res.Header.Get("Content-Disposition") != `inline; filename="old tree.png"` || res.Header.Get("Content-Type") != "image/png" {
 		t.Errorf("%d bytes come back, %v", len(res.body), res.Header)
@@ -107,9 +95,7 @@ func TestReadFileIsBounded(t *testing.T) {
 			req.ContentLength, req.Body = -1, io.NopCloser(io.MultiReader(bytes.NewReader(make([]byte, most)), strings.NewReader("x")))
 		}
 		_, err := createAttachment(&Request{Request: req, server: a.server, who: access.Principal{Tenant: "default"}})
-		if !strings.Contains(fmt.Sprint(err), "The file has over") {
-			t.Errorf("%s: %v", size, err)
-		}
+		check.Has(t, size, fmt.Sprint(err), "The file has over")
 	}
 }
 

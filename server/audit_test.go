@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/netip"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // What deletes, shares or takes out a tenant's data stands in its audit, with who asked
@@ -58,9 +60,7 @@ func TestAudit(t *testing.T) {
 			break
 		}
 	}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the audit tells\n%q\nand not\n%q", got, want)
-	}
+	check.Equal(t, "the audit", fmt.Sprint(got), fmt.Sprint(want))
 	var theirs struct{ Data []map[string]any }
 	if a.must(200, &theirs, request{method: "GET", path: "/v1/audit-events", header: bearer(other)}); len(theirs.Data) != 1 || theirs.Data[0]["action"] != "key.created" {
 		t.Errorf("another tenant's audit tells %v", theirs.Data)
@@ -82,8 +82,6 @@ func TestClientBehindProxies(t *testing.T) {
 		{"10.0.0.1:9", "198.51.100.1, unknown", "10.0.0.1"},
 	} {
 		r := &http.Request{RemoteAddr: tt.remote, Header: http.Header{"X-Forwarded-For": {tt.forwarded}}}
-		if got := s.clientOf(r).String(); got != tt.want {
-			t.Errorf("from %s, forwarded for %q: %s, want %s", tt.remote, tt.forwarded, got, tt.want)
-		}
+		check.Equal(t, fmt.Sprintf("from %s, forwarded for %q", tt.remote, tt.forwarded), s.clientOf(r).String(), tt.want)
 	}
 }

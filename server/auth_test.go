@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -108,9 +109,7 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 	check.Must(a.keys.Revoke(t.Context(), key.ID))(t)
 	a.refused(401, CodeInvalidKey, request{method: "GET", path: path, header: bearer(secret)})
 	a.refused(401, CodeMissingKey, request{method: "GET", path: path}) // the last key gone doesn't open the server
-	if strings.Contains(a.log.String(), secret[:20]) {
-		t.Error("the log has a key")
-	}
+	check.Lacks(t, "the log", a.log.String(), secret[:20])
 }
 
 // Metrics need a key where the server has keys, unless a program of this machine asks.
@@ -127,9 +126,7 @@ func TestMetricsNeedAKeyFromElsewhere(t *testing.T) {
 		a.server.ServeHTTP(res, req)
 		return res.Code
 	}
-	if code := metrics("192.0.2.1:99", "localhost", nil); code != 200 {
-		t.Errorf("without keys: status %d", code)
-	}
+	check.Equal(t, "without keys: status", metrics("192.0.2.1:99", "localhost", nil), 200)
 	_, secret := a.newKey("own")
 	for _, c := range []struct {
 		remote, host string
@@ -144,9 +141,7 @@ func TestMetricsNeedAKeyFromElsewhere(t *testing.T) {
 		{"127.0.0.1:99", "localhost", map[string]string{"Forwarded": "for=192.0.2.1"}, 401},
 		{"127.0.0.1:99", "192.0.2.7", nil, 401},
 	} {
-		if code := metrics(c.remote, c.host, c.header); code != c.want {
-			t.Errorf("%+v: status %d", c, code)
-		}
+		check.Equal(t, fmt.Sprintf("%+v: status", c), metrics(c.remote, c.host, c.header), c.want)
 	}
 }
 
@@ -162,11 +157,7 @@ func TestKeysThatCantBeReadOpenNothing(t *testing.T) {
 	for _, require := range []bool{false, true} {
 		a := newAPI(t, func(c *Config) { c.Keys, c.RequireKey = brokenKeys{}, require })
 		p := a.refused(500, CodeInternalError, request{method: "GET", path: "/v1/conversations", header: bearer("cop_x")})
-		if strings.Contains(p.Detail, "wires") {
-			t.Errorf("the answer tells the cause: %s", p.Detail)
-		}
-		if !strings.Contains(a.log.String(), "wires") {
-			t.Error("the log doesn't tell the cause")
-		}
+		check.Lacks(t, "the detail", p.Detail, "wires")
+		check.Has(t, "the log", a.log.String(), "wires")
 	}
 }

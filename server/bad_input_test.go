@@ -215,19 +215,13 @@ func TestBadInput(t *testing.T) {
 			if got := deref(p.Field); got != b.field {
 				t.Errorf("field %q, want %q: %s", got, b.field, p.Detail)
 			}
-			for _, part := range b.detail {
-				if !strings.Contains(p.Detail, part) {
-					t.Errorf("the detail lacks %q: %s", part, p.Detail)
-				}
-			}
+			check.Has(t, "the detail", p.Detail, b.detail...)
 			if len(p.Detail) > 500 {
 				t.Errorf("a detail of %d bytes", len(p.Detail))
 			}
 		})
 	}
-	if a.state() != before {
-		t.Error("something that was refused changed something")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 }
 
 // TestLimitsFromBelow sends what is just inside the limits.

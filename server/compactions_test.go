@@ -83,9 +83,7 @@ func TestCompactionsAreCounted(t *testing.T) {
 		`coppice_compaction_model_tokens_total{direction="prompt"} 2000`, `coppice_compaction_model_tokens_total{direction="completion"} 100`,
 		`coppice_compaction_duration_seconds_count{outcome="saved"} 1`,
 	} {
-		if !strings.Contains(text, want+"\n") {
-			t.Errorf("/metrics lacks %s", want)
-		}
+		check.Has(t, fmt.Sprintf("/metrics lacks %s", want), text, want+"\n")
 	}
 	line := regexp.MustCompile(`"msg":"compaction".*"outcome":"saved"`)
 	if log := a.log.String(); !line.MatchString(log) || strings.Contains(log, "Twenty plots") || strings.Contains(log, "stools stand") {

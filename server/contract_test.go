@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -56,9 +57,7 @@ func TestTableIsTheContract(t *testing.T) {
 			t.Errorf("%s: the table has the header %q, and openapi.yaml has %q", at, r.Header, header)
 		}
 		keyless := described.spec.Security != nil && len(*described.spec.Security) == 0
-		if r.May.has(Keyless) != keyless {
-			t.Errorf("%s: that it needs no key is %t in the table, %t in openapi.yaml", at, r.May.has(Keyless), keyless)
-		}
+		check.Equal(t, at+": that it needs no key", r.May.has(Keyless), keyless)
 		checkBody(t, at, r, described.spec.RequestBody)
 		checkStreams(t, at, r, described.spec)
 	}
@@ -85,9 +84,7 @@ func checkBody(t *testing.T, at string, r Route, described *openapi3.RequestBody
 		t.Errorf("%s: openapi.yaml has a body, and the table has none", at)
 		return
 	}
-	if r.Body.required != described.Value.Required {
-		t.Errorf("%s: that the body is required is %t in the table, %t in openapi.yaml", at, r.Body.required, described.Value.Required)
-	}
+	check.Equal(t, at+": that the body is required", r.Body.required, described.Value.Required)
 	// The name of the body's type is that of its schema.
 	name := media.Schema.Ref[strings.LastIndex(media.Schema.Ref, "/")+1:]
 	if _, ok := bodies[name]; !ok && name != "Append" { // which is one of two
@@ -136,18 +133,14 @@ func TestBodiesAreTheContract(t *testing.T) {
 	doc := check.Must(document())(t)
 	for name, fields := range bodies {
 		described := membersOf(doc.Components.Schemas[name])
-		if len(described) != len(fields) {
-			t.Errorf("%s: %d members in openapi.yaml, %d fields", name, len(described), len(fields))
-		}
+		check.Equal(t, name+": members", len(fields), len(described))
 		for _, f := range fields {
 			m, ok := described[f.name]
 			if !ok {
 				t.Errorf("openapi.yaml's %s has no %s", name, f.name)
 				continue
 			}
-			if m.required != f.required {
-				t.Errorf("%s: that %s is required is %t in openapi.yaml, %t in its field", name, f.name, m.required, f.required)
-			}
+			check.Equal(t, fmt.Sprintf("%s: that %s is required", name, f.name), m.required, f.required)
 			if kind := kindOf(f.into); kind != "" && kind != m.kind {
 				t.Errorf("%s: %s is %s in openapi.yaml, %s in its field", name, f.name, m.kind, kind)
 			}

@@ -47,9 +47,7 @@ func TestEventsGoOn(t *testing.T) {
 		streams = append(streams, first)
 	}
 	a.must(204, nil, request{method: "DELETE", path: fill(conversationPathOf)})
-	if e := streams[1].event(t); e.name != "conversation.deleted" {
-		t.Errorf("%+v", e)
-	}
+	check.Equal(t, "the last event", streams[1].event(t).name, "conversation.deleted")
 	if e, err := readEvent(streams[1].body); err == nil {
 		t.Errorf("the stream of a deleted conversation goes on with %+v", e)
 	}
@@ -84,9 +82,7 @@ func TestEventsEnd(t *testing.T) {
 	for _, l := range open {
 		l.event(t)
 	}
-	if p := a.refused(429, CodeTooManyStreams, events); !strings.Contains(p.Detail, "2 streams of events") {
-		t.Error(p.Detail)
-	}
+	check.Has(t, "the detail", a.refused(429, CodeTooManyStreams, events).Detail, "2 streams of events")
 	leave()
 	check.Eventually(t, "room for one more", func() bool {
 		return a.send(request{method: http.MethodHead, path: "/v1/events", header: bearer(secret)}).StatusCode == 200

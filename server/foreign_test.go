@@ -3,6 +3,8 @@ package server
 import (
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestPartsOfOtherAPIs holds that calls and results in the form of other APIs are stored as
@@ -39,9 +41,7 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 					}
 				}
 				got := a.must(200, nil, request{method: "GET", path: path + fill("/branches/{{last}}/context")})
-				if !strings.Contains(string(got.body), strings.ReplaceAll(want, "ID", test.id)) {
-					t.Errorf("%s", got.body)
-				}
+				check.Has(t, "the context", string(got.body), strings.ReplaceAll(want, "ID", test.id))
 			})
 		}
 	}
@@ -58,8 +58,6 @@ func TestAnswersOfLibraries(t *testing.T) {
 		a.must(201, &c, request{method: "POST", path: "/v1/conversations", body: `{}`})
 		a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + c.ID + "/messages", body: body})
 		got := a.must(200, nil, request{method: "GET", path: "/v1/conversations/" + c.ID + "/branches/active/context"})
-		if want := `"messages":[{"role":"assistant","content":"hi","refusal":null,"audio":null,"annotations":null}]`; !strings.Contains(string(got.body), want) {
-			t.Errorf("%s: %s", body, got.body)
-		}
+		check.Has(t, body, string(got.body), `"messages":[{"role":"assistant","content":"hi","refusal":null,"audio":null,"annotations":null}]`)
 	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -53,9 +54,7 @@ func TestForeignHostsAndOriginsAreRefusedOnEveryRoute(t *testing.T) {
 			a.refused(403, CodeCrossOrigin, r)
 		}
 	}
-	if a.state() != before {
-		t.Error("a refused request changed something")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 }
 
 func TestOwnOriginsPass(t *testing.T) {
@@ -107,9 +106,7 @@ func TestAllowedOriginMayReadAnswers(t *testing.T) {
 	a := newAPI(t, func(c *Config) { c.AllowedOrigins = []string{origin} })
 	from := map[string]string{"Origin": origin, "Sec-Fetch-Site": "cross-site"}
 	res := a.must(201, nil, request{method: "POST", path: "/v1/conversations", header: from})
-	if got := res.Header.Get("Access-Control-Allow-Origin"); got != origin {
-		t.Errorf("Access-Control-Allow-Origin is %q, want %q", got, origin)
-	}
+	check.Equal(t, "Access-Control-Allow-Origin", res.Header.Get("Access-Control-Allow-Origin"), origin)
 	preflight := request{method: "OPTIONS", path: "/v1/conversations", header: map[string]string{
 		"Origin": origin, "Sec-Fetch-Site": "cross-site",
 		"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type,idempotency-key,x-stainless-lang, X-Coppice-Record,x-evil",
@@ -125,9 +122,7 @@ func TestAllowedOriginMayReadAnswers(t *testing.T) {
 	for _, other := range []string{"https://chat.example.org.evil.example", "http://chat.example.org", "https://chat.example.org:444"} {
 		preflight.header["Origin"] = other
 		res := a.must(403, nil, preflight)
-		if got := res.Header.Get("Access-Control-Allow-Origin"); got != "" {
-			t.Errorf("%s got Access-Control-Allow-Origin %q", other, got)
-		}
+		check.Equal(t, other+" got Access-Control-Allow-Origin", res.Header.Get("Access-Control-Allow-Origin"), "")
 	}
 }
 
@@ -145,9 +140,7 @@ func TestSecurityHeadersStandOnEveryAnswer(t *testing.T) {
 			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 			"Cross-Origin-Resource-Policy": "same-origin", "Cache-Control": caching,
 		} {
-			if got := res.Header.Get(name); got != want {
-				t.Errorf("%s %s: %s is %q, want %q", r.method, r.path, name, got, want)
-			}
+			check.Equal(t, fmt.Sprintf("%s %s: %s", r.method, r.path, name), res.Header.Get(name), want)
 		}
 	}
 }
@@ -158,11 +151,7 @@ func TestMethods(t *testing.T) {
 	path := fill(conversationPathOf)
 	res := a.must(204, nil, request{method: http.MethodOptions, path: path})
 	for _, r := range []response{res, a.must(405, nil, request{method: http.MethodPut, path: path, body: `{}`})} {
-		for _, method := range []string{"GET", "HEAD", "PATCH", "DELETE", "OPTIONS"} {
-			if !strings.Contains(r.Header.Get("Allow"), method) {
-				t.Errorf("%d: Allow is %q, which lacks %s", r.StatusCode, r.Header.Get("Allow"), method)
-			}
-		}
+		check.Has(t, fmt.Sprintf("%d: Allow", r.StatusCode), r.Header.Get("Allow"), "GET", "HEAD", "PATCH", "DELETE", "OPTIONS")
 	}
 	a.must(404, nil, request{method: http.MethodOptions, path: "/nowhere"})
 	a.must(404, nil, request{method: http.MethodHead, path: "/nowhere"})

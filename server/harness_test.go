@@ -253,9 +253,7 @@ func (a *testAPI) problem(res response) Problem {
 	if err := json.Unmarshal(res.body, &p); err != nil {
 		a.t.Fatalf("%d: no problem answer: %q", res.StatusCode, res.body)
 	}
-	if got := res.Header.Get("Content-Type"); got != "application/problem+json" {
-		a.t.Errorf("a problem came as %q", got)
-	}
+	check.Equal(a.t, "the type of a problem", res.Header.Get("Content-Type"), "application/problem+json")
 	if p.Status != res.StatusCode || p.Type != "urn:coppice:problem:"+string(p.Code) || p.Title == "" || p.Detail == "" || !p.Code.Valid() {
 		a.t.Errorf("%d: an odd problem: %s", res.StatusCode, res.body)
 	}
@@ -276,6 +274,12 @@ func (a *testAPI) must(status int, out any, r request) response {
 		}
 	}
 	return res
+}
+
+// tells sends a request that should get this status, and an answer that has these parts.
+func (a *testAPI) tells(status int, r request, parts ...string) {
+	a.t.Helper()
+	check.Has(a.t, r.method+" "+r.path, string(a.must(status, nil, r).body), parts...)
 }
 
 // refused sends a request that should get this problem.

@@ -57,14 +57,10 @@ func TestCreatesAreIdempotent(t *testing.T) {
 				r := request{method: "POST", path: fill(c.path), body: fill(fmt.Sprintf(c.body, id)), header: header}
 				before := a.rows()
 				first := a.must(201, nil, r)
-				if got := a.rows() - before; got != c.rows {
-					t.Errorf("it added %d rows, want %d", got, c.rows)
-				}
+				check.Equal(t, "rows added", a.rows()-before, c.rows)
 				state := a.state()
 				again := a.must(200, nil, r)
-				if string(again.body) != string(first.body) {
-					t.Errorf("the same again answers\n%s\nafter\n%s", again.body, first.body)
-				}
+				check.Equal(t, "the same again", string(again.body), string(first.body))
 				r.body = fill(fmt.Sprintf(c.otherBody, id))
 				field := "id"
 				if how == "Idempotency-Key" || chain { // whose second message has no id of its own
@@ -73,9 +69,7 @@ func TestCreatesAreIdempotent(t *testing.T) {
 				if p := a.refused(409, CodeIDConflict, r); deref(p.Field) != field || !strings.Contains(p.Detail, "Send") {
 					t.Errorf("the conflict is of %q, want %q: %s", deref(p.Field), field, p.Detail)
 				}
-				if a.state() != state {
-					t.Error("the same again changed something")
-				}
+				check.Equal(t, "what is stored", a.state(), state)
 				if how != "Idempotency-Key" && !strings.Contains(string(first.body), named(t.Name()+" given").String()) {
 					t.Errorf("the body's id didn't count: %s", first.body)
 				}

@@ -67,9 +67,7 @@ func TestStalledBodiesAreBounded(t *testing.T) {
 		}()
 	}
 	for range rest {
-		if status := <-answered; status != 201 {
-			t.Errorf("a body that waited gets %d", status)
-		}
+		check.Equal(t, "a body that waited gets", <-answered, 201)
 	}
 	check.Eventually(t, "no bytes that are held", func() bool { return limit.underWay() == 0 })
 }
@@ -134,8 +132,6 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	<-slow.writing
 	close(slow.read)
 	for range requests + 1 {
-		if status := <-answered; status != 200 {
-			t.Errorf("status %d", status)
-		}
+		check.Equal(t, "status", <-answered, 200)
 	}
 }

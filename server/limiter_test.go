@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // rateLimiter returns a limiter at a time that the test moves.
@@ -25,13 +27,9 @@ func TestLimiterByTime(t *testing.T) {
 		}
 		return n
 	}
-	if n := spent(); n != 20 {
-		t.Errorf("%d at once, want 20", n)
-	}
+	check.Equal(t, "at once", spent(), 20)
 	pass(1500 * time.Millisecond)
-	if n := spent(); n != 3 {
-		t.Errorf("%d after 1.5 s, want 3", n)
-	}
+	check.Equal(t, "after 1.5 s", spent(), 3)
 	pass(time.Hour)
 	var passed atomic.Int64
 	var all sync.WaitGroup

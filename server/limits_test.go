@@ -30,9 +30,7 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	create := request{method: "POST", path: "/v1/conversations", body: `{}`}
 	fork := request{method: "POST", path: fill(conversationPathOf + "/messages/{{c.third}}/fork")}
 	for _, r := range []request{create, fork} {
-		if p := a.refused(403, "too_many_conversations", r); !strings.Contains(p.Detail, "Delete one") {
-			t.Error(p.Detail)
-		}
+		check.Has(t, "the detail", a.refused(403, "too_many_conversations", r).Detail, "Delete one")
 	}
 	var report importReport
 	a.must(200, &report, request{method: "POST", path: "/v1/imports", header: octets, body: `[{"role":"user","content":"x"}]`})
@@ -43,21 +41,15 @@ func TestLimitsAreToldClearly(t *testing.T) {
 
 	send := ask(replyPathOf, `{"message":{"id":"{{m}}",`+userMessage+`}}`)
 	a.refused(403, "too_many_messages", send) // there is room for the message, and none for its answer
-	if a.listen(t.Context(), ask(replyPathOf, `{}`)).toEnd().name != "reply.completed" {
-		t.Error("there was room for one more")
-	}
+	check.Equal(t, "the end of one more", a.listen(t.Context(), ask(replyPathOf, `{}`)).toEnd().name, "reply.completed")
 	for _, r := range []request{
 		send, ask(replyPathOf, `{}`),
 		{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"x"`))},
 		{method: "POST", path: fill(appendPath), body: chainOf(1)},
 	} {
-		if p := a.refused(403, "too_many_messages", r); !strings.Contains(p.Detail, "Prune") {
-			t.Error(p.Detail)
-		}
+		check.Has(t, "the detail", a.refused(403, "too_many_messages", r).Detail, "Prune")
 	}
-	if n := len(fake.Requests()); n != 1 {
-		t.Errorf("the model was asked %d times, want 1", n)
-	}
+	check.Equal(t, "requests to the model", len(fake.Requests()), 1)
 	// A message that was stored before its answer failed takes no second place.
 	a.must(200, nil, request{method: "DELETE", path: fill(conversationPathOf + "/messages/{{c.call}}")})
 	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: fill(message(`"id":"{{m}}",` + userMessage))})
@@ -119,9 +111,7 @@ func TestRequestsTakeTurns(t *testing.T) {
 		}
 		leave()
 		for range test.waits {
-			if status := <-answered; status != 200 {
-				t.Errorf("%s: one that waited gets %d", name, status)
-			}
+			check.Equal(t, name+": one that waited gets", <-answered, 200)
 		}
 	}
 }
@@ -144,13 +134,9 @@ func TestStreamsOfAKeyAreLimited(t *testing.T) {
 	open := []*listener{a.listen(t.Context(), of(one, ask(replyPathOf, `{"id":"{{x}}"}`))), a.listen(t.Context(), of(one, events))}
 	before := a.state()
 	for _, r := range []request{events, ask(replyPathOf, `{"message":{"role":"user","content":"x"}}`), ask(replyPathOf, `{"stream":false}`)} {
-		if p := a.refused(429, CodeTooManyStreams, of(one, r)); !strings.Contains(p.Detail, "2 streams") {
-			t.Error(p.Detail)
-		}
+		check.Has(t, "the detail", a.refused(429, CodeTooManyStreams, of(one, r)).Detail, "2 streams")
 	}
-	if a.state() != before {
-		t.Error("a refused request changed something")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 	open = append(open, a.listen(t.Context(), of(another, events)))
 	open[1].res.Body.Close()
 	check.Eventually(t, "room for one more", func() bool {

@@ -48,17 +48,13 @@ func TestOwners(t *testing.T) {
 	a.refused(404, "conversation_not_found", share)
 	share.header = user("ada")
 	res := a.must(200, nil, share)
-	if !strings.Contains(string(res.body), `"owner_id":"ada","visibility":"tenant"`) {
-		t.Errorf("%s", res.body)
-	}
+	check.Has(t, "the answer", string(res.body), `"owner_id":"ada","visibility":"tenant"`)
 	sees("bob", true)
 	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("bob"), body: `{"role":"assistant","content":"It has thorns."}`})
 	share.header, share.body = user("bob"), `{"visibility":"private"}`
 	a.refused(403, CodeNotPermitted, share)
 	share.header, share.body = user("ada"), `{"owner_id":"bob"}`
-	if p := a.refused(403, CodeNotPermitted, share); deref(p.Field) != "owner_id" {
-		t.Errorf("that ada gives it away is refused by %q", p.Detail)
-	}
+	check.Equal(t, "the field", deref(a.refused(403, CodeNotPermitted, share).Field), "owner_id")
 	remove := request{method: "DELETE", path: fill(conversationPathOf), header: user("bob")}
 	a.refused(403, CodeNotPermitted, remove)
 	remove.header = user("eve")
@@ -115,9 +111,8 @@ func TestEventsOfOwners(t *testing.T) {
 	header := user("bob")
 	header["Last-Event-ID"] = id
 	res := a.must(200, nil, request{method: "GET", path: "/v1/events?follow=false", header: header})
-	if strings.Contains(string(res.body), named("c").String()) || !strings.Contains(string(res.body), named("d").String()) {
-		t.Errorf("bob is told %s", res.body)
-	}
+	check.Has(t, "what bob is told", string(res.body), named("d").String())
+	check.Lacks(t, "what bob is told", string(res.body), named("c").String())
 }
 
 // Only a trusted proxy names a user, and without one every request needs a key.

@@ -40,9 +40,7 @@ func TestRateLimit(t *testing.T) {
 			t.Errorf("%s: %v", p.Detail, res.Header)
 		}
 	}
-	if a.state() != before {
-		t.Error("a refused request changed something")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 	for _, r := range []request{{method: "GET", path: "/v1/conversations", header: bearer(another)}, {method: "GET", path: "/healthz", header: bearer(one)}, {method: "GET", path: "/metrics"}} {
 		a.must(200, nil, r)
 	}
@@ -87,13 +85,9 @@ func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 		refused = append(refused, unknown())
 	}
 	for _, r := range refused {
-		if p := a.refused(429, CodeRateLimited, r); !strings.Contains(p.Detail, "Wait 1 s") {
-			t.Error(p.Detail)
-		}
+		check.Has(t, "the detail", a.refused(429, CodeRateLimited, r).Detail, "Wait 1 s")
 	}
-	if n := a.pool.Stat().AcquireCount() - before; n != 0 {
-		t.Errorf("%d refused requests took a connection to the database %d times", len(refused), n)
-	}
+	check.Equal(t, "connections taken", a.pool.Stat().AcquireCount()-before, 0)
 	for range 10 {
 		a.must(200, nil, list(former))
 		a.must(200, nil, list(fresh))

@@ -85,9 +85,7 @@ func TestReplyFaults(t *testing.T) {
 			if res.StatusCode == 503 && res.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")
 			}
-			if strings.Contains(a.log.String(), `"level":"ERROR"`) {
-				t.Errorf("the request's line tells again what the reply's tells: %s", a.log)
-			}
+			check.Lacks(t, "the log, beside the reply's line", a.log.String(), `"level":"ERROR"`)
 		})
 	}
 }
@@ -166,9 +164,7 @@ func TestStopReply(t *testing.T) {
 	check.Eventually(t, "the reply in the list of those that run", func() bool {
 		return strings.HasPrefix(string(a.send(request{method: "GET", path: fill(conversationPathOf + "/replies")}).body), want)
 	})
-	if res := a.must(200, nil, blank); string(res.body) != `{"status":"stopped","message":null}` {
-		t.Errorf("%s", res.body)
-	}
+	check.Equal(t, "the answer", string(a.must(200, nil, blank).body), `{"status":"stopped","message":null}`)
 	if res := <-answered; res.StatusCode != 409 || a.problem(res).Code != CodeReplyStopped {
 		t.Errorf("%d: %s", res.StatusCode, res.body)
 	}
@@ -198,18 +194,14 @@ func TestRecallWithinAReply(t *testing.T) {
 	if fmt.Sprint(told) != "[assistant tool]" || l.text != "Let me look.\n\nSo that it grows again." || l.stored().Content != l.text {
 		t.Errorf("told of %v, and %q", told, l.text)
 	}
-	if !strings.Contains(l.end.data, `"recalled":2`) || !strings.Contains(l.end.data, fill(`"head_id":"{{c.thanks}}"`)) || !strings.Contains(l.end.data, `"usage":{"prompt_tokens":14`) {
-		t.Errorf("the end is %s", l.end.data)
-	}
+	check.Has(t, "the end", l.end.data, `"recalled":2`, fill(`"head_id":"{{c.thanks}}"`), `"usage":{"prompt_tokens":14`)
 	// What the model read first is the context that the route gives for recall.
 	first := upstream.Requests()[0]
 	read := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{c.thanks}}/context?recall=true")}).body
 	if messages := fmt.Sprintf("%s", first.Messages); !strings.Contains(string(read), strings.ReplaceAll(strings.Trim(messages, "[]"), "} {", "},{")) || !strings.Contains(messages, "function recall") {
 		t.Errorf("the model read %s, the context is %s", messages, read)
 	}
-	if plain := a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{c.thanks}}/context")}).body; strings.Contains(string(plain), "function recall") {
-		t.Errorf("the context is %s", plain)
-	}
+	check.Lacks(t, "the context", string(a.must(200, nil, request{method: "GET", path: fill(conversationPathOf + "/branches/{{c.thanks}}/context")}).body), "function recall")
 	if found := string(upstream.Requests()[1].Body); !strings.Contains(found, "why \\u003ccut\\u003e it") && !strings.Contains(found, "why <cut> it") || strings.Contains(found, "No idea") || strings.Contains(found, "hazel, ash, oak") {
 		t.Errorf("the model read %s", found)
 	}

@@ -105,7 +105,5 @@ func TestRevokedKeyCutsFiles(t *testing.T) {
 	if err != nil || res.StatusCode != 401 || !strings.Contains(string(answer), "invalid_key") {
 		t.Errorf("%d, %v: %s", res.StatusCode, err, answer)
 	}
-	if a.state() != before {
-		t.Error("something of the file was stored")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 }

@@ -198,9 +198,7 @@ func TestRoutes(t *testing.T) {
 	for _, s := range slices.Concat(reads, replyReads, eventReads) {
 		before := shared.state()
 		s.run(t, shared, covered)
-		if shared.state() != before {
-			t.Errorf("%s changed something", s.name)
-		}
+		check.Equal(t, "what is stored after "+s.name, shared.state(), before)
 	}
 	plantLong(t, shared.store, "long", 20)
 	plantLong(t, shared.store, "remade", 20)
@@ -273,14 +271,10 @@ func (s scenario) run(t *testing.T, a *testAPI, covered map[string]bool) {
 				}
 				continue
 			}
-			if !strings.Contains(string(res.body), want) {
-				t.Errorf("the answer lacks %s: %s", want, res.body)
-			}
+			check.Has(t, "the answer", string(res.body), want)
 		}
 		for _, not := range s.wantNot {
-			if strings.Contains(string(res.body), fill(not)) {
-				t.Errorf("the answer has %s: %s", fill(not), res.body)
-			}
+			check.Lacks(t, "the answer", string(res.body), fill(not))
 		}
 	})
 }

@@ -64,13 +64,9 @@ func TestSharedBranch(t *testing.T) {
 	if res.Header.Get("X-Robots-Tag") == "" || res.Header.Get("Referrer-Policy") != "no-referrer" || res.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%v", res.Header)
 	}
-	if strings.Contains(string(res.body), "ada") {
-		t.Errorf("the link shows what its writer stored beside the text: %s", res.body)
-	}
+	check.Lacks(t, "what its writer stored beside the text", string(res.body), "ada")
 	for _, name := range []string{"other", "third", "call", "system", "share", "summary", "question", "answer", "thanks", "said"} {
-		if strings.Contains(string(res.body), named("c."+name).String()) {
-			t.Errorf("the link shows the id of %s", name)
-		}
+		check.Lacks(t, "the id of "+name, string(res.body), named("c."+name).String())
 	}
 	a.must(200, &s, request{method: "GET", path: "/v1/shared/" + with.Token})
 	if s.Summary == nil || s.Summary.Content != "Coppicing was explained." || s.Summary.Messages != 2 {
@@ -83,16 +79,12 @@ func TestSharedBranch(t *testing.T) {
 		var page shared
 		a.must(200, &page, request{method: "GET", path: at})
 		pages = append(page.said(), pages...)
-		if (page.Summary != nil) != (at == path) {
-			t.Errorf("a summary on a later page, or none on the first: %+v", page.Summary)
-		}
+		check.Equal(t, "a summary on the first page alone", page.Summary != nil, at == path)
 		if at = ""; page.NextCursor != nil {
 			at = path + "&cursor=" + *page.NextCursor
 		}
 	}
-	if fmt.Sprint(pages) != fmt.Sprint(want) {
-		t.Errorf("%s", pages)
-	}
+	check.Equal(t, "the pages", fmt.Sprint(pages), fmt.Sprint(want))
 }
 
 // TestSharedCursorsStayOnTheBranch holds that no cursor but a link's own leads
@@ -156,9 +148,7 @@ func TestLinksThatOpenNothing(t *testing.T) {
 			t.Errorf("%s: %d %s", name, res.StatusCode, res.body)
 		}
 	}
-	if len(answers) != 1 {
-		t.Errorf("%d different answers", len(answers))
-	}
+	check.Equal(t, "different answers", len(answers), 1)
 	a.must(200, nil, request{method: "GET", path: "/v1/shared/" + good.Token})
 	a.must(204, nil, request{method: "DELETE", path: c})
 	a.refused(404, "shared_not_found", request{method: "GET", path: "/v1/shared/" + good.Token})

@@ -238,9 +238,7 @@ func TestStalledBodySaysWhy(t *testing.T) {
 	if answer, err := io.ReadAll(conn); err != nil || !strings.Contains(string(answer), "The file ended before its time") && !strings.Contains(string(answer), "request_canceled") {
 		t.Errorf("a client that leaves: %q, %v", answer, err)
 	}
-	if a.state() != before {
-		t.Error("something was stored")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 }
 
 // dial opens a connection to the server that holds little on its way.

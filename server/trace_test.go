@@ -82,13 +82,9 @@ func TestTracesRequests(t *testing.T) {
 		if s.SpanContext.TraceID().String() != callerTrace || s.Parent.SpanID().String() != callerSpan || !s.Parent.IsRemote() {
 			t.Errorf("%s: trace %v below span %v, not the caller's", test.path, s.SpanContext.TraceID(), s.Parent.SpanID())
 		}
-		if got := attributes["coppice.request_id"]; got != res.Header.Get("X-Request-Id") {
-			t.Errorf("%s: request id %q", test.path, got)
-		}
+		check.Equal(t, test.path+": request id", attributes["coppice.request_id"], res.Header.Get("X-Request-Id"))
 		for name, want := range test.want {
-			if attributes[name] != want {
-				t.Errorf("%s: %s is %q, want %q", test.path, name, attributes[name], want)
-			}
+			check.Equal(t, fmt.Sprintf("%s: %s", test.path, name), attributes[name], want)
 		}
 	}
 	a.must(200, nil, request{method: "GET", path: "/healthz"})

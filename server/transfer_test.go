@@ -30,9 +30,7 @@ func TestImportedSummaries(t *testing.T) {
 	}
 	keeps.must(200, nil, put("?summaries=keep"))
 	for _, at := range []string{"/branches/active/context", "/branches/active/explain", "/summaries/" + *made.SummaryID, "/tree"} {
-		if got := string(keeps.must(200, nil, request{method: "GET", path: path + at}).body); !strings.Contains(got, `"origin":{"imported_at":"`) || !strings.Contains(got, `"format":"coppice"`) {
-			t.Errorf("%s doesn't mark the summary: %s", at, got)
-		}
+		check.Has(t, at, string(keeps.must(200, nil, request{method: "GET", path: path + at}).body), `"origin":{"imported_at":"`, `"format":"coppice"`)
 	}
 	for name, a := range map[string]*testAPI{"as it was written here": from, "as it came with the file": keeps} {
 		var link struct{ Token string }
@@ -47,9 +45,7 @@ func TestImportedSummaries(t *testing.T) {
 	drops := newAPI(t, func(c *Config) { c.DropImportedSummaries = true })
 	before := drops.state()
 	drops.refused(400, CodeInvalidParameter, put("?summaries=keep"))
-	if drops.state() != before {
-		t.Error("a refused import changed something")
-	}
+	check.Equal(t, "what is stored", drops.state(), before)
 	drops.must(200, &report, put(""))
 	if report.Summaries != 0 || report.Dropped != 1 {
 		t.Errorf("%+v", report)
@@ -63,9 +59,7 @@ func TestImportLimit(t *testing.T) {
 	before := a.state()
 	a.refused(413, CodeBodyTooLarge, request{method: "POST", path: "/v1/imports", header: octets,
 		body: `[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]`})
-	if a.state() != before {
-		t.Error("it changed something")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 }
 
 // TestImportTakesTheTypesOfFiles sends a file under each content type that a client says
@@ -92,7 +86,5 @@ func TestImportEndsAfterItsFile(t *testing.T) {
 	tx := check.Must(a.pool.Begin(t.Context()))(t)
 	defer func() { _ = tx.Rollback(t.Context()) }()
 	check.NoError(t, tree.New(tx).Lock(t.Context(), named("c")))
-	if p := a.refused(503, CodeTimeout, put); !strings.Contains(p.Detail, "Split the file") {
-		t.Error(p.Detail)
-	}
+	check.Has(t, "the detail", a.refused(503, CodeTimeout, put).Detail, "Split the file")
 }

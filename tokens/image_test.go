@@ -1,9 +1,12 @@
 package tokens
 
 import (
+	"fmt"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestImage holds the examples of OpenAI's guide.
@@ -22,9 +25,7 @@ func TestImage(t *testing.T) {
 		{1, 1, "auto", 255},
 		{0, 0, "", 765},
 	} {
-		if got := Image(test.width, test.height, test.detail); got != test.want {
-			t.Errorf("%d × %d in %q: %d, want %d", test.width, test.height, test.detail, got, test.want)
-		}
+		check.Equal(t, fmt.Sprintf("%d × %d in %q", test.width, test.height, test.detail), Image(test.width, test.height, test.detail), test.want)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		side := rapid.IntRange(1, 1<<20)

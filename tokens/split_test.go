@@ -98,9 +98,7 @@ func TestCountsAsTheEncoding(t *testing.T) {
 			return err
 		}
 		for range 2 {
-			if got := O200k().Count(string(text)); got != want {
-				t.Errorf("%s: %d tokens, by the encoding %d", name, got, want)
-			}
+			check.Equal(t, name, O200k().Count(string(text)), want)
 		}
 		return nil
 	})

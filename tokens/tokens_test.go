@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A word that keeps coming is counted once, however many others come and go.
@@ -21,9 +23,7 @@ func TestFrequentWordsStay(t *testing.T) {
 	for i := range 5 * maxPieces {
 		c.Count(fmt.Sprintf("w%s often", letters(i)))
 	}
-	if calls[" often"] != 1 {
-		t.Errorf("counted %d times", calls[" often"])
-	}
+	check.Equal(t, "counted", calls[" often"], 1)
 	if len(calls) < 5*maxPieces || len(c.now) > maxPieces || len(c.old) > maxPieces {
 		t.Errorf("%d words counted, %d and %d remembered", len(calls), len(c.now), len(c.old))
 	}

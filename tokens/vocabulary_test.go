@@ -56,9 +56,7 @@ func TestVocabularyIsTheEncodings(t *testing.T) {
 		}
 	}
 	for _, unknown := range []string{"", "\x00\x01\x02\x03", strings.Repeat("long ", 100)} {
-		if got := v.rank(unknown); got != none {
-			t.Errorf("rank(%q) = %d, want none", unknown, got)
-		}
+		check.Equal(t, "the rank of "+unknown, v.rank(unknown), none)
 	}
 }
 

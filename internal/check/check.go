@@ -1,9 +1,10 @@
-// Package check ends a test whose set-up failed, and waits for what a test can't be told
-// of. What a test is about it compares itself.
+// Package check ends a test whose set-up failed, waits for what a test can't be told of, and
+// says in one line what most tests compare.
 package check
 
 import (
 	"os"
+	"strings"
 	"testing"
 	"time"
 )
@@ -30,6 +31,34 @@ func Must[R any](result R, err error) func(T) R {
 		t.Helper()
 		NoError(t, err)
 		return result
+	}
+}
+
+// Equal holds that a test got what it wants.
+func Equal[V comparable](t T, what string, got, want V) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// Has holds that a text has all of these parts.
+func Has(t T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: lacks %s: %s", what, part, text)
+		}
+	}
+}
+
+// Lacks holds that a text has none of these parts.
+func Lacks(t T, what, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if strings.Contains(text, part) {
+			t.Errorf("%s: has %s: %s", what, part, text)
+		}
 	}
 }
 

@@ -20,9 +20,7 @@ func TestOwnModel(t *testing.T) {
 	if string(sent.Body) == "" || len(sent.Messages) != 2 || string(sent.Messages[0]) != `{"role":"system","content":"Be brief."}` || sent.MaxCompletionTokens != 100 || *sent.Temperature != 0.5 || !strings.Contains(string(sent.Body), `"stop":["END"]`) {
 		t.Errorf("asked: %s", sent.Body)
 	}
-	if !strings.Contains(got, `"content":[{"type":"thinking","thinking":"Let me.","signature":""},{"type":"text","text":"Hi."}],"stop_reason":"end_turn"`) {
-		t.Errorf("answered: %s", got)
-	}
+	check.Has(t, "answered", got, `"content":[{"type":"thinking","thinking":"Let me.","signature":""},{"type":"text","text":"Hi."}],"stop_reason":"end_turn"`)
 }
 
 // TestResultOfASession holds that a session may send the result of a call alone, and that
@@ -88,9 +86,7 @@ func TestCountAndModels(t *testing.T) {
 	if !strings.HasPrefix(few, `{"input_tokens":`) || len(many) <= len(few) {
 		t.Errorf("%s, %s", few, many)
 	}
-	if got := count(both, "claude-x", ""); !strings.Contains(got, "msg_1") {
-		t.Errorf("the upstream was not asked: %s", got)
-	}
+	check.Has(t, "what the upstream says", count(both, "claude-x", ""), "msg_1")
 	if _, got, _ := own.send("GET", "models", ""); !strings.Contains(got, `"id":"tree"`) || !strings.Contains(got, `"first_id":"wood"`) {
 		t.Errorf("%s", got)
 	}

@@ -117,9 +117,7 @@ func TestSpent(t *testing.T) {
 		a.start()
 		a.send("POST", "messages", hello)
 	}
-	if want := tree.DefaultTenant + " claude-x 7 2\n"; told != want {
-		t.Errorf("told is %q, want %q", told, want)
-	}
+	check.Equal(t, "told", told, tree.DefaultTenant+" claude-x 7 2\n")
 }
 
 // TestKeys holds which key the upstream gets.
@@ -165,9 +163,7 @@ func TestRecord(t *testing.T) {
 		for _, b := range blocksIn(t, got) {
 			back = append(back, string(b))
 		}
-		if "["+strings.Join(back, ",")+"]" != blocks {
-			t.Errorf("a retry gets %s", back)
-		}
+		check.Equal(t, "what a retry gets", "["+strings.Join(back, ",")+"]", blocks)
 	}
 }
 

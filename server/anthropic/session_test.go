@@ -132,9 +132,7 @@ func TestSession(t *testing.T) {
 				if len(lines) != want {
 					t.Errorf("branch %d has %d messages, want %d:\n%s", i, len(lines), want, branches[i])
 				}
-				if lines[0] != `{"role":"system","content":"Be brief."}` {
-					t.Errorf("the branch begins with %s", lines[0])
-				}
+				check.Equal(t, "the branch begins with", lines[0], `{"role":"system","content":"Be brief."}`)
 			}
 		})
 	}

@@ -136,9 +136,7 @@ func TestMalformed(t *testing.T) {
 		}
 	}
 	toServer.Close()
-	if rest, err := io.ReadAll(io.MultiReader(answers.Buffered(), fromServer)); err != nil || strings.TrimSpace(string(rest)) != "" {
-		t.Errorf("pipes: %v, and what nobody asked for: %s", err, rest)
-	}
+	check.Equal(t, "what nobody asked for", strings.TrimSpace(string(check.Must(io.ReadAll(io.MultiReader(answers.Buffered(), fromServer)))(t))), "")
 }
 
 // TestVersions holds that the versions of the protocol that clients speak today are
@@ -151,15 +149,11 @@ func TestVersions(t *testing.T) {
 		if res.StatusCode != 200 || !strings.Contains(body, `"protocolVersion":"`+version+`"`) || res.Header.Get("Mcp-Session-Id") != "" {
 			t.Errorf("%s: %d %s", version, res.StatusCode, body)
 		}
-		if strings.Contains(body, "listChanged") || strings.Contains(body, "logging") {
-			t.Errorf("%s promises news: %s", version, body)
-		}
+		check.Lacks(t, version, body, "listChanged", "logging")
 	}
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}`
 	for method, want := range map[string]string{"server/discover": `"supportedVersions":["2026-07-28"`, "tools/list": `"cacheScope":"private"`, "subscriptions/listen": `"resultType":"complete"`} {
-		res, body := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"notifications":{"toolsListChanged":true},`+meta+`}}`, map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method})
-		if !strings.Contains(body, want) {
-			t.Errorf("%s: %d %s", method, res.StatusCode, body)
-		}
+		_, body := a.post(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"notifications":{"toolsListChanged":true},`+meta+`}}`, map[string]string{"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": method})
+		check.Has(t, method, body, want)
 	}
 }

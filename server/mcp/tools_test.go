@@ -243,12 +243,8 @@ func TestRefusals(t *testing.T) {
 	} {
 		c.refused(test.tool, test.code, test.arguments)
 	}
-	if a.state() != before {
-		t.Error("a refused call changed something")
-	}
-	if log := a.log.String(); strings.Contains(log, "panic") || strings.Contains(log, `"level":"ERROR"`) {
-		t.Errorf("the log has an error: %s", log)
-	}
+	check.Equal(t, "what is stored", a.state(), before)
+	check.Lacks(t, "the log", a.log.String(), "panic", `"level":"ERROR"`)
 }
 
 // TestTenants holds that another tenant's ids answer as ids that don't exist, byte for byte, and no list
@@ -289,7 +285,5 @@ func TestTenants(t *testing.T) {
 			t.Errorf("%s: another's resource is read", name)
 		}
 	}
-	if a.state() != before {
-		t.Error("a call for another's changed something")
-	}
+	check.Equal(t, "what is stored", a.state(), before)
 }

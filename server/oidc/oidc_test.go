@@ -172,9 +172,7 @@ func TestHost(t *testing.T) {
 		r.Host = host
 		res := check.Must(http.DefaultClient.Do(r))(t)
 		res.Body.Close()
-		if res.StatusCode != want {
-			t.Errorf("%s: %d, want %d", host, res.StatusCode, want)
-		}
+		check.Equal(t, host, res.StatusCode, want)
 	}
 	if !s.provider.cookies.secure {
 		t.Error("cookies go without TLS")
@@ -285,8 +283,6 @@ func TestCookies(t *testing.T) {
 func TestOwnPath(t *testing.T) {
 	t.Parallel()
 	for path, own := range map[string]bool{"/": true, "/c/1?a=b": true, "//evil.example": false, `/\evil.example`: false, "/\t/evil.example": false, "https://evil.example": false, "": false} {
-		if ownPath(path) != own {
-			t.Errorf("%q", path)
-		}
+		check.Equal(t, path, ownPath(path), own)
 	}
 }

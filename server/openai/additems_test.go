@@ -108,9 +108,7 @@ func TestItemsAddedAgain(t *testing.T) {
 		if status != step.status || status == 409 && !strings.Contains(got, "The key was used before") {
 			t.Errorf("%s: %d %s", step.does, status, got)
 		}
-		if n := a.messages(c.ID.String()) - before; n != step.added {
-			t.Errorf("%s: %d messages are added, want %d", step.does, n, step.added)
-		}
+		check.Equal(t, step.does, a.messages(c.ID.String())-before, step.added)
 		if says := a.items(id, "?order=asc").says(); says != step.says {
 			t.Errorf("%s: the items are %s", step.does, says)
 		}
@@ -157,14 +155,10 @@ func TestTurnThatComesTwice(t *testing.T) {
 	for i := range 3 {
 		a.add(id, says("user", "Ping"))
 		a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
-		if n := a.treeSize(native); n != 10+3*i {
-			t.Errorf("the tree has %d messages", n)
-		}
+		check.Equal(t, "messages", a.treeSize(native), 10+3*i)
 	}
 	// So does one whose response named the conversation: it has the turn already.
 	a.create(`{"model":"wood","input":"Hi","conversation":"` + id + `"}`)
 	a.add(id, says("user", "Hi")+","+says("assistant", "Hello."))
-	if n := a.treeSize(native); n != 20 {
-		t.Errorf("the tree has %d messages", n)
-	}
+	check.Equal(t, "messages", a.treeSize(native), 20)
 }

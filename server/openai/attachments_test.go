@@ -55,9 +55,7 @@ func TestLargePicture(t *testing.T) {
 	item := `{"role":"user","content":[{"type":"input_text","text":"Which tree?"},{"type":"input_image","detail":"high","image_url":"` + url + `"}]}`
 	given := func() {
 		t.Helper()
-		if got := a.prompt(); !strings.Contains(got, `{"type":"image_url","image_url":{"url":"`+url+`","detail":"high"}}`) {
-			t.Errorf("the model was given %.300s", got)
-		}
+		check.Has(t, "the model was given", a.prompt(), `{"type":"image_url","image_url":{"url":"`+url+`","detail":"high"}}`)
 	}
 	first := a.create(`{"model":"wood","input":[` + item + `]}`)
 	given()
@@ -72,9 +70,7 @@ func TestLargePicture(t *testing.T) {
 	}
 	back := fmt.Sprintf(`{"type":"input_text","text":"Which tree?"},{"type":"input_image","image_url":"%s","detail":"high"}`, url)
 	for _, path := range []string{"/responses/" + first.ID + "/input_items", "/conversations/" + in + "/items", "/conversations/" + in + "/items/" + a.itemIDs(in, "asc", 20)[0]} {
-		if got, _ := a.ask(200, "acme", "GET", path, ""); !strings.Contains(got, back) {
-			t.Errorf("%s is %.500s", path, got)
-		}
+		a.tells(200, "GET", path, "", back)
 	}
 	// The whole history without ids goes on where the response is.
 	second := a.create(`{"model":"wood","input":[` + item + `,` + says("assistant", "Hazel.") + `,` + says("user", "Sure?") + `]}`)
@@ -127,9 +123,7 @@ func TestItemsWithPictures(t *testing.T) {
 	all[1] = `{"role":"user","content":[{"type":"input_file","filename":"hazel.txt","file_data":"` + urls[1] + `"}]}`
 	id, native := a.conversation(`{"items":[` + all[0] + "," + all[1] + `]}`)
 	all[2] = `{"type":"function_call","call_id":"c","name":"see","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":[{"type":"input_image","image_url":"` + urls[2] + `"}]}`
-	if got, _ := a.ask(200, "acme", "POST", "/conversations/"+id+"/items", `{"items":[`+all[2]+`]}`); !strings.Contains(got, urls[2]) {
-		t.Errorf("added is %.300s", got)
-	}
+	a.tells(200, "POST", "/conversations/"+id+"/items", `{"items":[`+all[2]+`]}`, urls[2])
 	var pages int
 	var got strings.Builder
 	for after, more := "", true; more; pages++ {
@@ -141,9 +135,7 @@ func TestItemsWithPictures(t *testing.T) {
 	}
 	for i, url := range urls {
 		_, data, _ := strings.Cut(url, ";base64")
-		if n := strings.Count(got.String(), data+`"`); n != 1 {
-			t.Errorf("picture %d comes back %d times", i, n)
-		}
+		check.Equal(t, fmt.Sprintf("picture %d comes back", i), strings.Count(got.String(), data+`"`), 1)
 	}
 	if n := a.treeSize(native); n != 4 || pages != 2 {
 		t.Errorf("%d messages on %d pages, want 4 on 2", n, pages)
@@ -183,9 +175,7 @@ func TestPictureRefused(t *testing.T) {
 		}
 	}
 	image := `{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"` + dataURL("image/heic", make([]byte, 1<<20)) + `"}}]}`
-	if got, _ := a.ask(400, "acme", "POST", "/chat/completions", chatBody(store, said("user", "hi"), said("assistant", "Hi."), image)); !strings.Contains(got, `"param":"messages[2].content[1]"`) {
-		t.Error(got)
-	}
+	a.tells(400, "POST", "/chat/completions", chatBody(store, said("user", "hi"), said("assistant", "Hi."), image), `"param":"messages[2].content[1]"`)
 	if n := len(a.listed("acme")); n != 0 || a.attached("acme", pictureOf(t, 1<<20)) {
 		t.Errorf("refused requests left %d conversations, or the picture", n)
 	}

@@ -38,9 +38,7 @@ func TestBackground(t *testing.T) {
 	stopped := func(id string) {
 		t.Helper()
 		for _, s := range []*api{b, a, b} {
-			if got := s.get("POST", "/responses/"+id+"/cancel", ""); got["status"] != "cancelled" {
-				t.Errorf("%v", got)
-			}
+			check.Equal(t, "status", s.get("POST", "/responses/"+id+"/cancel", "")["status"], "cancelled")
 		}
 	}
 
@@ -83,9 +81,7 @@ func TestBackground(t *testing.T) {
 		}
 	}
 	plain := a.create(`{"model":"wood","input":"Really?"}`)
-	if got, _ := a.ask(400, "acme", "POST", "/responses/"+plain.ID+"/cancel", ""); !strings.Contains(got, "background") {
-		t.Errorf("%s", got)
-	}
+	a.tells(400, "POST", "/responses/"+plain.ID+"/cancel", "", "background")
 	a.get("DELETE", "/responses/"+silent, "")
 	b.ask(404, "acme", "GET", "/responses/"+silent, "")
 }
@@ -135,9 +131,7 @@ func TestKilledServer(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	streamed, _ := again.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", "")
-	if !strings.Contains(streamed, item) || !strings.Contains(streamed, "It is a wood that is") || !strings.Contains(streamed, "event: response.failed\n") {
-		t.Errorf("%s", streamed)
-	}
+	check.Has(t, "the stream", streamed, item, "It is a wood that is", "event: response.failed\n")
 	if got := again.get("GET", "/responses/"+silent, ""); got["status"] != "failed" || got["background"] != true {
 		t.Errorf("%v", got)
 	}

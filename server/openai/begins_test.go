@@ -1,6 +1,11 @@
 package openai
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
+)
 
 // Texts of side requests begin as the operator says, however their lines are broken.
 func TestBegins(t *testing.T) {
@@ -19,8 +24,6 @@ func TestBegins(t *testing.T) {
 		{"", "x", false},
 		{"x", "", true},
 	} {
-		if got := begins(test.text, test.beginning); got != test.want {
-			t.Errorf("%q begins with %q: %t, want %t", test.text, test.beginning, got, test.want)
-		}
+		check.Equal(t, fmt.Sprintf("%q begins with %q", test.text, test.beginning), begins(test.text, test.beginning), test.want)
 	}
 }

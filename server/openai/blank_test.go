@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -38,9 +39,8 @@ func TestBlankEnds(t *testing.T) {
 		}
 		for _, members := range []string{``, store, `"stream":true,"stream_options":{"include_usage":true},`, store + `"stream":true,"stream_options":{"include_usage":true},`} {
 			got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(members, said("user", "Think.")))
-			if !strings.Contains(got, `"finish_reason":"`+reason+`"`) || strings.Contains(got, `"error"`) || !strings.Contains(got, `"total_tokens":7`) {
-				t.Errorf("%s %q: %s", reason, members, got)
-			}
+			check.Has(t, fmt.Sprintf("%s %q", reason, members), got, `"finish_reason":"`+reason+`"`, `"total_tokens":7`)
+			check.Lacks(t, fmt.Sprintf("%s %q", reason, members), got, `"error"`)
 		}
 	}
 	a.upstream.Otherwise(blank("stop"))
@@ -79,9 +79,7 @@ func TestCutBeforeTheText(t *testing.T) {
 		if opened, closed := strings.Count(got, "event: response.output_item.added\n"), strings.Count(got, "event: response.output_item.done\n"); opened != closed {
 			t.Errorf("%s: %d items begin, and %d end: %s", name, opened, closed, got)
 		}
-		if later, _ := a.ask(200, "acme", "GET", "/responses/"+finalID(t, got), ""); !strings.Contains(final(got), later) {
-			t.Errorf("%s: later it is %s, was %s", name, later, final(got))
-		}
+		check.Has(t, name+", streamed", final(got), a.tells(200, "GET", "/responses/"+finalID(t, got), ""))
 		if got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(store+`"stream":true,`, said("user", name))); !strings.Contains(got, `"finish_reason":"length"`) || !strings.HasSuffix(got, "data: [DONE]\n\n") {
 			t.Errorf("%s: %s", name, got)
 		}

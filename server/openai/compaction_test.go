@@ -84,14 +84,10 @@ func (a *api) given(has, lacks string) {
 	a.t.Helper()
 	got := a.prompt()
 	for text := range strings.SplitSeq(has, "|") {
-		if strings.Count(got, text) != 1 {
-			a.t.Errorf("the model was given %s without one %q", got, text)
-		}
+		check.Equal(a.t, fmt.Sprintf("how often %q is in %s", text, got), strings.Count(got, text), 1)
 	}
 	for text := range strings.SplitSeq(lacks, "|") {
-		if strings.Contains(got, text) {
-			a.t.Errorf("the model was given %s with %q", got, text)
-		}
+		check.Lacks(a.t, "the model was given", got, text)
 	}
 }
 
@@ -138,9 +134,8 @@ func TestContextManagement(t *testing.T) {
 	byID := `"input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"role":"user","content":"Unkept."}]}`
 	a.create(`{"model":"wood","store":false,` + byID)
 	a.given("SUMMARY of|Unkept.", "Answer 0.")
-	if got, _ := a.ask(400, "other", "POST", "/responses", `{"model":"wood",`+byID); !strings.Contains(got, "item_not_found") {
-		t.Errorf("%s", got)
-	}
+	refused, _ := a.ask(400, "other", "POST", "/responses", `{"model":"wood",`+byID)
+	check.Has(t, "an item of another tenant's", refused, "item_not_found")
 	// Another tenant has but the text, as it would have it from a server that is gone.
 	theirs, _ := a.ask(200, "other", "POST", "/responses", both)
 	a.given("SUMMARY of|Answer 4.", "Question 3.")
@@ -153,9 +148,7 @@ func TestContextManagement(t *testing.T) {
 	if r := a.create(`{"model":"wood","input":[` + raw[0] + `,{"role":"user","content":"And after?"}]}`); nodeOf(t, r.ID).Conversation == n.Conversation || !strings.Contains(a.prompt(), "SUMMARY of") {
 		t.Errorf("%+v after %s", r, a.prompt())
 	}
-	if whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, ""); strings.Contains(whole, "compaction") {
-		t.Errorf("what was undone is read: %s", whole)
-	}
+	check.Lacks(t, "the response", a.tells(200, "GET", "/responses/"+id, ""), "compaction")
 }
 
 // TestCompactionUnstored holds that a history that nobody keeps is compacted, and
@@ -198,9 +191,7 @@ func TestCompactionUnstored(t *testing.T) {
 	if items, _ := create(); len(items) != 1 {
 		t.Errorf("%+v", items)
 	}
-	if len(a.listed("acme")) != 0 {
-		t.Error("something is kept")
-	}
+	check.Equal(t, "conversations", len(a.listed("acme")), 0)
 }
 
 // TestCompact holds that a branch is compacted up to its end, and that what comes
@@ -220,9 +211,7 @@ func TestCompact(t *testing.T) {
 	}
 	r := nodeOf(t, a.create(`{"model":"wood","input":[`+strings.Join(raw, ",")+`,{"role":"user","content":"And now?"}]}`).ID)
 	a.given("SUMMARY of|And now?", "Answer 2.")
-	if before := a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}); before != n.Node.String() {
-		t.Errorf("it goes on below %s", before)
-	}
+	check.Equal(t, "the message before", a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}), n.Node.String())
 	firstItems := items
 	// Once more: the branch is folded already.
 	again, _ := a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`)

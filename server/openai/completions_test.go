@@ -80,7 +80,5 @@ func TestCompletions(t *testing.T) {
 	// What the native API appends below is known, too.
 	check.Must(a.store.ForTenant("acme").Append(t.Context(), c.ID, c.HeadID, tree.NewMessage{Message: chat.Read([]byte(said("user", "Is it?")))}))(t)
 	a.complete("acme", chatBody(store, system, question, other, said("user", "What is it cut with?"), said("assistant", "With a billhook."), said("user", "Is it?")))
-	if n := a.messages(first.conversation); n != 7 {
-		t.Errorf("%d messages, want 7", n)
-	}
+	check.Equal(t, "messages", a.messages(first.conversation), 7)
 }

@@ -72,23 +72,15 @@ func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 	id, native := a.conversation(`{"items":[` + says("user", "root") + "," + says("assistant", "one") + "," + says("user", "two") + "," + says("user", "three") + `]}`)
 	page := a.items(id, "?limit=2")
 	a.ask(200, "acme", "DELETE", "/conversations/"+id+"/items/"+page.Data[0].ID, "")
-	if got := a.items(id, "?after="+*page.LastID).says(); got != "assistant:one user:root" {
-		t.Errorf("after a deletion the rest is %s", got)
-	}
+	check.Equal(t, "after a deletion the rest", a.items(id, "?after="+*page.LastID).says(), "assistant:one user:root")
 	a.ask(400, "acme", "GET", "/conversations/"+id+"/items?after="+page.Data[0].ID, "")
 	first, begun := a.items(id, "?limit=1"), a.items(id, "?limit=2&order=asc")
 	root := begun.Data[0].ID
 	item := check.Must(wire.ParseItemID(root))(t)
 	check.Must(a.store.ForTenant("acme").Append(t.Context(), native, item.Node, tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":"other"}`))}))(t)
-	if got := a.items(id, "?order=asc").says(); got != "user:root assistant:other" {
-		t.Errorf("the items are %s", got)
-	}
-	if got := a.items(id, "?after="+*first.LastID).says(); got != "assistant:one user:root" {
-		t.Errorf("the rest is %s", got)
-	}
+	check.Equal(t, "the items", a.items(id, "?order=asc").says(), "user:root assistant:other")
+	check.Equal(t, "the rest", a.items(id, "?after="+*first.LastID).says(), "assistant:one user:root")
 	a.ask(400, "acme", "GET", "/conversations/"+id+"/items?order=asc&after="+*begun.LastID, "")
-	if got := a.items(id, "?order=asc&after="+root).says(); got != "assistant:other" {
-		t.Errorf("after the item that both have comes %s", got)
-	}
+	check.Equal(t, "after the item that both have comes", a.items(id, "?order=asc&after="+root).says(), "assistant:other")
 	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+*begun.LastID, "")
 }

@@ -127,9 +127,7 @@ func TestConversations(t *testing.T) {
 
 	// An update changes the pairs alone: what a native client wrote stays.
 	check.Must(store.UpdateConversation(t.Context(), native, tree.ConversationUpdate{Metadata: []byte(`{"topic":"trees","old":"x","colours":["red"]}`)}))(t)
-	if got, _ := a.ask(200, "acme", "POST", "/conversations/"+id, `{"metadata":{"topic":"woods"}}`); !strings.Contains(got, `"metadata":{"topic":"woods"}`) {
-		t.Errorf("%s", got)
-	}
+	a.tells(200, "POST", "/conversations/"+id, `{"metadata":{"topic":"woods"}}`, `"metadata":{"topic":"woods"}`)
 	if c, err = store.Conversation(t.Context(), native); err != nil || string(c.Metadata) != `{"colours":["red"],"topic":"woods"}` {
 		t.Errorf("the metadata is %s, %v", c.Metadata, err)
 	}
@@ -139,12 +137,8 @@ func TestConversations(t *testing.T) {
 		t.Errorf("added %s", got)
 	}
 	forward := a.items(id, "?order=asc")
-	if got := forward.says(); got != "user:What  is\ta coppice?\nI wonder. "+added.says() {
-		t.Errorf("the items are %s", got)
-	}
-	if got := a.items(id, "?limit=2&include[]=message.input_image.image_url").says(); got != "function_call_output:c1 function_call:c1" {
-		t.Errorf("the last two items are %s", got)
-	}
+	check.Equal(t, "the items", forward.says(), "user:What  is\ta coppice?\nI wonder. "+added.says())
+	check.Equal(t, "the last two items", a.items(id, "?limit=2&include[]=message.input_image.image_url").says(), "function_call_output:c1 function_call:c1")
 	for _, item := range forward.Data {
 		got, header := a.ask(200, "acme", "GET", "/conversations/"+id+"/items/"+item.ID, "")
 		if !strings.Contains(got, `"id":"`+item.ID+`"`) || header.Get("X-Coppice-Head-Id") == "" {
@@ -176,9 +170,7 @@ func TestEmptyConversations(t *testing.T) {
 		}
 		if body == `{}` {
 			for _, members := range []string{``, `"store":false,`, `"input":[{"type":"compaction_trigger"}],`} {
-				if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood",`+members+`"conversation":"`+id+`"}`); !strings.Contains(got, `"param":"input","code":"missing_required_parameter"`) {
-					t.Errorf("nothing to answer: %s", got)
-				}
+				a.tells(400, "POST", "/responses", `{"model":"wood",`+members+`"conversation":"`+id+`"}`, `"param":"input","code":"missing_required_parameter"`)
 			}
 			a.create(`{"model":"wood","input":"Good morning","conversation":{"id":"` + id + `"}}`)
 		} else {
@@ -227,9 +219,7 @@ func TestConversationsRefuse(t *testing.T) {
 // A body may have 32 MiB, or what the operator says, and not a byte more.
 func TestBodyLimit(t *testing.T) {
 	t.Parallel()
-	if openai.MaxBody != 32<<20 {
-		t.Error(openai.MaxBody)
-	}
+	check.Equal(t, "the most bytes", openai.MaxBody, 32<<20)
 	a := newAPIWith(t, openai.Recognition{MaxBody: 3 << 20})
 	const begin, end = `{"items":[],"unknown":"`, `"}`
 	body := begin + strings.Repeat("x", 3<<20-len(begin)-len(end)) + end

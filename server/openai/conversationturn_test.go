@@ -41,9 +41,7 @@ func TestDeleteItem(t *testing.T) {
 			t.Errorf("after item %d was deleted there are %s", at, got.says())
 		}
 	}
-	if n := a.treeSize(native); n != 0 {
-		t.Errorf("the tree has %d messages", n)
-	}
+	check.Equal(t, "messages", a.treeSize(native), 0)
 	a.add(id, says("user", "again"))
 
 	// From within: the branch is made anew, and the former one stays.
@@ -56,14 +54,10 @@ func TestDeleteItem(t *testing.T) {
 		t.Errorf("the items are %s", got)
 	}
 	remove(200, id, 0) // the text alone goes; the calls stay
-	if got := a.items(id, "?order=asc").says(); got != "function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2" {
-		t.Errorf("the items are %s", got)
-	}
+	check.Equal(t, "the items", a.items(id, "?order=asc").says(), "function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2")
 	remove(200, id, 3) // a result; the model gets one that stands for it
 	remove(200, id, 1) // now its call may go
-	if got := a.items(id, "?order=asc").says(); got != "function_call:c1 function_call_output:c1 assistant:a2" {
-		t.Errorf("the items are %s", got)
-	}
+	check.Equal(t, "the items", a.items(id, "?order=asc").says(), "function_call:c1 function_call_output:c1 assistant:a2")
 
 	// Where other branches begin at the last message, it stays for them.
 	id, native = a.conversation(`{"items":[` + says("user", "q") + "," + says("assistant", "a") + `]}`)
@@ -75,19 +69,13 @@ func TestDeleteItem(t *testing.T) {
 	if got := a.items(id, "").says(); got != "user:q" || a.treeSize(native) != 3 {
 		t.Errorf("the items are %s, and the tree has %d messages", got, a.treeSize(native))
 	}
-	if got := remove(400, id, 0); !strings.Contains(got, "other branches begin at it") {
-		t.Errorf("%s", got)
-	}
+	check.Has(t, "the answer", remove(400, id, 0), "other branches begin at it")
 	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+last, "")
 	a.ask(404, "acme", "DELETE", "/conversations/"+id+"/items/"+last, "")
 
 	// Of the items that are deleted from a former branch, none comes back.
 	id, _ = a.conversation(`{"items":[` + says("user", "q") + "," + says("assistant", "a") + `]}`)
 	remove(200, id, 0)
-	if got := remove(400, id, 0); !strings.Contains(got, "stand beside it") {
-		t.Errorf("%s", got)
-	}
-	if got := a.items(id, "").says(); got != "assistant:a" {
-		t.Errorf("the items are %s", got)
-	}
+	check.Has(t, "the answer", remove(400, id, 0), "stand beside it")
+	check.Equal(t, "the items", a.items(id, "").says(), "assistant:a")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
@@ -33,9 +34,7 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 {"role":"tool","content":"[image]","tool_call_id":"b"}
 {"role":"user","content":[{"image_url":{"url":"data:image/png;base64,aaaa"},"type":"image_url"}]}
 `
-	if got, err := parse(beside, picture); err != nil || got != both {
-		t.Errorf("what stands beside the parts, and in a result: %v\n%s", err, got)
-	}
+	check.Equal(t, "what stands beside the parts, and in a result", check.Must(parse(beside, picture))(t), both)
 	const none, said = `{"type":"text","text":"x"}],"tool_calls":[ ]},{"role":"user","content":[{"type":"text","text":"y"}`, `{"role":"assistant","content":[{"type":"text","text":"x"}]}`
 	if got, err := parse(none, `{"type":"text","text":"z"}`); err != nil || !strings.HasPrefix(got, said+"\n") {
 		t.Errorf("an answer without calls: %v\n%s", err, got)

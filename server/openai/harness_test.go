@@ -192,6 +192,15 @@ func (a *api) ask(status int, tenant, method, path, body string) (string, http.H
 	return got, header
 }
 
+// tells sends a request of acme's that should get this status, and an answer that has these
+// parts.
+func (a *api) tells(status int, method, path, body string, parts ...string) (got string) {
+	a.t.Helper()
+	got, _ = a.ask(status, "acme", method, path, body)
+	check.Has(a.t, method+" "+path, got, parts...)
+	return got
+}
+
 // get sends a request of acme's and reads its answer as JSON.
 func (a *api) get(method, path, body string) (out map[string]any) {
 	a.t.Helper()

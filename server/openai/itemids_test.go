@@ -44,9 +44,7 @@ func TestEchoedIDs(t *testing.T) {
 			t.Errorf("%s: %q after %s", name, branch, a.prompt())
 		}
 	}
-	if nodes := a.treeSize(n.Conversation); nodes != 3+3*2 {
-		t.Errorf("%d messages, want 9", nodes)
-	}
+	check.Equal(t, "messages", a.treeSize(n.Conversation), 3+3*2)
 
 	// A session that is kept as items of a conversation has ids of what a user said,
 	// and an answer without: it is the one that stands there.
@@ -76,9 +74,7 @@ func TestEchoedIDs(t *testing.T) {
 	// Items without ids hide none, however many they are.
 	named, native := a.conversation(`{"items":[` + says("user", "Five?") + `]}`)
 	long := a.create(`{"model":"wood","input":[{"id":"` + a.items(named, "").Data[0].ID + `"}` + strings.Repeat(","+says("user", "More."), 20) + `]}`)
-	if nodeOf(t, long.ID).Conversation != native {
-		t.Error("an id above 20 items names nothing")
-	}
+	check.Equal(t, "the conversation of an id above 20 items", nodeOf(t, long.ID).Conversation, native)
 	// Without ids it is known by what it says, and another answer begins a branch.
 	edited := a.create(`{"model":"wood","input":[` + history + `{"role":"assistant","content":"x"},{"role":"user","content":"Four?"}]}`)
 	if branch, nodes := a.said(edited); nodeOf(t, edited.ID).Conversation != n.Conversation || nodes != 18 || branch[2] != "x" {

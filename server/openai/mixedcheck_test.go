@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -62,9 +63,7 @@ func (w *forest) checkPrompts(requests []llmtest.Request) {
 		asked := path[len(path)-2]
 		paths[asked], compacted[asked] = path[:len(path)-1], w.trees[r.at].compacted
 	}
-	if len(requests) != len(w.sent) {
-		w.t.Errorf("the model was asked %d times, want %d", len(requests), len(w.sent))
-	}
+	check.Equal(w.t, "requests to the model", len(requests), len(w.sent))
 	for _, req := range requests {
 		last := marksIn(string(req.Messages[len(req.Messages)-1]))
 		given := marksIn(joined(req.Messages))
@@ -102,9 +101,7 @@ func (w *forest) compare() {
 	for id, c := range w.trees {
 		stored, want := map[uuid.UUID]uuid.UUID{}, map[uuid.UUID]uuid.UUID{}
 		_, err := store.Conversation(w.api.t.Context(), id)
-		if gone := err != nil; gone != (c.emptied && c.begun) {
-			w.t.Errorf("conversation %s: %v; emptied %t, begun %t", id, err, c.emptied, c.begun)
-		}
+		check.Equal(w.t, fmt.Sprintf("that conversation %s is gone: %v", id, err), err != nil, c.emptied && c.begun)
 		if err != nil {
 			continue
 		}

@@ -23,9 +23,8 @@ func TestReasoningItems(t *testing.T) {
 		t.Fatalf("%s", streamed)
 	}
 	later, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
-	if !strings.Contains(final(streamed), later) || !strings.Contains(later, `"output_tokens_details":{"reasoning_tokens":10}`) {
-		t.Errorf("read later it is\n%s\nwas\n%s", later, final(streamed))
-	}
+	check.Has(t, "what was streamed", final(streamed), later)
+	check.Has(t, "read later", later, `"output_tokens_details":{"reasoning_tokens":10}`)
 	if replayed, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID+"?stream=true", ""); strings.Count(replayed, r.Output[0].ID) < 4 {
 		t.Errorf("replayed: %s", replayed)
 	}
@@ -36,9 +35,7 @@ func TestReasoningItems(t *testing.T) {
 		`"input":[{"role":"user","content":"What is a coppice?"},` + strings.Join(raw, ",") + `,{"role":"user","content":"Is it?"}]`,
 	} {
 		n := nodeOf(t, a.create(`{"model":"wood",`+rest+`}`).ID)
-		if strings.Contains(a.prompt(), "nothing else") {
-			t.Errorf("the model reads %s", a.prompt())
-		}
+		check.Lacks(t, "the model reads", a.prompt(), "nothing else")
 		var thoughts []string
 		for m, err := range a.store.ForTenant("acme").Branch(t.Context(), n.Conversation, n.Node, 0) {
 			check.NoError(t, err)

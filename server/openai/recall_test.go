@@ -62,12 +62,8 @@ func TestRecallInCompletions(t *testing.T) {
 	if body := string(requests[1].Body); !strings.Contains(body, `"name":"recall"`) || strings.Contains(body, "wombat") || strings.Contains(body, `"recall":true`) {
 		t.Errorf("the model was asked %s", body)
 	}
-	if !strings.Contains(a.prompt(), "wombat-42") {
-		t.Errorf("the model was given %s", a.prompt())
-	}
-	if n := a.stepsOn(conversation, uuid.MustParse(second.head)); n != 2 {
-		t.Errorf("%d steps", n)
-	}
+	check.Has(t, "the model was given", a.prompt(), "wombat-42")
+	check.Equal(t, "steps", a.stepsOn(conversation, uuid.MustParse(second.head)), 2)
 	// The client sends what it saw, and is on the same branch.
 	history = append(history, said("assistant", m.Text()), said("user", "Thank you."))
 	third := a.complete("acme", chatBody(store, history...))
@@ -76,9 +72,8 @@ func TestRecallInCompletions(t *testing.T) {
 	}
 	// A regeneration, streamed, is a sibling of the first answer.
 	_, streamed, header := a.send("acme", "POST", "/chat/completions", chatBody(store+`"stream":true,"recall":true,`, history[:3]...))
-	if strings.Contains(streamed, "recall") || strings.Contains(streamed, "tool_calls") || !strings.Contains(streamed, `"content":"wombat-42"`) {
-		t.Errorf("streamed %s", streamed)
-	}
+	check.Has(t, "streamed", streamed, `"content":"wombat-42"`)
+	check.Lacks(t, "streamed", streamed, "recall", "tool_calls")
 	again := uuid.MustParse(header.Get("X-Coppice-Head-Id"))
 	if n := a.treeSize(conversation); n != 11 || a.stepsOn(conversation, again) != 2 {
 		t.Errorf("%d messages after a regeneration", n)
@@ -100,13 +95,10 @@ func TestRecallInResponses(t *testing.T) {
 	n, _ := wire.ParseResponseID(first.ID)
 	a.foldUpTo(n.Conversation, n.Node)
 	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood",`+named+`"input":"What was it?","stream":true}`)
-	if strings.Contains(streamed, "function_call") || strings.Contains(streamed, "recall") || !strings.Contains(final(streamed), `"text":"Let me look.\n\nIt is wombat-42."`) {
-		t.Errorf("streamed %s", streamed)
-	}
+	check.Lacks(t, "streamed", streamed, "function_call", "recall")
+	check.Has(t, "streamed", final(streamed), `"text":"Let me look.\n\nIt is wombat-42."`)
 	id := finalID(t, streamed)
-	if whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, ""); !strings.Contains(final(streamed), whole) {
-		t.Errorf("read later it is %s, streamed %s", whole, final(streamed))
-	}
+	check.Has(t, "what was streamed", final(streamed), a.tells(200, "GET", "/responses/"+id, ""))
 	for _, path := range []string{"/conversations/" + wire.ConversationID(c.ID) + "/items?order=asc", "/conversations/" + wire.ConversationID(c.ID) + "/items", "/responses/" + id + "/input_items"} {
 		if items, _ := a.ask(200, "acme", "GET", path, ""); strings.Contains(items, "function_call") || !strings.Contains(items, "What was it?") {
 			t.Errorf("%s: %s", path, items)
@@ -119,9 +111,7 @@ func TestRecallInResponses(t *testing.T) {
 		t.Fatalf("%+v", third)
 	}
 	fourth := a.create(`{"model":"wood",` + tools + `"previous_response_id":"` + third.ID + `","recall":true,"input":[{"type":"function_call_output","call_id":"call_w","output":"rain"}]}`)
-	if fourth.Output[0].Content[0].Text != "wombat-42, and rain." {
-		t.Errorf("%+v", fourth)
-	}
+	check.Equal(t, "the answer", fourth.Output[0].Content[0].Text, "wombat-42, and rain.")
 	if got := a.prompt(); strings.Count(got, `"tool_call_id":"call_r"`) != 2 || !strings.HasSuffix(got, `{"role":"tool","content":"rain","tool_call_id":"call_w"}`) {
 		t.Errorf("the model was given %s", got)
 	}
@@ -154,9 +144,7 @@ func TestRecallKnowsItsTurnAgain(t *testing.T) {
 	}
 	turn := said("user", "What was it?") + `,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It is wombat-42.","annotations":[]}]}`
 	a.add(wire.ConversationID(n.Conversation), turn)
-	if after := a.treeSize(n.Conversation); after != before {
-		t.Errorf("%d messages more", after-before)
-	}
+	check.Equal(t, "messages", a.treeSize(n.Conversation), before)
 	// A history without ids but for the first answer's goes on below the calls.
 	a.create(`{"model":"wood","input":[` + said("user", gatePassword) + `,{"type":"item_reference","id":"` + first.Output[0].ID + `"},` + turn + `,` + said("user", "Well.") + `]}`)
 	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, nodeOf(t, second).Node, tree.Paging{})

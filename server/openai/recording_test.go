@@ -119,9 +119,7 @@ func TestSessions(t *testing.T) {
 	} {
 		c := a.complete(test.tenant, chatBody(store+test.members, test.messages...), test.headers...)
 		for session, id := range seen {
-			if (session == test.session) != (id == c.conversation) {
-				t.Errorf("%s is in %s, and %s in %s", test.session, c.conversation, session, id)
-			}
+			check.Equal(t, fmt.Sprintf("that %s and %s are in one conversation", test.session, session), id == c.conversation, session == test.session)
 		}
 		seen[test.session] = c.conversation
 		if n, err := a.store.ForTenant("other").Conversation(t.Context(), uuid.MustParse(c.conversation)); test.tenant == "acme" && !errors.Is(err, fault.NotFound) {
@@ -188,9 +186,7 @@ func TestResultsOfASession(t *testing.T) {
 func TestModels(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
-	if got, _ := a.ask(200, "acme", "GET", "/models", ""); !strings.Contains(got, `{"id":"wood",`) || !strings.Contains(got, `{"id":"gpt-5","object":"model","created":`) {
-		t.Errorf("%s", got)
-	}
+	a.tells(200, "GET", "/models", "", `{"id":"wood",`, `{"id":"gpt-5","object":"model","created":`)
 	for _, name := range []string{"wood", "gpt-5"} {
 		if got, _ := a.ask(200, "acme", "GET", "/models/"+name, ""); !strings.HasPrefix(got, `{"id":"`+name+`","object":"model","created":`) {
 			t.Errorf("%s", got)
@@ -199,12 +195,8 @@ func TestModels(t *testing.T) {
 	if c := a.complete("acme", strings.Replace(chatBody("", said("user", "hi")), "wood", "gpt-5", 1)); c.Model != "gpt-5" {
 		t.Errorf("%+v", c)
 	}
-	if r := a.create(`{"model":"gpt-5","input":"hi"}`); r.Status != "completed" {
-		t.Errorf("%+v", r)
-	}
+	check.Equal(t, "status", a.create(`{"model":"gpt-5","input":"hi"}`).Status, "completed")
 	for _, req := range a.upstream.Requests() {
-		if req.Model != "wood" {
-			t.Errorf("the upstream was asked for %s", req.Model)
-		}
+		check.Equal(t, "the upstream was asked for", req.Model, "wood")
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
-
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/openai/wire"
+	"github.com/google/uuid"
 )
 
 // A refusal is a request that is refused, and what the answer has.
@@ -65,9 +65,8 @@ func TestRefusals(t *testing.T) {
 	if n := len(a.upstream.Requests()); n != 0 || len(a.listed("acme")) != 0 {
 		t.Errorf("the model was asked %d times, and refused requests left %d conversations", n, len(a.listed("acme")))
 	}
-	if got, _ := a.ask(401, "nobody", "GET", "/models", ""); !strings.Contains(got, `"code":"invalid_api_key"`) {
-		t.Errorf("%s", got)
-	}
+	refused, _ := a.ask(401, "nobody", "GET", "/models", "")
+	check.Has(t, "a request without a key", refused, `"code":"invalid_api_key"`)
 }
 
 // before is the message that an answer's question follows.

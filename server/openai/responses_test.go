@@ -35,11 +35,7 @@ func TestStoreFalse(t *testing.T) {
 	if header.Get("X-Coppice-Head-Id") != "" || header.Get("X-Coppice-Conversation-Id") != "" {
 		t.Errorf("the header names what isn't there: %v", header)
 	}
-	for _, want := range []string{"event: response.created\n", `"type":"function_call"`, `"namespace":"mcp__clock","name":"now"`, `"store":false`, `"usage":{`, "data: [DONE]"} {
-		if !strings.Contains(streamed, want) {
-			t.Errorf("the stream lacks %s: %s", want, streamed)
-		}
-	}
+	check.Has(t, "the stream", streamed, "event: response.created\n", `"type":"function_call"`, `"namespace":"mcp__clock","name":"now"`, `"store":false`, `"usage":{`, "data: [DONE]")
 	if tools := string(a.upstream.Requests()[0].Body); !strings.Contains(tools, `"mcp__clock__now"`) || strings.Contains(tools, "web_search") || !strings.Contains(a.prompt(), "Be terse.") || !strings.Contains(a.prompt(), "Mind the hazel.") {
 		t.Errorf("the model was given %s", tools)
 	}
@@ -53,9 +49,7 @@ func TestStoreFalse(t *testing.T) {
 	a.ask(404, "acme", "GET", "/responses/"+id, "")
 	a.ask(404, "acme", "DELETE", "/responses/"+id, "")
 	for _, members := range []string{``, `"store":false,`} {
-		if got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood",`+members+`"input":"hi","previous_response_id":"`+id+`"}`); !strings.Contains(got, "previous_response_not_found") {
-			t.Errorf("%s", got)
-		}
+		a.tells(400, "POST", "/responses", `{"model":"wood",`+members+`"input":"hi","previous_response_id":"`+id+`"}`, "previous_response_not_found")
 	}
 	first := a.create(`{"model":"wood","input":"What is a coppice?"}`)
 	a.create(`{"model":"wood","input":"Really?","store":false,"previous_response_id":"` + first.ID + `"}`)
@@ -63,9 +57,7 @@ func TestStoreFalse(t *testing.T) {
 		t.Errorf("the model was given %s", got)
 	}
 	a.create(`{"model":"wood","input":"How often?","previous_response_id":"` + first.ID + `"}`)
-	if got := a.prompt(); strings.Contains(got, "Really?") {
-		t.Errorf("the model was given %s", got)
-	}
+	check.Lacks(t, "the model was given", a.prompt(), "Really?")
 }
 
 // TestClientLeaves holds that an answer whose client didn't ask to store it ends with the
@@ -109,9 +101,7 @@ func TestTruncation(t *testing.T) {
 	asked := len(a.upstream.Requests())
 	for _, extra := range []string{``, `,"truncation":"disabled"`, `,"store":false`, `,"stream":true`} {
 		got, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","input":"`+long+long+`"`+previous+extra+`}`)
-		if !strings.Contains(got, `"code":"context_length_exceeded"`) || !strings.Contains(got, `"param":"input"`) {
-			t.Errorf("%s: %s", extra, got)
-		}
+		check.Has(t, extra, got, `"code":"context_length_exceeded"`, `"param":"input"`)
 	}
 	a.ask(400, "acme", "POST", "/responses", `{"model":"wood","input":"`+long+long+long+long+`"}`)
 	if len(a.upstream.Requests()) != asked || len(a.listed("acme")) != 1 {
@@ -132,9 +122,7 @@ func TestInputTokens(t *testing.T) {
 	count := func(body string) float64 {
 		t.Helper()
 		got := a.get("POST", "/responses/input_tokens", body)
-		if got["object"] != "response.input_tokens" {
-			t.Errorf("%v", got)
-		}
+		check.Equal[any](t, "the object", got["object"], "response.input_tokens")
 		return got["input_tokens"].(float64)
 	}
 	one := count(`{"input":"What is a coppice?"}`)
@@ -171,18 +159,14 @@ func TestResponses(t *testing.T) {
 	}
 	// A client that refers to what is stored item by item goes on where the item is.
 	third := a.create(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},{"type":"item_reference","id":"` + first.Output[0].ID + `"},{"role":"user","content":"Really?"}]}`)
-	if got := a.prompt(); got != `{"role":"user","content":"What is a coppice?"} {"role":"assistant","content":"It is a wood."} {"role":"user","content":"Really?"}` {
-		t.Errorf("the model was given %s", got)
-	}
+	check.Equal(t, "the model was given", a.prompt(), `{"role":"user","content":"What is a coppice?"} {"role":"assistant","content":"It is a wood."} {"role":"user","content":"Really?"}`)
 	for _, r := range []response{first, second, third} {
 		got, header := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
 		if is, err := named(header); !strings.Contains(got, r.Output[0].ID) || is != nodeOf(t, r.ID) || is.Conversation != nodeOf(t, first.ID).Conversation {
 			t.Errorf("%s: %s %v, %v", r.ID, got, header, err)
 		}
 	}
-	if got, _ := a.ask(200, "acme", "GET", "/responses/"+first.ID, ""); !strings.Contains(got, `"instructions":"Speak of hazel."`) || !strings.Contains(got, `"metadata":{"a":"b"}`) || !strings.Contains(got, `"model":"wood"`) {
-		t.Errorf("%s", got)
-	}
+	a.tells(200, "GET", "/responses/"+first.ID, "", `"instructions":"Speak of hazel."`, `"metadata":{"a":"b"}`, `"model":"wood"`)
 }
 
 // TestResponsesStream holds that a stream, the same stream read again, and the
@@ -196,29 +180,19 @@ func TestResponsesStream(t *testing.T) {
 		t.Errorf("%v", header)
 	}
 	path := "/responses/" + finalID(t, streamed)
-	if again, _ := a.ask(200, "acme", "GET", path+"?stream=true", ""); final(again) != final(streamed) {
-		t.Errorf("the stream ends with\n%s\nand later with\n%s", final(streamed), final(again))
-	}
+	check.Equal(t, "the end of the stream", final(a.tells(200, "GET", path+"?stream=true", "")), final(streamed))
 	if rest, _ := a.ask(200, "acme", "GET", path+"?stream=true&starting_after=2", ""); strings.Contains(rest, `"sequence_number":2,`) || !strings.HasPrefix(rest, "event: response.content_part.added\n") || final(rest) != final(streamed) {
 		t.Errorf("after event 2 comes %s", rest)
 	}
 	if end, _ := a.ask(200, "acme", "GET", path+"?stream=true&starting_after=1000", ""); !strings.HasPrefix(end, "event: response.completed\n") || !strings.HasSuffix(end, "data: [DONE]\n\n") {
 		t.Errorf("after the end comes %s", end)
 	}
-	if got, _ := a.ask(400, "acme", "GET", path+"?stream=true&starting_after=-1", ""); !strings.Contains(got, `"param":"starting_after"`) {
-		t.Errorf("%s", got)
-	}
-	if whole, _ := a.ask(200, "acme", "GET", path, ""); !strings.Contains(final(streamed), whole) {
-		t.Errorf("read later it is %s, streamed %s", whole, final(streamed))
-	}
+	a.tells(400, "GET", path+"?stream=true&starting_after=-1", "", `"param":"starting_after"`)
+	check.Has(t, "what was streamed", final(streamed), a.tells(200, "GET", path, ""))
 
 	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
 	called, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Weather in Rome?","stream":true,`+tools+`}`)
-	for _, want := range []string{"event: response.function_call_arguments.done\n", `"call_id":"call_1"`, `"arguments":"{\"city\":\"Rome\"}"`, "data: [DONE]\n\n"} {
-		if !strings.Contains(called, want) {
-			t.Errorf("the stream lacks %s: %s", want, called)
-		}
-	}
+	check.Has(t, "the stream", called, "event: response.function_call_arguments.done\n", `"call_id":"call_1"`, `"arguments":"{\"city\":\"Rome\"}"`, "data: [DONE]\n\n")
 	if r := a.create(`{"model":"wood","previous_response_id":"` + finalID(t, called) + `",` + tools + `,"input":[{"type":"function_call_output","call_id":"call_1","output":"22 degrees"}]}`); r.Output[0].Content[0].Text != "Sunny." {
 		t.Errorf("%+v", r)
 	}
@@ -256,7 +230,5 @@ func TestStreamOfARefusal(t *testing.T) {
 	if got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(`"stream":true,`, said("user", "hi"))); !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") || !strings.Contains(got, "It is") {
 		t.Errorf("a stream that fails midway: %s", got)
 	}
-	if got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`); !strings.Contains(got, "event: response.failed\n") || !strings.Contains(got, `"code":"server_error"`) {
-		t.Errorf("a stream that fails midway: %s", got)
-	}
+	a.tells(200, "POST", "/responses", `{"model":"wood","input":"Fail.","stream":true}`, "event: response.failed\n", `"code":"server_error"`)
 }

@@ -66,9 +66,7 @@ func TestRetryElsewhere(t *testing.T) {
 		check.Eventually(t, "the end of "+one, func() bool { return a.status(one) == "completed" })
 		conversations, messages := a.everything()
 		for _, server := range []*api{other, third, a} {
-			if again := server.try(body, retryHeader, "1"); again != one {
-				t.Errorf("%s: the retry got %s, want %s", name, again, one)
-			}
+			check.Equal(t, name+": the retry got", server.try(body, retryHeader, "1"), one)
 		}
 		if c, m := a.everything(); c != conversations || m != messages {
 			t.Errorf("%s: retries made of %d conversations with %d messages %d with %d", name, conversations, messages, c, m)
@@ -190,9 +188,7 @@ func TestSameWordsAgain(t *testing.T) {
 	if elsewhere := turn(a.again(), "yes", "1"); elsewhere == yes || elsewhere == again || a.treeSize(native) != 10 {
 		t.Errorf("%d messages", a.treeSize(native))
 	}
-	if got := a.items(id, "?order=asc").says(); got != "user:yes assistant:yes user:no assistant:no user:yes assistant:yes user:no assistant:no user:yes assistant:yes" {
-		t.Errorf("the items are %s", got)
-	}
+	check.Equal(t, "the items", a.items(id, "?order=asc").says(), "user:yes assistant:yes user:no assistant:no user:yes assistant:yes user:no assistant:no user:yes assistant:yes")
 	lost := turn(a, "lost", "0")
 	a.setHead(native, nodeOf(t, again).Node)
 	if got := turn(a.again(), "lost", "1"); got != lost || a.treeSize(native) != 12 {
@@ -209,9 +205,7 @@ func TestIdempotencyKey(t *testing.T) {
 	hi := `{"model":"wood","input":"hi"}`
 	one := a.try(hi, keyHeader, "one")
 	for _, server := range []*api{a, a.again()} {
-		if got := server.try(hi, keyHeader, "one"); got != one {
-			t.Errorf("it got %s, want %s", got, one)
-		}
+		check.Equal(t, "the answer", server.try(hi, keyHeader, "one"), one)
 	}
 	if other := a.try(hi, keyHeader, "two"); other == one {
 		t.Error("another key got the same answer")
@@ -221,7 +215,5 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	chat := chatBody(store, said("user", "hi"))
 	first := a.complete("acme", chat, keyHeader, "one")
-	if c := a.again().complete("acme", chat, keyHeader, "one"); c.ID != first.ID {
-		t.Errorf("it got %s, want %s", c.ID, first.ID)
-	}
+	check.Equal(t, "the answer", a.again().complete("acme", chat, keyHeader, "one").ID, first.ID)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -72,9 +73,7 @@ func TestNormalizeBody(t *testing.T) {
 			switch {
 			case failed != nil:
 				notes, want = failed.String(), ""
-				if tt.want != "-" {
-					t.Error("nothing was made of it")
-				}
+				check.Equal(t, "what is made of it", tt.want, "-")
 			case want == "":
 				want = tt.in
 			}
@@ -138,9 +137,7 @@ func TestNormalizeBodyTooLarge(t *testing.T) {
 			if name != "image" && len(got) < tree.MaxBodyBytes*8/10 {
 				t.Errorf("only %d bytes are left", len(got))
 			}
-			if !strings.Contains(string(got), "by the import") {
-				t.Errorf("no mark: %.200s", got)
-			}
+			check.Has(t, "the mark", string(got), "by the import")
 		})
 	}
 	call := format.NewCall("a", "f", chat.MustMarshal(most))

@@ -147,9 +147,7 @@ func TestReceived(t *testing.T) {
 				fmt.Fprintf(&out, "%q %q %s\n", d.Reasoning, d.Text, d.Calls)
 			}
 		}
-		if said.String() != got.Text() {
-			t.Errorf("the pieces say %q, and the message %q", &said, got.Text())
-		}
+		check.Equal(t, "the pieces", said.String(), got.Text())
 		// What is stored goes out again as a stream, and is the same then.
 		s := NewStream(Answer{})
 		again, _ := received(t, s.End(s.Begin(nil), Answer{Blocks: got.Blocks}))
@@ -237,8 +235,6 @@ func TestRefuse(t *testing.T) {
 		{404, "thread_not_found", "", `{"type":"error","error":{"type":"not_found_error","message":"no.","details":{"error_code":"thread_not_found"}}}`},
 		{415, "unsupported_media_type", "", `{"type":"error","error":{"type":"invalid_request_error","message":"no."}}`},
 	} {
-		if got := string(Refuse(test.status, test.code, test.field, "no.")); got != test.want {
-			t.Errorf("%s: %s", test.code, got)
-		}
+		check.Equal(t, test.code, string(Refuse(test.status, test.code, test.field, "no.")), test.want)
 	}
 }

@@ -2,11 +2,13 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestChunksOfCalls holds that a chunk has one piece of a call, with the members that
@@ -16,9 +18,7 @@ func TestChunksOfCalls(t *testing.T) {
 	const numbered, whole = `{"index":1,"id":"a","extra_content":{"s":1},"function":{"name":"f","arguments":"{"}}`, `{"id":"b","function":{"name":"g","arguments":""}}`
 	out := string(NewChunks(Turn{Node: someNode, CreatedAt: someTime, Echo: NewEcho("m")}, false).Add(nil, sdk.Delta{Calls: []json.RawMessage{json.RawMessage(whole), json.RawMessage(numbered)}}))
 	for _, want := range []string{`"tool_calls":[{"index":0,` + whole[1:] + `]}`, `"tool_calls":[` + numbered + `]}`} {
-		if strings.Count(out, want) != 1 {
-			t.Errorf("no chunk has %s: %s", want, out)
-		}
+		check.Equal(t, fmt.Sprintf("chunks with %s in %s", want, out), strings.Count(out, want), 1)
 	}
 }
 
@@ -72,8 +72,6 @@ func TestCheckCalls(t *testing.T) {
 		if err := CheckCalls(test.pending, messages); err != nil {
 			got = strings.TrimPrefix(err.Error(), "input: ")
 		}
-		if got != test.want {
-			t.Errorf("%v, %v: %q, want %q", test.pending, test.messages, got, test.want)
-		}
+		check.Equal(t, fmt.Sprintf("%v, %v", test.pending, test.messages), got, test.want)
 	}
 }

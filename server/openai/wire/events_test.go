@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func live(turn Turn, deltas []sdk.Delta, end End, after int) string {
@@ -250,7 +251,6 @@ func TestLate(t *testing.T) {
 	all := events(t, live(turn, []sdk.Delta{{Reasoning: "x"}, {Text: "a"}, {Reasoning: "y"}, {Calls: []json.RawMessage{call}}, {Text: "b"}}, end, -1))
 	items := string(chat.MustMarshal(doneItems(all)))
 	last := all[len(all)-1].Response
-	if !strings.Contains(items, `"text":"x"`) || !strings.Contains(items, `"text":"a"`) || !strings.Contains(last.raw, `"text":"ab"`) || !strings.Contains(last.raw, `"text":"xy"`) {
-		t.Errorf("items %s, response %s", items, last.raw)
-	}
+	check.Has(t, "items", items, `"text":"x"`, `"text":"a"`)
+	check.Has(t, "items", last.raw, `"text":"ab"`, `"text":"xy"`)
 }

@@ -48,9 +48,7 @@ func TestParseCreate(t *testing.T) {
 			t.Errorf("%s: %v", test.name, err)
 			continue
 		}
-		if got := string(chat.MustMarshal(req.Extra)); got != test.extra {
-			t.Errorf("%s: the model gets %s, want %s", test.name, got, test.extra)
-		}
+		check.Equal(t, test.name+": the model gets", string(chat.MustMarshal(req.Extra)), test.extra)
 		if req.Model != "m" || !req.Store || req.Stream || req.Background || req.Truncate || req.Previous != nil || req.Conversation != nil || req.CompactOver != 0 {
 			t.Errorf("%s: %+v", test.name, req)
 		}
@@ -186,9 +184,7 @@ func TestParseChat(t *testing.T) {
 		"tools":[{"type":"function","function":{"name":"f"}},{"type":"web_search"}],"tool_choice":"auto","parallel_tool_calls":true,"reasoning_effort":"low","modalities":["text"],"unknown":1,"user":"u","metadata":{"a":"b"},"store":true}`), asItIs)
 	check.NoError(t, err)
 	const extra = `{"frequency_penalty":-2,"logit_bias":{},"parallel_tool_calls":true,"presence_penalty":2,"reasoning_effort":"low","response_format":{"type":"text"},"seed":-7,"stop":["a"],"tool_choice":"auto","tools":[{"type":"function","function":{"name":"f"}}],"top_p":1,"unknown":1,"user":"u"}`
-	if got := string(chat.MustMarshal(req.Extra)); got != extra {
-		t.Errorf("the model gets %s", got)
-	}
+	check.Equal(t, "the model gets", string(chat.MustMarshal(req.Extra)), extra)
 	if len(req.Input.Entries) != 3 || string(req.Input.Entries[0].Message.Raw) != strings.TrimSpace(user) || !req.Stream || !req.Usage || !req.Store || req.MaxOutputTokens != 5 || *req.Temperature != 1.5 || *req.Echo.User != "u" || req.Echo.Metadata["a"] != "b" {
 		t.Errorf("%+v", req)
 	}

@@ -88,6 +88,18 @@ func isName(text string, w word) bool {
 	return before != "" && !strings.ContainsRune(".!?\n", rune(before[len(before)-1])) && unicode.IsUpper(first) && unicode.IsLower(second)
 }
 
+// calls gives the name by which a message calls whom it answers: "Hi Anna!".
+func calls(text string, words []word) string {
+	if len(words) < 2 || !isName(text, words[1]) {
+		return ""
+	}
+	name, rest := text[words[1].from:words[1].to], text[words[1].to:]
+	if rest == "" || !strings.ContainsRune(",.!?", rune(rest[0])) {
+		return ""
+	}
+	return name
+}
+
 // askedWords are by which words a question asks for what.
 var askedWords = map[string]marks{
 	"when": tellsTime, "who": tellsName, "whom": tellsName, "where": tellsName,

@@ -24,7 +24,7 @@ type index struct {
 	parents  map[int32]uuid.UUID   // the same the other way round
 	postings map[term]posting
 	order    []uint16        // two bytes of each term, entry by entry, in the order of the text
-	names    []map[term]bool // of speakers; entry.speaker counts from 1
+	names    []map[term]bool // of speakers, and of those who are called by name; numbered from 1
 	byName   map[string]int32
 	bytes    int64
 	stems    *stemmer
@@ -55,7 +55,8 @@ type entry struct {
 	depth    int32
 	words    int32 // without function words
 	tokens   int32
-	speaker  int32 // 0 for none
+	speaker  int32 // number of the name; 0 for none
+	calls    int32 // number of the name by which it calls whom it answers; 0 for none
 	version  tree.Version
 	decay    float32 // see rank.go
 	reach    float32
@@ -116,6 +117,8 @@ func (x *index) add(t tree.MessageText, name *string, text string, words []word)
 	if name != nil {
 		e.speaker = x.speaker(*name)
 		terms = slices.AppendSeq(terms, maps.Keys(x.names[e.speaker-1]))
+	} else if called := calls(text, words); called != "" {
+		e.calls = x.speaker(called)
 	}
 	slices.Sort(terms)
 	for len(terms) > 0 {

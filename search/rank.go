@@ -13,7 +13,8 @@ import (
 // by the best of its own score and those of the messages around it, which count
 // the less the more words lie between. Two words of the question that stand together
 // count like a word besides. What a user said counts more than what a model said
-// about it, and what a person said whom the question names counts more; so does what
+// about it, and what a person said whom the question names, or whom others call so,
+// counts more; so does what
 // may answer a question for a time, a number or a name, and what was said on a day
 // that it names. A message of few words counts less, and so does a question.
 //
@@ -40,6 +41,8 @@ const (
 	userMost      = 2.5 // what a user says counts more by the power of how much longer an assistant's messages are
 	userPower     = 0.5
 	speakerFactor = 1.5
+	callsLeast    = 3   // times that others call somebody by a name who has none
+	callsSide     = 4   // times as often as they are called so
 	kindFactor    = 1.3 // for what may answer when, how many, who or where
 	dayFactor     = 4.0 // for a message of the day that the question names
 	monthFactor   = 2.5
@@ -188,12 +191,13 @@ func (x *index) rankBy(s *scope, words []alternatives, question string, limit in
 		scorer.add(w)
 	}
 	asked, userFactor := askedBy(question), of.userFactor()
-	named := make([]bool, len(x.names))
+	named := make([]bool, len(x.names)+1)
 	for i, terms := range x.names {
 		for t := range terms {
-			named[i] = named[i] || sought[t]
+			named[i+1] = named[i+1] || sought[t]
 		}
 	}
+	called := x.called(s, named)
 	var all []ranked
 	for _, m := range s.members {
 		score := scorer.scores[m]
@@ -202,7 +206,7 @@ func (x *index) rankBy(s *scope, words []alternatives, question string, limit in
 		}
 		e := &x.entries[m]
 		score *= float64(e.weight) * asked.factor(e.at)
-		if e.speaker > 0 && named[e.speaker-1] {
+		if e.speaker > 0 && named[e.speaker] || e.speaker == 0 && called[e.marks&isSaid] {
 			score *= speakerFactor
 		}
 		if e.marks&ofUser != 0 {
@@ -217,6 +221,21 @@ func (x *index) rankBy(s *scope, words []alternatives, question string, limit in
 		all = x.keep(all, ranked{m, score}, limit)
 	}
 	return x.best(all, limit)
+}
+
+// called tells whether users are, or assistants, whom a question names: those whom the
+// others call so, and who hardly call anybody so.
+func (x *index) called(s *scope, named []bool) map[marks]bool {
+	calls := map[marks]int{}
+	for _, m := range s.members {
+		if e := &x.entries[m]; named[e.calls] && e.marks&isSaid != 0 {
+			calls[e.marks&isSaid]++
+		}
+	}
+	of := func(role, other marks) bool {
+		return calls[other] >= callsLeast && calls[other] >= callsSide*calls[role]
+	}
+	return map[marks]bool{ofUser: of(ofUser, ofAssistant), ofAssistant: of(ofAssistant, ofUser)}
 }
 
 // alternatives gives the terms of a question's words, each word once, and of

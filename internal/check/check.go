@@ -3,6 +3,7 @@
 package check
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -31,6 +32,14 @@ func Must[R any](result R, err error) func(T) R {
 		t.Helper()
 		NoError(t, err)
 		return result
+	}
+}
+
+// JSON reads what a test got, and ends the test where it is no JSON of this shape.
+func JSON(t T, got string, out any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(got), out); err != nil {
+		t.Fatalf("%v: %s", err, got)
 	}
 }
 

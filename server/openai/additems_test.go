@@ -47,9 +47,8 @@ func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 		}
 		check.NoError(t, tx.Commit(t.Context()))
 		wg.Wait()
-		if n := a.messages(c.ID.String()); n != 2 || got[0] != got[1] {
-			t.Errorf("%s: %d messages, want 2: the first try got %s, the retry %s", name, n, got[0], got[1])
-		}
+		check.Equal(t, name+": messages", a.treeSize(c.ID), 2)
+		check.Equal(t, name+": what the retry gets", got[1], got[0])
 	}
 }
 
@@ -71,9 +70,7 @@ func TestItemsAddedAgain(t *testing.T) {
 	back := func() { a.setHead(c.ID, first) }
 	deletes := func(at int) func() {
 		return func() {
-			if status, got, _ := a.send("acme", "DELETE", itemsPath(c.ID)+"/"+a.items(id, "?order=asc").Data[at].ID, ""); status != 200 {
-				t.Fatal(got)
-			}
+			a.tells(200, "DELETE", itemsPath(c.ID)+"/"+a.items(id, "?order=asc").Data[at].ID, "")
 		}
 	}
 	on := func() { user(t, store, c.ID, "on") }
@@ -103,15 +100,13 @@ func TestItemsAddedAgain(t *testing.T) {
 		if step.before != nil {
 			step.before()
 		}
-		before := a.messages(c.ID.String())
+		before := a.treeSize(c.ID)
 		status, got, _ := a.send("acme", "POST", itemsPath(c.ID), twoItems, step.header...)
 		if status != step.status || status == 409 && !strings.Contains(got, "The key was used before") {
 			t.Errorf("%s: %d %s", step.does, status, got)
 		}
-		check.Equal(t, step.does, a.messages(c.ID.String())-before, step.added)
-		if says := a.items(id, "?order=asc").says(); says != step.says {
-			t.Errorf("%s: the items are %s", step.does, says)
-		}
+		check.Equal(t, step.does+": messages", a.treeSize(c.ID)-before, step.added)
+		check.Equal(t, step.does+": the items", a.items(id, "?order=asc").says(), step.says)
 	}
 }
 
@@ -141,9 +136,7 @@ func TestTurnThatComesTwice(t *testing.T) {
 	if n := a.treeSize(native); n != 6 || added.Data[3].ID != answered.Output[0].ID || added.Data[1].ID != asked.Output[0].ID {
 		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
 	}
-	if after := a.items(id, "?order=asc"); after.says() != before.says() || len(after.Data) != 6 {
-		t.Errorf("the items were %s and are %s", before.says(), after.says())
-	}
+	a.shows(native, 6, before.says())
 
 	// Of a turn that goes on, the rest is added.
 	added = a.add(id, says("assistant", "Sunny.")+","+says("user", "And now?"))

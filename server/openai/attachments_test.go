@@ -62,9 +62,8 @@ func TestLargePicture(t *testing.T) {
 	n := nodeOf(t, first.ID)
 	in := wire.ConversationID(n.Conversation)
 	question := a.message(n.Conversation.String(), a.message(n.Conversation.String(), n.Node.String()).ParentID.String())
-	if link := fmt.Sprintf(`{"role":"user","content":[{"type":"text","text":"Which tree?"},{"type":"image_url","image_url":{"url":"coppice:attachment/%x","detail":"high"}}]}`, sha256.Sum256(picture)); string(question.Body) != link {
-		t.Errorf("stored is %.500q", question.Body)
-	}
+	const link = `{"role":"user","content":[{"type":"text","text":"Which tree?"},{"type":"image_url","image_url":{"url":"coppice:attachment/%x","detail":"high"}}]}`
+	check.Equal(t, "the question", string(question.Body), fmt.Sprintf(link, sha256.Sum256(picture)))
 	if !a.attached("acme", picture) || a.attached("other", picture) {
 		t.Error("the picture is not the tenant's alone")
 	}
@@ -74,9 +73,7 @@ func TestLargePicture(t *testing.T) {
 	}
 	// The whole history without ids goes on where the response is.
 	second := a.create(`{"model":"wood","input":[` + item + `,` + says("assistant", "Hazel.") + `,` + says("user", "Sure?") + `]}`)
-	if branch, n := a.said(second); n != 4 || len(branch) != 4 {
-		t.Errorf("%d messages: %.300q", n, branch)
-	}
+	a.grew(second, 4, 4)
 	given()
 	a.ask(200, "acme", "DELETE", "/conversations/"+in, "")
 	if a.attached("acme", picture) {
@@ -103,9 +100,8 @@ func TestLargePictureOfACompletion(t *testing.T) {
 	want := `"content":[{"type":"image_url","image_url":{"url":"` + dataURL("image/png", picture) + `"}}]` // by its bytes
 	// What a client read it sends again, and it is the same history.
 	second := a.complete("acme", chatBody(store, `{"role":"user",`+want+`}`, said("assistant", "Hazel."), said("user", "Sure?")))
-	if n := a.messages(first.conversation); n != 4 || second.conversation != first.conversation {
-		t.Errorf("%d messages in %s, and %s", n, first.conversation, second.conversation)
-	}
+	check.Equal(t, "messages", a.messages(first.conversation), 4)
+	check.Equal(t, "the conversation", second.conversation, first.conversation)
 }
 
 // TestItemsWithPictures holds that items may have large pictures and files wherever items are

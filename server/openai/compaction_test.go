@@ -63,9 +63,7 @@ type item struct {
 func itemsIn(t *testing.T, body string) (items []item, raw []string) {
 	t.Helper()
 	var r struct{ Output []json.RawMessage }
-	if err := json.Unmarshal([]byte(body), &r); err != nil {
-		t.Fatalf("%s: %v", body, err)
-	}
+	check.JSON(t, body, &r)
 	for _, one := range r.Output {
 		var i item
 		check.NoError(t, json.Unmarshal(one, &i))

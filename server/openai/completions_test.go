@@ -39,9 +39,7 @@ func (a *api) complete(tenant, body string, headers ...string) (c completion) {
 	if status != http.StatusOK {
 		a.t.Fatalf("%s: %d %s", body, status, got)
 	}
-	if err := json.Unmarshal([]byte(got), &c); err != nil || len(c.Choices) != 1 {
-		a.t.Fatalf("%s: %v", got, err)
-	}
+	check.JSON(a.t, got, &c)
 	c.conversation, c.head = header.Get("X-Coppice-Conversation-Id"), header.Get("X-Coppice-Head-Id")
 	return c
 }
@@ -73,10 +71,9 @@ func TestCompletions(t *testing.T) {
 	if got := a.prompt(); second.conversation != first.conversation || a.before(second) != first.head || !strings.Contains(got, other) {
 		t.Errorf("%+v goes on elsewhere, or the model was given %s", second, got)
 	}
-	c, err := a.store.ForTenant("acme").Conversation(t.Context(), uuid.MustParse(first.conversation))
-	if err != nil || c.HeadID.String() != second.head || c.Title != "What is a coppice?" {
-		t.Errorf("the active head of %q is %s, %v; want the newest answer %s", c.Title, c.HeadID, err, second.head)
-	}
+	c := a.stored(uuid.MustParse(first.conversation))
+	check.Equal(t, "the title", c.Title, "What is a coppice?")
+	check.Equal(t, "the active head", c.HeadID.String(), second.head)
 	// What the native API appends below is known, too.
 	check.Must(a.store.ForTenant("acme").Append(t.Context(), c.ID, c.HeadID, tree.NewMessage{Message: chat.Read([]byte(said("user", "Is it?")))}))(t)
 	a.complete("acme", chatBody(store, system, question, other, said("user", "What is it cut with?"), said("assistant", "With a billhook."), said("user", "Is it?")))

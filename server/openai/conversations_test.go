@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strings"
@@ -20,11 +19,10 @@ import (
 
 // An itemPage is what a test reads of a list of items.
 type itemPage struct {
-	Object string
-	Data   []struct {
-		ID, Type, Role, Name, Status string
-		CallID                       string `json:"call_id"`
-		Content                      []struct{ Type, Text string }
+	Data []struct {
+		ID, Type, Role string
+		CallID         string `json:"call_id"`
+		Content        []struct{ Text string }
 	}
 	FirstID *string `json:"first_id"`
 	LastID  *string `json:"last_id"`
@@ -35,26 +33,21 @@ type itemPage struct {
 func (p itemPage) says() string {
 	var all []string
 	for _, item := range p.Data {
-		switch item.Type {
-		case "message":
-			text := item.Role + ":"
-			for _, part := range item.Content {
-				text += part.Text
-			}
-			all = append(all, text)
-		default:
-			all = append(all, item.Type+":"+item.CallID)
+		text := item.Type + ":" + item.CallID
+		if item.Type == "message" {
+			text = item.Role + ":"
 		}
+		for _, part := range item.Content {
+			text += part.Text
+		}
+		all = append(all, text)
 	}
 	return strings.Join(all, " ")
 }
 
 func (a *api) items(conversation, query string) (p itemPage) {
 	a.t.Helper()
-	got, _ := a.ask(200, "acme", "GET", "/conversations/"+conversation+"/items"+query, "")
-	if err := json.Unmarshal([]byte(got), &p); err != nil || p.Object != "list" {
-		a.t.Fatalf("%s: %v", got, err)
-	}
+	check.JSON(a.t, a.tells(200, "GET", "/conversations/"+conversation+"/items"+query, "", `"object":"list"`), &p)
 	return p
 }
 
@@ -81,24 +74,13 @@ func (a *api) itemIDs(conversation, order string, limit int) (ids []string) {
 // conversation makes one and gives both its ids.
 func (a *api) conversation(body string) (id string, native uuid.UUID) {
 	a.t.Helper()
-	got, _ := a.ask(200, "acme", "POST", "/conversations", body)
-	var c struct{ ID string }
-	err := json.Unmarshal([]byte(got), &c)
-	if err == nil {
-		native, err = wire.ParseConversationID(c.ID)
-	}
-	if err != nil {
-		a.t.Fatalf("%s: %v", got, err)
-	}
-	return c.ID, native
+	id = a.get("POST", "/conversations", body)["id"].(string)
+	return id, check.Must(wire.ParseConversationID(id))(a.t)
 }
 
 func (a *api) add(conversation, items string) (p itemPage) {
 	a.t.Helper()
-	got, _ := a.ask(200, "acme", "POST", "/conversations/"+conversation+"/items", `{"items":[`+items+`]}`)
-	if err := json.Unmarshal([]byte(got), &p); err != nil {
-		a.t.Fatalf("%s: %v", got, err)
-	}
+	check.JSON(a.t, a.tells(200, "POST", "/conversations/"+conversation+"/items", `{"items":[`+items+`]}`), &p)
 	return p
 }
 
@@ -111,13 +93,10 @@ func TestConversations(t *testing.T) {
 	a := newAPI(t)
 	id, native := a.conversation(`{"items":[` + says("user", "What  is\ta coppice?\nI wonder.") + `],"metadata":{"topic":"trees"}}`)
 	store := a.store.ForTenant("acme")
-	c, err := store.Conversation(t.Context(), native)
-	if err != nil || c.Title != "What is a coppice? I wonder." || string(c.Metadata) != `{"topic":"trees"}` {
-		t.Errorf("natively it is %q, %s, %v", c.Title, c.Metadata, err)
-	}
-	list, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
-	if err != nil || len(list.Data) != 1 || list.Data[0].ID != native {
-		t.Errorf("the native list has %+v, %v", list.Data, err)
+	c := a.stored(native)
+	check.Equal(t, "natively", c.Title+" "+string(c.Metadata), `What is a coppice? I wonder. {"topic":"trees"}`)
+	if list := a.listed("acme"); len(list) != 1 || list[0].ID != native {
+		t.Errorf("the native list has %+v", list)
 	}
 	want := fmt.Sprintf(`{"id":%q,"object":"conversation","created_at":%d,"metadata":{"topic":"trees"}}`, id, c.CreatedAt.Unix())
 	got, header := a.ask(200, "acme", "GET", "/conversations/"+id, "")
@@ -128,9 +107,7 @@ func TestConversations(t *testing.T) {
 	// An update changes the pairs alone: what a native client wrote stays.
 	check.Must(store.UpdateConversation(t.Context(), native, tree.ConversationUpdate{Metadata: []byte(`{"topic":"trees","old":"x","colours":["red"]}`)}))(t)
 	a.tells(200, "POST", "/conversations/"+id, `{"metadata":{"topic":"woods"}}`, `"metadata":{"topic":"woods"}`)
-	if c, err = store.Conversation(t.Context(), native); err != nil || string(c.Metadata) != `{"colours":["red"],"topic":"woods"}` {
-		t.Errorf("the metadata is %s, %v", c.Metadata, err)
-	}
+	check.Equal(t, "the metadata", string(a.stored(native).Metadata), `{"colours":["red"],"topic":"woods"}`)
 
 	added := a.add(id, says("assistant", "A wood.")+`,{"role":"user","content":[{"type":"input_text","text":"How old?"}]},{"type":"function_call","call_id":"c1","name":"age","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"900"}`)
 	if got := added.says(); got != "assistant:A wood. user:How old? function_call:c1 function_call_output:c1" || added.HasMore || *added.FirstID != added.Data[0].ID || *added.LastID != added.Data[3].ID {
@@ -141,9 +118,8 @@ func TestConversations(t *testing.T) {
 	check.Equal(t, "the last two items", a.items(id, "?limit=2&include[]=message.input_image.image_url").says(), "function_call_output:c1 function_call:c1")
 	for _, item := range forward.Data {
 		got, header := a.ask(200, "acme", "GET", "/conversations/"+id+"/items/"+item.ID, "")
-		if !strings.Contains(got, `"id":"`+item.ID+`"`) || header.Get("X-Coppice-Head-Id") == "" {
-			t.Errorf("%s: %s", item.ID, got)
-		}
+		check.Has(t, "an item", got, `"id":"`+item.ID+`"`)
+		check.Equal(t, "the head of an item", header.Get("X-Coppice-Head-Id"), a.stored(native).HeadID.String())
 	}
 
 	got, header = a.ask(200, "acme", "DELETE", "/conversations/"+id, "")
@@ -153,9 +129,7 @@ func TestConversations(t *testing.T) {
 	for _, path := range []string{"", "/items", "/items/" + forward.Data[0].ID} {
 		a.ask(404, "acme", "GET", "/conversations/"+id+path, "")
 	}
-	if page, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{}); err != nil || len(page.Data) != 0 {
-		t.Errorf("%d conversations are left, %v", len(page.Data), err)
-	}
+	check.Equal(t, "conversations", len(a.listed("acme")), 0)
 }
 
 // An empty conversation has items of no kind, and takes its title from the first
@@ -176,8 +150,8 @@ func TestEmptyConversations(t *testing.T) {
 		} else {
 			a.add(id, says("user", "Good morning"))
 		}
-		if c, err := a.store.ForTenant("acme").Conversation(t.Context(), native); err != nil || c.Title != "Good morning" || c.HeadID == uuid.Nil {
-			t.Errorf("%s: the title is %q, %v", body, c.Title, err)
+		if c := a.stored(native); c.Title != "Good morning" || c.HeadID == uuid.Nil {
+			t.Errorf("%s: the title is %q", body, c.Title)
 		}
 	}
 }
@@ -211,9 +185,7 @@ func TestConversationsRefuse(t *testing.T) {
 		{404, "GET", "/conversations/conv_x", ``, "Conversation with id 'conv_x' not found."},
 		{405, "GET", "/conversations", ``, `"code":"method_not_allowed"`}, // there is no such list
 	})
-	if c, m := a.everything(); c != 2 || m != 2 {
-		t.Errorf("refused requests left %d conversations with %d messages", c, m)
-	}
+	check.Equal(t, "what is stored", fmt.Sprint(a.everything()), "2 2")
 }
 
 // A body may have 32 MiB, or what the operator says, and not a byte more.
@@ -258,9 +230,8 @@ func TestNativeChangeMeanwhile(t *testing.T) {
 				})
 			})}.serve(t)
 			a.ask(200, "acme", "POST", "/conversations/"+wire.ConversationID(c.ID)+test.path, test.body)
-			if c, err = store.Conversation(t.Context(), c.ID); err != nil || c.Title != test.title || string(c.Metadata) != test.metadata {
-				t.Errorf("the title is %q, and the metadata %s, %v; want %q and %s", c.Title, c.Metadata, err, test.title, test.metadata)
-			}
+			c = a.stored(c.ID)
+			check.Equal(t, "title and metadata", c.Title+" "+string(c.Metadata), test.title+" "+test.metadata)
 		})
 	}
 }

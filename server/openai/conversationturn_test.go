@@ -37,22 +37,17 @@ func TestDeleteItem(t *testing.T) {
 	// From the end, as sessions pop: nothing stays in the tree.
 	for at := 6; at >= 0; at-- {
 		remove(200, id, at)
-		if got := a.items(id, ""); len(got.Data) != at {
-			t.Errorf("after item %d was deleted there are %s", at, got.says())
-		}
+		check.Equal(t, "items", len(a.items(id, "").Data), at)
 	}
 	check.Equal(t, "messages", a.treeSize(native), 0)
 	a.add(id, says("user", "again"))
 
 	// From within: the branch is made anew, and the former one stays.
 	id, native = a.conversation(`{"items":[` + begin + `]}`)
-	if got := remove(400, id, 2); !strings.Contains(got, "Delete the output first.") || a.treeSize(native) != 5 {
-		t.Errorf("%s", got)
-	}
+	check.Has(t, "the answer", remove(400, id, 2), "Delete the output first.")
+	check.Equal(t, "messages", a.treeSize(native), 5)
 	remove(200, id, 0)
-	if got := a.items(id, "?order=asc").says(); got != "assistant:a1 function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2" || a.treeSize(native) != 9 {
-		t.Errorf("the items are %s", got)
-	}
+	a.shows(native, 9, "assistant:a1 function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2")
 	remove(200, id, 0) // the text alone goes; the calls stay
 	check.Equal(t, "the items", a.items(id, "?order=asc").says(), "function_call:c1 function_call:c2 function_call_output:c1 function_call_output:c2 assistant:a2")
 	remove(200, id, 3) // a result; the model gets one that stands for it
@@ -66,9 +61,7 @@ func TestDeleteItem(t *testing.T) {
 	node := check.Must(wire.ParseItemID(last))(t)
 	a.setHead(native, node.Node)
 	remove(200, id, 1)
-	if got := a.items(id, "").says(); got != "user:q" || a.treeSize(native) != 3 {
-		t.Errorf("the items are %s, and the tree has %d messages", got, a.treeSize(native))
-	}
+	a.shows(native, 3, "user:q")
 	check.Has(t, "the answer", remove(400, id, 0), "other branches begin at it")
 	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+last, "")
 	a.ask(404, "acme", "DELETE", "/conversations/"+id+"/items/"+last, "")

@@ -60,9 +60,7 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 
 	id = background(llmtest.Hang())
 	absent("running", id)
-	if got := a.get("POST", "/responses/"+id+"/cancel", ""); got["status"] != "cancelled" || got["error"] != nil {
-		t.Errorf("%v", got)
-	}
+	a.tells(200, "POST", "/responses/"+id+"/cancel", "", `"status":"cancelled"`, `"error":null`)
 	absent("cancelled with nothing", id)
 	if stream, _ := a.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", ""); !strings.Contains(final(stream), `"status":"cancelled"`) || !strings.HasSuffix(stream, "data: [DONE]\n\n") {
 		t.Errorf("%s", stream)
@@ -123,9 +121,7 @@ func TestDeleteResponse(t *testing.T) {
 	a.upstream.Otherwise(llmtest.Answer("Indeed."))
 	first := a.create(`{"model":"wood","input":"Question 0?"}`).ID
 	second := a.create(`{"model":"wood","input":"Question 1?","previous_response_id":"` + first + `"}`).ID
-	if got := a.get("DELETE", "/responses/"+first, ""); got["id"] != first || got["object"] != "response" || got["deleted"] != true {
-		t.Errorf("%v", got)
-	}
+	a.tells(200, "DELETE", "/responses/"+first, "", `"id":"`+first+`"`, `"object":"response"`, `"deleted":true`)
 	for _, visit := range [][2]string{{"GET", ""}, {"GET", "?stream=true"}, {"GET", "/input_items"}, {"POST", "/cancel"}, {"DELETE", ""}} {
 		a.ask(404, "acme", visit[0], "/responses/"+first+visit[1], "")
 	}
@@ -134,7 +130,6 @@ func TestDeleteResponse(t *testing.T) {
 	id, native := a.conversation(`{}`)
 	r := a.create(`{"model":"wood","input":[{"role":"developer","content":"Mind."},{"role":"user","content":"hi"}],"conversation":"` + id + `"}`)
 	a.get("DELETE", "/responses/"+r.ID, "")
-	if len(a.listed("acme")) != 2 || a.treeSize(native) != 0 {
-		t.Errorf("%d conversations are left, and %d messages", len(a.listed("acme")), a.treeSize(native))
-	}
+	check.Equal(t, "conversations", len(a.listed("acme")), 2)
+	check.Equal(t, "messages", a.treeSize(native), 0)
 }

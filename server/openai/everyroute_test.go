@@ -2,9 +2,7 @@ package openai_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -118,53 +116,15 @@ func (a *api) with(t testing.TB) *api {
 	return &b
 }
 
-// A result is what came of a request.
-type result struct {
-	status int
-	header http.Header
-	body   string
-}
-
-func (f *api) request(tenant, method, path, body string) *http.Request {
-	f.t.Helper()
-	req := check.Must(http.NewRequestWithContext(f.t.Context(), method, f.url+path, strings.NewReader(body)))(f.t)
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+f.secrets[tenant])
-	return req
-}
-
-func (f *api) sent(req *http.Request) result {
-	f.t.Helper()
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		f.t.Errorf("%s %.200s: %v", req.Method, req.URL, err)
-		return result{}
-	}
-	return f.read(res)
-}
-
-func (f *api) read(res *http.Response) result {
-	f.t.Helper()
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		f.t.Errorf("reading an answer: %v", err)
-	}
-	return result{res.StatusCode, res.Header, string(body)}
-}
-
-// made sends a request of a tenant's that is taken, and gives the id of what it makes.
+// made gives the id of what a request of a tenant's makes.
 func (f *api) made(tenant, path, body string) string {
 	f.t.Helper()
 	got, _ := f.ask(200, tenant, "POST", "/"+path, body)
 	return responseIn(f.t, got).ID
 }
 
-// plant makes one thing of each kind in a tenant.
-func (f *api) plant(tenant string) plot {
-	f.t.Helper()
-	return f.plantFor(tenant, "{conversation_id} {item_id} {response_id} {completion_id}")
-}
+// everyID names all that a plot has.
+const everyID = "{conversation_id} {item_id} {response_id} {completion_id}"
 
 // plantFor makes the things of a tenant that a request names by the words which
 // plot.fill replaces.
@@ -189,9 +149,7 @@ func (f *api) plantFor(tenant, request string) (p plot) {
 	if names("item") {
 		var page itemPage
 		got, _ := f.ask(200, tenant, "GET", "/conversations/"+p.conversation+"/items", "")
-		if err := json.Unmarshal([]byte(got), &page); err != nil || len(page.Data) != 3 {
-			f.t.Fatalf("%s: %v", got, err)
-		}
+		check.JSON(f.t, got, &page)
 		p.item = page.Data[0].ID // the newest, an output
 	}
 	return p
@@ -235,43 +193,45 @@ func eachVisit(t *testing.T, do func(t *testing.T, r server.Route, v visit)) {
 func TestTenantsDontSeeEachOther(t *testing.T) {
 	t.Parallel()
 	f := field().serve(t)
-	others, own := f.plant("other"), f.plant("acme")
+	others, own := f.plantFor("other", everyID), f.plantFor("acme", everyID)
 	inOwn := func(p plot) plot { p.conversation = own.conversation; return p } // their items in one's own conversation
 	inTheirs := func(p plot) plot { p.item = own.item; return p }
 	absent := absentPlot()
 	named := 0
 	eachVisit(t, func(t *testing.T, r server.Route, v visit) {
 		f := f.with(t)
-		visit := func(p plot) result {
-			return f.sent(f.request("acme", r.Method, p.fill(r.Pattern+v.query), p.fill(v.body)))
+		path := "/" + strings.TrimPrefix(r.Pattern, openai.Prefix) + v.query
+		visit := func(p plot) (int, string, http.Header) {
+			return f.send("acme", r.Method, p.fill(path), p.fill(v.body))
+		}
+		refusal := func(p plot) string {
+			status, body, header := visit(p)
+			header.Del("X-Request-Id")
+			header.Del("Date")
+			if status < 400 {
+				t.Errorf("it is taken: %d %s", status, body)
+			}
+			return fmt.Sprint(status, header, p.hidden(body))
 		}
 		if !v.nothing {
 			named++
 			before := f.state()
 			pairs := [][2]plot{{others, absent}}
-			if all := r.Pattern + v.query; strings.Contains(all, "{conversation_id}") && (strings.Contains(all, "(item)") || strings.Contains(all, "{item_id}")) {
+			if strings.Contains(path, "{conversation_id}") && (strings.Contains(path, "(item)") || strings.Contains(path, "{item_id}")) {
 				pairs = append(pairs, [2]plot{inOwn(others), inOwn(absent)}, [2]plot{inTheirs(others), inTheirs(absent)})
 			}
 			for _, pair := range pairs {
-				x, y := visit(pair[0]), visit(pair[1])
-				for _, got := range []result{x, y} {
-					got.header.Del("X-Request-Id")
-					got.header.Del("Date")
-				}
-				one, another := pair[0].hidden(x.body), pair[1].hidden(y.body)
-				if x.status < 400 || x.status != y.status || one != another || fmt.Sprint(x.header) != fmt.Sprint(y.header) {
-					t.Errorf("another tenant's answers %d %v\n%s\nand nobody's %d %v\n%s", x.status, x.header, one, y.status, y.header, another)
-				}
+				check.Equal(t, "another tenant's, beside nobody's", refusal(pair[0]), refusal(pair[1]))
 			}
 			if f.state() != before {
 				t.Fatal("a request for another's changed something")
 			}
 		}
-		got := visit(f.plantFor("acme", r.Pattern+v.query+v.body))
-		if got.status != cmp.Or(v.status, 200) && got.status != http.StatusUpgradeRequired {
-			t.Errorf("one's own answers %d: %s", got.status, got.body)
+		status, body, _ := visit(f.plantFor("acme", path+v.body))
+		if status != cmp.Or(v.status, 200) && status != http.StatusUpgradeRequired {
+			t.Errorf("one's own answers %d: %s", status, body)
 		}
-		check.Equal(t, "one's own answer", others.hidden(got.body), got.body)
+		check.Equal(t, "one's own answer", others.hidden(body), body)
 	})
 	if named < 20 {
 		t.Errorf("only %d visits name an id", named)

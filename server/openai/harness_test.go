@@ -204,10 +204,7 @@ func (a *api) tells(status int, method, path, body string, parts ...string) (got
 // get sends a request of acme's and reads its answer as JSON.
 func (a *api) get(method, path, body string) (out map[string]any) {
 	a.t.Helper()
-	got, _ := a.ask(200, "acme", method, path, body)
-	if err := json.Unmarshal([]byte(got), &out); err != nil {
-		a.t.Fatalf("%s: %v", got, err)
-	}
+	check.JSON(a.t, a.tells(200, method, path, body), &out)
 	return out
 }
 
@@ -227,8 +224,7 @@ type response struct {
 
 func (a *api) create(body string) response {
 	a.t.Helper()
-	got, _ := a.ask(200, "acme", "POST", "/responses", body)
-	return responseIn(a.t, got)
+	return responseIn(a.t, a.tells(200, "POST", "/responses", body))
 }
 
 // responseIn reads a response, or the last one of a stream.
@@ -237,9 +233,7 @@ func responseIn(t testing.TB, got string) (r response) {
 	if strings.HasPrefix(got, "event: ") {
 		got = strings.TrimSuffix(strings.TrimPrefix(final(got), `"response":`), "}")
 	}
-	if err := json.Unmarshal([]byte(got), &r); err != nil {
-		t.Fatalf("%s: %v", got, err)
-	}
+	check.JSON(t, got, &r)
 	return r
 }
 
@@ -314,6 +308,19 @@ func texts(all []json.RawMessage) (out []string) {
 }
 
 func joined(all []json.RawMessage) string { return strings.Join(texts(all), " ") }
+
+// stored is a conversation of acme's.
+func (a *api) stored(id uuid.UUID) tree.Conversation {
+	a.t.Helper()
+	return check.Must(a.store.ForTenant("acme").Conversation(a.t.Context(), id))(a.t)
+}
+
+// shows holds that a conversation's tree has so many messages, and its branch these items.
+func (a *api) shows(conversation uuid.UUID, messages int, items string) {
+	a.t.Helper()
+	check.Equal(a.t, "the items", a.items(wire.ConversationID(conversation), "?order=asc").says(), items)
+	check.Equal(a.t, "messages", a.treeSize(conversation), messages)
+}
 
 // listed are the conversations of a tenant.
 func (a *api) listed(tenant string) []tree.Conversation {

@@ -24,6 +24,16 @@ func (a *api) said(r response) (branch []string, count int) {
 	return branch, a.treeSize(n.Conversation)
 }
 
+// grew holds that a response's branch has so many messages, and its conversation so many.
+func (a *api) grew(r response, messages, onBranch int) (branch []string) {
+	a.t.Helper()
+	branch, count := a.said(r)
+	if count != messages || len(branch) != onBranch {
+		a.t.Errorf("%d messages, want %d, and the branch is %.300q", count, messages, branch)
+	}
+	return branch
+}
+
 // TestEchoedIDs holds that a client which sends its whole history goes on where the
 // deepest item is that it has an id of: no message is stored twice, none is lost,
 // and another question at the same place is a branch.
@@ -53,19 +63,16 @@ func TestEchoedIDs(t *testing.T) {
 	said, _ := json.Marshal(answer.Content[0].Text)
 	session := `{"role":"user","id":"` + question.String() + `","content":"One?"},{"role":"assistant","content":` + string(said) + `},`
 	r := a.create(`{"model":"wood","input":[` + session + `{"role":"user","content":"Two?"}]}`)
-	if branch, nodes := a.said(r); nodes != 11 || len(branch) != 5 {
-		t.Errorf("%d messages, and the branch is %q", nodes, branch)
-	}
+	a.grew(r, 11, 5)
 	// The same once more, as when an answer is asked for again: a sibling of the answer.
 	again := a.create(`{"model":"wood","input":[` + session + `{"role":"user","content":"Two?"}]}`)
-	if branch, nodes := a.said(again); nodes != 12 || len(branch) != 5 || again.ID == r.ID {
-		t.Errorf("%d messages, and the branch is %q", nodes, branch)
+	if a.grew(again, 12, 5); again.ID == r.ID {
+		t.Error("it is the same answer")
 	}
 	// Another answer than the one that stands there is what the client says it is.
 	other := a.create(`{"model":"wood","input":[{"role":"user","id":"` + question.String() + `","content":"One?"},{"role":"assistant","content":"Something else."},{"role":"user","content":"Three?"}]}`)
-	if branch, nodes := a.said(other); nodes != 15 || branch[2] != "Something else." || strings.Contains(a.prompt(), "Answer 0.") {
-		t.Errorf("%d messages, and the branch is %q", nodes, branch)
-	}
+	check.Equal(t, "the other answer", a.grew(other, 15, 5)[2], "Something else.")
+	check.Lacks(t, "the model was given", a.prompt(), "Answer 0.")
 	// An id of another tenant's is as none.
 	theirs, _ := a.ask(200, "other", "POST", "/responses", `{"model":"wood","input":[`+session+`{"role":"user","content":"Mine?"}]}`)
 	if nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation || a.treeSize(n.Conversation) != 15 {
@@ -77,7 +84,6 @@ func TestEchoedIDs(t *testing.T) {
 	check.Equal(t, "the conversation of an id above 20 items", nodeOf(t, long.ID).Conversation, native)
 	// Without ids it is known by what it says, and another answer begins a branch.
 	edited := a.create(`{"model":"wood","input":[` + history + `{"role":"assistant","content":"x"},{"role":"user","content":"Four?"}]}`)
-	if branch, nodes := a.said(edited); nodeOf(t, edited.ID).Conversation != n.Conversation || nodes != 18 || branch[2] != "x" {
-		t.Errorf("%d messages, and the branch is %q", nodes, branch)
-	}
+	check.Equal(t, "the edited answer", a.grew(edited, 18, 5)[2], "x")
+	check.Equal(t, "the conversation", nodeOf(t, edited.ID).Conversation, n.Conversation)
 }

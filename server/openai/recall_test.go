@@ -75,9 +75,8 @@ func TestRecallInCompletions(t *testing.T) {
 	check.Has(t, "streamed", streamed, `"content":"wombat-42"`)
 	check.Lacks(t, "streamed", streamed, "recall", "tool_calls")
 	again := uuid.MustParse(header.Get("X-Coppice-Head-Id"))
-	if n := a.treeSize(conversation); n != 11 || a.stepsOn(conversation, again) != 2 {
-		t.Errorf("%d messages after a regeneration", n)
-	}
+	check.Equal(t, "messages", a.treeSize(conversation), 11)
+	check.Equal(t, "steps", a.stepsOn(conversation, again), 2)
 }
 
 // TestRecallInResponses holds that the calls that the server answers are no items
@@ -123,9 +122,7 @@ func TestRecallInResponses(t *testing.T) {
 	// Taken back, the answers go with the calls before them, and the inputs.
 	a.ask(200, "acme", "DELETE", "/responses/"+fourth.ID, "")
 	a.ask(200, "acme", "DELETE", "/responses/"+third.ID, "")
-	if left := a.treeSize(n.Conversation); left != before-6 {
-		t.Errorf("%d of %d messages are left", left, before)
-	}
+	check.Equal(t, "messages", a.treeSize(n.Conversation), before-6)
 }
 
 // TestRecallKnowsItsTurnAgain holds that items that are added to a conversation, and
@@ -139,9 +136,8 @@ func TestRecallKnowsItsTurnAgain(t *testing.T) {
 	body := `{"model":"wood","recall":true,"previous_response_id":"` + first.ID + `","input":"What was it?"}`
 	second := a.try(body, keyHeader, "one")
 	before := a.treeSize(n.Conversation)
-	if got := a.again().try(body, keyHeader, "one"); got != second || a.treeSize(n.Conversation) != before {
-		t.Errorf("the retry got %s, want %s; %d messages, want %d", got, second, a.treeSize(n.Conversation), before)
-	}
+	check.Equal(t, "the retry", a.again().try(body, keyHeader, "one"), second)
+	check.Equal(t, "messages", a.treeSize(n.Conversation), before)
 	turn := said("user", "What was it?") + `,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"It is wombat-42.","annotations":[]}]}`
 	a.add(wire.ConversationID(n.Conversation), turn)
 	check.Equal(t, "messages", a.treeSize(n.Conversation), before)

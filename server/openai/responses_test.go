@@ -223,9 +223,7 @@ func TestStreamOfARefusal(t *testing.T) {
 	a.complete("acme", chatBody(store, said("user", "hi")))
 	two := a.complete("acme", chatBody(store, said("user", "hi"), said("assistant", "one"), said("user", "on")))
 	a.ask(400, "acme", "POST", "/chat/completions", chatBody(store, said("user", "hi"), said("assistant", "one"), said("user", "aside")))
-	if c, err := a.store.ForTenant("acme").Conversation(t.Context(), uuid.MustParse(two.conversation)); err != nil || c.HeadID.String() != two.head {
-		t.Errorf("after a refusal, the head is %s, want %s: %v", c.HeadID, two.head, err)
-	}
+	check.Equal(t, "the head after a refusal", a.stored(uuid.MustParse(two.conversation)).HeadID.String(), two.head)
 	a.upstream.Script(llmtest.FailMidway("It is a wood that is cut"), llmtest.FailMidway("It is a wood that is cut"))
 	if got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(`"stream":true,`, said("user", "hi"))); !strings.Contains(got, `data: {"error":{"message":`) || strings.Contains(got, "DONE") || !strings.Contains(got, "It is") {
 		t.Errorf("a stream that fails midway: %s", got)

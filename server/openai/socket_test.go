@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -64,6 +65,14 @@ func (w *dialed) last() (e socketEvent) {
 	}
 }
 
+// refused holds that a response.create with these members gets this error.
+func (w *dialed) refused(members string, status int, code, param string) {
+	w.t.Helper()
+	w.send(members)
+	e := w.last()
+	check.Equal(w.t, members, fmt.Sprint(e.Type, " ", e.Status, " ", e.Error), fmt.Sprint("error ", status, " ", struct{ Code, Param string }{code, param}))
+}
+
 // TestSocketOfReader holds that a key which only reads opens a WebSocket, as that is a
 // GET, and has nothing said by it.
 func TestSocketOfReader(t *testing.T) {
@@ -72,11 +81,7 @@ func TestSocketOfReader(t *testing.T) {
 	_, secret, err := keys.New(a.pool).Mint(t.Context(), access.Principal{}, keys.NewKey{TenantID: "acme", ReadOnly: true})
 	check.NoError(t, err)
 	a.secrets["acme"] = secret
-	w := a.dial()
-	w.send(`"input":"Name a shrub."`)
-	if e := w.last(); e.Status != 403 || e.Error.Code != "not_permitted" {
-		t.Errorf("%+v", e)
-	}
+	a.dial().refused(`"input":"Name a shrub."`, 403, "not_permitted", "")
 }
 
 // TestSocketAtLimit holds that a tenant which has used up its day gets nothing by a
@@ -89,10 +94,7 @@ func TestSocketAtLimit(t *testing.T) {
 	a.quota.Add("acme", quota.Amount{Messages: 1})
 	check.NoError(t, a.quota.SetLimits(t.Context(), "acme", quota.Limits{Messages: new(1)}))
 	check.NoError(t, a.quota.Store(t.Context()))
-	w.send(`"input":"Name a shrub."`)
-	if e := w.last(); e.Status != 429 || e.Error.Code != "daily_limit" {
-		t.Errorf("%+v", e)
-	}
+	w.refused(`"input":"Name a shrub."`, 429, "daily_limit", "")
 }
 
 // TestSocket holds that responses are served over a WebSocket: one after the other and
@@ -133,20 +135,11 @@ func TestSocket(t *testing.T) {
 	// A failure forgets the response that it went on from, and another connection never knew it.
 	a.upstream.Script(llmtest.Fail(400))
 	again := `"store":false,"input":"More.","previous_response_id":"` + first.Response.ID + `"`
-	w.send(again)
-	if e := w.last(); e.Type != "error" || e.Status != 400 {
-		t.Errorf("%+v", e)
-	}
+	w.refused(again, 400, "invalid_value", "")
 	for _, w := range []*dialed{w, a.dial()} {
-		w.send(again)
-		if e := w.last(); e.Type != "error" || e.Error.Code != "previous_response_not_found" || e.Error.Param != "previous_response_id" {
-			t.Errorf("%+v", e)
-		}
+		w.refused(again, 400, "previous_response_not_found", "previous_response_id")
 	}
-	w.send(`"background":true,"input":"x"`)
-	if e := w.last(); e.Status != 400 || e.Error.Param != "background" {
-		t.Errorf("%+v", e)
-	}
+	w.refused(`"background":true,"input":"x"`, 400, "unsupported_value", "background")
 }
 
 // TestNoSocket holds that a client is told where no WebSocket opens.

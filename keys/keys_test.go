@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,22 +19,11 @@ import (
 )
 
 // clock is a time that tests move.
-type clock struct {
-	mu sync.Mutex
-	t  time.Time
-}
+type clock struct{ t time.Time }
 
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.t
-}
+func (c *clock) now() time.Time { return c.t }
 
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.t = c.t.Add(d)
-}
+func (c *clock) pass(d time.Duration) { c.t = c.t.Add(d) }
 
 func newKeys(t *testing.T) (*Keys, *pgxpool.Pool, *clock) {
 	t.Helper()
@@ -65,10 +53,8 @@ func TestCreateAndVerify(t *testing.T) {
 	}
 	// From elsewhere, too: another program's Keys has nothing in its cache.
 	for name, verifier := range map[string]*Keys{"same": k, "other": New(pool)} {
-		got, err := verifier.Verify(t.Context(), secret)
-		if err != nil || got.ID != made.ID || got.TenantID != "acme" {
-			t.Errorf("%s: Verify gave %+v, %v", name, got, err)
-		}
+		got := check.Must(verifier.Verify(t.Context(), secret))(t)
+		check.Equal(t, name, got.ID.String()+got.TenantID, made.ID.String()+"acme")
 	}
 	// The secret is stored as its hash alone.
 	var row string
@@ -97,9 +83,7 @@ func TestVerifyRefuses(t *testing.T) {
 		"NUL":            secret[:len(secret)-1] + "\x00",
 		"very long":      Prefix + strings.Repeat("a", 1<<20),
 	} {
-		if _, err := k.Verify(t.Context(), s); !errors.Is(err, ErrUnknown) {
-			t.Errorf("%s: Verify gave %v, want ErrUnknown", name, err)
-		}
+		check.Fails(k.Verify(t.Context(), s))(t, name, ErrUnknown)
 	}
 	check.Equal(t, "keys in the cache", len(k.cache.entries), 0)
 }
@@ -113,24 +97,14 @@ func TestRevoke(t *testing.T) {
 	for _, verifier := range []*Keys{k, other} {
 		check.Must(verifier.Verify(t.Context(), secret))(t)
 	}
-	revoked, err := k.Revoke(t.Context(), made.ID)
-	if err != nil || !revoked.RevokedAt.Equal(c.now()) {
-		t.Fatalf("Revoke gave %+v, %v", revoked, err)
-	}
-	if _, err := k.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) {
-		t.Errorf("where it was revoked: Verify gave %v, want ErrUnknown at once", err)
-	}
+	revoked := check.Must(k.Revoke(t.Context(), made.ID))(t)
+	check.Equal(t, "when it was revoked", revoked.RevokedAt.UTC(), c.now())
+	check.Fails(k.Verify(t.Context(), secret))(t, "where it was revoked", ErrUnknown)
 	c.pass(CacheTTL)
-	if _, err := other.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) {
-		t.Errorf("elsewhere, after CacheTTL: Verify gave %v, want ErrUnknown", err)
-	}
-	again, err := k.Revoke(t.Context(), made.ID)
-	if err != nil || !again.RevokedAt.Equal(revoked.RevokedAt) {
-		t.Errorf("revoking twice gave %s, %v; want the first time, %s", again.RevokedAt, err, revoked.RevokedAt)
-	}
-	if _, err := k.Revoke(t.Context(), uuid.New()); !errors.Is(err, ErrNotFound) {
-		t.Errorf("revoking an absent key gave %v, want ErrNotFound", err)
-	}
+	check.Fails(other.Verify(t.Context(), secret))(t, "elsewhere, after CacheTTL", ErrUnknown)
+	again := check.Must(k.Revoke(t.Context(), made.ID))(t)
+	check.Equal(t, "when it was revoked, asked twice", again.RevokedAt.UTC(), c.now().Add(-CacheTTL))
+	check.Fails(k.Revoke(t.Context(), uuid.New()))(t, "an absent key", ErrNotFound)
 }
 
 func TestList(t *testing.T) {
@@ -171,9 +145,7 @@ func TestAny(t *testing.T) {
 	server.now = c.now
 	want := func(when string, want bool) {
 		t.Helper()
-		if got, err := server.Any(t.Context()); err != nil || got != want {
-			t.Errorf("%s: Any gave %v, %v, want %v", when, got, err, want)
-		}
+		check.Equal(t, when, check.Must(server.Any(t.Context()))(t), want)
 	}
 	want("at first", false)
 	made, _ := mustCreate(t, k, "acme", "")
@@ -182,9 +154,8 @@ func TestAny(t *testing.T) {
 	check.Must(k.Revoke(t.Context(), made.ID))(t)
 	c.pass(time.Hour)
 	want("after the last key is revoked", true)
-	if got, err := New(pool).Any(t.Context()); err != nil || !got {
-		t.Errorf("a server that starts now: Any gave %v, %v, want true", got, err)
-	}
+	server = New(pool)
+	want("of a server that starts now", true)
 }
 
 func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
@@ -206,9 +177,7 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 		check.Must(k.Verify(t.Context(), secret))(t)
 		var used time.Time
 		check.NoError(t, pool.QueryRow(t.Context(), "select last_used_at from api_keys where id = $1", made.ID).Scan(&used))
-		if want := start.Add(step.want); !used.Equal(want) {
-			t.Errorf("step %d: last_used_at is %s, want %s", i, used.UTC(), want)
-		}
+		check.Equal(t, fmt.Sprintf("last_used_at in step %d", i), used.Sub(start), step.want)
 	}
 }
 
@@ -219,18 +188,14 @@ func TestMade(t *testing.T) {
 	key, secret := mustCreate(t, k, "own", "")
 	check.Must(k.Revoke(t.Context(), key.ID))(t)
 	before := pool.Stat().AcquireCount()
-	if !k.Made(t.Context(), secret) {
-		t.Error("a key that was made, and revoked, is not known as made")
-	}
+	check.Equal(t, "that a revoked key was made", k.Made(t.Context(), secret), true)
 	other := "A"
 	if strings.HasSuffix(secret, "A") {
 		other = "B"
 	}
 	elsewhere := newSecret([]byte("the secret of another installation"))
 	for _, guess := range []string{secret[:len(secret)-1] + other, elsewhere, Prefix + strings.Repeat("z", digits), "cop_x", ""} {
-		if k.Made(t.Context(), guess) {
-			t.Errorf("%q counts as made", guess)
-		}
+		check.Equal(t, "that "+guess+" was made", k.Made(t.Context(), guess), false)
 	}
 	check.Equal(t, "connections taken", pool.Stat().AcquireCount()-before, 0)
 }
@@ -248,9 +213,7 @@ func TestLimitedKeys(t *testing.T) {
 		t.Errorf("Verify gave %+v", got)
 	}
 	c.pass(time.Second)
-	if _, err := k.Verify(t.Context(), secret); !errors.Is(err, ErrUnknown) {
-		t.Errorf("after its end: %v, want ErrUnknown", err)
-	}
+	check.Fails(k.Verify(t.Context(), secret))(t, "after its end", ErrUnknown)
 	var plain int
 	check.NoError(t, pool.QueryRow(t.Context(), "select count(*) from api_keys where key_hash = sha256(convert_to($1, 'UTF8'))", secret).Scan(&plain))
 	check.Equal(t, "keys that an older program finds", plain, 0)

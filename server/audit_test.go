@@ -41,23 +41,16 @@ func TestAudit(t *testing.T) {
 		"a share.created " + conversation + " " + share.ID + " ",
 	}
 	var got []string
-	for cursor := ""; ; {
-		var page struct {
-			Data []map[string]any
-			Next string `json:"next_cursor"`
-		}
-		a.must(200, &page, request{method: "GET", path: "/v1/audit-events?limit=2" + cursor, header: bearer(secret)})
-		for _, e := range page.Data {
-			if e["address"] == "" { // the store's own, of plant
+	for _, page := range a.pages(get("/v1/audit-events?limit=2").as(secret), nil) {
+		for _, raw := range page {
+			var e map[string]any
+			if check.JSON(t, string(raw), &e); e["address"] == "" { // the store's own, of plant
 				continue
 			}
 			got = append(got, fmt.Sprint(e["request_id"], " ", e["action"], " ", e["conversation_id"], " ", e["subject_id"], " ", e["detail"]))
 			if e["key_id"] != key.ID.String() || e["address"] != "192.0.2.7" {
 				t.Errorf("%v", e)
 			}
-		}
-		if cursor = "&cursor=" + page.Next; page.Next == "" {
-			break
 		}
 	}
 	check.Equal(t, "the audit", fmt.Sprint(got), fmt.Sprint(want))

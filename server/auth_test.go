@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -52,19 +51,14 @@ func bearer(secret string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + secret}
 }
 
-func TestWithoutKeysEverythingIsTheDefaultTenants(t *testing.T) {
+// Without keys, everything is the default tenant's. Once there is one, every request needs one.
+func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
 	plant(t, a.store, "c")
 	for _, header := range []map[string]string{nil, bearer("sk-whatever-a-library-sends"), {"Authorization": "Basic eDp5"}} {
 		a.must(200, nil, request{method: "GET", path: fill(conversationPathOf), header: header})
 	}
-}
-
-func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plant(t, a.store, "c")
 	key, secret := a.newKey(tree.DefaultTenant)
 	path := fill(conversationPathOf)
 	other := "A"
@@ -116,17 +110,7 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 func TestMetricsNeedAKeyFromElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.Loopback = false })
-	metrics := func(remote, host string, header map[string]string) int {
-		req := httptest.NewRequest("GET", "http://"+host+"/metrics", nil)
-		req.RemoteAddr = remote
-		for name, value := range header {
-			req.Header.Set(name, value)
-		}
-		res := httptest.NewRecorder()
-		a.server.ServeHTTP(res, req)
-		return res.Code
-	}
-	check.Equal(t, "without keys: status", metrics("192.0.2.1:99", "localhost", nil), 200)
+	check.Equal(t, "without keys: status", a.direct("192.0.2.1:99", "http://localhost/metrics", nil).Code, 200)
 	_, secret := a.newKey("own")
 	for _, c := range []struct {
 		remote, host string
@@ -141,7 +125,7 @@ func TestMetricsNeedAKeyFromElsewhere(t *testing.T) {
 		{"127.0.0.1:99", "localhost", map[string]string{"Forwarded": "for=192.0.2.1"}, 401},
 		{"127.0.0.1:99", "192.0.2.7", nil, 401},
 	} {
-		check.Equal(t, fmt.Sprintf("%+v: status", c), metrics(c.remote, c.host, c.header), c.want)
+		check.Equal(t, fmt.Sprintf("%+v: status", c), a.direct(c.remote, "http://"+c.host+"/metrics", c.header).Code, c.want)
 	}
 }
 

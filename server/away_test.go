@@ -69,8 +69,7 @@ func (a *testAPI) goesAway(fragile *dbtest.Fragile, store *tree.Store, how dbtes
 // store its answer for some time.
 func (a *testAPI) answerOf(r request, f *dbtest.Fragile) (_ response, whole bool) {
 	a.t.Helper()
-	res, err := http.DefaultTransport.RoundTrip(a.newRequest(r))
-	check.NoError(a.t, err)
+	res := check.Must(http.DefaultTransport.RoundTrip(a.newRequest(r)))(a.t)
 	defer res.Body.Close()
 	if streams(res) {
 		f.Repair()

@@ -212,9 +212,7 @@ func TestBadInput(t *testing.T) {
 				r.body = fill(b.body)
 			}
 			p := a.refused(b.status, b.code, r)
-			if got := deref(p.Field); got != b.field {
-				t.Errorf("field %q, want %q: %s", got, b.field, p.Detail)
-			}
+			check.Equal(t, "the field of "+p.Detail, deref(p.Field), b.field)
 			check.Has(t, "the detail", p.Detail, b.detail...)
 			if len(p.Detail) > 500 {
 				t.Errorf("a detail of %d bytes", len(p.Detail))
@@ -237,10 +235,7 @@ func TestLimitsFromBelow(t *testing.T) {
 		"chain nesting 64":    fmt.Sprintf(`{"parent_id":null,"messages":[{"role":"user","content":"x","metadata":{"a":%s}}]}`, deep(63)),
 		"escapes":             fill(message(`"\u0072ole":"user","content":"\ud83c\udf33 \\u0000"`)),
 	} {
-		res := a.send(request{method: "POST", path: path, body: body})
-		if res.StatusCode != 201 {
-			t.Errorf("%s: status %d: %s\n%s", name, res.StatusCode, res.body, a.log)
-		}
+		check.Equal(t, name, a.send(request{method: "POST", path: path, body: body}).StatusCode, 201)
 	}
 	const around = `{"parent_id":null,"role":"user","content":""}`
 	full := fmt.Sprintf(`{"parent_id":null,"role":"user","content":"%s"}`, strings.Repeat("x", DefaultMaxBodyBytes-len(around)))
@@ -248,8 +243,7 @@ func TestLimitsFromBelow(t *testing.T) {
 	over := a.newRequest(request{method: "POST", path: path, body: full + " "})
 	over.ContentLength = -1 // a client needn't say it
 	res := check.Must(http.DefaultTransport.RoundTrip(over))(t)
-	if res.Body.Close(); res.StatusCode != 413 {
-		t.Errorf("one byte more, in chunks: status %d", res.StatusCode)
-	}
+	res.Body.Close()
+	check.Equal(t, "one byte more, in chunks", res.StatusCode, 413)
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations", body: `{"title":"` + strings.Repeat("é", 500) + `"}`})
 }

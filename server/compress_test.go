@@ -48,10 +48,8 @@ func TestCompression(t *testing.T) {
 		if res.Header.Get("Content-Type") == "application/json" && res.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%s: Vary is %q", c.path, res.Header["Vary"])
 		}
-		got, err := io.ReadAll(unpacked(t, res))
-		if err != nil || string(got) != string(plain.body) || res.StatusCode != plain.StatusCode {
-			t.Errorf("%s, Accept-Encoding %q: %d, %d bytes, not %d, %v", c.path, c.accepts, res.StatusCode, len(got), len(plain.body), err)
-		}
+		check.Equal(t, "status", res.StatusCode, plain.StatusCode)
+		check.Equal(t, c.path+" for "+c.accepts, string(check.Must(io.ReadAll(unpacked(t, res)))(t)), string(plain.body))
 	}
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"encoding/json"
 	"fmt"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -87,9 +86,7 @@ func TestContextByTurns(t *testing.T) {
 			Roles    string            `json:"roles"`
 		}
 		a.must(200, &c, request{method: "GET", path: "/v1/conversations/" + id + "/branches/active/context" + query})
-		if got, _ := json.Marshal(c); string(got) != want {
-			t.Errorf("%s gives %s", query, got)
-		}
+		check.Equal(t, query, string(check.Must(json.Marshal(c))(t)), want)
 	}
 }
 
@@ -129,10 +126,7 @@ func TestContextWindow(t *testing.T) {
 			t.Errorf("%s %s: %+v, want %d and %d", test.conversation, test.query, u, test.window, test.reserve)
 		}
 	}
-	p := a.refused(400, CodeUnknownModel, request{method: "GET", path: fill(contextPath + "?model=unheard-of")})
-	if deref(p.Field) != "model" || !strings.Contains(p.Detail, "large, small") {
-		t.Errorf("an unknown model: %+v", p)
-	}
+	check.Has(t, "an unknown model", a.refused(400, CodeUnknownModel, get(contextPath+"?model=unheard-of")).Detail, "large, small")
 	a.refused(400, CodeUnknownModel, request{method: "GET", path: fill(contextPath + "?model=")})
 }
 
@@ -155,13 +149,7 @@ func TestContextsSideBySide(t *testing.T) {
 		wg.Go(func() {
 			for round := range rounds {
 				i := (worker + round*(worker+1)) % conversations
-				res := httptest.NewRecorder()
-				req := httptest.NewRequestWithContext(t.Context(), "GET", path(i), nil)
-				req.Host = "localhost"
-				a.server.ServeHTTP(res, req)
-				if res.Code != 200 || res.Body.String() != alone[i] {
-					t.Errorf("conversation %d: %d: %.200s", i, res.Code, res.Body)
-				}
+				check.Equal(t, fmt.Sprint("conversation ", i), a.direct("127.0.0.1:9", "http://localhost"+path(i), nil).Body.String(), alone[i])
 			}
 		})
 	}

@@ -47,15 +47,9 @@ func TestTableIsTheContract(t *testing.T) {
 			}
 		}
 		of := newRoute(nil, r)
-		if !slices.Equal(slices.Sorted(slices.Values(path)), slices.Sorted(slices.Values(of.ids))) {
-			t.Errorf("%s: openapi.yaml has the parameters %v in its path", at, path)
-		}
-		if strings.Join(query, " ") != r.Query {
-			t.Errorf("%s: the table has the query %q, and openapi.yaml has %q", at, r.Query, query)
-		}
-		if strings.Join(header, " ") != r.Header {
-			t.Errorf("%s: the table has the header %q, and openapi.yaml has %q", at, r.Header, header)
-		}
+		check.Equal(t, at+": the path", fmt.Sprint(slices.Sorted(slices.Values(path))), fmt.Sprint(slices.Sorted(slices.Values(of.ids))))
+		check.Equal(t, at+": the query", strings.Join(query, " "), r.Query)
+		check.Equal(t, at+": the header", strings.Join(header, " "), r.Header)
 		keyless := described.spec.Security != nil && len(*described.spec.Security) == 0
 		check.Equal(t, at+": that it needs no key", r.May.has(Keyless), keyless)
 		checkBody(t, at, r, described.spec.RequestBody)
@@ -75,9 +69,7 @@ func checkBody(t *testing.T, at string, r Route, described *openapi3.RequestBody
 	}
 	media := described.Value.Content["application/json"]
 	if media == nil {
-		if !r.May.has(Uploads) {
-			t.Errorf("%s: openapi.yaml has a file as the body, and the table has not", at)
-		}
+		check.Equal(t, at+": that the body is a file", r.May.has(Uploads), true)
 		return
 	}
 	if r.Body.make == nil {
@@ -102,9 +94,8 @@ func checkStreams(t *testing.T, at string, r Route, described *openapi3.Operatio
 			events = events || kind == "text/event-stream"
 		}
 	}
-	if r.May.has(Streams) != (files || events) || r.May.has(Follows|Watches) != events {
-		t.Errorf("%s: the table and openapi.yaml differ in whether it streams files (%t) or events (%t)", at, files, events)
-	}
+	check.Equal(t, at+": that it streams", r.May.has(Streams), files || events)
+	check.Equal(t, at+": that it streams events", r.May.has(Follows|Watches), events)
 }
 
 // bodies are the objects that requests are decoded into, by their schemas.

@@ -20,16 +20,12 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 	listed := doc.Components.Schemas["Code"].Value.Enum
 	for _, code := range listed {
-		if table[code.(string)] == "" {
-			t.Errorf("openapi.yaml's table lacks %s", code)
-		}
+		check.Equal(t, fmt.Sprint("that the table lacks ", code), table[code.(string)] == "", false)
 	}
 	if len(listed) != len(table) || len(table) < 60 {
 		t.Errorf("openapi.yaml lists %d codes, and its table has %d", len(listed), len(table))
 	}
 	for code, kind := range kinds {
-		if status := fmt.Sprint(answers[kind].status); table[string(code)] != status {
-			t.Errorf("openapi.yaml's table says %s of %s, and it is %s", table[string(code)], code, status)
-		}
+		check.Equal(t, "the table's status of "+string(code), table[string(code)], fmt.Sprint(answers[kind].status))
 	}
 }

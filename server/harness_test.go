@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
@@ -34,19 +33,15 @@ func TestMain(m *testing.M) { os.Exit(dbtest.Main(m)) }
 
 // spec is openapi.yaml, checked, with a router over its paths.
 var spec = sync.OnceValues(func() (routers.Router, error) {
-	doc, err := openapi3.NewLoader().LoadFromData(Spec)
+	doc, err := document()
 	if err != nil {
 		return nil, err
 	}
 	if err := doc.Validate(context.Background()); err != nil {
 		return nil, err
 	}
-	openapi3filter.RegisterBodyDecoder("application/yaml", openapi3filter.FileBodyDecoder)
-	openapi3filter.RegisterBodyDecoder("text/markdown", openapi3filter.FileBodyDecoder)
-	openapi3filter.RegisterBodyDecoder("text/html", openapi3filter.FileBodyDecoder)
-	openapi3filter.RegisterBodyDecoder("application/jsonl", openapi3filter.FileBodyDecoder)
 	openapi3filter.RegisterBodyDecoder("text/event-stream", decodeEvents)
-	for _, kind := range importTypes[1:] { // all but JSON are files
+	for _, kind := range append([]string{"application/yaml", "text/markdown", "text/html", "application/jsonl"}, importTypes[1:]...) { // all but JSON are files
 		openapi3filter.RegisterBodyDecoder(kind, openapi3filter.FileBodyDecoder)
 	}
 	return gorillamux.NewRouter(doc)
@@ -99,11 +94,7 @@ func newAPI(t testing.TB, changes ...func(*Config)) *testAPI {
 
 func newAPIOn(t testing.TB, pool *pgxpool.Pool, changes ...func(*Config)) *testAPI {
 	t.Helper()
-	router, err := spec()
-	if err != nil {
-		t.Fatalf("openapi.yaml: %v", err)
-	}
-	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(check.Buffer), router: router, ended: new(ended)}
+	a := &testAPI{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(check.Buffer), router: check.Must(spec())(t), ended: new(ended)}
 	cfg := Config{
 		Store: a.store, Keys: a.keys, Loopback: true, Version: "test",
 		Search:         search.New(0, search.WithTimeout(time.Minute)),
@@ -164,17 +155,10 @@ type response struct {
 func (a *testAPI) send(r request) response {
 	a.t.Helper()
 	req := a.newRequest(r)
-	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		a.t.Fatalf("%s %s: %v", r.method, r.path, err)
-	}
+	res := check.Must(http.DefaultTransport.RoundTrip(req))(a.t)
 	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	if err != nil {
-		a.t.Fatalf("%s %s: reading the answer: %v", r.method, r.path, err)
-	}
+	out := response{Response: res, body: check.Must(io.ReadAll(res.Body))(a.t)}
 	a.await(res)
-	out := response{Response: res, body: body}
 	out.operation = a.conforms(r, out)
 	return out
 }
@@ -250,9 +234,7 @@ var heldProblems sync.Map // operation, status and code → true
 func (a *testAPI) problem(res response) Problem {
 	a.t.Helper()
 	var p Problem
-	if err := json.Unmarshal(res.body, &p); err != nil {
-		a.t.Fatalf("%d: no problem answer: %q", res.StatusCode, res.body)
-	}
+	check.JSON(a.t, string(res.body), &p)
 	check.Equal(a.t, "the type of a problem", res.Header.Get("Content-Type"), "application/problem+json")
 	if p.Status != res.StatusCode || p.Type != "urn:coppice:problem:"+string(p.Code) || p.Title == "" || p.Detail == "" || !p.Code.Valid() {
 		a.t.Errorf("%d: an odd problem: %s", res.StatusCode, res.body)
@@ -269,17 +251,49 @@ func (a *testAPI) must(status int, out any, r request) response {
 		a.t.Fatalf("%s %s: status %d, want %d: %s", r.method, r.path, res.StatusCode, status, res.body)
 	}
 	if out != nil {
-		if err := json.Unmarshal(res.body, out); err != nil {
-			a.t.Fatalf("%s %s: %v in %s", r.method, r.path, err, res.body)
-		}
+		check.JSON(a.t, string(res.body), out)
 	}
 	return res
 }
 
 // tells sends a request that should get this status, and an answer that has these parts.
-func (a *testAPI) tells(status int, r request, parts ...string) {
+func (a *testAPI) tells(status int, r request, parts ...string) (answer string) {
 	a.t.Helper()
-	check.Has(a.t, r.method+" "+r.path, string(a.must(status, nil, r).body), parts...)
+	answer = string(a.must(status, nil, r).body)
+	check.Has(a.t, r.method+" "+r.path, answer, parts...)
+	return answer
+}
+
+// get is a request of a path, in which {{name}} stands for an id.
+func get(path string) request { return request{method: "GET", path: fill(path)} }
+
+// as is the request with a key.
+func (r request) as(secret string) request {
+	r.header = bearer(secret)
+	return r
+}
+
+// direct has the server answer a client at an address, without a connection.
+func (a *testAPI) direct(remote, url string, header map[string]string) *httptest.ResponseRecorder {
+	req := httptest.NewRequestWithContext(a.t.Context(), "GET", url, nil)
+	req.RemoteAddr = remote
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	res := httptest.NewRecorder()
+	a.server.ServeHTTP(res, req)
+	return res
+}
+
+// statusOf sends a request from any goroutine, and reads no answer.
+func (a *testAPI) statusOf(req *http.Request) int {
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		a.t.Error(err)
+		return 0
+	}
+	res.Body.Close()
+	return res.StatusCode
 }
 
 // refused sends a request that should get this problem.
@@ -287,9 +301,7 @@ func (a *testAPI) refused(status int, code Code, r request) Problem {
 	a.t.Helper()
 	res := a.must(status, nil, r)
 	p := a.problem(res)
-	if p.Code != code {
-		a.t.Errorf("%s %s: code %s, want %s: %s", r.method, r.path, p.Code, code, res.body)
-	}
+	check.Equal(a.t, r.method+" "+r.path, p.Code, code)
 	return p
 }
 
@@ -351,9 +363,7 @@ func plant(t testing.TB, store *tree.Store, conversation string) {
 		if m.parent != "" {
 			parent = named(conversation + "." + m.parent)
 		}
-		if _, err := store.Append(ctx, id, parent, tree.NewMessage{ID: named(conversation + "." + m.name), Message: chat.Read([]byte(m.body))}); err != nil {
-			t.Fatalf("plant %s: %v", m.name, err)
-		}
+		check.Must(store.Append(ctx, id, parent, tree.NewMessage{ID: named(conversation + "." + m.name), Message: chat.Read([]byte(m.body))}))(t)
 	}
 	check.Must3(store.AddAttachment(ctx, conversation+".txt", plantedFile(conversation)))(t)
 	check.Must(store.AddSummary(ctx, id, tree.NewSummary{

@@ -37,27 +37,15 @@ func TestStalledBodiesAreBounded(t *testing.T) {
 	for i := range rest {
 		from, to := io.Pipe()
 		rest[i] = to
-		req := check.Must(http.NewRequestWithContext(t.Context(), "POST", a.url+fill(appendPath), from))(t)
-		req.ContentLength = int64(len(body))
-		req.Header.Set("Authorization", "Bearer "+busy)
-		req.Header.Set("Content-Type", "application/json")
-		go func() {
-			res, err := http.DefaultClient.Do(req)
-			if err != nil {
-				t.Error(err)
-				answered <- 0
-				return
-			}
-			res.Body.Close()
-			answered <- res.StatusCode
-		}()
+		req := a.newRequest(request{method: "POST", path: fill(appendPath), body: body}.as(busy))
+		req.Body = from
+		go func() { answered <- a.statusOf(req) }()
 		go func() { _, _ = io.WriteString(to, body[:len(body)-1]) }()
 	}
 	limit := a.server.limits.bodies
 	check.Eventually(t, "all but two bodies that wait", func() bool { _, waiting := limit.heldBy("busy"); return waiting == bodies-2 })
-	if held, _ := limit.heldBy("busy"); held != 2*mebibyte {
-		t.Errorf("%d bytes are held, want %d", held, 2*mebibyte)
-	}
+	held, _ := limit.heldBy("busy")
+	check.Equal(t, "bytes held", held, 2*mebibyte)
 	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: bearer(busy), body: fill(message(userMessage))})
 	a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + named("other").String() + "/messages", header: bearer(other), body: body})
 	for _, to := range rest {
@@ -102,18 +90,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 	_, busy := a.newKey("busy")
 	_, other := a.newKey("other")
 	answered := make(chan int, requests+1)
-	ask := func(key string) {
-		req, _ := http.NewRequestWithContext(t.Context(), "GET", a.url+"/slow/answer", nil)
-		req.Header.Set("Authorization", "Bearer "+key)
-		res, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Error(err)
-			answered <- 0
-			return
-		}
-		res.Body.Close()
-		answered <- res.StatusCode
-	}
+	ask := func(key string) { answered <- a.statusOf(a.newRequest(get("/slow/answer").as(key))) }
 	for range requests {
 		go ask(busy)
 	}
@@ -125,9 +102,7 @@ func TestUnreadAnswersAreBounded(t *testing.T) {
 		_, ready := a.server.limits.answers.heldBy("busy")
 		return waiting == requests-sent-made && ready == made
 	})
-	if n := answers.Load(); n != sent+made {
-		t.Errorf("%d answers were made, want %d that are sent and %d that wait for it", n, sent, made)
-	}
+	check.Equal(t, "answers that are sent, or wait for it", answers.Load(), sent+made)
 	go ask(other)
 	<-slow.writing
 	close(slow.read)

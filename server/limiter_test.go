@@ -42,9 +42,8 @@ func TestLimiterByTime(t *testing.T) {
 			}
 		})
 	}
-	if all.Wait(); passed.Load() != 20 {
-		t.Errorf("%d of several at once, want 20", passed.Load())
-	}
+	all.Wait()
+	check.Equal(t, "of several at once", passed.Load(), 20)
 	for key := range 3 * maxKeys { // none of which is free of its units again
 		if spend(key); len(l.byKey) > maxKeys {
 			t.Fatalf("%d keys", len(l.byKey))

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,14 +30,11 @@ import (
 func withModels(change func(*reply.Config), models ...llm.Model) func(*Config) {
 	return func(cfg *Config) {
 		contexts, err := summarize.New(cfg.Store, summarize.Config{})
-		if err != nil {
-			panic(err)
-		}
 		r := reply.Config{Store: cfg.Store, Contexts: contexts, Models: models, Logger: cfg.Logger}
 		if change != nil {
 			change(&r)
 		}
-		if cfg.Contexts, cfg.Replies, err = contexts, nil, nil; err == nil {
+		if cfg.Contexts = contexts; err == nil {
 			cfg.Replies, err = reply.New(r)
 		}
 		if err != nil {
@@ -124,8 +120,6 @@ type listener struct {
 	last int // id
 	text string
 	end  *serverEvent
-
-	thought string
 }
 
 // streamed is the request with a stream as the answer it asks for.
@@ -172,13 +166,11 @@ func (l *listener) next() (serverEvent, error) {
 	case "reply.started", "reply.message":
 	case "reply.reasoning":
 		var d struct{ Reasoning string }
-		if err := json.Unmarshal([]byte(e.data), &d); err != nil || d.Reasoning == "" {
-			l.t.Fatalf("%s: %v", e.data, err)
-		}
-		l.thought += d.Reasoning
+		check.JSON(l.t, e.data, &d)
+		check.Equal(l.t, "that a thought is empty", d.Reasoning == "", false)
 	case "reply.delta":
 		var d struct{ Content string }
-		check.NoError(l.t, json.Unmarshal([]byte(e.data), &d))
+		check.JSON(l.t, e.data, &d)
 		l.text += d.Content
 	default:
 		l.end = &e
@@ -222,18 +214,12 @@ var document = sync.OnceValues(func() (*openapi3.T, error) { return openapi3.New
 
 func conformsEvent(t testing.TB, e serverEvent) {
 	t.Helper()
-	doc := check.Must(document())(t)
-	event, err := e.decoded()
-	if err != nil {
-		t.Fatalf("%s: %v: %q", e.name, err, e.data)
-	}
+	doc, event := check.Must(document())(t), check.Must(e.decoded())(t)
 	schema := "WatchEvent"
 	if strings.HasPrefix(e.name, "reply.") && e.name != "reply.running" && e.name != "reply.ended" {
 		schema = "ReplyEvent"
 	}
-	if err := doc.Components.Schemas[schema].Value.VisitJSON(event); err != nil {
-		t.Errorf("%s is not what openapi.yaml says: %v", e.name, err)
-	}
+	check.NoError(t, doc.Components.Schemas[schema].Value.VisitJSON(event))
 }
 
 // decoded is the event as the schema ReplyEvent describes it.
@@ -286,9 +272,7 @@ func (l *listener) stored() (m struct {
 	}
 	check.NoError(l.t, json.Unmarshal(end.Message, &m))
 	got := l.must(200, nil, request{method: "GET", path: conversationPath(l.conversation()) + "/messages/" + m.ID.String()})
-	if !bytes.Equal(got.body, end.Message) {
-		l.t.Errorf("the event has\n%s, and stored is\n%s", end.Message, got.body)
-	}
+	check.Equal(l.t, "what is stored, beside the event", string(got.body), string(end.Message))
 	return m
 }
 

@@ -3,7 +3,6 @@ package server
 import (
 	"crypto/sha256"
 	"fmt"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -43,18 +42,15 @@ func TestOwners(t *testing.T) {
 	sees("ada", true)
 	sees("bob", false)
 	sees("eve", false)
-	share := request{method: "PATCH", path: fill(conversationPathOf), body: `{"visibility":"tenant"}`}
-	share.header = user("bob")
-	a.refused(404, "conversation_not_found", share)
-	share.header = user("ada")
-	res := a.must(200, nil, share)
-	check.Has(t, "the answer", string(res.body), `"owner_id":"ada","visibility":"tenant"`)
+	change := func(name, body string) request {
+		return request{method: "PATCH", path: fill(conversationPathOf), body: body, header: user(name)}
+	}
+	a.refused(404, "conversation_not_found", change("bob", `{"visibility":"tenant"}`))
+	a.tells(200, change("ada", `{"visibility":"tenant"}`), `"owner_id":"ada","visibility":"tenant"`)
 	sees("bob", true)
 	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("bob"), body: `{"role":"assistant","content":"It has thorns."}`})
-	share.header, share.body = user("bob"), `{"visibility":"private"}`
-	a.refused(403, CodeNotPermitted, share)
-	share.header, share.body = user("ada"), `{"owner_id":"bob"}`
-	check.Equal(t, "the field", deref(a.refused(403, CodeNotPermitted, share).Field), "owner_id")
+	a.refused(403, CodeNotPermitted, change("bob", `{"visibility":"private"}`))
+	check.Equal(t, "the field", deref(a.refused(403, CodeNotPermitted, change("ada", `{"owner_id":"bob"}`)).Field), "owner_id")
 	remove := request{method: "DELETE", path: fill(conversationPathOf), header: user("bob")}
 	a.refused(403, CodeNotPermitted, remove)
 	remove.header = user("eve")
@@ -84,22 +80,9 @@ func TestRunningRepliesOfOwners(t *testing.T) {
 	}
 }
 
-// A file is read by those who read a message that names it.
-func TestAttachmentsOfOwners(t *testing.T) {
-	t.Parallel()
-	a := newTeam(t)
-	file := "What ada uploads."
-	a.must(201, nil, request{method: "POST", path: "/v1/attachments?name=a.txt", header: map[string]string{"X-Forwarded-User": "ada", "Content-Type": "application/octet-stream"}, body: file})
-	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(file)))
-	a.must(201, nil, request{method: "POST", path: "/v1/conversations", header: user("ada"), body: fill(`{"id":"{{c}}"}`)})
-	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("ada"), body: `{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/` + hash + `","filename":"a.txt"}}]}`})
-	for name, status := range map[string]int{"ada": 200, "bob": 404} {
-		a.must(status, nil, request{method: "GET", path: "/v1/attachments/" + hash, header: user(name)})
-	}
-}
-
-// A stream of a tenant's changes tells nobody of what they may not read.
-func TestEventsOfOwners(t *testing.T) {
+// A file is read by those who read a message that names it. A stream of a tenant's changes
+// tells nobody of what they may not read.
+func TestAttachmentsAndEventsOfOwners(t *testing.T) {
 	t.Parallel()
 	a := newTeam(t)
 	start := a.must(200, nil, request{method: "GET", path: "/v1/events?follow=false", header: user("bob")})
@@ -107,6 +90,13 @@ func TestEventsOfOwners(t *testing.T) {
 	id, _, _ = strings.Cut(id, "\n")
 	for name, owner := range map[string]string{"c": "ada", "d": "bob"} {
 		a.must(201, nil, request{method: "POST", path: "/v1/conversations", header: user(owner), body: fill(`{"id":"{{` + name + `}}"}`)})
+	}
+	file := "What ada uploads."
+	a.must(201, nil, request{method: "POST", path: "/v1/attachments?name=a.txt", header: map[string]string{"X-Forwarded-User": "ada", "Content-Type": "application/octet-stream"}, body: file})
+	hash := fmt.Sprintf("%x", sha256.Sum256([]byte(file)))
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), header: user("ada"), body: `{"parent_id":null,"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/` + hash + `","filename":"a.txt"}}]}`})
+	for name, status := range map[string]int{"ada": 200, "bob": 404} {
+		a.must(status, nil, request{method: "GET", path: "/v1/attachments/" + hash, header: user(name)})
 	}
 	header := user("bob")
 	header["Last-Event-ID"] = id
@@ -133,16 +123,12 @@ func TestAuthHeader(t *testing.T) {
 		{"127.0.0.1:9", "*", "", "", 400, "No user can be called"},
 		{"192.0.2.1:9", "ada", "ops", "", 401, "missing_key"},
 	} {
-		req := httptest.NewRequest("GET", "http://localhost/v1/me", nil)
-		req.RemoteAddr = tt.remote
-		req.Header.Set("X-Forwarded-User", tt.user)
-		req.Header.Set("X-Forwarded-Groups", tt.groups)
+		header := map[string]string{"X-Forwarded-User": tt.user, "X-Forwarded-Groups": tt.groups}
 		if tt.key != "" {
-			req.Header.Set("Authorization", "Bearer "+tt.key)
+			header["Authorization"] = "Bearer " + tt.key
 		}
-		res := httptest.NewRecorder()
-		if a.server.ServeHTTP(res, req); res.Code != tt.status || !strings.Contains(res.Body.String(), tt.want) {
-			t.Errorf("%d: %d %s", i, res.Code, res.Body)
-		}
+		res := a.direct(tt.remote, "http://localhost/v1/me", header)
+		check.Equal(t, fmt.Sprint("status ", i), res.Code, tt.status)
+		check.Has(t, fmt.Sprint("case ", i), res.Body.String(), tt.want)
 	}
 }

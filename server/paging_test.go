@@ -2,7 +2,7 @@ package server
 
 import (
 	"encoding/json"
-	"slices"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -64,18 +64,18 @@ func (a *testAPI) nextOf(path string) string {
 }
 
 // pages reads a list page by page. After the first one it calls then.
-func (a *testAPI) pages(path string, then func()) (pages [][]json.RawMessage) {
+func (a *testAPI) pages(r request, then func()) (pages [][]json.RawMessage) {
 	a.t.Helper()
-	for cursor := ""; ; {
+	for path := r.path; ; {
 		var page struct {
 			Data []json.RawMessage
 			Next string `json:"next_cursor"`
 		}
-		a.must(200, &page, request{method: "GET", path: path + cursor})
+		a.must(200, &page, r)
 		if pages = append(pages, page.Data); page.Next == "" {
 			return pages
 		}
-		if cursor = "&cursor=" + page.Next; len(pages) == 1 && then != nil {
+		if r.path = path + "&cursor=" + page.Next; len(pages) == 1 && then != nil {
 			then()
 		}
 	}
@@ -133,23 +133,21 @@ func TestTranscriptOfActiveStaysOnItsBranch(t *testing.T) {
 			fill := func(s string) string { return fill(strings.ReplaceAll(s, "{{c", "{{"+name)) }
 			path := fill(conversationPathOf + "/branches/active/transcript?limit=1")
 			var got []string
-			for _, page := range a.pages(path, func() {
+			for _, page := range a.pages(get(path), func() {
 				body, _ := move.body.(string)
 				if res := a.send(request{method: move.method, path: fill(move.path), body: fill(body)}); res.StatusCode >= 300 {
 					t.Fatalf("%d: %s", res.StatusCode, res.body)
 				}
 			}) {
 				var m struct{ ID string }
-				check.NoError(t, json.Unmarshal(page[0], &m))
+				check.JSON(t, string(page[0]), &m)
 				got = append(got, m.ID)
 			}
 			var want []string
 			for _, m := range []string{"thanks", "answer", "question", "system"} {
 				want = append(want, named(name+"."+m).String())
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("read %s, want %s", got, want)
-			}
+			check.Equal(t, "what is read", fmt.Sprint(got), fmt.Sprint(want))
 		})
 	}
 }

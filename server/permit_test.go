@@ -65,9 +65,7 @@ func TestPermits(t *testing.T) {
 		{operator, "GET", "/v1/audit-events?tenant_id=other", "", 200},
 	} {
 		res := a.send(request{method: tt.method, path: fill(tt.path), body: fill(tt.body), header: tt.who})
-		if res.StatusCode != tt.status {
-			t.Errorf("%d: %s %s: status %d, want %d: %s", i, tt.method, tt.path, res.StatusCode, tt.status, res.body)
-		}
+		check.Equal(t, fmt.Sprint(i, " ", tt.method, " ", tt.path), res.StatusCode, tt.status)
 	}
 	a.sameAnswer(request{method: "GET", path: fill("/v1/conversations/{{two}}"), header: one}, request{method: "GET", path: fill("/v1/conversations/{{absent}}"), header: one})
 }
@@ -81,10 +79,8 @@ func TestKeysOverREST(t *testing.T) {
 	end := time.Now().Add(time.Minute).UTC().Format(time.RFC3339)
 	var made struct{ ID, Key, Role string }
 	a.must(201, &made, request{method: "POST", path: "/v1/keys", header: admin, body: `{"name":"browser","user_id":"ada","conversation_id":"` + named("c").String() + `","expires_at":"` + end + `"}`})
-	res := a.must(200, nil, request{method: "GET", path: "/v1/me", header: bearer(made.Key)})
-	if want := fmt.Sprintf(`{"tenant_id":"own","user_id":"ada","role":"member","read_only":false,"conversation_id":"%s","key_id":"%s","sign_out":null}`, named("c"), made.ID); string(res.body) != want {
-		t.Errorf("%s, want %s", res.body, want)
-	}
+	const me = `{"tenant_id":"own","user_id":"ada","role":"member","read_only":false,"conversation_id":"%s","key_id":"%s","sign_out":null}`
+	check.Equal(t, "who asks", a.tells(200, get("/v1/me").as(made.Key)), fmt.Sprintf(me, named("c"), made.ID))
 	var page struct {
 		Data []map[string]any
 		Next string `json:"next_cursor"`

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/sha256"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -96,12 +95,7 @@ func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 		a.must(200, nil, request{method: "GET", path: open})
 	}
 	for remote, want := range map[string]int{"192.0.2.1:99": 401, "[2001:db8::1]:99": 401, "[2001:db8:0:1::1]:99": 401, "127.0.0.1:99": 429, "[::ffff:127.0.0.1]:99": 429} {
-		req := httptest.NewRequest("GET", "http://localhost/v1/conversations", nil)
-		req.RemoteAddr = remote
-		res := httptest.NewRecorder()
-		if a.server.ServeHTTP(res, req); res.Code != want {
-			t.Errorf("%s: status %d, want %d", remote, res.Code, want)
-		}
+		check.Equal(t, remote, a.direct(remote, "http://localhost/v1/conversations", nil).Code, want)
 	}
 	pass(time.Second)
 	a.refused(401, CodeInvalidKey, list(one))
@@ -126,9 +120,8 @@ func TestProbesShareAnAnswer(t *testing.T) {
 			}
 		})
 	}
-	if all.Wait(); asked != 1 {
-		t.Errorf("40 probes asked the database %d times, want 1", asked)
-	}
+	all.Wait()
+	check.Equal(t, "how often 40 probes asked the database", asked, 1)
 	now, failure = now.Add(readyFresh), errBroken
 	for range 2 {
 		if p := a.refused(503, CodeNotReady, probe); strings.Contains(p.Detail, "wires") || !strings.Contains(a.log.String(), "wires") {

@@ -53,20 +53,15 @@ func TestImportedSummaries(t *testing.T) {
 	keeps.refused(400, CodeInvalidParameter, put("?summaries=maybe"))
 }
 
-func TestImportLimit(t *testing.T) {
+// TestImportTakesTheTypesOfFiles sends a file under each content type that a client says
+// of an export, and one that is too large.
+func TestImportTakesTheTypesOfFiles(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.MaxImportBytes = 1000 })
 	before := a.state()
 	a.refused(413, CodeBodyTooLarge, request{method: "POST", path: "/v1/imports", header: octets,
 		body: `[{"role":"user","content":"` + strings.Repeat("x", 1000) + `"}]`})
 	check.Equal(t, "what is stored", a.state(), before)
-}
-
-// TestImportTakesTheTypesOfFiles sends a file under each content type that a client says
-// of an export.
-func TestImportTakesTheTypesOfFiles(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
 	for _, kind := range append([]string{"application/json; charset=utf-8", "text/plain"}, importTypes...) {
 		if strings.HasSuffix(kind, "/") {
 			continue

@@ -57,9 +57,7 @@ func TestLostAddresses(t *testing.T) {
 	// A client may name its host alone.
 	res := httptest.NewRecorder()
 	a.server.ServeHTTP(res, &http.Request{Method: "GET", URL: &url.URL{}, Host: "127.0.0.1", Header: http.Header{"Accept": {"text/html"}}, RemoteAddr: "127.0.0.1:1", Body: http.NoBody})
-	if res.Code != 404 {
-		t.Errorf("no path: %d %s", res.Code, res.Body)
-	}
+	check.Equal(t, "no path", res.Code, 404)
 	a.refused(404, CodeRouteNotFound, request{method: "POST", path: "/nowhere", header: browser})
 	a.refused(403, CodeForbiddenHost, request{method: "GET", path: "/nowhere", header: browser, host: "evil.example"})
 }
@@ -67,24 +65,17 @@ func TestLostAddresses(t *testing.T) {
 func TestOnlyThePageOpensFromElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
-	with := func(header map[string]string, changes ...string) map[string]string {
-		out := map[string]string{}
-		for name, value := range header {
-			out[name] = value
-		}
-		for i := 0; i < len(changes); i += 2 {
-			out[changes[i]] = changes[i+1]
-		}
-		return out
+	fetch := func(site, mode, dest, origin string) map[string]string {
+		return map[string]string{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest, "Sec-Fetch-User": "?1", "Origin": origin}
 	}
-	link := map[string]string{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-User": "?1"}
+	link := fetch("cross-site", "navigate", "document", "")
 	for _, path := range []string{"/", somePage, "/docs"} {
 		a.must(200, nil, request{method: "GET", path: path, header: link})
-		a.must(200, nil, request{method: "GET", path: path, header: with(link, "Sec-Fetch-Site", "same-site")})
+		a.must(200, nil, request{method: "GET", path: path, header: fetch("same-site", "navigate", "document", "")})
 		for _, header := range []map[string]string{
-			with(link, "Sec-Fetch-Dest", "iframe"),
-			with(link, "Sec-Fetch-Mode", "cors", "Sec-Fetch-Dest", "empty", "Origin", "https://evil.example"),
-			with(link, "Sec-Fetch-Mode", "no-cors", "Sec-Fetch-Dest", "script"),
+			fetch("cross-site", "navigate", "iframe", ""),
+			fetch("cross-site", "cors", "empty", "https://evil.example"),
+			fetch("cross-site", "no-cors", "script", ""),
 			{"Sec-Fetch-Site": "cross-site"},
 		} {
 			a.refused(403, CodeCrossOrigin, request{method: "GET", path: path, header: header})

@@ -4,6 +4,7 @@ package check
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -98,6 +99,16 @@ func Eventually(t T, what string, is func() bool) {
 	for deadline := time.Now().Add(timeout); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited %v in vain for %s", timeout, what)
+		}
+	}
+}
+
+// Fails holds that a call failed with this error.
+func Fails[R any](_ R, err error) func(t T, what string, want error) {
+	return func(t T, what string, want error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Errorf("%s: got %v, want %v", what, err, want)
 		}
 	}
 }

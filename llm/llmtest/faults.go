@@ -57,18 +57,6 @@ func CutMidway(text string) Behaviour {
 	}}
 }
 
-// EndMidway does what CutMidway does, but ends the body properly, as a proxy
-// does whose own connection broke. A stream has no finish reason and no
-// "[DONE]".
-func EndMidway(text string) Behaviour {
-	return Behaviour{func(x *exchange) { x.sendHalf(text) }}
-}
-
-// NoBody answers 200 with the right content type and no byte of a body.
-func NoBody() Behaviour {
-	return Behaviour{func(x *exchange) { x.start(x.contentType()) }}
-}
-
 // NoChoices answers with a completion that has no choices.
 func NoChoices() Behaviour {
 	return whole(`{"id":"chatcmpl-fake","object":"chat.completion","model":"fake","choices":[]}`)

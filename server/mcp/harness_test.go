@@ -136,11 +136,7 @@ type client struct {
 // send calls a tool.
 func (c *client) send(tool string, arguments any) *sdk.CallToolResult {
 	c.t.Helper()
-	res, err := c.session.CallTool(c.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments})
-	if err != nil {
-		c.t.Fatalf("%s: %v", tool, err)
-	}
-	return res
+	return check.Must(c.session.CallTool(c.t.Context(), &sdk.CallToolParams{Name: tool, Arguments: arguments}))(c.t)
 }
 
 // call calls a tool that should give an answer.

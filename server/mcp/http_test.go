@@ -47,11 +47,8 @@ func TestRequests(t *testing.T) {
 		"another origin":  {ping, map[string]string{"Origin": "https://evil.example"}, 403, "cross_origin"},
 	} {
 		res, body := a.post(t, test.body, test.header)
-		if res.StatusCode != test.status || test.code != "" && !strings.Contains(body, `"data":{"code":"`+test.code+`"}`) {
+		if res.StatusCode != test.status || test.code != "" && !strings.Contains(body, `"data":{"code":"`+test.code+`"}`) || !json.Valid([]byte(body)) {
 			t.Errorf("%s: %d %s", name, res.StatusCode, body)
-		}
-		if test.code != "" && !json.Valid([]byte(body)) {
-			t.Errorf("%s: no JSON: %s", name, body)
 		}
 	}
 	for _, method := range []string{"GET", "DELETE"} {
@@ -106,9 +103,8 @@ func TestMalformed(t *testing.T) {
 				Message string
 			}
 		}
-		if err := json.Unmarshal([]byte(body), &answer); err != nil || res.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s: %v, %s: %s", name, err, res.Header.Get("Content-Type"), body)
-		}
+		check.JSON(t, body, &answer)
+		check.Equal(t, name, res.Header.Get("Content-Type"), "application/json")
 		if res.StatusCode != test.status || answer.Error.Code != test.code || !strings.Contains(answer.Error.Message, test.message) {
 			t.Errorf("%s: %d %s", name, res.StatusCode, body)
 		}
@@ -131,9 +127,8 @@ func TestMalformed(t *testing.T) {
 		const notice = `{"jsonrpc":"2.0","method":"notifications/chop"}` // which has no answer
 		check.Must(io.WriteString(toServer, notice+"\n"+test[0]+"\n"))(t)
 		var answer json.RawMessage
-		if err := answers.Decode(&answer); err != nil || string(answer) != test[1] {
-			t.Errorf("pipes: %v, %s", err, answer)
-		}
+		check.NoError(t, answers.Decode(&answer))
+		check.Equal(t, "pipes", string(answer), test[1])
 	}
 	toServer.Close()
 	check.Equal(t, "what nobody asked for", strings.TrimSpace(string(check.Must(io.ReadAll(io.MultiReader(answers.Buffered(), fromServer)))(t))), "")

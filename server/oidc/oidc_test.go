@@ -1,6 +1,8 @@
 package oidc
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -74,44 +76,35 @@ func (s *site) open(b *http.Client, address string, header ...string) (status in
 	return res.StatusCode, string(body), res.Request.URL
 }
 
+// gets holds that a page answers with a status, and with this in its text.
+func (s *site) gets(b *http.Client, status int, want, address string, header ...string) {
+	s.Helper()
+	got, text, _ := s.open(b, address, header...)
+	check.Equal(s, fmt.Sprint(address, header), got, status)
+	check.Has(s, address, text, want)
+}
+
 // Somebody is signed in, goes on to the page that was opened, is who the groups say, and
 // is nobody after the end.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	b := s.browser()
-	if status, text, _ := s.open(b, "/v1/me"); status != 401 || !strings.Contains(text, "missing_key") {
-		t.Fatalf("without a session: %d %s", status, text)
-	}
+	s.gets(b, 401, "missing_key", "/v1/me")
 	s.SignIn(map[string]any{"email": "ada@example.com", "groups": []string{"staff", "leads"}})
 	status, text, at := s.open(b, Login+"?next="+url.QueryEscape("/c/1?a=b"))
 	if at.RequestURI() != "/c/1?a=b" {
 		t.Fatalf("signing in ends at %s: %d %s", at, status, text)
 	}
-	want := `{"tenant_id":"acme","user_id":"ada@example.com","role":"admin","read_only":false,"conversation_id":null,"key_id":null,"sign_out":"/auth/logout"}`
-	if _, text, _ := s.open(b, "/v1/me"); text != want {
-		t.Errorf("who asks: %s", text)
-	}
-	for _, foreign := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "same-site"}} {
-		if status, _, _ := s.open(b, "/v1/me", foreign...); status != 403 {
-			t.Errorf("a page with %v gets %d", foreign, status)
-		}
-	}
-	if status, _, _ := s.open(b, "/v1/me", "Origin", "https://chat.example"); status != 401 {
-		t.Errorf("a page of an allowed origin has the session: %d", status)
-	}
-	if status, _, _ := s.open(b, "/v1/me", "Origin", "https://chat.example", "Sec-Fetch-Site", "same-origin"); status != 200 {
-		t.Errorf("behind a proxy that changes the Host, the page has no session: %d", status)
-	}
-	if status, _, _ := s.open(b, Logout, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"); status != 403 {
-		t.Errorf("a foreign page signs out: %d", status)
-	}
-	if _, text, _ := s.open(b, Logout); !strings.Contains(text, "You are signed out.") {
-		t.Errorf("signing out: %s", text)
-	}
-	if status, _, _ := s.open(b, "/v1/me"); status != 401 {
-		t.Errorf("after signing out: %d", status)
-	}
+	_, text, _ = s.open(b, "/v1/me")
+	check.Equal(t, "who asks", text, `{"tenant_id":"acme","user_id":"ada@example.com","role":"admin","read_only":false,"conversation_id":null,"key_id":null,"sign_out":"/auth/logout"}`)
+	s.gets(b, 403, "", "/v1/me", "Origin", "https://evil.example")
+	s.gets(b, 403, "", "/v1/me", "Sec-Fetch-Site", "same-site")
+	s.gets(b, 401, "", "/v1/me", "Origin", "https://chat.example")                                  // which is allowed, and has no session
+	s.gets(b, 200, "", "/v1/me", "Origin", "https://chat.example", "Sec-Fetch-Site", "same-origin") // behind a proxy that changes the Host
+	s.gets(b, 403, "", Logout, "Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document")
+	s.gets(b, 200, "You are signed out.", Logout)
+	s.gets(b, 401, "", "/v1/me")
 }
 
 // Where the issuer offers it, signing out ends the issuer's session, too.
@@ -125,12 +118,8 @@ func TestSignOutOfIssuer(t *testing.T) {
 	if _, text, at := s.open(b, Logout); at.String() != s.url+Callback || !strings.Contains(text, signedOut) {
 		t.Errorf("signing out ends at %s: %s", at, text)
 	}
-	if status, _, _ := s.open(b, "/v1/me"); status != 401 {
-		t.Errorf("after signing out: %d", status)
-	}
-	if status, text, _ := s.open(b, Login); status != 401 {
-		t.Errorf("the issuer still knows who signed out: %d %s", status, text)
-	}
+	s.gets(b, 401, "", "/v1/me")
+	s.gets(b, 401, "", Login) // the issuer doesn't know who signed out
 }
 
 func TestRoles(t *testing.T) {
@@ -174,9 +163,7 @@ func TestHost(t *testing.T) {
 		res.Body.Close()
 		check.Equal(t, host, res.StatusCode, want)
 	}
-	if !s.provider.cookies.secure {
-		t.Error("cookies go without TLS")
-	}
+	check.Equal(t, "that cookies need TLS", s.provider.cookies.secure, true)
 }
 
 // What an issuer didn't answer to this browser signs nobody in.
@@ -213,15 +200,9 @@ func TestForgedAnswers(t *testing.T) {
 		if tt.forge != nil {
 			b = tt.forge(answer, b)
 		}
-		if tt.status == 0 {
-			tt.status = 401
-		}
-		if status, text, _ := s.open(b, Callback+"?"+answer.Encode()); status != tt.status {
-			t.Errorf("%s: %d %s", name, status, text)
-		}
-		if status, _, _ := s.open(b, "/v1/me"); status != 401 {
-			t.Errorf("%s signs in", name)
-		}
+		t.Log(name)
+		s.gets(b, cmp.Or(tt.status, 401), "", Callback+"?"+answer.Encode())
+		s.gets(b, 401, "", "/v1/me")
 	}
 }
 
@@ -256,23 +237,17 @@ func TestCookies(t *testing.T) {
 		return c.read(r, "a", &got) && got == "ada"
 	}
 	made := mine.make("a", "ada", time.Minute)
-	if !reads(mine, "a", made.Value) {
-		t.Fatal("a good cookie isn't read")
-	}
+	check.Equal(t, "a good cookie", reads(mine, "a", made.Value), true)
 	for name, bad := range map[string]bool{
 		"another place":  reads(mine, "a", mine.make("b", "ada", time.Minute).Value),
 		"another key":    reads(cookies{key: []byte("other"), purpose: "p", now: mine.now}, "a", made.Value),
 		"another client": reads(cookies{key: []byte("key"), purpose: "q", now: mine.now}, "a", made.Value),
 		"no signature":   reads(mine, "a", strings.Split(made.Value, ".")[0]),
 	} {
-		if bad {
-			t.Errorf("%s is read", name)
-		}
+		check.Equal(t, name, bad, false)
 	}
 	now = now.Add(time.Minute)
-	if reads(mine, "a", made.Value) {
-		t.Error("an old one is read")
-	}
+	check.Equal(t, "an old one", reads(mine, "a", made.Value), false)
 	mine.secure = true
 	if c := mine.make("a", "ada", time.Minute); c.Name != "__Host-a" || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Domain != "" {
 		t.Errorf("over TLS it is %v", c)

@@ -3,12 +3,15 @@ package server
 import (
 	"cmp"
 	"fmt"
+	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
@@ -189,4 +192,49 @@ func (c Code) Valid() bool {
 		panic(err)
 	}
 	return slices.Contains(doc.Components.Schemas["Code"].Value.Enum, any(string(c)))
+}
+
+// TestEveryCodeIsDocumented holds openapi.yaml's list of codes, of which every answer
+// of the tests has one, equal to its table, of which the manual is made. The table
+// has the server's own codes with their status.
+func TestEveryCodeIsDocumented(t *testing.T) {
+	t.Parallel()
+	doc := check.Must(document())(t)
+	table := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^ +\\| `([a-z0-9_]+)` \\| (\\d+) \\| .+ \\|$").FindAllStringSubmatch(string(Spec), -1) {
+		table[m[1]] = m[2]
+	}
+	listed := doc.Components.Schemas["Code"].Value.Enum
+	for _, code := range listed {
+		check.Equal(t, fmt.Sprint("that the table lacks ", code), table[code.(string)] == "", false)
+	}
+	if len(listed) != len(table) || len(table) < 60 {
+		t.Errorf("openapi.yaml lists %d codes, and its table has %d", len(listed), len(table))
+	}
+	for code, kind := range kinds {
+		check.Equal(t, "the table's status of "+string(code), table[string(code)], fmt.Sprint(answers[kind].status))
+	}
+}
+
+// TestRefuseSDKs holds by which status SDKs learn of an error, and when they may send
+// the request again.
+func TestRefuseSDKs(t *testing.T) {
+	t.Parallel()
+	refuse := RefuseSDKs(func(Problem) []byte { return nil })
+	for code, test := range map[string]struct {
+		kind   fault.Kind
+		status int
+		retry  bool
+	}{
+		"unknown_model": {fault.Invalid, 404, false}, "prompt_too_long": {fault.Model, 400, false}, "model_refused": {fault.Model, 400, false},
+		"model_rate_limited": {fault.ModelBusy, 429, true}, "model_not_authorized": {fault.Model, 502, false}, "answer_too_long": {fault.Model, 502, false},
+		"model_unavailable": {fault.Model, 502, true}, "model_timeout": {fault.ModelTimeout, 504, true}, "database_unavailable": {fault.Unavailable, 503, true},
+		"id_conflict": {fault.Conflict, 409, false}, "request_canceled": {fault.Canceled, 499, false}, "rate_limited": {fault.TooMany, 429, true},
+	} {
+		h := http.Header{}
+		status, _ := refuse(ProblemOf(fault.New(test.kind, code, "", "No.")), h)
+		if retry := h.Get("X-Should-Retry") != "false"; status != test.status || retry != test.retry {
+			t.Errorf("%s: %d, again %t", code, status, retry)
+		}
+	}
 }

@@ -206,3 +206,90 @@ func TestRecallWithinAReply(t *testing.T) {
 		t.Errorf("the model read %s", found)
 	}
 }
+
+const (
+	replyPathOf   = conversationPathOf + "/branches/{{c.thanks}}/replies"
+	userMessage   = `"role":"user","content":"And pollarding?"`
+	eventsHeaders = "Content-Type: text/event-stream"
+)
+
+var replyReads = []scenario{
+	{name: "events of a stored answer", method: "GET", path: conversationPathOf + "/replies/{{c.answer}}/events", status: 200,
+		want: []string{eventsHeaders, "Cache-Control: no-store", "X-Accel-Buffering: no", "2147483647\nevent", `{"message":{"id":"{{c.answer}}"`, `"usage":{"prompt_tokens":0,"completion_tokens":0},"finish_reason":null}` + "\n\n"}},
+	{name: "events of a stored answer, read on", method: "GET", path: conversationPathOf + "/replies/{{c.answer}}/events", header: map[string]string{"Last-Event-ID": "17"}, status: 200, want: []string{"reply.completed"}},
+	{name: "no more events", method: "GET", path: conversationPathOf + "/replies/{{c.answer}}/events", header: map[string]string{"Last-Event-ID": "2147483647"}, status: 204},
+	{name: "stop what has ended", method: "DELETE", path: conversationPathOf + "/replies/{{c.answer}}", status: 200, want: []string{`{"status":"completed","message":{"id":"{{c.answer}}"`}},
+}
+
+var replyWrites = []scenario{
+	{name: "answer with no body", method: "POST", path: replyPathOf, status: 201, want: []string{`{"id":"`, `"parent_id":"{{c.thanks}}"`, "Content-Type: application/json"}},
+	{name: "answer in a stream", method: "POST", path: replyPathOf, body: `{"stream":true}`, status: 200,
+		want: []string{eventsHeaders, "Cache-Control: no-store", "X-Accel-Buffering: no", "Location: " + conversationPathOf + "/replies/", "1\nevent", `{"message_id":"`, `"parent_id":"{{c.thanks}}","model":"offline","context":{"complete":true`, "reply.delta", "reply.completed", "“Thank you, hazel!”"}},
+	{name: "answer whole", method: "POST", path: replyPathOf, body: `{"stream":false,"model":"offline","temperature":1,"max_output_tokens":50,"tools":[{"type":"function"}],"tool_choice":"auto"}`, status: 201,
+		want: []string{`"parent_id":"{{c.thanks}}"`, `"role":"assistant"`, `"metadata":{"reply":{"status":"completed","model":"offline","finish_reason":"stop"}}`, "Location: " + conversationPathOf + "/messages/"}},
+	{name: "send", method: "POST", path: conversationPathOf + "/branches/active/replies", body: `{"stream":true,"id":"{{a}}","message":{"id":"{{m}}",` + userMessage + `,"metadata":{"a":1},"pinned":true}}`, status: 200,
+		want: []string{`{"message_id":"{{a}}","parent_id":"{{m}}"`, `"message":{"id":"{{m}}","conversation_id":"{{c}}","parent_id":"{{c.thanks}}"`, "“And pollarding?”", `"pinned":true`}},
+	{name: "edit and send", method: "POST", path: replyPathOf, body: `{"stream":false,"message":{"parent_id":"{{c.answer}}",` + userMessage + `}}`, status: 201, want: []string{`"depth":4`, `"siblings":{"index":1,"count":1}`}},
+	{name: "send as a root", method: "POST", path: replyPathOf, body: `{"stream":true,"message":{"parent_id":null,` + userMessage + `},"move_head":false}`, status: 200, want: []string{`"parent_id":null`, `"siblings":{"index":2,"count":2}`}},
+	{name: "send several messages", method: "POST", path: conversationPathOf + "/branches/active/replies", body: `{"stream":true,"id":"{{a}}","instructions":"Be brief.","messages":[{"id":"{{m}}","role":"user","content":"And hazel?"},{"id":"{{n}}",` + userMessage + `,"pinned":true}]}`, status: 200,
+		want: []string{`{"message_id":"{{a}}","parent_id":"{{n}}"`, `"message":{"id":"{{n}}","conversation_id":"{{c}}","parent_id":"{{m}}"`, `"messages":[{"id":"{{m}}","conversation_id":"{{c}}","parent_id":"{{c.thanks}}"`, "“And pollarding?”"}},
+	{name: "answer with options", method: "POST", path: replyPathOf, body: `{"stream":false,"top_p":0.5,"presence_penalty":-2,"frequency_penalty":2,"seed":7,"stop":["\n","END"],"response_format":{"type":"json_schema","json_schema":{"name":"tree","schema":{"type":"object"},"strict":true}},"parallel_tool_calls":false,"reasoning_effort":"low","service_tier":"flex","user":"u-1"}`, status: 201, want: []string{`"parent_id":"{{c.thanks}}"`}},
+	{name: "answer twice", method: "POST", path: replyPathOf, body: `{"n":2,"id":"{{a}}","message":{"id":"{{m}}",` + userMessage + `}}`, status: 201,
+		want: []string{`{"data":[{"message_id":"{{a}}","model":"offline","status":"completed","usage":{`, `"error":null,"message":{"id":"{{a}}"`, `"parent_id":"{{m}}"`, `"siblings":{"index":2,"count":2}`}},
+	{name: "answer by two models in a stream", method: "POST", path: replyPathOf, body: `{"stream":true,"models":["offline","offline"],"id":"{{a}}","message":{"id":"{{m}}",` + userMessage + `}}`, status: 200,
+		want: []string{eventsHeaders, `{"message_id":"{{a}}","parent_id":"{{m}}","model":"offline"`, `{"message_id":"{{a}}","content":"`, `{"message_id":"{{a}}","message":{"id":"{{a}}"`, `"siblings":{"index":2,"count":2}`}},
+	{name: "answer what is there", method: "POST", path: conversationPathOf + "/branches/{{c.question}}/replies", body: `{"id":"{{c.answer}}","stream":false}`, status: 200, want: []string{`{"id":"{{c.answer}}"`}},
+	{name: "answer what is there in a stream", method: "POST", path: conversationPathOf + "/branches/{{c.question}}/replies", body: `{"id":"{{c.answer}}","stream":true}`, status: 200, want: []string{"2147483647\nevent"}},
+}
+
+var badReplies = []badInput{
+	{name: "answer an answer", method: "POST", path: conversationPathOf + "/branches/{{c.answer}}/replies", body: `{}`, status: 400, code: "head_not_answerable", field: "head_id", detail: []string{"an assistant message"}},
+	{name: "answer by an unknown model", method: "POST", path: replyPathOf, body: `{"model":"gpt-9"}`, status: 400, code: CodeUnknownModel, field: "model", detail: []string{`"offline"`}},
+	{name: "answer by two models, one unknown", method: "POST", path: replyPathOf, body: `{"models":["offline","gpt-9"]}`, status: 400, code: CodeUnknownModel, field: "models[1]"},
+	{name: "answer by models beside a model", method: "POST", path: replyPathOf, body: `{"models":["offline","offline"],"model":"offline"}`, status: 400, code: CodeInvalidParameter, field: "models"},
+	{name: "answer by one of models", method: "POST", path: replyPathOf, body: `{"models":["offline"]}`, status: 400, code: CodeInvalidParameter, field: "models"},
+	{name: "answer nine times", method: "POST", path: replyPathOf, body: `{"n":9}`, status: 400, code: CodeInvalidParameter, field: "n"},
+	{name: "compare with nothing", method: "GET", path: conversationPathOf + "/compare?left=active", status: 400, code: CodeInvalidParameter, field: "right"},
+	{name: "compare with an absent message", method: "GET", path: conversationPathOf + "/compare?left=active&right={{absent}}", status: 404, code: "message_not_found", field: "right"},
+	{name: "answer with the id of another answer", method: "POST", path: replyPathOf, body: `{"id":"{{c.answer}}"}`, status: 409, code: CodeIDConflict, field: "id"},
+	{name: "answer with a key that is taken", method: "POST", path: replyPathOf, body: `{}`, header: map[string]string{"Idempotency-Key": "taken"}, status: 409, code: CodeIDConflict, field: "Idempotency-Key"},
+	{name: "send with a key that is taken", method: "POST", path: replyPathOf, body: `{"message":{` + userMessage + `}}`, header: map[string]string{"Idempotency-Key": "taken"}, status: 409, code: CodeIDConflict, field: "Idempotency-Key"},
+	{name: "answer with an empty key", method: "POST", path: replyPathOf, body: `{}`, header: map[string]string{"Content-Type": "application/json", "Idempotency-Key": strings.Repeat("k", 256)}, status: 400, code: CodeInvalidIdempotencyKey, field: "Idempotency-Key"},
+	{name: "answer with a member too many", method: "POST", path: replyPathOf, body: `{"prompt":[]}`, status: 400, code: CodeUnknownField, field: "prompt", detail: []string{"max_output_tokens, message, messages, model"}},
+	{name: "recall beside a tool of its name", method: "POST", path: replyPathOf, body: `{"recall":true,"tools":[{"type":"function","function":{"name":"recall"}}]}`, status: 400, code: CodeInvalidParameter, field: "tools", detail: []string{"Give yours another name"}},
+	{name: "messages beside a message", method: "POST", path: replyPathOf, body: `{"messages":[{` + userMessage + `}],"message":{` + userMessage + `}}`, status: 400, code: CodeInvalidParameter, field: "messages"},
+	{name: "no messages", method: "POST", path: replyPathOf, body: `{"messages":[]}`, status: 400, code: "empty_chain", field: "messages"},
+	{name: "a message of several no object", method: "POST", path: replyPathOf, body: `{"messages":[{` + userMessage + `},"x"]}`, status: 400, code: CodeWrongType, field: "messages[1]"},
+	{name: "a message of several with a member too many", method: "POST", path: replyPathOf, body: `{"messages":[{` + userMessage + `},{"parent_id":null,` + userMessage + `}]}`, status: 400, code: CodeUnknownField, field: "messages[1].parent_id"},
+	{name: "a message of several of no role", method: "POST", path: replyPathOf, body: `{"messages":[{` + userMessage + `},{"content":"x"}]}`, status: 400, code: CodeMissingField, field: "messages[1].role"},
+	{name: "a message of several of a wrong role", method: "POST", path: replyPathOf, body: `{"messages":[{"role":"human","content":"x"},{` + userMessage + `}]}`, status: 400, code: "invalid_role", field: "messages[0].role"},
+	{name: "the last of several an assistant's", method: "POST", path: replyPathOf, body: `{"messages":[{` + userMessage + `},{"role":"assistant","content":"x"}]}`, status: 400, code: "head_not_answerable", field: "messages[1].role"},
+	{name: "two messages of one id", method: "POST", path: replyPathOf, body: `{"messages":[{"id":"{{m}}",` + userMessage + `},{"id":"{{m}}",` + userMessage + `}]}`, status: 400, code: "duplicate_id", field: "messages[1].id"},
+	{name: "one of a list under an absent message", method: "POST", path: replyPathOf, body: `{"parent_id":"{{absent}}","messages":[{` + userMessage + `}]}`, status: 404, code: "parent_not_found", field: "parent_id"},
+	{name: "several under an absent head", method: "POST", path: conversationPathOf + "/branches/{{absent}}/replies", body: `{"messages":[{` + userMessage + `},{` + userMessage + `}]}`, status: 404, code: "parent_not_found", field: "head_id"},
+	{name: "a parent of no messages", method: "POST", path: replyPathOf, body: `{"parent_id":null}`, status: 400, code: CodeInvalidParameter, field: "parent_id"},
+	{name: "a parent beside a message", method: "POST", path: replyPathOf, body: `{"parent_id":null,"message":{` + userMessage + `}}`, status: 400, code: CodeInvalidParameter, field: "parent_id", detail: []string{"message.parent_id"}},
+	{name: "one of several with an id that is taken, and a key", method: "POST", path: replyPathOf, body: `{"messages":[{"id":"{{c.question}}",` + userMessage + `},{` + userMessage + `}]}`, header: map[string]string{"Idempotency-Key": "fresh"}, status: 409, code: CodeIDConflict, field: "messages[0].id"},
+	{name: "instructions beyond the window", method: "POST", path: replyPathOf, body: `{"instructions":"` + strings.Repeat("hazel ", 130_000) + `"}`, status: 400, code: CodeInvalidParameter, field: "instructions"},
+	{name: "message with a member too many", method: "POST", path: replyPathOf, body: `{"message":{"move_head":true,` + userMessage + `}}`, status: 400, code: CodeUnknownField, field: "message.move_head"},
+	{name: "message of no role", method: "POST", path: replyPathOf, body: `{"message":{"content":"x"}}`, status: 400, code: CodeMissingField, field: "message.role"},
+	{name: "message of an assistant", method: "POST", path: replyPathOf, body: `{"message":{"role":"assistant","content":"x"}}`, status: 400, code: "head_not_answerable", field: "message.role"},
+	{name: "message under an absent head", method: "POST", path: conversationPathOf + "/branches/{{absent}}/replies", body: `{"message":{` + userMessage + `}}`, status: 404, code: "parent_not_found", field: "head_id"},
+	{name: "message with an id that is taken", method: "POST", path: replyPathOf, body: `{"message":{"id":"{{c.question}}",` + userMessage + `}}`, status: 409, code: CodeIDConflict, field: "message.id"},
+	{name: "tools no array", method: "POST", path: replyPathOf, body: `{"tools":{}}`, status: 400, code: CodeWrongType, field: "tools"},
+	{name: "tool no object", method: "POST", path: replyPathOf, body: `{"tools":[{},5]}`, status: 400, code: CodeWrongType, field: "tools[1]"},
+	{name: "tool choice a number", method: "POST", path: replyPathOf, body: `{"tool_choice":1}`, status: 400, code: CodeWrongType, field: "tool_choice"},
+	{name: "temperature over 2", method: "POST", path: replyPathOf, body: `{"temperature":2.1}`, status: 400, code: CodeInvalidParameter, field: "temperature"},
+	{name: "top_p over 1", method: "POST", path: replyPathOf, body: `{"top_p":1.1}`, status: 400, code: CodeInvalidParameter, field: "top_p"},
+	{name: "presence penalty below -2", method: "POST", path: replyPathOf, body: `{"presence_penalty":-2.1}`, status: 400, code: CodeInvalidParameter, field: "presence_penalty"},
+	{name: "stop with a number", method: "POST", path: replyPathOf, body: `{"stop":["x",1]}`, status: 400, code: CodeWrongType, field: "stop[1]"},
+	{name: "stop at nothing", method: "POST", path: replyPathOf, body: `{"stop":""}`, status: 400, code: CodeInvalidParameter, field: "stop"},
+	{name: "format no object", method: "POST", path: replyPathOf, body: `{"response_format":"json_object"}`, status: 400, code: CodeInvalidParameter, field: "response_format"},
+	{name: "format of no type", method: "POST", path: replyPathOf, body: `{"response_format":{"type":"xml"}}`, status: 400, code: CodeInvalidParameter, field: "response_format.type"},
+	{name: "format without its schema", method: "POST", path: replyPathOf, body: `{"response_format":{"type":"json_schema"}}`, status: 400, code: CodeInvalidParameter, field: "response_format.json_schema"},
+	{name: "effort no word", method: "POST", path: replyPathOf, body: `{"reasoning_effort":"very high"}`, status: 400, code: CodeInvalidParameter, field: "reasoning_effort"},
+	{name: "no output", method: "POST", path: replyPathOf, body: `{"max_output_tokens":0}`, status: 400, code: CodeInvalidParameter, field: "max_output_tokens"},
+	{name: "events of a question", method: "GET", path: conversationPathOf + "/replies/{{c.question}}/events", status: 404, code: "reply_not_found"},
+	{name: "events after no id", method: "GET", path: conversationPathOf + "/replies/{{c.answer}}/events", header: map[string]string{"Last-Event-ID": "x"}, status: 400, code: CodeInvalidParameter, field: "Last-Event-ID"},
+	{name: "stop nothing", method: "DELETE", path: conversationPathOf + "/replies/{{absent}}", status: 404, code: "reply_not_found"},
+}

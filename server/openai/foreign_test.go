@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -51,5 +52,26 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 		if _, err := parse(part, `"x"`); !errors.Is(err, fault.Invalid) || fault.Of(err).Field != field {
 			t.Errorf("%s: %v", part, err)
 		}
+	}
+}
+
+// Texts of side requests begin as the operator says, however their lines are broken.
+func TestBegins(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		text, beginning string
+		want            bool
+	}{
+		{"### Task:\nGenerate a title", "### Task: Generate", true},
+		{"### Task:\r\n\n  Generate", "### Task: Generate", true},
+		{"### Task: Generate", "### Task:\n\tGen", true},
+		{"### Task:\nRespond to the user query", "### Task: Generate", false},
+		{" ### Task: Generate", "### Task: Generate", true},
+		{"### Task:", "### Task: Generate", false},
+		{"Título: é", "Título:\u00a0é", true},
+		{"", "x", false},
+		{"x", "", true},
+	} {
+		check.Equal(t, fmt.Sprintf("%q begins with %q", test.text, test.beginning), begins(test.text, test.beginning), test.want)
 	}
 }

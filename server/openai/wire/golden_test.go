@@ -2,7 +2,9 @@ package wire
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,4 +101,15 @@ func answers(t testing.TB) map[string]struct {
 		"background": {background, []sdk.Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
 		"compaction": {compacted, []sdk.Delta{{Text: "Hello."}}, ended("stop", `{"role":"assistant","content":"Hello."}`)},
 	}
+}
+
+func TestErrorBody(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	for _, status := range []int{400, 401, 403, 404, 409, 413, 429, 499, 500, 503} {
+		e := NewError(status, "some_code", "", "So it is.")
+		fmt.Fprintf(&table, "%s %s\n", e.JSON(), e.failure())
+	}
+	fmt.Fprintf(&table, "%s\n%s\n", NewError(400, "prompt_too_long", "input", "Too long.").JSON(), NewError(500, "", "", "Never.").JSON())
+	golden(t, "errors.txt", table.String())
 }

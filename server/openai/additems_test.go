@@ -140,9 +140,8 @@ func TestTurnThatComesTwice(t *testing.T) {
 
 	// Of a turn that goes on, the rest is added.
 	added = a.add(id, says("assistant", "Sunny.")+","+says("user", "And now?"))
-	if n := a.treeSize(native); n != 7 || added.Data[0].ID != answered.Output[0].ID {
-		t.Errorf("the tree has %d messages, and the items are %+v", n, added.Data)
-	}
+	check.Equal(t, "messages", a.treeSize(native), 7)
+	check.Equal(t, "the answer", added.Data[0].ID, answered.Output[0].ID)
 
 	// What a client says again, it means.
 	for i := range 3 {

@@ -76,9 +76,7 @@ func TestLargePicture(t *testing.T) {
 	a.grew(second, 4, 4)
 	given()
 	a.ask(200, "acme", "DELETE", "/conversations/"+in, "")
-	if a.attached("acme", picture) {
-		t.Error("the picture outlasts its conversation")
-	}
+	check.Equal(t, "that the picture outlasts its conversation", a.attached("acme", picture), false)
 }
 
 // TestLargePictureOfACompletion holds that models of chat completions get the
@@ -133,9 +131,8 @@ func TestItemsWithPictures(t *testing.T) {
 		_, data, _ := strings.Cut(url, ";base64")
 		check.Equal(t, fmt.Sprintf("picture %d comes back", i), strings.Count(got.String(), data+`"`), 1)
 	}
-	if n := a.treeSize(native); n != 4 || pages != 2 {
-		t.Errorf("%d messages on %d pages, want 4 on 2", n, pages)
-	}
+	check.Equal(t, "messages", a.treeSize(native), 4)
+	check.Equal(t, "pages", pages, 2)
 }
 
 // TestPictureRefused holds that what can't be an attachment is refused by its place,

@@ -106,9 +106,7 @@ func TestContextManagement(t *testing.T) {
 	if again, _ := a.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", ""); final(again) != final(streamed) || !strings.Contains(final(streamed), whole) {
 		t.Errorf("read later it is\n%s\nand\n%s\nstreamed\n%s", whole, final(again), final(streamed))
 	}
-	if list, _ := a.ask(200, "acme", "GET", "/responses/"+id+"/input_items?limit=100", ""); strings.Contains(list, "compaction") || !strings.Contains(list, "Question 0.") {
-		t.Errorf("%s", list)
-	}
+	check.Lacks(t, "the input", a.tells(200, "GET", "/responses/"+id+"/input_items?limit=100", "", "Question 0."), "compaction")
 
 	// A client that keeps its history drops what stands before the item, and goes on
 	// with both items, without the answer's id, or by the ids alone.
@@ -125,9 +123,8 @@ func TestContextManagement(t *testing.T) {
 	} {
 		r := nodeOf(t, a.create(body).ID)
 		a.given("SUMMARY of|Answer 4.|And now?", "Answer 0.")
-		if before := a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}); r.Conversation != n.Conversation || before != n.Node.String() {
-			t.Errorf("the question hangs below %s, not below the answer", before)
-		}
+		check.Equal(t, "the conversation", r.Conversation, n.Conversation)
+		check.Equal(t, "the message before", a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}), n.Node.String())
 	}
 	byID := `"input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"role":"user","content":"Unkept."}]}`
 	a.create(`{"model":"wood","store":false,` + byID)
@@ -137,9 +134,7 @@ func TestContextManagement(t *testing.T) {
 	// Another tenant has but the text, as it would have it from a server that is gone.
 	theirs, _ := a.ask(200, "other", "POST", "/responses", both)
 	a.given("SUMMARY of|Answer 4.", "Question 3.")
-	if nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation {
-		t.Error("it is another tenant's conversation")
-	}
+	check.Equal(t, "that it is one's own conversation", nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation, false)
 	// Where the summary is undone, its text stands, and what was said is gone from the item.
 	found := check.Must(wire.ParseItemID(items[0].ID))(t)
 	check.Must(a.store.ForTenant("acme").Prune(t.Context(), found.Conversation, found.Node))(t)
@@ -186,9 +181,8 @@ func TestCompactionUnstored(t *testing.T) {
 	}
 	// All of it comes again with the item behind it: the item stands for what is before.
 	history = append(history, raw[0], raw[1], `{"role":"user","content":"Go on."}`)
-	if items, _ := create(); len(items) != 1 {
-		t.Errorf("%+v", items)
-	}
+	items, _ = create()
+	check.Equal(t, "items", len(items), 1)
 	check.Equal(t, "conversations", len(a.listed("acme")), 0)
 }
 
@@ -204,18 +198,13 @@ func TestCompact(t *testing.T) {
 	if end := len(items) - 1; end < 1 || items[end].Type != "compaction" || items[0].Role != "user" || !strings.Contains(got, `"object":"response.compaction"`) || !strings.Contains(got, `"usage":{`) {
 		t.Fatalf("%s", got)
 	}
-	if is, err := named(header); is != n {
-		t.Errorf("%v, %v", header, err)
-	}
+	check.Equal(t, "the response", check.Must(named(header))(t), n)
 	r := nodeOf(t, a.create(`{"model":"wood","input":[`+strings.Join(raw, ",")+`,{"role":"user","content":"And now?"}]}`).ID)
 	a.given("SUMMARY of|And now?", "Answer 2.")
 	check.Equal(t, "the message before", a.before(completion{conversation: r.Conversation.String(), head: r.Node.String()}), n.Node.String())
 	firstItems := items
 	// Once more: the branch is folded already.
-	again, _ := a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`)
-	if twice, _ := itemsIn(t, again); twice[len(twice)-1].ID != items[len(items)-1].ID {
-		t.Errorf("%s after %s", again, got)
-	}
+	a.tells(200, "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`, `"id":"`+items[len(items)-1].ID+`"`)
 	// The messages are all there, verbatim.
 	if list, _ := a.ask(200, "acme", "GET", "/responses/"+last+"/input_items?limit=100", ""); strings.Count(list, "Question ") != 3 {
 		t.Errorf("%s", list)

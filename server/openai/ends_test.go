@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
@@ -23,10 +22,9 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 		check.Eventually(t, "the model's request", func() bool { return len(a.upstream.Requests()) > before })
 		return id
 	}
-	next := func(id, input string) (int, string) {
+	next := func(id, input string, status int, want string) {
 		t.Helper()
-		status, got, _ := a.send("acme", "POST", "/responses", `{"model":"wood","previous_response_id":"`+id+`","input":`+input+`}`)
-		return status, got
+		a.tells(status, "POST", "/responses", `{"model":"wood","previous_response_id":"`+id+`","input":`+input+`}`, want)
 	}
 	absent := func(what, id string) {
 		t.Helper()
@@ -37,9 +35,8 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 	}
 	goesOn := func(what, id, want string) {
 		t.Helper()
-		if status, got := next(id, `"Go on."`); status != 200 || !strings.Contains(a.prompt(), want) {
-			t.Errorf("%s: %d %s; the model was given %s", what, status, got, a.prompt())
-		}
+		next(id, `"Go on."`, 200, "")
+		check.Has(t, what+": the model was given", a.prompt(), want)
 	}
 	becomes := func(id, status, want string) {
 		t.Helper()
@@ -91,9 +88,7 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 		{200, `[` + output("call_2", `[{"type":"input_text","text":"22"},{"type":"input_image","image_url":"data:image/png;base64,AA=="}]`) + `,` + output("call_1", `[]`) + `]`, `"status":"completed"`},
 		{200, `[` + output("call_2", `""`) + `,` + output("call_1", `"x"`) + `,{"role":"user","content":"Well?"}]`, `"status":"completed"`},
 	} {
-		if status, got := next(id, test.input); status != test.status || !strings.Contains(got, test.want) {
-			t.Errorf("%s: %d %s", test.input, status, got)
-		}
+		next(id, test.input, test.status, test.want)
 	}
 }
 
@@ -153,10 +148,8 @@ func TestBlankEnds(t *testing.T) {
 	for reason, want := range map[string]string{"length": "max_output_tokens", "content_filter": "content_filter"} {
 		a.upstream.Otherwise(blank(reason))
 		for _, members := range []string{``, `"store":false,`, `"stream":true,`, `"store":false,"stream":true,`} {
-			got, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood",`+members+`"input":"Think."}`)
-			if !strings.Contains(got, `"status":"incomplete"`) || !strings.Contains(got, `"incomplete_details":{"reason":"`+want+`"}`) || strings.Contains(members, "stream") != strings.Contains(got, "event: response.incomplete\n") {
-				t.Errorf("%s %s: %s", reason, members, got)
-			}
+			got := a.tells(200, "POST", "/responses", `{"model":"wood",`+members+`"input":"Think."}`, `"status":"incomplete"`, `"incomplete_details":{"reason":"`+want+`"}`)
+			check.Equal(t, members+" is a stream", strings.Contains(got, "event: response.incomplete\n"), strings.Contains(members, "stream"))
 		}
 		id := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"Think."}`)["id"].(string)
 		check.Eventually(t, "the end in the background", func() bool { return a.status(id) == "incomplete" })
@@ -164,9 +157,8 @@ func TestBlankEnds(t *testing.T) {
 			t.Errorf("in the background: %s", got)
 		}
 		for _, members := range []string{``, store, `"stream":true,"stream_options":{"include_usage":true},`, store + `"stream":true,"stream_options":{"include_usage":true},`} {
-			got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(members, said("user", "Think.")))
-			check.Has(t, fmt.Sprintf("%s %q", reason, members), got, `"finish_reason":"`+reason+`"`, `"total_tokens":7`)
-			check.Lacks(t, fmt.Sprintf("%s %q", reason, members), got, `"error"`)
+			got := a.tells(200, "POST", "/chat/completions", chatBody(members, said("user", "Think.")), `"finish_reason":"`+reason+`"`, `"total_tokens":7`)
+			check.Lacks(t, members, got, `"error"`)
 		}
 	}
 	a.upstream.Otherwise(blank("stop"))
@@ -202,9 +194,7 @@ func TestCutBeforeTheText(t *testing.T) {
 		if !strings.Contains(got, "event: response.incomplete\n") || strings.Contains(got, "event: response.failed\n") || strings.Count(final(got), `"id":"`)-1 != test.items {
 			t.Errorf("%s: %s", name, got)
 		}
-		if opened, closed := strings.Count(got, "event: response.output_item.added\n"), strings.Count(got, "event: response.output_item.done\n"); opened != closed {
-			t.Errorf("%s: %d items begin, and %d end: %s", name, opened, closed, got)
-		}
+		check.Equal(t, name+": items that end", strings.Count(got, "event: response.output_item.done\n"), strings.Count(got, "event: response.output_item.added\n"))
 		check.Has(t, name+", streamed", final(got), a.tells(200, "GET", "/responses/"+finalID(t, got), ""))
 		if got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody(store+`"stream":true,`, said("user", name))); !strings.Contains(got, `"finish_reason":"length"`) || !strings.HasSuffix(got, "data: [DONE]\n\n") {
 			t.Errorf("%s: %s", name, got)

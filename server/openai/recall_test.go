@@ -99,9 +99,7 @@ func TestRecallInResponses(t *testing.T) {
 	id := finalID(t, streamed)
 	check.Has(t, "what was streamed", final(streamed), a.tells(200, "GET", "/responses/"+id, ""))
 	for _, path := range []string{"/conversations/" + wire.ConversationID(c.ID) + "/items?order=asc", "/conversations/" + wire.ConversationID(c.ID) + "/items", "/responses/" + id + "/input_items"} {
-		if items, _ := a.ask(200, "acme", "GET", path, ""); strings.Contains(items, "function_call") || !strings.Contains(items, "What was it?") {
-			t.Errorf("%s: %s", path, items)
-		}
+		check.Lacks(t, path, a.tells(200, "GET", path, "", "What was it?"), "function_call")
 	}
 	// The client's call stays open beside one that the server answered.
 	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}],`
@@ -115,10 +113,8 @@ func TestRecallInResponses(t *testing.T) {
 		t.Errorf("the model was given %s", got)
 	}
 	before := a.treeSize(n.Conversation)
-	refused, _ := a.ask(400, "acme", "POST", "/responses", `{"model":"wood","recall":true,`+strings.Replace(tools, "weather", "recall", 1)+`"input":"hi"}`)
-	if !strings.Contains(refused, "leave recall out") || !strings.Contains(refused, `"param":"tools"`) || a.treeSize(n.Conversation) != before {
-		t.Errorf("%s", refused)
-	}
+	a.tells(400, "POST", "/responses", `{"model":"wood","recall":true,`+strings.Replace(tools, "weather", "recall", 1)+`"input":"hi"}`, "leave recall out", `"param":"tools"`)
+	check.Equal(t, "messages", a.treeSize(n.Conversation), before)
 	// Taken back, the answers go with the calls before them, and the inputs.
 	a.ask(200, "acme", "DELETE", "/responses/"+fourth.ID, "")
 	a.ask(200, "acme", "DELETE", "/responses/"+third.ID, "")
@@ -143,8 +139,7 @@ func TestRecallKnowsItsTurnAgain(t *testing.T) {
 	check.Equal(t, "messages", a.treeSize(n.Conversation), before)
 	// A history without ids but for the first answer's goes on below the calls.
 	a.create(`{"model":"wood","input":[` + said("user", gatePassword) + `,{"type":"item_reference","id":"` + first.Output[0].ID + `"},` + turn + `,` + said("user", "Well.") + `]}`)
-	children, err := a.store.ForTenant("acme").Children(t.Context(), n.Conversation, nodeOf(t, second).Node, tree.Paging{})
-	if err != nil || len(children.Data) != 1 || a.treeSize(n.Conversation) != before+2 {
-		t.Errorf("%d continue the answer, %d messages: %v", len(children.Data), a.treeSize(n.Conversation), err)
-	}
+	children := check.Must(a.store.ForTenant("acme").Children(t.Context(), n.Conversation, nodeOf(t, second).Node, tree.Paging{}))(t)
+	check.Equal(t, "continuations of the answer", len(children.Data), 1)
+	check.Equal(t, "messages", a.treeSize(n.Conversation), before+2)
 }

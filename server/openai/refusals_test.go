@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -67,9 +68,8 @@ func TestRefusals(t *testing.T) {
 		{404, "GET", "/nowhere", ``, `"type":"invalid_request_error"`},
 		{405, "DELETE", "/models", ``, `"code":"method_not_allowed"`},
 	})
-	if n := len(a.upstream.Requests()); n != 0 || len(a.listed("acme")) != 0 {
-		t.Errorf("the model was asked %d times, and refused requests left %d conversations", n, len(a.listed("acme")))
-	}
+	check.Equal(t, "requests to the model", len(a.upstream.Requests()), 0)
+	check.Equal(t, "conversations", len(a.listed("acme")), 0)
 	refused, _ := a.ask(401, "nobody", "GET", "/models", "")
 	check.Has(t, "a request without a key", refused, `"code":"invalid_api_key"`)
 }
@@ -114,16 +114,13 @@ func TestRefusedOpening(t *testing.T) {
 				return
 			}
 			list := a.listed("acme")
-			if _, err := a.store.ForTenant("acme").Append(t.Context(), list[0].ID, list[0].HeadID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"kept"}`))}); err != nil {
-				t.Error(err)
-			}
+			_, err := a.store.ForTenant("acme").Append(t.Context(), list[0].ID, list[0].HeadID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"kept"}`))})
+			check.Equal(t, "error", err, nil)
 		})
 		traced := a.again(func(s *setup) { s.pool = pool })
 		for path, body := range map[string]string{"/responses": `{"model":"wood","input":[` + items + `]}`, "/conversations": `{"items":[{"type":"function_call_output","call_id":"c","output":"x"}]}`} {
 			traced.ask(400, "acme", "POST", path, body)
-			if c, m := a.everything(); c != want || m != want {
-				t.Errorf("%s: %d conversations with %d messages, want %d", path, c, m, want)
-			}
+			check.Equal(t, path+": what is stored", fmt.Sprint(a.everything()), fmt.Sprint(want, want))
 			for _, c := range a.listed("acme") {
 				check.NoError(t, a.store.ForTenant("acme").DeleteConversation(t.Context(), c.ID))
 			}

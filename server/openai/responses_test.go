@@ -110,9 +110,8 @@ func TestTruncation(t *testing.T) {
 	}
 	for _, extra := range []string{``, `,"store":false`} {
 		r := a.create(`{"model":"wood","truncation":"auto","input":"And now? ` + long + `"` + previous + extra + `}`)
-		if r.Status != "completed" || !strings.Contains(a.prompt(), "And now?") {
-			t.Errorf("%+v", r)
-		}
+		check.Equal(t, "status", r.Status, "completed")
+		check.Has(t, "the model was given", a.prompt(), "And now?")
 	}
 }
 
@@ -137,9 +136,8 @@ func TestInputTokens(t *testing.T) {
 	if more := count(`{"input":"What is a coppice?","previous_response_id":"` + first.ID + `"}`); more <= 2*one {
 		t.Errorf("with the branch it is %v", more)
 	}
-	if len(a.listed("acme")) != 1 || len(a.upstream.Requests()) != 1 {
-		t.Error("counting stored something, or asked a model")
-	}
+	check.Equal(t, "conversations", len(a.listed("acme")), 1)
+	check.Equal(t, "requests to the model", len(a.upstream.Requests()), 1)
 }
 
 // TestResponses holds what a response says at once and later, and that one that continues it
@@ -163,9 +161,9 @@ func TestResponses(t *testing.T) {
 	check.Equal(t, "the model was given", a.prompt(), `{"role":"user","content":"What is a coppice?"} {"role":"assistant","content":"It is a wood."} {"role":"user","content":"Really?"}`)
 	for _, r := range []response{first, second, third} {
 		got, header := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
-		if is, err := named(header); !strings.Contains(got, r.Output[0].ID) || is != nodeOf(t, r.ID) || is.Conversation != nodeOf(t, first.ID).Conversation {
-			t.Errorf("%s: %s %v, %v", r.ID, got, header, err)
-		}
+		check.Has(t, "the response", got, r.Output[0].ID)
+		check.Equal(t, "its message", check.Must(named(header))(t), nodeOf(t, r.ID))
+		check.Equal(t, "its conversation", nodeOf(t, r.ID).Conversation, nodeOf(t, first.ID).Conversation)
 	}
 	a.tells(200, "GET", "/responses/"+first.ID, "", `"instructions":"Speak of hazel."`, `"metadata":{"a":"b"}`, `"model":"wood"`)
 }
@@ -247,7 +245,7 @@ func TestReasoningItems(t *testing.T) {
 	later, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
 	check.Has(t, "what was streamed", final(streamed), later)
 	check.Has(t, "read later", later, `"output_tokens_details":{"reasoning_tokens":10}`)
-	if replayed, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID+"?stream=true", ""); strings.Count(replayed, r.Output[0].ID) < 4 {
+	if replayed := a.tells(200, "GET", "/responses/"+r.ID+"?stream=true", ""); strings.Count(replayed, r.Output[0].ID) < 4 {
 		t.Errorf("replayed: %s", replayed)
 	}
 	// The branch goes on, by the response's id and with everything in full.
@@ -265,9 +263,7 @@ func TestReasoningItems(t *testing.T) {
 				thoughts = append(thoughts, string(m.Role)+" "+m.Reasoning)
 			}
 		}
-		if len(thoughts) != 1 || thoughts[0] != string(tree.RoleAssistant)+" "+hm {
-			t.Errorf("stored are %q", thoughts)
-		}
+		check.Equal(t, "thoughts", strings.Join(thoughts, "|"), string(tree.RoleAssistant)+" "+hm)
 	}
 }
 

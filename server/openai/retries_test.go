@@ -2,14 +2,19 @@ package openai_test
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
 	"github.com/coppice-chat/coppice/reply"
@@ -29,14 +34,9 @@ func (a *api) try(body string, headers ...string) (id string) {
 		a.t.Errorf("%d %s", status, got)
 		return ""
 	}
-	if strings.HasPrefix(got, "event: ") {
-		_, got, _ = strings.Cut(got, `"response":`)
-	}
-	var r response
-	if err := json.NewDecoder(strings.NewReader(got)).Decode(&r); err != nil {
-		a.t.Errorf("%s: %v", got, err)
-	}
-	return r.ID
+	_, id, _ = strings.Cut(got, `"id":"resp_`)
+	id, _, _ = strings.Cut(id, `"`)
+	return "resp_" + id
 }
 
 // TestRetryElsewhere holds that a retry of a response finds the turn of the first
@@ -68,13 +68,9 @@ func TestRetryElsewhere(t *testing.T) {
 		for _, server := range []*api{other, third, a} {
 			check.Equal(t, name+": the retry got", server.try(body, retryHeader, "1"), one)
 		}
-		if c, m := a.everything(); c != conversations || m != messages {
-			t.Errorf("%s: retries made of %d conversations with %d messages %d with %d", name, conversations, messages, c, m)
-		}
+		check.Equal(t, name+": what is stored", fmt.Sprint(a.everything()), fmt.Sprint(conversations, messages))
 		anew := other.try(body, retryHeader, "0")
-		if anew == one {
-			t.Errorf("%s: the same request anew got the answer of the first", name)
-		}
+		check.Equal(t, name+": that a request anew gets the first answer", anew == one, false)
 		check.Eventually(t, "the end of "+anew, func() bool { return a.status(anew) == "completed" })
 	}
 }
@@ -123,9 +119,7 @@ func TestRetryOfAFailedResponse(t *testing.T) {
 			if i == 2 {
 				want = test.final
 			}
-			if c, m := a.everything(); c != conversations+test.new || m != messages+want {
-				t.Errorf("%s, attempt %d: %d conversations with %d messages, want %d with %d", name, i, c, m, conversations+test.new, messages+want)
-			}
+			check.Equal(t, fmt.Sprint(name, ": what is stored after attempt ", i), fmt.Sprint(a.everything()), fmt.Sprint(conversations+test.new, messages+want))
 		}
 	}
 }
@@ -191,9 +185,8 @@ func TestSameWordsAgain(t *testing.T) {
 	check.Equal(t, "the items", a.items(id, "?order=asc").says(), "user:yes assistant:yes user:no assistant:no user:yes assistant:yes user:no assistant:no user:yes assistant:yes")
 	lost := turn(a, "lost", "0")
 	a.setHead(native, nodeOf(t, again).Node)
-	if got := turn(a.again(), "lost", "1"); got != lost || a.treeSize(native) != 12 {
-		t.Errorf("the retry got %s, want %s; %d messages", got, lost, a.treeSize(native))
-	}
+	check.Equal(t, "the retry", turn(a.again(), "lost", "1"), lost)
+	check.Equal(t, "messages", a.treeSize(native), 12)
 }
 
 // TestIdempotencyKey holds that a key makes requests of the same bytes one request,
@@ -207,13 +200,112 @@ func TestIdempotencyKey(t *testing.T) {
 	for _, server := range []*api{a, a.again()} {
 		check.Equal(t, "the answer", server.try(hi, keyHeader, "one"), one)
 	}
-	if other := a.try(hi, keyHeader, "two"); other == one {
-		t.Error("another key got the same answer")
-	}
-	if other := a.try(`{"model":"wood","input":"ho"}`, keyHeader, "one"); other == one {
-		t.Error("another request got the same answer")
-	}
+	check.Equal(t, "that another key gets the answer", a.try(hi, keyHeader, "two") == one, false)
+	check.Equal(t, "that another request gets it", a.try(`{"model":"wood","input":"ho"}`, keyHeader, "one") == one, false)
 	chat := chatBody(store, said("user", "hi"))
 	first := a.complete("acme", chat, keyHeader, "one")
 	check.Equal(t, "the answer", a.again().complete("acme", chat, keyHeader, "one").ID, first.ID)
+}
+
+// TestBackground holds that an answer in the background is told of, read, stopped
+// and read again by any server on the database.
+func TestBackground(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	a := setup{replies: often("a"), script: []llmtest.Behaviour{
+		llmtest.After(gate, llmtest.Answer("It is a wood that is cut.")), llmtest.HangMidway("Every ten"), llmtest.Hang(), llmtest.Fail(500), llmtest.Answer("Yes."),
+	}}.serve(t)
+	b := a.again(func(s *setup) { s.replies = often("b") })
+	servers := []*api{a, b}
+	begin := func(text string) string {
+		t.Helper()
+		before := len(a.upstream.Requests())
+		first := a.tells(200, "POST", "/responses", `{"model":"wood","background":true,"metadata":{"a":"b"},"input":"`+text+`"}`, `"status":"queued"`, `"background":true`, `"usage":null`)
+		check.Eventually(t, "its question at the model", func() bool { return len(a.upstream.Requests()) > before })
+		return responseIn(t, first).ID
+	}
+	stopped := func(id string) {
+		t.Helper()
+		for _, s := range []*api{b, a, b} {
+			check.Equal(t, "status", s.get("POST", "/responses/"+id+"/cancel", "")["status"], "cancelled")
+		}
+	}
+
+	id := begin("What is a coppice?")
+	streams := make(chan string, 2)
+	for _, s := range servers {
+		s.tells(200, "GET", "/responses/"+id, "", `"status":"in_progress"`, `"metadata":{"a":"b"}`)
+		go func() { // begins while nothing is said
+			_, got, _ := s.send("acme", "GET", "/responses/"+id+"?stream=true", "")
+			streams <- got
+		}()
+	}
+	close(gate)
+	one, two := <-streams, <-streams
+	if one != two || !strings.Contains(one, "event: response.queued\n") || !strings.Contains(two, "event: response.output_item.done\n") || !strings.Contains(one, `"text":"It is a wood that is cut."`) {
+		t.Errorf("one server streams\n%s\nand another\n%s", one, two)
+	}
+	b.tells(200, "GET", "/responses/"+id, "", `"status":"completed"`, `"usage":{`)
+
+	midway := begin("How often is it cut?")
+	a.begunToSpeak(midway)
+	stopped(midway)
+	silent := begin("Why?")
+	stopped(silent)
+	failed := begin("Fail.")
+	check.Eventually(t, "its failure", func() bool { return a.status(failed) == "failed" })
+	for _, s := range servers {
+		s.tells(200, "GET", "/responses/"+silent, "", `"status":"cancelled"`, `"output":[]`, `"metadata":{"a":"b"}`)
+		s.tells(200, "GET", "/responses/"+failed, "", `"status":"failed"`, `"error":{"code":"server_error"`)
+		s.tells(200, "GET", "/responses/"+failed+"?stream=true", "", "event: response.failed\n")
+	}
+	plain := a.create(`{"model":"wood","input":"Really?"}`)
+	a.tells(400, "POST", "/responses/"+plain.ID+"/cancel", "", "background")
+	a.get("DELETE", "/responses/"+silent, "")
+	b.ask(404, "acme", "GET", "/responses/"+silent, "")
+}
+
+// killable gives another pool on pool's database. After kill, nothing that uses it
+// reaches the database, as of a server that was killed; at the test's end the pool
+// works again, so that the services on it close at once.
+func killable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, kill func()) {
+	t.Helper()
+	var killed atomic.Bool
+	cfg := pool.Config()
+	cfg.PrepareConn = func(context.Context, *pgx.Conn) (bool, error) {
+		if killed.Load() {
+			return true, errors.New("the server was killed")
+		}
+		return true, nil
+	}
+	doomed := check.Must(pgxpool.NewWithConfig(t.Context(), cfg))(t)
+	t.Cleanup(doomed.Close)
+	return doomed, func() {
+		killed.Store(true)
+		t.Cleanup(func() { killed.Store(false) })
+		check.Eventually(t, "the last query of the killed server", func() bool { return doomed.Stat().AcquiredConns() == 0 })
+	}
+}
+
+// TestKilledServer holds that what a killed server left of an answer is read from
+// another one, with all that the request said, and the same ids of items.
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	doomed, kill := killable(t, pool)
+	a := setup{pool: doomed, replies: often("a"), script: []llmtest.Behaviour{llmtest.HangMidway("It is a wood that is cut so that it grows again."), llmtest.Hang()}}.serve(t)
+	id, _ := a.stream(`{"model":"wood","stream":true,"instructions":"Be terse.","metadata":{"a":"b"},"input":"What is a coppice?"}`)
+	check.Eventually(t, "its question at the model, which says nothing to the next one", func() bool { return len(a.upstream.Requests()) == 1 })
+	silent := a.get("POST", "/responses", `{"model":"wood","background":true,"input":"Say nothing."}`)["id"].(string)
+	a.begunToSpeak(id)
+	kill()
+	// A server of the same name takes up at once what it left when it was killed.
+	again := a.again(func(s *setup) { s.pool = pool })
+	check.Eventually(t, "the answers that were left", func() bool {
+		return again.status(id) != "in_progress" && again.status(silent) != "in_progress"
+	})
+	item := strings.Replace(id, "resp", "msg", 1) + "_1"
+	again.tells(200, "GET", "/responses/"+id, "", `"status":"failed"`, `"instructions":"Be terse."`, `"metadata":{"a":"b"}`, `"id":"`+item+`"`)
+	again.tells(200, "GET", "/responses/"+id+"?stream=true", "", item, "It is a wood that is", "event: response.failed\n")
+	again.tells(200, "GET", "/responses/"+silent, "", `"status":"failed"`, `"background":true`)
 }

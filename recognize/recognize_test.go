@@ -200,14 +200,11 @@ func TestRetryOfWhatIsStopping(t *testing.T) {
 				return s.Record(t.Context(), turn, recognize.Recording{Ask: func(recognize.Match) reply.Request { return reply.Request{} }, Attempt: a})
 			}
 			first := check.Must(record(servers[0], recognize.Attempt{Key: retry.Key}))(t)
-			for len(model.Requests()) == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			check.Eventually(t, "a request to the model", func() bool { return len(model.Requests()) > 0 })
 			ctx, leave := context.WithCancel(t.Context())
 			first.Attend(ctx, true)
-			for leave(); !first.Stopping(true); {
-				time.Sleep(time.Millisecond)
-			}
+			leave()
+			check.Eventually(t, "the first attempt to be stopped", func() bool { return first.Stopping(true) })
 			queries := pool.Stat().AcquireCount()
 			go func() { // once the retry looks for the first attempt
 				for pool.Stat().AcquireCount() < queries+2 {

@@ -277,9 +277,7 @@ func TestCompactionsAreCounted(t *testing.T) {
 	answers <- "Twenty plots were looked at" + plots
 	k = compactionAnswer{}
 	a.must(201, &k, request{method: "POST", path: fill(compactPath)})
-	if k.Model != "scribe" || k.Attempts[0].Error != "" {
-		t.Errorf("a saved compaction: %+v", k)
-	}
+	check.Equal(t, "a saved compaction", k.Model+k.Attempts[0].Error, "scribe")
 
 	text := string(a.must(200, nil, request{method: "GET", path: "/metrics"}).body)
 	for _, want := range []string{

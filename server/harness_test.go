@@ -306,15 +306,9 @@ func (a *testAPI) refused(status int, code Code, r request) Problem {
 }
 
 // state is a digest of all that is stored.
-func (a *testAPI) state() (digest string) {
+func (a *testAPI) state() string {
 	a.t.Helper()
-	const query = `select md5(concat(
-		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
-		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
-		(select string_agg(s::text, '|' order by s.conversation_id, s.id) from shares s), '#',
-		(select string_agg(a::text, '|' order by a.tenant_id, a.hash) from attachments a)))`
-	check.NoError(a.t, a.pool.QueryRow(a.t.Context(), query).Scan(&digest))
-	return digest
+	return dbtest.State(a.t, a.pool, "conversations", "nodes", "shares", "attachments")
 }
 
 // named gives the id that a test calls by this name.

@@ -115,8 +115,7 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 						a.must(status, nil, request{method: "POST", path: path + r[0], body: fill(r[1])})
 					}
 				}
-				got := a.must(200, nil, request{method: "GET", path: path + fill("/branches/{{last}}/context")})
-				check.Has(t, "the context", string(got.body), strings.ReplaceAll(want, "ID", test.id))
+				a.tells(200, get(path+"/branches/{{last}}/context"), strings.ReplaceAll(want, "ID", test.id))
 			})
 		}
 	}
@@ -132,7 +131,6 @@ func TestAnswersOfLibraries(t *testing.T) {
 		var c struct{ ID string }
 		a.must(201, &c, request{method: "POST", path: "/v1/conversations", body: `{}`})
 		a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + c.ID + "/messages", body: body})
-		got := a.must(200, nil, request{method: "GET", path: "/v1/conversations/" + c.ID + "/branches/active/context"})
-		check.Has(t, body, string(got.body), `"messages":[{"role":"assistant","content":"hi","refusal":null,"audio":null,"annotations":null}]`)
+		a.tells(200, get("/v1/conversations/"+c.ID+"/branches/active/context"), `"messages":[{"role":"assistant","content":"hi","refusal":null,"audio":null,"annotations":null}]`)
 	}
 }

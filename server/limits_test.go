@@ -76,7 +76,6 @@ func TestRequestsTakeTurns(t *testing.T) {
 	a.must(201, &notes, request{method: "POST", path: "/v1/attachments", body: "# Hazel & ash", header: map[string]string{"Authorization": "Bearer " + busy, "Content-Type": "text/plain"}})
 	conversation := "/v1/conversations/" + named("busy").String()
 	a.must(201, nil, request{method: "POST", path: conversation + "/messages", header: bearer(busy), body: `{"role":"user","content":[` + string(notes.Part) + `]}`})
-	get := func(path string) request { return request{method: "GET", path: path} }
 	for name, test := range map[string]struct {
 		of    *limiter[string]
 		waits []request
@@ -95,17 +94,12 @@ func TestRequestsTakeTurns(t *testing.T) {
 		held := test.of.underWay()
 		answered := make(chan int, len(test.waits))
 		for _, r := range test.waits {
-			r.header = bearer(other)
-			if res := a.send(r); res.StatusCode == 429 {
-				t.Errorf("%s: %s of another tenant waits", name, r.path)
-			}
-			r.header = bearer(busy)
-			go func() { answered <- a.send(r).StatusCode }()
+			check.Equal(t, name+": that another tenant waits for "+r.path, a.send(r.as(other)).StatusCode == 429, false)
+			go func() { answered <- a.send(r.as(busy)).StatusCode }()
 		}
 		check.Eventually(t, "requests that wait for "+name, func() bool { return test.of.underWay() == held+len(test.waits) })
 		for _, r := range test.free {
-			r.header = bearer(busy)
-			a.must(200, nil, r)
+			a.must(200, nil, r.as(busy))
 		}
 		s := &Server{limits: a.server.limits} // where a request may take no time
 		if _, err := (&Request{Request: httptest.NewRequest("GET", "/", nil), server: s, who: access.Principal{Tenant: "busy"}}).await(t.Context(), test.of, "busy", name); err == nil || toProblem(err).Code != CodeTooManyStreams {
@@ -128,23 +122,19 @@ func TestStreamsOfAKeyAreLimited(t *testing.T) {
 	plant(t, a.store.ForTenant("own"), "c")
 	_, one := a.newKey("own")
 	_, another := a.newKey("own")
-	of := func(key string, r request) request {
-		r.header = bearer(key)
-		return r
-	}
 	events := request{method: "GET", path: fill(conversationPathOf + "/replies/{{x}}/events")}
-	open := []*listener{a.listen(t.Context(), of(one, ask(replyPathOf, `{"id":"{{x}}"}`))), a.listen(t.Context(), of(one, events))}
+	open := []*listener{a.listen(t.Context(), ask(replyPathOf, `{"id":"{{x}}"}`).as(one)), a.listen(t.Context(), events.as(one))}
 	before := a.state()
 	for _, r := range []request{events, ask(replyPathOf, `{"message":{"role":"user","content":"x"}}`), ask(replyPathOf, `{"stream":false}`)} {
-		check.Has(t, "the detail", a.refused(429, CodeTooManyStreams, of(one, r)).Detail, "2 streams")
+		check.Has(t, "the detail", a.refused(429, CodeTooManyStreams, r.as(one)).Detail, "2 streams")
 	}
 	check.Equal(t, "what is stored", a.state(), before)
-	open = append(open, a.listen(t.Context(), of(another, events)))
+	open = append(open, a.listen(t.Context(), events.as(another)))
 	open[1].res.Body.Close()
 	check.Eventually(t, "room for one more", func() bool {
-		return a.send(of(one, request{method: http.MethodHead, path: events.path})).StatusCode == 200
+		return a.send(request{method: http.MethodHead, path: events.path}.as(one)).StatusCode == 200
 	})
-	open[1] = a.listen(t.Context(), of(one, events))
+	open[1] = a.listen(t.Context(), events.as(one))
 	close(m.pieces)
 	for _, l := range open {
 		l.toEnd()

@@ -197,9 +197,7 @@ func TestUnknownErrorsStayInside(t *testing.T) {
 		{fmt.Errorf("x: %w", context.Canceled), 499, CodeRequestCanceled},
 	} {
 		p := toProblem(c.err)
-		if p.Status != c.status || p.Code != c.code {
-			t.Errorf("%v: %d %s, want %d %s", c.err, p.Status, p.Code, c.status, c.code)
-		}
+		check.Equal(t, c.err.Error(), fmt.Sprint(p.Status, p.Code), fmt.Sprint(c.status, c.code))
 		check.Lacks(t, c.err.Error(), p.Detail, "duplicate", "boom")
 	}
 }
@@ -264,12 +262,8 @@ func TestTracesRequests(t *testing.T) {
 		res := a.must(test.status, nil, test.request)
 		s := await(t, spans)
 		attributes := attributesOf(s)
-		if s.Name != test.name || s.SpanKind != trace.SpanKindServer {
-			t.Errorf("%s %s: the span is %q of kind %v, want %q", test.method, test.path, s.Name, s.SpanKind, test.name)
-		}
-		if s.SpanContext.TraceID().String() != callerTrace || s.Parent.SpanID().String() != callerSpan || !s.Parent.IsRemote() {
-			t.Errorf("%s: trace %v below span %v, not the caller's", test.path, s.SpanContext.TraceID(), s.Parent.SpanID())
-		}
+		check.Equal(t, "the span of "+test.path, fmt.Sprint(s.Name, " ", s.SpanKind), fmt.Sprint(test.name, " ", trace.SpanKindServer))
+		check.Equal(t, "the trace of "+test.path, fmt.Sprint(s.SpanContext.TraceID(), s.Parent.SpanID(), s.Parent.IsRemote()), fmt.Sprint(callerTrace, " ", callerSpan, " true"))
 		check.Equal(t, test.path+": request id", attributes["coppice.request_id"], res.Header.Get("X-Request-Id"))
 		for name, want := range test.want {
 			check.Equal(t, fmt.Sprintf("%s: %s", test.path, name), attributes[name], want)

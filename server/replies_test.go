@@ -68,9 +68,8 @@ func TestReplyFaults(t *testing.T) {
 			}
 			if test.code != "" {
 				var p Problem
-				if err := json.Unmarshal([]byte(end.data), &p); err != nil || p.Code != test.code || p.Status != test.status {
-					t.Errorf("%v: %s", err, end.data)
-				}
+				check.JSON(t, end.data, &p)
+				check.Equal(t, "the problem", fmt.Sprint(p.Code, p.Status), fmt.Sprint(test.code, test.status))
 				if stored.Content != "" && (stored.Metadata.Reply.Status != "failed" || stored.Metadata.Reply.Code != string(test.code)) {
 					t.Errorf("metadata %+v", stored.Metadata)
 				}
@@ -78,9 +77,8 @@ func TestReplyFaults(t *testing.T) {
 			res := a.must(test.status, nil, ask(replyPathOf, `{"stream":false}`))
 			if test.code != "" {
 				p := a.problem(res)
-				if p.Code != test.code || strings.Contains(p.Detail, "is stored") != (test.stored != "") {
-					t.Errorf("%s", res.body)
-				}
+				check.Equal(t, "the whole answer's code", p.Code, test.code)
+				check.Equal(t, "that it tells of what is stored", strings.Contains(p.Detail, "is stored"), test.stored != "")
 			}
 			if res.StatusCode == 503 && res.Header.Get("Retry-After") == "" {
 				t.Error("no Retry-After")

@@ -36,9 +36,7 @@ func TestTenantsOverREST(t *testing.T) {
 	a.refused(409, "last_keys", one)
 	var went struct{ Conversations, Messages int }
 	a.must(200, &went, request{method: "DELETE", path: "/v1/conversations?before=2999-01-01T00:00:00Z", header: admin})
-	if went.Conversations != 1 || went.Messages != 8 {
-		t.Errorf("%+v went", went)
-	}
+	check.Equal(t, "what went", fmt.Sprint(went), "{1 8}")
 }
 
 // A tenant at its limit reads, and is told when it may store again. Nobody is kept from
@@ -109,9 +107,7 @@ func TestAudit(t *testing.T) {
 				continue
 			}
 			got = append(got, fmt.Sprint(e["request_id"], " ", e["action"], " ", e["conversation_id"], " ", e["subject_id"], " ", e["detail"]))
-			if e["key_id"] != key.ID.String() || e["address"] != "192.0.2.7" {
-				t.Errorf("%v", e)
-			}
+			check.Equal(t, "who asked", fmt.Sprint(e["key_id"], " ", e["address"]), key.ID.String()+" 192.0.2.7")
 		}
 	}
 	check.Equal(t, "the audit", fmt.Sprint(got), fmt.Sprint(want))

@@ -121,9 +121,8 @@ func newAPI(t *testing.T, upstream *provider) *api {
 		a.config = anthropic.Config{BaseURL: upstream.url, APIKey: "sk-ant"}
 	}
 	var err error
-	if _, a.key, err = keys.New(a.pool).Create(t.Context(), tree.DefaultTenant, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, a.key, err = keys.New(a.pool).Create(t.Context(), tree.DefaultTenant, "")
+	check.NoError(t, err)
 	a.start()
 	return a
 }
@@ -146,19 +145,33 @@ func (a *api) start() {
 	a.url = web.URL
 }
 
-// send sends a request. Headers are names and values by turns.
-func (a *api) send(method, path, body string, headers ...string) (status int, got string, header http.Header) {
+// do sends a request. Headers are names and values by turns.
+func (a *api) do(ctx context.Context, method, path, body string, headers ...string) (*http.Response, error) {
 	a.t.Helper()
-	req := check.Must(http.NewRequestWithContext(a.t.Context(), method, a.url+"/anthropic/v1/"+path, strings.NewReader(body)))(a.t)
+	req := check.Must(http.NewRequestWithContext(ctx, method, a.url+"/anthropic/v1/"+path, strings.NewReader(body)))(a.t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("X-Api-Key", a.key)
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	res := check.Must(http.DefaultClient.Do(req))(a.t)
+	return http.DefaultClient.Do(req)
+}
+
+// send sends a request, and reads the answer.
+func (a *api) send(method, path, body string, headers ...string) (status int, got string, header http.Header) {
+	a.t.Helper()
+	res := check.Must(a.do(a.t.Context(), method, path, body, headers...))(a.t)
 	defer res.Body.Close()
 	all := check.Must(io.ReadAll(res.Body))(a.t)
 	return res.StatusCode, string(all), res.Header
+}
+
+// tells holds that a request gets a status, and an answer that has this.
+func (a *api) tells(status int, method, path, body, want string, headers ...string) {
+	a.t.Helper()
+	is, got, _ := a.send(method, path, body, headers...)
+	check.Equal(a.t, path+" "+body, is, status)
+	check.Has(a.t, path+" "+body, got, want)
 }
 
 // ask is send of a message that should be answered.

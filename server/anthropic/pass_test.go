@@ -87,10 +87,7 @@ func TestBroken(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}))
-		req := check.Must(http.NewRequestWithContext(t.Context(), "POST", a.url+"/anthropic/v1/messages", strings.NewReader(hello)))(t)
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("X-Api-Key", a.key)
-		res, err := http.DefaultClient.Do(req)
+		res, err := a.do(t.Context(), "POST", "messages", hello)
 		if err == nil {
 			_, err = io.ReadAll(res.Body)
 			res.Body.Close()
@@ -182,10 +179,7 @@ func TestClientGoes(t *testing.T) {
 	})
 	a := newAPI(t, provider)
 	ctx, leave := context.WithCancel(t.Context())
-	req, _ := http.NewRequestWithContext(ctx, "POST", a.url+"/anthropic/v1/messages", strings.NewReader(hello))
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+a.key)
-	res := check.Must(http.DefaultClient.Do(req))(t)
+	res := check.Must(a.do(ctx, "POST", "messages", hello))(t)
 	check.Must(res.Body.Read(make([]byte, 10)))(t)
 	leave()
 	<-gone
@@ -206,9 +200,8 @@ func TestUnrecorded(t *testing.T) {
 	a.ask(hello, "X-Claude-Code-Session-Id", "s") // has no tools: it asks for a title or the like
 	a.ask(`{"model":"claude-x","max_tokens":9,"messages":[{"role":"user","content":[{"type":"tool_result"}]}]}`)
 	a.ask(strings.Replace(hello, "Hello", strings.Repeat("long ", tree.MaxBodyBytes/5), 1))
-	if n, _ := a.branches(); n != 0 {
-		t.Errorf("%d conversations", n)
-	}
+	n, _ := a.branches()
+	check.Equal(t, "conversations", n, 0)
 }
 
 // TestManaged holds that with X-Coppice-Context: managed the upstream reads the branch's
@@ -231,9 +224,8 @@ func TestManaged(t *testing.T) {
 		t.Errorf("the upstream got %s", got)
 	}
 	a.ask(body)
-	if got, _ := provider.last(); got != body {
-		t.Errorf("unasked, the upstream got %s", got)
-	}
+	got, _ = provider.last()
+	check.Equal(t, "what the upstream got unasked", got, body)
 }
 
 // TestOwnModel holds what a model of chat completions is asked, and how its answer
@@ -290,14 +282,9 @@ func TestErrors(t *testing.T) {
 		{wood, []string{}, 400, `"type":"invalid_request_error"`},
 		{wood, []string{}, 200, "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\""},
 	} {
-		status, got, _ := a.send("POST", "messages", test.body, test.header...)
-		if status != test.status || !strings.Contains(got, test.want) {
-			t.Errorf("%s: %d %s", test.body, status, got)
-		}
+		a.tells(test.status, "POST", "messages", test.body, test.want, test.header...)
 	}
-	if status, got, _ := a.send("GET", "files", ""); status != 404 || !strings.HasPrefix(got, `{"type":"error",`) {
-		t.Errorf("no route: %d %s", status, got)
-	}
+	a.tells(404, "GET", "files", "", `{"type":"error",`)
 }
 
 // TestCountAndModels holds who counts tokens and lists models.
@@ -314,12 +301,8 @@ func TestCountAndModels(t *testing.T) {
 		t.Errorf("%s, %s", few, many)
 	}
 	check.Has(t, "what the upstream says", count(both, "claude-x", ""), "msg_1")
-	if _, got, _ := own.send("GET", "models", ""); !strings.Contains(got, `"id":"tree"`) || !strings.Contains(got, `"first_id":"wood"`) {
-		t.Errorf("%s", got)
-	}
-	for name, status := range map[string]int{"tree": 200, "oak": 404} {
-		if got, _, _ := own.send("GET", "models/"+name, ""); got != status {
-			t.Errorf("%s: %d", name, got)
-		}
-	}
+	own.tells(200, "GET", "models", "", `"id":"tree"`)
+	own.tells(200, "GET", "models", "", `"first_id":"wood"`)
+	own.tells(200, "GET", "models/tree", "", "")
+	own.tells(404, "GET", "models/oak", "", "")
 }

@@ -129,9 +129,7 @@ func TestSession(t *testing.T) {
 			}
 			for i, want := range []int{1 + before + 4*(results-1), 1 + len(c.history) + 2*(results-1)} {
 				lines := strings.Split(branches[i], "\n")
-				if len(lines) != want {
-					t.Errorf("branch %d has %d messages, want %d:\n%s", i, len(lines), want, branches[i])
-				}
+				check.Equal(t, "messages of "+branches[i], len(lines), want)
 				check.Equal(t, "the branch begins with", lines[0], `{"role":"system","content":"Be brief."}`)
 			}
 		})

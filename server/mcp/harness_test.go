@@ -191,13 +191,9 @@ func plant(t testing.TB, store *tree.Store, words string) (conversation uuid.UUI
 	return c.ID, ids
 }
 
-func (a *api) state() (digest string) {
+func (a *api) state() string {
 	a.t.Helper()
-	const query = `select md5(concat(
-		(select string_agg(c::text, '|' order by c.id) from conversations c), '#',
-		(select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n)))`
-	check.NoError(a.t, a.pool.QueryRow(a.t.Context(), query).Scan(&digest))
-	return digest
+	return dbtest.State(a.t, a.pool, "conversations", "nodes")
 }
 
 // calls are arguments of every tool.

@@ -25,17 +25,13 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(rt)
 		nodes := []uuid.UUID{uuid.Nil}
-		for i := range rapid.IntRange(1, 10).Draw(rt, "messages") {
+		for range rapid.IntRange(1, 10).Draw(rt, "messages") {
 			body := rapid.SampledFrom([]string{
 				`{"role":"user","content":"q"}`, `{"role":"assistant","content":"a"}`, `{"role":"assistant","content":null,"refusal":"no"}`,
 				`{"role":"assistant","content":"t","reasoning_content":"r","tool_calls":[{"id":"x","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"y","type":"function","function":{"name":"f","arguments":"{}"}}]}`,
 			}).Draw(rt, "body")
 			parent := nodes[max(0, len(nodes)-1-rapid.IntRange(0, 2).Draw(rt, "up"))]
-			m, err := store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read([]byte(body))})
-			if err != nil {
-				rt.Fatalf("message %d: %v", i, err)
-			}
-			nodes = append(nodes, m.ID)
+			nodes = append(nodes, check.Must(store.Append(t.Context(), c.ID, parent, tree.NewMessage{Message: chat.Read([]byte(body))}))(rt).ID)
 		}
 		head := rapid.SampledFrom(nodes[1:]).Draw(rt, "head")
 		check.Must(store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}))(rt)
@@ -55,13 +51,9 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 			}
 		}
 		limit := rapid.IntRange(1, 4).Draw(rt, "limit")
-		if got := a.itemIDs(wire.ConversationID(c.ID), "asc", limit); !slices.Equal(got, want) {
-			rt.Fatalf("forwards they are %v, want %v", got, want)
-		}
+		check.Equal(rt, "forwards", fmt.Sprint(a.itemIDs(wire.ConversationID(c.ID), "asc", limit)), fmt.Sprint(want))
 		slices.Reverse(want)
-		if got := a.itemIDs(wire.ConversationID(c.ID), "desc", limit); !slices.Equal(got, want) {
-			rt.Fatalf("backwards they are %v, want %v", got, want)
-		}
+		check.Equal(rt, "backwards", fmt.Sprint(a.itemIDs(wire.ConversationID(c.ID), "desc", limit)), fmt.Sprint(want))
 	})
 }
 

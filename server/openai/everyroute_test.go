@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/reply"
 	"github.com/coppice-chat/coppice/server"
@@ -156,13 +157,9 @@ func (f *api) plantFor(tenant, request string) (p plot) {
 }
 
 // state is a digest of all that is stored.
-func (f *api) state() (digest string) {
+func (f *api) state() string {
 	f.t.Helper()
-	const query = `select md5(concat(
-		(select string_agg(c::text, '|' order by c.id) from conversations c), '#', (select string_agg(n::text, '|' order by n.conversation_id, n.id) from nodes n), '#',
-		(select string_agg(s::text, '|' order by s.conversation_id, s.message_id) from replies s)))`
-	check.NoError(f.t, f.pool.QueryRow(f.t.Context(), query).Scan(&digest))
-	return digest
+	return dbtest.State(f.t, f.pool, "conversations", "nodes", "replies")
 }
 
 // eachVisit calls f with every visit to every route of the API. A route

@@ -137,10 +137,16 @@ func TestEntriesRefuse(t *testing.T) {
 		{`"` + strings.Repeat("é", maxInputText+1) + `"`, reader.CodeValue, "input"},
 	} {
 		in, err := parseInput(test.input)
-		e := fault.Of(err)
-		if e == nil || e.Kind != fault.Invalid || e.Code != test.code || e.Field != test.param || e.Detail == "" || len(e.Detail) > 300 {
-			t.Errorf("%.200s: %+v, want %s at %q: %s", test.input, e, test.code, test.param, show(in))
-		}
+		refused(t, test.input+show(in), err, fault.Invalid, test.code, test.param)
+	}
+}
+
+// refused holds that a body is refused, and that the error says where and why.
+func refused(t *testing.T, body string, err error, kind fault.Kind, code, param string) {
+	t.Helper()
+	e := fault.Of(err)
+	if e == nil || e.Kind != kind || e.Code != code || e.Field != param || e.Detail == "" || len(e.Detail) > 300 {
+		t.Errorf("%.200s: %+v, want %s at %q", body, e, code, param)
 	}
 }
 

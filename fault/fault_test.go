@@ -46,20 +46,14 @@ func TestWrap(t *testing.T) {
 					text = op + ": " + text
 				}
 				e := fault.Of(err)
-				if e.Kind != test.kind || e.Code != test.code || e.Field != test.field || e.Detail != test.detail {
-					t.Errorf("%q: %+v", op, e)
-				}
+				check.That(t, e.Kind == test.kind && e.Code == test.code && e.Field == test.field && e.Detail == test.detail, "%q: %+v", op, e)
 				check.Equal(t, "the text", err.Error(), text)
-				if !errors.Is(err, test.err) && !errors.Is(err, test.kind) {
-					t.Errorf("%q: what it was is lost", err)
-				}
+				check.That(t, errors.Is(err, test.err) || errors.Is(err, test.kind), "%q: what it was is lost", err)
 			}
 			check.Equal(t, "the reason", fault.Of(err).Reason(), test.text)
 		})
 	}
-	if absent.Op != "" || absent.Err != nil {
-		t.Errorf("a shared error was changed: %+v", absent)
-	}
+	check.That(t, absent.Op == "" && absent.Err == nil, "a shared error was changed: %+v", absent)
 }
 
 func TestIs(t *testing.T) {
@@ -79,9 +73,7 @@ func TestIs(t *testing.T) {
 	} {
 		check.Equal(t, fmt.Sprintf("errors.Is(%q, %#v)", err, target), errors.Is(err, target), want)
 	}
-	if !errors.Is(absent.From(io.EOF), io.EOF) {
-		t.Error("the cause can't be found")
-	}
+	check.That(t, errors.Is(absent.From(io.EOF), io.EOF), "the cause can't be found")
 }
 
 // The table of what the same input will be refused for again, and of fields.
@@ -101,9 +93,8 @@ func TestRefused(t *testing.T) {
 		check.Equal(t, string(kind), fault.Of(fault.At(err, "messages[2]")).Field, field)
 	}
 	check.Equal(t, "the field", fault.Of(fault.At(fault.New(fault.Invalid, "code", "", "x"), "messages")).Field, "messages")
-	if io := io.ErrUnexpectedEOF; fault.Refused(io) || fault.At(io, "messages") != error(io) {
-		t.Error("an error of the outside is taken for a refusal")
-	}
+	io := io.ErrUnexpectedEOF
+	check.That(t, !fault.Refused(io) && fault.At(io, "messages") == error(io), "an error of the outside is taken for a refusal")
 }
 
 func TestClip(t *testing.T) {

@@ -48,9 +48,8 @@ func TestCreateAndVerify(t *testing.T) {
 	if made.TenantID != "acme" || made.Name != "laptop" || !made.CreatedAt.Equal(c.now()) || !made.RevokedAt.IsZero() || !made.LastUsedAt.IsZero() {
 		t.Errorf("Create gave %+v", made)
 	}
-	if made.ID.Version() != 7 || !strings.HasPrefix(secret, "cop_") || len(secret) != len("cop_")+43 {
-		t.Errorf("id %s or secret %q has not the documented form", made.ID, secret)
-	}
+	check.That(t, made.ID.Version() == 7 && strings.HasPrefix(secret, "cop_") && len(secret) == len("cop_")+43,
+		"id %s or secret %q has not the documented form", made.ID, secret)
 	// From elsewhere, too: another program's Keys has nothing in its cache.
 	for name, verifier := range map[string]*Keys{"same": k, "other": New(pool)} {
 		got := check.Must(verifier.Verify(t.Context(), secret))(t)
@@ -209,9 +208,8 @@ func TestLimitedKeys(t *testing.T) {
 	made, secret, err := k.Mint(t.Context(), access.Principal{Tenant: "acme", Role: access.Admin, User: "ada"}, NewKey{TenantID: "acme", UserID: "bob", ReadOnly: true, ConversationID: conversation, ExpiresAt: end})
 	check.NoError(t, err)
 	got := check.Must(k.Verify(t.Context(), secret))(t)
-	if want := (access.Principal{Tenant: "acme", Key: made.ID, User: "bob", Role: access.Member, ReadOnly: true, Conversation: conversation}); got.Principal() != want || !got.ExpiresAt.Equal(end) {
-		t.Errorf("Verify gave %+v", got)
-	}
+	want := (access.Principal{Tenant: "acme", Key: made.ID, User: "bob", Role: access.Member, ReadOnly: true, Conversation: conversation})
+	check.That(t, got.Principal() == want && got.ExpiresAt.Equal(end), "Verify gave %+v", got)
 	c.pass(time.Second)
 	check.Fails(k.Verify(t.Context(), secret))(t, "after its end", ErrUnknown)
 	var plain int
@@ -221,9 +219,8 @@ func TestLimitedKeys(t *testing.T) {
 	check.Equal(t, "keys", len(list(t, k, "")), 1)
 	mustCreate(t, k, "acme", "")
 	check.Must(0, k.ForgetExpired(t.Context(), c.now().Add(time.Microsecond)))(t)
-	if left := list(t, k, ""); len(left) != 1 || !left[0].ExpiresAt.IsZero() {
-		t.Errorf("left are %v", left)
-	}
+	left := list(t, k, "")
+	check.That(t, len(left) == 1 && left[0].ExpiresAt.IsZero(), "left are %v", left)
 	var actions []string
 	check.NoError(t, pool.QueryRow(t.Context(), "select array_agg(action || ' ' || user_id order by id) from audit_events").Scan(&actions))
 	check.Equal(t, "the audit", fmt.Sprint(actions), "[key.created ada key.created ]")

@@ -78,9 +78,8 @@ func TestFaults(t *testing.T) {
 				c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 64 << 10 })
 				res, err := call(t, c, deadline(t, timeout), request())
 				e := wantError(t, err, test.kind)
-				if e.Status != test.status || e.Code != test.code || e.RetryAfter != test.wait {
-					t.Errorf("status %d, code %q, retry after %v: %v", e.Status, e.Code, e.RetryAfter, err)
-				}
+				check.That(t, e.Status == test.status && e.Code == test.code && e.RetryAfter == test.wait,
+					"status %d, code %q, retry after %v: %v", e.Status, e.Code, e.RetryAfter, err)
 				wantPartial(t, res, mode, test.partial)
 				check.Equal(t, "requests", len(s.Requests()), 1)
 			})
@@ -98,9 +97,8 @@ func wantPartial(t *testing.T, res llm.Response, mode, partial string) {
 	if partial == "some" && res.Text != "" {
 		partial = res.Text
 	}
-	if res.Text != partial || (res.Message != nil) != (partial != "") {
-		t.Errorf("the response beside the error has text %.80q and message %.80s; want %.80q", res.Text, res.Message, partial)
-	}
+	check.That(t, res.Text == partial && (res.Message != nil) == (partial != ""),
+		"the response beside the error has text %.80q and message %.80s; want %.80q", res.Text, res.Message, partial)
 }
 
 // An empty answer still cost something, and its finish reason says why.
@@ -110,9 +108,8 @@ func TestEmptyAnswerSaysWhatItCost(t *testing.T) {
 		s := llmtest.NewServer(t, llmtest.Truncated(""))
 		res, err := call(t, client(t, s), deadline(t, timeout), request())
 		e := wantError(t, err, llm.ErrBadResponse)
-		if res.FinishReason != "length" || res.PromptTokens != 7 || e.Detail != "the answer is empty, and its finish reason is length" {
-			t.Errorf("%s: %+v, %v", mode, res, err)
-		}
+		check.That(t, res.FinishReason == "length" && res.PromptTokens == 7 && e.Detail == "the answer is empty, and its finish reason is length",
+			"%s: %+v, %v", mode, res, err)
 	}
 }
 
@@ -150,9 +147,7 @@ func TestHangs(t *testing.T) {
 					wantError(t, err, how.kind)
 					check.Fails(res, err)(t, "the cause", how.cause)
 					// A slow machine may not have got that far in 100 ms.
-					if !strings.HasPrefix(where.partial, res.Text) {
-						t.Errorf("text %q", res.Text)
-					}
+					check.That(t, strings.HasPrefix(where.partial, res.Text), "text %q", res.Text)
 					wantPartial(t, res, mode, res.Text)
 				})
 			}
@@ -259,14 +254,10 @@ func TestBreaker(t *testing.T) {
 			}
 		}
 		done := check.Must(b.Enter())(t)
-		if call(nil) {
-			t.Error("two calls try at once whether the model is back")
-		}
+		check.That(t, !call(nil), "two calls try at once whether the model is back")
 		done(context.Canceled) // which says nothing
 		for range 2 {
-			if !call(answer) || b.Spares() != 0 {
-				t.Error("a call that is answered doesn't close it")
-			}
+			check.That(t, call(answer) && b.Spares() == 0, "a call that is answered doesn't close it")
 		}
 	}
 	other := llm.NewBreaker(&trial, clock)
@@ -281,9 +272,7 @@ func TestBreaker(t *testing.T) {
 	}
 	now = now.Add(time.Minute)
 	done := check.Must(other.Enter())(t)
-	if call(nil) {
-		t.Error("two models are tried at once")
-	}
+	check.That(t, !call(nil), "two models are tried at once")
 	done(nil)
 	if !call(&llm.Error{Kind: llm.ErrRateLimited, RetryAfter: time.Hour}) || b.Spares() != time.Minute {
 		t.Errorf("a provider that asks for an hour is spared for %s", b.Spares())

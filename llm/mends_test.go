@@ -33,9 +33,8 @@ func TestReason(t *testing.T) {
 	} {
 		s := llmtest.NewServer(t, llmtest.Raw(400, "", body))
 		_, err := client(t, s).Complete(deadline(t, timeout), request())
-		if e := wantError(t, err, llm.ErrInvalid); e.Reason != want || !strings.HasSuffix(e.Error(), want) {
-			t.Errorf("%.60s: %s, want %s", body, e, want)
-		}
+		e := wantError(t, err, llm.ErrInvalid)
+		check.That(t, e.Reason == want && strings.HasSuffix(e.Error(), want), "%.60s: %s, want %s", body, e, want)
 	}
 }
 
@@ -90,9 +89,8 @@ func TestAlternatingRoles(t *testing.T) {
 		for _, m := range requests[len(requests)-1].Messages {
 			sent = append(sent, string(m))
 		}
-		if got := strings.Join(sent, "\n"); len(requests) != i+2 || got != want {
-			t.Errorf("after %d requests the model was sent\n%s\nwant\n%s", len(requests), got, want)
-		}
+		got := strings.Join(sent, "\n")
+		check.That(t, len(requests) == i+2 && got == want, "after %d requests the model was sent\n%s\nwant\n%s", len(requests), got, want)
 	}
 	if _, err := c.Complete(t.Context(), req); err == nil || len(s.Requests()) != 4 {
 		t.Errorf("refused all the same: %v after %d requests", err, len(s.Requests()))
@@ -106,9 +104,8 @@ func TestNoSystemMessage(t *testing.T) {
 	s := llmtest.NewServer(t, llmtest.FailWith(llmtest.Failure{Status: http.StatusBadRequest, Message: "System role not supported"}), llmtest.Answer("one"))
 	req := llm.Request{Messages: []json.RawMessage{json.RawMessage(`{"role":"system","content":"Be brief."}`), json.RawMessage(`{"role":"user","content":"Hello."}`)}}
 	check.Must(client(t, s).Complete(t.Context(), req))(t)
-	if sent := s.Requests()[1].Messages; len(sent) != 1 || string(sent[0]) != `{"role":"user","content":"Be brief.\n\nHello."}` {
-		t.Errorf("the model was sent %s", sent)
-	}
+	sent := s.Requests()[1].Messages
+	check.That(t, len(sent) == 1 && string(sent[0]) == `{"role":"user","content":"Be brief.\n\nHello."}`, "the model was sent %s", sent)
 }
 
 // TestKnownToAlternate asks a model that is configured so. It gets turns at once.
@@ -227,9 +224,7 @@ func TestCustomToolsAsFunctions(t *testing.T) {
 				body := string(req.Body)
 				check.Equal(t, fmt.Sprintf("that request %d has the custom tool", i), strings.Contains(body, `"type":"custom"`), test.custom[i])
 				for _, part := range functions {
-					if strings.Contains(body, part) == test.custom[i] {
-						t.Errorf("request %d is %s\nwant     %s", i, body, part)
-					}
+					check.That(t, strings.Contains(body, part) != test.custom[i], "request %d is %s\nwant     %s", i, body, part)
 				}
 			}
 		})

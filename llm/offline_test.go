@@ -36,12 +36,9 @@ func TestOffline(t *testing.T) {
 				m := llm.Offline(0)
 				res := check.Must(call(t, m, context.Background(), llm.Request{Messages: test.messages}))(t)
 				content, _ := json.Marshal(what + test.want)
-				if res.Text != what+test.want || string(res.Message) != `{"role":"assistant","content":`+string(content)+`}` {
-					t.Errorf("%q, message %s", res.Text, res.Message)
-				}
-				if m.Name() != "offline" || res.Model != "offline" || res.FinishReason != "stop" {
-					t.Errorf("%+v", res)
-				}
+				check.That(t, res.Text == what+test.want && string(res.Message) == `{"role":"assistant","content":`+string(content)+`}`,
+					"%q, message %s", res.Text, res.Message)
+				check.That(t, m.Name() == "offline" && res.Model == "offline" && res.FinishReason == "stop", "%+v", res)
 			})
 		}
 	}
@@ -55,9 +52,7 @@ func TestOfflineStops(t *testing.T) {
 		wantError(t, err, llm.ErrInvalid)
 		res, err := call(t, llm.Offline(time.Hour), deadline(t, 20*time.Millisecond), req)
 		wantError(t, err, llm.ErrTimeout)
-		if res.Message != nil {
-			t.Errorf("%s: %s", mode, res.Message)
-		}
+		check.That(t, res.Message == nil, "%s: %s", mode, res.Message)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		_, err = call(t, llm.Offline(0), ctx, req)
@@ -73,9 +68,7 @@ func TestOfflineStops(t *testing.T) {
 		return nil
 	})
 	wantError(t, err, llm.ErrCanceled)
-	if res.Text != "I am the offline " || res.FinishReason != "" {
-		t.Errorf("%+v", res)
-	}
+	check.That(t, res.Text == "I am the offline " && res.FinishReason == "", "%+v", res)
 	enough := fmt.Errorf("enough")
 	if _, err := llm.Offline(0).Stream(context.Background(), req, func(llm.Delta) error { return enough }); !errors.Is(err, enough) {
 		t.Error(err)

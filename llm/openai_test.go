@@ -119,12 +119,10 @@ func TestAnswers(t *testing.T) {
 					want = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(want)
 				}
 				check.Equal(t, "the message", string(res.Message), want)
-				if res.Text != test.text || res.Refusal != test.refusal || res.FinishReason != test.finish {
-					t.Errorf("text %.80q, refusal %q, finish reason %q", res.Text, res.Refusal, res.FinishReason)
-				}
-				if res.Model != "gpt-4o-fake" || res.PromptTokens != 7 || res.CompletionTokens == 0 {
-					t.Errorf("model %q, %d and %d tokens", res.Model, res.PromptTokens, res.CompletionTokens)
-				}
+				check.That(t, res.Text == test.text && res.Refusal == test.refusal && res.FinishReason == test.finish,
+					"text %.80q, refusal %q, finish reason %q", res.Text, res.Refusal, res.FinishReason)
+				check.That(t, res.Model == "gpt-4o-fake" && res.PromptTokens == 7 && res.CompletionTokens != 0,
+					"model %q, %d and %d tokens", res.Model, res.PromptTokens, res.CompletionTokens)
 			})
 		}
 	}
@@ -252,9 +250,7 @@ func wantError(t *testing.T, err, kind error) *llm.Error {
 	if !errors.As(err, &e) || !errors.Is(err, kind) {
 		t.Fatalf("error %v (%T), want a *llm.Error of kind %q", err, err, kind)
 	}
-	if e.Model == "" {
-		t.Errorf("%v names no model", err)
-	}
+	check.That(t, e.Model != "", "%v names no model", err)
 	for cause := range causes(err) {
 		check.Lacks(t, "an error", cause.Error(), key, "48151623", "http://")
 	}

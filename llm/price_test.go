@@ -3,6 +3,8 @@ package llm
 import (
 	"math"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestPrices(t *testing.T) {
@@ -20,8 +22,6 @@ func TestPrices(t *testing.T) {
 		t.Error(err)
 	}
 	for _, wrong := range []Prices{{"a": {-1, 0}}, {"a": {0, math.NaN()}}, {"": {1, 1}}, {"a": {math.Inf(1), 0}}} {
-		if wrong.Check() == nil {
-			t.Errorf("%v is taken", wrong)
-		}
+		check.That(t, wrong.Check() != nil, "%v is taken", wrong)
 	}
 }

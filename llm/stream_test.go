@@ -97,9 +97,7 @@ func TestToolCallDeltas(t *testing.T) {
 			res, deltas := streamCalls(t, client(t, s), request())
 			got := regexp.MustCompile(`"call_\w+"`).ReplaceAllString(string(res.Message), `"call_"`) // an id that was made here
 			check.Equal(t, "the message", got, `{"role":"assistant","content":null,"tool_calls":`+test.calls+`}`)
-			if deltas != len(test.deltas) || res.FinishReason != "tool_calls" || res.Model != "gpt-4o" {
-				t.Errorf("%d deltas, %+v", deltas, res)
-			}
+			check.That(t, deltas == len(test.deltas) && res.FinishReason == "tool_calls" && res.Model == "gpt-4o", "%d deltas, %+v", deltas, res)
 		})
 	}
 }
@@ -188,9 +186,8 @@ func TestOddStreams(t *testing.T) {
 			} else if err != nil {
 				t.Fatal(err)
 			}
-			if res.Text != test.text || res.FinishReason != test.finish || string(res.Message) != `{"role":"assistant","content":"hi"}` {
-				t.Errorf("%+v, message %s", res, res.Message)
-			}
+			check.That(t, res.Text == test.text && res.FinishReason == test.finish && string(res.Message) == `{"role":"assistant","content":"hi"}`,
+				"%+v, message %s", res, res.Message)
 		})
 	}
 }
@@ -202,12 +199,8 @@ func TestOpenAfterFinish(t *testing.T) {
 	s := llmtest.NewServer(t, llmtest.HangAtEnd("All of it."))
 	ctx := deadline(t, timeout)
 	res, err := modes["stream"](t, client(t, s), ctx, request())
-	if err != nil || res.Text != "All of it." || res.FinishReason != "stop" || res.CompletionTokens == 0 {
-		t.Errorf("%+v, %v", res, err)
-	}
-	if ctx.Err() != nil {
-		t.Error("it came when the call's own time was over")
-	}
+	check.That(t, err == nil && res.Text == "All of it." && res.FinishReason == "stop" && res.CompletionTokens != 0, "%+v, %v", res, err)
+	check.That(t, ctx.Err() == nil, "it came when the call's own time was over")
 }
 
 // An error of the caller's ends the stream at once and comes back as it is.
@@ -222,9 +215,7 @@ func TestCallerStops(t *testing.T) {
 		}
 		return nil
 	})
-	if err != enough || calls != 3 {
-		t.Errorf("%v after %d deltas", err, calls)
-	}
+	check.That(t, err == enough && calls == 3, "%v after %d deltas", err, calls)
 	check.Equal(t, "the text", res.Text, strings.Repeat(llmtest.Text(8<<10), 3))
 }
 
@@ -273,9 +264,8 @@ func TestRetryAfter(t *testing.T) {
 				})}
 			})
 			_, err := c.Complete(deadline(t, timeout), request())
-			if e := wantError(t, err, llm.ErrRateLimited); e.RetryAfter < test.min || e.RetryAfter > test.max {
-				t.Errorf("%v", e.RetryAfter)
-			}
+			e := wantError(t, err, llm.ErrRateLimited)
+			check.That(t, e.RetryAfter >= test.min && e.RetryAfter <= test.max, "%v", e.RetryAfter)
 		})
 	}
 }
@@ -342,12 +332,8 @@ func wantThought(t *testing.T, res llm.Response, err error, reason, text string)
 	t.Helper()
 	check.NoError(t, err)
 	var m map[string]json.RawMessage
-	if json.Unmarshal(res.Message, &m) != nil || m["reasoning"] != nil || m["reasoning_content"] != nil {
-		t.Errorf("the message is %s", res.Message)
-	}
-	if res.Reasoning != reason || res.Text != text {
-		t.Errorf("reasoning %q, text %q; want %q, %q", res.Reasoning, res.Text, reason, text)
-	}
+	check.That(t, json.Unmarshal(res.Message, &m) == nil && m["reasoning"] == nil && m["reasoning_content"] == nil, "the message is %s", res.Message)
+	check.That(t, res.Reasoning == reason && res.Text == text, "reasoning %q, text %q; want %q, %q", res.Reasoning, res.Text, reason, text)
 }
 
 // A model that thinks until its tokens are spent gave no answer, and what it
@@ -372,7 +358,5 @@ func TestReasoningIsBounded(t *testing.T) {
 	c := client(t, s, func(config *llm.OpenAIConfig) { config.MaxAnswerBytes = 1000 })
 	res, err := c.Stream(deadline(t, timeout), request(), func(llm.Delta) error { return nil })
 	wantError(t, err, llm.ErrAnswerTooLong)
-	if len(res.Reasoning) != 700 || res.Text != "" {
-		t.Errorf("%d bytes of reasoning, text %q", len(res.Reasoning), res.Text)
-	}
+	check.That(t, len(res.Reasoning) == 700 && res.Text == "", "%d bytes of reasoning, text %q", len(res.Reasoning), res.Text)
 }

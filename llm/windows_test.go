@@ -101,15 +101,11 @@ func TestList(t *testing.T) {
 			all, err := llm.List(deadline(t, timeout), llm.OpenAIConfig{BaseURL: s.URL + "/v1", APIKey: key, HTTPClient: s.Client()})
 			switch {
 			case tt.failure != "":
-				if err == nil || !strings.Contains(err.Error(), tt.failure) {
-					t.Errorf("%v; want %q", err, tt.failure)
-				}
+				check.That(t, err != nil && strings.Contains(err.Error(), tt.failure), "%v; want %q", err, tt.failure)
 			case err != nil || all[len(all)-1] != (llm.Listed{Name: "acme", Window: tt.want}):
 				t.Errorf("%+v, %v; want acme of %d tokens last", all, err, tt.want)
 			}
-			if err != nil && strings.Contains(err.Error(), key) {
-				t.Error("the error has the key")
-			}
+			check.That(t, err == nil || !strings.Contains(err.Error(), key), "the error has the key")
 		})
 	}
 }

@@ -88,9 +88,7 @@ func TestFind(t *testing.T) {
 	} {
 		p := find(turn(test.session, test.history...))
 		if test.known < 0 {
-			if !p.New {
-				t.Errorf("%s: it goes on in %+v", name, p)
-			}
+			check.That(t, p.New, "%s: it goes on in %+v", name, p)
 			continue
 		}
 		if p.ConversationID != conversations[test.session] || p.Known != test.known || p.Prompt != test.prompt || len(p.Rest) != len(test.history)-p.Known {
@@ -133,9 +131,7 @@ func TestReminder(t *testing.T) {
 		"nothing but a reminder":    {turn(`{"role":"user","content":"<my-note>Hi</my-note>"}`, answer, next), -1},
 	} {
 		p := check.Must(s.Find(t.Context(), test.turn))(t)
-		if p.New != (test.known < 0) || !p.New && (p.ConversationID != conversation || p.Known != test.known) {
-			t.Errorf("%s: %+v", name, p)
-		}
+		check.That(t, p.New == (test.known < 0) && (p.New || p.ConversationID == conversation && p.Known == test.known), "%s: %+v", name, p)
 	}
 }
 
@@ -217,9 +213,8 @@ func TestRetryOfWhatIsStopping(t *testing.T) {
 				again = servers[1]
 			}
 			second := check.Must(record(again, retry))(t)
-			if end, err := second.Wait(t.Context()); err != nil || end.Status != reply.StatusCompleted {
-				t.Errorf("the retry's answer is %s: %v, %v", end.Status, end.Err, err)
-			}
+			end, err := second.Wait(t.Context())
+			check.That(t, err == nil && end.Status == reply.StatusCompleted, "the retry's answer is %s: %v, %v", end.Status, end.Err, err)
 		})
 	}
 }

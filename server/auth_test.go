@@ -38,9 +38,8 @@ func TestOwners(t *testing.T) {
 		t.Helper()
 		for _, path := range []string{"/v1/conversations", "/v1/conversations?query=hawthorn", "/v1/search?query=hawthorn", "/v1/tags"} {
 			res := a.must(200, nil, request{method: "GET", path: path, header: user(name)})
-			if got := strings.Contains(string(res.body), named("c").String()) || strings.Contains(string(res.body), "wood"); got != want {
-				t.Errorf("that %s sees it in %s is %t: %s", name, path, got, res.body)
-			}
+			got := strings.Contains(string(res.body), named("c").String()) || strings.Contains(string(res.body), "wood")
+			check.That(t, got == want, "that %s sees it in %s is %t: %s", name, path, got, res.body)
 		}
 		a.must(map[bool]int{true: 200, false: 404}[want], nil, request{method: "GET", path: fill(conversationPathOf), header: user(name)})
 	}
@@ -80,9 +79,8 @@ func TestRunningRepliesOfOwners(t *testing.T) {
 		a.refused(404, "conversation_not_found", r)
 	}
 	close(gate)
-	if end := l.toEnd(); end.name != "reply.completed" {
-		t.Errorf("%s: %s", end.name, end.data)
-	}
+	end := l.toEnd()
+	check.That(t, end.name == "reply.completed", "%s: %s", end.name, end.data)
 }
 
 // A file is read by those who read a message that names it. A stream of a tenant's changes
@@ -214,15 +212,12 @@ func TestKeysOverREST(t *testing.T) {
 		Next string `json:"next_cursor"`
 	}
 	a.must(200, &page, request{method: "GET", path: "/v1/keys?limit=1", header: admin})
-	if len(page.Data) != 1 || page.Data[0]["name"] != "browser" || page.Data[0]["expires_at"] != end || page.Data[0]["key"] != nil {
-		t.Errorf("%v", page.Data)
-	}
+	check.That(t, len(page.Data) == 1 && page.Data[0]["name"] == "browser" && page.Data[0]["expires_at"] == end && page.Data[0]["key"] == nil,
+		"%v", page.Data)
 	next := page.Next
 	page.Next = ""
 	a.must(200, &page, request{method: "GET", path: "/v1/keys?limit=1&cursor=" + next, header: admin})
-	if len(page.Data) != 1 || page.Data[0]["name"] != "backend" || page.Next != "" {
-		t.Errorf("%v", page)
-	}
+	check.That(t, len(page.Data) == 1 && page.Data[0]["name"] == "backend" && page.Next == "", "%v", page)
 	revoke := request{method: "DELETE", path: "/v1/keys/" + made.ID}
 	revoke.header = bearer(other)
 	a.refused(404, "key_not_found", revoke)
@@ -307,9 +302,8 @@ func TestOnceThereIsAKeyEveryRequestNeedsOne(t *testing.T) {
 			a.refused(401, c.code, r)
 		}
 		res := a.must(401, nil, request{method: "GET", path: path, header: c.header})
-		if got := res.Header.Get("WWW-Authenticate"); !strings.HasPrefix(got, "Bearer") {
-			t.Errorf("%s: WWW-Authenticate is %q", c.name, got)
-		}
+		got := res.Header.Get("WWW-Authenticate")
+		check.That(t, strings.HasPrefix(got, "Bearer"), "%s: WWW-Authenticate is %q", c.name, got)
 	}
 	a.must(401, nil, request{method: "GET", path: path + "?query=" + secret}) // a key in the query is none
 	for _, header := range []map[string]string{bearer(secret), {"Authorization": "bearer  " + secret}, {"X-Api-Key": secret}, {"Api-Key": secret}} {

@@ -214,9 +214,7 @@ func TestBadInput(t *testing.T) {
 			p := a.refused(b.status, b.code, r)
 			check.Equal(t, "the field of "+p.Detail, deref(p.Field), b.field)
 			check.Has(t, "the detail", p.Detail, b.detail...)
-			if len(p.Detail) > 500 {
-				t.Errorf("a detail of %d bytes", len(p.Detail))
-			}
+			check.That(t, len(p.Detail) <= 500, "a detail of %d bytes", len(p.Detail))
 		})
 	}
 	check.Equal(t, "what is stored", a.state(), before)

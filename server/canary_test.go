@@ -48,9 +48,7 @@ func (c *cage) check() {
 	c.told["the log"] = c.log.String()
 	spans := c.spans.GetSpans()
 	c.told["a trace"] = fmt.Sprintf("%+v", spans)
-	if len(spans) < 5 {
-		c.t.Errorf("%d spans", len(spans))
-	}
+	check.That(c.t, len(spans) >= 5, "%d spans", len(spans))
 	check.Lacks(c.t, "the answers", c.good, canaryKey, c.secret)
 	for what, said := range c.told {
 		for _, canary := range []string{canaryText, canaryKey, c.secret, strings.TrimPrefix(c.secret, "cop_")[:20]} {

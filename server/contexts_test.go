@@ -188,9 +188,7 @@ func TestPresets(t *testing.T) {
 		if err == nil {
 			err = CheckPresets(presets, models, summarize.Defaults())
 		}
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", given, err, want)
-		}
+		check.That(t, (err == nil) == (want == "") && (err == nil || strings.Contains(err.Error(), want)), "%s: %v, want %q", given, err, want)
 	}
 }
 
@@ -216,9 +214,8 @@ func TestOffers(t *testing.T) {
 		h := map[string]string{header: "192.0.2.1"}
 		list := a.send(request{method: "GET", path: "/v1/models", header: h})
 		accept := a.send(request{method: "POST", path: "/v1/models", body: `{"base_url":"http://localhost:11434/v1"}`, header: h})
-		if strings.Contains(string(list.body), `"offers"`) != offered || (accept.StatusCode == http.StatusOK) != offered {
-			t.Errorf("with %s: %s, and %d when it is accepted", header, list.body, accept.StatusCode)
-		}
+		check.That(t, strings.Contains(string(list.body), `"offers"`) == offered && (accept.StatusCode == http.StatusOK) == offered,
+			"with %s: %s, and %d when it is accepted", header, list.body, accept.StatusCode)
 	}
 }
 
@@ -309,9 +306,7 @@ func TestCompactionTimeout(t *testing.T) {
 		plantLong(t, a.store, "c", 20)
 		before := a.state()
 		res := a.must(want, nil, request{method: "POST", path: fill(conversationPathOf + "/branches/{{c.40}}/compactions")})
-		if want == 503 && (a.problem(res).Code != CodeTimeout || a.state() != before) {
-			t.Errorf("cut off after %v: %s", timeout, res.body)
-		}
+		check.That(t, want != 503 || a.problem(res).Code == CodeTimeout && a.state() == before, "cut off after %v: %s", timeout, res.body)
 	}
 }
 
@@ -338,7 +333,6 @@ func TestUsage(t *testing.T) {
 	if r.Calls != 6 || r.PromptTokens != 157 || r.CompletionTokens != 16 || r.ReasoningTokens != 6 || r.Models[1].ReasoningTokens != 6 || r.Cost == nil || *r.Cost != 180 || len(r.Models) != 2 || r.Models[0].Model != "cheap" || r.Models[0].Cost != nil || *r.Models[1].Cost != 180 {
 		t.Errorf("replies: %+v", r)
 	}
-	if k := got.Compactions; k.Calls != 1 || k.Cost != nil || k.Models[0].Model != "offline-digest" {
-		t.Errorf("compactions: %+v", k)
-	}
+	k := got.Compactions
+	check.That(t, k.Calls == 1 && k.Cost == nil && k.Models[0].Model == "offline-digest", "compactions: %+v", k)
 }

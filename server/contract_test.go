@@ -65,9 +65,7 @@ func TestTableIsTheContract(t *testing.T) {
 
 func checkBody(t *testing.T, at string, r Route, described *openapi3.RequestBodyRef) {
 	if described == nil {
-		if r.Body.make != nil || r.May.has(Uploads) {
-			t.Errorf("%s: the table has a body, and openapi.yaml has none", at)
-		}
+		check.That(t, r.Body.make == nil && !r.May.has(Uploads), "%s: the table has a body, and openapi.yaml has none", at)
 		return
 	}
 	media := described.Value.Content["application/json"]
@@ -135,9 +133,8 @@ func TestBodiesAreTheContract(t *testing.T) {
 				continue
 			}
 			check.Equal(t, fmt.Sprintf("%s: that %s is required", name, f.name), m.required, f.required)
-			if kind := kindOf(f.into); kind != "" && kind != m.kind {
-				t.Errorf("%s: %s is %s in openapi.yaml, %s in its field", name, f.name, m.kind, kind)
-			}
+			kind := kindOf(f.into)
+			check.That(t, kind == "" || kind == m.kind, "%s: %s is %s in openapi.yaml, %s in its field", name, f.name, m.kind, kind)
 		}
 	}
 }
@@ -208,9 +205,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	for _, code := range listed {
 		check.Equal(t, fmt.Sprint("that the table lacks ", code), table[code.(string)] == "", false)
 	}
-	if len(listed) != len(table) || len(table) < 60 {
-		t.Errorf("openapi.yaml lists %d codes, and its table has %d", len(listed), len(table))
-	}
+	check.That(t, len(listed) == len(table) && len(table) >= 60, "openapi.yaml lists %d codes, and its table has %d", len(listed), len(table))
 	for code, kind := range kinds {
 		check.Equal(t, "the table's status of "+string(code), table[string(code)], fmt.Sprint(answers[kind].status))
 	}

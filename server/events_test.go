@@ -59,9 +59,8 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 			t.Errorf("%v: %+v", err, end)
 		}
 	}
-	if res := <-whole; res.StatusCode != 401 || a.problem(res).Code != CodeInvalidKey {
-		t.Errorf("%d: %s", res.StatusCode, res.body)
-	}
+	res := <-whole
+	check.That(t, res.StatusCode == 401 && a.problem(res).Code == CodeInvalidKey, "%d: %s", res.StatusCode, res.body)
 	for _, r := range []request{{method: "GET", path: events.path}, {method: "GET", path: "/v1/conversations"}, ask(replyPathOf, "")} {
 		r.header = bearer(secret)
 		a.refused(401, CodeInvalidKey, r)
@@ -103,9 +102,7 @@ func TestRevokedKeyCutsFiles(t *testing.T) {
 	res := check.Must(http.ReadResponse(in, nil))(t)
 	defer res.Body.Close()
 	answer, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != 401 || !strings.Contains(string(answer), "invalid_key") {
-		t.Errorf("%d, %v: %s", res.StatusCode, err, answer)
-	}
+	check.That(t, err == nil && res.StatusCode == 401 && strings.Contains(string(answer), "invalid_key"), "%d, %v: %s", res.StatusCode, err, answer)
 	check.Equal(t, "what is stored", a.state(), before)
 }
 

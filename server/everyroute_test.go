@@ -224,13 +224,9 @@ func TestEveryRouteIsVisited(t *testing.T) {
 	for _, r := range specRoutes(t) {
 		delete(left, r.operation)
 		all := visits[r.operation]
-		if len(all) == 0 {
-			t.Errorf("%s %s (%s) has no visit", r.method, r.path, r.operation)
-		}
+		check.That(t, len(all) != 0, "%s %s (%s) has no visit", r.method, r.path, r.operation)
 		visited := func(what string, has func(visit) bool) {
-			if !slices.ContainsFunc(all, has) {
-				t.Errorf("%s: no visit names %s", r.operation, what)
-			}
+			check.That(t, slices.ContainsFunc(all, has), "%s: no visit names %s", r.operation, what)
 		}
 		for _, p := range r.parameters {
 			schema := p.Value.Schema.Value

@@ -191,9 +191,7 @@ func (a *testAPI) newRequest(r request) *http.Request {
 // conforms holds an exchange against openapi.yaml and names its operation.
 func (a *testAPI) conforms(r request, res response) (operation string) {
 	a.t.Helper()
-	if res.Header.Get("X-Request-Id") == "" {
-		a.t.Errorf("%s %s: no X-Request-Id", r.method, r.path)
-	}
+	check.That(a.t, res.Header.Get("X-Request-Id") != "", "%s %s: no X-Request-Id", r.method, r.path)
 	req := a.newRequest(r)
 	route, params, err := a.router.FindRoute(req)
 	if err != nil { // a path or method that there isn't, or HEAD or OPTIONS

@@ -36,9 +36,7 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	}
 	var report importReport
 	a.must(200, &report, request{method: "POST", path: "/v1/imports", header: octets, body: `[{"role":"user","content":"x"}]`})
-	if report.Added != 0 || len(report.Notes) != 1 || !strings.Contains(report.Notes[0].Detail, "which is the most") {
-		t.Errorf("%+v", report)
-	}
+	check.That(t, report.Added == 0 && len(report.Notes) == 1 && strings.Contains(report.Notes[0].Detail, "which is the most"), "%+v", report)
 	a.must(200, nil, request{method: "POST", path: "/v1/conversations", body: fill(`{"id":"{{d}}"}`)})
 
 	send := ask(replyPathOf, `{"message":{"id":"{{m}}",`+userMessage+`}}`)

@@ -156,9 +156,7 @@ func (l *listener) next() (serverEvent, error) {
 	}
 	if e.name != "stream.closed" { // which is none of the reply's, and so not where a reader left off
 		id, err := strconv.Atoi(e.id)
-		if err != nil || id <= l.last {
-			l.t.Errorf("event %q came after event %d", e.id, l.last)
-		}
+		check.That(l.t, err == nil && id > l.last, "event %q came after event %d", e.id, l.last)
 		l.last = id
 	}
 	conformsEvent(l.t, e)

@@ -75,9 +75,7 @@ func TestRequestLog(t *testing.T) {
 		for name, value := range want {
 			check.Equal(t, fmt.Sprintf("line %d: %s", i, name), lines[i][name], value)
 		}
-		if lines[i]["bytes"].(float64) <= 0 || lines[i]["duration_ms"].(float64) < 0 {
-			t.Errorf("line %d: %v", i, lines[i])
-		}
+		check.That(t, lines[i]["bytes"].(float64) > 0 && lines[i]["duration_ms"].(float64) >= 0, "line %d: %v", i, lines[i])
 	}
 }
 
@@ -88,9 +86,7 @@ func TestRequestID(t *testing.T) {
 		"": false, strings.Repeat("a", 129): false, "a b": false, "a\nb": false, "é": false, `"`: false, "{}": false,
 	} {
 		got := requestID(given)
-		if (got == given) != kept || got == "" {
-			t.Errorf("requestID(%q) gave %q", given, got)
-		}
+		check.That(t, (got == given) == kept && got != "", "requestID(%q) gave %q", given, got)
 	}
 }
 
@@ -158,9 +154,8 @@ func TestTimeouts(t *testing.T) {
 		{method: "POST", path: fill(appendPath), body: fill(message(`"role":"user","content":"x"`))},
 		{method: "PATCH", path: fill(conversationPathOf), body: `{"title":"x"}`},
 	} {
-		if res := a.must(503, nil, r); a.problem(res).Code != CodeTimeout || res.Header.Get("Retry-After") == "" {
-			t.Errorf("%s %v", res.body, res.Header)
-		}
+		res := a.must(503, nil, r)
+		check.That(t, a.problem(res).Code == CodeTimeout && res.Header.Get("Retry-After") != "", "%s %v", res.body, res.Header)
 	}
 }
 
@@ -271,9 +266,8 @@ func TestTracesRequests(t *testing.T) {
 	}
 	a.must(200, nil, request{method: "GET", path: "/healthz"})
 	a.must(200, nil, request{method: "GET", path: "/metrics"})
-	if all := spans.GetSpans(); len(all) > 0 {
-		t.Errorf("probes are traced: %v", all)
-	}
+	all := spans.GetSpans()
+	check.That(t, len(all) == 0, "probes are traced: %v", all)
 }
 
 // A request whose answer breaks off, or whose handler panics, has a whole span.

@@ -59,9 +59,7 @@ func TestLimiterByTime(t *testing.T) {
 	for key := range maxKeys {
 		spend(-key)
 	}
-	if !spend(0) || len(l.byKey) > maxKeys {
-		t.Errorf("%d keys", len(l.byKey))
-	}
+	check.That(t, spend(0) && len(l.byKey) <= maxKeys, "%d keys", len(l.byKey))
 }
 
 // underWay counts the units that are held or waited for.

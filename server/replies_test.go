@@ -63,16 +63,14 @@ func TestReplyFaults(t *testing.T) {
 			if want == "…" {
 				want = l.text
 			}
-			if end.name != test.end || stored.Content != want || l.text != want {
-				t.Errorf("%s: stored is %.100q, streamed %.100q", end.name, stored.Content, l.text)
-			}
+			check.That(t, end.name == test.end && stored.Content == want && l.text == want,
+				"%s: stored is %.100q, streamed %.100q", end.name, stored.Content, l.text)
 			if test.code != "" {
 				var p Problem
 				check.JSON(t, end.data, &p)
 				check.Equal(t, "the problem", fmt.Sprint(p.Code, p.Status), fmt.Sprint(test.code, test.status))
-				if stored.Content != "" && (stored.Metadata.Reply.Status != "failed" || stored.Metadata.Reply.Code != string(test.code)) {
-					t.Errorf("metadata %+v", stored.Metadata)
-				}
+				check.That(t, stored.Content == "" || stored.Metadata.Reply.Status == "failed" && stored.Metadata.Reply.Code == string(test.code),
+					"metadata %+v", stored.Metadata)
 			}
 			res := a.must(test.status, nil, ask(replyPathOf, `{"stream":false}`))
 			if test.code != "" {
@@ -80,9 +78,7 @@ func TestReplyFaults(t *testing.T) {
 				check.Equal(t, "the whole answer's code", p.Code, test.code)
 				check.Equal(t, "that it tells of what is stored", strings.Contains(p.Detail, "is stored"), test.stored != "")
 			}
-			if res.StatusCode == 503 && res.Header.Get("Retry-After") == "" {
-				t.Error("no Retry-After")
-			}
+			check.That(t, res.StatusCode != 503 || res.Header.Get("Retry-After") != "", "no Retry-After")
 			check.Lacks(t, "the log, beside the reply's line", a.log.String(), `"level":"ERROR"`)
 		})
 	}
@@ -124,9 +120,7 @@ func TestResume(t *testing.T) {
 					if _, err := l.next(); err != nil {
 						break
 					}
-					if l.last > before+1 {
-						t.Errorf("event %d came after event %d", l.last, before)
-					}
+					check.That(t, l.last <= before+1, "event %d came after event %d", l.last, before)
 				}
 				cut()
 				text += l.text
@@ -163,9 +157,8 @@ func TestStopReply(t *testing.T) {
 		return strings.HasPrefix(string(a.send(request{method: "GET", path: fill(conversationPathOf + "/replies")}).body), want)
 	})
 	check.Equal(t, "the answer", string(a.must(200, nil, blank).body), `{"status":"stopped","message":null}`)
-	if res := <-answered; res.StatusCode != 409 || a.problem(res).Code != CodeReplyStopped {
-		t.Errorf("%d: %s", res.StatusCode, res.body)
-	}
+	res := <-answered
+	check.That(t, res.StatusCode == 409 && a.problem(res).Code == CodeReplyStopped, "%d: %s", res.StatusCode, res.body)
 }
 
 // TestRecallWithinAReply holds that the events of a reply tell of each message
@@ -189,9 +182,8 @@ func TestRecallWithinAReply(t *testing.T) {
 			told = append(told, data.Message.Role)
 		}
 	}
-	if fmt.Sprint(told) != "[assistant tool]" || l.text != "Let me look.\n\nSo that it grows again." || l.stored().Content != l.text {
-		t.Errorf("told of %v, and %q", told, l.text)
-	}
+	check.That(t, fmt.Sprint(told) == "[assistant tool]" && l.text == "Let me look.\n\nSo that it grows again." && l.stored().Content == l.text,
+		"told of %v, and %q", told, l.text)
 	check.Has(t, "the end", l.end.data, `"recalled":2`, fill(`"head_id":"{{c.thanks}}"`), `"usage":{"prompt_tokens":14`)
 	// What the model read first is the context that the route gives for recall.
 	first := upstream.Requests()[0]

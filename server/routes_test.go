@@ -212,9 +212,8 @@ func TestRoutes(t *testing.T) {
 		before := shared.state()
 		s.of(name).run(t, shared, covered)
 		same := strings.Contains(s.name, "that is there") || strings.Contains(s.name, "what is there") || strings.Contains(s.name, "dry run")
-		if changed := shared.state() != before; changed == same {
-			t.Errorf("%s: that it changed something is %v", s.name, changed)
-		}
+		changed := shared.state() != before
+		check.That(t, changed != same, "%s: that it changed something is %v", s.name, changed)
 	}
 
 	_, token, err := shared.store.CreateShare(t.Context(), named("c"), named("c.thanks"), tree.NewShare{})
@@ -234,9 +233,8 @@ func TestRoutes(t *testing.T) {
 	for path, item := range doc.Paths.Map() {
 		for method, operation := range item.Operations() {
 			for status := range operation.Responses.Map() {
-				if status != "default" && !covered[operation.OperationID+" "+status] {
-					t.Errorf("no scenario has %s %s answer %s", method, path, status)
-				}
+				check.That(t, status == "default" || covered[operation.OperationID+" "+status],
+					"no scenario has %s %s answer %s", method, path, status)
 			}
 		}
 	}
@@ -266,9 +264,8 @@ func (s scenario) run(t *testing.T, a *testAPI, covered map[string]bool) {
 		for _, want := range s.want {
 			want = fill(want)
 			if name, value, ok := strings.Cut(want, ": "); ok && !strings.HasPrefix(want, "{") && !strings.HasPrefix(want, `"`) && name != "openapi" && !strings.Contains(name, "\n") {
-				if got := res.Header.Get(name); !strings.HasPrefix(got, value) {
-					t.Errorf("header %s is %q, want %q", name, got, value)
-				}
+				got := res.Header.Get(name)
+				check.That(t, strings.HasPrefix(got, value), "header %s is %q, want %q", name, got, value)
 				continue
 			}
 			check.Has(t, "the answer", string(res.body), want)

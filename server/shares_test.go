@@ -51,14 +51,10 @@ func TestSharedBranch(t *testing.T) {
 	var s shared
 	res := a.must(200, &s, request{method: "GET", path: "/v1/shared/" + link.Token})
 	want := []string{`"What is a coppice & why <cut> it?"`, `"A wood that is cut so that it grows again."`, `[{"type":"text","text":"Thank you, hazel!"}]`, `"Hazel."`}
-	if fmt.Sprint(s.said()) != fmt.Sprint(want) || s.Title != "Coppicing" || s.Summary != nil || s.NextCursor != nil {
-		t.Errorf("%s", res.body)
-	}
+	check.That(t, fmt.Sprint(s.said()) == fmt.Sprint(want) && s.Title == "Coppicing" && s.Summary == nil && s.NextCursor == nil, "%s", res.body)
 	for _, m := range s.Data {
 		for name := range m {
-			if name != "role" && name != "content" && name != "created_at" {
-				t.Errorf("a message shows %s", name)
-			}
+			check.That(t, name == "role" || name == "content" || name == "created_at", "a message shows %s", name)
 		}
 	}
 	if res.Header.Get("X-Robots-Tag") == "" || res.Header.Get("Referrer-Policy") != "no-referrer" || res.Header.Get("Cache-Control") != "no-store" {
@@ -69,9 +65,7 @@ func TestSharedBranch(t *testing.T) {
 		check.Lacks(t, "the id of "+name, string(res.body), named("c."+name).String())
 	}
 	a.must(200, &s, request{method: "GET", path: "/v1/shared/" + with.Token})
-	if s.Summary == nil || s.Summary.Content != "Coppicing was explained." || s.Summary.Messages != 2 {
-		t.Errorf("%+v", s.Summary)
-	}
+	check.That(t, s.Summary != nil && s.Summary.Content == "Coppicing was explained." && s.Summary.Messages == 2, "%+v", s.Summary)
 	// A page at a time: with the prefix left out, the last page may be empty.
 	var pages []string
 	path := "/v1/shared/" + with.Token + "?limit=1"

@@ -160,9 +160,7 @@ func TestReaderThatStandsStill(t *testing.T) {
 		return false
 	})
 	got, err := io.ReadAll(stuck)
-	if err == nil && bytes.Contains(got, []byte("reply.completed")) {
-		t.Errorf("it got all %d bytes", len(got))
-	}
+	check.That(t, err != nil || !bytes.Contains(got, []byte("reply.completed")), "it got all %d bytes", len(got))
 }
 
 // TestSignsOfLife has a model that is silent.
@@ -182,9 +180,8 @@ func TestSignsOfLife(t *testing.T) {
 	silence.Stop()
 	m.pieces <- "Yes."
 	close(m.pieces)
-	if end := l.toEnd(); end.name != "reply.completed" || l.text != "Yes." {
-		t.Errorf("%+v, %q", end, l.text)
-	}
+	end := l.toEnd()
+	check.That(t, end.name == "reply.completed" && l.text == "Yes.", "%+v, %q", end, l.text)
 }
 
 // TestEventsReachTheirReader holds that whatever an event says, a reader gets it.
@@ -194,9 +191,8 @@ func TestEventsReachTheirReader(t *testing.T) {
 	for _, text := range []string{"", "a", "a\nb", "\r", "\r\n\r\n", "a\u2028b\u2029c\u0085", "data: x\n\nid: 5\nevent: evil\n\n", "\x00\ufeff", "é🌳<&>\"\\", ": ", "\n:\n"} {
 		event := appendEvent(nil, 12, "reply.delta", []byte(text))
 		e, err := readEvent(bufio.NewReader(bytes.NewReader(event)))
-		if want := (serverEvent{"12", "reply.delta", plain(text)}); err != nil || e != want || bytes.ContainsRune(event, '\r') {
-			t.Errorf("%+v, %v, want %+v", e, err, want)
-		}
+		want := (serverEvent{"12", "reply.delta", plain(text)})
+		check.That(t, err == nil && e == want && !bytes.ContainsRune(event, '\r'), "%+v, %v, want %+v", e, err, want)
 		name, data, err := eventOf(reply.Event{ID: 3, Delta: &reply.Delta{Content: text, ToolCalls: []json.RawMessage{[]byte("{\r\n \"index\" :\n0}")}}})
 		check.NoError(t, err)
 		e = check.Must(readEvent(bufio.NewReader(bytes.NewReader(appendEvent(nil, 3, name, data)))))(t)

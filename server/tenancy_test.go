@@ -117,9 +117,8 @@ func (a *testAPI) dontSee(of func(name string) *tree.Store, header map[string]st
 func (a *testAPI) sameAnswer(one, other request) {
 	a.t.Helper()
 	x, y := a.send(one), a.send(other)
-	if x.StatusCode < 400 || x.StatusCode != y.StatusCode || string(x.body) != string(y.body) {
-		a.t.Errorf("%s %s answers %d and %d:\n%s\n%s", one.method, one.path, x.StatusCode, y.StatusCode, x.body, y.body)
-	}
+	check.That(a.t, x.StatusCode >= 400 && x.StatusCode == y.StatusCode && string(x.body) == string(y.body),
+		"%s %s answers %d and %d:\n%s\n%s", one.method, one.path, x.StatusCode, y.StatusCode, x.body, y.body)
 	for _, h := range []response{x, y} {
 		h.Header.Del("X-Request-Id")
 		h.Header.Del("Date")
@@ -138,7 +137,6 @@ func (a *testAPI) sameTaken(status int, one, other request, oneID, otherID strin
 		r.Header.Del("Date")
 		check.Lacks(a.t, one.method+" "+one.path, string(r.body), "tenant", "Coppicing")
 	}
-	if string(x.body) != string(y.body) || fmt.Sprint(x.Header) != fmt.Sprint(y.Header) {
-		a.t.Errorf("%s %s: another's id answers\n%s\n%v\nand one that can't be had either\n%s\n%v", one.method, one.path, x.body, x.Header, y.body, y.Header)
-	}
+	check.That(a.t, string(x.body) == string(y.body) && fmt.Sprint(x.Header) == fmt.Sprint(y.Header),
+		"%s %s: another's id answers\n%s\n%v\nand one that can't be had either\n%s\n%v", one.method, one.path, x.body, x.Header, y.body, y.Header)
 }

@@ -94,9 +94,7 @@ func (s stall) send(t testing.TB, a *testAPI, method, path, header string) (answ
 	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	all, err := io.ReadAll(conn)
 	var timeout net.Error
-	if errors.As(err, &timeout) && timeout.Timeout() {
-		t.Errorf("%s %s: the server still waits; it said %q", method, path, all)
-	}
+	check.That(t, !errors.As(err, &timeout) || !timeout.Timeout(), "%s %s: the server still waits; it said %q", method, path, all)
 	return string(all)
 }
 
@@ -161,9 +159,7 @@ func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 		}
 	}
 	all.Wait()
-	if waiting < 6 {
-		t.Errorf("only %d routes stream or wait: their names have changed", waiting)
-	}
+	check.That(t, waiting >= 6, "only %d routes stream or wait: their names have changed", waiting)
 	// A client may have its answer before the request's last line ran.
 	check.Eventually(t, "the end of imports, reads and connections to the database", func() bool {
 		return a.server.limits.imports.underWay()+a.server.limits.reads.underWay() == 0 && a.pool.Stat().AcquiredConns() == 0
@@ -200,13 +196,11 @@ func TestEachPieceHasTheTimeout(t *testing.T) {
 		for range 3 {
 			check.Must(r.answer.ResponseWriter.Write([]byte("x")))(t)
 		}
-		if len(d.read) != test.read || len(d.write) != test.write || !d.read[len(d.read)-1].IsZero() {
-			t.Errorf("%b: deadlines to read %v, to write %v", test.may, d.read, d.write)
-		}
+		check.That(t, len(d.read) == test.read && len(d.write) == test.write && d.read[len(d.read)-1].IsZero(),
+			"%b: deadlines to read %v, to write %v", test.may, d.read, d.write)
 		for _, at := range append(d.read[:len(d.read)-1], d.write[min(1, len(d.write)):]...) {
-			if left := time.Until(at); left < 30*time.Minute || left > time.Hour {
-				t.Errorf("%b: a deadline in %s", test.may, left)
-			}
+			left := time.Until(at)
+			check.That(t, left >= 30*time.Minute && left <= time.Hour, "%b: a deadline in %s", test.may, left)
 		}
 	}
 }

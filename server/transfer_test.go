@@ -46,9 +46,7 @@ func TestImportedSummaries(t *testing.T) {
 		a.must(201, &link, request{method: "POST", path: path + "/branches/active/shares", body: `{"summaries":true}`})
 		var opened struct{ Summary *struct{ Imported bool } }
 		a.must(200, &opened, request{method: "GET", path: "/v1/shared/" + link.Token})
-		if opened.Summary == nil || opened.Summary.Imported != (a == keeps) {
-			t.Errorf("%s, a link shows the summary %+v", name, opened.Summary)
-		}
+		check.That(t, opened.Summary != nil && opened.Summary.Imported == (a == keeps), "%s, a link shows the summary %+v", name, opened.Summary)
 	}
 
 	drops := newAPI(t, func(c *Config) { c.DropImportedSummaries = true })

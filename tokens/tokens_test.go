@@ -26,9 +26,8 @@ func TestFrequentWordsStay(t *testing.T) {
 		c.Count(fmt.Sprintf("w%s often", letters(i)))
 	}
 	check.Equal(t, "counted", calls[" often"], 1)
-	if len(calls) < 5*maxPieces || len(c.now) > maxPieces || len(c.old) > maxPieces {
-		t.Errorf("%d words counted, %d and %d remembered", len(calls), len(c.now), len(c.old))
-	}
+	check.That(t, len(calls) >= 5*maxPieces && len(c.now) <= maxPieces && len(c.old) <= maxPieces,
+		"%d words counted, %d and %d remembered", len(calls), len(c.now), len(c.old))
 }
 
 // TestLongPiece holds that the memory of a count doesn't grow with a piece, which a
@@ -40,12 +39,10 @@ func TestLongPiece(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	n := O200k().Count(text)
 	runtime.ReadMemStats(&after)
-	if got := after.TotalAlloc - before.TotalAlloc; got > 40*maxBlock {
-		t.Errorf("%d bytes take %d of memory, want %d at most", len(text), got, 40*maxBlock)
-	}
-	if blocks := len(text) / maxBlock; n < len(text)/2 || n > len(text)/2+blocks {
-		t.Errorf("%d tokens", n)
-	}
+	got := after.TotalAlloc - before.TotalAlloc
+	check.That(t, got <= 40*maxBlock, "%d bytes take %d of memory, want %d at most", len(text), got, 40*maxBlock)
+	blocks := len(text) / maxBlock
+	check.That(t, n >= len(text)/2 && n <= len(text)/2+blocks, "%d tokens", n)
 }
 
 // A watched context ends after so many looks at it.

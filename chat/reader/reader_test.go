@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestReader holds that the first thing that is wrong is told, and where it is. What the
@@ -37,8 +38,7 @@ func TestReader(t *testing.T) {
 		if wrong == nil {
 			wrong = &fault.Error{}
 		}
-		if got := wrong.Field + " " + wrong.Code; said != test.said || got != test.wrong {
-			t.Errorf("%.60s: said %q, wrong %q", test.body, said, got)
-		}
+		got := wrong.Field + " " + wrong.Code
+		check.That(t, said == test.said && got == test.wrong, "%.60s: said %q, wrong %q", test.body, said, got)
 	}
 }

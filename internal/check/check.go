@@ -52,6 +52,22 @@ func Equal[V comparable](t T, what string, got, want V) {
 	}
 }
 
+// That holds that something is so; else the message says what is.
+func That(t T, is bool, format string, args ...any) {
+	t.Helper()
+	if !is {
+		t.Errorf(format, args...)
+	}
+}
+
+// Need is That, and ends the test where it isn't so.
+func Need(t T, is bool, format string, args ...any) {
+	t.Helper()
+	if !is {
+		t.Fatalf(format, args...)
+	}
+}
+
 // Has holds that a text has all of these parts.
 func Has(t T, what, text string, parts ...string) {
 	t.Helper()

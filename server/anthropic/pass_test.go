@@ -58,9 +58,7 @@ func TestPassedThrough(t *testing.T) {
 			provider := newProvider(t, test.answer)
 			a := newAPI(t, provider)
 			status, got, header := a.send("POST", "messages?beta=true", hello, "Anthropic-Version", "2023-06-01", "Anthropic-Beta", "x", "Cookie", "c", "X-Coppice-Session", "s")
-			if status != test.status || got != test.want || header.Get(test.header) == "" {
-				t.Errorf("%d %q %v", status, got, header)
-			}
+			check.That(t, status == test.status && got == test.want && header.Get(test.header) != "", "%d %q %v", status, got, header)
 			body, sent := provider.last()
 			if body != hello || query != "/v1/messages?beta=true" || sent.Get("X-Api-Key") != "sk-ant" || sent.Get("Authorization") != "" ||
 				sent.Get("Anthropic-Version") != "2023-06-01" || sent.Get("Anthropic-Beta") != "x" || sent.Get("Cookie") != "" || sent.Get("X-Coppice-Session") != "" {
@@ -92,9 +90,7 @@ func TestBroken(t *testing.T) {
 			_, err = io.ReadAll(res.Body)
 			res.Body.Close()
 		}
-		if err == nil {
-			t.Errorf("%s: half an answer passes for a whole one", kind)
-		}
+		check.That(t, err != nil, "%s: half an answer passes for a whole one", kind)
 	}
 }
 
@@ -131,9 +127,8 @@ func TestKeys(t *testing.T) {
 	} {
 		status, _, _ := a.send("POST", "messages", hello, test.header, test.value)
 		_, sent := provider.last()
-		if got := sent.Get("Authorization"); got != test.want && status == 200 || sent.Get("X-Api-Key") != "" {
-			t.Errorf("%s: %d, %v", test.value, status, sent)
-		}
+		got := sent.Get("Authorization")
+		check.That(t, (got == test.want || status != 200) && sent.Get("X-Api-Key") == "", "%s: %d, %v", test.value, status, sent)
 	}
 }
 
@@ -154,9 +149,8 @@ func TestRecord(t *testing.T) {
 	}
 	for _, body := range []string{hello, strings.Replace(hello, `"max_tokens"`, `"stream":true,"max_tokens"`, 1)} {
 		got, again := a.ask(body, "X-Stainless-Retry-Count", "1")
-		if again.Get("X-Coppice-Head-Id") != header.Get("X-Coppice-Head-Id") || len(provider.bodies) != 1 {
-			t.Errorf("a retry is answered anew: %v", again)
-		}
+		check.That(t, again.Get("X-Coppice-Head-Id") == header.Get("X-Coppice-Head-Id") && len(provider.bodies) == 1,
+			"a retry is answered anew: %v", again)
 		var back []string
 		for _, b := range blocksIn(t, got) {
 			back = append(back, string(b))
@@ -253,14 +247,10 @@ func TestResultOfASession(t *testing.T) {
 		a.ask(`{"model":"wood","max_tokens":9,"tools":[{"name":"f","input_schema":{}}],"messages":[{"role":"user","content":`+content+`}]}`, "X-Coppice-Session", "s")
 	}
 	sent := a.model.Requests()[1].Messages
-	if len(sent) != 3 || string(sent[2]) != `{"role":"tool","content":"Error: Exit code 1","tool_call_id":"c"}` {
-		t.Errorf("asked: %s", sent)
-	}
+	check.That(t, len(sent) == 3 && string(sent[2]) == `{"role":"tool","content":"Error: Exit code 1","tool_call_id":"c"}`, "asked: %s", sent)
 	c := check.Must(a.store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{}))(t).Data[0]
 	stored := check.Must(a.store.Transcript(t.Context(), c.ID, c.HeadID, tree.Paging{}))(t).Data
-	if len(stored) != 4 || !strings.Contains(string(stored[2].Metadata), `"content":[`+failed+`]`) {
-		t.Errorf("stored: %+v", stored)
-	}
+	check.That(t, len(stored) == 4 && strings.Contains(string(stored[2].Metadata), `"content":[`+failed+`]`), "stored: %+v", stored)
 }
 
 // TestErrors holds that errors have Anthropic's form, wherever they come from.
@@ -297,9 +287,7 @@ func TestCountAndModels(t *testing.T) {
 		return got
 	}
 	few, many := count(own, "wood", ""), count(own, "wood", `,"tools":[{"name":"f","description":"`+strings.Repeat("shrubs ", 100)+`"}]`)
-	if !strings.HasPrefix(few, `{"input_tokens":`) || len(many) <= len(few) {
-		t.Errorf("%s, %s", few, many)
-	}
+	check.That(t, strings.HasPrefix(few, `{"input_tokens":`) && len(many) > len(few), "%s, %s", few, many)
 	check.Has(t, "what the upstream says", count(both, "claude-x", ""), "msg_1")
 	own.tells(200, "GET", "models", "", `"id":"tree"`)
 	own.tells(200, "GET", "models", "", `"first_id":"wood"`)

@@ -161,9 +161,7 @@ func (c *client) refused(tool, code string, arguments any) string {
 	c.t.Helper()
 	res := c.send(tool, arguments)
 	text := textOf(res)
-	if !res.IsError || !strings.HasPrefix(text, code) {
-		c.t.Errorf("%s %v: %q, want the error %s", tool, arguments, text, code)
-	}
+	check.That(c.t, res.IsError && strings.HasPrefix(text, code), "%s %v: %q, want the error %s", tool, arguments, text, code)
 	return text
 }
 

@@ -105,12 +105,9 @@ func TestMalformed(t *testing.T) {
 		}
 		check.JSON(t, body, &answer)
 		check.Equal(t, name, res.Header.Get("Content-Type"), "application/json")
-		if res.StatusCode != test.status || answer.Error.Code != test.code || !strings.Contains(answer.Error.Message, test.message) {
-			t.Errorf("%s: %d %s", name, res.StatusCode, body)
-		}
-		if test.status != 400 && answer.ID != 7. {
-			t.Errorf("%s: the id is %v", name, answer.ID)
-		}
+		check.That(t, res.StatusCode == test.status && answer.Error.Code == test.code && strings.Contains(answer.Error.Message, test.message),
+			"%s: %d %s", name, res.StatusCode, body)
+		check.That(t, test.status == 400 || answer.ID == 7., "%s: the id is %v", name, answer.ID)
 	}
 
 	fromClient, toServer := io.Pipe()
@@ -141,9 +138,8 @@ func TestVersions(t *testing.T) {
 	a := newAPI(t)
 	for _, version := range []string{"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		res, body := a.post(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`, version), nil)
-		if res.StatusCode != 200 || !strings.Contains(body, `"protocolVersion":"`+version+`"`) || res.Header.Get("Mcp-Session-Id") != "" {
-			t.Errorf("%s: %d %s", version, res.StatusCode, body)
-		}
+		check.That(t, res.StatusCode == 200 && strings.Contains(body, `"protocolVersion":"`+version+`"`) && res.Header.Get("Mcp-Session-Id") == "",
+			"%s: %d %s", version, res.StatusCode, body)
 		check.Lacks(t, version, body, "listChanged", "logging")
 	}
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}}`

@@ -151,21 +151,16 @@ func (c *client) agent() {
 
 	for uri, want := range map[string]string{"coppice://conversations/" + id: `"title":"Woods"`, "coppice://conversations/" + id + "/branches/" + own: "Willow needs the sun.", "coppice://conversations/" + id + "/branches/active": id} {
 		res, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
-		if err != nil || len(res.Contents) != 1 || !strings.Contains(res.Contents[0].Text, want) || res.CacheScope == "public" {
-			t.Errorf("%s: %+v, %v", uri, res, err)
-		}
+		check.That(t, err == nil && len(res.Contents) == 1 && strings.Contains(res.Contents[0].Text, want) && res.CacheScope != "public",
+			"%s: %+v, %v", uri, res, err)
 	}
 	for _, uri := range []string{"coppice://conversations/" + uuid.NewString(), "coppice://conversations/nonsense", "coppice://conversations/" + id + "/branches/" + uuid.NewString(), "file:///etc/passwd"} {
 		_, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: uri})
 		var wire *jsonrpc.Error
-		if !errors.As(err, &wire) || !strings.Contains(strings.ToLower(wire.Message), "not found") {
-			t.Errorf("%s: %v", uri, err)
-		}
+		check.That(t, errors.As(err, &wire) && strings.Contains(strings.ToLower(wire.Message), "not found"), "%s: %v", uri, err)
 	}
 	templates, err := c.session.ListResourceTemplates(t.Context(), nil)
-	if err != nil || len(templates.ResourceTemplates) != 2 {
-		t.Errorf("%+v, %v", templates, err)
-	}
+	check.That(t, err == nil && len(templates.ResourceTemplates) == 2, "%+v, %v", templates, err)
 }
 
 // compact grows a conversation, folds it, and asks for what was folded.
@@ -311,13 +306,10 @@ func TestImportedSummaryIsMarkedForTools(t *testing.T) {
 		}
 		var read mcp.ReadBranch
 		c.call("read_branch", m{"conversation_id": id.String(), "as_context": true}, &read)
-		if len(read.Messages) != 2 || read.Imported != imported {
-			t.Errorf("imported: %v, and the context is %+v", imported, read)
-		}
+		check.That(t, len(read.Messages) == 2 && read.Imported == imported, "imported: %v, and the context is %+v", imported, read)
 		var explained mcp.Explained
 		c.call("explain_context", m{"conversation_id": id.String()}, &explained)
-		if len(explained.Summaries) != 1 || explained.Summaries[0].Imported != imported {
-			t.Errorf("imported: %v, and the summaries are %+v", imported, explained.Summaries)
-		}
+		check.That(t, len(explained.Summaries) == 1 && explained.Summaries[0].Imported == imported,
+			"imported: %v, and the summaries are %+v", imported, explained.Summaries)
 	}
 }

@@ -146,9 +146,8 @@ func TestRoles(t *testing.T) {
 		s.SignIn(tt.claims)
 		_, text, _ := s.open(b, Login)
 		_, me, _ := s.open(b, "/v1/me")
-		if !strings.Contains(text+me, tt.want) || strings.Contains(tt.want, `"role"`) == strings.Contains(me, "missing_key") {
-			t.Errorf("%v: %s %s", tt.claims, text, me)
-		}
+		check.That(t, strings.Contains(text+me, tt.want) && strings.Contains(tt.want, `"role"`) != strings.Contains(me, "missing_key"),
+			"%v: %s %s", tt.claims, text, me)
 	}
 }
 

@@ -102,9 +102,8 @@ func TestItemsAddedAgain(t *testing.T) {
 		}
 		before := a.treeSize(c.ID)
 		status, got, _ := a.send("acme", "POST", itemsPath(c.ID), twoItems, step.header...)
-		if status != step.status || status == 409 && !strings.Contains(got, "The key was used before") {
-			t.Errorf("%s: %d %s", step.does, status, got)
-		}
+		check.That(t, status == step.status && (status != 409 || strings.Contains(got, "The key was used before")),
+			"%s: %d %s", step.does, status, got)
 		check.Equal(t, step.does+": messages", a.treeSize(c.ID)-before, step.added)
 		check.Equal(t, step.does+": the items", a.items(id, "?order=asc").says(), step.says)
 	}
@@ -172,9 +171,7 @@ func (a *api) said(r response) (branch []string, count int) {
 func (a *api) grew(r response, messages, onBranch int) (branch []string) {
 	a.t.Helper()
 	branch, count := a.said(r)
-	if count != messages || len(branch) != onBranch {
-		a.t.Errorf("%d messages, want %d, and the branch is %.300q", count, messages, branch)
-	}
+	check.That(a.t, count == messages && len(branch) == onBranch, "%d messages, want %d, and the branch is %.300q", count, messages, branch)
 	return branch
 }
 
@@ -219,9 +216,8 @@ func TestEchoedIDs(t *testing.T) {
 	check.Lacks(t, "the model was given", a.prompt(), "Answer 0.")
 	// An id of another tenant's is as none.
 	theirs, _ := a.ask(200, "other", "POST", "/responses", `{"model":"wood","input":[`+session+`{"role":"user","content":"Mine?"}]}`)
-	if nodeOf(t, responseIn(t, theirs).ID).Conversation == n.Conversation || a.treeSize(n.Conversation) != 15 {
-		t.Error("another tenant goes on here")
-	}
+	check.That(t, nodeOf(t, responseIn(t, theirs).ID).Conversation != n.Conversation && a.treeSize(n.Conversation) == 15,
+		"another tenant goes on here")
 	// Items without ids hide none, however many they are.
 	named, native := a.conversation(`{"items":[` + says("user", "Five?") + `]}`)
 	long := a.create(`{"model":"wood","input":[{"id":"` + a.items(named, "").Data[0].ID + `"}` + strings.Repeat(","+says("user", "More."), 20) + `]}`)

@@ -64,9 +64,7 @@ func TestLargePicture(t *testing.T) {
 	question := a.message(n.Conversation.String(), a.message(n.Conversation.String(), n.Node.String()).ParentID.String())
 	const link = `{"role":"user","content":[{"type":"text","text":"Which tree?"},{"type":"image_url","image_url":{"url":"coppice:attachment/%x","detail":"high"}}]}`
 	check.Equal(t, "the question", string(question.Body), fmt.Sprintf(link, sha256.Sum256(picture)))
-	if !a.attached("acme", picture) || a.attached("other", picture) {
-		t.Error("the picture is not the tenant's alone")
-	}
+	check.That(t, a.attached("acme", picture) && !a.attached("other", picture), "the picture is not the tenant's alone")
 	back := fmt.Sprintf(`{"type":"input_text","text":"Which tree?"},{"type":"input_image","image_url":"%s","detail":"high"}`, url)
 	for _, path := range []string{"/responses/" + first.ID + "/input_items", "/conversations/" + in + "/items", "/conversations/" + in + "/items/" + a.itemIDs(in, "asc", 20)[0]} {
 		a.tells(200, "GET", path, "", back)
@@ -169,7 +167,6 @@ func TestPictureRefused(t *testing.T) {
 	}
 	image := `{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"` + dataURL("image/heic", make([]byte, 1<<20)) + `"}}]}`
 	a.tells(400, "POST", "/chat/completions", chatBody(store, said("user", "hi"), said("assistant", "Hi."), image), `"param":"messages[2].content[1]"`)
-	if n := len(a.listed("acme")); n != 0 || a.attached("acme", pictureOf(t, 1<<20)) {
-		t.Errorf("refused requests left %d conversations, or the picture", n)
-	}
+	n := len(a.listed("acme"))
+	check.That(t, n == 0 && !a.attached("acme", pictureOf(t, 1<<20)), "refused requests left %d conversations, or the picture", n)
 }

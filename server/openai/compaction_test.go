@@ -169,9 +169,7 @@ func TestCompactionUnstored(t *testing.T) {
 			for _, c := range m.Calls {
 				open[c.ID] = true
 			}
-			if m.Role == chat.Tool && !open[m.Answers()] {
-				t.Errorf("message %d answers a call that was folded: %s", i, a.prompt())
-			}
+			check.That(t, m.Role != chat.Tool || open[m.Answers()], "message %d answers a call that was folded: %s", i, a.prompt())
 		}
 		return itemsIn(t, got)
 	}
@@ -206,9 +204,8 @@ func TestCompact(t *testing.T) {
 	// Once more: the branch is folded already.
 	a.tells(200, "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+last+`"}`, `"id":"`+items[len(items)-1].ID+`"`)
 	// The messages are all there, verbatim.
-	if list, _ := a.ask(200, "acme", "GET", "/responses/"+last+"/input_items?limit=100", ""); strings.Count(list, "Question ") != 3 {
-		t.Errorf("%s", list)
-	}
+	list, _ := a.ask(200, "acme", "GET", "/responses/"+last+"/input_items?limit=100", "")
+	check.That(t, strings.Count(list, "Question ") == 3, "%s", list)
 	// What is stored nowhere: a short history, whose text the item has.
 	conversations := len(a.listed("acme"))
 	got, _ = a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","prompt_cache_key":"x","input":[

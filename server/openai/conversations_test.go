@@ -95,14 +95,12 @@ func TestConversations(t *testing.T) {
 	store := a.store.ForTenant("acme")
 	c := a.stored(native)
 	check.Equal(t, "natively", c.Title+" "+string(c.Metadata), `What is a coppice? I wonder. {"topic":"trees"}`)
-	if list := a.listed("acme"); len(list) != 1 || list[0].ID != native {
-		t.Errorf("the native list has %+v", list)
-	}
+	list := a.listed("acme")
+	check.That(t, len(list) == 1 && list[0].ID == native, "the native list has %+v", list)
 	want := fmt.Sprintf(`{"id":%q,"object":"conversation","created_at":%d,"metadata":{"topic":"trees"}}`, id, c.CreatedAt.Unix())
 	got, header := a.ask(200, "acme", "GET", "/conversations/"+id, "")
-	if got != want || header.Get("X-Coppice-Conversation-Id") != native.String() || header.Get("X-Coppice-Head-Id") != c.HeadID.String() {
-		t.Errorf("%s, want %s; %v", got, want, header)
-	}
+	check.That(t, got == want && header.Get("X-Coppice-Conversation-Id") == native.String() && header.Get("X-Coppice-Head-Id") == c.HeadID.String(),
+		"%s, want %s; %v", got, want, header)
 
 	// An update changes the pairs alone: what a native client wrote stays.
 	check.Must(store.UpdateConversation(t.Context(), native, tree.ConversationUpdate{Metadata: []byte(`{"topic":"trees","old":"x","colours":["red"]}`)}))(t)
@@ -139,9 +137,8 @@ func TestEmptyConversations(t *testing.T) {
 	a := newAPI(t, llmtest.Answer("Hello."))
 	for _, body := range []string{``, `{}`, `{"items":null,"metadata":null,"unknown":1}`} {
 		id, native := a.conversation(body)
-		if p := a.items(id, ""); len(p.Data) != 0 || p.HasMore || p.FirstID != nil {
-			t.Errorf("%s: %+v", body, p)
-		}
+		p := a.items(id, "")
+		check.That(t, len(p.Data) == 0 && !p.HasMore && p.FirstID == nil, "%s: %+v", body, p)
 		if body == `{}` {
 			for _, members := range []string{``, `"store":false,`, `"input":[{"type":"compaction_trigger"}],`} {
 				a.tells(400, "POST", "/responses", `{"model":"wood",`+members+`"conversation":"`+id+`"}`, `"param":"input","code":"missing_required_parameter"`)
@@ -150,9 +147,8 @@ func TestEmptyConversations(t *testing.T) {
 		} else {
 			a.add(id, says("user", "Good morning"))
 		}
-		if c := a.stored(native); c.Title != "Good morning" || c.HeadID == uuid.Nil {
-			t.Errorf("%s: the title is %q", body, c.Title)
-		}
+		c := a.stored(native)
+		check.That(t, c.Title == "Good morning" && c.HeadID != uuid.Nil, "%s: the title is %q", body, c.Title)
 	}
 }
 
@@ -197,9 +193,7 @@ func TestBodyLimit(t *testing.T) {
 	body := begin + strings.Repeat("x", 3<<20-len(begin)-len(end)) + end
 	a.conversation(body)
 	got, header := a.ask(413, "acme", "POST", "/conversations", body+" ")
-	if !strings.Contains(got, `"code":"body_too_large"`) || header.Get("X-Should-Retry") != "false" {
-		t.Errorf("%s", got)
-	}
+	check.That(t, strings.Contains(got, `"code":"body_too_large"`) && header.Get("X-Should-Retry") == "false", "%s", got)
 }
 
 // TestNativeChangeMeanwhile holds that an update of a conversation's pairs, and items

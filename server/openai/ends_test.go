@@ -60,9 +60,8 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 	absent("running", id)
 	a.tells(200, "POST", "/responses/"+id+"/cancel", "", `"status":"cancelled"`, `"error":null`)
 	absent("cancelled with nothing", id)
-	if stream, _ := a.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", ""); !strings.Contains(final(stream), `"status":"cancelled"`) || !strings.HasSuffix(stream, "data: [DONE]\n\n") {
-		t.Errorf("%s", stream)
-	}
+	stream, _ := a.ask(200, "acme", "GET", "/responses/"+id+"?stream=true", "")
+	check.That(t, strings.Contains(final(stream), `"status":"cancelled"`) && strings.HasSuffix(stream, "data: [DONE]\n\n"), "%s", stream)
 
 	id = background(llmtest.HangMidway("Every ten years, or so."))
 	a.begunToSpeak(id)
@@ -101,9 +100,8 @@ func TestDeletedWhileItRuns(t *testing.T) {
 	id, whole := a.stream(`{"model":"wood","stream":true,"input":"What is a coppice?"}`)
 	a.begunToSpeak(id)
 	a.get("DELETE", "/responses/"+id, "")
-	if got := whole(); !strings.Contains(got, "event: response.incomplete\n") || !strings.HasSuffix(got, "data: [DONE]\n\n") {
-		t.Errorf("%s", got)
-	}
+	got := whole()
+	check.That(t, strings.Contains(got, "event: response.incomplete\n") && strings.HasSuffix(got, "data: [DONE]\n\n"), "%s", got)
 	a.ask(404, "acme", "GET", "/responses/"+id, "")
 	check.Equal(t, "conversations", len(a.listed("acme")), 0)
 }

@@ -205,9 +205,7 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 			status, body, header := visit(p)
 			header.Del("X-Request-Id")
 			header.Del("Date")
-			if status < 400 {
-				t.Errorf("it is taken: %d %s", status, body)
-			}
+			check.That(t, status >= 400, "it is taken: %d %s", status, body)
 			return fmt.Sprint(status, header, p.hidden(body))
 		}
 		if !v.nothing {
@@ -225,12 +223,8 @@ func TestTenantsDontSeeEachOther(t *testing.T) {
 			}
 		}
 		status, body, _ := visit(f.plantFor("acme", path+v.body))
-		if status != cmp.Or(v.status, 200) && status != http.StatusUpgradeRequired {
-			t.Errorf("one's own answers %d: %s", status, body)
-		}
+		check.That(t, status == cmp.Or(v.status, 200) || status == http.StatusUpgradeRequired, "one's own answers %d: %s", status, body)
 		check.Equal(t, "one's own answer", others.hidden(body), body)
 	})
-	if named < 20 {
-		t.Errorf("only %d visits name an id", named)
-	}
+	check.That(t, named >= 20, "only %d visits name an id", named)
 }

@@ -37,9 +37,8 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 `
 	check.Equal(t, "what stands beside the parts, and in a result", check.Must(parse(beside, picture))(t), both)
 	const none, said = `{"type":"text","text":"x"}],"tool_calls":[ ]},{"role":"user","content":[{"type":"text","text":"y"}`, `{"role":"assistant","content":[{"type":"text","text":"x"}]}`
-	if got, err := parse(none, `{"type":"text","text":"z"}`); err != nil || !strings.HasPrefix(got, said+"\n") {
-		t.Errorf("an answer without calls: %v\n%s", err, got)
-	}
+	got, err := parse(none, `{"type":"text","text":"z"}`)
+	check.That(t, err == nil && strings.HasPrefix(got, said+"\n"), "an answer without calls: %v\n%s", err, got)
 	if _, err := parse(`"x"`, `"x"`+strings.Repeat(`]},{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"f"}`, 12_000)); err == nil || !strings.HasSuffix(fault.Of(err).Field, "].content") {
 		t.Errorf("more messages than an import of so many bytes reads: %v", err)
 	}

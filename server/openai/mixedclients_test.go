@@ -253,9 +253,7 @@ func (w *forest) checkPrompts(requests []llmtest.Request) {
 				w.t.Errorf("%s leaked into the branch %v: %s", mark, path, joined(req.Messages))
 			}
 		}
-		if !compacted[path[len(path)-1]] && !slices.Equal(given, path) {
-			w.t.Errorf("the model was given %v, want %v", given, path)
-		}
+		check.That(w.t, compacted[path[len(path)-1]] || slices.Equal(given, path), "the model was given %v, want %v", given, path)
 	}
 }
 
@@ -288,13 +286,9 @@ func (w *forest) compare() {
 				want[b.id] = b.parent.id
 			}
 		}
-		if !maps.Equal(stored, want) {
-			w.t.Errorf("conversation %s holds %v, want %v", id, stored, want)
-		}
+		check.That(w.t, maps.Equal(stored, want), "conversation %s holds %v, want %v", id, stored, want)
 	}
 	for _, c := range w.listed("acme") {
-		if w.trees[c.ID] == nil {
-			w.t.Errorf("there is a conversation %s that nobody began", c.ID)
-		}
+		check.That(w.t, w.trees[c.ID] != nil, "there is a conversation %s that nobody began", c.ID)
 	}
 }

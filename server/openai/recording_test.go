@@ -76,9 +76,8 @@ func TestManagedContext(t *testing.T) {
 		messages = append(messages, said("assistant", fmt.Sprint("Answer ", i)), said("user", strings.Repeat("word ", 20_000)))
 	}
 	c := a.complete("acme", chatBody(store, messages...))
-	if got := a.prompt(); len(got) > 700_000 || strings.Contains(got, odd) || c.conversation == "" {
-		t.Errorf("the model was given %d bytes", len(got))
-	}
+	got := a.prompt()
+	check.That(t, len(got) <= 700_000 && !strings.Contains(got, odd) && c.conversation != "", "the model was given %d bytes", len(got))
 }
 
 // TestSessions holds that a session is one conversation whatever it says, that
@@ -122,14 +121,11 @@ func TestSessions(t *testing.T) {
 			check.Equal(t, fmt.Sprintf("that %s and %s are in one conversation", test.session, session), id == c.conversation, session == test.session)
 		}
 		seen[test.session] = c.conversation
-		if n, err := a.store.ForTenant("other").Conversation(t.Context(), uuid.MustParse(c.conversation)); test.tenant == "acme" && !errors.Is(err, fault.NotFound) {
-			t.Errorf("another tenant reads %+v, %v", n, err)
-		}
+		n, err := a.store.ForTenant("other").Conversation(t.Context(), uuid.MustParse(c.conversation))
+		check.That(t, test.tenant != "acme" || errors.Is(err, fault.NotFound), "another tenant reads %+v, %v", n, err)
 	}
 	roots, err := a.store.ForTenant("acme").Children(t.Context(), uuid.MustParse(seen["header"]), uuid.Nil, tree.Paging{})
-	if err != nil || len(roots.Data) != 2 {
-		t.Errorf("a session whose system prompt changed has %d roots, want 2; %v", len(roots.Data), err)
-	}
+	check.That(t, err == nil && len(roots.Data) == 2, "a session whose system prompt changed has %d roots, want 2; %v", len(roots.Data), err)
 }
 
 // TestCompactedByTheClient holds that of a history which a client doesn't ask to store the
@@ -173,9 +169,8 @@ func TestResultsOfASession(t *testing.T) {
 		asked := a.complete("acme", chatBody(store, said("user", "How warm is it?")), "X-Coppice-Session", name)
 		status, got, header := a.send("acme", "POST", test.path, test.body, "X-Coppice-Session", name)
 		n, _ := named(header)
-		if status != 200 || n.Conversation.String() != asked.conversation || a.treeSize(n.Conversation) != 5 {
-			t.Errorf("%s: %d %s", name, status, got)
-		}
+		check.That(t, status == 200 && n.Conversation.String() == asked.conversation && a.treeSize(n.Conversation) == 5,
+			"%s: %d %s", name, status, got)
 		if prompt := a.prompt(); !strings.HasSuffix(prompt, first+" "+second) || !strings.Contains(prompt, "How warm is it?") || strings.Contains(prompt, "Be brief.") != (name == "ids") {
 			t.Errorf("%s: the model was given %s", name, prompt)
 		}
@@ -187,9 +182,8 @@ func TestModels(t *testing.T) {
 	a := newAPI(t, llmtest.Answer("ok"), llmtest.Answer("ok"))
 	a.tells(200, "GET", "/models", "", `{"id":"wood",`, `{"id":"gpt-5","object":"model","created":`)
 	for _, name := range []string{"wood", "gpt-5"} {
-		if got := a.tells(200, "GET", "/models/"+name, ""); !strings.HasPrefix(got, `{"id":"`+name+`","object":"model","created":`) {
-			t.Errorf("%s", got)
-		}
+		got := a.tells(200, "GET", "/models/"+name, "")
+		check.That(t, strings.HasPrefix(got, `{"id":"`+name+`","object":"model","created":`), "%s", got)
 	}
 	check.Equal(t, "the model", a.complete("acme", strings.Replace(chatBody("", said("user", "hi")), "wood", "gpt-5", 1)).Model, "gpt-5")
 	check.Equal(t, "status", a.create(`{"model":"gpt-5","input":"hi"}`).Status, "completed")
@@ -244,9 +238,8 @@ func TestCompletions(t *testing.T) {
 	if first.Object != "chat.completion" || first.Choices[0].Finish != "stop" || first.Usage.Total == 0 || first.Model != "wood" || first.Metadata["a"] != "b" || !strings.HasPrefix(first.ID, "chatcmpl-") {
 		t.Errorf("%+v", first)
 	}
-	if n, err := wire.ParseCompletionID(first.ID); err != nil || n.Conversation.String() != first.conversation || n.Node.String() != first.head {
-		t.Errorf("%s, %+v: %v", first.ID, first, err)
-	}
+	n, err := wire.ParseCompletionID(first.ID)
+	check.That(t, err == nil && n.Conversation.String() == first.conversation && n.Node.String() == first.head, "%s, %+v: %v", first.ID, first, err)
 	other := `{"role":"assistant","content":[{"type":"text","text":"It is a wood."}],"refusal":null}`
 	second := a.complete("acme", chatBody(store, `{"content":"Be brief.","role":"developer"}`, question, other, `{"role":"user","content":[{"type":"text","text":"What is it cut with?"}]}`))
 	if got := a.prompt(); second.conversation != first.conversation || a.before(second) != first.head || !strings.Contains(got, other) {

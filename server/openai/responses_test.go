@@ -33,9 +33,8 @@ func TestStoreFalse(t *testing.T) {
 	call := llmtest.ToolCall{ID: "call_1", Name: "mcp__clock__now", Arguments: `{}`}
 	a := newAPI(t, llmtest.CallTools(call), llmtest.Answer("Noon."), llmtest.Answer("It is a wood."), llmtest.Answer("Indeed."), llmtest.Answer("Ten years."))
 	streamed, header := a.ask(200, "acme", "POST", "/responses", fmt.Sprintf(codex, ""))
-	if header.Get("X-Coppice-Head-Id") != "" || header.Get("X-Coppice-Conversation-Id") != "" {
-		t.Errorf("the header names what isn't there: %v", header)
-	}
+	check.That(t, header.Get("X-Coppice-Head-Id") == "" && header.Get("X-Coppice-Conversation-Id") == "",
+		"the header names what isn't there: %v", header)
 	check.Has(t, "the stream", streamed, "event: response.created\n", `"type":"function_call"`, `"namespace":"mcp__clock","name":"now"`, `"store":false`, `"usage":{`, "data: [DONE]")
 	if tools := string(a.upstream.Requests()[0].Body); !strings.Contains(tools, `"mcp__clock__now"`) || strings.Contains(tools, "web_search") || !strings.Contains(a.prompt(), "Be terse.") || !strings.Contains(a.prompt(), "Mind the hazel.") {
 		t.Errorf("the model was given %s", tools)
@@ -43,9 +42,8 @@ func TestStoreFalse(t *testing.T) {
 	again, _ := a.ask(200, "acme", "POST", "/responses", fmt.Sprintf(codex, `,{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},
 		{"type":"function_call","id":"fc_1","call_id":"call_1","namespace":"mcp__clock","name":"now","arguments":"{}"},
 		{"type":"function_call_output","id":"fco_0199","call_id":"call_1","output":"12:00"}`))
-	if !strings.Contains(again, `"text":"Noon."`) || !strings.Contains(a.prompt(), `"tool_call_id":"call_1"`) || len(a.listed("acme")) != 0 {
-		t.Errorf("%s after %s", again, a.prompt())
-	}
+	check.That(t, strings.Contains(again, `"text":"Noon."`) && strings.Contains(a.prompt(), `"tool_call_id":"call_1"`) && len(a.listed("acme")) == 0,
+		"%s after %s", again, a.prompt())
 	id := finalID(t, again)
 	a.ask(404, "acme", "GET", "/responses/"+id, "")
 	a.ask(404, "acme", "DELETE", "/responses/"+id, "")
@@ -126,16 +124,14 @@ func TestInputTokens(t *testing.T) {
 		return got["input_tokens"].(float64)
 	}
 	one := count(`{"input":"What is a coppice?"}`)
-	if two := count(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},{"role":"user","content":"What is a coppice?"}]}`); one < 5 || two != 2*one {
-		t.Errorf("%v tokens, and twice that %v", one, two)
-	}
+	two := count(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},{"role":"user","content":"What is a coppice?"}]}`)
+	check.That(t, one >= 5 && two == 2*one, "%v tokens, and twice that %v", one, two)
 	if with := count(`{"model":null,"input":"What is a coppice?","instructions":"Be terse.","tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`); with <= one+10 {
 		t.Errorf("instructions and a tool cost %v", with-one)
 	}
 	first := a.create(`{"model":"wood","input":"What is a coppice?"}`)
-	if more := count(`{"input":"What is a coppice?","previous_response_id":"` + first.ID + `"}`); more <= 2*one {
-		t.Errorf("with the branch it is %v", more)
-	}
+	more := count(`{"input":"What is a coppice?","previous_response_id":"` + first.ID + `"}`)
+	check.That(t, more > 2*one, "with the branch it is %v", more)
 	check.Equal(t, "conversations", len(a.listed("acme")), 1)
 	check.Equal(t, "requests to the model", len(a.upstream.Requests()), 1)
 }
@@ -175,17 +171,14 @@ func TestResponsesStream(t *testing.T) {
 	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
 	a := newAPI(t, llmtest.Answer("It is a wood that is cut so that it grows again."), llmtest.CallTools(call), llmtest.Answer("Sunny."))
 	streamed, header := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"What is a coppice?","stream":true}`)
-	if header.Get("Content-Type") != "text/event-stream" || header.Get("X-Coppice-Head-Id") == "" {
-		t.Errorf("%v", header)
-	}
+	check.That(t, header.Get("Content-Type") == "text/event-stream" && header.Get("X-Coppice-Head-Id") != "", "%v", header)
 	path := "/responses/" + finalID(t, streamed)
 	check.Equal(t, "the end of the stream", final(a.tells(200, "GET", path+"?stream=true", "")), final(streamed))
 	if rest, _ := a.ask(200, "acme", "GET", path+"?stream=true&starting_after=2", ""); strings.Contains(rest, `"sequence_number":2,`) || !strings.HasPrefix(rest, "event: response.content_part.added\n") || final(rest) != final(streamed) {
 		t.Errorf("after event 2 comes %s", rest)
 	}
-	if end, _ := a.ask(200, "acme", "GET", path+"?stream=true&starting_after=1000", ""); !strings.HasPrefix(end, "event: response.completed\n") || !strings.HasSuffix(end, "data: [DONE]\n\n") {
-		t.Errorf("after the end comes %s", end)
-	}
+	end, _ := a.ask(200, "acme", "GET", path+"?stream=true&starting_after=1000", "")
+	check.That(t, strings.HasPrefix(end, "event: response.completed\n") && strings.HasSuffix(end, "data: [DONE]\n\n"), "after the end comes %s", end)
 	a.tells(400, "GET", path+"?stream=true&starting_after=-1", "", `"param":"starting_after"`)
 	check.Has(t, "what was streamed", final(streamed), a.tells(200, "GET", path, ""))
 
@@ -245,9 +238,8 @@ func TestReasoningItems(t *testing.T) {
 	later, _ := a.ask(200, "acme", "GET", "/responses/"+r.ID, "")
 	check.Has(t, "what was streamed", final(streamed), later)
 	check.Has(t, "read later", later, `"output_tokens_details":{"reasoning_tokens":10}`)
-	if replayed := a.tells(200, "GET", "/responses/"+r.ID+"?stream=true", ""); strings.Count(replayed, r.Output[0].ID) < 4 {
-		t.Errorf("replayed: %s", replayed)
-	}
+	replayed := a.tells(200, "GET", "/responses/"+r.ID+"?stream=true", "")
+	check.That(t, strings.Count(replayed, r.Output[0].ID) >= 4, "replayed: %s", replayed)
 	// The branch goes on, by the response's id and with everything in full.
 	_, raw := itemsIn(t, later)
 	for _, rest := range []string{

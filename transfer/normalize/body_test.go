@@ -134,9 +134,7 @@ func TestNormalizeBodyTooLarge(t *testing.T) {
 			}
 			formattest.CheckJSON(t, got, tree.MaxBodyBytes)
 			formattest.CheckMessage(t, got)
-			if name != "image" && len(got) < tree.MaxBodyBytes*8/10 {
-				t.Errorf("only %d bytes are left", len(got))
-			}
+			check.That(t, name == "image" || len(got) >= tree.MaxBodyBytes*8/10, "only %d bytes are left", len(got))
 			check.Has(t, "the mark", string(got), "by the import")
 		})
 	}
@@ -182,9 +180,8 @@ func TestNormalizeTitle(t *testing.T) {
 		strings.Repeat("é", 1000): strings.Repeat("é", 500),
 	} {
 		c := format.Conversation{Title: in}
-		if got := normalize.NormalizeTitle(&c); got != want || (got != in) != (len(c.Notes) > 0) {
-			t.Errorf("%q became %q with notes %v", in, got, c.Notes)
-		}
+		got := normalize.NormalizeTitle(&c)
+		check.That(t, got == want && (got != in) == (len(c.Notes) > 0), "%q became %q with notes %v", in, got, c.Notes)
 	}
 }
 
@@ -205,8 +202,7 @@ func TestNormalizeTags(t *testing.T) {
 		{many, many[:tree.MaxTags], 1},
 	} {
 		c := format.Conversation{Order: tree.Order{Tags: test.given}}
-		if got := normalize.NormalizeTags(&c); !slices.Equal(got, test.want) || len(c.Notes) != test.notes {
-			t.Errorf("%q became %q with notes %v", test.given, got, c.Notes)
-		}
+		got := normalize.NormalizeTags(&c)
+		check.That(t, slices.Equal(got, test.want) && len(c.Notes) == test.notes, "%q became %q with notes %v", test.given, got, c.Notes)
 	}
 }

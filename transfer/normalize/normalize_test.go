@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/format"
 	"github.com/coppice-chat/coppice/transfer/formattest"
@@ -161,14 +162,10 @@ func TestNormalizeTimes(t *testing.T) {
 	if want := at(format.Message{}, 3).CreatedAt; !b.Conversation.CreatedAt.Equal(want) {
 		t.Errorf("the conversation was made at %v, not at its first message's %v", b.Conversation.CreatedAt, want)
 	}
-	if len(notes) != 3 || notes[0].Kind != format.KindTime {
-		t.Errorf("notes: %v", notes)
-	}
+	check.That(t, len(notes) == 3 && notes[0].Kind == format.KindTime, "notes: %v", notes)
 
 	untimed, _, notes := normalize.Bundle(new(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2"))), testID, "test")
-	if !untimed.Nodes[1].CreatedAt.IsZero() || len(notes) > 0 {
-		t.Errorf("without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
-	}
+	check.That(t, untimed.Nodes[1].CreatedAt.IsZero() && len(notes) == 0, "without any times: %v, notes %v", untimed.Nodes[1].CreatedAt, notes)
 }
 
 // Reasoning is the store's to keep beside an assistant's message, and nowhere else.
@@ -187,15 +184,12 @@ func TestNormalizeReasoning(t *testing.T) {
 	for _, n := range b.Nodes {
 		got[formattest.BodyLine(n.Body)] = n.Reasoning
 	}
-	if got["assistant: 2"] != "H\uFFFDm\uFFFD." || got["user: 3"] != "" || got["assistant: x"] != "" || got["assistant: 5"] != "" {
-		t.Errorf("%.200q", got)
-	}
+	check.That(t, got["assistant: 2"] == "H\uFFFDm\uFFFD." && got["user: 3"] == "" && got["assistant: x"] == "" && got["assistant: 5"] == "",
+		"%.200q", got)
 	if long := got["assistant: 4"]; len(long) > tree.MaxReasoning || len(long) < tree.MaxReasoning-4 || !strings.HasSuffix(long, "ä…") {
 		t.Errorf("%d bytes are left", len(long))
 	}
-	if len(notes) < 3 {
-		t.Errorf("notes: %v", notes)
-	}
+	check.That(t, len(notes) >= 3, "notes: %v", notes)
 	if err := formattest.CheckBundle(b); err != nil {
 		t.Error(err)
 	}

@@ -145,9 +145,8 @@ func TestEntriesRefuse(t *testing.T) {
 func refused(t *testing.T, body string, err error, kind fault.Kind, code, param string) {
 	t.Helper()
 	e := fault.Of(err)
-	if e == nil || e.Kind != kind || e.Code != code || e.Field != param || e.Detail == "" || len(e.Detail) > 300 {
-		t.Errorf("%.200s: %+v, want %s at %q", body, e, code, param)
-	}
+	check.That(t, e != nil && e.Kind == kind && e.Code == code && e.Field == param && e.Detail != "" && len(e.Detail) <= 300,
+		"%.200s: %+v, want %s at %q", body, e, code, param)
 }
 
 // aMessage draws a message as it is stored.
@@ -257,13 +256,10 @@ func TestRest(t *testing.T) {
 		`{"role":"assistant","content":"Let me look. Now.","tool_calls":[` + call + `]}`:                    true,
 	} {
 		m := message(t, raw)
-		if got := (Entry{Message: m}).Rest(stored); (got == m) != more || got == nil == more {
-			t.Errorf("%s says more than what is stored: %t, want %t", raw, got != nil, more)
-		}
+		got := (Entry{Message: m}).Rest(stored)
+		check.That(t, (got == m) == more && (got == nil) == !more, "%s says more than what is stored: %t, want %t", raw, got != nil, more)
 	}
-	if (Entry{}).Rest(stored) != nil {
-		t.Error("a reference alone says something")
-	}
+	check.That(t, (Entry{}).Rest(stored) == nil, "a reference alone says something")
 	if m := message(t, `{"role":"assistant","content":"A"}`); (Entry{Message: m}).Rest(message(t, `{"role":"user","content":"A"}`)) != m {
 		t.Error("an answer was taken for a user's message")
 	}

@@ -69,10 +69,8 @@ func types(events []sent) string {
 	return strings.Join(all, " ")
 }
 
-type fataler interface{ Fatalf(string, ...any) }
-
 // read reads a stream, whose numbers have no holes.
-func read(t fataler, stream string) (all []sent) {
+func read(t check.T, stream string) (all []sent) {
 	for text := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
 		name, data, named := strings.Cut(text, "\ndata: ")
 		if !named {
@@ -98,7 +96,7 @@ func read(t fataler, stream string) (all []sent) {
 
 // events reads a whole stream as strictly as clients do: items begin one behind
 // the other, their ids stay the same, each is done once.
-func events(t fataler, stream string) []sent {
+func events(t check.T, stream string) []sent {
 	all := read(t, stream)
 	var open []string
 	finished := map[string]bool{}

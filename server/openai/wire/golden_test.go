@@ -27,7 +27,7 @@ var (
 	someTime    = time.Unix(1795334141, 0)
 )
 
-func message(t fataler, raw string) *chat.Message {
+func message(t check.T, raw string) *chat.Message {
 	m, err := chat.Parse([]byte(raw))
 	if err != nil {
 		t.Fatalf("%s: %v", raw, err)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestIDs holds that ids are read as they were written, and that no other text
@@ -56,9 +57,7 @@ func TestIDsRefuse(t *testing.T) {
 			item + "0000000000", item + "-1", item[:len(item)-1] + "02", item[:len(item)-1] + "+2", "zz" + item[2:], strings.Repeat("x", 1000),
 		} {
 			err := parse(other)
-			if !errors.Is(err, fault.NotFound) || len(err.Error()) > 200 {
-				t.Errorf("%q, which is no %s: %v", other, id, err)
-			}
+			check.That(t, errors.Is(err, fault.NotFound) && len(err.Error()) <= 200, "%q, which is no %s: %v", other, id, err)
 		}
 	}
 	if err := NoPrevious("resp_x"); err.Kind != fault.Invalid || err.Field != "previous_response_id" || err.Detail != "Previous response with id 'resp_x' not found." {
@@ -72,9 +71,8 @@ func TestCompaction(t *testing.T) {
 	t.Parallel()
 	want := Compaction{someSummary, someNode.Node, "They said <b>é\"."}
 	content := want.Content()
-	if got, err := ReadCompaction(content); err != nil || got != want {
-		t.Errorf("%+v became %+v: %v", want, got, err)
-	}
+	got, err := ReadCompaction(content)
+	check.That(t, err == nil && got == want, "%+v became %+v: %v", want, got, err)
 	for _, other := range []string{"gAAAAABo", contentPrefix, content[len(contentPrefix):], content[:len(content)-8], content + "="} {
 		if _, err := ReadCompaction(other); fault.Of(err).Field != "encrypted_content" || fault.Of(err).Kind != fault.Invalid {
 			t.Errorf("%q: %v", other, err)

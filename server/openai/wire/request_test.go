@@ -74,14 +74,12 @@ func TestEcho(t *testing.T) {
 		t.Errorf("stored as %s it is %+v, not %+v: %v", chat.MustMarshal(req.Echo), stored, req.Echo, err)
 	}
 	golden(t, "responses/echo.json", string(chat.MustMarshal(Turn{Node: someNode, CreatedAt: someTime, Echo: stored}.Begun(Queued)))+"\n")
-	if n := stored.names().of("n__g"); n.space != "n" || n.name != "g" {
-		t.Errorf("%s, %s", n.space, n.name)
-	}
+	n := stored.names().of("n__g")
+	check.That(t, n.space == "n" && n.name == "g", "%s, %s", n.space, n.name)
 	previous := someNode.ResponseID()
 	req, err = ParseCreate([]byte(`{"model":"m","previous_response_id":"` + previous + `"}`))
-	if err != nil || *req.Previous != someNode || *req.Echo.PreviousResponseID != previous || len(req.Input.Entries) != 0 {
-		t.Errorf("%+v: %v", req, err)
-	}
+	check.That(t, err == nil && *req.Previous == someNode && *req.Echo.PreviousResponseID == previous && len(req.Input.Entries) == 0,
+		"%+v: %v", req, err)
 }
 
 // TestLongEcho holds that an echo can be stored, whatever the request says, and
@@ -190,9 +188,7 @@ func TestParseChat(t *testing.T) {
 		t.Errorf("%+v", req)
 	}
 	req, err = ParseChat([]byte(`{"model":"m","messages":[`+user+`],"tool_choice":"none","parallel_tool_calls":true,"tools":[]}`), asItIs)
-	if err != nil || len(req.Extra) != 0 || req.Store || req.Stream || req.Usage {
-		t.Errorf("%+v: %v", req, err)
-	}
+	check.That(t, err == nil && len(req.Extra) == 0 && !req.Store && !req.Stream && !req.Usage, "%+v: %v", req, err)
 	for _, test := range []struct{ rest, code, param string }{
 		{`"messages":[]`, reader.CodeMissing, "messages"},
 		{`"messages":"hi"`, reader.CodeType, "messages"},
@@ -216,9 +212,8 @@ func TestParseChat(t *testing.T) {
 func TestOtherRequests(t *testing.T) {
 	t.Parallel()
 	c, err := ParseCompact([]byte(`{"model":"m","input":[{"role":"user","content":"hi"}],"instructions":"Keep names.","prompt_cache_key":"k"}`))
-	if err != nil || c.Model != "m" || len(c.Input.Entries) != 1 || c.Instructions != "Keep names." || c.Previous != nil {
-		t.Errorf("%+v: %v", c, err)
-	}
+	check.That(t, err == nil && c.Model == "m" && len(c.Input.Entries) == 1 && c.Instructions == "Keep names." && c.Previous == nil,
+		"%+v: %v", c, err)
 	if c, err := ParseCompact([]byte(`{"model":"m","previous_response_id":"` + someNode.ResponseID() + `"}`)); err != nil || *c.Previous != someNode {
 		t.Errorf("%+v: %v", c, err)
 	}
@@ -247,13 +242,10 @@ func TestOtherRequests(t *testing.T) {
 		if e == nil {
 			e = &fault.Error{}
 		}
-		if e.Code != test.code || e.Field != test.param {
-			t.Errorf("%.100s: %+v, want %s at %q", test.body, e, test.code, test.param)
-		}
+		check.That(t, e.Code == test.code && e.Field == test.param, "%.100s: %+v, want %s at %q", test.body, e, test.code, test.param)
 	}
-	if p, err := ParsePage(url.Values{"order": {"asc"}, "after": {"x"}}); err != nil || p != (Page{20, true, "x"}) {
-		t.Errorf("%+v: %v", p, err)
-	}
+	p, err := ParsePage(url.Values{"order": {"asc"}, "after": {"x"}})
+	check.That(t, err == nil && p == (Page{20, true, "x"}), "%+v: %v", p, err)
 }
 
 func compact(b []byte) error         { _, err := ParseCompact(b); return err }
@@ -311,8 +303,7 @@ func TestLargeBodies(t *testing.T) {
 		var err error
 		taken := allocates(test.most*uint64(len(test.body)), func() { _, err = ParseCreate(test.body) })
 		t.Logf("%s: %.2f times the body, %v", name, float64(taken)/float64(len(test.body)), err)
-		if taken > test.most*uint64(len(test.body)) {
-			t.Errorf("%s: %d bytes for a body of %d, which is over %d times as much", name, taken, len(test.body), test.most)
-		}
+		check.That(t, taken <= test.most*uint64(len(test.body)),
+			"%s: %d bytes for a body of %d, which is over %d times as much", name, taken, len(test.body), test.most)
 	}
 }

@@ -31,9 +31,8 @@ func FuzzMember(f *testing.F) {
 		if json.Unmarshal(object, &members) != nil || members == nil {
 			t.Skip()
 		}
-		if got, want := MemberOf(object, name), members[name]; string(got) != string(want) {
-			t.Fatalf("%q of %s is %s, not %s", name, object, got, want)
-		}
+		got, want := MemberOf(object, name), members[name]
+		check.Need(t, string(got) == string(want), "%q of %s is %s, not %s", name, object, got, want)
 	})
 }
 
@@ -49,9 +48,8 @@ func FuzzString(f *testing.F) {
 		if len(quoted) < 2 || quoted[0] != '"' || quoted[len(quoted)-1] != '"' || !utf8.Valid(quoted) || json.Unmarshal(quoted, &want) != nil {
 			t.Skip("no JSON string")
 		}
-		if got := String(quoted); got != want {
-			t.Fatalf("%s is read as %q, not %q", quoted, got, want)
-		}
+		got := String(quoted)
+		check.Need(t, got == want, "%s is read as %q, not %q", quoted, got, want)
 	})
 }
 
@@ -67,14 +65,10 @@ func FuzzElements(f *testing.F) {
 		}
 		i := 0
 		for got := range Elements(array) {
-			if i >= len(want) || string(got) != string(want[i]) {
-				t.Fatalf("element %d of %s is %s, of %s", i, array, got, want)
-			}
+			check.Need(t, i < len(want) && string(got) == string(want[i]), "element %d of %s is %s, of %s", i, array, got, want)
 			i++
 		}
-		if i != len(want) {
-			t.Fatalf("%d elements in %s, which has %d", i, array, len(want))
-		}
+		check.Need(t, i == len(want), "%d elements in %s, which has %d", i, array, len(want))
 	})
 }
 

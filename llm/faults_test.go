@@ -240,9 +240,7 @@ func TestBreaker(t *testing.T) {
 	}
 	for _, answer := range answers {
 		for _, err := range []error{down, down, answer, down, down, gaveUp, down} {
-			if !call(err) {
-				t.Fatalf("it is open before %v", err)
-			}
+			check.Need(t, call(err), "it is open before %v", err)
 		}
 		for i, pause := range []time.Duration{5, 10, 20, 40, 60, 60} {
 			var spared *llm.SparedError

@@ -247,9 +247,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func wantError(t *testing.T, err, kind error) *llm.Error {
 	t.Helper()
 	var e *llm.Error
-	if !errors.As(err, &e) || !errors.Is(err, kind) {
-		t.Fatalf("error %v (%T), want a *llm.Error of kind %q", err, err, kind)
-	}
+	check.Need(t, errors.As(err, &e) && errors.Is(err, kind), "error %v (%T), want a *llm.Error of kind %q", err, err, kind)
 	check.That(t, e.Model != "", "%v names no model", err)
 	for cause := range causes(err) {
 		check.Lacks(t, "an error", cause.Error(), key, "48151623", "http://")

@@ -120,9 +120,7 @@ func streamCalls(t *testing.T, m llm.Model, req llm.Request) (res llm.Response, 
 			return err
 		}
 		for _, p := range pieces {
-			if p.Index == nil {
-				t.Fatalf("a piece has no index: %s", d.ToolCalls)
-			}
+			check.Need(t, p.Index != nil, "a piece has no index: %s", d.ToolCalls)
 			c := streamed[*p.Index]
 			c.ID, c.Type = c.ID+p.ID, c.Type+p.Type
 			c.Function.Name, c.Function.Arguments = c.Function.Name+p.Function.Name, c.Function.Arguments+p.Function.Arguments
@@ -183,8 +181,8 @@ func TestOddStreams(t *testing.T) {
 			res, err := modes["stream"](t, client(t, s), deadline(t, timeout), request())
 			if test.kind != nil {
 				wantError(t, err, test.kind)
-			} else if err != nil {
-				t.Fatal(err)
+			} else {
+				check.NoError(t, err)
 			}
 			check.That(t, res.Text == test.text && res.FinishReason == test.finish && string(res.Message) == `{"role":"assistant","content":"hi"}`,
 				"%+v, message %s", res, res.Message)

@@ -92,9 +92,7 @@ func TestStoreFails(t *testing.T) {
 	q.Add("acme", Amount{Bytes: 5})
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if q.Store(ended) == nil {
-		t.Fatal("it was stored")
-	}
+	check.Need(t, q.Store(ended) != nil, "it was stored")
 	q.Add("acme", Amount{Bytes: 2})
 	check.NoError(t, q.Store(t.Context()))
 	check.NoError(t, q.Store(t.Context()))

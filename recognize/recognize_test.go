@@ -55,9 +55,7 @@ func TestFind(t *testing.T) {
 	for _, session := range []string{"", "s"} {
 		first := turn(session, prompt, asked, called, result, answer)
 		p := find(first)
-		if !p.New || p.Known != 0 {
-			t.Fatalf("nothing is stored, and %+v is found", p)
-		}
+		check.Need(t, p.New && p.Known == 0, "nothing is stored, and %+v is found", p)
 		check.Must(s.Store.AppendPath(t.Context(), tree.NewConversation{ID: p.ConversationID}, first.History))(t)
 		stopped := turn(session, prompt, asked, `{"role":"assistant","content":"It was warm, and"}`, next, strings.Replace(called, "null", `"I look."`, 1), result, next)
 		stopped.Metadata = []json.RawMessage{nil, nil, json.RawMessage(`{"reply":{"status":"stopped"}}`), nil, nil, nil, nil}

@@ -155,9 +155,7 @@ func (l *listener) event(t *testing.T) serverEvent {
 	defer l.bounded().Stop()
 	for {
 		e, err := readEvent(l.body)
-		if err != nil {
-			t.Fatalf("the stream ended with %v", err)
-		}
+		check.Need(t, err == nil, "the stream ended with %v", err)
 		if e.name != "comment" {
 			conformsEvent(t, e)
 			return e

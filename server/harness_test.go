@@ -245,9 +245,7 @@ func (a *testAPI) problem(res response) Problem {
 func (a *testAPI) must(status int, out any, r request) response {
 	a.t.Helper()
 	res := a.send(r)
-	if res.StatusCode != status {
-		a.t.Fatalf("%s %s: status %d, want %d: %s", r.method, r.path, res.StatusCode, status, res.body)
-	}
+	check.Need(a.t, res.StatusCode == status, "%s %s: status %d, want %d: %s", r.method, r.path, res.StatusCode, status, res.body)
 	if out != nil {
 		check.JSON(a.t, string(res.body), out)
 	}

@@ -86,9 +86,7 @@ func TestRequestsTakeTurns(t *testing.T) {
 		"imports": {a.server.limits.imports, []request{{method: "POST", path: "/v1/imports", body: `[{"role":"user","content":"x"}]`}}, []request{get(conversation + "/export")}},
 	} {
 		leave, ok := test.of.hold(t.Context(), "busy", test.of.perKey, 0)
-		if !ok {
-			t.Fatalf("%s: some are under way", name)
-		}
+		check.Need(t, ok, "%s: some are under way", name)
 		held := test.of.underWay()
 		answered := make(chan int, len(test.waits))
 		for _, r := range test.waits {

@@ -191,9 +191,7 @@ func (l *listener) toEnd() serverEvent {
 		if errors.Is(err, io.EOF) && l.end != nil {
 			return *l.end
 		}
-		if err != nil {
-			l.t.Fatalf("the stream ended with %v after %q", err, l.text)
-		}
+		check.Need(l.t, err == nil, "the stream ended with %v after %q", err, l.text)
 	}
 }
 

@@ -61,9 +61,7 @@ func TestRequestLog(t *testing.T) {
 	a.must(200, nil, request{method: "GET", path: "/healthz"})
 	check.Lacks(t, "the log", a.log.String(), "zebra")
 	lines := a.lines()
-	if len(lines) != 6 {
-		t.Fatalf("%d lines for 6 requests: %s", len(lines), a.log)
-	}
+	check.Need(t, len(lines) == 6, "%d lines for 6 requests: %s", len(lines), a.log)
 	for i, want := range []map[string]any{
 		{"level": "INFO", "method": "POST", "route": "/v1/conversations/{conversation_id}/messages", "status": 201.0, "request_id": "trace-1/span:2", "tenant_id": "default", "client": "127.0.0.1", "conversation_id": named("c").String()},
 		{"level": "INFO", "status": 400.0, "code": "invalid_role"},

@@ -44,9 +44,7 @@ func cursorLists(t testing.TB, a *testAPI) (lists []cursorList) {
 	for i := range lists {
 		lists[i].cursor = a.nextOf(lists[i].path)
 	}
-	if len(lists) < 10 {
-		t.Fatalf("only %d lists", len(lists))
-	}
+	check.Need(t, len(lists) >= 10, "only %d lists", len(lists))
 	return lists
 }
 
@@ -57,9 +55,7 @@ func (a *testAPI) nextOf(path string) string {
 		Next string `json:"next_cursor"`
 	}
 	a.must(200, &page, request{method: "GET", path: path})
-	if page.Next == "" {
-		a.t.Fatalf("%s has one page", path)
-	}
+	check.Need(a.t, page.Next != "", "%s has one page", path)
 	return page.Next
 }
 
@@ -135,9 +131,8 @@ func TestTranscriptOfActiveStaysOnItsBranch(t *testing.T) {
 			var got []string
 			for _, page := range a.pages(get(path), func() {
 				body, _ := move.body.(string)
-				if res := a.send(request{method: move.method, path: fill(move.path), body: fill(body)}); res.StatusCode >= 300 {
-					t.Fatalf("%d: %s", res.StatusCode, res.body)
-				}
+				res := a.send(request{method: move.method, path: fill(move.path), body: fill(body)})
+				check.Need(t, res.StatusCode < 300, "%d: %s", res.StatusCode, res.body)
 			}) {
 				var m struct{ ID string }
 				check.JSON(t, string(page[0]), &m)

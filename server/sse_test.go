@@ -148,9 +148,8 @@ func TestReaderThatStandsStill(t *testing.T) {
 	if err != nil || head.StatusCode != 200 {
 		t.Fatal(head, err)
 	}
-	if end := other.toEnd(); end.name != "reply.completed" || other.text != text {
-		t.Fatalf("%s after %d bytes", end.name, len(other.text))
-	}
+	end := other.toEnd()
+	check.Need(t, end.name == "reply.completed" && other.text == text, "%s after %d bytes", end.name, len(other.text))
 	check.Eventually(t, "the end of the one that stands still", func() bool {
 		for _, line := range impatient.lines() {
 			if line["cut"] == true && line["code"] == "request_canceled" && line["route"] == "/v1/conversations/{conversation_id}/replies/{message_id}/events" {
@@ -231,9 +230,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	a.narrow()
 	read := func(a *testAPI) *http.Response {
 		res := check.Must(http.DefaultTransport.RoundTrip(a.newRequest(request{method: "GET", path: "/v1/conversations/" + id.String() + "/tree?preview=200"})))(a.t)
-		if res.StatusCode != 200 {
-			a.t.Fatalf("status %d", res.StatusCode)
-		}
+		check.Need(a.t, res.StatusCode == 200, "status %d", res.StatusCode)
 		return res
 	}
 	// logged waits for the line of the n-th request.

@@ -178,9 +178,7 @@ func (a *api) tells(status int, method, path, body, want string, headers ...stri
 func (a *api) ask(body string, headers ...string) (got string, header http.Header) {
 	a.t.Helper()
 	status, got, header := a.send("POST", "messages", body, headers...)
-	if status != http.StatusOK {
-		a.t.Fatalf("%d: %s", status, got)
-	}
+	check.Need(a.t, status == http.StatusOK, "%d: %s", status, got)
 	return got, header
 }
 

@@ -81,9 +81,7 @@ func blocksIn(t *testing.T, got string) [][]byte {
 				break
 			}
 		}
-		if !r.Done {
-			t.Fatalf("no end: %s", got)
-		}
+		check.Need(t, r.Done, "no end: %s", got)
 		return rawBytes(r.Blocks)
 	}
 	var m struct{ Content []json.RawMessage }

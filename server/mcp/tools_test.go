@@ -54,9 +54,7 @@ func (c *client) agent() {
 	id := uuid.NewString()
 	c.call("create_conversation", m{"id": id, "title": "Woods"}, &made)
 	c.call("create_conversation", m{"id": id, "title": "Woods"}, &made) // again
-	if made.ConversationID != id || made.Title != "Woods" || made.HeadID != "" {
-		t.Fatalf("created %+v", made)
-	}
+	check.Need(t, made.ConversationID == id && made.Title == "Woods" && made.HeadID == "", "created %+v", made)
 	var first, second mcp.Appended
 	messages := []m{
 		{"role": "user", "content": "Which shrub grows in the shade of the house?"},
@@ -64,16 +62,12 @@ func (c *client) agent() {
 		{"role": "tool", "tool_call_id": "a", "content": []m{{"type": "text", "text": "Hazel: half shade."}}},
 	}
 	c.call("append_messages", m{"conversation_id": id, "parent_id": "active", "messages": messages}, &first)
-	if len(first.Messages) != 3 || first.HeadID != first.Messages[2] || !first.Created {
-		t.Fatalf("appended %+v", first)
-	}
+	check.Need(t, len(first.Messages) == 3 && first.HeadID == first.Messages[2] && first.Created, "appended %+v", first)
 	own := uuid.NewString()
 	edit := m{"conversation_id": id, "parent_id": first.Messages[0], "messages": []m{{"id": own, "role": "assistant", "content": "Willow needs the sun."}}}
 	c.call("append_messages", edit, &second)
 	c.call("append_messages", edit, &second) // again
-	if second.Created || second.HeadID != own {
-		t.Fatalf("appended again %+v", second)
-	}
+	check.Need(t, !second.Created && second.HeadID == own, "appended again %+v", second)
 
 	var branches mcp.Branches
 	c.call("list_branches", m{"conversation_id": id}, &branches)
@@ -82,9 +76,7 @@ func (c *client) agent() {
 	}
 	var list mcp.Conversations
 	c.call("list_conversations", m{}, &list)
-	if len(list.Conversations) != 1 || list.Conversations[0].HeadID != own {
-		t.Fatalf("conversations %+v", list)
-	}
+	check.Need(t, len(list.Conversations) == 1 && list.Conversations[0].HeadID == own, "conversations %+v", list)
 
 	var read mcp.ReadBranch
 	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID}, &read)
@@ -93,18 +85,13 @@ func (c *client) agent() {
 		t.Fatalf("read %+v", read)
 	}
 	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": read.Messages[2].Tokens + 1}, &read)
-	if len(read.Messages) != 1 || read.Complete || read.OlderHeadID != first.Messages[1] {
-		t.Fatalf("read a part %+v", read)
-	}
+	check.Need(t, len(read.Messages) == 1 && !read.Complete && read.OlderHeadID == first.Messages[1], "read a part %+v", read)
 	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": 2}, &read)
-	if len(read.Messages) != 1 || !read.Messages[0].CutOff || read.Complete {
-		t.Fatalf("read what is too long %+v", read)
-	}
+	check.Need(t, len(read.Messages) == 1 && read.Messages[0].CutOff && !read.Complete, "read what is too long %+v", read)
 	read = mcp.ReadBranch{}
 	c.call("read_branch", m{"conversation_id": id, "as_context": true}, &read)
-	if len(read.Messages) != 2 || !read.Complete || !strings.Contains(read.Status, "Token usage") || read.Messages[1].MessageID != own {
-		t.Fatalf("context %+v", read)
-	}
+	check.Need(t, len(read.Messages) == 2 && read.Complete && strings.Contains(read.Status, "Token usage") && read.Messages[1].MessageID == own,
+		"context %+v", read)
 
 	var recalled mcp.Recalled
 	c.call("recall", m{"question": "What about willows?", "conversation_id": id}, &recalled)
@@ -112,22 +99,16 @@ func (c *client) agent() {
 		t.Fatalf("recalled %+v", recalled)
 	}
 	c.call("recall", m{"question": "hazel", "conversation_id": id}, &recalled)
-	if len(recalled.Hits) != 0 {
-		t.Fatalf("recalled from another branch: %+v", recalled)
-	}
+	check.Need(t, len(recalled.Hits) == 0, "recalled from another branch: %+v", recalled)
 	c.call("recall", m{"question": "Who likes hazels?"}, &recalled)
-	if len(recalled.Hits) == 0 || recalled.Scope != "tenant" {
-		t.Fatalf("recalled from all %+v", recalled)
-	}
+	check.Need(t, len(recalled.Hits) != 0 && recalled.Scope == "tenant", "recalled from all %+v", recalled)
 	var found mcp.SearchResults
 	c.call("search", m{"query": "willow sun"}, &found)
 	if len(found.Results) != 1 || found.Results[0].ID != id+"/"+own || found.Results[0].Title != "Woods" || found.Results[0].URL != "coppice://conversations/"+id+"/branches/"+own {
 		t.Fatalf("found %+v", found)
 	}
 	c.call("search", m{"query": "which of the shrubs would grow best in shade, and why do they?"}, &found) // no message has all of these
-	if len(found.Results) == 0 {
-		t.Fatal("a question finds nothing")
-	}
+	check.Need(t, len(found.Results) != 0, "a question finds nothing")
 	var fetched mcp.Fetched
 	c.call("fetch", m{"id": id + "/" + own}, &fetched)
 	if fetched.Text != "Willow needs the sun." || len(fetched.Before) != 1 || fetched.Metadata["role"] != "assistant" || fetched.Title != "Woods" {
@@ -138,9 +119,8 @@ func (c *client) agent() {
 	c.call("fork_branch", m{"conversation_id": id, "message_id": "active", "title": "Fork", "siblings": true}, &fork)
 	var forked mcp.Branches
 	c.call("list_branches", m{"conversation_id": fork.ConversationID}, &forked)
-	if fork.ConversationID == id || fork.Title != "Fork" || fork.HeadID == "" || len(forked.Branches) != 2 {
-		t.Fatalf("forked %+v: %+v", fork, forked)
-	}
+	check.Need(t, fork.ConversationID != id && fork.Title == "Fork" && fork.HeadID != "" && len(forked.Branches) == 2,
+		"forked %+v: %+v", fork, forked)
 	c.compact(id)
 	var grafted mcp.GraftResult
 	c.call("graft_branch", m{"conversation_id": id, "head_id": own, "from_head_id": first.HeadID, "include": "messages"}, &grafted)
@@ -176,18 +156,14 @@ func (c *client) compact(id string) {
 	c.call("append_messages", m{"conversation_id": id, "parent_id": "active", "messages": chain}, &grown)
 	var explained mcp.Explained
 	c.call("explain_context", m{"conversation_id": id}, &explained)
-	if explained.HeadID != grown.HeadID || explained.ContextTokens == 0 || len(explained.Summaries) != 0 {
-		t.Fatalf("explained %+v", explained)
-	}
+	check.Need(t, explained.HeadID == grown.HeadID && explained.ContextTokens != 0 && len(explained.Summaries) == 0, "explained %+v", explained)
 	var done mcp.Compacted
 	c.call("compact_branch", m{"conversation_id": id, "keep_messages": 6, "instructions": "Keep the numbers."}, &done)
 	if done.Outcome != "saved" || done.FoldedMessages < 20 || done.SavedTokens <= 0 || done.SavedMessages < 20 || done.ContextTokens+done.SavedTokens != explained.ContextTokens || done.SummaryID == "" {
 		t.Fatalf("compacted %+v of %+v", done, explained)
 	}
 	c.call("explain_context", m{"conversation_id": id}, &explained)
-	if len(explained.Summaries) != 1 || !explained.Summaries[0].Applies {
-		t.Fatalf("explained after it %+v", explained)
-	}
+	check.Need(t, len(explained.Summaries) == 1 && explained.Summaries[0].Applies, "explained after it %+v", explained)
 	var recalled mcp.Recalled
 	c.call("recall", m{"question": "Which tree is quagga3?", "conversation_id": id, "scope": "folded", "max_tokens": 200}, &recalled)
 	if !slices.ContainsFunc(recalled.Hits, func(h mcp.RecalledHit) bool { return h.Folded && strings.Contains(h.Message.Text, "quagga3.") }) {

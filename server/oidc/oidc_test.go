@@ -93,9 +93,7 @@ func TestSignIn(t *testing.T) {
 	s.gets(b, 401, "missing_key", "/v1/me")
 	s.SignIn(map[string]any{"email": "ada@example.com", "groups": []string{"staff", "leads"}})
 	status, text, at := s.open(b, Login+"?next="+url.QueryEscape("/c/1?a=b"))
-	if at.RequestURI() != "/c/1?a=b" {
-		t.Fatalf("signing in ends at %s: %d %s", at, status, text)
-	}
+	check.Need(t, at.RequestURI() == "/c/1?a=b", "signing in ends at %s: %d %s", at, status, text)
 	_, text, _ = s.open(b, "/v1/me")
 	check.Equal(t, "who asks", text, `{"tenant_id":"acme","user_id":"ada@example.com","role":"admin","read_only":false,"conversation_id":null,"key_id":null,"sign_out":"/auth/logout"}`)
 	s.gets(b, 403, "", "/v1/me", "Origin", "https://evil.example")

@@ -36,9 +36,7 @@ func dataURL(mediaType string, data []byte) string {
 func (a *api) attached(tenant string, data []byte) bool {
 	a.t.Helper()
 	_, got, err := a.store.ForTenant(tenant).Attachment(a.t.Context(), sha256.Sum256(data))
-	if err != nil && !errors.Is(err, fault.NotFound) {
-		a.t.Fatal(err)
-	}
+	check.Need(a.t, err == nil || errors.Is(err, fault.NotFound), "%v", err)
 	return err == nil && bytes.Equal(got, data)
 }
 

@@ -97,9 +97,8 @@ func TestContextManagement(t *testing.T) {
 	last := a.talk(4)
 	streamed, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","stream":true,"context_management":[{"type":"compaction","compact_threshold":1000}],"input":"And now?","previous_response_id":"`+last+`"}`)
 	begin, compacted, answer := strings.Index(streamed, "event: response.in_progress"), strings.Index(streamed, `"type":"compaction"`), strings.Index(streamed, "event: response.output_text.delta")
-	if begin < 0 || compacted < begin || answer < compacted || !strings.Contains(streamed, "event: response.completed") {
-		t.Fatalf("%d, %d, %d in %s", begin, compacted, answer, streamed)
-	}
+	check.Need(t, begin >= 0 && compacted >= begin && answer >= compacted && strings.Contains(streamed, "event: response.completed"),
+		"%d, %d, %d in %s", begin, compacted, answer, streamed)
 	a.given("SUMMARY of|And now?", "Answer 0.")
 	id := finalID(t, streamed)
 	whole, _ := a.ask(200, "acme", "GET", "/responses/"+id, "")
@@ -111,9 +110,7 @@ func TestContextManagement(t *testing.T) {
 	// A client that keeps its history drops what stands before the item, and goes on
 	// with both items, without the answer's id, or by the ids alone.
 	items, raw := itemsIn(t, whole)
-	if len(items) != 2 || items[0].Type != "compaction" || !strings.HasPrefix(items[0].ID, "cmp_") {
-		t.Fatalf("%s", whole)
-	}
+	check.Need(t, len(items) == 2 && items[0].Type == "compaction" && strings.HasPrefix(items[0].ID, "cmp_"), "%s", whole)
 	n := nodeOf(t, id)
 	both := `{"model":"wood","input":[` + raw[0] + `,` + raw[1] + `,{"role":"user","content":"Go on."}]}`
 	for _, body := range []string{
@@ -174,9 +171,7 @@ func TestCompactionUnstored(t *testing.T) {
 		return itemsIn(t, got)
 	}
 	items, raw := create()
-	if len(items) != 2 || items[0].Type != "compaction" || items[1].Type != "message" {
-		t.Fatalf("%+v", items)
-	}
+	check.Need(t, len(items) == 2 && items[0].Type == "compaction" && items[1].Type == "message", "%+v", items)
 	// All of it comes again with the item behind it: the item stands for what is before.
 	history = append(history, raw[0], raw[1], `{"role":"user","content":"Go on."}`)
 	items, _ = create()
@@ -211,9 +206,7 @@ func TestCompact(t *testing.T) {
 	got, _ = a.ask(200, "acme", "POST", "/responses/compact", `{"model":"wood","prompt_cache_key":"x","input":[
 		{"type":"message","role":"user","content":"We agreed to launch on Tuesday."},{"type":"message","role":"assistant","content":"On Tuesday, then."}]}`)
 	items, raw = itemsIn(t, got)
-	if len(items) != 2 || items[0].Role != "user" || items[1].Type != "compaction" || len(a.listed("acme")) != conversations {
-		t.Fatalf("%s", got)
-	}
+	check.Need(t, len(items) == 2 && items[0].Role == "user" && items[1].Type == "compaction" && len(a.listed("acme")) == conversations, "%s", got)
 	a.create(`{"model":"wood","store":false,"input":[` + raw[0] + `,` + raw[1] + `,{"role":"user","content":"When?"}]}`)
 	a.given("SUMMARY of 2 messages|We agreed to launch on Tuesday.", "On Tuesday, then.")
 	// A trigger at the end of the input asks for the same.

@@ -61,9 +61,7 @@ func (a *api) itemIDs(conversation, order string, limit int) (ids []string) {
 		for _, item := range p.Data {
 			ids = append(ids, item.ID)
 		}
-		if len(p.Data) > limit || p.HasMore && len(p.Data) < limit {
-			a.t.Fatalf("a page of %d has %d items", limit, len(p.Data))
-		}
+		check.Need(a.t, len(p.Data) <= limit && (!p.HasMore || len(p.Data) >= limit), "a page of %d has %d items", limit, len(p.Data))
 		if !p.HasMore {
 			return ids
 		}

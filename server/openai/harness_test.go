@@ -186,9 +186,7 @@ func (a *api) send(tenant, method, path, body string, headers ...string) (int, s
 func (a *api) ask(status int, tenant, method, path, body string) (string, http.Header) {
 	a.t.Helper()
 	is, got, header := a.send(tenant, method, path, body)
-	if is != status {
-		a.t.Fatalf("%s %s: %d, want %d: %s", method, path, is, status, got)
-	}
+	check.Need(a.t, is == status, "%s %s: %d, want %d: %s", method, path, is, status, got)
 	return got, header
 }
 
@@ -255,9 +253,7 @@ func (a *api) stream(body string) (id string, whole func() string) {
 	res, err := a.do(a.t.Context(), "acme", "POST", "/openai/v1/responses", body)
 	check.NoError(a.t, err)
 	n, err := named(res.Header)
-	if err != nil || res.StatusCode != http.StatusOK {
-		a.t.Fatalf("%d %v", res.StatusCode, err)
-	}
+	check.Need(a.t, err == nil && res.StatusCode == http.StatusOK, "%d %v", res.StatusCode, err)
 	return n.ResponseID(), func() string {
 		defer res.Body.Close()
 		all, _ := io.ReadAll(res.Body) // up to where it breaks off

@@ -211,9 +211,7 @@ func (w *forest) step(clients []*rider) {
 		same := slices.ContainsFunc(w.sent, func(s *ride) bool {
 			return s.body == r.body && s.answer.id.String() == r.header.Get("X-Coppice-Head-Id")
 		})
-		if r.status != 200 || !same {
-			w.t.Fatalf("the retry of %s got %d %s", r.body, r.status, r.got)
-		}
+		check.Need(w.t, r.status == 200 && same, "the retry of %s got %d %s", r.body, r.status, r.got)
 	}
 	if len(clients) > 0 && w.draw("delete", 4) {
 		w.remove(clients[w.index("who", len(clients))])
@@ -235,9 +233,8 @@ func (w *forest) run(rides []*ride, count string) {
 func (w *forest) settle(rides []*ride) {
 	for _, r := range rides {
 		id, err := uuid.Parse(r.header.Get("X-Coppice-Conversation-Id"))
-		if r.status != 200 || err != nil || strings.Contains(r.got, `"status":"failed"`) || r.at != uuid.Nil && id != r.at {
-			w.t.Fatalf("%s in %s: %d %s %v", r.body, r.at, r.status, r.got, r.header)
-		}
+		check.Need(w.t, r.status == 200 && err == nil && !strings.Contains(r.got, `"status":"failed"`) && (r.at == uuid.Nil || id == r.at),
+			"%s in %s: %d %s %v", r.body, r.at, r.status, r.got, r.header)
 		if r.at = id; w.trees[id] == nil {
 			w.trees[id] = &copse{begun: true}
 		}
@@ -248,9 +245,7 @@ func (w *forest) settle(rides []*ride) {
 	for left := slices.Clone(rides); len(left) > 0; {
 		n := len(left)
 		left = slices.DeleteFunc(left, func(r *ride) bool { return w.place(r, made) })
-		if len(left) == n {
-			w.t.Fatalf("%s is answered where it doesn't belong: %v", left[0].body, left[0].header)
-		}
+		check.Need(w.t, len(left) != n, "answers stand where they don't belong: %+v", left)
 	}
 	w.sent = append(w.sent, rides...)
 }
@@ -259,16 +254,12 @@ func (w *forest) settle(rides []*ride) {
 func (w *forest) place(r *ride, made map[*bole]bool) bool {
 	c, store := w.trees[r.at], w.store.ForTenant("acme")
 	page, err := store.Transcript(w.api.t.Context(), r.at, uuid.MustParse(r.header.Get("X-Coppice-Head-Id")), tree.Paging{Limit: len(r.messages) + 1})
-	if err != nil || len(page.Data) != len(r.messages)+1 {
-		w.t.Fatalf("%s: %d messages, %v", r.body, len(page.Data), err)
-	}
+	check.Need(w.t, err == nil && len(page.Data) == len(r.messages)+1, "%s: %d messages, %v", r.body, len(page.Data), err)
 	under := c.find(page.Data[0].ParentID)
 	if page.Data[0].ParentID != uuid.Nil && under == nil {
 		return false // in this step, too
 	}
-	if under != r.under && !(r.anywhere && made[under]) {
-		w.t.Fatalf("%s stands under %v, want %v", r.body, under, r.under)
-	}
+	check.Need(w.t, under == r.under || r.anywhere && made[under], "%s stands under %v, want %v", r.body, under, r.under)
 	for i, m := range page.Data {
 		b := c.find(m.ID)
 		if b == nil {

@@ -133,9 +133,7 @@ func (c *rider) nextByResponse(w *forest) *ride {
 // there was nothing to be folded.
 func (w *forest) compact(r *ride) (items string) {
 	status, got, header := w.servers[0].send("acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+wire.NodeID{Conversation: r.at, Node: r.answer.id}.ResponseID()+`"}`)
-	if status != 200 {
-		w.t.Fatalf("%d %s", status, got)
-	}
+	check.Need(w.t, status == 200, "%d %s", status, got)
 	for _, mark := range marksIn(got) {
 		if !slices.Contains(r.answer.path(), mark) {
 			w.t.Errorf("%s leaked into the compaction of %v: %s", mark, r.answer.path(), got)
@@ -199,9 +197,8 @@ func (w *forest) remove(c *rider) {
 		return // OpenAI's API deletes no chat completion here
 	}
 	path := "/responses/" + wire.NodeID{Conversation: r.at, Node: b.id}.ResponseID()
-	if status, got, _ := w.servers[0].send("acme", "DELETE", path, ""); status != 200 {
-		w.t.Fatalf("%s: %d %s", path, status, got)
-	}
+	status, got, _ := w.servers[0].send("acme", "DELETE", path, "")
+	check.Need(w.t, status == 200, "%s: %d %s", path, status, got)
 	c.drop()
 	copse := w.trees[r.at]
 	b.deleted = true

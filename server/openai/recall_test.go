@@ -104,9 +104,7 @@ func TestRecallInResponses(t *testing.T) {
 	// The client's call stays open beside one that the server answered.
 	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}],`
 	third := a.create(`{"model":"wood",` + tools + `"previous_response_id":"` + id + `","recall":true,"input":"And the weather?"}`)
-	if len(third.Output) != 1 || third.Output[0].Type != "function_call" || third.Output[0].CallID != "call_w" {
-		t.Fatalf("%+v", third)
-	}
+	check.Need(t, len(third.Output) == 1 && third.Output[0].Type == "function_call" && third.Output[0].CallID == "call_w", "%+v", third)
 	fourth := a.create(`{"model":"wood",` + tools + `"previous_response_id":"` + third.ID + `","recall":true,"input":[{"type":"function_call_output","call_id":"call_w","output":"rain"}]}`)
 	check.Equal(t, "the answer", fourth.Output[0].Content[0].Text, "wombat-42, and rain.")
 	if got := a.prompt(); strings.Count(got, `"tool_call_id":"call_r"`) != 2 || !strings.HasSuffix(got, `{"role":"tool","content":"rain","tool_call_id":"call_w"}`) {

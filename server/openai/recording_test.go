@@ -135,9 +135,7 @@ func TestCompactedByTheClient(t *testing.T) {
 	a := newAPI(t, answersOf(3)...)
 	input := func(kept string, more ...string) response {
 		status, got, _ := a.send("acme", "POST", "/responses", `{"model":"wood","store":false,"input":[`+kept+strings.Join(more, ",")+`]}`, "X-Coppice-Record", "true", "Session-Id", "1")
-		if status != 200 {
-			t.Fatal(got)
-		}
+		check.Need(t, status == 200, "%v", got)
 		return responseIn(t, got)
 	}
 	input(said("user", "One?"))
@@ -211,9 +209,7 @@ type completion struct {
 func (a *api) complete(tenant, body string, headers ...string) (c completion) {
 	a.t.Helper()
 	status, got, header := a.send(tenant, "POST", "/chat/completions", body, headers...)
-	if status != http.StatusOK {
-		a.t.Fatalf("%s: %d %s", body, status, got)
-	}
+	check.Need(a.t, status == http.StatusOK, "%s: %d %s", body, status, got)
 	check.JSON(a.t, got, &c)
 	c.conversation, c.head = header.Get("X-Coppice-Conversation-Id"), header.Get("X-Coppice-Head-Id")
 	return c

@@ -106,9 +106,7 @@ func TestSocket(t *testing.T) {
 	w := a.dial()
 	w.send(`"input":"Name a shrub."`)
 	stored := w.last()
-	if stored.Response.Status != "completed" || stored.StreamID != "" || stored.Seq < 5 {
-		t.Fatalf("%+v", stored)
-	}
+	check.Need(t, stored.Response.Status == "completed" && stored.StreamID == "" && stored.Seq >= 5, "%+v", stored)
 	a.create(`{"model":"wood","input":"Why?","previous_response_id":"` + stored.Response.ID + `"}`)
 	conversation, _ := a.conversation(`{"items":[{"role":"user","content":"Name a shrub."}]}`)
 	for at, id := range map[string]string{"previous_response_id": stored.Response.ID, "conversation": conversation} {

@@ -221,18 +221,14 @@ func TestNormalizeProperties(t *testing.T) {
 			return slices.ContainsFunc(notes, func(n format.Note) bool { return n.Place == id && (kind == "" || n.Kind == kind) })
 		}
 		for _, m := range c.Messages {
-			if !there[m.SourceID] && m.Body != nil && !noted("", m.SourceID) {
-				rt.Fatalf("%s is lost, and no note says so", m.SourceID)
-			}
+			check.Need(rt, there[m.SourceID] || m.Body == nil || noted("", m.SourceID), "%s is lost, and no note says so", m.SourceID)
 		}
 		for id := range there {
 			for up := parent[id]; up != ""; up = parent[up] {
 				if !isAbove(c, up, id) && !isAbove(c, id, up) {
 					rt.Fatalf("%s got onto the branch of %s\n%s", up, id, formattest.Outline(b))
 				}
-				if !isAbove(c, up, id) && !noted(format.KindTool, up) {
-					rt.Fatalf("%s was moved above %s, and no note says so", up, id)
-				}
+				check.Need(rt, isAbove(c, up, id) || noted(format.KindTool, up), "%s was moved above %s, and no note says so", up, id)
 			}
 		}
 	})

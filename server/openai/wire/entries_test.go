@@ -223,9 +223,8 @@ func TestItemsRoundTrip(t *testing.T) {
 			}
 			clear(ids)
 			for _, item := range ItemsOf(e.Node, messages[i], Note{}) {
-				if id, err := ParseItemID(item.ID); err != nil || id.NodeID != nodeAt(i+1) || ids[item.ID] {
-					t.Fatalf("%s: %v", item.ID, err)
-				}
+				id, err := ParseItemID(item.ID)
+				check.Need(t, err == nil && id.NodeID == nodeAt(i+1) && !ids[item.ID], "%s: %v", item.ID, err)
 				ids[item.ID] = true
 			}
 		}

@@ -74,18 +74,14 @@ func read(t check.T, stream string) (all []sent) {
 	for text := range strings.SplitSeq(strings.TrimSuffix(stream, "\n\n"), "\n\n") {
 		name, data, named := strings.Cut(text, "\ndata: ")
 		if !named {
-			if text != "data: [DONE]" {
-				t.Fatalf("neither an event nor the end: %q", text)
-			}
+			check.Need(t, text == "data: [DONE]", "neither an event nor the end: %q", text)
 			continue
 		}
 		var e sent
 		if err := json.Unmarshal([]byte(data), &e); err != nil || "event: "+e.Type != name {
 			t.Fatalf("%v: %s", err, text)
 		}
-		if len(all) > 0 && e.Seq != all[len(all)-1].Seq+1 {
-			t.Fatalf("event %d comes after %d", e.Seq, all[len(all)-1].Seq)
-		}
+		check.Need(t, len(all) == 0 || e.Seq == all[len(all)-1].Seq+1, "event %d comes after %+v", e.Seq, all)
 		if e.Response != nil {
 			e.Response.raw = data[strings.Index(data, `"response":`):]
 		}
@@ -103,22 +99,17 @@ func events(t check.T, stream string) []sent {
 	for _, e := range all {
 		switch id := fmt.Sprint(e.Item["id"]); {
 		case e.Type == "response.output_item.added":
-			if *e.Output != len(open) || slices.Contains(open, id) {
-				t.Fatalf("item %s at %d, where %v are", id, *e.Output, open)
-			}
+			check.Need(t, *e.Output == len(open) && !slices.Contains(open, id), "item %s at %d, where %v are", id, *e.Output, open)
 			open = append(open, id)
 		case e.Type == "response.output_item.done":
-			if open[*e.Output] != id || finished[id] {
-				t.Fatalf("item %s is done at %d, where %v are", id, *e.Output, open)
-			}
+			check.Need(t, open[*e.Output] == id && !finished[id], "item %s is done at %d, where %v are", id, *e.Output, open)
 			finished[id] = true
 		case e.ItemID != "" && (open[*e.Output] != e.ItemID || finished[e.ItemID]):
 			t.Fatalf("%s is about item %s at %d, where %v are", e.Type, e.ItemID, *e.Output, open)
 		}
 	}
-	if last := all[len(all)-1]; last.Response != nil && last.Seq > 2 && len(finished) != len(open) {
-		t.Fatalf("of the items %v these are done: %v", open, finished)
-	}
+	last := all[len(all)-1]
+	check.Need(t, last.Response == nil || last.Seq <= 2 || len(finished) == len(open), "of the items %v these are done: %v", open, finished)
 	return all
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/chat/sdk"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // FuzzParse holds that no body breaks a reader of requests, that a refusal says
@@ -27,9 +28,7 @@ func FuzzParse(f *testing.F) {
 			if e == nil {
 				return false
 			}
-			if e.Kind != fault.Invalid && e.Kind != fault.NotFound || e.Detail == "" {
-				t.Fatalf("%q: %+v", body, e)
-			}
+			check.Need(t, (e.Kind == fault.Invalid || e.Kind == fault.NotFound) && e.Detail != "", "%q: %+v", body, e)
 			return true
 		}
 		var inputs []Input
@@ -51,9 +50,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for _, in := range inputs {
 			for _, e := range in.Entries {
-				if e.Message == nil && e.Reference == "" && e.Compaction == nil {
-					t.Fatalf("%q has an empty entry", body)
-				}
+				check.Need(t, e.Message != nil || e.Reference != "" || e.Compaction != nil, "%q has an empty entry", body)
 				if e.Message != nil {
 					chat.MustMarshal(ItemsOf(someNode, e.Message, e.Note))
 				}

@@ -29,9 +29,7 @@ var (
 
 func message(t check.T, raw string) *chat.Message {
 	m, err := chat.Parse([]byte(raw))
-	if err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
+	check.NoError(t, err)
 	return m
 }
 

@@ -33,9 +33,7 @@ func TestParse(t *testing.T) {
 			for _, call := range m.Calls {
 				calls = append(calls, call.ID+" "+call.Name+" "+call.Arguments)
 			}
-			if m.Text() != c.text || strings.Join(calls, "; ") != c.calls || m.Answers() != c.answers {
-				t.Errorf("text %q, calls %q, answers %q; want %q, %q, %q", m.Text(), calls, m.Answers(), c.text, c.calls, c.answers)
-			}
+			check.Equal(t, "what is read", m.Text()+"|"+strings.Join(calls, "; ")+"|"+m.Answers(), c.text+"|"+c.calls+"|"+c.answers)
 			check.Equal(t, "the bytes", string(m.Raw), c.raw)
 		})
 	}
@@ -86,9 +84,7 @@ func TestParseRefuses(t *testing.T) {
 	} {
 		m, err := Parse([]byte(c.raw))
 		var e *fault.Error
-		if !errors.As(err, &e) || e.Code != c.code || e.Field != c.field || m != nil {
-			t.Errorf("%s: %v (%+v), want %s at %q", c.raw, err, e, c.code, c.field)
-		}
+		check.That(t, errors.As(err, &e) && e.Code == c.code && e.Field == c.field && m == nil, "%s: %v, want %s at %q", c.raw, err, c.code, c.field)
 	}
 }
 
@@ -104,9 +100,7 @@ func TestRead(t *testing.T) {
 		{`{"role":"user","content":["a",{"type":"text","text":"b"}]}`, "user", "b"},
 	} {
 		m := Read([]byte(c.raw))
-		if string(m.Role) != c.role || m.Text() != c.text {
-			t.Errorf("%s: role %q, text %q", c.raw, m.Role, m.Text())
-		}
+		check.Equal(t, c.raw, string(m.Role)+"|"+m.Text(), c.role+"|"+c.text)
 	}
 	if m := Read([]byte(`{"content":{"a":1}}`)); len(m.Parts) != 1 || string(m.Parts[0].Raw) != `{"a":1}` {
 		t.Errorf("a content that is no content: %+v", m.Parts)
@@ -204,9 +198,7 @@ func TestCanonicalFormIsUnambiguous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := message.Draw(t, "a"), message.Draw(t, "b")
 		same := string(a.AppendCanonical(nil)) == string(b.AppendCanonical(nil))
-		if same != (said(a) == said(b)) {
-			t.Fatalf("%s and %s: same form %t", said(a), said(b), same)
-		}
+		check.Need(t, same == (said(a) == said(b)), "%s and %s: same form %t", said(a), said(b), same)
 	})
 }
 

@@ -247,9 +247,8 @@ func TestBreaker(t *testing.T) {
 			if _, err := b.Enter(); !errors.As(err, &spared) || spared.Left != pause*time.Second || b.Spares() != spared.Left {
 				t.Fatalf("pause %d is %v, want %d s", i, err, pause)
 			}
-			if now = now.Add(pause * time.Second); i < 5 && !call(down) {
-				t.Fatalf("after pause %d no call is let through", i)
-			}
+			now = now.Add(pause * time.Second)
+			check.Need(t, i == 5 || call(down), "after pause %d no call is let through", i)
 		}
 		done := check.Must(b.Enter())(t)
 		check.That(t, !call(nil), "two calls try at once whether the model is back")
@@ -265,9 +264,8 @@ func TestBreaker(t *testing.T) {
 		call(&llm.Error{Kind: llm.ErrRateLimited, RetryAfter: time.Hour})
 	}
 	call(slow)
-	if other.Spares() != 10*time.Second || b.Spares() != other.Spares() {
-		t.Errorf("calls that hang spare for %s, and those of which one does for %s", other.Spares(), b.Spares())
-	}
+	check.Equal(t, "how long calls that hang spare", other.Spares(), 10*time.Second)
+	check.Equal(t, "and those of which one does", b.Spares(), other.Spares())
 	now = now.Add(time.Minute)
 	done := check.Must(other.Enter())(t)
 	check.That(t, !call(nil), "two models are tried at once")

@@ -2,7 +2,6 @@ package llm_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -53,9 +52,8 @@ func TestParamsAndHints(t *testing.T) {
 	}
 	for i, req := range s.Requests() {
 		body := string(req.Body)
-		if !strings.Contains(body, `"min_p":0.2,`) || !strings.Contains(body, `"top_k":7`) || strings.Contains(body, "prompt_cache_key") != (i == 0) {
-			t.Errorf("request %d is %s", i, body)
-		}
+		check.Has(t, "the request", body, `"min_p":0.2,`, `"top_k":7`)
+		check.Equal(t, "that it has the hint", strings.Contains(body, "prompt_cache_key"), i == 0)
 	}
 }
 
@@ -115,9 +113,8 @@ func TestKnownToAlternate(t *testing.T) {
 	families := check.Must(llm.KnownFamilies().With(llm.Family{Prefix: "strict", Window: 1000, AlternatesRoles: true}))(t)
 	c := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: s.URL(), Model: "strict", HTTPClient: s.Client(), Families: families}))(t)
 	hello := json.RawMessage(`{"role":"user","content":"Hello."}`)
-	if _, err := c.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{hello, hello}}); err != nil || len(s.Requests()) != 1 {
-		t.Errorf("after %d requests: %v", len(s.Requests()), err)
-	}
+	check.Must(c.Complete(t.Context(), llm.Request{Messages: []json.RawMessage{hello, hello}}))(t)
+	check.Equal(t, "requests", len(s.Requests()), 1)
 }
 
 // TestByTurns makes histories of any order of roles. Joined, a strict server takes
@@ -154,14 +151,10 @@ func TestByTurns(t *testing.T) {
 			add("user")
 		}
 		refused := llmtest.CheckTurns(messages)
-		if roles.Alternate() != (refused == nil) {
-			t.Fatalf("alternating: %t, and a server says %v of %s", roles.Alternate(), refused, messages)
-		}
+		check.Equal(t, "that the roles alternate", roles.Alternate(), refused == nil)
 		for _, noSystem := range []bool{false, true} {
 			joined, at := chat.ByTurns(messages, noSystem)
-			if err := llmtest.CheckTurns(joined); err != nil {
-				t.Fatalf("%v: %s", err, joined)
-			}
+			check.NoError(t, llmtest.CheckTurns(joined))
 			for i, m := range messages {
 				check.Need(t, strings.Contains(string(joined[at[i]]), chat.Read(m).Text()), "message %d is not in %s", i, joined[at[i]])
 				check.Need(t, !roles.Alternate() || noSystem || string(joined[i]) == string(m), "%s became %s", m, joined)
@@ -212,9 +205,7 @@ func TestCustomToolsAsFunctions(t *testing.T) {
 			s := llmtest.NewServer(t, test.script...)
 			c := client(t, s, func(config *llm.OpenAIConfig) { config.Model = test.model })
 			for _, want := range []error{test.fails, nil} {
-				if _, err := c.Complete(deadline(t, timeout), customRequest()); !errors.Is(err, want) {
-					t.Fatal(err)
-				}
+				check.Fails(c.Complete(deadline(t, timeout), customRequest()))(t, name, want)
 			}
 			for i, req := range s.Requests() {
 				body := string(req.Body)

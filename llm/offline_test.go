@@ -3,7 +3,6 @@ package llm_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -70,7 +69,5 @@ func TestOfflineStops(t *testing.T) {
 	wantError(t, err, llm.ErrCanceled)
 	check.That(t, res.Text == "I am the offline " && res.FinishReason == "", "%+v", res)
 	enough := fmt.Errorf("enough")
-	if _, err := llm.Offline(0).Stream(context.Background(), req, func(llm.Delta) error { return enough }); !errors.Is(err, enough) {
-		t.Error(err)
-	}
+	check.Fails(llm.Offline(0).Stream(context.Background(), req, func(llm.Delta) error { return enough }))(t, "the caller's error", enough)
 }

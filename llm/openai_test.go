@@ -179,9 +179,7 @@ func TestRequestFields(t *testing.T) {
 			t.Parallel()
 			s := llmtest.NewServer(t, llmtest.Answer("ok"))
 			c := client(t, s, func(config *llm.OpenAIConfig) { config.Model, config.LegacyFields = test.model, test.legacy })
-			if _, err := c.Stream(deadline(t, timeout), full, func(llm.Delta) error { return nil }); err != nil {
-				t.Fatal(err)
-			}
+			check.Must(c.Stream(deadline(t, timeout), full, func(llm.Delta) error { return nil }))(t)
 			got := s.Requests()[0]
 			if got.Model != test.model || c.Name() != test.model || (got.Temperature != nil) != test.temperature ||
 				got.MaxCompletionTokens != test.max || got.MaxTokens != test.legacyMax ||
@@ -230,13 +228,10 @@ func TestNewOpenAIRefuses(t *testing.T) {
 		{Model: "m", MaxAnswerBytes: -1},
 		{Model: "m", MaxAnswerBytes: 1<<30 + 1},
 	} {
-		if _, err := llm.NewOpenAI(config); err == nil || strings.Contains(err.Error(), key) {
-			t.Errorf("%+v: %v", config, err)
-		}
+		_, err := llm.NewOpenAI(config)
+		check.That(t, err != nil && !strings.Contains(err.Error(), key), "%+v: %v", config, err)
 	}
-	if _, err := llm.NewOpenAI(llm.OpenAIConfig{Model: "m"}); err != nil {
-		t.Error(err)
-	}
+	check.Must(llm.NewOpenAI(llm.OpenAIConfig{Model: "m"}))(t)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

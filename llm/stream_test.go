@@ -319,9 +319,7 @@ func TestReasoning(t *testing.T) {
 				return nil
 			})
 			wantThought(t, res, err, test.reason, test.text)
-			if reason.String() != test.reason || text.String() != test.text {
-				t.Errorf("the pieces are %q and %q", reason.String(), text.String())
-			}
+			check.Equal(t, "the pieces", reason.String()+"|"+text.String(), test.reason+"|"+test.text)
 		})
 	}
 }

@@ -30,14 +30,12 @@ func TestWindow(t *testing.T) {
 		"deepseek/deepseek-chat":            131_072,
 		"offline":                           128_000,
 	} {
-		if got, known := llm.KnownFamilies().Find(model); !known || got.Window != want {
-			t.Errorf("%q has %+v; want %d", model, got, want)
-		}
+		got, known := llm.KnownFamilies().Find(model)
+		check.That(t, known && got.Window == want, "%q has %+v; want %d", model, got, want)
 	}
 	for _, model := range []string{"", "gpt", "gpt-4x", "gpt-50", "o33", "acme-7b", "not-gpt-4o", "gemini", "ft:"} {
-		if got, known := llm.KnownFamilies().Find(model); known {
-			t.Errorf("%q has %+v; want none", model, got)
-		}
+		got, known := llm.KnownFamilies().Find(model)
+		check.That(t, !known, "%q has %+v; want none", model, got)
 	}
 }
 
@@ -52,17 +50,14 @@ func TestFamiliesWith(t *testing.T) {
 	for model, want := range map[string]int{
 		"acme-7b-instruct": 4096, "gpt-4o": 64_000, "openai/gpt-4o": 64_000, "local/gpt-4o": 8_000, "gpt-4o-mini": 32_000, "o3": 200_000,
 	} {
-		if got, known := families.Find(model); !known || got.Window != want {
-			t.Errorf("%q has %+v; want %d", model, got, want)
-		}
+		got, known := families.Find(model)
+		check.That(t, known && got.Window == want, "%q has %+v; want %d", model, got, want)
 	}
-	if got, _ := llm.KnownFamilies().Find("gpt-4o"); got.Window != 128_000 {
-		t.Errorf("the known families have changed: %+v", got)
-	}
+	got, _ := llm.KnownFamilies().Find("gpt-4o")
+	check.Equal(t, "the known window", got.Window, 128_000)
 	for _, family := range []llm.Family{{Window: 1}, {Prefix: "  ", Window: 1}, {Prefix: "x"}, {Prefix: "x", Window: -1}} {
-		if _, err := families.With(family); err == nil {
-			t.Errorf("%+v passes", family)
-		}
+		_, err := families.With(family)
+		check.That(t, err != nil, "%+v passes", family)
 	}
 }
 

@@ -63,9 +63,7 @@ func TestLimits(t *testing.T) {
 	check.NoError(t, one.Store(t.Context()))
 	day := check.Must(one.Day(t.Context(), "acme"))(t)
 	check.Equal(t, "the day", day, (Day{Amount{Requests: 3}, Amount{Requests: 3}}))
-	if err := one.SetLimits(t.Context(), "acme", Limits{Cost: new(-1.0)}); !errors.Is(err, fault.Invalid) {
-		t.Errorf("a limit below 0: %v", err)
-	}
+	check.Fails(0, one.SetLimits(t.Context(), "acme", Limits{Cost: new(-1.0)}))(t, "a limit below 0", fault.Invalid)
 }
 
 // What is stored after midnight, before a request comes, is of the day before alone.

@@ -95,9 +95,7 @@ func TestFind(t *testing.T) {
 	}
 	other := turn("", prompt, asked)
 	other.User = "else"
-	if p := find(other); !p.New {
-		t.Errorf("another user's chat that begins alike goes on in %+v", p)
-	}
+	check.That(t, find(other).New, "another user's chat that begins alike goes on")
 }
 
 // TestReminder holds that what an agent adds to a question in tags may change or go once

@@ -23,9 +23,8 @@ func TestTableIsTheContract(t *testing.T) {
 	table := map[string]Route{}
 	for _, r := range native {
 		at := r.Method + " " + r.Pattern
-		if _, twice := table[at]; twice {
-			t.Errorf("the table has %s twice", at)
-		}
+		_, twice := table[at]
+		check.That(t, !twice, "the table has %s twice", at)
 		table[at] = r
 	}
 	for _, described := range specRoutes(t) {
@@ -228,8 +227,6 @@ func TestRefuseSDKs(t *testing.T) {
 	} {
 		h := http.Header{}
 		status, _ := refuse(ProblemOf(fault.New(test.kind, code, "", "No.")), h)
-		if retry := h.Get("X-Should-Retry") != "false"; status != test.status || retry != test.retry {
-			t.Errorf("%s: %d, again %t", code, status, retry)
-		}
+		check.Equal(t, code, fmt.Sprint(status, h.Get("X-Should-Retry") != "false"), fmt.Sprint(test.status, test.retry))
 	}
 }

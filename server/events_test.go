@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -55,9 +54,8 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 	for _, l := range []*listener{asked, read} {
 		end := l.toEnd()
 		var p Problem
-		if err := json.Unmarshal([]byte(end.data), &p); err != nil || end.name != "stream.closed" || end.id != "" || p.Code != CodeInvalidKey || p.Status != 401 {
-			t.Errorf("%v: %+v", err, end)
-		}
+		check.JSON(t, end.data, &p)
+		check.That(t, end.name == "stream.closed" && end.id == "" && p.Code == CodeInvalidKey && p.Status == 401, "%+v", end)
 	}
 	res := <-whole
 	check.That(t, res.StatusCode == 401 && a.problem(res).Code == CodeInvalidKey, "%d: %s", res.StatusCode, res.body)
@@ -67,9 +65,8 @@ func TestRevokedKeyEndsItsStreams(t *testing.T) {
 	}
 	m.pieces <- "that grows again."
 	close(m.pieces)
-	if end := others.toEnd(); end.name != "reply.completed" || others.text != "A wood that grows again." {
-		t.Errorf("%s after %q", end.name, others.text)
-	}
+	check.Equal(t, "the end", others.toEnd().name, "reply.completed")
+	check.Equal(t, "the text", others.text, "A wood that grows again.")
 }
 
 // TestRevokedKeyCutsFiles revokes a key amid an import.
@@ -144,9 +141,8 @@ func TestEventsGoOn(t *testing.T) {
 	}
 	a.must(204, nil, request{method: "DELETE", path: fill(conversationPathOf)})
 	check.Equal(t, "the last event", streams[1].event(t).name, "conversation.deleted")
-	if e, err := readEvent(streams[1].body); err == nil {
-		t.Errorf("the stream of a deleted conversation goes on with %+v", e)
-	}
+	_, err := readEvent(streams[1].body)
+	check.That(t, err != nil, "the stream of a deleted conversation goes on")
 }
 
 // event reads an event that is no comment.

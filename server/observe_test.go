@@ -125,9 +125,8 @@ func TestMetrics(t *testing.T) {
 		`coppice_http_requests_in_flight 1`,
 		`coppice_pool_connections 7`,
 	)
-	if _, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: registry}); err == nil {
-		t.Error("two servers share one registry")
-	}
+	_, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: registry})
+	check.That(t, err != nil, "two servers share one registry")
 }
 
 func TestPanicIsAProblem(t *testing.T) {

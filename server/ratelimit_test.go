@@ -82,9 +82,8 @@ func TestRateLimit(t *testing.T) {
 	for left := range 3 {
 		res := a.must(200, nil, list)
 		want := []string{`"key";r=2;t=3600`, `"key";r=1;t=7200`, `"key";r=0;t=10800`}[left]
-		if got := res.Header.Get("RateLimit"); got != want || res.Header.Get("RateLimit-Policy") != `"key";q=3;w=10800` {
-			t.Errorf("RateLimit is %s, want %s; RateLimit-Policy is %s", got, want, res.Header.Get("RateLimit-Policy"))
-		}
+		check.Equal(t, "RateLimit", res.Header.Get("RateLimit"), want)
+		check.Equal(t, "RateLimit-Policy", res.Header.Get("RateLimit-Policy"), `"key";q=3;w=10800`)
 	}
 	before := a.state()
 	for _, r := range []request{list, {method: "POST", path: "/v1/conversations", body: `{}`, header: list.header}, {method: "POST", path: "/v1/conversations", body: `not even JSON`, header: list.header}} {
@@ -179,9 +178,8 @@ func TestProbesShareAnAnswer(t *testing.T) {
 	check.Equal(t, "how often 40 probes asked the database", asked, 1)
 	now, failure = now.Add(readyFresh), errBroken
 	for range 2 {
-		if p := a.refused(503, CodeNotReady, probe); strings.Contains(p.Detail, "wires") || !strings.Contains(a.log.String(), "wires") {
-			t.Errorf("the cause belongs in the log and not in the answer: %s", p.Detail)
-		}
+		check.Lacks(t, "the detail", a.refused(503, CodeNotReady, probe).Detail, "wires")
+		check.Has(t, "the log", a.log.String(), "wires")
 	}
 	if failure = nil; a.must(200, nil, probe).StatusCode != 200 || asked != 4 {
 		t.Errorf("asked %d times, want 4: a failure is no answer for others", asked)

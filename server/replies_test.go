@@ -126,9 +126,8 @@ func TestResume(t *testing.T) {
 				text += l.text
 				last = l.last
 				if l.end != nil {
-					if m := l.stored(); m.Content != want || text != want {
-						t.Errorf("after %d cuts the text has %d bytes, stored are %d, want %d", cuts, len(text), len(m.Content), len(want))
-					}
+					check.Equal(t, "what is stored", l.stored().Content, want)
+					check.Equal(t, "the text", text, want)
 					return
 				}
 				check.Need(t, !t.Failed() && cuts != 10_000, "after %d cuts and %d events the reply has not ended", cuts, last)

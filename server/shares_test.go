@@ -92,7 +92,7 @@ func TestSharedCursorsStayOnTheBranch(t *testing.T) {
 	own := next("/v1/shared/" + link.Token + "?limit=1")
 	changed := []byte(own)
 	changed[30] ^= 1
-	for name, cursor := range map[string]string{
+	for _, cursor := range map[string]string{
 		"another link's": next("/v1/shared/" + other.Token + "?limit=1"),
 		// Each link seals with its own secret: nobody who has read the source can make a cursor.
 		"another link's of the same branch": next("/v1/shared/" + twin.Token + "?limit=1"),
@@ -100,9 +100,7 @@ func TestSharedCursorsStayOnTheBranch(t *testing.T) {
 		"the owner's": next("/v1/conversations/" + named("c").String() + "/branches/" + named("c.result").String() + "/transcript?limit=1"),
 		"changed":     string(changed), "cut": own[:20], "short": "x",
 	} {
-		if res := a.send(request{method: "GET", path: "/v1/shared/" + link.Token + "?cursor=" + cursor}); res.StatusCode != 400 || !strings.Contains(string(res.body), "invalid_cursor") {
-			t.Errorf("%s cursor: %d %s", name, res.StatusCode, res.body)
-		}
+		a.refused(400, CodeInvalidCursor, get("/v1/shared/"+link.Token+"?cursor="+cursor))
 	}
 }
 
@@ -127,13 +125,10 @@ func TestLinksThatOpenNothing(t *testing.T) {
 	raw[len(raw)-1] ^= 1 // of the secret
 	bad := "cps_" + base64.RawURLEncoding.EncodeToString(raw)
 	answers := map[string]bool{}
-	for name, token := range map[string]string{
+	for _, token := range map[string]string{
 		"revoked": revoked.Token, "pruned": pruned.Token, "expired": expired.Token, "guessed": bad, "no token": "cps_", "another": "cop_" + good.Token[4:],
 	} {
-		res := a.send(request{method: "GET", path: "/v1/shared/" + token})
-		if answers[string(res.body)] = true; res.StatusCode != 404 || !strings.Contains(string(res.body), "shared_not_found") {
-			t.Errorf("%s: %d %s", name, res.StatusCode, res.body)
-		}
+		answers[a.tells(404, get("/v1/shared/"+token), "shared_not_found")] = true
 	}
 	check.Equal(t, "different answers", len(answers), 1)
 	for i := range 10 {

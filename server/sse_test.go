@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -196,9 +195,8 @@ func TestEventsReachTheirReader(t *testing.T) {
 		check.NoError(t, err)
 		e = check.Must(readEvent(bufio.NewReader(bytes.NewReader(appendEvent(nil, 3, name, data)))))(t)
 		var got struct{ Content string }
-		if err := json.Unmarshal([]byte(e.data), &got); err != nil || got.Content != text {
-			t.Errorf("%q, %v, want %q", got.Content, err, text)
-		}
+		check.JSON(t, e.data, &got)
+		check.Equal(t, "the content", got.Content, text)
 	}
 }
 
@@ -255,9 +253,7 @@ func TestTreeThatEndsEarly(t *testing.T) {
 		defer res.Body.Close()
 		check.Must(io.CopyN(io.Discard, res.Body, 1000))(t)
 		cut()
-		if n, err := io.Copy(io.Discard, res.Body); !errors.Is(err, io.ErrUnexpectedEOF) {
-			t.Errorf("after %d bytes more the answer ended with %v, want a cut", n, err)
-		}
+		check.Fails(io.Copy(io.Discard, res.Body))(t, "the rest of the answer", io.ErrUnexpectedEOF)
 		if l := logged(t, 2); l["cut"] != true || l["level"] != "ERROR" || l["error"] == nil || l["code"] != "database_unavailable" {
 			t.Errorf("the log says %v", l)
 		}

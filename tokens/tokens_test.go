@@ -71,17 +71,14 @@ func TestBoundEndsWithinABlock(t *testing.T) {
 	} {
 		whole := &watched{Context: t.Context(), most: math.MaxInt}
 		b := Bind(whole, O200k())
-		if got, want := b.Count(test.text), O200k().Count(test.text); got != want || b.Err() != nil {
-			t.Errorf("%s: %d tokens, want %d; %v", name, got, want, b.Err())
-		}
-		if most := len(test.text) / whole.looks; most > test.block {
-			t.Errorf("%s: a look for each %d bytes", name, most)
-		}
+		check.Equal(t, name, b.Count(test.text), O200k().Count(test.text))
+		check.NoError(t, b.Err())
+		most := len(test.text) / whole.looks
+		check.That(t, most <= test.block, "%s: a look for each %d bytes", name, most)
 		ended := &watched{Context: t.Context(), most: 3}
 		b = Bind(ended, O200k())
-		if n := b.Count(test.text) + b.Count("more"); n != 0 || !errors.Is(b.Err(), context.Canceled) || ended.looks != 4 {
-			t.Errorf("%s: %d tokens, %d looks, %v", name, n, ended.looks, b.Err())
-		}
+		n := b.Count(test.text) + b.Count("more")
+		check.That(t, n == 0 && errors.Is(b.Err(), context.Canceled) && ended.looks == 4, "%s: %d tokens, %d looks", name, n, ended.looks)
 	}
 }
 

@@ -52,9 +52,7 @@ func TestVocabularyIsTheEncodings(t *testing.T) {
 		t.Skip("written; run the test again without -update")
 	}
 	v := o200kBase()
-	if got := len(v.starts) - 1; got != 199_998 {
-		t.Fatalf("%d tokens, want 199,998", got)
-	}
+	check.Need(t, len(v.starts)-1 == 199_998, "%d tokens, want 199,998", len(v.starts)-1)
 	for rank := range uint32(199_998) {
 		want := check.Must(codec.Decode([]uint{uint(rank)}))(t)
 		if got := v.token(rank); got != want || v.rank(got) != rank {
@@ -201,8 +199,6 @@ func FuzzSplit(f *testing.F) {
 		if strings.ContainsRune(text, 0x7f) {
 			return
 		}
-		if want, err := codec.Count(text); err != nil || want != O200k().Count(text) {
-			t.Fatalf("%q: %d tokens, by the encoding %d, %v", text, O200k().Count(text), want, err)
-		}
+		check.Equal(t, text, O200k().Count(text), check.Must(codec.Count(text))(t))
 	})
 }

@@ -117,9 +117,7 @@ func TestSession(t *testing.T) {
 			c.history = c.history[:8:8] // three turns: the fourth is asked otherwise
 			c.turn("run it, edited")
 			conversations, branches := a.branches()
-			if conversations != 1 || len(branches) != 2 {
-				t.Fatalf("%d conversations, %d branches:\n%s", conversations, len(branches), strings.Join(branches, "\n\n"))
-			}
+			check.Need(t, conversations == 1 && len(branches) == 2, "%d conversations, %d branches:\n%s", conversations, len(branches), branches)
 			slices.SortFunc(branches, func(a, b string) int { return len(b) - len(a) })
 			results := 1
 			if model == "wood" {

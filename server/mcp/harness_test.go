@@ -143,9 +143,7 @@ func (c *client) send(tool string, arguments any) *sdk.CallToolResult {
 func (c *client) call(tool string, arguments, out any) {
 	c.t.Helper()
 	res := c.send(tool, arguments)
-	if res.IsError {
-		c.t.Fatalf("%s: %s", tool, textOf(res))
-	}
+	check.Need(c.t, !res.IsError, "%s: %s", tool, textOf(res))
 	structured := check.Must(json.Marshal(res.StructuredContent))(c.t)
 	var x, y any
 	if json.Unmarshal(structured, &x) != nil || json.Unmarshal([]byte(textOf(res)), &y) != nil || !reflect.DeepEqual(x, y) {

@@ -55,9 +55,8 @@ func TestRequests(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), method, a.url+mcp.Path, nil)
 		res := check.Must(http.DefaultTransport.RoundTrip(req))(t)
 		res.Body.Close()
-		if res.StatusCode != 405 || !strings.Contains(res.Header.Get("Allow"), "POST") {
-			t.Errorf("%s: %d, Allow %q", method, res.StatusCode, res.Header.Get("Allow"))
-		}
+		check.Equal(t, method, res.StatusCode, 405)
+		check.Has(t, method, res.Header.Get("Allow"), "POST")
 	}
 	a.key("own") // from here on a key is needed
 	for name, header := range map[string]map[string]string{"no key": nil, "a wrong key": {"Authorization": "Bearer cop_nonsense"}} {

@@ -28,9 +28,8 @@ func TestTools(t *testing.T) {
 	res := check.Must(c.session.ListTools(t.Context(), nil))(t)
 	got := check.Must(json.MarshalIndent(res.Tools, "", "  "))(t)
 	check.Golden(t, "testdata/tools.json", string(got)+"\n")
-	if info := c.session.InitializeResult(); !strings.Contains(info.Instructions, "branch") || info.ServerInfo.Name != "coppice" || info.ServerInfo.Version != "test" {
-		t.Errorf("%+v", info)
-	}
+	info := c.session.InitializeResult()
+	check.That(t, strings.Contains(info.Instructions, "branch") && info.ServerInfo.Name == "coppice" && info.ServerInfo.Version == "test", "%+v", info)
 }
 
 // TestAgent goes an agent's way through all tools, over both transports.
@@ -240,22 +239,18 @@ func TestTenants(t *testing.T) {
 					continue // it names nothing of another tenant's
 				}
 				x, y := c.send(tool, theirs[tool]), c.send(tool, nobodys[tool])
-				if !x.IsError || textOf(x) != textOf(y) {
-					t.Errorf("%s, %s: another's answers %q, and nobody's %q", name, tool, textOf(x), textOf(y))
-				}
+				check.That(t, x.IsError && textOf(x) == textOf(y), "%s, %s: another's answers %q, and nobody's %q", name, tool, textOf(x), textOf(y))
 			}
 		}
 		for tool, arguments := range map[string]m{
 			"search": {"query": "hazel"}, "recall": {"question": "What is hazel?"}, "list_conversations": {"query": "hazel"},
 		} {
 			res := c.send(tool, arguments)
-			if res.IsError || strings.Contains(textOf(res), other.String()) || !strings.Contains(textOf(res), own.String()) {
-				t.Errorf("%s, %s: %s", name, tool, textOf(res))
-			}
+			check.Has(t, name+", "+tool, textOf(res), own.String())
+			check.Lacks(t, name+", "+tool, textOf(res), other.String())
 		}
-		if _, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "coppice://conversations/" + other.String()}); err == nil {
-			t.Errorf("%s: another's resource is read", name)
-		}
+		_, err := c.session.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "coppice://conversations/" + other.String()})
+		check.That(t, err != nil, "%s: another's resource is read", name)
 	}
 	check.Equal(t, "what is stored", a.state(), before)
 }

@@ -119,9 +119,8 @@ func TestConversations(t *testing.T) {
 	}
 
 	got, header = a.ask(200, "acme", "DELETE", "/conversations/"+id, "")
-	if got != `{"id":"`+id+`","object":"conversation.deleted","deleted":true}` || header.Get("X-Coppice-Conversation-Id") != native.String() {
-		t.Errorf("%s", got)
-	}
+	check.Equal(t, "the answer", got, `{"id":"`+id+`","object":"conversation.deleted","deleted":true}`)
+	check.Equal(t, "the conversation", header.Get("X-Coppice-Conversation-Id"), native.String())
 	for _, path := range []string{"", "/items", "/items/" + forward.Data[0].ID} {
 		a.ask(404, "acme", "GET", "/conversations/"+id+path, "")
 	}

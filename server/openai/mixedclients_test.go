@@ -135,9 +135,7 @@ func (w *forest) compact(r *ride) (items string) {
 	status, got, header := w.servers[0].send("acme", "POST", "/responses/compact", `{"model":"wood","previous_response_id":"`+wire.NodeID{Conversation: r.at, Node: r.answer.id}.ResponseID()+`"}`)
 	check.Need(w.t, status == 200, "%d %s", status, got)
 	for _, mark := range marksIn(got) {
-		if !slices.Contains(r.answer.path(), mark) {
-			w.t.Errorf("%s leaked into the compaction of %v: %s", mark, r.answer.path(), got)
-		}
+		check.That(w.t, slices.Contains(r.answer.path(), mark), "%s leaked into a compaction: %s", mark, got)
 	}
 	if header.Get("X-Coppice-Conversation-Id") == "" {
 		return ""
@@ -236,19 +234,13 @@ func (w *forest) checkPrompts(requests []llmtest.Request) {
 		last := marksIn(string(req.Messages[len(req.Messages)-1]))
 		given := marksIn(joined(req.Messages))
 		if len(last) == 0 { // a digest folds the result of a call, and names no mark of it
-			if !w.onOnePath(given) {
-				w.t.Errorf("the model was given more than one branch: %s", joined(req.Messages))
-			}
+			check.That(w.t, w.onOnePath(given), "the model was given more than one branch: %s", req.Messages)
 			continue
 		}
 		path, ok := paths[last[len(last)-1]]
-		if !ok {
-			w.t.Fatalf("the model was given what nobody asked: %s", joined(req.Messages))
-		}
+		check.Need(w.t, ok, "the model was given what nobody asked: %s", req.Messages)
 		for _, mark := range given {
-			if !slices.Contains(path, mark) {
-				w.t.Errorf("%s leaked into the branch %v: %s", mark, path, joined(req.Messages))
-			}
+			check.That(w.t, slices.Contains(path, mark), "%s leaked into the branch %v: %s", mark, path, req.Messages)
 		}
 		check.That(w.t, compacted[path[len(path)-1]] || slices.Equal(given, path), "the model was given %v, want %v", given, path)
 	}

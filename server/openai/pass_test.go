@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/server/openai"
 )
 
@@ -47,11 +48,8 @@ func TestPassedOn(t *testing.T) {
 			t.Errorf("%s %s: %d %s %v", test.path, test.body, status, got, header)
 		}
 	}
-	if status, got, _ := a.send("acme", "POST", "/embeddings", `{"input":"long"}`); status != 200 || len(got) < 40<<20 {
-		t.Errorf("of a long answer, %d bytes came", len(got))
-	}
+	long := a.tells(200, "POST", "/embeddings", `{"input":"long"}`)
+	check.That(t, len(long) >= 40<<20, "of a long answer, %d bytes came", len(long))
 	without := a.again(func(s *setup) { s.recognition.Provider = openai.Provider{} })
-	if got, _ := without.ask(404, "acme", "POST", "/embeddings", `{}`); !strings.Contains(got, "no provider") {
-		t.Errorf("%s", got)
-	}
+	without.tells(404, "POST", "/embeddings", `{}`, "no provider")
 }

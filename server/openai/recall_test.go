@@ -59,9 +59,8 @@ func TestRecallInCompletions(t *testing.T) {
 		t.Fatalf("%s, %+v", second.Choices[0].Message, second)
 	}
 	requests := a.upstream.Requests()
-	if body := string(requests[1].Body); !strings.Contains(body, `"name":"recall"`) || strings.Contains(body, "wombat") || strings.Contains(body, `"recall":true`) {
-		t.Errorf("the model was asked %s", body)
-	}
+	check.Has(t, "the model was asked", string(requests[1].Body), `"name":"recall"`)
+	check.Lacks(t, "the model was asked", string(requests[1].Body), "wombat", `"recall":true`)
 	check.Has(t, "the model was given", a.prompt(), "wombat-42")
 	check.Equal(t, "steps", a.stepsOn(conversation, uuid.MustParse(second.head)), 2)
 	// The client sends what it saw, and is on the same branch.

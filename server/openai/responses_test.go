@@ -77,9 +77,8 @@ func TestClientLeaves(t *testing.T) {
 			status, got, _ := a.send("acme", "POST", "/responses", `{"model":"wood","input":"hi","store":false}`, "X-Coppice-Record", record, retryHeader, "1")
 			return status == 200 && strings.Contains(got, "Hello.")
 		})
-		if _, messages := a.everything(); (messages == 3) != (record == "true") {
-			t.Errorf("recorded %s: %d messages", record, messages)
-		}
+		_, messages := a.everything()
+		check.Equal(t, "recorded "+record, messages == 3, record == "true")
 	}
 }
 
@@ -103,9 +102,8 @@ func TestTruncation(t *testing.T) {
 		check.Has(t, extra, got, `"code":"context_length_exceeded"`, `"param":"input"`)
 	}
 	a.ask(400, "acme", "POST", "/responses", `{"model":"wood","input":"`+long+long+long+long+`"}`)
-	if len(a.upstream.Requests()) != asked || len(a.listed("acme")) != 1 {
-		t.Errorf("the model was asked, or %d conversations are kept", len(a.listed("acme")))
-	}
+	check.Equal(t, "requests to the model", len(a.upstream.Requests()), asked)
+	check.Equal(t, "conversations", len(a.listed("acme")), 1)
 	for _, extra := range []string{``, `,"store":false`} {
 		r := a.create(`{"model":"wood","truncation":"auto","input":"And now? ` + long + `"` + previous + extra + `}`)
 		check.Equal(t, "status", r.Status, "completed")
@@ -126,9 +124,8 @@ func TestInputTokens(t *testing.T) {
 	one := count(`{"input":"What is a coppice?"}`)
 	two := count(`{"model":"wood","input":[{"role":"user","content":"What is a coppice?"},{"role":"user","content":"What is a coppice?"}]}`)
 	check.That(t, one >= 5 && two == 2*one, "%v tokens, and twice that %v", one, two)
-	if with := count(`{"model":null,"input":"What is a coppice?","instructions":"Be terse.","tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`); with <= one+10 {
-		t.Errorf("instructions and a tool cost %v", with-one)
-	}
+	with := count(`{"model":null,"input":"What is a coppice?","instructions":"Be terse.","tools":[{"type":"function","name":"f","parameters":{"type":"object"}}]}`)
+	check.That(t, with > one+10, "instructions and a tool cost %v", with-one)
 	first := a.create(`{"model":"wood","input":"What is a coppice?"}`)
 	more := count(`{"input":"What is a coppice?","previous_response_id":"` + first.ID + `"}`)
 	check.That(t, more > 2*one, "with the branch it is %v", more)
@@ -145,9 +142,7 @@ func TestResponses(t *testing.T) {
 	if first.Status != "completed" || first.Object != "response" || first.Output[0].Content[0].Text != "It is a wood." || first.Usage.Total == 0 || first.CreatedAt == 0 {
 		t.Errorf("%+v", first)
 	}
-	if got := a.prompt(); !strings.HasPrefix(got, `{"content":"Speak of hazel.","role":"system"}`) {
-		t.Errorf("the model was given %s", got)
-	}
+	check.That(t, strings.HasPrefix(a.prompt(), `{"content":"Speak of hazel.","role":"system"}`), "the model was given %s", a.prompt())
 	second := a.create(`{"model":"wood","previous_response_id":"` + first.ID + `","input":"How often is it cut?"}`)
 	if got := a.prompt(); strings.Contains(got, "hazel") || !strings.Contains(got, "It is a wood.") || !strings.HasSuffix(got, `{"role":"user","content":"How often is it cut?"}`) {
 		t.Errorf("the model was given %s", got)
@@ -185,9 +180,8 @@ func TestResponsesStream(t *testing.T) {
 	const tools = `"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
 	called, _ := a.ask(200, "acme", "POST", "/responses", `{"model":"wood","input":"Weather in Rome?","stream":true,`+tools+`}`)
 	check.Has(t, "the stream", called, "event: response.function_call_arguments.done\n", `"call_id":"call_1"`, `"arguments":"{\"city\":\"Rome\"}"`, "data: [DONE]\n\n")
-	if r := a.create(`{"model":"wood","previous_response_id":"` + finalID(t, called) + `",` + tools + `,"input":[{"type":"function_call_output","call_id":"call_1","output":"22 degrees"}]}`); r.Output[0].Content[0].Text != "Sunny." {
-		t.Errorf("%+v", r)
-	}
+	sunny := a.create(`{"model":"wood","previous_response_id":"` + finalID(t, called) + `",` + tools + `,"input":[{"type":"function_call_output","call_id":"call_1","output":"22 degrees"}]}`)
+	check.Equal(t, "the answer", sunny.Output[0].Content[0].Text, "Sunny.")
 }
 
 // TestStreamOfARefusal holds that a provider which refuses before it says anything is

@@ -156,9 +156,8 @@ func TestRetryOfWhatRuns(t *testing.T) {
 	}
 	close(gate)
 	wg.Wait()
-	if ids[0] != ids[2] || ids[1] != ids[3] || len(a.upstream.Requests()) != 2 {
-		t.Errorf("the answers are %v, and the model was asked %d times", ids, len(a.upstream.Requests()))
-	}
+	check.Equal(t, "the answers", ids[2]+ids[3], ids[0]+ids[1])
+	check.Equal(t, "requests to the model", len(a.upstream.Requests()), 2)
 }
 
 // TestSameWordsAgain holds that a turn of a conversation which repeats the words of
@@ -175,13 +174,10 @@ func TestSameWordsAgain(t *testing.T) {
 	yes := turn(a, "yes", "0")
 	turn(a, "no", "0")
 	again := turn(a, "yes", "1") // the client has had the answer to its first one: it went on from it
-	if again == yes || a.treeSize(native) != 6 {
-		t.Errorf("%d messages", a.treeSize(native))
-	}
+	check.That(t, again != yes && a.treeSize(native) == 6, "%d messages", a.treeSize(native))
 	turn(a, "no", "0")
-	if elsewhere := turn(a.again(), "yes", "1"); elsewhere == yes || elsewhere == again || a.treeSize(native) != 10 {
-		t.Errorf("%d messages", a.treeSize(native))
-	}
+	elsewhere := turn(a.again(), "yes", "1")
+	check.That(t, elsewhere != yes && elsewhere != again && a.treeSize(native) == 10, "%d messages", a.treeSize(native))
 	check.Equal(t, "the items", a.items(id, "?order=asc").says(), "user:yes assistant:yes user:no assistant:no user:yes assistant:yes user:no assistant:no user:yes assistant:yes")
 	lost := turn(a, "lost", "0")
 	a.setHead(native, nodeOf(t, again).Node)

@@ -1,7 +1,6 @@
 package openai_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -55,9 +54,8 @@ func (w *dialed) last() (e socketEvent) {
 	for {
 		_, message, err := w.conn.Read(w.t.Context())
 		check.NoError(w.t, err)
-		if e = (socketEvent{}); json.Unmarshal(message, &e) != nil {
-			w.t.Fatalf("no event: %s", message)
-		}
+		e = socketEvent{}
+		check.JSON(w.t, string(message), &e)
 		switch e.Type {
 		case "response.completed", "response.failed", "response.incomplete", "error":
 			return e
@@ -112,9 +110,8 @@ func TestSocket(t *testing.T) {
 	for at, id := range map[string]string{"previous_response_id": stored.Response.ID, "conversation": conversation} {
 		w.send(`"store":false,"input":"Which one?","` + at + `":"` + id + `"`)
 		w.send(`"store":false,"input":"And then?","previous_response_id":"` + w.last().Response.ID + `"`)
-		if e, got := w.last(), a.prompt(); e.Response.Status != "completed" || !strings.Contains(got, "Name a shrub.") || !strings.Contains(got, "Which one?") {
-			t.Errorf("behind what is stored, by %s: the model was given %s", at, got)
-		}
+		check.Equal(t, "behind what is stored, by "+at, w.last().Response.Status, "completed")
+		check.Has(t, "behind what is stored, by "+at, a.prompt(), "Name a shrub.", "Which one?")
 	}
 
 	w.send(`"store":false,"generate":false,"input":[{"role":"developer","content":"Be brief."}]`)
@@ -123,12 +120,10 @@ func TestSocket(t *testing.T) {
 	first := w.last()
 	for _, lane := range []string{"a", "b"} { // both go on from the first
 		w.send(`"store":false,"stream_id":"` + lane + `","input":[{"role":"user","content":"Lane ` + lane + `"}],"previous_response_id":"` + first.Response.ID + `"`)
-		if e := w.last(); e.StreamID != lane || e.Response.Status != "completed" {
-			t.Errorf("lane %s: %+v", lane, e)
-		}
-		if got := a.prompt(); !strings.Contains(got, "Be brief.") || !strings.Contains(got, "Name a tree.") || !strings.Contains(got, "Hazel.") || !strings.Contains(got, "Lane "+lane) || strings.Count(got, "Lane") != 1 {
-			t.Errorf("lane %s: the model was given %s", lane, got)
-		}
+		e := w.last()
+		check.Equal(t, "the lane", e.StreamID+" "+e.Response.Status, lane+" completed")
+		check.Has(t, "lane "+lane, a.prompt(), "Be brief.", "Name a tree.", "Hazel.", "Lane "+lane)
+		check.Equal(t, "lanes of which the model knows", strings.Count(a.prompt(), "Lane"), 1)
 	}
 	// A failure forgets the response that it went on from, and another connection never knew it.
 	a.upstream.Script(llmtest.Fail(400))

@@ -106,12 +106,9 @@ func TestNormalizeOwnCalls(t *testing.T) {
 			want = call
 		}
 		got, _, _, failed := normalize.NormalizeBody([]byte(`{"role":"assistant","tool_calls":[`+call+`]}`), true)
-		if want = `{"role":"assistant","tool_calls":[` + want + `]}`; failed != nil || string(got) != want {
-			t.Errorf("%s became\n%s, %v; want\n%s", call, got, failed, want)
-		}
-		if _, err := chat.Parse(got); err != nil {
-			t.Errorf("%s: %v", got, err)
-		}
+		check.That(t, failed == nil, "%s: %v", call, failed)
+		check.Equal(t, call, string(got), `{"role":"assistant","tool_calls":[`+want+`]}`)
+		check.Must(chat.Parse(got))(t)
 	}
 }
 

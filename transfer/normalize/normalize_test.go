@@ -159,9 +159,7 @@ func TestNormalizeTimes(t *testing.T) {
 		fmt.Fprintf(&got, "%s %s\n", n.CreatedAt.Format("05"), formattest.BodyLine(n.Body))
 	}
 	formattest.Same(t, "order", got.String(), "03 user: no time\n03 assistant: early\n03 user: year 20000\n09 assistant: late\n09 user: like b")
-	if want := at(format.Message{}, 3).CreatedAt; !b.Conversation.CreatedAt.Equal(want) {
-		t.Errorf("the conversation was made at %v, not at its first message's %v", b.Conversation.CreatedAt, want)
-	}
+	check.Equal(t, "when the conversation was made", b.Conversation.CreatedAt.UTC(), at(format.Message{}, 3).CreatedAt)
 	check.That(t, len(notes) == 3 && notes[0].Kind == format.KindTime, "notes: %v", notes)
 
 	untimed, _, notes := normalize.Bundle(new(talk("", one("a", "", "user: 1"), one("b", "a", "user: 2"))), testID, "test")
@@ -190,9 +188,7 @@ func TestNormalizeReasoning(t *testing.T) {
 		t.Errorf("%d bytes are left", len(long))
 	}
 	check.That(t, len(notes) >= 3, "notes: %v", notes)
-	if err := formattest.CheckBundle(b); err != nil {
-		t.Error(err)
-	}
+	check.NoError(t, formattest.CheckBundle(b))
 }
 
 // Random conversations, with missing parents, cycles, ids that occur twice,

@@ -129,9 +129,7 @@ func received(t *testing.T, stream []byte) (got Received, deltas []sdk.Delta) {
 			break
 		}
 	}
-	if !bytes.Equal(copied, stream) {
-		t.Errorf("the events are not the stream's bytes: %q", copied)
-	}
+	check.Equal(t, "the events, copied", string(copied), string(stream))
 	return got, deltas
 }
 
@@ -151,16 +149,11 @@ func TestReceived(t *testing.T) {
 		// What is stored goes out again as a stream, and is the same then.
 		s := NewStream(Answer{})
 		again, _ := received(t, s.End(s.Begin(nil), Answer{Blocks: got.Blocks}))
-		if a, b := chat.AppendArray(nil, again.Blocks), chat.AppendArray(nil, got.Blocks); string(a) != string(b) {
-			t.Errorf("sent again: %s, want %s", a, b)
-		}
+		check.Equal(t, "sent again", string(chat.AppendArray(nil, again.Blocks)), string(chat.AppendArray(nil, got.Blocks)))
 		var whole Received
-		if _, err := whole.Whole(sdk.JSON("type", "message", "content", got.Blocks)); err != nil {
-			t.Error(err)
-		}
-		if wholly, _ := whole.Message(); string(wholly) != string(m) {
-			t.Errorf("as one message: %s", wholly)
-		}
+		check.Must(whole.Whole(sdk.JSON("type", "message", "content", got.Blocks)))(t)
+		wholly, _ := whole.Message()
+		check.Equal(t, "as one message", string(wholly), string(m))
 		return fmt.Sprintf("-- pieces --\n%s-- got --\nmodel %s, finish %s, done %t, failed %q, usage %+v\n%s\nreasoning: %q\nrecord: %s\n",
 			out.String(), got.Model, got.FinishReason(), got.Done, got.Failed, got.Usage, m, reasoning, got.Record())
 	})

@@ -93,9 +93,8 @@ func TestEntries(t *testing.T) {
 		{"compaction", `[{"type":"compaction","id":null,"encrypted_content":"{abc}"},{"role":"user","content":"hi"},{"type":"compaction_trigger"}]`, "0 compaction abc\n1 {\"role\":\"user\",\"content\":\"hi\"}\ncompact"},
 	} {
 		in, err := parseInput(replacer.Replace(test.input))
-		if err != nil || show(in) != test.want {
-			t.Errorf("%s: %v\n%s\nwant\n%s", test.name, err, show(in), test.want)
-		}
+		check.NoError(t, err)
+		check.Equal(t, test.name, show(in), test.want)
 	}
 }
 
@@ -214,13 +213,9 @@ func TestItemsRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", chat.MustMarshal(all), err)
 		}
-		if len(in.Entries) != len(messages) {
-			t.Fatalf("%d messages became %d: %s", len(messages), len(in.Entries), chat.MustMarshal(all))
-		}
+		check.Need(t, len(in.Entries) == len(messages), "%d messages became %d: %+v", len(messages), len(in.Entries), all)
 		for i, e := range in.Entries {
-			if string(e.Message.Raw) != string(messages[i].Raw) || e.Message.Reasoning != messages[i].Reasoning {
-				t.Fatalf("%s became %s, by %s", messages[i].Raw, e.Message.Raw, chat.MustMarshal(all))
-			}
+			check.Equal(t, "a message", string(e.Message.Raw)+e.Message.Reasoning, string(messages[i].Raw)+messages[i].Reasoning)
 			clear(ids)
 			for _, item := range ItemsOf(e.Node, messages[i], Note{}) {
 				id, err := ParseItemID(item.ID)
@@ -259,9 +254,8 @@ func TestRest(t *testing.T) {
 		check.That(t, (got == m) == more && (got == nil) == !more, "%s says more than what is stored: %t, want %t", raw, got != nil, more)
 	}
 	check.That(t, (Entry{}).Rest(stored) == nil, "a reference alone says something")
-	if m := message(t, `{"role":"assistant","content":"A"}`); (Entry{Message: m}).Rest(message(t, `{"role":"user","content":"A"}`)) != m {
-		t.Error("an answer was taken for a user's message")
-	}
+	m := message(t, `{"role":"assistant","content":"A"}`)
+	check.That(t, (Entry{Message: m}).Rest(message(t, `{"role":"user","content":"A"}`)) == m, "an answer was taken for a user's message")
 }
 
 func TestCheckCalls(t *testing.T) {

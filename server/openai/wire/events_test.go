@@ -78,9 +78,8 @@ func read(t check.T, stream string) (all []sent) {
 			continue
 		}
 		var e sent
-		if err := json.Unmarshal([]byte(data), &e); err != nil || "event: "+e.Type != name {
-			t.Fatalf("%v: %s", err, text)
-		}
+		check.JSON(t, data, &e)
+		check.Need(t, "event: "+e.Type == name, "%s", text)
 		check.Need(t, len(all) == 0 || e.Seq == all[len(all)-1].Seq+1, "event %d comes after %+v", e.Seq, all)
 		if e.Response != nil {
 			e.Response.raw = data[strings.Index(data, `"response":`):]
@@ -179,18 +178,13 @@ func TestReplayIsTheSame(t *testing.T) {
 		}
 		ran, again := events(t, live(turn, deltas, end, -1)), events(t, live(turn, nil, end, -1))
 		last, lastAgain := ran[len(ran)-1].Response, again[len(again)-1].Response
-		if last.raw != lastAgain.raw || !strings.Contains(last.raw, string(chat.MustMarshal(turn.Ended(end)))) {
-			t.Fatalf("the final response is\n%s\nthen\n%s\nand later\n%s", last.raw, lastAgain.raw, chat.MustMarshal(turn.Ended(end)))
-		}
+		check.Equal(t, "the final response again", lastAgain.raw, last.raw)
+		check.Has(t, "the final response", last.raw, string(chat.MustMarshal(turn.Ended(end))))
 		if end.Message == nil {
 			return // of what was not stored, nothing is there later
 		}
-		if a, b := chat.MustMarshal(doneItems(ran)), chat.MustMarshal(doneItems(again)); string(a) != string(b) {
-			t.Fatalf("the items were\n%s\nand are\n%s", a, b)
-		}
-		if a, b := chat.MustMarshal(doneItems(ran)), chat.MustMarshal(last.Output); string(a) != string(b) {
-			t.Fatalf("the items are\n%s\nin the response\n%s", a, b)
-		}
+		check.Equal(t, "the items again", string(chat.MustMarshal(doneItems(again))), string(chat.MustMarshal(doneItems(ran))))
+		check.Equal(t, "the items in the response", string(chat.MustMarshal(last.Output)), string(chat.MustMarshal(doneItems(ran))))
 		texts := map[string]string{}
 		for _, e := range ran {
 			if strings.HasSuffix(e.Type, "_text.delta") || strings.HasSuffix(e.Type, "_input.delta") {
@@ -225,9 +219,8 @@ func TestResumed(t *testing.T) {
 	for after := range len(whole) + 5 {
 		got := read(t, live(a.turn, a.deltas, a.end, after))
 		want := whole[min(after+1, len(whole)-1):]
-		if types(got) != types(want) || got[0].Seq != after+1 {
-			t.Errorf("after %d: %s from %d, want %s", after, types(got), got[0].Seq, types(want))
-		}
+		check.Equal(t, fmt.Sprint("after ", after), types(got), types(want))
+		check.Equal(t, "the first one", got[0].Seq, after+1)
 	}
 }
 

@@ -20,18 +20,10 @@ func TestIDs(t *testing.T) {
 		anUUID := rapid.Map(rapid.SliceOfN(rapid.Byte(), 16, 16), func(b []byte) uuid.UUID { return uuid.UUID(b) })
 		n := NodeID{anUUID.Draw(t, "conversation"), anUUID.Draw(t, "node")}
 		item := ItemID{n, rapid.SampledFrom([]Kind{KindMessage, KindCall, KindCallOutput, KindReasoning, KindCompaction}).Draw(t, "kind"), rapid.IntRange(0, maxOrdinal).Draw(t, "ordinal")}
-		if got, err := ParseResponseID(n.ResponseID()); err != nil || got != n {
-			t.Fatalf("%s: %v, %v", n.ResponseID(), got, err)
-		}
-		if got, err := ParseCompletionID(n.CompletionID()); err != nil || got != n {
-			t.Fatalf("%s: %v, %v", n.CompletionID(), got, err)
-		}
-		if got, err := ParseConversationID(ConversationID(n.Node)); err != nil || got != n.Node {
-			t.Fatalf("%s: %v, %v", ConversationID(n.Node), got, err)
-		}
-		if got, err := ParseItemID(item.String()); err != nil || got != item {
-			t.Fatalf("%s: %v, %v", item, got, err)
-		}
+		check.Equal(t, n.ResponseID(), check.Must(ParseResponseID(n.ResponseID()))(t), n)
+		check.Equal(t, n.CompletionID(), check.Must(ParseCompletionID(n.CompletionID()))(t), n)
+		check.Equal(t, ConversationID(n.Node), check.Must(ParseConversationID(ConversationID(n.Node)))(t), n.Node)
+		check.Equal(t, item.String(), check.Must(ParseItemID(item.String()))(t), item)
 	})
 }
 
@@ -40,17 +32,12 @@ func TestIDsRefuse(t *testing.T) {
 	response, item, conversation := someNode.ResponseID(), someNode.item(KindCall, 2), ConversationID(someNode.Node)
 	last := func(id string) string { return id[:len(id)-1] + "B" } // of which base64 would drop bits
 	for id, parse := range map[string]func(string) error{
-		response: func(s string) error { _, err := ParseResponseID(s); return err },
-		"chatcmpl-" + response[5:]: func(s string) error {
-			_, err := ParseCompletionID(s)
-			return err
-		},
-		conversation: func(s string) error { _, err := ParseConversationID(s); return err },
-		item:         func(s string) error { _, err := ParseItemID(s); return err },
+		response:                   func(s string) error { _, err := ParseResponseID(s); return err },
+		"chatcmpl-" + response[5:]: func(s string) error { _, err := ParseCompletionID(s); return err },
+		conversation:               func(s string) error { _, err := ParseConversationID(s); return err },
+		item:                       func(s string) error { _, err := ParseItemID(s); return err },
 	} {
-		if err := parse(id); err != nil {
-			t.Errorf("%s: %v", id, err)
-		}
+		check.NoError(t, parse(id))
 		for _, other := range []string{
 			"", "resp_", "conv_", "msg_", "fc_", "x" + id, id + "A", id + "=", id[:len(id)-2], strings.ToUpper(id), id[:12] + "\n" + id[12:], id[:12] + "\n" + id[13:],
 			strings.Replace(id, "A", "+", 1), "msg_6ad3c1b2-8f2b-7cc1-93a6-21e0b1c3f0aa", "resp_" + conversation[5:], last(response), last(conversation),

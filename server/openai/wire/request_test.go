@@ -70,9 +70,8 @@ func TestEcho(t *testing.T) {
 		t.Errorf("%+v", req)
 	}
 	var stored Echo
-	if err := json.Unmarshal(chat.MustMarshal(req.Echo), &stored); err != nil || !reflect.DeepEqual(stored, req.Echo) {
-		t.Errorf("stored as %s it is %+v, not %+v: %v", chat.MustMarshal(req.Echo), stored, req.Echo, err)
-	}
+	check.JSON(t, string(chat.MustMarshal(req.Echo)), &stored)
+	check.That(t, reflect.DeepEqual(stored, req.Echo), "stored it is %+v, not %+v", stored, req.Echo)
 	golden(t, "responses/echo.json", string(chat.MustMarshal(Turn{Node: someNode, CreatedAt: someTime, Echo: stored}.Begun(Queued)))+"\n")
 	n := stored.names().of("n__g")
 	check.That(t, n.space == "n" && n.name == "g", "%s, %s", n.space, n.name)
@@ -107,9 +106,8 @@ func TestLongEcho(t *testing.T) {
 		tools = append(tools, `{"type":"function","name":"`+strings.Repeat("x", 60)+strconv.Itoa(i)+`"}`)
 	}
 	req, err := ParseCreate([]byte(`{"model":"m","input":"hi","tools":[` + strings.Join(tools, ",") + `]}`))
-	if err != nil || req.Echo.Fit() {
-		t.Errorf("an echo of %d bytes: %v", len(chat.MustMarshal(req.Echo)), err)
-	}
+	check.NoError(t, err)
+	check.That(t, !req.Echo.Fit(), "the echo fits")
 }
 
 func TestParseCreateRefuses(t *testing.T) {
@@ -214,9 +212,8 @@ func TestOtherRequests(t *testing.T) {
 	c, err := ParseCompact([]byte(`{"model":"m","input":[{"role":"user","content":"hi"}],"instructions":"Keep names.","prompt_cache_key":"k"}`))
 	check.That(t, err == nil && c.Model == "m" && len(c.Input.Entries) == 1 && c.Instructions == "Keep names." && c.Previous == nil,
 		"%+v: %v", c, err)
-	if c, err := ParseCompact([]byte(`{"model":"m","previous_response_id":"` + someNode.ResponseID() + `"}`)); err != nil || *c.Previous != someNode {
-		t.Errorf("%+v: %v", c, err)
-	}
+	c = check.Must(ParseCompact([]byte(`{"model":"m","previous_response_id":"` + someNode.ResponseID() + `"}`)))(t)
+	check.Equal(t, "the previous response", *c.Previous, someNode)
 	many := `[` + strings.Repeat(`{"role":"user","content":"a"},`, maxNewItems) + `{"role":"user","content":"a"}]`
 	for _, test := range []struct {
 		parse       func([]byte) error

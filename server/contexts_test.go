@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -75,40 +77,18 @@ var badContexts = []badInput{
 	{name: "setting in no mode", method: "POST", path: conversationPathOf + "/messages/{{c.thanks}}/fork", body: `{"settings":{"compaction":"maybe"}}`, status: 400, code: CodeInvalidSetting, field: "settings.compaction", detail: []string{"auto, tool, manual or off"}},
 }
 
-// A context for a model that takes user and assistant by turns only has them so.
-func TestContextByTurns(t *testing.T) {
+// The window is the query's, else the conversation's, else the server's. A context for a
+// model that takes user and assistant by turns only has them so.
+func TestContextOfAModel(t *testing.T) {
 	t.Parallel()
+	known := map[string]int{"small": 8000, "large": 1_000_000, "strict": 8000}
 	a := newAPI(t, func(c *Config) {
-		c.ModelWindow = func(string) (int, []string) { return 8000, nil }
 		c.AlternatesRoles = func(model string) bool { return model == "strict" }
-	})
-	var made struct{ ID string }
-	a.must(201, &made, request{method: "POST", path: "/v1/conversations", body: `{}`})
-	id := made.ID
-	a.must(201, nil, request{method: "POST", path: "/v1/conversations/" + id + "/messages", body: `{"parent_id":null,"messages":[{"role":"user","content":"One."},{"role":"user","content":"Two."}]}`})
-	for query, want := range map[string]string{
-		"?model=other":  `{"messages":[{"role":"user","content":"One."},{"role":"user","content":"Two."}],"roles":"mixed"}`,
-		"?model=strict": `{"messages":[{"role":"user","content":"One.\n\nTwo."}],"roles":"alternating"}`,
-	} {
-		var c struct {
-			Messages []json.RawMessage `json:"messages"`
-			Roles    string            `json:"roles"`
-		}
-		a.must(200, &c, request{method: "GET", path: "/v1/conversations/" + id + "/branches/active/context" + query})
-		check.Equal(t, query, string(check.Must(json.Marshal(c))(t)), want)
-	}
-}
-
-// The window is the query's, else the conversation's, else the server's.
-func TestContextWindow(t *testing.T) {
-	t.Parallel()
-	known := map[string]int{"small": 8000, "large": 1_000_000}
-	a := newAPI(t, func(c *Config) {
 		c.ModelWindow = func(model string) (int, []string) {
 			if n, ok := known[model]; ok {
 				return n, nil
 			}
-			return 0, []string{"large", "small"}
+			return 0, slices.Sorted(maps.Keys(known))
 		}
 	})
 	plant(t, a.store, "c")
@@ -131,12 +111,14 @@ func TestContextWindow(t *testing.T) {
 	} {
 		var c summarize.Context
 		a.must(200, &c, request{method: "GET", path: fill("/v1/conversations/{{" + test.conversation + "}}/branches/active/context" + test.query)})
-		if u := c.Usage; u.MaxContextTokens != test.window || u.ReservedTokens != test.reserve || u.AvailableTokens != test.window-test.reserve {
-			t.Errorf("%s %s: %+v, want %d and %d", test.conversation, test.query, u, test.window, test.reserve)
-		}
+		u := c.Usage
+		check.Equal(t, test.conversation+test.query, fmt.Sprint(u.MaxContextTokens, u.ReservedTokens, u.AvailableTokens), fmt.Sprint(test.window, test.reserve, test.window-test.reserve))
 	}
-	check.Has(t, "an unknown model", a.refused(400, CodeUnknownModel, get(contextPath+"?model=unheard-of")).Detail, "large, small")
-	a.refused(400, CodeUnknownModel, request{method: "GET", path: fill(contextPath + "?model=")})
+	check.Has(t, "an unknown model", a.refused(400, CodeUnknownModel, get(contextPath+"?model=unheard-of")).Detail, "large, small, strict")
+	a.refused(400, CodeUnknownModel, get(contextPath+"?model="))
+	a.must(201, nil, request{method: "POST", path: fill(appendPath), body: `{"parent_id":null,"messages":[{"role":"user","content":"One."},{"role":"user","content":"Two."}]}`})
+	a.tells(200, get(contextPath+"?model=small"), `"messages":[{"role":"user","content":"One."},{"role":"user","content":"Two."}]`, `"roles":"mixed"`)
+	a.tells(200, get(contextPath+"?model=strict"), `"messages":[{"role":"user","content":"One.\n\nTwo."}]`, `"roles":"alternating"`)
 }
 
 // Contexts are read into memory that others were read into: asked for side by

@@ -139,9 +139,18 @@ func TestSecurityHeadersStandOnEveryAnswer(t *testing.T) {
 	}
 }
 
+// HEAD is answered where GET is.
 func TestMethods(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
+	plant(t, a.store, "c")
+	for _, path := range []string{"/v1/conversations", conversationPathOf + "/tree", conversationPathOf + "/branches/active/context", conversationPathOf + "/export", "/healthz", "/docs"} {
+		r := get(path)
+		kind := a.must(200, nil, r).Header.Get("Content-Type")
+		r.method = http.MethodHead
+		head := a.must(200, nil, r)
+		check.Equal(t, "HEAD of "+path, string(head.body)+head.Header.Get("Content-Type"), kind)
+	}
 	path := fill(conversationPathOf)
 	res := a.must(204, nil, request{method: http.MethodOptions, path: path})
 	for _, r := range []response{res, a.must(405, nil, request{method: http.MethodPut, path: path, body: `{}`})} {

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -274,17 +273,4 @@ func (s scenario) run(t *testing.T, a *testAPI, covered map[string]bool) {
 			check.Lacks(t, "the answer", string(res.body), fill(not))
 		}
 	})
-}
-
-func TestHeadIsAnsweredWhereGetIs(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	plant(t, a.store, "c")
-	for _, path := range []string{"/v1/conversations", conversationPathOf + "/tree", conversationPathOf + "/branches/active/context", conversationPathOf + "/export", "/healthz", "/docs"} {
-		get := a.must(200, nil, request{method: http.MethodGet, path: fill(path)})
-		head := a.must(200, nil, request{method: http.MethodHead, path: fill(path)})
-		if len(head.body) != 0 || head.Header.Get("Content-Type") != get.Header.Get("Content-Type") {
-			t.Errorf("HEAD %s: %d bytes of %q, want none of %q", path, len(head.body), head.Header.Get("Content-Type"), get.Header.Get("Content-Type"))
-		}
-	}
 }

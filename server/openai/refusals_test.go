@@ -41,6 +41,9 @@ func TestRefusals(t *testing.T) {
 	node := wire.NodeID{Conversation: uuid.New(), Node: uuid.New()}
 	unknown, completion := node.ResponseID(), "/chat/completions/"+node.CompletionID()
 	create := func(members string) string { return `{"model":"wood",` + members + `}` }
+	id, _ := a.conversation(`{}`)
+	large := strings.Repeat("hazel ", tree.MaxBodyBytes/6)
+	items := says("user", "hi") + "," + says("user", large)
 	a.refuses([]refusal{
 		{400, "POST", "/responses", ``, `"code":"invalid_json"`},
 		{404, "POST", "/responses", `{"model":"none","input":"hi"}`, `"code":"model_not_found"`},
@@ -67,9 +70,16 @@ func TestRefusals(t *testing.T) {
 		{404, "GET", "/models/none", ``, `"code":"model_not_found"`},
 		{404, "GET", "/nowhere", ``, `"type":"invalid_request_error"`},
 		{405, "DELETE", "/models", ``, `"code":"method_not_allowed"`},
+		// A message that the tree couldn't hold is refused by its place, on every route that stores one.
+		{413, "POST", "/responses", create(`"input":"` + large + `"`), `"param":"input[0]","code":"message_too_large"`},
+		{413, "POST", "/responses", create(`"input":[` + items + `]`), `"param":"input[1]","code":"message_too_large"`},
+		{413, "POST", "/responses", create(`"conversation":"` + id + `","input":[` + items + `]`), `"param":"input[1]","code":"message_too_large"`},
+		{413, "POST", "/conversations", `{"items":[` + items + `]}`, `"param":"items[1]","code":"message_too_large"`},
+		{413, "POST", "/conversations/" + id + "/items", `{"items":[` + items + `]}`, `"param":"items[1]","code":"message_too_large"`},
+		{413, "POST", "/chat/completions", chatBody(store, hi, said("user", large)), `"param":"messages[1]","code":"message_too_large"`},
 	})
 	check.Equal(t, "requests to the model", len(a.upstream.Requests()), 0)
-	check.Equal(t, "conversations", len(a.listed("acme")), 0)
+	check.Equal(t, "what is stored", fmt.Sprint(a.everything()), "1 0")
 	refused, _ := a.ask(401, "nobody", "GET", "/models", "")
 	check.Has(t, "a request without a key", refused, `"code":"invalid_api_key"`)
 }
@@ -79,26 +89,6 @@ func (a *api) before(c completion) string {
 	a.t.Helper()
 	question := a.message(c.conversation, c.head).ParentID
 	return a.message(c.conversation, question.String()).ParentID.String()
-}
-
-// TestTooLargeAMessage holds that a message which the tree couldn't hold is refused
-// by its place in the input, on every route that stores one.
-func TestTooLargeAMessage(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	id, _ := a.conversation(`{}`)
-	large := strings.Repeat("hazel ", tree.MaxBodyBytes/6)
-	items := says("user", "hi") + "," + says("user", large)
-	for _, test := range []struct{ path, body, param string }{
-		{"/responses", `{"model":"wood","input":"` + large + `"}`, "input[0]"},
-		{"/responses", `{"model":"wood","input":[` + items + `]}`, "input[1]"},
-		{"/responses", `{"model":"wood","conversation":"` + id + `","input":[` + items + `]}`, "input[1]"},
-		{"/conversations", `{"items":[` + items + `]}`, "items[1]"},
-		{"/conversations/" + id + "/items", `{"items":[` + items + `]}`, "items[1]"},
-		{"/chat/completions", chatBody(store, said("user", "hi"), said("user", large)), "messages[1]"},
-	} {
-		a.tells(413, "POST", test.path, test.body, `"param":"`+test.param+`","code":"message_too_large"`)
-	}
 }
 
 // TestRefusedOpening holds that of a request which is refused no conversation is

@@ -71,17 +71,6 @@ func (w *dialed) refused(members string, status int, code, param string) {
 	check.Equal(w.t, members, fmt.Sprint(e.Type, " ", e.Status, " ", e.Error), fmt.Sprint("error ", status, " ", struct{ Code, Param string }{code, param}))
 }
 
-// TestSocketOfReader holds that a key which only reads opens a WebSocket, as that is a
-// GET, and has nothing said by it.
-func TestSocketOfReader(t *testing.T) {
-	t.Parallel()
-	a := newAPI(t)
-	_, secret, err := keys.New(a.pool).Mint(t.Context(), access.Principal{}, keys.NewKey{TenantID: "acme", ReadOnly: true})
-	check.NoError(t, err)
-	a.secrets["acme"] = secret
-	a.dial().refused(`"input":"Name a shrub."`, 403, "not_permitted", "")
-}
-
 // TestSocketAtLimit holds that a tenant which has used up its day gets nothing by a
 // WebSocket that it opened before.
 func TestSocketAtLimit(t *testing.T) {
@@ -133,6 +122,11 @@ func TestSocket(t *testing.T) {
 		w.refused(again, 400, "previous_response_not_found", "previous_response_id")
 	}
 	w.refused(`"background":true,"input":"x"`, 400, "unsupported_value", "background")
+	// A key which only reads opens a WebSocket, as that is a GET, and has nothing said by it.
+	_, secret, err := a.keys.Mint(t.Context(), access.Principal{}, keys.NewKey{TenantID: "acme", ReadOnly: true})
+	check.NoError(t, err)
+	a.secrets["acme"] = secret
+	a.dial().refused(`"input":"Name a shrub."`, 403, "not_permitted", "")
 }
 
 // TestNoSocket holds that a client is told where no WebSocket opens.

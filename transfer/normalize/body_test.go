@@ -18,7 +18,7 @@ import (
 
 func TestNormalizeBody(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	for _, tt := range []struct {
 		name, in string
 		want     string // "" for the same, "-" for none
 		notes    string
@@ -60,8 +60,7 @@ func TestNormalizeBody(t *testing.T) {
 		{"a whole pair", `{"role":"user","content":"\ud83d\ude00 \\u0000"}`, "", ""},
 		{"invalid UTF-8", "{\"role\":\"user\",\"content\":\"a\xffb\"}", "{\"role\":\"user\",\"content\":\"a\uFFFDb\"}", "text: invalid UTF-8 replaced by U+FFFD"},
 		{"too deep", `{"role":"user","content":"hi","x":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, "-", "too large: it nests arrays and objects more than 64 deep"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, _, repaired, failed := normalize.NormalizeBody([]byte(tt.in), false)
@@ -143,7 +142,7 @@ func TestNormalizeBodyTooLarge(t *testing.T) {
 func TestNormalizeExtra(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", tree.MaxMetadataBytes)
-	tests := []struct {
+	for _, tt := range []struct {
 		name, in, want, notes string
 	}{
 		{"none", ``, ``, ``},
@@ -155,8 +154,7 @@ func TestNormalizeExtra(t *testing.T) {
 		{"too large a source", `{"source":{"id":"i","x":"` + large + `"}}`, `{"source":{"id":"i"}}`,
 			fmt.Sprintf("left out too large () m: metadata: source.x has %d bytes, and 65536 is the most in all", len(large)+2)},
 		{"too deep", `{"a":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`, ``, "left out metadata () m: metadata nest arrays and objects more than 64 deep"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			var c format.Conversation

@@ -54,7 +54,7 @@ func talk(head string, messages ...format.Message) format.Conversation {
 
 func TestNormalizeTree(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
+	for _, tt := range []struct {
 		name        string
 		in          format.Conversation
 		tree, notes string
@@ -82,8 +82,7 @@ func TestNormalizeTree(t *testing.T) {
 			"user: 1\n*user: 2", ""},
 		{"roles of other programs", talk("", one("a", "", "human: 1"), one("b", "a", "Bot: 2")),
 			"user: 1\n*assistant: 2", "repaired role (T) a: role \"human\" became user\nrepaired role (T) b: role \"Bot\" became assistant"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			checkNormalize(t, tt.in, tt.tree, tt.notes)
@@ -104,7 +103,7 @@ func TestNormalizeAnswers(t *testing.T) {
 	call, both := one("c", "", "calls x"), one("c", "", "calls x y")
 	const moved = "repaired tool (T) %s: moved up to right below its call x; other messages stood between"
 	const said = "repaired tool (T) %s: a tool result that answers x, a call which is not open above it, became an assistant message"
-	tests := []struct {
+	for _, tt := range []struct {
 		name        string
 		messages    []format.Message
 		tree, notes string
@@ -134,8 +133,7 @@ func TestNormalizeAnswers(t *testing.T) {
 			"assistant: [x f{}]\ntool x: 1\n*assistant: 2", fmt.Sprintf(said, "s")},
 		{"no such call, and no text", []format.Message{call, one("r", "c", "answers z: "), one("s", "r", "answers x: 1")},
 			"assistant: [x f{}]\n*tool x: 1", "left out tool (T) r: a tool result that answers z, a call which is not open above it, and has no text; what replied to it now replies to the message before it"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			checkNormalize(t, talk("", tt.messages...), tt.tree, tt.notes)

@@ -214,9 +214,8 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	wantError(t, err, llm.ErrBadResponse)
 }
 
-// A breaker that fails three times in a row, or hangs twice, lets one call through
-// at a time, after pauses that grow, or that the provider asks for. A call that is
-// answered closes it. Of two that share a trial, one lets such a call through at a time.
+// A breaker that fails three times in a row, or hangs twice, lets one call through at a time, after
+// pauses that grow or are asked for. An answer closes it. Two that share a trial try one at a time.
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	var (

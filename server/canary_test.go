@@ -201,10 +201,8 @@ func (c *cage) visitAll(requests []request) {
 	all.Wait()
 }
 
-// TestNothingThatWasSaidIsTold visits every operation while all goes well, and
-// while the model, the database and the keys fail, and looks for what was said,
-// and for keys, in the log, the traces, the metrics, the errors' answers and all
-// headers.
+// TestNothingThatWasSaidIsTold looks for what was said and for keys in the log, traces, metrics,
+// errors and headers, while all goes well and while the model, the database and the keys fail.
 func TestNothingThatWasSaidIsTold(t *testing.T) {
 	t.Parallel()
 	const text = canaryText + " again and again, and " + canaryText + " once more."

@@ -26,9 +26,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// plantLong stores a conversation of a system message and n turns of a user
-// and an assistant, some 120 tokens each, in one line. The messages are called
-// <conversation>.0 and so on.
+// plantLong stores a line of a system message and n turns, some 120 tokens each. The messages
+// are called <conversation>.0 and so on.
 func plantLong(t testing.TB, store *tree.Store, conversation string, turns int) {
 	t.Helper()
 	id := named(conversation)

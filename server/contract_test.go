@@ -15,9 +15,8 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// TestTableIsTheContract holds the table of routes and openapi.yaml equal: each
-// has every operation of the other, with the same parameters, the same body and
-// the same need of a key, and what the table says of streams stands there, too.
+// TestTableIsTheContract holds the table of routes and openapi.yaml equal: operations, parameters,
+// bodies, the need of a key, and what streams.
 func TestTableIsTheContract(t *testing.T) {
 	t.Parallel()
 	table := map[string]Route{}
@@ -190,9 +189,8 @@ func (c Code) Valid() bool {
 	return slices.Contains(doc.Components.Schemas["Code"].Value.Enum, any(string(c)))
 }
 
-// TestEveryCodeIsDocumented holds openapi.yaml's list of codes, of which every answer
-// of the tests has one, equal to its table, of which the manual is made. The table
-// has the server's own codes with their status.
+// TestEveryCodeIsDocumented holds openapi.yaml's list of codes, which all answers of the tests keep
+// to, equal to its table, of which the manual is made, and to the server's own statuses.
 func TestEveryCodeIsDocumented(t *testing.T) {
 	t.Parallel()
 	doc := check.Must(document())(t)

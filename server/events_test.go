@@ -17,9 +17,8 @@ import (
 // watchful looks at keys often.
 func watchful(c *Config) { c.KeyCheck = 5 * time.Millisecond }
 
-// TestRevokedKeyEndsItsStreams revokes a key amid replies: the streams that its
-// holder reads end and say why, no further request passes, and the reply, which
-// is the tenant's, goes on.
+// TestRevokedKeyEndsItsStreams revokes a key amid replies: its streams end and say why, no further
+// request passes, and the reply, which is the tenant's, goes on.
 func TestRevokedKeyEndsItsStreams(t *testing.T) {
 	t.Parallel()
 	m := paced{make(chan string)}
@@ -111,9 +110,8 @@ var eventReads = []scenario{
 	{name: "replies that run", method: "GET", path: conversationPathOf + "/replies", status: 200, want: []string{`{"data":[],"next_cursor":null}`}},
 }
 
-// TestEventsGoOn holds that a stream which names the last event that its reader has
-// goes on after it: of a conversation with the next one, and of a tenant with that one
-// again, as its events are only about in order. That of a conversation ends with it.
+// TestEventsGoOn holds that a stream goes on after the last event of its reader: a conversation's
+// with the next one, a tenant's with that one again, as its events are only about in order.
 func TestEventsGoOn(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

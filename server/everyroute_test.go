@@ -4,20 +4,25 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
+	"github.com/coppice-chat/coppice/keys"
+	"github.com/coppice-chat/coppice/reply"
+	"github.com/coppice-chat/coppice/tree"
 )
 
-// A visit is a request to one operation of openapi.yaml, which gives its method
-// and path. In the query, the body and the head, (c) stands for a conversation's
-// id, (m) for that of a message in it, (new) for an id of something that isn't
-// there, and (text) for something to say.
+// A visit is a request to one operation of openapi.yaml. In it, (c) stands for a conversation's id,
+// (m) for that of a message in it, (new) for an id of nothing, and (text) for something to say.
 type visit struct {
 	query, body string
 	head        string // for head_id; "" is (m)
@@ -210,8 +215,7 @@ func idFields(ref *openapi3.SchemaRef, seen map[*openapi3.Schema]bool) (names []
 	return append(names, idFields(s.Items, seen)...)
 }
 
-// TestEveryRouteIsVisited holds the visits against openapi.yaml: a new
-// operation, or a new id in one, fails here until it has its visits, and with
+// TestEveryRouteIsVisited holds that a new operation, or a new id in one, has its visits, and with
 // them its place in the tests of tenants and of what may be told.
 func TestEveryRouteIsVisited(t *testing.T) {
 	t.Parallel()
@@ -258,4 +262,88 @@ func eachVisit(t *testing.T, f func(t *testing.T, r specRoute, v visit)) {
 			t.Run(fmt.Sprint(r.operation, " ", i), func(t *testing.T) { f(t, r, v) })
 		}
 	}
+}
+
+// TestDatabaseGoesAway visits every operation while the database goes away before the first
+// message to it, the second, and so on. A read loses the answer instead. Each answer says so.
+func TestDatabaseGoesAway(t *testing.T) {
+	t.Parallel()
+	for _, how := range []dbtest.Breaks{dbtest.BeforeSending, dbtest.AfterSending} {
+		t.Run(string(how), func(t *testing.T) {
+			t.Parallel()
+			pool := dbtest.New(t)
+			fragile := dbtest.NewFragile(t, pool)
+			a := newAPIOn(t, fragile.Pool, func(cfg *Config) { cfg.Keys = keys.New(pool) },
+				withModels(func(c *reply.Config) { c.StoreTimeout = 100 * time.Millisecond })) // for which an answer is tried again that can't be stored
+			a.keys = keys.New(pool)
+			seen := 0
+			eachVisit(t, func(t *testing.T, r specRoute, v visit) {
+				if reads := r.method == http.MethodGet; reads == (how == dbtest.AfterSending) {
+					if seen++; seen%5 > 0 { // one of five is enough for each change
+						check.Long(t)
+					}
+					a.with(t).goesAway(fragile, tree.New(pool), how, r, v)
+				}
+			})
+		})
+	}
+}
+
+func (a *testAPI) goesAway(fragile *dbtest.Fragile, store *tree.Store, how dbtest.Breaks, r specRoute, v visit) {
+	tenant, name, plants := a.t.Name(), "", 0
+	secret := a.newOperator(tenant)
+	fragile.EachBreak(a.t, how, func() func() dbtest.Answer {
+		if name == "" || how == dbtest.BeforeSending { // the visit before may have changed the last one
+			plants++
+			name = fmt.Sprint(tenant, plants)
+			plant(a.t, store.ForTenant(tenant), name)
+		}
+		return func() dbtest.Answer {
+			res, whole := a.answerOf(v.request(r, whose{name, name, "hazel"}, bearer(secret)), fragile)
+			good := res.StatusCode == v.status
+			away := good && (streams(res.Response) || v.status >= 400 || !whole)
+			if res.StatusCode == http.StatusServiceUnavailable {
+				p := a.problem(res)
+				away = p.Code == CodeDatabaseUnavailable || p.Code == CodeNotReady && r.operation == "getReadiness"
+			}
+			return dbtest.Answer{Away: away, Good: good && whole, Said: fmt.Sprintf("%d, whole is %t: %.600s", res.StatusCode, whole, res.body)}
+		}
+	})
+}
+
+// answerOf sends a request, and tells whether the answer came to its end. The database is there
+// again once a stream has begun, as a reply tries for some time to store its answer.
+func (a *testAPI) answerOf(r request, f *dbtest.Fragile) (_ response, whole bool) {
+	a.t.Helper()
+	res := check.Must(http.DefaultTransport.RoundTrip(a.newRequest(r)))(a.t)
+	defer res.Body.Close()
+	if streams(res) {
+		f.Repair()
+	}
+	body, err := io.ReadAll(res.Body)
+	a.await(res)
+	return response{Response: res, body: body}, err == nil
+}
+
+func streams(res *http.Response) bool { return res.Header.Get("Content-Type") == "text/event-stream" }
+
+// TestDatabaseIsAway visits every operation with a database that is away from the
+// beginning, so that not even keys can be read.
+func TestDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a := newAPIOn(t, pool)
+	secret := a.newOperator("own")
+	pool.Close()
+	eachVisit(t, func(t *testing.T, r specRoute, v visit) {
+		a, request := a.with(t), v.request(r, whose{"own", "own", "hazel"}, bearer(secret))
+		switch {
+		case strings.HasPrefix(r.path, "/v1/"):
+			a.refused(http.StatusServiceUnavailable, CodeDatabaseUnavailable, request)
+		case r.operation == "getReadiness":
+			a.refused(http.StatusServiceUnavailable, CodeNotReady, request)
+		default:
+			a.must(v.status, nil, request)
+		}
+	})
 }

@@ -47,9 +47,8 @@ var spec = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// A testAPI is a server on a database of its own. Every answer that passes
-// through it is held against openapi.yaml, and every request that the server
-// took.
+// A testAPI is a server on a database of its own. Every answer that passes through it is held
+// against openapi.yaml, and every request that the server took.
 type testAPI struct {
 	t      testing.TB
 	pool   *pgxpool.Pool
@@ -128,9 +127,8 @@ func (a *testAPI) serve(h *http.Server) {
 	a.url = web.URL
 }
 
-// unhurried serves the API once more, with a minute for the head of a request to come
-// and for the answer to leave. Else net/http closes a connection without a word that a
-// busy machine holds up for as long as the short timeout of a test.
+// unhurried serves the API once more, with a minute for heads and answers. Else net/http closes a
+// connection without a word where a busy machine takes longer than a test's short timeout.
 func (a *testAPI) unhurried() {
 	h := a.server.HTTPServer("")
 	h.ReadHeaderTimeout, h.WriteTimeout = time.Minute, time.Minute

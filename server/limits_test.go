@@ -20,9 +20,8 @@ func limited(l tree.Limits) func(*Config) {
 	return func(c *Config) { tree.WithLimits(l)(c.Store) }
 }
 
-// TestLimitsAreToldClearly fills a tenant, and holds that what is refused says
-// so, that no model is asked for an answer that can't be stored, and that
-// everything else goes on.
+// TestLimitsAreToldClearly fills a tenant. What is refused says so, no model is asked for an answer
+// that can't be stored, and everything else goes on.
 func TestLimitsAreToldClearly(t *testing.T) {
 	t.Parallel()
 	fake := llmtest.NewServer(t, llmtest.Answer("A wood."), llmtest.Answer("Another."))
@@ -59,9 +58,8 @@ func TestLimitsAreToldClearly(t *testing.T) {
 	a.must(201, nil, create)
 }
 
-// TestRequestsTakeTurns has a tenant hold all that it may of what takes connections to
-// the database. A request of the tenant's that needs some waits for it; others, and
-// another tenant's, don't.
+// TestRequestsTakeTurns has a tenant hold all that it may of the database's connections. Its next
+// request waits; those that need none don't, nor does another tenant's.
 func TestRequestsTakeTurns(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -108,9 +106,8 @@ func TestRequestsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestStreamsOfAKeyAreLimited opens as many streams of replies as a key may have.
-// One more is refused and changes nothing; another key's isn't; and one that
-// ends makes room.
+// TestStreamsOfAKeyAreLimited opens as many streams of replies as a key may have. One more is
+// refused and changes nothing, another key's isn't, and one that ends makes room.
 func TestStreamsOfAKeyAreLimited(t *testing.T) {
 	t.Parallel()
 	m := paced{make(chan string)}
@@ -147,9 +144,8 @@ func (l *limiter[K]) heldBy(key K) (units, waiting int) {
 
 const mebibyte = 1 << 20
 
-// TestStalledBodiesAreBounded has a tenant begin many large bodies that lack a byte.
-// They hold no more bytes than the tenant's half, and the others aren't read. A small
-// body and another tenant's large one don't wait. Each body that ends lets the next in.
+// TestStalledBodiesAreBounded has a tenant begin many bodies that lack a byte. They hold the tenant's
+// half, and the others aren't read; a small body and another tenant's don't wait.
 func TestStalledBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	const bodies = 10
@@ -200,9 +196,8 @@ func (a slowAnswer) Write(w http.ResponseWriter) error {
 	return nil
 }
 
-// TestUnreadAnswersAreBounded has a tenant ask for many large answers, which nobody
-// reads. Those that are sent hold the tenant's half, few more are made, and the others
-// wait until they may be made. Another tenant's answer is sent at once.
+// TestUnreadAnswersAreBounded has a tenant ask for large answers that nobody reads. Few more are made
+// than its half holds, the others wait, and another tenant's is sent at once.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	const requests, sent, made = 10, 2, 4

@@ -110,9 +110,8 @@ func fewFailures(a *testAPI, n int) (pass func(time.Duration)) {
 	return func(d time.Duration) { now = now.Add(d) }
 }
 
-// TestUnknownKeysCostNoQueryOverTheLimit has an address send unknown keys. It
-// gets its limit of look-ups. Good keys pass all the same, also new ones, and so does
-// another address. A revoked key has a limit of its own.
+// TestUnknownKeysCostNoQueryOverTheLimit has an address send unknown keys, up to its limit of
+// look-ups. Good keys pass all the same, and other addresses. A revoked key has its own limit.
 func TestUnknownKeysCostNoQueryOverTheLimit(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

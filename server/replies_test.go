@@ -158,9 +158,8 @@ func TestStopReply(t *testing.T) {
 	check.That(t, res.StatusCode == 409 && a.problem(res).Code == CodeReplyStopped, "%d: %s", res.StatusCode, res.body)
 }
 
-// TestRecallWithinAReply holds that the events of a reply tell of each message
-// that stands between the head and the answer, and that the context of the route is what
-// the model read.
+// TestRecallWithinAReply holds that a reply's events tell of each message between the head and the
+// answer, and that the route's context is what the model read.
 func TestRecallWithinAReply(t *testing.T) {
 	t.Parallel()
 	search := llmtest.ToolCall{ID: "r", Name: "recall", Arguments: `{"query":"why is a coppice cut?"}`}

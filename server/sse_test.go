@@ -260,9 +260,8 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	})
 }
 
-// cuttable gives a pool on the same database, and what cuts all of its
-// connections. To end them in Postgres would not do: what it has sent by then,
-// which can be the whole tree, still arrives.
+// cuttable gives a pool on the same database, and what cuts all of its connections. What Postgres
+// has sent before it ends one, which can be the whole tree, would still arrive.
 func cuttable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, cut func()) {
 	t.Helper()
 	config := pool.Config()

@@ -40,9 +40,8 @@ func (a *testAPI) ofUser(name string) *tree.Store {
 	return a.store.For(access.Principal{Tenant: "acme", User: name, Role: access.Member})
 }
 
-// SessionsDontSeeEachOther visits every operation with the cookie of an admin beside other
-// tenants, of a member beside others of the tenant, and with a forged one. TestSessions
-// calls it, as package oidc imports this one.
+// SessionsDontSeeEachOther visits every operation by the cookies of an admin, of a member and of
+// nobody. TestSessions calls it, as package oidc imports this one.
 func SessionsDontSeeEachOther(t *testing.T, in SignIn, cookie func(url, tenant, user string) string) {
 	signIn := func(c *Config) { c.SignIn = in }
 	except := append(operations, "getAttachment") // whose file no message names
@@ -59,10 +58,9 @@ func SessionsDontSeeEachOther(t *testing.T, in SignIn, cookie func(url, tenant, 
 	})
 }
 
-// dontSee visits every operation with what is one's own,
-// another's, and nobody's. The last two must answer alike, byte for
-// byte, and change nothing. What is made anew under a given id can't help telling
-// that the id is taken: it answers as for any other id that can't be had.
+// dontSee visits every operation with one's own ids, another's, and nobody's. The last two answer
+// alike, byte for byte, and change nothing. An id that is to be made can't hide that it is taken:
+// it answers as any other id that can't be had.
 func (a *testAPI) dontSee(of func(name string) *tree.Store, header map[string]string, except ...string) {
 	t := a.t.(*testing.T)
 	plant(t, of("own"), "own")

@@ -98,9 +98,8 @@ func (s stall) send(t testing.TB, a *testAPI, method, path, header string) (answ
 	return string(all)
 }
 
-// TestStalledBodiesEndOnEveryRoute sends requests whose body never comes to an
-// end to every route there is, of clients that are refused and of clients that
-// are not. The server hangs up on each.
+// TestStalledBodiesEndOnEveryRoute sends requests whose body never ends to every route, of clients
+// that are refused and of others. The server hangs up on each.
 func TestStalledBodiesEndOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	const good, limited, unknown = "good", "limited", "unknown"
@@ -176,9 +175,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error { d.read = append(d.read,
 
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = append(d.write, t); return nil }
 
-// TestEachPieceHasTheTimeout holds that a client of an upload or a stream may be slow:
-// each piece that it sends or gets moves the deadline of its connection. Elsewhere the
-// deadline is that of the whole.
+// TestEachPieceHasTheTimeout holds that each piece of an upload or a stream moves the deadline of
+// its connection, so that a client may be slow. Elsewhere the deadline is the whole's.
 func TestEachPieceHasTheTimeout(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

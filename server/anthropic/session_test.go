@@ -16,9 +16,8 @@ import (
 	"github.com/coppice-chat/coppice/server/anthropic/wire"
 )
 
-// A client keeps its history itself, as the SDKs and Claude Code do. Each request has a
-// billing line that changes and a mark of the cache that moves, and every second one asks
-// for a stream.
+// A client keeps its history itself, as the SDKs and Claude Code do. Each request has another billing
+// line, a moving mark of the cache, and every second one asks for a stream.
 type client struct {
 	*api
 	model    string

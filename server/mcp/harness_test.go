@@ -140,7 +140,7 @@ func (c *client) send(tool string, arguments any) *sdk.CallToolResult {
 }
 
 // call calls a tool that should give an answer.
-func (c *client) call(tool string, arguments, out any) {
+func call[R any](c *client, tool string, arguments any) (out R) {
 	c.t.Helper()
 	res := c.send(tool, arguments)
 	check.Need(c.t, !res.IsError, "%s: %s", tool, textOf(res))
@@ -149,9 +149,8 @@ func (c *client) call(tool string, arguments, out any) {
 	if json.Unmarshal(structured, &x) != nil || json.Unmarshal([]byte(textOf(res)), &y) != nil || !reflect.DeepEqual(x, y) {
 		c.t.Errorf("%s: the text is not the structured content:\n%s\n%s", tool, textOf(res), structured)
 	}
-	if out != nil {
-		check.NoError(c.t, json.Unmarshal(structured, out))
-	}
+	check.NoError(c.t, json.Unmarshal(structured, &out))
+	return out
 }
 
 // refused calls a tool that should refuse, with this code.

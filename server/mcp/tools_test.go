@@ -49,80 +49,68 @@ func TestAgent(t *testing.T) {
 func (c *client) agent() {
 	t := c.t
 	t.Helper()
-	var made mcp.Conversation
 	id := uuid.NewString()
-	c.call("create_conversation", m{"id": id, "title": "Woods"}, &made)
-	c.call("create_conversation", m{"id": id, "title": "Woods"}, &made) // again
+	call[mcp.Conversation](c, "create_conversation", m{"id": id, "title": "Woods"})
+	made := call[mcp.Conversation](c, "create_conversation", m{"id": id, "title": "Woods"}) // again
 	check.Need(t, made.ConversationID == id && made.Title == "Woods" && made.HeadID == "", "created %+v", made)
-	var first, second mcp.Appended
 	messages := []m{
 		{"role": "user", "content": "Which shrub grows in the shade of the house?"},
 		{"role": "assistant", "content": "Hazel <and> dogwood & maple do.", "tool_calls": []m{{"id": "a", "type": "function", "function": m{"name": "look_up", "arguments": `{"word":"hazel"}`}}}},
 		{"role": "tool", "tool_call_id": "a", "content": []m{{"type": "text", "text": "Hazel: half shade."}}},
 	}
-	c.call("append_messages", m{"conversation_id": id, "parent_id": "active", "messages": messages}, &first)
+	first := call[mcp.Appended](c, "append_messages", m{"conversation_id": id, "parent_id": "active", "messages": messages})
 	check.Need(t, len(first.Messages) == 3 && first.HeadID == first.Messages[2] && first.Created, "appended %+v", first)
 	own := uuid.NewString()
 	edit := m{"conversation_id": id, "parent_id": first.Messages[0], "messages": []m{{"id": own, "role": "assistant", "content": "Willow needs the sun."}}}
-	c.call("append_messages", edit, &second)
-	c.call("append_messages", edit, &second) // again
+	call[mcp.Appended](c, "append_messages", edit)
+	second := call[mcp.Appended](c, "append_messages", edit) // again
 	check.Need(t, !second.Created && second.HeadID == own, "appended again %+v", second)
 
-	var branches mcp.Branches
-	c.call("list_branches", m{"conversation_id": id}, &branches)
+	branches := call[mcp.Branches](c, "list_branches", m{"conversation_id": id})
 	if len(branches.Branches) != 2 || branches.Branches[0].HeadID != own || !branches.Branches[0].Active || branches.Branches[1].Messages != 3 {
 		t.Fatalf("branches %+v", branches)
 	}
-	var list mcp.Conversations
-	c.call("list_conversations", m{}, &list)
+	list := call[mcp.Conversations](c, "list_conversations", m{})
 	check.Need(t, len(list.Conversations) == 1 && list.Conversations[0].HeadID == own, "conversations %+v", list)
 
-	var read mcp.ReadBranch
-	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID}, &read)
+	read := call[mcp.ReadBranch](c, "read_branch", m{"conversation_id": id, "head_id": first.HeadID})
 	if len(read.Messages) != 3 || !read.Complete || read.OlderHeadID != "" || read.Messages[1].Text != "Hazel <and> dogwood & maple do." ||
 		read.Messages[1].ToolCalls[0].Name != "look_up" || read.Messages[2].ToolCallID != "a" || read.Messages[2].Text != "Hazel: half shade." {
 		t.Fatalf("read %+v", read)
 	}
-	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": read.Messages[2].Tokens + 1}, &read)
+	read = call[mcp.ReadBranch](c, "read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": read.Messages[2].Tokens + 1})
 	check.Need(t, len(read.Messages) == 1 && !read.Complete && read.OlderHeadID == first.Messages[1], "read a part %+v", read)
-	c.call("read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": 2}, &read)
+	read = call[mcp.ReadBranch](c, "read_branch", m{"conversation_id": id, "head_id": first.HeadID, "budget_tokens": 2})
 	check.Need(t, len(read.Messages) == 1 && read.Messages[0].CutOff && !read.Complete, "read what is too long %+v", read)
-	read = mcp.ReadBranch{}
-	c.call("read_branch", m{"conversation_id": id, "as_context": true}, &read)
+	read = call[mcp.ReadBranch](c, "read_branch", m{"conversation_id": id, "as_context": true})
 	check.Need(t, len(read.Messages) == 2 && read.Complete && strings.Contains(read.Status, "Token usage") && read.Messages[1].MessageID == own,
 		"context %+v", read)
 
-	var recalled mcp.Recalled
-	c.call("recall", m{"question": "What about willows?", "conversation_id": id}, &recalled)
+	recalled := call[mcp.Recalled](c, "recall", m{"question": "What about willows?", "conversation_id": id})
 	if len(recalled.Hits) != 2 || !slices.ContainsFunc(recalled.Hits, func(h mcp.RecalledHit) bool { return h.Message.MessageID == own && h.Score > 0 }) || recalled.Scope != "branch" || recalled.Searched != 2 {
 		t.Fatalf("recalled %+v", recalled)
 	}
-	c.call("recall", m{"question": "hazel", "conversation_id": id}, &recalled)
+	recalled = call[mcp.Recalled](c, "recall", m{"question": "hazel", "conversation_id": id})
 	check.Need(t, len(recalled.Hits) == 0, "recalled from another branch: %+v", recalled)
-	c.call("recall", m{"question": "Who likes hazels?"}, &recalled)
+	recalled = call[mcp.Recalled](c, "recall", m{"question": "Who likes hazels?"})
 	check.Need(t, len(recalled.Hits) != 0 && recalled.Scope == "tenant", "recalled from all %+v", recalled)
-	var found mcp.SearchResults
-	c.call("search", m{"query": "willow sun"}, &found)
+	found := call[mcp.SearchResults](c, "search", m{"query": "willow sun"})
 	if len(found.Results) != 1 || found.Results[0].ID != id+"/"+own || found.Results[0].Title != "Woods" || found.Results[0].URL != "coppice://conversations/"+id+"/branches/"+own {
 		t.Fatalf("found %+v", found)
 	}
-	c.call("search", m{"query": "which of the shrubs would grow best in shade, and why do they?"}, &found) // no message has all of these
+	found = call[mcp.SearchResults](c, "search", m{"query": "which of the shrubs would grow best in shade, and why do they?"}) // no message has all of these
 	check.Need(t, len(found.Results) != 0, "a question finds nothing")
-	var fetched mcp.Fetched
-	c.call("fetch", m{"id": id + "/" + own}, &fetched)
+	fetched := call[mcp.Fetched](c, "fetch", m{"id": id + "/" + own})
 	if fetched.Text != "Willow needs the sun." || len(fetched.Before) != 1 || fetched.Metadata["role"] != "assistant" || fetched.Title != "Woods" {
 		t.Fatalf("fetched %+v", fetched)
 	}
 
-	var fork mcp.Conversation
-	c.call("fork_branch", m{"conversation_id": id, "message_id": "active", "title": "Fork", "siblings": true}, &fork)
-	var forked mcp.Branches
-	c.call("list_branches", m{"conversation_id": fork.ConversationID}, &forked)
+	fork := call[mcp.Conversation](c, "fork_branch", m{"conversation_id": id, "message_id": "active", "title": "Fork", "siblings": true})
+	forked := call[mcp.Branches](c, "list_branches", m{"conversation_id": fork.ConversationID})
 	check.Need(t, fork.ConversationID != id && fork.Title == "Fork" && fork.HeadID != "" && len(forked.Branches) == 2,
 		"forked %+v: %+v", fork, forked)
 	c.compact(id)
-	var grafted mcp.GraftResult
-	c.call("graft_branch", m{"conversation_id": id, "head_id": own, "from_head_id": first.HeadID, "include": "messages"}, &grafted)
+	grafted := call[mcp.GraftResult](c, "graft_branch", m{"conversation_id": id, "head_id": own, "from_head_id": first.HeadID, "include": "messages"})
 	if g := grafted.Message.Grafted; !grafted.Created || grafted.Message.ParentID != own || !strings.Contains(grafted.Message.Text, "Hazel: half shade.") ||
 		g == nil || g.FromHeadID != first.HeadID || g.AncestorID != first.Messages[0] || g.Messages != 2 {
 		t.Fatalf("grafted %+v", grafted)
@@ -151,20 +139,16 @@ func (c *client) compact(id string) {
 		chain = append(chain, m{"role": "user", "content": fmt.Sprintf("Tell me of tree number %d, which stands by the river and has grown for many years.", i)},
 			m{"role": "assistant", "content": fmt.Sprintf("Tree %d is an alder, and its code name is quagga%d. It has grown well in the wet ground since it was planted there.", i, i)})
 	}
-	var grown mcp.Appended
-	c.call("append_messages", m{"conversation_id": id, "parent_id": "active", "messages": chain}, &grown)
-	var explained mcp.Explained
-	c.call("explain_context", m{"conversation_id": id}, &explained)
+	grown := call[mcp.Appended](c, "append_messages", m{"conversation_id": id, "parent_id": "active", "messages": chain})
+	explained := call[mcp.Explained](c, "explain_context", m{"conversation_id": id})
 	check.Need(t, explained.HeadID == grown.HeadID && explained.ContextTokens != 0 && len(explained.Summaries) == 0, "explained %+v", explained)
-	var done mcp.Compacted
-	c.call("compact_branch", m{"conversation_id": id, "keep_messages": 6, "instructions": "Keep the numbers."}, &done)
+	done := call[mcp.Compacted](c, "compact_branch", m{"conversation_id": id, "keep_messages": 6, "instructions": "Keep the numbers."})
 	if done.Outcome != "saved" || done.FoldedMessages < 20 || done.SavedTokens <= 0 || done.SavedMessages < 20 || done.ContextTokens+done.SavedTokens != explained.ContextTokens || done.SummaryID == "" {
 		t.Fatalf("compacted %+v of %+v", done, explained)
 	}
-	c.call("explain_context", m{"conversation_id": id}, &explained)
+	explained = call[mcp.Explained](c, "explain_context", m{"conversation_id": id})
 	check.Need(t, len(explained.Summaries) == 1 && explained.Summaries[0].Applies, "explained after it %+v", explained)
-	var recalled mcp.Recalled
-	c.call("recall", m{"question": "Which tree is quagga3?", "conversation_id": id, "scope": "folded", "max_tokens": 200}, &recalled)
+	recalled := call[mcp.Recalled](c, "recall", m{"question": "Which tree is quagga3?", "conversation_id": id, "scope": "folded", "max_tokens": 200})
 	if !slices.ContainsFunc(recalled.Hits, func(h mcp.RecalledHit) bool { return h.Folded && strings.Contains(h.Message.Text, "quagga3.") }) {
 		t.Fatalf("recalled %+v", recalled)
 	}
@@ -275,11 +259,9 @@ func TestImportedSummaryIsMarkedForTools(t *testing.T) {
 		if !imported {
 			check.Must(a.store.AddSummary(t.Context(), id, summary))(t)
 		}
-		var read mcp.ReadBranch
-		c.call("read_branch", m{"conversation_id": id.String(), "as_context": true}, &read)
+		read := call[mcp.ReadBranch](c, "read_branch", m{"conversation_id": id.String(), "as_context": true})
 		check.That(t, len(read.Messages) == 2 && read.Imported == imported, "imported: %v, and the context is %+v", imported, read)
-		var explained mcp.Explained
-		c.call("explain_context", m{"conversation_id": id.String()}, &explained)
+		explained := call[mcp.Explained](c, "explain_context", m{"conversation_id": id.String()})
 		check.That(t, len(explained.Summaries) == 1 && explained.Summaries[0].Imported == imported,
 			"imported: %v, and the summaries are %+v", imported, explained.Summaries)
 	}

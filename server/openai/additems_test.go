@@ -18,9 +18,8 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestRetryOfItemsThatAreBeingAdded holds that items are stored once where their
-// request comes again, to another server, while the first still waits for the
-// database, whichever of the two gets its turn first.
+// TestRetryOfItemsThatAreBeingAdded holds that items are stored once where their request comes again,
+// to another server, while the first still waits for the database.
 func TestRetryOfItemsThatAreBeingAdded(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -116,9 +115,8 @@ func user(t *testing.T, s *tree.Store, conversation uuid.UUID, text string) uuid
 	return m.ID
 }
 
-// TestTurnThatComesTwice holds that a turn whose response named no conversation
-// is known again when its items are added, in whatever way the client writes
-// them, and stands in the tree once.
+// TestTurnThatComesTwice holds that a turn whose response named no conversation is known again when
+// its items are added, however they are written, and stands in the tree once.
 func TestTurnThatComesTwice(t *testing.T) {
 	t.Parallel()
 	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}
@@ -175,9 +173,8 @@ func (a *api) grew(r response, messages, onBranch int) (branch []string) {
 	return branch
 }
 
-// TestEchoedIDs holds that a client which sends its whole history goes on where the
-// deepest item is that it has an id of: no message is stored twice, none is lost,
-// and another question at the same place is a branch.
+// TestEchoedIDs holds that a whole history goes on at its deepest known id: no message is stored
+// twice, none is lost, and another question at the same place is a branch.
 func TestEchoedIDs(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, answersOf(12)...)

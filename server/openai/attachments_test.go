@@ -40,9 +40,8 @@ func (a *api) attached(tenant string, data []byte) bool {
 	return err == nil && bytes.Equal(got, data)
 }
 
-// TestLargePicture holds that a picture of a response which is too large for a
-// message is stored beside it, that the model and the client get it as it was sent,
-// and that the same history is recognized.
+// TestLargePicture holds that a picture too large for a message is stored beside it, comes to model
+// and client as it was sent, and is known again in the same history.
 func TestLargePicture(t *testing.T) {
 	t.Parallel()
 	check.Large(t)

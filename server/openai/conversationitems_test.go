@@ -57,9 +57,8 @@ func TestItemsAreTheActiveBranch(t *testing.T) {
 	})
 }
 
-// TestPagesWhileAnotherBranchBecomesActive holds that a client that pages from the
-// newest item back stays on the branch on which it began, also where items are
-// deleted. Forwards it is told that the item is on no active branch any more.
+// TestPagesWhileAnotherBranchBecomesActive holds that pages from the newest item back stay on their
+// branch, also where items are deleted. Forwards, an item of no active branch is refused.
 func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -102,9 +102,8 @@ func TestGoingOnFromEveryEnd(t *testing.T) {
 	check.Equal(t, "conversations", len(a.listed("acme")), before)
 }
 
-// TestDeleteResponse holds that a response that was deleted is read no more, that what goes
-// on from it stays whole, and that a conversation which a request named stays.
-// TestMixedClients holds what is left when responses go in any order.
+// TestDeleteResponse holds that a deleted response is read no more, that what goes on from it stays
+// whole, and a named conversation, too. TestMixedClients deletes in any order.
 func TestDeleteResponse(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

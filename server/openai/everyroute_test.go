@@ -184,9 +184,8 @@ func eachVisit(t *testing.T, do func(t *testing.T, r server.Route, v visit)) {
 	}
 }
 
-// TestTenantsDontSeeEachOther visits every route with ids of one's own, of
-// another tenant's and of nobody's. The last two answer alike, byte for byte but
-// for the ids, and change nothing.
+// TestTenantsDontSeeEachOther visits every route with ids of one's own, of another tenant's and of
+// nobody's. The last two answer alike but for the ids, and change nothing.
 func TestTenantsDontSeeEachOther(t *testing.T) {
 	t.Parallel()
 	f := field().serve(t)

@@ -11,9 +11,8 @@ import (
 	"github.com/coppice-chat/coppice/server/openai/wire"
 )
 
-// TestPartsOfOtherAPIs holds that a completion's history may have the calls and results of
-// other APIs, as messages of the native API may, and that what can't be said in chat
-// completions is refused by its path.
+// TestPartsOfOtherAPIs holds that a completion's history may have calls and results of other APIs,
+// and that what chat completions can't say is refused by its path.
 func TestPartsOfOtherAPIs(t *testing.T) {
 	t.Parallel()
 	parse := func(assistant, user string) (said string, err error) {

@@ -22,13 +22,10 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestMixedClients holds the promises over clients of every kind at a time, on two
-// servers: those that name a response or a conversation, those that send their
-// history with ids or without, with chat completions and with Responses. They edit,
-// regenerate, call tools, compact, retry and delete. The model in memory is the
-// trees of messages, each with a mark of its own. No prompt has a mark that isn't
-// on its branch; one of a branch that was never compacted has all of them. What is
-// stored is the model, message by message.
+// TestMixedClients holds the promises over clients of every kind at a time, on two servers. They edit,
+// regenerate, call tools, compact, retry and delete. The model in memory is the trees of messages,
+// each with a mark. No prompt has a mark that isn't on its branch; one of a branch that was never
+// compacted has all of them. What is stored is the model, message by message.
 func TestMixedClients(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -146,9 +146,8 @@ func TestCompactedByTheClient(t *testing.T) {
 	check.Lacks(t, "the model was given", a.prompt(), "Answer 0.")
 }
 
-// TestResultsOfASession holds that a session may send the results of its calls alone: they
-// go below the calls, which the model reads with them. Results without ids answer the calls
-// in their order. Instructions that the branch doesn't have are the model's, too.
+// TestResultsOfASession holds that a session may send results alone: they go below their calls, in
+// order where they have no ids. Instructions that the branch lacks are the model's, too.
 func TestResultsOfASession(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -25,9 +25,8 @@ const codex = `{"model":"wood","instructions":"Be terse.","store":false,"stream"
 	"input":[{"type":"message","role":"developer","id":"msg_0199","content":[{"type":"input_text","text":"Mind the hazel."}]},
 		{"type":"message","role":"user","id":"msg_019a","content":[{"type":"input_text","text":"What time is it?"}]}%s]}`
 
-// TestStoreFalse holds that of a request with store: false nothing is kept, that a
-// client which sends its whole history each time, as Codex does, gets on, and that
-// such an answer may go on from one that is kept.
+// TestStoreFalse holds that of a request with store: false nothing is kept, that a client with its
+// whole history, as Codex, gets on, and that one may go on from an answer that is kept.
 func TestStoreFalse(t *testing.T) {
 	t.Parallel()
 	call := llmtest.ToolCall{ID: "call_1", Name: "mcp__clock__now", Arguments: `{}`}
@@ -184,9 +183,8 @@ func TestResponsesStream(t *testing.T) {
 	check.Equal(t, "the answer", sunny.Output[0].Content[0].Text, "Sunny.")
 }
 
-// TestStreamOfARefusal holds that a provider which refuses before it says anything is
-// heard by its status and words, in a stream as without one, and that a request which it
-// will always refuse leaves nothing.
+// TestStreamOfARefusal holds that a provider that refuses at once is heard by its status and words,
+// also in a stream, and that what it will always refuse leaves nothing.
 func TestStreamOfARefusal(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

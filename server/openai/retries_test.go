@@ -75,9 +75,8 @@ func TestRetryElsewhere(t *testing.T) {
 	}
 }
 
-// TestRetryOfAFailedResponse holds that a retry of what the model failed at asks it
-// again, on any server, and stores the input once. Beside an answer that broke off
-// midway stands the next one.
+// TestRetryOfAFailedResponse holds that a retry of a failure asks the model again, on any server, and
+// stores the input once. Beside an answer that broke off midway stands the next one.
 func TestRetryOfAFailedResponse(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -160,9 +159,8 @@ func TestRetryOfWhatRuns(t *testing.T) {
 	check.Equal(t, "requests to the model", len(a.upstream.Requests()), 2)
 }
 
-// TestSameWordsAgain holds that a turn of a conversation which repeats the words of
-// an earlier one is a new turn, also where its first attempt was lost, and that a
-// retry finds its turn where another branch has become active.
+// TestSameWordsAgain holds that the words of an earlier turn are a new turn, also where its first
+// attempt was lost, and that a retry finds its turn when another branch is active.
 func TestSameWordsAgain(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -261,9 +259,8 @@ func TestBackground(t *testing.T) {
 	b.ask(404, "acme", "GET", "/responses/"+silent, "")
 }
 
-// killable gives another pool on pool's database. After kill, nothing that uses it
-// reaches the database, as of a server that was killed; at the test's end the pool
-// works again, so that the services on it close at once.
+// killable gives another pool on pool's database, which reaches it no more after kill. At the test's
+// end it works again, so that the services on it close at once.
 func killable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, kill func()) {
 	t.Helper()
 	var killed atomic.Bool

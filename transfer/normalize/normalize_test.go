@@ -24,9 +24,8 @@ import (
 // testID is the id that conversations get here.
 var testID = uuid.MustParse("5f0c1d0e-7a7c-4c55-9a3b-6d0b5a5f0b1f")
 
-// one is one message of a source: its id, its parent's, and what it says, as
-// "role: text", "calls a b" (an assistant's calls) or "answers a: text" (a
-// tool's).
+// one is a message of a source: its id, its parent's, and what it says, as "role: text",
+// "calls a b" (an assistant's calls) or "answers a: text" (a tool's).
 func one(id, parent, what string) format.Message {
 	m := format.Message{SourceID: id, ParentID: parent}
 	head, text, _ := strings.Cut(what, ": ")
@@ -189,10 +188,8 @@ func TestNormalizeReasoning(t *testing.T) {
 	check.NoError(t, formattest.CheckBundle(b))
 }
 
-// Random conversations, with missing parents, cycles, ids that occur twice,
-// empty messages and tool results in the wrong places: what comes out is a
-// tree that the store takes, nothing is lost without a note, and nothing gets
-// onto a branch that it wasn't on.
+// Random conversations, however broken, come out as a tree that the store takes. Nothing is lost
+// without a note, and nothing gets onto a branch that it wasn't on.
 func TestNormalizeProperties(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))

@@ -20,9 +20,8 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// golden runs a test for each file of a folder of testdata. A file has sections that
-// begin with a line such as "-- request --". got makes, of the sections, what the file
-// should have below its last input, the section named input.
+// golden runs a test for each file of a folder of testdata, whose sections begin with a line such as
+// "-- request --". got makes what follows the last input, the section named input.
 func golden(t *testing.T, folder, input string, got func(t *testing.T, sections map[string]string) string) {
 	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.txt"))
 	if err != nil || len(files) == 0 {

@@ -256,11 +256,9 @@ func after(b []byte) error {
 	return err
 }
 
-// allocates returns how many bytes f allocates, at least: it is called again, three
-// times at most, while that is over most. What is counted is all that is allocated
-// meanwhile, by what earlier tests left running too, so its callers are not parallel.
-// encoding/json keeps buffers in a sync.Pool, which the race detector empties at
-// random: a call then takes a few times the body more.
+// allocates returns how many bytes f allocates at least, of three calls at most. It counts what
+// other tests left running, so its callers are not parallel. The race detector empties the buffers
+// of encoding/json at random, so that a call may take a few times the body more.
 func allocates(most uint64, f func()) uint64 {
 	least := uint64(math.MaxUint64)
 	for tries := 0; tries < 3 && least > most; tries++ {

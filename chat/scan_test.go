@@ -81,8 +81,7 @@ func TestNesting(t *testing.T) {
 	}
 }
 
-// A message that was made is written as the API has it, and parts that were read
-// keep their bytes.
+// A message that was made is written as the API has it. Parts that were read keep their bytes.
 func TestEncode(t *testing.T) {
 	t.Parallel()
 	id, name, refusal := "1", "n", "no"

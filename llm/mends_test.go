@@ -37,8 +37,7 @@ func TestReason(t *testing.T) {
 	}
 }
 
-// A request has the members that the model is set up with, where it has none of its
-// own, and goes again without a hint that the provider doesn't know.
+// A request has its model's members beside its own, and goes again without an unknown hint.
 func TestParamsAndHints(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.FailWith(llmtest.Failure{Status: http.StatusBadRequest, Message: "prompt_cache_key: Extra inputs are not permitted"}), llmtest.Answer("ok"), llmtest.Answer("ok"))
@@ -57,8 +56,7 @@ func TestParamsAndHints(t *testing.T) {
 	}
 }
 
-// TestAlternatingRoles has a chat template refuse two messages of one role in a
-// row. They are joined, at once and in each later request.
+// A chat template refuses two messages of one role in a row. They are joined from then on.
 func TestAlternatingRoles(t *testing.T) {
 	t.Parallel()
 	refuses := llmtest.FailWith(llmtest.Failure{Status: http.StatusBadRequest, Type: "BadRequestError", Message: "Conversation roles must alternate user/assistant/user/assistant/..."})

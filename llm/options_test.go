@@ -15,8 +15,7 @@ import (
 
 func ptr[T any](v T) *T { return &v }
 
-// Options are sent under the names that chat completions have for them, and
-// nothing of those that aren't set.
+// Options are sent under the names of chat completions, and nothing of those that are unset.
 func TestOptions(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.Answer("Hazel."), llmtest.Answer("Hazel."))

@@ -190,8 +190,7 @@ func TestOddStreams(t *testing.T) {
 	}
 }
 
-// A server that leaves the stream open after its finish reason doesn't hold up
-// the answer.
+// A stream that is left open after its finish reason doesn't hold up the answer.
 func TestOpenAfterFinish(t *testing.T) {
 	t.Parallel()
 	s := llmtest.NewServer(t, llmtest.HangAtEnd("All of it."))
@@ -268,8 +267,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// Servers show what a model thought under two names, in parts of the content, and
-// within its text.
+// Servers show thoughts under two names, in parts of the content, and within the text.
 func TestReasoning(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -332,8 +330,7 @@ func wantThought(t *testing.T, res llm.Response, err error, reason, text string)
 	check.That(t, res.Reasoning == reason && res.Text == text, "reasoning %q, text %q; want %q, %q", res.Reasoning, res.Text, reason, text)
 }
 
-// A model that thinks until its tokens are spent gave no answer, and what it
-// thought is there all the same.
+// A model that thinks until its tokens are spent gave no answer; its thoughts are there.
 func TestReasoningAlone(t *testing.T) {
 	t.Parallel()
 	const cut = `data: {"choices":[{"index":0,"delta":{},"finish_reason":"length"}]}` + "\n\n"

@@ -98,8 +98,7 @@ func TestFind(t *testing.T) {
 	check.That(t, find(other).New, "another user's chat that begins alike goes on")
 }
 
-// TestReminder holds that what an agent adds to a question in tags may change or go once
-// the question was answered.
+// What an agent adds to a question in tags may change or go once the question was answered.
 func TestReminder(t *testing.T) {
 	t.Parallel()
 	s := recognize.Service{Store: tree.New(dbtest.New(t))}

@@ -188,8 +188,7 @@ var badRequests = []badInput{
 	{name: "trailing slash", method: "GET", path: "/v1/conversations/", status: 404, code: CodeRouteNotFound},
 }
 
-// TestBadInput sends each bad request and holds that it got its problem and
-// changed nothing.
+// Each bad request gets its problem and changes nothing.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

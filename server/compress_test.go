@@ -11,8 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// TestCompression holds which answers are compressed, and that they say the
-// same then.
+// Some answers are compressed, and say the same then.
 func TestCompression(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -120,8 +120,7 @@ func TestContextOfAModel(t *testing.T) {
 	a.tells(200, get(contextPath+"?model=strict"), `"messages":[{"role":"user","content":"One.\n\nTwo."}]`, `"roles":"alternating"`)
 }
 
-// Contexts are read into memory that others were read into: asked for side by
-// side, each is what it is when it is asked for alone.
+// Contexts reuse memory: asked for side by side, each is what it is when asked for alone.
 func TestContextsSideBySide(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -202,20 +201,11 @@ func TestOffers(t *testing.T) {
 
 // compactionAnswer is the schema Compaction, as far as tests read it.
 type compactionAnswer struct {
-	ID             string  `json:"id"`
-	AnchorID       *string `json:"anchor_id"`
-	CutoffID       *string `json:"cutoff_id"`
-	SummaryID      *string `json:"summary_id"`
-	PriorSummaryID *string `json:"prior_summary_id"`
-	Outcome        string  `json:"outcome"`
-	Reason         string  `json:"reason"`
-	Model          string  `json:"model"`
-	Attempts       []struct {
-		Model, Error string
-	} `json:"attempts"`
-	FoldedMessages int `json:"folded_messages"`
-	TokensBefore   int `json:"tokens_before"`
-	TokensAfter    int `json:"tokens_after"`
+	SummaryID              *string `json:"summary_id"`
+	Outcome, Reason, Model string
+	Attempts               []struct{ Error string }
+	TokensBefore           int `json:"tokens_before"`
+	TokensAfter            int `json:"tokens_after"`
 }
 
 // serviceOf makes a service whose cascade asks one model.

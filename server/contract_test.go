@@ -116,8 +116,7 @@ var bodies = map[string][]field{
 	"ReplyMessage":       new(replyMessage).fields(),
 }
 
-// TestBodiesAreTheContract holds that every member of a body in openapi.yaml is
-// read and no other, and which of them are required.
+// Every member of openapi.yaml's bodies is read and no other, and the same are required.
 func TestBodiesAreTheContract(t *testing.T) {
 	t.Parallel()
 	doc := check.Must(document())(t)
@@ -208,8 +207,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	}
 }
 
-// TestRefuseSDKs holds by which status SDKs learn of an error, and when they may send
-// the request again.
+// SDKs learn of an error, and when they may send the request again, by its status.
 func TestRefuseSDKs(t *testing.T) {
 	t.Parallel()
 	refuse := RefuseSDKs(func(Problem) []byte { return nil })

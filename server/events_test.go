@@ -157,8 +157,7 @@ func (l *listener) event(t *testing.T) serverEvent {
 	}
 }
 
-// TestEventsEnd holds that a stream of events says why the server ends it, and that
-// a key has so many.
+// A stream of events says why the server ends it, and a key has so many.
 func TestEventsEnd(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, watchful, func(c *Config) { c.MaxStreams = 2 })

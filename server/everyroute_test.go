@@ -327,8 +327,7 @@ func (a *testAPI) answerOf(r request, f *dbtest.Fragile) (_ response, whole bool
 
 func streams(res *http.Response) bool { return res.Header.Get("Content-Type") == "text/event-stream" }
 
-// TestDatabaseIsAway visits every operation with a database that is away from the
-// beginning, so that not even keys can be read.
+// Every operation is visited while the database is away, so that not even keys are read.
 func TestDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

@@ -32,8 +32,7 @@ func (a *testAPI) rows() (n int) {
 	return n
 }
 
-// TestCreatesAreIdempotent makes each thing twice. One key names different things in
-// different places.
+// Each thing is made twice. One key names different things in different places.
 func TestCreatesAreIdempotent(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -120,8 +119,7 @@ func TestPartsOfOtherAPIs(t *testing.T) {
 	}
 }
 
-// TestAnswersOfLibraries holds that an answer is stored as an SDK's object gives it, or
-// vLLM's JSON.
+// An answer is stored as an SDK's object gives it, or vLLM's JSON.
 func TestAnswersOfLibraries(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -69,8 +69,7 @@ func (l *limiter[K]) underWay() int {
 	return int(l.held) + len(l.waiting)
 }
 
-// TestRateLimit has one key use up what it may. Another key's requests pass,
-// and so do those that need no key.
+// One key uses up what it may. Another key's requests pass, and those that need no key.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.RateLimit, c.RateBurst = 1.0/3600, 3 })

@@ -23,8 +23,7 @@ func ask(path, body string) request {
 	return r
 }
 
-// TestReplyFaults has a model do all that models do, good and bad, asked for in
-// a stream and whole.
+// A model does all that models do, good and bad, asked for in a stream and whole.
 func TestReplyFaults(t *testing.T) {
 	t.Parallel()
 	const text = "A wood that is cut <so> & grows again from the same roots."
@@ -84,8 +83,7 @@ func TestReplyFaults(t *testing.T) {
 	}
 }
 
-// TestResume cuts connections at random, often in the middle of an event, and
-// reads on. No text is lost or doubled.
+// Connections are cut at random, often amid an event. No text is lost or doubled.
 func TestResume(t *testing.T) {
 	t.Parallel()
 	odd := "a\nb\rc\r\nd\u2028e\u2029f\u0085g\x00h\"\\<&>é🌳 data: x\n\nid: 7\n\n"
@@ -140,8 +138,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestStopReply stops an answer before anything of it came, of a request that waits
-// for the whole.
+// An answer is stopped before anything of it came, of a request that waits for the whole.
 func TestStopReply(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, withModels(nil, paced{make(chan string)}))

@@ -37,8 +37,7 @@ func (s shared) said() (said []string) {
 	return said
 }
 
-// TestSharedBranch reads a link as a stranger does, on a server whose API needs a
-// key.
+// A stranger reads a link, on a server whose API needs a key.
 func TestSharedBranch(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -128,8 +128,7 @@ func (a *testAPI) narrow() {
 	a.url = "http://" + inner.Addr().String()
 }
 
-// TestReaderThatStandsStill holds up neither the model nor other readers, is
-// cut off, and can read on.
+// A reader that stands still holds up nobody, is cut off, and can read on.
 func TestReaderThatStandsStill(t *testing.T) {
 	t.Parallel()
 	text := llmtest.Text(600_000)

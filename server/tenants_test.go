@@ -14,8 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/quota"
 )
 
-// An operator lists all tenants and deletes one. An admin deletes what is old in its own,
-// also what is private.
+// An operator lists and deletes tenants. An admin deletes what is old in its own, also private.
 func TestTenantsOverREST(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -38,8 +37,7 @@ func TestTenantsOverREST(t *testing.T) {
 	check.Equal(t, "what went", fmt.Sprint(went), "{1 8}")
 }
 
-// A tenant at its limit reads, and is told when it may store again. Nobody is kept from
-// setting limits.
+// A tenant at its limit reads, and is told when it may store again. Limits can always be set.
 func TestDailyLimits(t *testing.T) {
 	t.Parallel()
 	var q *quota.Quota
@@ -66,8 +64,7 @@ func TestDailyLimits(t *testing.T) {
 	a.must(200, nil, request{method: "GET", path: "/v1/tenants/own/limits", header: operator})
 }
 
-// What deletes, shares or takes out a tenant's data stands in its audit, with who asked
-// for it, and in no other tenant's.
+// A tenant's audit tells what deletes, shares or takes out its data, and who asked for it.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} })

@@ -58,8 +58,7 @@ func TestImportedSummaries(t *testing.T) {
 	keeps.refused(400, CodeInvalidParameter, put("?summaries=maybe"))
 }
 
-// TestImportTakesTheTypesOfFiles sends a file under each content type that a client says
-// of an export, and one that is too large.
+// A file is taken under each content type that a client says of an export.
 func TestImportTakesTheTypesOfFiles(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.MaxImportBytes = 1000 })
@@ -75,8 +74,7 @@ func TestImportTakesTheTypesOfFiles(t *testing.T) {
 	}
 }
 
-// TestImportEndsAfterItsFile holds that an import whose file has come ends in time though
-// what it waits for doesn't come.
+// An import whose file has come ends in time though what it waits for doesn't come.
 func TestImportEndsAfterItsFile(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, func(c *Config) { c.RequestTimeout = time.Second })
@@ -132,8 +130,7 @@ func TestAttachmentReachesTheModel(t *testing.T) {
 	a.must(304, nil, request{method: "GET", path: "/v1/attachments/" + tree.Hash, header: map[string]string{"If-None-Match": res.Header.Get("ETag")}})
 }
 
-// TestAttachmentsNeverRun uploads what a browser would run, and gets it back as
-// what it won't.
+// What a browser would run comes back as what it won't.
 func TestAttachmentsNeverRun(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

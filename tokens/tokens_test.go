@@ -41,8 +41,7 @@ func TestFrequentWordsStay(t *testing.T) {
 		"%d words counted, %d and %d remembered", len(calls), len(c.now), len(c.old))
 }
 
-// TestLongPiece holds that the memory of a count doesn't grow with a piece, which a
-// client may make as long as a message.
+// A count's memory doesn't grow with a piece, which may be as long as a message.
 func TestLongPiece(t *testing.T) {
 	text := strings.Repeat("xq", 1<<20)
 	O200k().Count("unpacked")
@@ -69,8 +68,7 @@ func (w *watched) Err() error {
 	return nil
 }
 
-// A count looks at its context after each block, and ends at the first look after the
-// context has ended.
+// A count looks at its context after each block, and ends at the first look after its end.
 func TestBoundEndsWithinABlock(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

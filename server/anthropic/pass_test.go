@@ -71,8 +71,7 @@ func TestPassedThrough(t *testing.T) {
 	}
 }
 
-// TestBroken holds that a client learns that its answer broke off, as it does from the
-// upstream itself.
+// A client learns that its answer broke off, as it does from the upstream itself.
 func TestBroken(t *testing.T) {
 	t.Parallel()
 	for kind, half := range map[string]string{
@@ -159,8 +158,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// TestClientGoes holds that the upstream's answer ends with its client, and that what
-// came until then is stored.
+// The upstream's answer ends with its client, and what came until then is stored.
 func TestClientGoes(t *testing.T) {
 	t.Parallel()
 	gone := make(chan struct{})
@@ -222,8 +220,7 @@ func TestManaged(t *testing.T) {
 	check.Equal(t, "what the upstream got unasked", got, body)
 }
 
-// TestOwnModel holds what a model of chat completions is asked, and how its answer
-// comes back.
+// A model of chat completions is asked, and its answer comes back in blocks.
 func TestOwnModel(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, newProvider(t))
@@ -274,7 +271,8 @@ func TestErrors(t *testing.T) {
 	} {
 		a.tells(test.status, "POST", "messages", test.body, test.want, test.header...)
 	}
-	a.tells(404, "GET", "files", "", `{"type":"error",`)
+	status, got, _ := a.send("GET", "files", "")
+	check.That(t, status == 404 && strings.HasPrefix(got, `{"type":"error",`), "no route: %d %s", status, got)
 }
 
 // TestCountAndModels holds who counts tokens and lists models.

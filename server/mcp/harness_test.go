@@ -40,11 +40,7 @@ type api struct {
 
 func newAPI(t *testing.T, changes ...func(*server.Config)) *api {
 	t.Helper()
-	return newAPIOn(t, dbtest.New(t), changes...)
-}
-
-func newAPIOn(t *testing.T, pool *pgxpool.Pool, changes ...func(*server.Config)) *api {
-	t.Helper()
+	pool := dbtest.New(t)
 	a := &api{t: t, pool: pool, store: tree.New(pool), keys: keys.New(pool), log: new(check.Buffer)}
 	settings := summarize.Defaults()
 	settings.MinFoldTokens, settings.SummaryTargetTokens, settings.KeepUserCapTokens = 50, 300, 100

@@ -29,8 +29,7 @@ func (a *api) post(t testing.TB, body string, header map[string]string) (*http.R
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
-// TestRequests holds that the layers before the handler hold here as for every route,
-// and say so in the protocol's envelope of errors.
+// The server's layers hold here as for every route, in the protocol's envelope of errors.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -66,8 +65,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestMalformed holds that what is no request of the protocol is refused by an error
-// of JSON-RPC, which says what is wrong, over HTTP and over pipes.
+// What is no request of the protocol gets an error of JSON-RPC, over HTTP and over pipes.
 func TestMalformed(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -130,8 +128,7 @@ func TestMalformed(t *testing.T) {
 	check.Equal(t, "what nobody asked for", strings.TrimSpace(string(check.Must(io.ReadAll(io.MultiReader(answers.Buffered(), fromServer)))(t))), "")
 }
 
-// TestVersions holds that the versions of the protocol that clients speak today are
-// spoken, without sessions.
+// The versions of the protocol that clients speak today are spoken, without sessions.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -10,8 +10,7 @@ import (
 	"github.com/coppice-chat/coppice/server"
 )
 
-// A panic in a tool ends the call and not the program, and its client learns
-// nothing of it.
+// A panic in a tool ends the call and not the program, and its client learns nothing of it.
 func TestPanic(t *testing.T) {
 	t.Parallel()
 	var failed error

@@ -19,8 +19,7 @@ import (
 
 type m = map[string]any
 
-// TestTools holds that what clients are told of the tools is in testdata/tools.json:
-// a change of it is a change of what models see.
+// What clients are told of the tools, which models see, is in testdata/tools.json.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -84,8 +84,7 @@ func (s *site) gets(b *http.Client, status int, want, address string, header ...
 	check.Has(s, address, text, want)
 }
 
-// Somebody is signed in, goes on to the page that was opened, is who the groups say, and
-// is nobody after the end.
+// Who is signed in goes on to the page, is who the groups say, and is nobody after the end.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -57,8 +57,7 @@ func itemsPath(conversation uuid.UUID) string {
 	return "/conversations/" + wire.ConversationID(conversation) + "/items"
 }
 
-// TestItemsAddedAgain adds the same items several times. They are stored once for
-// each request, which an Idempotency-Key names for good.
+// Items added again are stored once for each request, which a key names for good.
 func TestItemsAddedAgain(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -74,8 +74,7 @@ func TestLargePicture(t *testing.T) {
 	check.Equal(t, "that the picture outlasts its conversation", a.attached("acme", picture), false)
 }
 
-// TestLargePictureOfACompletion holds that models of chat completions get the
-// client's bytes of a picture, recorded or not.
+// Models of chat completions get the client's bytes of a picture, recorded or not.
 func TestLargePictureOfACompletion(t *testing.T) {
 	t.Parallel()
 	check.Large(t)
@@ -130,8 +129,7 @@ func TestItemsWithPictures(t *testing.T) {
 	check.Equal(t, "pages", pages, 2)
 }
 
-// TestPictureRefused holds that what can't be an attachment is refused by its place,
-// and leaves no conversation.
+// What can't be an attachment is refused by its place, and leaves no conversation.
 func TestPictureRefused(t *testing.T) {
 	t.Parallel()
 	check.Large(t)

@@ -72,11 +72,6 @@ func itemsIn(t *testing.T, body string) (items []item, raw []string) {
 	return items, raw
 }
 
-func marshal(t *testing.T, v any) []byte {
-	t.Helper()
-	return check.Must(json.Marshal(v))(t)
-}
-
 // given holds that the model was given a summary and some texts, and not others.
 func (a *api) given(has, lacks string) {
 	a.t.Helper()
@@ -114,7 +109,7 @@ func TestContextManagement(t *testing.T) {
 	both := `{"model":"wood","input":[` + raw[0] + `,` + raw[1] + `,{"role":"user","content":"Go on."}]}`
 	for _, body := range []string{
 		both,
-		`{"model":"wood","input":[` + raw[0] + `,{"role":"assistant","content":` + string(marshal(t, items[1].Content[0].Text)) + `},{"role":"user","content":"Go on, then."}]}`,
+		`{"model":"wood","input":[` + raw[0] + `,{"role":"assistant","content":` + string(check.Must(json.Marshal(items[1].Content[0].Text))(t)) + `},{"role":"user","content":"Go on, then."}]}`,
 		`{"model":"wood","context_management":[{"type":"compaction"}],"input":[{"type":"item_reference","id":"` + items[0].ID + `"},{"type":"item_reference","id":"` + items[1].ID + `"},{"role":"user","content":"Go on!"}]}`,
 	} {
 		r := nodeOf(t, a.create(body).ID)
@@ -140,8 +135,7 @@ func TestContextManagement(t *testing.T) {
 	check.Lacks(t, "the response", a.tells(200, "GET", "/responses/"+id, ""), "compaction")
 }
 
-// TestCompactionUnstored holds that a history that nobody keeps is compacted, and
-// that no call is parted from its output.
+// A history that nobody keeps is compacted, and no call is parted from its output.
 func TestCompactionUnstored(t *testing.T) {
 	t.Parallel()
 	a := setup{contexts: compacting(), script: answersOf(4)}.serve(t)
@@ -178,8 +172,7 @@ func TestCompactionUnstored(t *testing.T) {
 	check.Equal(t, "conversations", len(a.listed("acme")), 0)
 }
 
-// TestCompact holds that a branch is compacted up to its end, and that what comes
-// back is taken as the next input.
+// A branch is compacted up to its end, and what comes back is taken as the next input.
 func TestCompact(t *testing.T) {
 	t.Parallel()
 	a := setup{contexts: compacting(), script: answersOf(10)}.serve(t)

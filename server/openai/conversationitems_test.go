@@ -16,8 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestItemsAreTheActiveBranch holds that pages of any size and order are the
-// items of the active branch, in any tree.
+// Pages of any size and order are the items of the active branch, in any tree.
 func TestItemsAreTheActiveBranch(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -78,8 +77,7 @@ func TestPagesWhileAnotherBranchBecomesActive(t *testing.T) {
 	a.ask(404, "acme", "GET", "/conversations/"+id+"/items/"+*begun.LastID, "")
 }
 
-// TestReferencesAreBounded holds that a small request can't have the server read more
-// than a large one brings.
+// A small request can't have the server read more than a large one brings.
 func TestReferencesAreBounded(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

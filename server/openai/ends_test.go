@@ -8,8 +8,7 @@ import (
 	"github.com/coppice-chat/coppice/llm/llmtest"
 )
 
-// TestGoingOnFromEveryEnd holds that what a response came to decides whether another
-// one goes on from it.
+// What a response came to decides whether another one goes on from it.
 func TestGoingOnFromEveryEnd(t *testing.T) {
 	t.Parallel()
 	a := setup{replies: often("a")}.serve(t)
@@ -123,8 +122,7 @@ func TestDeleteResponse(t *testing.T) {
 	check.Equal(t, "messages", a.treeSize(native), 0)
 }
 
-// TestBlankEnds holds that an answer that ends with nothing said is incomplete
-// where the model says why.
+// An answer that ends with nothing said is incomplete where the model says why.
 func TestBlankEnds(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

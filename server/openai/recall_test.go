@@ -40,8 +40,7 @@ func (a *api) stepsOn(conversation, head uuid.UUID) (steps int) {
 	return steps
 }
 
-// TestRecallInCompletions holds that a client that keeps its history itself sees
-// one answer of a reply with calls of recall, and goes on from it.
+// A client that keeps its history sees a reply with calls of recall as one answer, and goes on.
 func TestRecallInCompletions(t *testing.T) {
 	t.Parallel()
 	a := newAPIWith(t, openai.Recognition{Managed: true}, llmtest.Answer("Noted."),

@@ -20,8 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestWhatIsRecorded holds that nothing is, unless the client or the operator says
-// so, and that side requests are kept out.
+// Nothing is recorded unless client or operator say so, and side requests are kept out.
 func TestWhatIsRecorded(t *testing.T) {
 	t.Parallel()
 	side := openai.Recognition{SideModels: []string{"gpt-5"}, SidePrompts: []string{"### Task:"}}
@@ -60,8 +59,7 @@ func TestWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// TestManagedContext holds that the model reads the branch's context where the
-// operator says so, and where the client's messages don't fit.
+// The model reads the branch's context where the operator says so, or the messages don't fit.
 func TestManagedContext(t *testing.T) {
 	t.Parallel()
 	odd := `{ "role":"user", "content":"What is a coppice?" }`
@@ -80,8 +78,7 @@ func TestManagedContext(t *testing.T) {
 	check.That(t, len(got) <= 700_000 && !strings.Contains(got, odd) && c.conversation != "", "the model was given %d bytes", len(got))
 }
 
-// TestSessions holds that a session is one conversation whatever it says, that
-// two users never meet, and that two tenants don't.
+// A session is one conversation whatever it says. Two users or tenants never meet.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, slices.Repeat([]llmtest.Behaviour{llmtest.Answer("ok")}, 30)...)
@@ -210,6 +207,7 @@ func (a *api) complete(tenant, body string, headers ...string) (c completion) {
 	status, got, header := a.send(tenant, "POST", "/chat/completions", body, headers...)
 	check.Need(a.t, status == http.StatusOK, "%s: %d %s", body, status, got)
 	check.JSON(a.t, got, &c)
+	check.Need(a.t, len(c.Choices) == 1, "%s", got)
 	c.conversation, c.head = header.Get("X-Coppice-Conversation-Id"), header.Get("X-Coppice-Head-Id")
 	return c
 }
@@ -249,8 +247,7 @@ func TestCompletions(t *testing.T) {
 	check.Equal(t, "messages", a.messages(first.conversation), 7)
 }
 
-// TestEmptyMessages holds that a message that says nothing goes to the model, where
-// nothing is recorded.
+// A message that says nothing goes to the model, where nothing is recorded.
 func TestEmptyMessages(t *testing.T) {
 	t.Parallel()
 	a := newAPIWith(t, openai.Recognition{Record: true})
@@ -258,8 +255,8 @@ func TestEmptyMessages(t *testing.T) {
 	for empty, recorded := range map[string]int{said("system", ""): 0, said("user", ""): 0, `{"role":"assistant","content":null}`: 0, `{"role":"assistant"}`: 0, `{"role":"user","content":[{"type":"text","text":""}]}`: 1} {
 		messages := []string{empty, said("user", "Hi")}
 		before := len(a.listed("acme"))
-		got, _ := a.ask(200, "acme", "POST", "/chat/completions", chatBody("", messages...))
-		check.Equal(t, got, a.prompt(), strings.Join(messages, " "))
+		a.tells(200, "POST", "/chat/completions", chatBody("", messages...))
+		check.Equal(t, empty+": the model was given", a.prompt(), strings.Join(messages, " "))
 		check.Equal(t, empty+": conversations", len(a.listed("acme"))-before, recorded)
 	}
 }

@@ -32,8 +32,7 @@ func (a *api) refuses(all []refusal) {
 	}
 }
 
-// TestRefusals holds what is refused only once the server has looked: what a request
-// itself shows is in the tables of its reader.
+// What is refused only once the server has looked. The tables of the reader have the rest.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -91,8 +90,7 @@ func (a *api) before(c completion) string {
 	return a.message(c.conversation, question.String()).ParentID.String()
 }
 
-// TestRefusedOpening holds that of a request which is refused no conversation is
-// left, unless another request has said something there meanwhile.
+// A refused request leaves no conversation, unless another said something there meanwhile.
 func TestRefusedOpening(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)

@@ -58,8 +58,7 @@ func TestStoreFalse(t *testing.T) {
 	check.Lacks(t, "the model was given", a.prompt(), "Really?")
 }
 
-// TestClientLeaves holds that an answer whose client didn't ask to store it ends with the
-// client, and that a retry gets another one.
+// An answer that isn't to be stored ends with its client, and a retry gets another one.
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	for _, record := range []string{"false", "true"} {
@@ -81,8 +80,7 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// TestTruncation holds that an input that doesn't fit is refused before a model is
-// asked and before anything is stored, unless it may be folded.
+// An input that doesn't fit is refused before a model is asked, unless it may be folded.
 func TestTruncation(t *testing.T) {
 	t.Parallel()
 	settings := summarize.Defaults()
@@ -158,8 +156,7 @@ func TestResponses(t *testing.T) {
 	a.tells(200, "GET", "/responses/"+first.ID, "", `"instructions":"Speak of hazel."`, `"metadata":{"a":"b"}`, `"model":"wood"`)
 }
 
-// TestResponsesStream holds that a stream, the same stream read again, and the
-// response read later say the same.
+// A stream, the same stream read again, and the response read later say the same.
 func TestResponsesStream(t *testing.T) {
 	t.Parallel()
 	call := llmtest.ToolCall{ID: "call_1", Name: "weather", Arguments: `{"city":"Rome"}`}

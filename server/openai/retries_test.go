@@ -36,11 +36,11 @@ func (a *api) try(body string, headers ...string) (id string) {
 	}
 	_, id, _ = strings.Cut(got, `"id":"resp_`)
 	id, _, _ = strings.Cut(id, `"`)
+	check.That(a.t, id != "", "no id: %s", got)
 	return "resp_" + id
 }
 
-// TestRetryElsewhere holds that a retry of a response finds the turn of the first
-// attempt on another server, in whatever way the request says what it continues.
+// A retry finds the first turn on another server, however the request says what it continues.
 func TestRetryElsewhere(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -123,8 +123,7 @@ func TestRetryOfAFailedResponse(t *testing.T) {
 	}
 }
 
-// TestRetryOfWhatRuns holds that a client which left before the answer was there
-// gets it by its retry, on any server.
+// A client which left before the answer was there gets it by its retry, on any server.
 func TestRetryOfWhatRuns(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
@@ -183,8 +182,7 @@ func TestSameWordsAgain(t *testing.T) {
 	check.Equal(t, "messages", a.treeSize(native), 12)
 }
 
-// TestIdempotencyKey holds that a key makes requests of the same bytes one request,
-// on any server and whatever they say of retries.
+// A key makes requests of the same bytes one, on any server, whatever they say of retries.
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t)
@@ -201,8 +199,7 @@ func TestIdempotencyKey(t *testing.T) {
 	check.Equal(t, "the answer", a.again().complete("acme", chat, keyHeader, "one").ID, first.ID)
 }
 
-// TestBackground holds that an answer in the background is told of, read, stopped
-// and read again by any server on the database.
+// An answer in the background is read, stopped and read again by any server.
 func TestBackground(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
@@ -280,8 +277,7 @@ func killable(t *testing.T, pool *pgxpool.Pool) (_ *pgxpool.Pool, kill func()) {
 	}
 }
 
-// TestKilledServer holds that what a killed server left of an answer is read from
-// another one, with all that the request said, and the same ids of items.
+// What a killed server left is read from another one, with the same ids and all that was asked.
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

@@ -71,8 +71,7 @@ func (w *dialed) refused(members string, status int, code, param string) {
 	check.Equal(w.t, members, fmt.Sprint(e.Type, " ", e.Status, " ", e.Error), fmt.Sprint("error ", status, " ", struct{ Code, Param string }{code, param}))
 }
 
-// TestSocketAtLimit holds that a tenant which has used up its day gets nothing by a
-// WebSocket that it opened before.
+// A tenant which has used up its day gets nothing by a WebSocket that it opened before.
 func TestSocketAtLimit(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

@@ -193,8 +193,7 @@ func nodeAt(i int) NodeID {
 	return n
 }
 
-// TestItemsRoundTrip holds that the items of a stored message, sent back, are
-// the same message.
+// The items of a stored message, sent back, are the same message.
 func TestItemsRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

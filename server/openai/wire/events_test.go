@@ -212,8 +212,7 @@ func doneItems(all []sent) (items []map[string]any) {
 	return items
 }
 
-// TestResumed holds that a client gets the events after the one that it has, and
-// the end in any case.
+// A client gets the events after the one that it has, and the end in any case.
 func TestResumed(t *testing.T) {
 	t.Parallel()
 	a := answers(t)["text"]

@@ -11,8 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// FuzzParse holds that no body breaks a reader of requests, that a refusal says
-// why, and that what is taken can be shown again.
+// No body breaks a reader of requests, a refusal says why, and what is taken can be shown.
 func FuzzParse(f *testing.F) {
 	for _, body := range []string{
 		``, `{}`, `{"model":"m","input":"hi"}`, `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:,x"},{"type":"input_file","file_data":"x"}]}]}`,
@@ -59,8 +58,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzItems holds that any stored message has items and streams, whose items are
-// the same.
+// Any stored message has items and streams, whose items are the same.
 func FuzzItems(f *testing.F) {
 	for _, body := range []string{
 		`{"role":"assistant","content":"a","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}],"reasoning":"x"}`, `{"role":"tool","tool_call_id":"x","content":[{"type":"text","text":"a"},{"type":"odd"}]}`,

@@ -12,8 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// TestIDs holds that ids are read as they were written, and that no other text
-// is an id.
+// Ids are read as they were written, and no other text is an id.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -52,8 +51,7 @@ func TestIDsRefuse(t *testing.T) {
 	}
 }
 
-// TestCompaction holds that the content of a compaction item is read again, and that
-// anything else is refused.
+// The content of a compaction item is read again, and anything else is refused.
 func TestCompaction(t *testing.T) {
 	t.Parallel()
 	want := Compaction{someSummary, someNode.Node, "They said <b>é\"."}

@@ -55,8 +55,7 @@ func TestParseCreate(t *testing.T) {
 	}
 }
 
-// TestEcho holds that a Response repeats what its request said, also after its
-// echo was stored.
+// A Response repeats what its request said, also after its echo was stored.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	conversation := ConversationID(someNode.Conversation)
@@ -81,8 +80,7 @@ func TestEcho(t *testing.T) {
 		"%+v: %v", req, err)
 }
 
-// TestLongEcho holds that an echo can be stored, whatever the request says, and
-// that the names of its tools stay.
+// An echo can be stored, whatever the request says, and the names of its tools stay.
 func TestLongEcho(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", MaxEcho)
@@ -271,8 +269,7 @@ func allocates(most uint64, f func()) uint64 {
 	return least
 }
 
-// TestLargeBodies holds that a large request takes memory in
-// proportion to its bytes, whatever they are.
+// A large request takes memory in proportion to its bytes, whatever they are.
 func TestLargeBodies(t *testing.T) {
 	const size = 32 << 20 / 16
 	fill := func(before, piece, after string) []byte {

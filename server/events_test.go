@@ -177,12 +177,10 @@ func TestEventsEnd(t *testing.T) {
 	last := a.listen(t.Context(), request{method: "GET", path: "/v1/events", header: bearer(other)})
 	last.event(t)
 	check.Must(a.keys.Revoke(t.Context(), key.ID))(t)
-	if e := open[0].event(t); e.name != "stream.closed" || e.id != "" || !strings.Contains(e.data, string(CodeInvalidKey)) {
-		t.Errorf("%+v", e)
-	}
+	e := open[0].event(t)
+	check.That(t, e.name == "stream.closed" && e.id == "" && strings.Contains(e.data, string(CodeInvalidKey)), "%+v", e)
 	a.server.cfg.Changes.End() // as Shutdown does
-	if e := last.event(t); e.name != "stream.closed" || !strings.Contains(e.data, string("shutting_down")) {
-		t.Errorf("%+v", e)
-	}
+	e = last.event(t)
+	check.That(t, e.name == "stream.closed" && strings.Contains(e.data, string("shutting_down")), "%+v", e)
 	a.refused(503, "shutting_down", request{method: "GET", path: "/v1/events", header: bearer(other)})
 }

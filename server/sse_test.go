@@ -239,9 +239,8 @@ func TestTreeThatEndsEarly(t *testing.T) {
 	t.Run("with its reader", func(t *testing.T) {
 		a := a.with(t)
 		read(a).Body.Close()
-		if l := logged(t, 1); l["cut"] != true || l["level"] != "INFO" || l["code"] != "request_canceled" {
-			t.Errorf("the log says %v", l)
-		}
+		l := logged(t, 1)
+		check.That(t, l["cut"] == true && l["level"] == "INFO" && l["code"] == "request_canceled", "the log says %v", l)
 		check.Eventually(t, "its connection to be free", func() bool { return a.pool.Stat().AcquiredConns() == 0 })
 	})
 
@@ -253,9 +252,8 @@ func TestTreeThatEndsEarly(t *testing.T) {
 		check.Must(io.CopyN(io.Discard, res.Body, 1000))(t)
 		cut()
 		check.Fails(io.Copy(io.Discard, res.Body))(t, "the rest of the answer", io.ErrUnexpectedEOF)
-		if l := logged(t, 2); l["cut"] != true || l["level"] != "ERROR" || l["error"] == nil || l["code"] != "database_unavailable" {
-			t.Errorf("the log says %v", l)
-		}
+		l := logged(t, 2)
+		check.That(t, l["cut"] == true && l["level"] == "ERROR" && l["error"] != nil && l["code"] == "database_unavailable", "the log says %v", l)
 	})
 }
 

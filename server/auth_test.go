@@ -226,15 +226,8 @@ func TestKeysOverREST(t *testing.T) {
 	a.refused(401, CodeInvalidKey, request{method: "GET", path: "/v1/me", header: bearer(made.Key)})
 }
 
-// emptyStore and noKeys are for tests of what never reaches the database.
+// emptyStore is for tests of what never reaches the database.
 var emptyStore = tree.New(nil)
-
-type noKeys struct{}
-
-func (noKeys) Verify(context.Context, string) (keys.Key, error) { return keys.Key{}, keys.ErrUnknown }
-func (noKeys) Known(string) bool                                { return false }
-func (noKeys) Made(context.Context, string) bool                { return false }
-func (noKeys) Any(context.Context) (bool, error)                { return false, nil }
 
 type brokenKeys struct{}
 

@@ -83,7 +83,7 @@ func TestKnownHost(t *testing.T) {
 		{"any host", Config{AllowedHosts: []string{"*"}}, []string{"example.org", "x"}, []string{""}},
 		{"an address as a host", Config{Loopback: true, AllowedHosts: []string{"[2001:db8::1]"}}, []string{"[2001:db8::1]:8787"}, []string{"[2001:db8::2]:8787"}},
 	} {
-		c.cfg.Store, c.cfg.Keys, c.cfg.Registry = emptyStore, noKeys{}, prometheus.NewRegistry()
+		c.cfg.Store, c.cfg.Keys, c.cfg.Registry = emptyStore, keyring(nil), prometheus.NewRegistry()
 		s := check.Must(New(c.cfg))(t)
 		for _, host := range c.passes {
 			check.Equal(t, c.name+": "+host, s.knownHost(host), true)

@@ -125,7 +125,7 @@ func TestMetrics(t *testing.T) {
 		`coppice_http_requests_in_flight 1`,
 		`coppice_pool_connections 7`,
 	)
-	_, err := New(Config{Store: emptyStore, Keys: noKeys{}, Registry: registry})
+	_, err := New(Config{Store: emptyStore, Keys: keyring(nil), Registry: registry})
 	check.That(t, err != nil, "two servers share one registry")
 }
 

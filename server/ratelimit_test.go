@@ -15,17 +15,11 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// rateLimiter returns a limiter at a time that the test moves.
-func rateLimiter(perSecond float64, burst int) (l *limiter[int], pass func(time.Duration)) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	l = newRateLimiter[int](perSecond, burst)
-	l.now = func() time.Time { return now }
-	return l, func(d time.Duration) { now = now.Add(d) }
-}
-
 func TestLimiterByTime(t *testing.T) {
 	t.Parallel()
-	l, pass := rateLimiter(2, 0)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	l, pass := newRateLimiter[int](2, 0), func(d time.Duration) { now = now.Add(d) }
+	l.now = func() time.Time { return now }
 	spend := func(key int) bool { _, ok := l.spend(key, l.perKey); return ok }
 	spent := func() (n int) {
 		for spend(0) {

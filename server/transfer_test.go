@@ -87,13 +87,6 @@ func TestImportEndsAfterItsFile(t *testing.T) {
 	check.Has(t, "the detail", a.refused(503, CodeTimeout, put).Detail, "Split the file")
 }
 
-func pngOf(t testing.TB, width, height int) string {
-	t.Helper()
-	var b bytes.Buffer
-	check.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))))
-	return b.String()
-}
-
 // TestAttachmentReachesTheModel uploads a picture and a text, names both in a
 // message, and looks at what the model, a context and the transcript show.
 func TestAttachmentReachesTheModel(t *testing.T) {
@@ -106,7 +99,9 @@ func TestAttachmentReachesTheModel(t *testing.T) {
 		Part       json.RawMessage
 	}
 	var tree, notes attachment
-	picture := pngOf(t, 40, 30)
+	var b bytes.Buffer
+	check.NoError(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 40, 30))))
+	picture := b.String()
 	a.must(201, &tree, request{method: "POST", path: "/v1/attachments?name=old+tree.png", body: picture, header: octets})
 	a.must(200, nil, request{method: "POST", path: "/v1/attachments", body: picture, header: octets})
 	a.must(201, &notes, request{method: "POST", path: "/v1/attachments?name=notes.md", body: "# Hazel & ash", header: octets})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,8 +51,7 @@ func (f *fixture) begin(ctx context.Context, req Request) <-chan began {
 	return out
 }
 
-// TestQuestionIsCommittedFirst holds that the model is called once its question and the
-// reply's row are committed, and that it is not called where the question is refused.
+// The model is called once its question and the reply's row are committed, and not for a refused question.
 func TestQuestionIsCommittedFirst(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "an append waits at its one statement")
@@ -107,8 +107,7 @@ func TestQuestionIsCommittedFirst(t *testing.T) {
 	}
 }
 
-// One round trip reads what the model is given, and one stores the question and that
-// the reply runs. Without a question, that is a transaction of its own.
+// One round trip reads the context, one stores question and reply; without a question, in a transaction.
 func TestRoundTripsOfAReply(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "an append takes four round trips")
@@ -150,5 +149,67 @@ func TestRoundTripsOfAReply(t *testing.T) {
 		if _, err := f.Stop(bounded(t), id, r.MessageID()); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// slowReads is a handle on which reads of branches wait and are counted.
+type slowReads struct {
+	db.Handle
+	release chan struct{}
+
+	mu        sync.Mutex
+	now, most int
+}
+
+func (h *slowReads) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
+	for _, q := range b.QueuedQueries {
+		if strings.Contains(q.SQL, "name: GetView ") {
+			h.count(1)
+			<-h.release
+			h.count(-1)
+		}
+	}
+	return h.Handle.SendBatch(ctx, b)
+}
+
+func (h *slowReads) count(n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.now += n
+	h.most = max(h.most, h.now)
+}
+
+func (h *slowReads) waiting() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.now
+}
+
+// Of many requests at once, so many read their branch at a time, and all are answered.
+func TestPreparedInTurns(t *testing.T) {
+	t.Parallel()
+	const requests, atOnce = 12, 2
+	pool := dbtest.New(t)
+	h := &slowReads{Handle: pool, release: make(chan struct{})}
+	contexts := check.Must(summarize.New(tree.New(h), summarize.Config{}))(t)
+	f := serveOn(t, pool, func(cfg *Config) { cfg.Contexts, cfg.MaxPreparing = contexts, atOnce })
+	var all []<-chan began
+	for range requests {
+		id, head := f.conversation(t)
+		all = append(all, f.begin(t.Context(), Request{ConversationID: id, HeadID: head}))
+	}
+	check.Eventually(t, "the requests to come", func() bool { return f.Stats().Running == requests && h.waiting() == atOnce })
+	close(h.release)
+	for _, one := range all {
+		b := <-one
+		if b.err != nil {
+			t.Fatal(b.err)
+		}
+		if e := end(t, b.reply); e.Status != StatusCompleted {
+			t.Errorf("%+v", e)
+		}
+	}
+	if h.most > atOnce {
+		t.Errorf("%d branches were read at a time, want %d", h.most, atOnce)
 	}
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/llm"
 )
 
-// Whatever the pieces, and wherever readers leave and come back, every reader
-// gets the text once and whole, and all see the same events.
+// Every reader gets the text once and whole, and the same events, wherever it leaves and comes back.
 func TestReadersLoseAndDoubleNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -56,8 +55,7 @@ func TestReadersLoseAndDoubleNothing(t *testing.T) {
 	})
 }
 
-// readTo reads to the end. It leaves and comes back in the middle of what a
-// call gave, after as many events as leave says.
+// readTo reads to the end, and leaves amid what a call gave after as many events as leave says.
 func readTo(l *events, leave []int, want string, seen *sync.Map) error {
 	h := &heard{}
 	for i := 0; ; i++ {

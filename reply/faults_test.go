@@ -18,8 +18,7 @@ import (
 // half is what the fakes that break off midway send of a text, in pieces.
 func half(text string) string { return text[:len(text)/2] }
 
-// TestFaults has a model do all that models do, good and bad. Whatever it is,
-// readers get what is stored, and asking again makes a sibling.
+// Whatever a model does, readers get what is stored, and asking again makes a sibling.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	const text = "A wood that is cut so that it grows again from the same roots."
@@ -162,8 +161,7 @@ func TestModelThatPanics(t *testing.T) {
 	check.Eventually(t, "the count of failures", func() bool { return f.Stats() == Stats{Failed: 1} })
 }
 
-// The database may be away for a moment when the answer is there: its connections
-// are gone, and then it refuses to store anything twice.
+// The answer is stored though the database's connections are gone, and it refuses twice.
 func TestDatabaseThatBlinks(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "it takes no trigger, by which the test refuses")

@@ -44,8 +44,7 @@ func TestRefusedRequests(t *testing.T) {
 	answer := f.say(t, id, user, "assistant", "A wood.")
 	calls := f.add(t, id, user, twoCalls)
 	one := f.add(t, id, calls, result("call_1"))
-	empty, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	empty := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	root := uuid.Nil
 	before := f.messages(t)
 	for name, test := range map[string]struct {
@@ -108,8 +107,7 @@ func TestRefusedRequests(t *testing.T) {
 // long makes a branch of many tokens.
 func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 	t.Helper()
-	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)})
-	check.NoError(t, err)
+	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)}))(t)
 	chain := make([]tree.NewMessage, 81)
 	for i := range chain {
 		role := []string{"user", "assistant"}[i%2]
@@ -121,8 +119,7 @@ func (f *fixture) long(t *testing.T, settings string) (id, head uuid.UUID) {
 
 const tightSettings = `{"max_context_tokens":6000,"reserved_tokens":1000,"min_fold_tokens":100,"summary_target_tokens":300}`
 
-// A branch over its window is compacted before its reply. Where that fails, or
-// takes too long, the reply goes out with what fits, and says so.
+// A branch over its window is compacted before its reply. Where that fails, the reply says so.
 func TestBranchOverItsWindow(t *testing.T) {
 	t.Parallel()
 	hanging := newGate() // says nothing
@@ -151,14 +148,12 @@ func TestBranchOverItsWindow(t *testing.T) {
 	}
 }
 
-// The window is the model's, unless the conversation's settings say one. An
-// answer that may be long takes room from the context.
+// The window is the model's, unless settings say one. A long answer takes room from the context.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil, &llmtest.Model{ModelName: "gpt-4"}, &llmtest.Model{ModelName: "openai/gpt-4.1"}, &llmtest.Model{ModelName: "my-own"})
 	plain, _ := f.conversation(t)
-	set, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"max_context_tokens":50000}`)})
-	check.NoError(t, err)
+	set := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"max_context_tokens":50000}`)}))(t)
 	for _, test := range []struct {
 		conversation     uuid.UUID
 		model            string
@@ -195,8 +190,7 @@ func TestEndOfWhatNoReplyMade(t *testing.T) {
 	}
 }
 
-// Who goes back to a message at which a summary was cut has that message
-// answered, and not the summary.
+// At a message where a summary was cut, that message is answered, and not the summary.
 func TestFoldedHead(t *testing.T) {
 	t.Parallel()
 	var asked []json.RawMessage

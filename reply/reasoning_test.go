@@ -79,8 +79,7 @@ func TestReasoningNeverCostsTheAnswer(t *testing.T) {
 	}
 }
 
-// What was thought of an answer whose server is killed is stored with what was
-// said. Reasoning alone is no answer.
+// A killed server's reasoning is stored with its answer's text. Alone it is no answer.
 func TestReasoningIsSavedWhileItStreams(t *testing.T) {
 	t.Parallel()
 	for _, said := range []string{"", "Hel"} {
@@ -123,8 +122,7 @@ func TestReasoningIsSavedWhileItStreams(t *testing.T) {
 
 const callBody = `{"role":"assistant","content":null,"tool_calls":[{"id":%q,"type":"function","function":{"name":"f","arguments":"{}"}}]}`
 
-// A model that wants its reasoning back gets it with its own calls, and with
-// nothing else; other models get none.
+// A model that wants its reasoning back gets it with its own calls alone; other models get none.
 func TestReasoningGoesBackWithCalls(t *testing.T) {
 	t.Parallel()
 	asked := make(chan llm.Request, 10)

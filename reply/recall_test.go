@@ -58,12 +58,10 @@ const (
 	branchSecret  = "The password of the orchard gate is wombat-42."
 )
 
-// folded makes a branch of which a summary folds all but the last question. The
-// folded part says the branch's secret, and a branch beside it another one.
+// folded makes a branch that is folded but for its last question, with a secret, and a branch beside it with another.
 func (f *fixture) folded(t testing.TB, settings string) (id, head uuid.UUID) {
 	t.Helper()
-	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)})
-	check.NoError(t, err)
+	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(settings)}))(t)
 	at := f.say(t, c.ID, uuid.Nil, "user", "Let us speak of the orchard gate.")
 	fork := f.say(t, c.ID, at, "assistant", "Gladly. What of the gate?")
 	beside := f.say(t, c.ID, fork, "user", siblingSecret)
@@ -90,8 +88,7 @@ func (f *fixture) branch(t testing.TB, id, head uuid.UUID) (all []tree.Message) 
 	return all
 }
 
-// checkCalls fails if a result has no call right above, or a call that isn't of
-// the last message no result right below.
+// checkCalls fails at a result without its call right above, or a call without its result below.
 func checkCalls(t testing.TB, messages []json.RawMessage) {
 	t.Helper()
 	open := map[string]bool{}
@@ -267,8 +264,7 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 	})
 }
 
-// Calls of the client's tools stay open beside calls of recall, which are
-// answered before them.
+// Calls of recall are answered, and those of the client's tools stay open below them.
 func TestRecallBesideTheClientsCalls(t *testing.T) {
 	t.Parallel()
 	m := scripting(

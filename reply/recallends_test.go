@@ -20,8 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// recallingGate is a model that calls recall first, and answers as a gate does
-// from then on.
+// A recallingGate calls recall first, and is a gate from then on.
 type recallingGate struct {
 	*gate
 	first llm.Response
@@ -56,8 +55,7 @@ func (f *fixture) midway(t testing.TB, g *recallingGate) (id, head uuid.UUID, r 
 	return id, head, r, steps
 }
 
-// A server that is killed after a call of recall leaves a valid branch. What came
-// of the answer is stored below the call's result, and the request's id leads to it.
+// A server killed after a call of recall leaves a valid branch, and the answer's text below the result.
 func TestKilledBetweenCallsOfRecall(t *testing.T) {
 	t.Parallel()
 	g := newRecallingGate()
@@ -99,8 +97,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 		query := rapid.SampledFrom([]string{"orchard gate password", "apple tree wall", "tree", "zeppelin"}).Draw(rt, "query")
 		limit := rapid.IntRange(1, maxPassages).Draw(rt, "limit")
 		a := &assignment{head: head, request: Request{ConversationID: id}}
-		body, err := f.recall(t.Context(), a, "c", fmt.Sprintf(`{"query":%q,"limit":%d}`, query, limit), room)
-		check.NoError(rt, err)
+		body := check.Must(f.recall(t.Context(), a, "c", fmt.Sprintf(`{"query":%q,"limit":%d}`, query, limit), room))(rt)
 		m, err := chat.Parse(body)
 		if err != nil || m.Role != chat.Tool || m.Answers() != "c" {
 			rt.Fatalf("%v: %s", err, body)
@@ -189,5 +186,47 @@ func TestRecallGoesOnFromTheReasoning(t *testing.T) {
 	call := asked[len(asked)-2]
 	if !strings.Contains(string(call), `"reasoning_content":"Where was it?"`) || e.Message.Reasoning != "Where was it?" {
 		t.Errorf("%s, %+v", call, e.Message)
+	}
+}
+
+// A compaction that a model asks for comes after its answer. A wrong call has only its result.
+func TestAModelHasItsBranchCompacted(t *testing.T) {
+	t.Parallel()
+	m := &llmtest.Model{}
+	f := serve(t, nil, m)
+	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"compaction":"tool","keep_ratio":0,"min_recent_messages":2,"min_fold_tokens":0}`)}))(t)
+	head := uuid.Nil
+	for i := range 12 {
+		head = f.say(t, c.ID, head, []string{"user", "assistant"}[i%2], fmt.Sprintf("Tree %d is an apple tree, stands by the wall, and was planted by Oda in %d. ", i, 1900+i)+strings.Repeat("It bears well. ", 20))
+	}
+	head = f.say(t, c.ID, head, "user", "We are done with the trees.")
+	compactions := func() []tree.Compaction {
+		page := check.Must(f.store.Compactions(t.Context(), c.ID, tree.Paging{}))(t)
+		return page.Data
+	}
+	calls := llmtest.ResponseCalling(
+		llmtest.ToolCall{ID: "c1", Name: CompactName, Arguments: `{"instructions":7}`},
+		llmtest.ToolCall{ID: "c2", Name: CompactName, Arguments: `{"instructions":"Keep the years."}`})
+	m.Answer = func(_ context.Context, req llm.Request) (llm.Response, error) {
+		if len(m.Requests()) == 1 {
+			return calls, nil
+		}
+		if ran := compactions(); len(ran) > 0 {
+			t.Errorf("before the answer there is a compaction: %s", ran[0].Reason)
+		}
+		n := len(req.Messages)
+		if wrong, noted := string(req.Messages[n-2]), string(req.Messages[n-1]); !strings.Contains(wrong, "Call compact_branch with an object") || !strings.Contains(noted, "once your answer is complete") {
+			t.Errorf("the results are %s and %s", wrong, noted)
+		}
+		return llmtest.Response("Noted."), nil
+	}
+	end := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: head}))
+	f.background.running.Wait()
+	ran := compactions()
+	if len(ran) != 1 || ran[0].HeadID != end.Message.ID || ran[0].Outcome != tree.OutcomeSaved || ran[0].Instructions != "Keep the years." {
+		t.Errorf("after the answer %s there are %+v", end.Message.ID, ran)
+	}
+	if tools := string(m.Requests()[0].Extra["tools"]); tools != "["+string(compactTool)+"]" {
+		t.Errorf("the model's functions are %s", tools)
 	}
 }

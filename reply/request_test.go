@@ -1,7 +1,10 @@
 package reply
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,8 +13,10 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/tree"
 )
 
 // The same id again joins the reply that runs, and later gives its answer.
@@ -85,8 +90,7 @@ func TestIdempotency(t *testing.T) {
 	}
 }
 
-// A reply that ended with nothing stored is tried anew with the message that it
-// brought, though that message is the active head by then.
+// A reply that ended with nothing stored is tried anew with its message, the active head by then.
 func TestNewTryOfAMessageUnderTheActiveHead(t *testing.T) {
 	t.Parallel()
 	for name, messages := range map[string]int{"one": 1, "two": 2} {
@@ -133,4 +137,174 @@ func TestNewTryOfAMessageUnderTheActiveHead(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asked keeps what a model was asked last.
+func asked(last *llm.Request) llm.Model {
+	return &llmtest.Model{Answer: func(_ context.Context, req llm.Request) (llm.Response, error) {
+		*last = req
+		return llmtest.Response("Hazel."), nil
+	}}
+}
+
+// Results of several calls come in one request. The same again stores nothing more.
+func TestSeveralMessages(t *testing.T) {
+	t.Parallel()
+	var last llm.Request
+	f := serve(t, nil, asked(&last))
+	id, user := f.conversation(t)
+	calls := f.add(t, id, user, twoCalls)
+	req := Request{ConversationID: id, HeadID: calls, ID: uuid.New(), Messages: bodies(result("call_2"), result("call_1"))}
+	h := hear(t, f.ask(t, req))
+	stored := h.started.Messages
+	if h.end.Status != StatusCompleted || len(stored) != 2 || stored[0].ParentID != calls || stored[1].ParentID != stored[0].ID ||
+		h.started.ParentID != stored[1].ID || h.end.Message.ParentID != stored[1].ID || f.activeHead(t, id) != h.end.Message.ID {
+		t.Fatalf("%+v, %+v", h.started, h.end)
+	}
+	if n := len(last.Messages); n != 4 || chat.Read(last.Messages[2]).Answers() != "call_2" || chat.Read(last.Messages[3]).Answers() != "call_1" {
+		t.Errorf("%d messages: %s", n, last.Messages)
+	}
+	before := f.messages(t)
+	if again, started, err := f.Start(t.Context(), req); err != nil || started || end(t, again).Message.ID != req.ID {
+		t.Errorf("%v, %v", started, err)
+	}
+	for _, other := range [][]tree.NewMessage{bodies(result("call_1"), result("call_2")), req.Messages[:1], req.Messages[1:], nil} {
+		_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: calls, ID: req.ID, Messages: other})
+		wantError(t, err, fault.Conflict, "id_conflict")
+	}
+	if n := f.messages(t); n != before {
+		t.Errorf("%d messages are stored, want %d", n, before)
+	}
+	// A user's turn of two messages, below no message.
+	root := uuid.Nil
+	h = hear(t, f.ask(t, Request{ConversationID: id, ParentID: &root, KeepHead: true,
+		Messages: bodies(`{"role":"system","content":"Be brief."}`, `{"role":"user","content":"What is an ash?"}`)}))
+	if h.end.Status != StatusCompleted || len(last.Messages) != 2 || f.activeHead(t, id) != req.ID {
+		t.Errorf("%+v: %s", h.end, last.Messages)
+	}
+}
+
+// Instructions stand first in what the model reads, have room in the window, and are stored nowhere.
+func TestInstructions(t *testing.T) {
+	t.Parallel()
+	const secret = "Speak of wulfenite & <hazel> alone."
+	var last llm.Request
+	f := serve(t, nil, asked(&last))
+	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(`{"max_context_tokens":600,"reserved_tokens":100}`)}))(t)
+	head := f.say(t, c.ID, uuid.Nil, "system", "Be brief.")
+	for i := range 40 {
+		head = f.say(t, c.ID, head, "user", fmt.Sprintf("Message %d of some ten words about the hazel and the ash.", i))
+	}
+	h := hear(t, f.ask(t, Request{ConversationID: c.ID, HeadID: head, Messages: spoken("user", "And then?"), Instructions: secret}))
+	first := chat.Read(last.Messages[0])
+	if first.Role != chat.System || first.Text() != secret || chat.Read(last.Messages[1]).Text() != "Be brief." ||
+		chat.Read(last.Messages[len(last.Messages)-1]).Text() != "And then?" {
+		t.Errorf("%s", last.Messages)
+	}
+	cost, err := f.store.Cost(t.Context(), first)
+	if err != nil || cost < 8 {
+		t.Fatal(cost, err)
+	}
+	usage := h.started.Context.Usage
+	if usage.ReservedTokens != 100+cost || usage.AvailableTokens != 500-cost || usage.ContextTokens > usage.AvailableTokens {
+		t.Errorf("%+v, the instructions cost %d", usage, cost)
+	}
+	// The next request has none.
+	end(t, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "And now?")}))
+	if text := fmt.Sprintf("%s", last.Messages); strings.Contains(text, "wulfenite") {
+		t.Error(text)
+	}
+	for _, table := range []string{"nodes", "conversations", "compactions"} {
+		var found int
+		if err := f.pool.QueryRow(t.Context(), "select count(*) from "+table+" t where t::text like '%wulfenite%'").Scan(&found); err != nil || found > 0 {
+			t.Errorf("%d rows of %s hold the instructions, %v", found, table, err)
+		}
+	}
+	if strings.Contains(f.log.String(), "wulfenite") {
+		t.Error("the log holds the instructions")
+	}
+}
+
+// The model reads the request's prompt, byte for byte, as long as it fits.
+func TestPrompt(t *testing.T) {
+	t.Parallel()
+	var last llm.Request
+	f := serve(t, nil, asked(&last))
+	id, user := f.conversation(t)
+	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{ "content":"As the client wrote it.",  "role":"user"}`)}, Tokens: 10}
+	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt}))
+	if h.end.Status != StatusCompleted || h.end.Message.ParentID != user || h.started.Context.Usage.ContextTokens != 10 || !h.started.Context.Complete {
+		t.Errorf("%+v, %+v", h.started, h.end)
+	}
+	if len(last.Messages) != 1 || string(last.Messages[0]) != string(prompt.Messages[0]) {
+		t.Errorf("the model read %s", last.Messages)
+	}
+	prompt.Tokens = 100_000 // and the client allows an answer for which that leaves no room
+	hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt, MaxOutputTokens: 127_000}))
+	if string(last.Messages[0]) != string(prompt.Messages[0]) {
+		t.Errorf("the model read %s", last.Messages)
+	}
+	prompt.Tokens = 1 << 40
+	hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt}))
+	if strings.Contains(string(last.Messages[0]), "As the client wrote it.") {
+		t.Errorf("in place of a prompt that doesn't fit, the model read %s", last.Messages)
+	}
+}
+
+// Ask stores nothing, and ends with its client.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	f := serve(t, nil, asked(new(llm.Request)), g)
+	before := f.messages(t)
+	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{"role":"user","content":"Which trees?"}`)}, Exact: true}
+	r := check.Must(f.Ask(t.Context(), Request{Prompt: prompt}))(t)
+	if e := end(t, r); e.Status != StatusCompleted || !strings.Contains(string(e.Message.Body), "Hazel.") || e.Message.ConversationID != uuid.Nil {
+		t.Errorf("%+v", e)
+	}
+	if _, err := f.Find(t.Context(), r.ConversationID(), r.MessageID()); !errors.Is(err, fault.NotFound) {
+		t.Errorf("it can be found: %v", err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	r = check.Must(f.Ask(ctx, Request{Model: g.Name(), Prompt: prompt}))(t)
+	leave()
+	if e := end(t, r); e.Status != StatusStopped {
+		t.Errorf("after its client left it is %+v", e)
+	}
+	if after := f.messages(t); after != before {
+		t.Errorf("%d messages were stored, before %d", after, before)
+	}
+	if _, err := f.Ask(t.Context(), Request{Model: "none", Prompt: prompt}); !errors.Is(err, fault.Invalid) {
+		t.Error(err)
+	}
+}
+
+// An answer that goes on with another is its sibling with both parts; the model is shown the first.
+func TestContinue(t *testing.T) {
+	t.Parallel()
+	var asked llm.Request
+	answer := func(_ context.Context, req llm.Request) (llm.Response, error) {
+		asked = req
+		return llmtest.Response(" that is cut."), nil
+	}
+	f := serve(t, func(c *Config) {
+		c.Prefills = func(model string) bool { return model == "prefills" }
+	}, &llmtest.Model{Answer: answer}, &llmtest.Model{ModelName: "prefills", Answer: answer})
+	id, question := f.conversation(t)
+	first := f.say(t, id, question, "assistant", "A wood")
+	for model, last := range map[string]string{"fake": goOn, "prefills": `"A wood"`} {
+		req := Request{ConversationID: id, ID: uuid.New(), HeadID: first, Continue: true, Model: model}
+		h := hear(t, f.ask(t, req))
+		if got := chat.Read(h.end.Message.Body).Text(); got != "A wood that is cut." || h.content.String() != got || h.end.Message.ParentID != question {
+			t.Errorf("the answer is %q below %s, and %q was streamed", got, h.end.Message.ParentID, h.content.String())
+		}
+		if !strings.Contains(string(asked.Messages[1]), `"A wood"`) || !strings.Contains(string(asked.Messages[len(asked.Messages)-1]), last) || (string(asked.Extra["continue_final_message"]) == "true") != (model == "prefills") {
+			t.Errorf("%s was given %s, %s", model, asked.Messages, asked.Extra)
+		}
+		if r, started, err := f.Start(t.Context(), req); err != nil || started || r.MessageID() != req.ID {
+			t.Errorf("the same request again: %v, %t, %v", r, started, err)
+		}
+	}
+	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: question, Continue: true})
+	wantError(t, err, fault.Invalid, "head_not_answerable", "Only an answer")
 }

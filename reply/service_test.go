@@ -35,13 +35,11 @@ func (f *fixture) messages(t testing.TB) (n int) {
 	return n
 }
 
-// With nothing set up the offline model answers, so that branches can be
-// tried: send, edit and send, regenerate.
+// With nothing set up the offline model answers, so that branches can be tried.
 func TestConversationOffline(t *testing.T) {
 	t.Parallel()
 	f := serve(t, nil)
-	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	first := f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "Hello & welcome")})
 	h := hear(t, first)
 	if len(h.started.Messages) != 1 {
@@ -136,16 +134,14 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// A client that goes away, even before its reply begins, doesn't end it, and nobody takes
-// it for stopping.
+// A client that goes away doesn't end its reply, and nobody takes it for stopping.
 func TestClientGoesAway(t *testing.T) {
 	t.Parallel()
 	g := newGate()
 	f := serve(t, nil, g)
 	id, head := f.conversation(t)
 	ctx, leave := context.WithCancel(t.Context())
-	r, _, err := f.Start(ctx, Request{ConversationID: id, HeadID: head})
-	check.NoError(t, err)
+	r := check.Must3(f.Start(ctx, Request{ConversationID: id, HeadID: head}))(t)
 	leave()
 	for _, err := range []error{second(r.Next(ctx, 1)), second(r.Wait(ctx))} {
 		if !errors.Is(err, context.Canceled) {
@@ -164,8 +160,7 @@ func TestClientGoesAway(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What is pruned is gone, be it while an answer to it is on its way or after. It ends
-// the call of the model, whose answer nobody will read.
+// What is pruned is gone, also while it is answered, which ends the model's call.
 func TestPruned(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -195,8 +190,7 @@ func TestPruned(t *testing.T) {
 	wantError(t, err, fault.NotFound, "reply_not_found")
 }
 
-// TestHeadAtEnd holds that turns which run at a time begin at the same head, also
-// where there is none yet, and that the one that ends first moves it.
+// Turns at a time begin at one head, also where there is none, and the first to end moves it.
 func TestHeadAtEnd(t *testing.T) {
 	t.Parallel()
 	for name, said := range map[string]bool{"after a message": true, "in an empty conversation": false} {
@@ -204,8 +198,7 @@ func TestHeadAtEnd(t *testing.T) {
 			t.Parallel()
 			g := newGate()
 			f := serve(t, nil, g)
-			c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-			check.NoError(t, err)
+			c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 			parent := uuid.Nil
 			if said {
 				parent = f.say(t, c.ID, uuid.Nil, "user", "Hello")
@@ -241,8 +234,7 @@ func TestHeadAtEnd(t *testing.T) {
 	}
 }
 
-// A switch that is under way while the answer is stored holds as well, and
-// where nothing was switched the answer becomes the active head.
+// A switch while the answer is stored holds. Without one the answer becomes the active head.
 func TestSwitchWhileTheAnswerIsStored(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -290,9 +282,7 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
-// Stored is called once for an answer, when it is committed, and before anybody is
-// told of its end: a server notes then how far the database's log is, and reads of
-// whoever saw the end wait for that.
+// Stored is called once, after the commit and before the end is told: readers wait for the log's place.
 func TestStoredIsCalledBeforeTheEnd(t *testing.T) {
 	t.Parallel()
 	var f *fixture

@@ -75,8 +75,7 @@ func spoken(role, text string) []tree.NewMessage {
 // conversation makes one with a user's message in it, and gives both ids.
 func (f *fixture) conversation(t testing.TB) (id, head uuid.UUID) {
 	t.Helper()
-	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	return c.ID, f.say(t, c.ID, uuid.Nil, "user", "What is a coppice?")
 }
 

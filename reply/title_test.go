@@ -36,8 +36,7 @@ func naming(name, title string) *llmtest.Model {
 	}}
 }
 
-// after asks in a conversation, waits for the answer and the search for a title,
-// and gives the conversation as it is then.
+// after asks, waits for the answer and the search for a title, and gives the conversation.
 func (f *fixture) after(t *testing.T, req Request) tree.Conversation {
 	t.Helper()
 	if e := end(t, f.ask(t, req)); e.Status != StatusCompleted {
@@ -49,8 +48,7 @@ func (f *fixture) after(t *testing.T, req Request) tree.Conversation {
 
 func (f *fixture) empty(t *testing.T, title string) uuid.UUID {
 	t.Helper()
-	c, _, err := f.store.CreateConversation(t.Context(), tree.NewConversation{Title: title})
-	check.NoError(t, err)
+	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{Title: title}))(t)
 	return c.ID
 }
 
@@ -60,8 +58,7 @@ const (
 	better    = "Coppices and pollards"
 )
 
-// A conversation gets the beginning of its first message for a title, and then
-// what the model says, whose call is counted. Later answers change nothing.
+// A conversation is called as its first message begins, then as the model says, whose call counts. It stays so.
 func TestTitleByModel(t *testing.T) {
 	t.Parallel()
 	writer := naming("writes", "“"+better+".”")
@@ -83,8 +80,7 @@ func TestTitleByModel(t *testing.T) {
 	}
 }
 
-// A title that a person or a client gave stays, and no model is asked; also one that a
-// person gives while the model looks for one.
+// A title that somebody gave stays, also one that is given while the model looks for one.
 func TestTitleThatWasGiven(t *testing.T) {
 	t.Parallel()
 	var f *fixture
@@ -106,9 +102,7 @@ func TestTitleThatWasGiven(t *testing.T) {
 	}
 }
 
-// Where the model fails, the beginning of the first question stays. The model is
-// asked once, and its call is counted if it cost something. The other settings ask no
-// model.
+// Where the model fails, or isn't set, the question's beginning stays. A paid call counts.
 func TestTitleWithoutTheModels(t *testing.T) {
 	t.Parallel()
 	fails := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {

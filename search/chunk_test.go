@@ -53,13 +53,11 @@ func TestChunkIsStoredWhole(t *testing.T) {
 	})
 }
 
-// A prune empties the part of a large segment that names its chunk. The other parts name
-// theirs all the same, and an empty segment goes.
+// A prune empties its chunk's part of a large segment and no other. An empty segment goes.
 func TestPruneInLargeSegment(t *testing.T) {
 	t.Parallel()
 	store, find := NewStore(), New(0)
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	var all []tree.NewMessage
 	for i := range 2 * chunkMessages {
 		all = append(all, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"user","content":"word%d"}`, i))})
@@ -86,10 +84,7 @@ func TestPruneInLargeSegment(t *testing.T) {
 	}
 }
 
-// Whatever comes to a tenant's conversations and goes from them, each message is
-// in one chunk once the follower has caught up, and the chunks and segments know the
-// words of these messages and no others: nothing of what was pruned is left, already
-// before the follower comes.
+// Each message is in one chunk after catching up, and of pruned words nothing is left, also before.
 func TestIndexLikeItsMessages(t *testing.T) {
 	t.Parallel()
 	ctx, find := context.Background(), New(0)

@@ -52,8 +52,7 @@ func hitIDs(a search.Answer) (ids []uuid.UUID) {
 	return ids
 }
 
-// A paraphrase without a common word is found with embeddings and not without,
-// in every scope.
+// A paraphrase without a common word is found with embeddings and not without, in every scope.
 func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	t.Parallel()
 	store := search.NewStore()
@@ -115,8 +114,7 @@ func TestEmbeddingsAreOnTheTenantsAccount(t *testing.T) {
 	}
 }
 
-// A vector that was made of a message's text isn't stored for another message
-// that took its id meanwhile.
+// A vector of a message's text isn't stored for another message that took its id.
 func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	t.Parallel()
 	store := search.NewStore()

@@ -2,8 +2,15 @@ package search
 
 import (
 	"context"
+	"os"
+	"sync"
+	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -24,4 +31,27 @@ func (s *Service) LookedUpTo(store *tree.Store, at time.Time) {
 	known := s.behind[store.TenantID()]
 	known.since = at
 	s.behind[store.TenantID()] = known
+}
+
+var shared struct {
+	once sync.Once
+	pool *pgxpool.Pool
+	done func()
+}
+
+// Database is the one that the tests of this package share.
+func Database() *pgxpool.Pool {
+	shared.once.Do(func() { shared.pool, shared.done = dbtest.Example(dbtest.MaxConns(12)) })
+	return shared.pool
+}
+
+// NewStore is the store of a tenant that no other test has.
+func NewStore() *tree.Store { return tree.New(Database()).ForTenant(uuid.NewString()) }
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.done != nil {
+		shared.done()
+	}
+	os.Exit(code)
 }

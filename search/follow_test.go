@@ -18,8 +18,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Messages that came one by one end in few chunks, and those of a long conversation
-// that was there before the follower in full ones.
+// Messages that came one by one end in few chunks, and those of a long conversation in full ones.
 func TestFollowJoinsChunks(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
@@ -52,8 +51,7 @@ func TestFollowJoinsChunks(t *testing.T) {
 	}
 }
 
-// A message that is pruned while the follower reads it leaves no word behind, and what
-// was appended beside it is indexed the next time.
+// A message that is pruned while the follower reads it leaves no word, and what came beside it is indexed.
 func TestPruneBesideFollow(t *testing.T) {
 	t.Parallel()
 	s := search.NewStore()
@@ -84,8 +82,7 @@ func TestPruneBesideFollow(t *testing.T) {
 	}
 }
 
-// Messages that the follower isn't through with are found as far as a search reads
-// them, and the search says where it didn't.
+// What isn't indexed yet is found as far as a search reads, and the search says where it didn't.
 func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
@@ -114,8 +111,7 @@ func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 	}
 }
 
-// A message is found whose append had to wait for its turn for longer than a search
-// looks back.
+// A message is found whose append waited for its turn longer than a search looks back.
 func TestAppendThatWaitedIsFound(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -137,8 +133,7 @@ func TestAppendThatWaitedIsFound(t *testing.T) {
 	}
 }
 
-// A message is found that was indexed when Postgres crashed, which takes back the
-// follower's last commits, since these don't wait for the disk.
+// A message is found though a crash took the follower's last commits, which don't wait for the disk.
 func TestMessageIsFoundAfterACrash(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
@@ -184,8 +179,7 @@ func TestFilesAreFound(t *testing.T) {
 	}
 }
 
-// No search reads what another tenant wrote: no row of any table, however much there
-// is of it, and of the same words.
+// No search reads a row of another tenant's, however much there is, of the same words.
 func TestSearchReadsNothingOfOthers(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -273,8 +267,7 @@ func rowsOf(t testing.TB, pool *pgxpool.Pool, call func(*tree.Store)) (rows int)
 	return read() - was
 }
 
-// What a newer program stored is found, also when this one makes segments. An older
-// program can't store what this one would miss.
+// What a newer program stored is found. An older one can't store what this one would miss.
 func TestChunksOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)

@@ -21,8 +21,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// chatter stores a conversation whose messages all have the words "living" and
-// "rods", some of ten, and a number of their own.
+// chatter stores messages with "living rods", some of ten words, and a number of their own.
 func chatter(t testing.TB, s *tree.Store, messages int) uuid.UUID {
 	t.Helper()
 	id, head := conversation(t, s), uuid.Nil
@@ -74,8 +73,7 @@ func TestSearchRefuses(t *testing.T) {
 	}
 }
 
-// An address that was pasted without quotes finds the messages that hold it, and
-// no message that holds only some of its words. Line ends are blanks.
+// A pasted address finds the messages that hold it, not those with some of its words. Line ends are blanks.
 func TestSearchTakesPastedAddresses(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
@@ -115,9 +113,7 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 	}
 }
 
-// What people type finds the message that they mean, by a search and by a question:
-// parts of names, paths and addresses, words of scripts without spaces, letters that
-// their keys lack, and emojis.
+// Searches and questions find parts of names and paths, words without spaces, other letters, and emojis.
 func TestPartsOfWordsAreFound(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
@@ -158,9 +154,7 @@ func TestPartsOfWordsAreFound(t *testing.T) {
 	}
 }
 
-// Every word is found in all messages that have it, newest first, page by page,
-// however common it is, at any time or between two, in a tenant with segments and in one without, in a long
-// conversation and in a short one.
+// A word is found in all that have it, newest first, by page, at any time, with segments or without.
 func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 	t.Parallel()
 	large, small, find := search.NewStore(), search.NewStore(), search.New(0, search.WithTimeout(time.Minute))
@@ -230,8 +224,7 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 	}
 }
 
-// The last word of a query is the beginning of words, where it isn't quoted and
-// no blank follows.
+// The last word of a query is the beginning of words, unless it is quoted or a blank follows.
 func TestSearchByBeginnings(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
@@ -317,8 +310,7 @@ func ranking(t *testing.T, s *tree.Store, query string, in uuid.UUID, limit int)
 	}
 }
 
-// What has more of the words, rarer ones, or two together, stands first, and what has
-// function words alone last.
+// More words, rarer ones, or two together come first, function words alone last.
 func TestSearchRanked(t *testing.T) {
 	t.Parallel()
 	s := search.NewStore()
@@ -419,8 +411,7 @@ func TestSearchRankedCursors(t *testing.T) {
 	}
 }
 
-// Titles are found by their words, the last of which may be the beginning of one, before
-// they are indexed and after.
+// Titles are found by words and their beginnings, before they are indexed and after.
 func TestSearchTitles(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
@@ -437,8 +428,7 @@ func TestSearchTitles(t *testing.T) {
 			"京": {"東京の天気"}, "天気": {"東京の天気"}, strings.Repeat("endless", 20) + " ": {strings.Repeat("endless", 20)},
 		} {
 			list := check.Must(find.Titles(t.Context(), mine, query))(t)
-			page, _, err := find.Conversations(t.Context(), mine, tree.ConversationFilter{Query: query}, tree.Paging{})
-			check.NoError(t, err)
+			page := check.Must3(find.Conversations(t.Context(), mine, tree.ConversationFilter{Query: query}, tree.Paging{}))(t)
 			slices.Sort(want)
 			for what, found := range map[string][]tree.Conversation{"titles": list, "list": page.Data} {
 				var got []string

@@ -17,8 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// line builds an index of a branch. A message is "role: text", or
-// "role name: text".
+// line builds an index of a branch of "role: text" or "role name: text".
 func line(messages ...string) (*index, []int32) {
 	x := newIndex()
 	var path []int32
@@ -112,8 +111,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// What was said on a day that a question names, or on the day after it, counts more,
-// and what was said in its month.
+// What was said on a day that a question names, or the day after, counts more, and in its month.
 func TestDates(t *testing.T) {
 	t.Parallel()
 	day := func(text string) uint32 {
@@ -212,8 +210,7 @@ func TestFuse(t *testing.T) {
 	}
 }
 
-// A vector of another version is that of a message which is gone: it says nothing
-// of the message that has the id now.
+// A vector of another version is of a message that is gone: it says nothing of the one with its id.
 func TestVectorsOfOtherVersions(t *testing.T) {
 	t.Parallel()
 	vector := []float32{1, 0.5}
@@ -227,5 +224,136 @@ func TestVectorsOfOtherVersions(t *testing.T) {
 	x.vectors[ids[1]] = stored{version: 7, data: data, norm: embed.Norm(data)}
 	if near := x.nearest(x.everything(), embed.VectorOf(vector), fusionDepth); len(near) != 1 || near[0].number != 0 {
 		t.Errorf("near are %+v, want the first alone", near)
+	}
+}
+
+func TestLookedUp(t *testing.T) {
+	t.Parallel()
+	for question, want := range map[string]string{
+		"Where are the paintings of violins?": "paintings violins",
+		"What is it?":                         "",
+		"東京都":                                 "東京 京都",
+		"user_id 42 userID":                   "userid user id 42",
+		strings.Repeat("a1b2c3d4 ", 100):      "a1b2c3d4",
+		"one1 two22 three333 four4444 five55555 six666666 seven7 eight88 nine999 ten1010 eleven11 twelve1212 thirteen13 fourteen14 fifteen15 sixteen16 xx1": "twelve1212 thirteen13 fourteen14 six666666 fifteen15 sixteen16 five55555 four4444 eleven11 three333 eight88 nine999 ten1010 seven7 two22 one1",
+	} {
+		var got []string
+		for _, t := range lookedUp(question) {
+			got = append(got, t.text)
+		}
+		slices.Sort(got)
+		wanted := strings.Fields(want)
+		slices.Sort(wanted)
+		if !slices.Equal(got, wanted) {
+			t.Errorf("%.60q: %q, want %q", question, got, wanted)
+		}
+	}
+}
+
+// A tenant's question weighs words over all conversations: here "violin" is common and "tulip" rare.
+func TestTenantsWordsHaveCommonWeights(t *testing.T) {
+	t.Parallel()
+	store := NewStore()
+	for i := range 5 {
+		c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+		for j := range 6 {
+			word := []string{"tulip", "violin"}[min(i+j/5, 1)]
+			check.Must(store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"user","content":"The %s is sold."}`, word))}))(t)
+		}
+	}
+	a, err := New(0).RecallTenant(t.Context(), store, Question{Query: "violin tulip", Limit: 6})
+	if err != nil || len(a.Hits) != 6 || a.Searched != 30 || strings.Contains(string(a.Hits[0].Message.Body), "violin") || strings.Contains(string(a.Hits[4].Message.Body), "violin") {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// However many conversations have the words, some are asked, with a bound on their messages.
+func TestTenantIsBounded(t *testing.T) {
+	t.Parallel()
+	store := NewStore()
+	for range 2 * maxAsked {
+		c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+		check.Must(store.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"The violin is sold."}`))}))(t)
+	}
+	s := New(0)
+	a, err := s.RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit})
+	if err != nil || a.Searched != maxAsked || len(a.Hits) != maxAsked || s.Stats().Conversations != maxAsked {
+		t.Errorf("%d hits of %d, %+v, %v", len(a.Hits), a.Searched, s.Stats(), err)
+	}
+	check.Must(Database().Exec(t.Context(), "update conversations set message_count = $1 where tenant_id = $2", maxAskedMessages, store.TenantID()))(t)
+	if a, err = New(0).RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit}); err != nil || a.Searched != 1 {
+		t.Errorf("conversations of %d messages each: %d searched, %v", maxAskedMessages, a.Searched, err)
+	}
+}
+
+func fill(c *conversation, messages int) {
+	parent := uuid.Nil
+	for i := range messages {
+		text := textOf(fmt.Sprintf("user: word%d word%d and more of it", i, i/2), i, parent)
+		if _, err := c.add(text, &allowance{bytes: mostRead}); err != nil {
+			panic(err)
+		}
+		parent = text.ID
+	}
+}
+
+// The conversation that wasn't asked about for longest goes first, and all that stay are below the bound.
+func TestCacheDropsOldest(t *testing.T) {
+	t.Parallel()
+	const each = 50
+	probe := newConversation(key{})
+	fill(probe, each)
+	one := probe.bytes()
+	c := newCache(3*one + one/2)
+	keys := make([]key, 5)
+	use := func(i int) *conversation {
+		conv := c.get(keys[i])
+		if conv.bytes() == conversationBytes {
+			fill(conv, each)
+		}
+		c.used(conv)
+		return conv
+	}
+	for i := range keys {
+		keys[i] = key{"t", uuid.UUID{15: byte(i + 1)}}
+	}
+	for _, i := range []int{0, 1, 2, 0, 3} {
+		use(i)
+	}
+	for i, want := range []bool{true, false, true, true, false} {
+		if _, got := c.byKey[keys[i]]; got != want {
+			t.Errorf("conversation %d is there: %v, want %v", i, got, want)
+		}
+	}
+	if c.bytes != 3*one || len(c.byKey) != c.recent.Len() {
+		t.Errorf("%d bytes are counted for %d conversations of %d", c.bytes, c.recent.Len(), one)
+	}
+	// One that takes more than all may is dropped after it was used.
+	big := c.get(keys[4])
+	fill(big, 20*each)
+	c.used(big)
+	if _, there := c.byKey[keys[4]]; there || c.recent.Len() != 3 || c.bytes != 3*one {
+		t.Errorf("%d conversations and %d bytes stay after one that is too large", c.recent.Len(), c.bytes)
+	}
+	c.used(big) // of another question, done later
+	if c.bytes != 3*one {
+		t.Errorf("%d bytes are counted of what was dropped", c.bytes)
+	}
+}
+
+// Text that can't be read as it should be is taken as it is.
+func TestAnyBody(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{"role":"user","content":[{"type":"text","text":"violin"},{"type":"image_url","image_url":{"url":"x"}}]}`,
+		`{"role":"assistant","tool_calls":[{"id":"1","type":"function","function":{"name":"sell","arguments":"{\"what\":\"violin\"}"}}]}`,
+		`{"role":"assistant","refusal":"No violin."}`,
+		`{"role":"tool","tool_call_id":"1","content":"violin sold"}`,
+	} {
+		x := newIndex()
+		read(x, tree.MessageText{ID: uuid.UUID{1}, Role: tree.RoleUser, Body: []byte(body)})
+		if got := order(x, []int32{0}, "violins"); len(got) != 1 {
+			t.Errorf("%s is not found", body)
+		}
 	}
 }

@@ -59,8 +59,7 @@ func TestBadQuestions(t *testing.T) {
 	}
 }
 
-// Metadata and reasoning have no tokens. The worst hits are left out where those of the
-// answer come to a page.
+// An answer ends at a page's bytes, without the worst hits: reasoning has no tokens.
 func TestAnswersHaveBoundedBytes(t *testing.T) {
 	t.Parallel()
 	s, store := search.New(0), search.NewStore()
@@ -82,8 +81,7 @@ func TestAnswersHaveBoundedBytes(t *testing.T) {
 	}
 }
 
-// What other branches say doesn't count on a branch: it neither comes nor changes the
-// scores of what does.
+// What other branches say neither comes nor changes the scores of what does.
 func TestOtherBranchesDontCount(t *testing.T) {
 	t.Parallel()
 	s, store, q := search.New(0), search.NewStore(), search.Question{Query: "hazel and ash", Scope: search.ScopeBranch}
@@ -106,8 +104,7 @@ func TestOtherBranchesDontCount(t *testing.T) {
 	}
 }
 
-// A question reads a bounded part of what it searches, the newest messages first, and
-// says so. The next ones read on, until all is searched.
+// A question reads a bounded part, the newest first, and says so. The next ones read on.
 func TestQuestionsReadInParts(t *testing.T) {
 	t.Parallel()
 	store := search.NewStore()
@@ -134,8 +131,7 @@ func TestQuestionsReadInParts(t *testing.T) {
 	}
 }
 
-// A tenant's question about another's conversation is answered as if that
-// didn't exist, also where its index is in memory.
+// Another tenant's conversation doesn't exist, also where its index is in memory.
 func TestTenants(t *testing.T) {
 	t.Parallel()
 	mine := search.NewStore()
@@ -152,8 +148,7 @@ func TestTenants(t *testing.T) {
 	}
 }
 
-// What was pruned on one server is not found on another whose memory has it,
-// whatever the scope.
+// What was pruned on one server isn't found on another whose memory has it.
 func TestPrunedIsGone(t *testing.T) {
 	t.Parallel()
 	store := search.NewStore()
@@ -201,8 +196,7 @@ func TestPrunedIsGone(t *testing.T) {
 	}
 }
 
-// Questions, appends, prunes and regenerations at the same time, on two servers
-// with little memory: every answer is of the branch that was asked about.
+// Beside appends, prunes and regenerations, on two servers, every answer is of its branch.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	store := search.NewStore()

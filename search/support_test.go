@@ -22,8 +22,7 @@ func said(role tree.Role, text string) tree.NewMessage {
 
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
 	t.Helper()
-	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	return c.ID
 }
 

@@ -18,8 +18,7 @@ import (
 
 var errDown = &llm.Error{Kind: llm.ErrUnavailable, Model: "fake"}
 
-// A branch that fits isn't compacted while the provider is away, and leaves no
-// record where the model wasn't asked. It is compacted once the model answers.
+// A branch that fits isn't compacted while the provider is away, and then it is.
 func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -97,8 +96,7 @@ func TestDigestSetting(t *testing.T) {
 		where := []string{"server", "conversation"}[i%2]
 		id := conversation(t, store)
 		if where == "conversation" && test.digest != "" {
-			c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(fmt.Sprintf(`{"digest":%q}`, test.digest))})
-			check.NoError(t, err)
+			c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(fmt.Sprintf(`{"digest":%q}`, test.digest))}))(t)
 			id, cfg.Settings.Digest = c.ID, ""
 			s = service(t, store, cfg)
 		}
@@ -122,8 +120,7 @@ func TestDigestSetting(t *testing.T) {
 	}
 }
 
-// A model whose answer is too long is asked once to shorten it, in the time of its
-// call; where that fails, the next model has its turn.
+// A model whose answer is too long is asked once to shorten it; then the next has its turn.
 func TestAnswerTooLongIsShortened(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())

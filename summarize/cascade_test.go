@@ -48,8 +48,7 @@ func appendAll(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, mess
 
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
 	t.Helper()
-	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	return c.ID
 }
 
@@ -72,8 +71,7 @@ func turnsFrom(first, after int) string {
 	return text + "."
 }
 
-// Whatever a provider does, the branch is compacted by the next model or by
-// the digest, within the timeouts, and the record says what happened.
+// Whatever a provider does, the next model or the digest compacts in time, and the record says why.
 func TestCascade(t *testing.T) {
 	t.Parallel()
 	pool := database()
@@ -102,8 +100,7 @@ func TestCascade(t *testing.T) {
 			t.Parallel()
 			provider := llmtest.NewServer(t)
 			provider.Otherwise(test.fault)
-			faulty, err := llm.NewOpenAI(llm.OpenAIConfig{BaseURL: provider.URL(), APIKey: "sk-canary", Model: "faulty", HTTPClient: provider.Client()})
-			check.NoError(t, err)
+			faulty := check.Must(llm.NewOpenAI(llm.OpenAIConfig{BaseURL: provider.URL(), APIKey: "sk-canary", Model: "faulty", HTTPClient: provider.Client()}))(t)
 			store := tree.New(pool)
 			var observed []tree.Compaction
 			timeout := time.Minute
@@ -149,8 +146,7 @@ func TestCascade(t *testing.T) {
 	}
 }
 
-// An answer that says what the prompt says is no summary, also where it holds
-// none of the prompt's tags.
+// An answer that says what the prompt says is no summary, also without the prompt's tags.
 func TestAnswerThatIsThePrompt(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -186,8 +182,7 @@ func TestAnswerThatIsThePrompt(t *testing.T) {
 	}
 }
 
-// A model has its own timeout, and no more than what the caller's time leaves
-// beside the digest.
+// A model has its own timeout, and no more than what the caller's leaves beside the digest.
 func TestModelsTimeIsBounded(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -219,9 +214,7 @@ func TestModelsTimeIsBounded(t *testing.T) {
 	}
 }
 
-// An answer that the audit refuses is asked for once more, with what it lacks; then the
-// next model has its turn. Another language than the conversation's is no reason to have
-// no summary. What an honest answer lacks is added to it, and the record has the figures.
+// A refused answer is asked for once more, then of the next model. Another language counts; gaps are filled.
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -270,8 +263,7 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// Requests for the same compaction at the same time are one paid call, and another
-// tenant's or user's is not among them.
+// Requests for one compaction at a time are one paid call, of one tenant and user.
 func TestCompactionsAtOnce(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -412,8 +404,7 @@ type own func(in prompt.Input) (prompt.Result, error)
 
 func (f own) Summarize(_ context.Context, in prompt.Input) (prompt.Result, error) { return f(in) }
 
-// A program's own Summarizer writes the summary, and one that breaks its promises
-// leaves that to the digest.
+// A program's own Summarizer writes the summary. One that breaks its promises leaves it to the digest.
 func TestOwnSummarizer(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())

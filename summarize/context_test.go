@@ -1,12 +1,16 @@
 package summarize
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
+	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/check"
@@ -28,8 +32,7 @@ func contextOf(t *testing.T, s *Service, id, head uuid.UUID) Context {
 
 const oneCall = `{"role":"assistant","tool_calls":[{"id":"call-1","type":"function","function":{"name":"look","arguments":"{}"}}]}`
 
-// A result larger than the window comes between the head and the summary's
-// anchor: the context leaves out the result, and not the summary.
+// A context leaves out a result larger than the window, and not the summary above it.
 func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -60,8 +63,7 @@ func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	}
 }
 
-// What a context adds for calls that nobody answered is counted by all who
-// count: the context, its explanation and the record of a compaction.
+// What a context adds for unanswered calls is counted by its explanation and the record, too.
 func TestAddedResultsCount(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -94,8 +96,7 @@ func TestAddedResultsCount(t *testing.T) {
 	}
 }
 
-// A context that doesn't fit shows as many of the newest messages as its budget
-// has tokens for, and the last one whatever it costs.
+// A context shows as many of the newest messages as fit, and the last one always.
 func TestContextShowsWhatFits(t *testing.T) {
 	t.Parallel()
 	tail, costs := make([]tree.PathMessage, 4), []int{5, 7, 11, 13}
@@ -109,9 +110,7 @@ func TestContextShowsWhatFits(t *testing.T) {
 	}
 }
 
-// TestImportedSummaryCantLeaveItsTags holds that a file's summary, which begins as
-// those of contexts do and ends its tag early, is shown between tags all the same,
-// and that readers are shown what the model is.
+// A file's summary that ends its tag early is shown between tags, to readers as to the model.
 func TestImportedSummaryCantLeaveItsTags(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -142,8 +141,7 @@ func TestImportedSummaryCantLeaveItsTags(t *testing.T) {
 	}
 }
 
-// What is pinned and has no room any more is named, before the compaction and
-// after it.
+// What is pinned and has no room any more is named, before the compaction and after it.
 func TestDroppedPins(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -173,4 +171,152 @@ func TestDroppedPins(t *testing.T) {
 	if c := contextOf(t, s, id, head.ID); len(c.Summary.KeptIDs) == 0 || slices.ContainsFunc(after.DroppedPinIDs, func(id uuid.UUID) bool { return slices.Contains(c.Summary.KeptIDs, id) }) {
 		t.Errorf("kept %v, not held %v", c.Summary.KeptIDs, after.DroppedPinIDs)
 	}
+}
+
+// A context says that recall is on where settings want it, counts that, and begins as its parent's.
+func TestContextsSayThatRecallIsOn(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	server := Defaults()
+	server.Recall = true
+	yes, no := true, false
+	for name, test := range map[string]struct {
+		server   Settings
+		settings string
+		window   Window
+		says     bool
+	}{
+		"nothing":                            {Defaults(), "", Window{}, false},
+		"the server":                         {server, "", Window{}, true},
+		"the conversation":                   {Defaults(), `{"recall":true}`, Window{}, true},
+		"the conversation, not the server":   {server, `{"recall":false}`, Window{}, false},
+		"the window":                         {Defaults(), "", Window{Recall: &yes}, true},
+		"the window, not the conversation's": {server, `{"recall":true}`, Window{Recall: &no}, false},
+	} {
+		s := service(t, store, Config{Settings: test.server})
+		c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{Settings: json.RawMessage(test.settings)}))(t)
+		var chain []tree.NewMessage
+		for _, text := range []string{"One.", "Two.", "Three.", "Four."} {
+			chain = append(chain, tree.Text(tree.RoleUser, text))
+		}
+		stored := check.Must(store.AppendChain(t.Context(), c.ID, uuid.Nil, chain))(t).Messages
+		check.Must(store.AddSummary(t.Context(), c.ID, tree.NewSummary{
+			AnchorID: stored[1].ID, Body: messageBody("user", "Numbers."), Range: tree.SummaryRange{LastSummarizedID: stored[1].ID, Model: "test"},
+		}))(t)
+		parent := check.Must(s.Context(t.Context(), c.ID, stored[2].ID, test.window))(t)
+		child := check.Must(s.Context(t.Context(), c.ID, stored[3].ID, test.window))(t)
+		if !slices.EqualFunc(parent.Messages, child.Messages[:len(parent.Messages)], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			t.Errorf("%s: the parent reads %s, the child %s", name, parent.Messages, child.Messages)
+		}
+		if shown := string(child.Messages[0]); strings.Contains(shown, "function recall") != test.says || !strings.Contains(shown, "Numbers.") {
+			t.Errorf("%s: the summary is %s", name, shown)
+		}
+		sum := 0
+		for _, p := range child.Parts() {
+			sum += p.Tokens
+		}
+		without := check.Must(s.Context(t.Context(), c.ID, stored[3].ID, Window{Recall: &no}))(t)
+		if cost := child.Usage.ContextTokens - without.Usage.ContextTokens; sum != child.Usage.ContextTokens || (cost > 20) != test.says || !test.says && cost != 0 {
+			t.Errorf("%s: %d tokens, %d of the parts; the sentence costs %d", name, child.Usage.ContextTokens, sum, cost)
+		}
+		if test.window.Recall == nil {
+			if e := check.Must(s.Explain(t.Context(), c.ID, stored[3].ID))(t); e.Usage.ContextTokens != child.Usage.ContextTokens || e.Settings.Recall != test.says {
+				t.Errorf("%s: explained are %+v, the context has %+v", name, e.Usage, child.Usage)
+			}
+		}
+	}
+}
+
+// Of attachments that are too much for one context the older ones are left out.
+func TestAttachmentsTakeRoom(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	file := func(name string, data []byte) tree.Attachment {
+		return check.Must3(store.AddAttachment(t.Context(), name, data))(t)
+	}
+	oldest, text, paper := file("oldest.txt", []byte("oak")), file("text.txt", bytes.Repeat([]byte("ash "), 100)), file("paper.txt", []byte("hazel"))
+	there := check.Must(store.Attachments(t.Context(), oldest.Hash, text.Hash, paper.Hash))(t)
+	for room, want := range map[int]string{
+		1000:        "paper text oldest",
+		5 + 400 + 3: "paper text oldest",
+		5 + 400 + 2: "paper text",
+		5 + 399:     "paper", // and nothing that is older
+		4:           "",
+	} {
+		r := resolver{store: store, room: room, there: there}
+		var shown []string
+		for _, a := range []tree.Attachment{{Hash: [32]byte{1}, Name: "missing.txt"}, paper, text, oldest} { // the newest first
+			body := string(check.Must(r.message(t.Context(), chat.Read(fmt.Appendf(nil, `{"role":"user","content":[%s]}`, a.Part().Raw))))(t))
+			if strings.Contains(body, "missing]") != (a.Name == "missing.txt") {
+				t.Errorf("%s is shown as %s", a.Name, body)
+			} else if a.Name != "missing.txt" && !strings.Contains(body, "left out, as newer attachments take all room]") {
+				shown = append(shown, strings.TrimSuffix(a.Name, ".txt"))
+			}
+		}
+		if got := strings.Join(shown, " "); got != want {
+			t.Errorf("in %d bytes are %q, want %q", room, got, want)
+		}
+	}
+}
+
+// What a branch says the context of the next messages will be is what it is once they are stored.
+func TestContextOfWhatComesNext(t *testing.T) {
+	t.Parallel()
+	store := tree.New(database())
+	s := service(t, store, Config{})
+	rapid.Check(t, func(rt *rapid.T) {
+		id := conversation(t, store)
+		head := uuid.Nil
+		var path []uuid.UUID
+		var open []string // calls
+		say := func(i int) tree.NewMessage {
+			role := rapid.SampledFrom([]string{"user", "assistant", "system", "developer", "calls"}).Draw(rt, "role")
+			text, _ := json.Marshal(strings.Repeat("Words about trees. ", rapid.IntRange(1, 40).Draw(rt, "length")))
+			switch {
+			case len(open) > 0 && rapid.Bool().Draw(rt, "answers"):
+				call := open[0]
+				open = open[1:]
+				return tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"tool","tool_call_id":%q,"content":%s}`, call, text))}
+			case role == "calls":
+				open = []string{fmt.Sprint("a", i), fmt.Sprint("b", i)}
+				return tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":"assistant","tool_calls":[{"id":"a%d","type":"function","function":{"name":"f","arguments":"{}"}},{"id":"b%d","type":"function","function":{"name":"f","arguments":"{}"}}]}`, i, i))}
+			}
+			open = nil
+			return tree.NewMessage{Message: chat.Read(fmt.Appendf(nil, `{"role":%q,"content":%s}`, role, text))}
+		}
+		stored := rapid.IntRange(0, 12).Draw(rt, "stored")
+		for i := range stored {
+			m := check.Must(store.Append(t.Context(), id, head, say(i)))(rt)
+			head = m.ID
+			path = append(path, m.ID)
+		}
+		if len(path) > 2 && rapid.Bool().Draw(rt, "summary") {
+			cutoff := rapid.IntRange(0, len(path)-1).Draw(rt, "cutoff")
+			anchor := rapid.IntRange(cutoff, len(path)-1).Draw(rt, "anchor")
+			_, err := store.AddSummary(t.Context(), id, tree.NewSummary{
+				AnchorID: path[anchor], Range: tree.SummaryRange{LastSummarizedID: path[cutoff], Model: "a test"}, Body: json.RawMessage(`{"role":"user","content":"What was said."}`),
+			})
+			if err != nil {
+				rt.Skip(err) // it folds the prefix, say
+			}
+		}
+		w := Window{ReservedTokens: new(int), OutputTokens: rapid.SampledFrom([]int{0, 50}).Draw(rt, "output")}
+		w.MaxContextTokens = rapid.SampledFrom([]int{800, 100_000}).Draw(rt, "window")
+		b := check.Must(s.Branch(t.Context(), id, head, w))(rt)
+		var next []tree.NewMessage
+		for i := range rapid.IntRange(1, 4).Draw(rt, "next") {
+			next = append(next, say(100+i))
+		}
+		next = check.Must(store.Checked(t.Context(), next))(rt)
+		got := check.Must(b.Context(t.Context(), w, next))(rt)
+		all := check.Must(store.AppendChain(t.Context(), id, head, next))(rt)
+		want := check.Must(s.Context(t.Context(), id, all.Messages[len(all.Messages)-1].ID, w))(rt)
+		if !slices.EqualFunc(got.Messages, want.Messages, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
+			rt.Errorf("messages %s\nwant     %s", got.Messages, want.Messages)
+		}
+		got.Messages, want.Messages = nil, nil
+		if !reflect.DeepEqual(got, want) {
+			rt.Errorf("%+v\nwant %+v", got, want)
+		}
+	})
 }

@@ -61,8 +61,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A summarizer that gives no summary is asked as often as the logarithm of what is
-// appended, whichever server asks.
+// Compactions in vain are as many as the logarithm of what is appended, on all servers together.
 func TestFruitlessCompactionsBackOff(t *testing.T) {
 	t.Parallel()
 	pool := database()
@@ -107,8 +106,7 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 	}
 }
 
-// A branch that waits because its compactions gained nothing, and grows out of
-// its window, doesn't wait any longer, and the digest has its turn.
+// A branch that waits after compactions in vain, and outgrows its window, gets its digest.
 func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -132,9 +130,7 @@ func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 	}
 }
 
-// long gives a branch that takes many calls of a summarizer with a small window,
-// and the settings and the summarizer for it. The model's n-th call is told to
-// each.
+// long gives a branch of many calls of a small window, and a config. Each call of the model is told.
 func long(t *testing.T, store *tree.Store, messages int, each func(ctx context.Context, n int) error) (id uuid.UUID, head tree.Message, cfg Config) {
 	t.Helper()
 	id = conversation(t, store)
@@ -156,8 +152,7 @@ func long(t *testing.T, store *tree.Store, messages int, each func(ctx context.C
 	return id, head, Config{Settings: withoutDigest(settings), Summarizer: Cascade{Models: []Model{{Model: model, Window: 3000}}}}
 }
 
-// A branch of many windows is compacted in steps that are saved one by one:
-// a job that is killed leaves what it has done, and the next goes on from there.
+// A branch of many windows is compacted in steps that are saved: a killed job's successor goes on.
 func TestStepsStay(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())

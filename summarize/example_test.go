@@ -15,8 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A branch before and after a compaction. No model is set up, so the offline
-// digest writes the summary.
+// A branch before and after a compaction by the offline digest, as no model is set up.
 func Example() {
 	ctx := context.Background()
 	pool, done := dbtest.Example() // in a program: db.Open, and migrate.Up once

@@ -25,14 +25,12 @@ func aside(t *testing.T, model llm.Model) (s *Service, store *tree.Store, id, he
 	store = tree.New(dbtest.New(t))
 	s, err := New(store, Config{Settings: withoutDigest(Defaults()), Summarizer: Cascade{Counter: sparse{}, Models: []Model{{Model: model, Window: 100_000}}}})
 	check.NoError(t, err)
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	trunk := marked(t, store, c.ID, uuid.Nil, 1, 1)
 	return s, store, c.ID, trunk.ID, marked(t, store, c.ID, trunk.ID, 10, 3).ID
 }
 
-// A graft stays when its source is pruned, and says so. A text whose source was pruned
-// since it was read is not stored.
+// A graft stays when its source is pruned, and says so. A text of a source pruned since isn't stored.
 func TestGraftOfWhatIsPruned(t *testing.T) {
 	t.Parallel()
 	s, store, id, head, from := aside(t, witness{})
@@ -71,15 +69,13 @@ func TestGraftAgain(t *testing.T) {
 	}
 }
 
-// Messages that are brought word for word bring their attachments, also where the text was
-// changed, except those that aren't there. The same request again gives the same message.
+// Messages brought word for word bring the attachments that are there. The same again is the same message.
 func TestGraftBringsAttachments(t *testing.T) {
 	t.Parallel()
 	s, store, id, head, from := aside(t, witness{})
 	var pixels bytes.Buffer
 	check.NoError(t, png.Encode(&pixels, image.NewGray(image.Rect(0, 0, 900, 900))))
-	picture, _, err := store.AddAttachment(t.Context(), "hedge.png", pixels.Bytes())
-	check.NoError(t, err)
+	picture := check.Must3(store.AddAttachment(t.Context(), "hedge.png", pixels.Bytes()))(t)
 	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Look."), picture.Part()}}).Encode()
 	from = check.Must(store.Append(t.Context(), id, from, tree.NewMessage{Message: chat.Read(body)}))(t).ID
 	read := check.Must(s.WriteGraft(t.Context(), id, head, GraftDemand{FromHeadID: from, Include: tree.IncludeMessages}))(t)
@@ -124,10 +120,8 @@ func TestGraftUsage(t *testing.T) {
 func TestForkOfGraft(t *testing.T) {
 	t.Parallel()
 	s, store, id, head, from := aside(t, witness{})
-	m, err := s.Graft(t.Context(), id, head, uuid.Nil, GraftDemand{FromHeadID: from, Include: tree.IncludeMessages})
-	check.NoError(t, err)
-	c, _, err := store.Fork(t.Context(), id, m.ID, tree.NewConversation{})
-	check.NoError(t, err)
+	m := check.Must(s.Graft(t.Context(), id, head, uuid.Nil, GraftDemand{FromHeadID: from, Include: tree.IncludeMessages}))(t)
+	c := check.Must3(store.Fork(t.Context(), id, m.ID, tree.NewConversation{}))(t)
 	copied, err := store.Message(t.Context(), c.ID, c.HeadID)
 	if err != nil || copied.Graft.AncestorID != copied.ParentID || !copied.Graft.Gone {
 		t.Errorf("copied %+v, %v", copied.Graft, err)

@@ -20,9 +20,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A witness is a summarizer whose summary is the list of the messages that it
-// saw, folded or ahead or in the summary before: every message of these tests
-// has a mark of its own. It takes the roles by turns only.
+// A witness sums up by listing the marks of the messages that it saw. It takes roles by turns only.
 type witness struct {
 	says func(summary string) string // nil: the summary as it is
 }
@@ -103,8 +101,7 @@ func (r *reference) messages() (out []refNode) {
 	return out
 }
 
-// applicable is the summary with the deepest anchor on the path, of several
-// the newest.
+// applicable is the summary with the deepest anchor on the path, of several the newest.
 func (r *reference) applicable(head uuid.UUID) (found *refNode) {
 	for _, m := range r.path(head) {
 		for i := range r.nodes {
@@ -263,8 +260,7 @@ func (s *branchMachine) Compact(t *rapid.T) {
 	s.form = ""
 }
 
-// checkForm holds that an awkward summary is taken for what it is, and that what is none
-// by its form is refused. An honest summary is refused only where it forgets one that is none.
+// checkForm holds that awkward summaries are taken, and that what is none by its form is refused.
 func (s *branchMachine) checkForm(t *rapid.T, k tree.Compaction, before *refNode) {
 	var attempts []Attempt
 	s.must(t, json.Unmarshal(k.Attempts, &attempts))
@@ -374,8 +370,7 @@ func (s *branchMachine) Fork(t *rapid.T) {
 	}
 }
 
-// Graft brings what another branch said since the two parted. From then on these marks
-// are on the branch, also when the other one is pruned.
+// Graft brings what another branch said since the two parted, also when that one is pruned.
 func (s *branchMachine) Graft(t *rapid.T) {
 	r := s.ref(t)
 	head, from := s.tip(t, r), s.tip(t, r)

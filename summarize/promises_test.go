@@ -105,8 +105,7 @@ func sameSummary(a, b Context) bool {
 	return a.Summary.ID == b.Summary.ID
 }
 
-// checkCover holds promise 2: every message of the branch is in the prefix,
-// folded, in the tail or counted as omitted, in path order and byte for byte.
+// checkCover holds promise 2: every message is in prefix, folded, tail or omitted, in order, byte for byte.
 func (s *branchMachine) checkCover(t *rapid.T, c Context, path []refNode, summary *refNode) {
 	prefix := 0
 	for prefix < len(path) && (path[prefix].role == tree.RoleSystem || path[prefix].role == tree.RoleDeveloper) {
@@ -169,8 +168,7 @@ func checkValid(t interface{ Fatalf(string, ...any) }, c Context) {
 	}
 }
 
-// checkTurns holds a context to what it says of its roles, and its joined form to
-// what a strict server takes.
+// checkTurns holds a context to its roles, and its joined form to what a strict server takes.
 func checkTurns(t *rapid.T, c Context) {
 	refused := func(messages []json.RawMessage) error {
 		last := chat.Read(messages[len(messages)-1])

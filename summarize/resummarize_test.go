@@ -77,8 +77,7 @@ func resummarize(t *testing.T, s *Service, id, head uuid.UUID) Progress {
 func isDue(t testing.TB, s *Service, id, head uuid.UUID) bool {
 	t.Helper()
 	g, b := grownBranch(t, s, id, head)
-	due, _, err := s.Check(t.Context(), id, g, b, nil)
-	check.NoError(t, err)
+	due := check.Must3(s.Check(t.Context(), id, g, b, nil))(t)
 	return due
 }
 
@@ -101,9 +100,7 @@ func waits(t *testing.T, s *Service, id, head uuid.UUID) (ids []uuid.UUID) {
 	return ids
 }
 
-// Where another Service asks models, a request to one that asks none leaves their
-// summary as it is, also where the branch doesn't fit. In the background, the branch
-// must fit.
+// A request to a Service without models leaves another's model's summary. A reply's branch must fit.
 func TestNoDigestOverAModelsSummary(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -123,9 +120,7 @@ func TestNoDigestOverAModelsSummary(t *testing.T) {
 	}
 }
 
-// What the digest made while the model was away is made again from the messages
-// once it answers: at the same anchor, with the same cutoff, and to be undone. So
-// is what a model made of the digest's.
+// What the digest made while the model was away is made again, at its anchor, and can be undone.
 func TestResummarize(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -155,8 +150,7 @@ func TestResummarize(t *testing.T) {
 	if !isDue(t, s, id, head.ID) {
 		t.Error("the branch isn't due")
 	}
-	before, _, err := s.Summary(t.Context(), id, second.SummaryID)
-	check.NoError(t, err)
+	before := check.Must3(s.Summary(t.Context(), id, second.SummaryID))(t)
 	model.got = nil
 	if p := resummarize(t, s, id, head.ID); p != (Progress{}) {
 		t.Fatalf("%+v", p)
@@ -200,8 +194,7 @@ func TestResummarize(t *testing.T) {
 	}
 }
 
-// Where all of it is too much for one call, it is made in steps that stay, on top
-// of the last summary that no digest went into.
+// What is too much for one call is made in steps that stay, on the last summary without a digest.
 func TestResummarizeInSteps(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -257,8 +250,7 @@ func TestResummarizeInSteps(t *testing.T) {
 	}
 }
 
-// Only a server that has models, and whose settings want them, makes summaries again by
-// itself. A model that answers and gives none isn't asked again and again.
+// Only a server with models and settings for it does so by itself, and doesn't ask again and again.
 func TestResummarizesWhere(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())
@@ -305,8 +297,7 @@ func TestResummarizesWhere(t *testing.T) {
 	}
 }
 
-// On request any summary is made again, with other instructions or by another
-// model, as long as it is the one that applies at its anchor.
+// On request any applicable summary is made again, with other instructions or another model.
 func TestRemake(t *testing.T) {
 	t.Parallel()
 	store := tree.New(database())

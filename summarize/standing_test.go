@@ -13,9 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A check reads nothing where the settings ask for nothing, where the path is short,
-// and where the branch goes on from one whose standing is known and has room. The
-// standing is that of a full look: a branch is due as soon as it is over its trigger.
+// A check reads nothing where settings ask for nothing, the path is short, or it is known to have room.
 func TestCheckReadsWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -53,8 +51,7 @@ func TestCheckReadsWhatItNeeds(t *testing.T) {
 	}
 
 	for due := false; !due; {
-		e, err := s.Explain(t.Context(), id, head.ID)
-		check.NoError(t, err)
+		e := check.Must(s.Explain(t.Context(), id, head.ID))(t)
 		g, b := grownBranch(t, s, id, head.ID)
 		if due, known, err = s.Check(t.Context(), id, g, b, known); err != nil || due != (e.TokensToTrigger < 0 && e.Automatic) {
 			t.Fatalf("%d tokens to the trigger, automatic %v (%s): due %v, %v", e.TokensToTrigger, e.Automatic, e.Reason, due, err)
@@ -63,8 +60,7 @@ func TestCheckReadsWhatItNeeds(t *testing.T) {
 	}
 }
 
-// A branch has the window of the model that answered last on it, however small other
-// models' are: in its contexts, and in when it is due.
+// A branch has the window of its last answer's model, in contexts and in when it is due.
 func TestWindowIsThatOfTheModelThatAnswers(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
@@ -82,8 +78,7 @@ func TestWindowIsThatOfTheModelThatAnswers(t *testing.T) {
 		if c := contextOf(t, s, id, head); c.Usage.MaxContextTokens != test.window {
 			t.Errorf("%s: the window is %d", test.model, c.Usage.MaxContextTokens)
 		}
-		growths, err := store.Feed().Growths(t.Context(), tree.Pending{ConversationID: id, TenantID: store.TenantID()})
-		check.NoError(t, err)
+		growths := check.Must(store.Feed().Growths(t.Context(), tree.Pending{ConversationID: id, TenantID: store.TenantID()}))(t)
 		branches := growths[0].Branches
 		last := branches[len(branches)-1]
 		due, known, err := s.Check(t.Context(), id, growths[0], branches[len(branches)-2], nil)

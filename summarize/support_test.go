@@ -2,11 +2,15 @@ package summarize
 
 import (
 	"encoding/json"
+	"os"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -41,4 +45,24 @@ func compact(t *testing.T, s *Service, id, head uuid.UUID, d Demand) tree.Compac
 		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
 	}
 	return k
+}
+
+var shared struct {
+	once sync.Once
+	pool *pgxpool.Pool
+	done func()
+}
+
+// database is shared by this package's tests: each has conversations of its own.
+func database() *pgxpool.Pool {
+	shared.once.Do(func() { shared.pool, shared.done = dbtest.Example(dbtest.MaxConns(12)) })
+	return shared.pool
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if shared.done != nil {
+		shared.done()
+	}
+	os.Exit(code)
 }

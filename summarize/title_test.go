@@ -58,8 +58,7 @@ func TestTitleOfAnything(t *testing.T) {
 	})
 }
 
-// A branch whose first messages fill more than one page of a transcript has a title,
-// too: that of its first question.
+// A branch whose first messages fill more than a page has its first question for a title.
 func TestTitleOfLargeMessages(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))

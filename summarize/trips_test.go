@@ -15,18 +15,14 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// The active head is found by the query that reads its branch, and gives the
-// same as its id.
+// The active head is found by the query of its branch, and gives the same as its id.
 func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 	t.Parallel()
 	trips := &dbtest.Trips{Handle: dbtest.New(t)}
 	store := tree.New(trips)
-	service, err := summarize.New(store, summarize.Config{})
-	check.NoError(t, err)
-	c, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
-	empty, _, err := store.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	service := check.Must(summarize.New(store, summarize.Config{}))(t)
+	c := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	empty := check.Must3(store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	var path []uuid.UUID
 	for i, role := range []string{"system", "user", "assistant", "user", "assistant", "user"} {
 		parent := uuid.Nil

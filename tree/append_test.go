@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -148,4 +149,115 @@ func activeHead(t *testing.T, s *tree.Store, id uuid.UUID) uuid.UUID {
 func setHead(t *testing.T, s *tree.Store, id, head uuid.UUID) {
 	t.Helper()
 	must(s.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: head}))(t)
+}
+
+// An append at the head makes a root in an empty conversation, and else stands under the active head.
+func TestAppendAtHead(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	first, err := s.Append(t.Context(), c.ID, uuid.Nil, user("first"), tree.AtHead())
+	if err != nil || first.ParentID != uuid.Nil {
+		t.Fatalf("%+v, %v", first.Message, err)
+	}
+	second, err := s.Append(t.Context(), c.ID, uuid.Nil, user("second"), tree.AtHead())
+	if err != nil || second.ParentID != first.ID {
+		t.Fatalf("%+v, %v", second.Message, err)
+	}
+	must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first.ID}))(t)
+	third, err := s.Append(t.Context(), c.ID, uuid.Nil, user("third"), tree.AtHead())
+	if err != nil || third.ParentID != first.ID || third.Siblings.Index != 2 {
+		t.Fatalf("%+v, %v", third.Message, err)
+	}
+	_, err = s.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":""}`))}, tree.AtHead())
+	if f := fault.Of(err); f.Field != "content" {
+		t.Errorf("the refusal of a single message names %q", f.Field)
+	}
+}
+
+// Sent again, it is the first append, wherever the head is. Other content, or another place, is a conflict.
+func TestAppendAtHeadAgain(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	mustAppend(t, s, c.ID, uuid.Nil, user("before"))
+	for length := 1; length <= 2; length++ {
+		chain := make([]tree.NewMessage, length)
+		for i := range chain {
+			chain[i] = user("said")
+			chain[i].ID = uuid.New()
+		}
+		add := func(opts ...tree.AppendOption) (bool, error) {
+			if length == 1 {
+				m, err := s.Append(t.Context(), c.ID, uuid.Nil, chain[0], opts...)
+				return m.Created, err
+			}
+			stored, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain, opts...)
+			return stored.Created, err
+		}
+		if created, err := add(tree.AtHead()); !created || err != nil {
+			t.Fatal(created, err)
+		}
+		elsewhere := mustAppend(t, s, c.ID, uuid.Nil, user("another root")).ID
+		if created, err := add(tree.AtHead()); created || err != nil || activeHead(t, s, c.ID) != elsewhere {
+			t.Errorf("%d sent again: created %t, %v, and the head is %s", length, created, err, activeHead(t, s, c.ID))
+		}
+		refused(t, "as a root", second(add()), fault.Conflict)
+		chain[length-1].Message = user("something else").Message
+		refused(t, "other content", second(add(tree.AtHead())), fault.Conflict)
+	}
+}
+
+// An append bound to the head stores nothing once another message is the head, and finds what it stored before.
+func TestIfHead(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	first := user("first")
+	first.ID = uuid.New()
+	if stored, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); !stored.Created || err != nil {
+		t.Fatal(stored.Created, err)
+	}
+	second := []tree.NewMessage{user("second"), user("third")}
+	chain := must(s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID)))(t).Messages
+	for _, saw := range []uuid.UUID{uuid.Nil, first.ID, chain[0].ID} {
+		if _, err := s.AppendChain(t.Context(), c.ID, saw, second, tree.IfHead(saw)); !errors.Is(err, fault.Conflict) || fault.Of(err).Code != "changed_meanwhile" {
+			t.Errorf("with the head %s before: %v", saw, err)
+		}
+	}
+	if m, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); m.Created || m.ID != first.ID || err != nil {
+		t.Errorf("what is stored already gives %s, %v, %v", m.ID, m.Created, err)
+	}
+	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID != chain[1].ID {
+		t.Errorf("the head is %s: %v", got.HeadID, err)
+	}
+}
+
+// What is written as JSON is read again as it was, also a body's members of the names that an answer has.
+func TestJSONIsRead(t *testing.T) {
+	t.Parallel()
+	id := uuid.MustParse("01990000-0000-7000-8000-00000000000a")
+	at := time.Date(2026, 11, 27, 1, 2, 3, 0, time.UTC)
+	m := tree.Message{
+		ConversationID: id, ID: id, ParentID: id, Role: tree.RoleUser, Body: json.RawMessage(`{"content":"Why <cut> it?","name":"ada","role":"user"}`),
+		Reasoning: "Hm.", Metadata: json.RawMessage(`{"a":1}`), Pinned: true, Tokens: 5, Depth: 2, Siblings: tree.Siblings{Index: 1, Count: 2}, CreatedAt: at,
+		Annotation: tree.Annotation{Rating: 1, Label: "good", Note: "Keep."}, Graft: &tree.Graft{FromHeadID: id, Messages: 1},
+	}
+	other := tree.Message{ID: id, Body: json.RawMessage(`{"grafted":true,"label":["x"],"rating":"good","reasoning":{"effort":"low"},"role":"user"}`), CreatedAt: at}
+	summary := tree.Node{ID: id, ParentID: id, Kind: tree.KindSummary, Role: tree.RoleUser, Tokens: 9, CreatedAt: at, Summary: &tree.SummaryRange{LastSummarizedID: id, KeptIDs: []uuid.UUID{id}, Model: "m"}}
+	var again, otherAgain tree.Message
+	var node tree.Node
+	for _, of := range []struct {
+		was json.Marshaler
+		is  interface {
+			json.Marshaler
+			json.Unmarshaler
+		}
+	}{{m, &again}, {other, &otherAgain}, {summary, &node}} {
+		was, err := of.was.MarshalJSON()
+		if err == nil {
+			err = of.is.UnmarshalJSON(was)
+		}
+		is, _ := of.is.MarshalJSON()
+		if err != nil || string(is) != string(was) {
+			t.Errorf("%v\n%s is read as\n%s", err, was, is)
+		}
+	}
 }

@@ -93,8 +93,7 @@ func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	check("the deletion of the last message with its answer", false, false)
 }
 
-// TestAttachmentAddedAgainStays holds that an upload which was acknowledged is there
-// for the message to come, although the last message that named it is deleted.
+// An acknowledged upload is there for the message to come, though the last that named it is deleted.
 func TestAttachmentAddedAgainStays(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -110,8 +109,7 @@ func TestAttachmentAddedAgainStays(t *testing.T) {
 	}
 }
 
-// A sweep deletes what was uploaded long ago and no message names, of all tenants. It
-// looks at some at a time, and begins again behind the last.
+// A sweep deletes old uploads that no message names, of all tenants, some at a time.
 func TestSweepAttachments(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -160,9 +158,7 @@ func TestAttachmentsAreHeld(t *testing.T) {
 	}
 }
 
-// A prune drops two attachments, one of which is not there. That one is uploaded and
-// named by a message of another conversation when the prune has looked for messages
-// that name it: it stays, and the other one goes.
+// A prune leaves a file that is uploaded and named once it has looked who names it, and drops the other.
 func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "an upload waits there for the end of the prune")

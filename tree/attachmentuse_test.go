@@ -21,8 +21,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestUploadCountsAgain imports messages that name a missing file, forks them, and
-// uploads the file: all of them cost then what they would if it had been there.
+// Once a missing file is uploaded, messages of imports and forks that name it cost what they should.
 func TestUploadCountsAgain(t *testing.T) {
 	t.Parallel()
 	before, after := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
@@ -93,8 +92,7 @@ func TestUploadCountsAgain(t *testing.T) {
 	}
 }
 
-// TestUploadMeetsImport uploads a file while an import that names it isn't committed:
-// the upload waits, and finds its messages.
+// An upload waits for an import that names it and isn't committed, and finds its messages.
 func TestUploadMeetsImport(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -136,8 +134,7 @@ func TestAttachmentsCost(t *testing.T) {
 	}
 }
 
-// A message that is checked before it is stored, for the context of a reply, costs
-// what it will cost when it is stored.
+// A message that is checked for a reply's context costs what it will cost when it is stored.
 func TestCheckedCountsAttachments(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -155,8 +152,7 @@ func TestCheckedCountsAttachments(t *testing.T) {
 	refused(t, "what isn't there", second(s.Checked(t.Context(), []tree.NewMessage{{Message: chat.Read(missing)}})), fault.NotFound)
 }
 
-// TestUploadsAtOnce holds that an upload whose bytes another request stores meanwhile
-// is answered as a second upload: by the first one's name, and with no need of room.
+// An upload whose bytes come by another request meanwhile is answered as a second one, and needs no room.
 func TestUploadsAtOnce(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -176,10 +172,7 @@ func TestUploadsAtOnce(t *testing.T) {
 	}
 }
 
-// TestImportHoldsWhatItCounts has a sweep come for attachments that nothing names yet,
-// after an import has looked what its first message costs with one of them: they stay,
-// and neither the import nor the sweep waits for ever, whatever the order is in which
-// the conversations name them.
+// A sweep takes no attachment that an import counted, and neither waits for ever, in any order.
 func TestImportHoldsWhatItCounts(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

@@ -24,8 +24,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A list has what its filter keeps, the pinned first, and then the one updated last,
-// whatever the size of its pages.
+// A list has what its filter keeps, the pinned first, then the one updated last, in pages of any size.
 func TestListsAreInOrder(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
@@ -123,8 +122,7 @@ func TestListsAreInOrder(t *testing.T) {
 	})
 }
 
-// An order that can't stand changes nothing, and a change of the order says nothing
-// and moves no conversation. It is told once.
+// An order that can't stand changes nothing. A change of the order moves no conversation, and is told once.
 func TestOrderIsChanged(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -172,8 +170,7 @@ func TestOrderIsChanged(t *testing.T) {
 	}
 }
 
-// TestUpdateMessage holds that a pin and an annotation come and go, are told when they
-// change, leave the message's version alone, and are no other tenant's affair.
+// A pin and an annotation come and go, are told when they change, and are no other tenant's affair.
 func TestUpdateMessage(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -224,8 +221,7 @@ func TestUpdateMessage(t *testing.T) {
 	}
 }
 
-// TestAnnotationsOutliveARemoval holds that what is said of a message stays with it where
-// a message above it is deleted alone, which the audit tells as one message.
+// An annotation stays with its message where one above it is deleted alone, which the audit tells as one message.
 func TestAnnotationsOutliveARemoval(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -244,8 +240,7 @@ func TestAnnotationsOutliveARemoval(t *testing.T) {
 	}
 }
 
-// TestRemoveOneResult holds that of two results that stand below each other either can be
-// deleted alone, and their call can't.
+// Of two results that stand below each other either can be deleted alone, and their call can't.
 func TestRemoveOneResult(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -266,8 +261,7 @@ func TestRemoveOneResult(t *testing.T) {
 	}
 }
 
-// TestHandingIsAudited holds that the audit tells of a new owner or other readers, and of
-// nothing where both stay.
+// The audit tells of a new owner or other readers, and of nothing where both stay.
 func TestHandingIsAudited(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -280,9 +274,7 @@ func TestHandingIsAudited(t *testing.T) {
 	}
 }
 
-// TestRatings holds that answers count by their models: those that were gone on from or
-// are an active head as kept, those beside others as compared, and those of other tenants
-// not at all.
+// Answers count by model: gone on from or the head as kept, beside others as compared, other tenants' not at all.
 func TestRatings(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -311,8 +303,7 @@ func TestRatings(t *testing.T) {
 	}
 }
 
-// TestConditionalUpdates holds that merge patches of two clients add up, and that an
-// update under a condition changes nothing where the condition doesn't hold.
+// Merge patches of two clients add up. An update whose condition doesn't hold changes nothing.
 func TestConditionalUpdates(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -327,8 +318,7 @@ func TestConditionalUpdates(t *testing.T) {
 	}
 }
 
-// A page of a list costs its rows and those of two minutes, where it begins and ends, also
-// beside many archived conversations and those of others.
+// A page of a list costs its rows and those of two minutes, where it begins and ends, whatever stands beside.
 func TestListReadsOnlyItsRows(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "the nodes of a small table's shards read them whole")
@@ -352,8 +342,7 @@ func TestListReadsOnlyItsRows(t *testing.T) {
 	}
 }
 
-// TestShapes tells of each conversation how many messages it has, and how many of
-// them are on its active branch.
+// A list tells how many messages a conversation has, and how many of them are on its active branch.
 func TestShapes(t *testing.T) {
 	t.Parallel()
 	s, forked := newTree(t)
@@ -371,9 +360,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// updated_at is the time of what was last said or pruned. Looking at another
-// branch, a new title, metadata, settings, and a summary that comes or goes say
-// nothing.
+// updated_at is the time of the last message or prune. Heads, titles, settings and summaries don't count.
 func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -423,9 +410,7 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 	}
 }
 
-// TestDeleteEmpty holds that a conversation with a message stays, in whichever
-// order the message and the deletion come, and that a message which was told to be
-// stored is there.
+// A conversation with a message stays, whichever comes first, and a message that was told to be stored is there.
 func TestDeleteEmpty(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

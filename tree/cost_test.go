@@ -14,9 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// Beside many small conversations, the statistics say that a conversation has
-// four messages. A plan that believes them reads a large one whole at each step
-// of a walk, or once per query; either shows in the rows that are read.
+// Beside many small conversations, a plan that believes statistics reads a large one whole at each step.
 func TestReadsOnlyWhatItGives(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -100,10 +98,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	}
 }
 
-// TestFirstConversation holds a database's first conversation to the same, and an
-// import that comes after it. A connection keeps the plans it made for tables that
-// were empty, or analyzed when they were small, foreign keys' checks among them,
-// until the tables are analyzed again.
+// So it is in a database's first conversation, whose connections planned for empty or small tables.
 func TestFirstConversation(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "until its shard has statistics, an append reads the conversation")
@@ -173,8 +168,7 @@ func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.
 	return id, ids
 }
 
-// rowsRead counts the rows of nodes that a call reads. The transaction is
-// undone.
+// rowsRead counts the rows of nodes that a call reads, and undoes the call.
 func rowsRead(t *testing.T, pool *pgxpool.Pool, call func(context.Context, *tree.Store) error) int {
 	t.Helper()
 	return rowsReadOf(t, pool, "nodes", call)
@@ -200,9 +194,7 @@ func rowsReadOf(t *testing.T, pool *pgxpool.Pool, table string, call func(contex
 	return read() - before
 }
 
-// TestNoForeignConversationIsRead counts the rows of conversations that a small
-// tenant's requests read beside a larger one, in tables that were analyzed. Reading
-// all of them would be cheapest, and would tell by its time how many others there are.
+// A small tenant's requests read no larger one's conversations: their time would tell how many there are.
 func TestNoForeignConversationIsRead(t *testing.T) {
 	t.Parallel()
 	dbtest.OnPlain(t, "the nodes of a small table's shards read them whole")
@@ -251,4 +243,41 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 			t.Errorf("%s reads %d rows of conversations, of which %d are the tenant's", what, got, own)
 		}
 	}
+}
+
+// effort is what Postgres read for a call.
+type effort struct {
+	rows       int // of nodes and conversations
+	tablePages int // of them
+	indexPages int // of all their indexes
+	checked    int // rows that were looked up by their ids
+}
+
+// effortOf measures a call in a transaction that is undone, after a first one that reads catalogs.
+func effortOf(t testing.TB, pool *pgxpool.Pool, tenant string, call func(*tree.Store) error) effort {
+	t.Helper()
+	tx := dbtest.CountReads(t, pool)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	read := func() (e effort) {
+		all := tx.Reads()
+		for name, is := range all {
+			switch {
+			case name == "nodes" || name == "conversations":
+				e.rows += is.Rows()
+				e.tablePages += is.Pages
+			case strings.HasPrefix(name, "nodes_") || strings.HasPrefix(name, "conversations_"):
+				e.indexPages += is.Pages
+			}
+		}
+		e.checked = all["nodes_pkey"].Fetched
+		return e
+	}
+	s := tree.New(tx).ForTenant(tenant)
+	if err := call(s); err != nil { // what is read once, as of catalogs and of pages that were changed
+		t.Fatal(err)
+	}
+	before := read()
+	noError(t, call(s))
+	e := read()
+	return effort{e.rows - before.rows, e.tablePages - before.tablePages, e.indexPages - before.indexPages, e.checked - before.checked}
 }

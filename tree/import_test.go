@@ -4,20 +4,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A bundle of more nodes than are copied at once is stored whole or not at all:
-// also where a call stands in one piece and its result in the next, and where
-// only its last node is unsound.
+// A bundle that is copied in pieces is stored whole or not at all, with calls and results in two pieces.
 func TestImportInPieces(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
@@ -61,9 +62,7 @@ func TestImportInPieces(t *testing.T) {
 	refused(t, "a bundle that was refused left a conversation", second(store.Conversation(t.Context(), bad.Conversation.ID)), fault.NotFound)
 }
 
-// TestImportOfWhatIsDeletedMeanwhile holds that an import which waits for a
-// conversation that another writer deletes makes it anew, and doesn't say that its id
-// can't be had.
+// An import that waits for a conversation which is deleted makes it anew.
 func TestImportOfWhatIsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -79,8 +78,7 @@ func TestImportOfWhatIsDeletedMeanwhile(t *testing.T) {
 	}
 }
 
-// After a prune the later siblings move up, the earlier ones stay, and the
-// conversation has room for as many messages as went.
+// After a prune the later siblings move up, and there is room for as many messages as went.
 func TestPruneClosesTheGap(t *testing.T) {
 	t.Parallel()
 	const most = 12
@@ -130,8 +128,7 @@ func TestPruneClosesTheGap(t *testing.T) {
 	}
 }
 
-// A bundle that comes later leaves the active head to whoever chose it, and what it adds
-// under a parent counts on from the siblings that are there.
+// A later bundle leaves the active head, and its messages count on from the siblings that are there.
 func TestImportIntoAConversation(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -170,8 +167,7 @@ func TestImportRefusesACutoffOffThePath(t *testing.T) {
 	}
 }
 
-// Of two servers whose clocks differ, the slower one's summary is still the
-// newer, as it merges the other's.
+// Of two servers whose clocks differ, the slower one's summary is the newer, as it merges the other's.
 func TestMergedSummaryIsTheNewer(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -186,4 +182,191 @@ func TestMergedSummaryIsTheNewer(t *testing.T) {
 		t.Fatal(k.Outcome, err)
 	}
 	appliesAt(t, s, c.ID, "below both", path[2].ID, k.SummaryID)
+}
+
+// A fork asked for again is the same only for the same message and request. Else its id is a conflict.
+func TestForkAgain(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
+	elsewhere := newConversation(t, s)
+	other := mustAppend(t, s, elsewhere.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)})
+	object := func(s string) json.RawMessage { return json.RawMessage(s) }
+	own := tree.NewConversation{Title: "Own", Metadata: object(`{"a":1}`), Settings: object(`{"b":2}`)}
+	for _, first := range []struct {
+		said, same tree.NewConversation
+		others     []tree.NewConversation // differ from said
+	}{
+		{tree.NewConversation{}, tree.NewConversation{}, []tree.NewConversation{
+			own, {Title: "Own"}, {Metadata: object(`{"a":1}`)}, {Metadata: object(`{}`)}, {Settings: object(`{"b":2}`)},
+		}},
+		{own, tree.NewConversation{Title: "Own", Metadata: object("{ \"a\": 1 }"), Settings: own.Settings}, []tree.NewConversation{
+			{}, {Title: "Another", Metadata: own.Metadata, Settings: own.Settings}, {Metadata: own.Metadata, Settings: own.Settings},
+			{Title: "Own", Metadata: object(`{"a":2}`), Settings: own.Settings}, {Title: "Own", Settings: own.Settings},
+			{Title: "Own", Metadata: own.Metadata, Settings: object(`{}`)}, {Title: "Own", Metadata: own.Metadata},
+		}},
+	} {
+		id := uuid.New()
+		ask := func(source, message uuid.UUID, n tree.NewConversation) (tree.Conversation, bool, error) {
+			n.ID = id
+			return s.Fork(t.Context(), source, message, n)
+		}
+		fork := must3(ask(c.ID, m.ID, first.said))(t)
+		if want := fmt.Sprintf(`"forked_from":{"conversation_id":"%s","message_id":"%s"}`, c.ID, m.ID); first.said.Metadata == nil && !strings.Contains(string(fork.Metadata), want) {
+			t.Errorf("metadata %s, want %s", fork.Metadata, want)
+		}
+		before := counts(t, s, id)
+		again, created, err := ask(c.ID, m.ID, first.same)
+		if err != nil || created || again.ID != id || again.HeadID != fork.HeadID {
+			t.Errorf("%+v: the same again: %+v, created %t, %v", first.said, again, created, err)
+		}
+		refused(t, "another message", third(ask(c.ID, root.ID, first.said)), fault.Conflict)
+		refused(t, "a message of the same id in another conversation", third(ask(elsewhere.ID, other.ID, first.said)), fault.Conflict)
+		for _, n := range first.others {
+			_, _, err := ask(c.ID, m.ID, n)
+			if refused(t, fmt.Sprintf("%+v after %+v", n, first.said), err, fault.Conflict); fault.Of(err).Code != "id_conflict" || fault.Of(err).Field != "id" {
+				t.Errorf("%+v: %v", n, err)
+			}
+		}
+		if got := counts(t, s, id); got != before {
+			t.Errorf("the fork is %s, and was %s", got, before)
+		}
+	}
+	// Also by the id of a plain conversation that looks as the fork would.
+	likeness := own
+	likeness.ID = uuid.New()
+	must3(s.CreateConversation(t.Context(), likeness))(t)
+	refused(t, "by the id of a plain conversation", third(s.Fork(t.Context(), c.ID, m.ID, likeness)), fault.Conflict)
+	likeness.ID = uuid.New()
+	must3(s.Fork(t.Context(), c.ID, m.ID, likeness))(t)
+	refused(t, "a plain conversation by the id of a fork", third(s.CreateConversation(t.Context(), likeness)), fault.Conflict)
+}
+
+// A retry finds its fork whatever became of either conversation meanwhile.
+func TestForkAgainAfterChanges(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
+	m := mustAppend(t, s, c.ID, root.ID, user("tip"))
+	n := tree.NewConversation{ID: uuid.New()}
+	first := must3(s.Fork(t.Context(), c.ID, m.ID, n))(t)
+	again := func(when string) {
+		t.Helper()
+		got, created, err := s.Fork(t.Context(), c.ID, m.ID, n)
+		if err != nil || created || got.ID != first.ID || got.HeadID != first.HeadID {
+			t.Errorf("%s: %+v, created %t, %v", when, got, created, err)
+		}
+	}
+	title := "Renamed"
+	update := tree.ConversationUpdate{Title: &title, Metadata: json.RawMessage(`{"x":1}`), Settings: json.RawMessage(`{"y":1}`)}
+	must(s.UpdateConversation(t.Context(), c.ID, update))(t)
+	again("after the source was renamed")
+	must(s.UpdateConversation(t.Context(), first.ID, update))(t)
+	again("after the fork was renamed")
+	must(s.Prune(t.Context(), c.ID, m.ID))(t)
+	again("after the message was pruned")
+	noError(t, s.DeleteConversation(t.Context(), c.ID))
+	again("after the source was deleted")
+	refused(t, "another fork of a source that is gone", third(s.Fork(t.Context(), c.ID, m.ID, tree.NewConversation{ID: uuid.New()})), fault.NotFound)
+	refused(t, "another tenant's retry", third(s.ForTenant("other").Fork(t.Context(), c.ID, m.ID, n)), fault.NotFound)
+}
+
+// nodesOf reads a conversation as an export does.
+func nodesOf(t *testing.T, s *tree.Store, id uuid.UUID) []tree.BundleNode {
+	t.Helper()
+	_, all, err := s.Export(t.Context(), id)
+	noError(t, err)
+	return gather(t, all)
+}
+
+// A fork has its path as it stands, with the summaries that hold for it, and what it brings none of its own of.
+func TestForkKeepsEverythingOfThePath(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t), tree.WithTokenCounter(bytesCounter{}))
+	ctx := t.Context()
+	c := must3(s.CreateConversation(ctx, tree.NewConversation{
+		Title: "Hedges", Metadata: []byte(`{"project":"garden","n":1.50}`), Settings: []byte(`{"max_context_tokens":32000}`),
+		Order: tree.Order{Archived: true, Pinned: true, Tags: []string{"wood"}},
+	}))(t)
+	var path []tree.Message
+	parent := uuid.Nil
+	for i, n := range []tree.NewMessage{
+		{Message: chat.Read([]byte(`{"role":"system","content":"system"}`))},
+		{Message: chat.Read([]byte(` {"content" : "pinned", "role":"user", "extra":[1, 2.50]}`)), Pinned: true, Metadata: []byte(`{"from": "phone"}`)},
+		{Message: chat.Read([]byte(`{"role":"assistant","content":"answer"}`)), Metadata: []byte(`{"cost":0.10}`)},
+		{Message: chat.Read([]byte(`{"role":"user","content":"on"}`))},
+		{Message: chat.Read([]byte(`{"role":"assistant","content":"pinned answer"}`)), Pinned: true},
+		{Message: chat.Read([]byte(`{"role":"user","content":"tip"}`))},
+	} {
+		if i == 3 { // the path goes on by the second of two siblings
+			thread(t, s, c.ID, parent, "elder")
+		}
+		n.CreatedAt = time.Date(2020+i, 2, 3, 4, 5, 6, 7000, time.UTC)
+		m := mustAppend(t, s, c.ID, parent, n)
+		path, parent = append(path, m), m.ID
+	}
+	at := path[5].CreatedAt
+	first := mustSummarize(t, s, c.ID, path[2].ID, "summary 1", tree.SummaryRange{LastSummarizedID: path[2].ID, KeptIDs: []uuid.UUID{path[1].ID}}, at.Add(time.Minute))
+	undone := mustSummarize(t, s, c.ID, path[3].ID, "undone", tree.SummaryRange{LastSummarizedID: path[2].ID}, at.Add(2*time.Minute))
+	mustSummarize(t, s, c.ID, path[4].ID, "summary 2", tree.SummaryRange{
+		LastSummarizedID: path[3].ID, PriorSummaryID: first, KeptIDs: []uuid.UUID{path[1].ID, path[3].ID},
+	}, at.Add(3*time.Minute))
+	mustSummarize(t, s, c.ID, path[4].ID, "summary 3", tree.SummaryRange{LastSummarizedID: path[3].ID, PriorSummaryID: undone}, at.Add(4*time.Minute))
+	must(s.Prune(ctx, c.ID, undone))(t)
+	before := nodesOf(t, s, c.ID)
+	// What isn't on the path stays behind.
+	thread(t, s, c.ID, path[1].ID, "beside")
+	thread(t, s, c.ID, path[5].ID, "below")
+	thread(t, s, c.ID, uuid.Nil, "another root")
+	mustSummarize(t, s, c.ID, mustAppend(t, s, c.ID, path[3].ID, user("edited")).ID, "of another branch", tree.SummaryRange{LastSummarizedID: path[2].ID}, time.Time{})
+
+	fork, created, err := s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{})
+	if err != nil || !created || fork.Archived || fork.Pinned || fmt.Sprint(fork.Tags) != "[wood]" {
+		t.Fatal(created, fork.Order, err)
+	}
+	copied := func(id uuid.UUID) uuid.UUID {
+		if id == uuid.Nil || id == undone { // which is not there to be named
+			return uuid.Nil
+		}
+		return uuid.NewSHA1(fork.ID, id[:])
+	}
+	var want []tree.BundleNode
+	for _, n := range before {
+		if strings.Contains(string(n.Body), "elder") {
+			continue
+		}
+		if n.ID, n.ParentID = copied(n.ID), copied(n.ParentID); n.Summary != nil {
+			n.Summary.LastSummarizedID, n.Summary.PriorSummaryID = copied(n.Summary.LastSummarizedID), copied(n.Summary.PriorSummaryID)
+			for i, id := range n.Summary.KeptIDs {
+				n.Summary.KeptIDs[i] = copied(id)
+			}
+		}
+		want = append(want, n)
+	}
+	if got := nodesOf(t, s, fork.ID); !reflect.DeepEqual(got, want) || fork.HeadID != copied(path[5].ID) {
+		t.Errorf("the fork has the head %s and\n%+v\nwant\n%+v", fork.HeadID, got, want)
+	}
+	v, err := s.View(ctx, fork.ID, fork.HeadID, 1<<40)
+	if err != nil || v.Summary == nil || string(v.Summary.Body) != string(said(tree.RoleUser, "summary 3")) || len(v.Prefix) != 1 {
+		t.Errorf("the fork's view is %+v, %v", v, err)
+	}
+
+	members := func(c tree.Conversation) map[string]string {
+		all := map[string]json.RawMessage{}
+		noError(t, json.Unmarshal(c.Metadata, &all))
+		delete(all, "forked_from")
+		out := map[string]string{}
+		for name, value := range all {
+			out[name] = string(value)
+		}
+		return out
+	}
+	if got := members(fork); fork.Title != "Hedges" || !reflect.DeepEqual(got, map[string]string{"project": `"garden"`, "n": "1.50"}) || string(fork.Settings) != string(c.Settings) {
+		t.Errorf("the fork is %q with metadata %v and settings %s", fork.Title, got, fork.Settings)
+	}
+	own, _, err := s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{Title: "Own", Metadata: []byte(`{"own":true}`), Settings: []byte(`{"reserved_tokens":7}`), Order: tree.Order{Tags: []string{}}})
+	if got := members(own); err != nil || own.Title != "Own" || !reflect.DeepEqual(got, map[string]string{"own": "true"}) || string(own.Settings) != `{"reserved_tokens":7}` || len(own.Tags) > 0 {
+		t.Errorf("a fork with its own is %q with metadata %v, settings %s and tags %q, %v", own.Title, got, own.Settings, own.Tags, err)
+	}
 }

@@ -6,13 +6,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -45,8 +49,7 @@ func bundleOf(id uuid.UUID, messages int) tree.Bundle {
 	return b
 }
 
-// Every way in ends at the limit, a message that is there already can be sent
-// again all the same, and what is pruned makes room.
+// Every way in ends at the limit. What is there can be sent again, and what is pruned makes room.
 func TestMessageLimit(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -93,8 +96,7 @@ func TestMessageLimit(t *testing.T) {
 	mustAppend(t, tree.New(pool), c.ID, root.ID, user("6"))
 }
 
-// Every way to make a conversation ends at the limit. Another tenant's don't count,
-// one that is there can be sent again, and what is deleted makes room.
+// Every way to make a conversation ends at the tenant's limit. A deletion makes room.
 func TestConversationLimit(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -119,8 +121,7 @@ func TestConversationLimit(t *testing.T) {
 	newConversation(t, s)
 }
 
-// Ids that derive from a name differ between tenants, kinds and names. The secret is of
-// one installation, and what derives from it may be kept by clients: it never changes.
+// Derived ids differ between tenants, kinds and names, and never change: clients may keep them.
 func TestDerivedIDsStay(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -146,8 +147,7 @@ func TestDerivedIDsStay(t *testing.T) {
 	}
 }
 
-// An id that another tenant has is refused as one of the tenant's own is that is
-// taken by something else: with the same error, after the same statements.
+// Another tenant's id is refused as a taken one of one's own: same error, same statements.
 func TestForeignIDIsAsAnyTaken(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
@@ -188,5 +188,111 @@ func TestForeignIDIsAsAnyTaken(t *testing.T) {
 		if !errors.Is(err, fault.Conflict) || strings.Contains(err.Error(), "tenant") {
 			t.Errorf("an import of another's id: %v", err)
 		}
+	}
+}
+
+// Of a deleted tenant no table has a row, and of another tenant none is gone.
+func TestDeleteTenant(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	all := keys.New(pool)
+	stores := map[string]*tree.Store{}
+	for _, id := range []string{"gone", "stays"} {
+		s := tree.New(pool).ForTenant(id)
+		stores[id] = s
+		c := start(t, s)
+		say(t, s, c, uuid.Nil, naming("a question", upload(t, s, "a.png", picture(t, 3, 3))))
+		upload(t, s, "unnamed.png", picture(t, 4, 4))
+		_, err := pool.Exec(t.Context(), `with chunk as (
+				insert into search_chunks (conversation_id, number, tenant_id, messages, newest_at, data) values ($1, 1, $2, '{}', now(), '')
+			) insert into search_segments (tenant_id, bucket, segment, newest_at, data) values ($2, 256, $1, now(), '')`, c, id)
+		noError(t, err)
+		must(pool.Exec(t.Context(), "create index embeddings_nearest_"+id+" on embeddings (stamp) where tenant_key = '"+db.TenantKey(id)+"' and model = 'm'"))(t)
+	}
+	create := func(tenant string) {
+		must3(all.Create(t.Context(), tenant, "a key"))(t)
+	}
+	create("gone")
+	if _, err := stores["gone"].DeleteTenant(t.Context(), nil); !errors.Is(err, fault.Conflict) {
+		t.Errorf("the last keys are deleted: %v", err)
+	}
+	create("stays")
+	before := rowsOf(t, pool, "stays")
+
+	if n := must(stores["gone"].RevokeKeys(t.Context()))(t); n != 1 {
+		t.Errorf("%d keys were revoked, want 1", n)
+	}
+	went := must(stores["gone"].DeleteTenant(t.Context(), nil))(t)
+	if went.Conversations != 1 || went.Messages != 1 || went.Attachments != 2 || went.Keys != 1 {
+		t.Errorf("went %+v", went)
+	}
+	rows := rowsOf(t, pool, "gone")
+	if delete(rows, "audit_events"); len(rows) > 0 {
+		t.Errorf("left of the tenant: %v", rows)
+	}
+	var indexes string
+	noError(t, pool.QueryRow(t.Context(), `select string_agg(indexname, ' ') from pg_indexes where indexname like 'embeddings\_nearest\_%'`).Scan(&indexes))
+	if indexes != "embeddings_nearest_stays" {
+		t.Errorf("the indexes of vectors are %s", indexes)
+	}
+	done := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
+	if len(done.Data) != 3 || done.Data[0].Action != tree.ActionTenantDeleted || done.Data[1].Action != tree.ActionConversationDeleted {
+		t.Errorf("the audit tells %+v", done.Data)
+	}
+	after := rowsOf(t, pool, "stays")
+	for table, n := range before {
+		if after[table] != n {
+			t.Errorf("the other tenant has %d rows of %s, and had %d", after[table], table, n)
+		}
+	}
+	if n := must(stores["stays"].ForgetAudit(t.Context(), done.Data[0].At))(t); n != 3 { // two of gone and the key of stays
+		t.Errorf("%d events were forgotten, want 3", n)
+	}
+	if left := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t); len(left.Data) != 1 {
+		t.Errorf("left are %+v", left.Data)
+	}
+	if _, err := stores["gone"].DeleteTenant(t.Context(), nil); !errors.Is(err, fault.NotFound) {
+		t.Errorf("a tenant without anything: %v", err)
+	}
+}
+
+// rowsOf counts a tenant's rows, of each table that names tenants.
+func rowsOf(t *testing.T, pool *pgxpool.Pool, tenant string) map[string]int {
+	t.Helper()
+	rows := must(pool.Query(t.Context(), "select table_name::text from information_schema.columns where table_schema = 'public' and column_name = 'tenant_id'"))(t)
+	tables := must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
+	if len(tables) < 5 {
+		t.Fatalf("only %v name tenants", tables)
+	}
+	counts := map[string]int{}
+	for _, table := range tables {
+		var n int
+		noError(t, pool.QueryRow(t.Context(), "select count(*) from "+pgx.Identifier{table}.Sanitize()+" where tenant_id = $1", tenant).Scan(&n))
+		if n > 0 {
+			counts[table] = n
+		}
+	}
+	return counts
+}
+
+// What was said since stays.
+func TestDeleteIdle(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	old, young := start(t, s), start(t, s)
+	say(t, s, old, uuid.Nil, naming("long ago"))
+	say(t, s, young, uuid.Nil, naming("today"))
+	must(pool.Exec(t.Context(), "update conversations set updated_at = now() - interval '91 days', pinned = true where id = $1", old))(t)
+	conversations, messages, err := s.DeleteIdle(t.Context(), time.Now().AddDate(0, 0, -90), nil)
+	noError(t, err)
+	if conversations != 1 || messages != 1 {
+		t.Errorf("%d conversations with %d messages went, want one with one", conversations, messages)
+	}
+	if _, err := s.Conversation(t.Context(), young); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Conversation(t.Context(), old); !errors.Is(err, fault.NotFound) {
+		t.Errorf("the old one: %v", err)
 	}
 }

@@ -79,8 +79,7 @@ func (s *machine) Append(t *rapid.T) {
 	if keep {
 		opts = append(opts, tree.KeepHead())
 	}
-	got, err := s.store.Append(s.ctx, m.id, parent, n, opts...)
-	noError(t, err)
+	got := must(s.store.Append(s.ctx, m.id, parent, n, opts...))(t)
 	if !got.Created {
 		t.Fatal("a new message was not created")
 	}
@@ -88,8 +87,7 @@ func (s *machine) Append(t *rapid.T) {
 	if !keep {
 		m.head = n.ID
 	}
-	again, err := s.store.Append(s.ctx, m.id, parent, n)
-	noError(t, err)
+	again := must(s.store.Append(s.ctx, m.id, parent, n))(t)
 	if again.Created || again.ID != got.ID {
 		t.Fatal("the same append again made another message")
 	}
@@ -120,16 +118,14 @@ func (s *machine) Chain(t *rapid.T) {
 	if keep {
 		opts = append(opts, tree.KeepHead())
 	}
-	got, err := s.store.AppendChain(s.ctx, m.id, parent, chain, opts...)
-	noError(t, err)
+	got := must(s.store.AppendChain(s.ctx, m.id, parent, chain, opts...))(t)
 	for i, n := range chain {
 		m.add(t, got.Messages[i], n)
 	}
 	if !keep {
 		m.head = chain[len(chain)-1].ID
 	}
-	again, err := s.store.AppendChain(s.ctx, m.id, parent, chain)
-	noError(t, err)
+	again := must(s.store.AppendChain(s.ctx, m.id, parent, chain))(t)
 	if !got.Created || again.Created || len(again.Messages) != len(chain) {
 		t.Fatal("the same chain again made other messages")
 	}
@@ -169,8 +165,7 @@ func (s *machine) Prune(t *rapid.T) {
 	}
 }
 
-// Remove deletes one message. What stands below it moves up under new ids, and its
-// summaries go.
+// Remove deletes one message. What stands below it moves up under new ids, and its summaries go.
 func (s *machine) Remove(t *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(t, "remove") > 0 {
 		t.Skip("remove less often than grow")
@@ -310,8 +305,7 @@ func exported(ctx context.Context, t *rapid.T, store *tree.Store, id uuid.UUID) 
 	return b
 }
 
-// Random checks are 100 where .ci/run runs, and 500 of TestModel in addition. A
-// developer gets 40, and the plain examples beside them.
+// A developer gets 40 random checks; .ci/run 100, and 500 of TestModel in addition.
 func init() {
 	if os.Getenv("COPPICE_TEST_LONG") != "" {
 		return
@@ -409,8 +403,7 @@ func newestFirst(a, b modelNode) int {
 	return bytes.Compare(b.id[:], a.id[:])
 }
 
-// leaves are the messages without child messages at or below id, of the whole
-// tree for uuid.Nil, newest first.
+// leaves are the messages without children at or below id, of the whole tree for uuid.Nil, newest first.
 func (m *model) leaves(id uuid.UUID) (leaves []modelNode) {
 	for _, n := range m.messages() {
 		if len(m.children(n.id)) == 0 && (id == uuid.Nil || slices.ContainsFunc(m.path(n.id), func(p modelNode) bool { return p.id == id })) {

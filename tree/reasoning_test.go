@@ -21,8 +21,7 @@ func thought(text, answer string) tree.NewMessage {
 	return tree.NewMessage{ID: uuid.New(), Message: chat.Read(said(tree.RoleAssistant, answer)), Reasoning: text}
 }
 
-// Reasoning is read wherever its message is, goes along into forks and exports,
-// and is found nowhere else: not in a context, not by a search, not among tokens.
+// Reasoning is read with its message, in forks and exports, and in no context, search or count of tokens.
 func TestReasoning(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)

@@ -25,8 +25,7 @@ func begun(t testing.TB, s *tree.Store, conversationID, parentID uuid.UUID) tree
 	return r
 }
 
-// TestBeginsReply holds that messages and the reply to them are stored together or
-// not at all, and that messages that are stored already are no obstacle.
+// Messages and the reply to them are stored together or not at all. Messages that are stored are no obstacle.
 func TestBeginsReply(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -89,8 +88,7 @@ func TestBeginsReply(t *testing.T) {
 	}
 }
 
-// TestLogOfOneAttempt holds that the events of a reply are those of the attempt that it
-// is read of, where the next one begins meanwhile.
+// The events of a reply are those of the attempt that is read, where the next one begins meanwhile.
 func TestLogOfOneAttempt(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -107,8 +105,7 @@ func TestLogOfOneAttempt(t *testing.T) {
 	}
 }
 
-// TestRemoveKeepsAReply holds that no message goes alone while an answer is written to it
-// or below it, as the answer would be lost.
+// No message goes alone while an answer is written to it or below it, as the answer would be lost.
 func TestRemoveKeepsAReply(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -125,8 +122,7 @@ func TestRemoveKeepsAReply(t *testing.T) {
 	must(s.Remove(t.Context(), c.ID, gone.ID))(t)
 }
 
-// TestOneServerHasAReply holds that a server to which a reply is lost changes nothing
-// of it any more, whoever has it: another server that took it, a user who deleted it, or nobody.
+// A server to which a reply is lost changes nothing of it: another took it, a user deleted it, or nobody has it.
 func TestOneServerHasAReply(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -179,8 +175,7 @@ func TestOneServerHasAReply(t *testing.T) {
 	}
 }
 
-// TestReplyLog holds that a log is read from any event on, in its tenant, that a save
-// made twice stands there once, and that it goes with what it is about.
+// A log is read from any event on, in its tenant. A save made twice stands once, and goes with its message.
 func TestReplyLog(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -226,8 +221,7 @@ func TestReplyLog(t *testing.T) {
 	}
 }
 
-// TestEndReplyGivesAHead holds that the end of a reply moves no active head that
-// there is, and gives one where there is none and no reply is under way.
+// The end of a reply moves no head, and gives one where there is none and no reply is under way.
 func TestEndReplyGivesAHead(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -277,8 +271,7 @@ func TestEndReplyGivesAHead(t *testing.T) {
 	}
 }
 
-// TestDropReplyTakesTurns deletes a reply while another server stores what is left of
-// it: the second of the two knows of the first.
+// Of a deletion and another server that stores the reply, the second knows of the first.
 func TestDropReplyTakesTurns(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -315,8 +308,7 @@ func TestDropReplyTakesTurns(t *testing.T) {
 	}
 }
 
-// TestRetractAll holds that answers taken back in any order leave every branch
-// whole that goes on from them, and nothing once all are.
+// Answers taken back in any order leave the branches of the others whole, and nothing once all are.
 func TestRetractAll(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -363,8 +355,7 @@ func TestRetractAll(t *testing.T) {
 	})
 }
 
-// TestForgetReplies holds that what ended is known for a while, a stop is told to
-// the server that runs a reply, and that a mark of a deleted answer goes with it.
+// What ended is known for a while, a stop is told to its server, and a deleted answer's mark goes with it.
 func TestForgetReplies(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

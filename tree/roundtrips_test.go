@@ -55,8 +55,7 @@ func chainOf(length int) []tree.NewMessage {
 	return ms
 }
 
-// TestAttachmentsTakeAFixedNumberOfRoundTrips holds that messages which name
-// attachments, and tool results below a stored call, take as many round trips when there are hundreds as when there are two.
+// Messages with attachments, and results, take as many round trips in hundreds as in twos.
 func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)
@@ -139,9 +138,7 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 	}
 }
 
-// TestDeletedTurnTakesFewRoundTrips holds that what a request brought is deleted
-// with its answer in a few round trips, however much it was, and that a message
-// from which another branch goes on stays.
+// A long turn is deleted with its answer in few round trips. Where another branch goes on, it stays.
 func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 	t.Parallel()
 	pool, sent := counted(t)

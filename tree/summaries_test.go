@@ -34,8 +34,7 @@ func mustSummarize(t *testing.T, s *tree.Store, conversation, anchor uuid.UUID, 
 	return n.ID
 }
 
-// appliesAt fails unless the summary is the one that a view of the head holds,
-// and the one that a compaction at the head would have to merge.
+// appliesAt wants the summary in a view of the head, and as the one that a compaction there has to merge.
 func appliesAt(t *testing.T, s *tree.Store, conversation uuid.UUID, at string, head, want uuid.UUID) {
 	t.Helper()
 	for _, budget := range []int64{10, 1 << 40} { // ten tokens end the tail below the anchor, and the walk goes on to look for a summary
@@ -65,9 +64,7 @@ func appliesAt(t *testing.T, s *tree.Store, conversation uuid.UUID, at string, h
 	}
 }
 
-// A summary is looked up by its anchor and not by its cutoff: its writer saw
-// the messages between the two, and a branch that leaves the path between them
-// doesn't hold those.
+// A branch that leaves above the anchor has no summary: its writer saw messages up to the anchor.
 func TestBranchOffAboveTheAnchorHasNoSummary(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
@@ -106,8 +103,7 @@ func TestBranchOffAboveTheAnchorHasNoSummary(t *testing.T) {
 	appliesAt(t, s, c.ID, "another root", thread(t, s, c.ID, uuid.Nil, "another root")[0].ID, uuid.Nil)
 }
 
-// Of several summaries at one anchor the newest applies, in whichever order
-// they were stored. Undoing it brings back the one before it.
+// Of several summaries at one anchor the newest applies, stored in any order. Undone, the one before does.
 func TestNewestSummaryAtAnAnchorApplies(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
@@ -128,9 +124,7 @@ func TestNewestSummaryAtAnAnchorApplies(t *testing.T) {
 	}
 }
 
-// A view is the same over a connection of the simple protocol, as poolers
-// between the program and Postgres want it, where all values come as text, and
-// in memory that other views were in.
+// A view is the same by the simple protocol, as poolers want it, and in memory that others were in.
 func TestViewIsTheSame(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -187,8 +181,7 @@ func TestViewIsTheSame(t *testing.T) {
 	}
 }
 
-// A summary that an import brought is marked as such in a fork, too, and so is one that
-// merges it. One that was written here is not.
+// An imported summary is marked, in a fork and in a merge, too. One that was written here is not.
 func TestImportedSummaryIsMarked(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -269,8 +269,7 @@ func TestForkOfFullMetadata(t *testing.T) {
 	}
 }
 
-// Settings that can't stand are refused wherever they are given, and those that
-// stand already stay.
+// Settings that can't stand are refused wherever they are given. Those that stand already stay.
 func TestCheckingSettings(t *testing.T) {
 	t.Parallel()
 	lax := tree.New(dbtest.New(t))
@@ -296,8 +295,7 @@ func TestCheckingSettings(t *testing.T) {
 	}
 }
 
-// TestFindCall holds that the newest message is found that makes a call, in this
-// tenant and conversation.
+// The newest message is found that makes a call, in its tenant and conversation.
 func TestFindCall(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))

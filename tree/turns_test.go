@@ -3,6 +3,7 @@ package tree_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -13,12 +14,11 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// meanwhile starts a call while a transaction is open, and ends the transaction
-// once the call waits for it, or is done because it doesn't. It gives the
-// call's error.
+// meanwhile ends a transaction once a call waits for it, or is done, and gives the call's error.
 func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, call func() error) error {
 	t.Helper()
 	tx := must(pool.Begin(t.Context()))(t)
@@ -35,8 +35,7 @@ func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, c
 	return <-done
 }
 
-// Two writers of one conversation take turns: the second waits, and goes on from
-// what the first one stored.
+// Of two writers of one conversation the second waits, and goes on from what the first one stored.
 func TestWritersOfAConversationTakeTurns(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -108,8 +107,7 @@ func TestWritersOfAConversationTakeTurns(t *testing.T) {
 	}
 }
 
-// On a distributed database the turn is the coordinator's. A lock on the row alone
-// stays behind when the row's shard is moved, and the next writer doesn't wait.
+// On Citus the turn is the coordinator's: a row's lock stays behind when its shard is moved.
 func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedsCitus(t)
@@ -145,8 +143,7 @@ func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
 	}
 }
 
-// Two who make the last conversation that a limit allows take turns, too: the
-// second is refused.
+// Of two who make the last conversation that a limit allows, the second is refused.
 func TestMakersOfConversationsTakeTurns(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -157,8 +154,7 @@ func TestMakersOfConversationsTakeTurns(t *testing.T) {
 	}
 }
 
-// A caller's transaction: what is appended in it is there when it commits, is
-// gone when it doesn't, and a refused append doesn't break it.
+// What a caller's transaction appends is there only if it commits, and a refused append doesn't break it.
 func TestInTransaction(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -178,8 +174,7 @@ func TestInTransaction(t *testing.T) {
 	}
 }
 
-// A transaction that is the caller's keeps its settings, whether a method
-// succeeds or fails.
+// A caller's transaction keeps its settings, whether a method succeeds or fails.
 func TestCallersTransactionKeepsItsSettings(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.StatementTimeout(7*time.Minute))
@@ -222,9 +217,7 @@ func settings(t *testing.T, tx pgx.Tx) (all string) {
 	return all
 }
 
-// An import that waits for a conversation's lock until the database ends the
-// wait ends in the database's error, and not in one that says something of the
-// id.
+// An import whose wait for a lock the database ends gives that error, and says nothing of the id.
 func TestImportKeepsTheDatabasesErrors(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -240,8 +233,7 @@ func TestImportKeepsTheDatabasesErrors(t *testing.T) {
 	}
 }
 
-// An import may store much at a time, which takes longer than other statements
-// may.
+// An import may store much at a time, which takes longer than other statements may.
 func TestImportMayTakeLong(t *testing.T) {
 	t.Parallel()
 	const bound = 500 * time.Millisecond
@@ -259,4 +251,108 @@ func TestImportMayTakeLong(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 	noError(t, <-released)
+}
+
+// Of a locked conversation's writers one waits with a connection, the others in memory; other conversations don't wait.
+func TestWritersWaitWithoutConnections(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	pool := dbtest.New(t)
+	s, title := tree.New(pool), "Hazel"
+	busy, other := newConversation(t, s).ID, newConversation(t, s).ID
+	said := tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"What is a coppice?"}`))}
+	m, pruned := mustAppend(t, s, busy, uuid.Nil, said), mustAppend(t, s, busy, uuid.Nil, said)
+	holder := must(pool.Begin(ctx))(t)
+	check.NoError(t, tree.New(holder).Lock(ctx, busy))
+	writers := []func() error{
+		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
+		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
+		func() error { _, err := s.Append(ctx, busy, m.ID, said); return err },
+		func() error { _, err := s.AppendChain(ctx, busy, m.ID, []tree.NewMessage{said, said}); return err },
+		func() error {
+			_, err := s.UpdateConversation(ctx, busy, tree.ConversationUpdate{Title: &title})
+			return err
+		},
+		func() error { _, err := s.Prune(ctx, busy, pruned.ID); return err },
+	}
+	written := make(chan error, len(writers))
+	for _, write := range writers {
+		go func() { written <- write() }()
+	}
+	for s.WaitingWriters(busy) < len(writers)-1 || pool.Stat().AcquiredConns() < 2 {
+		time.Sleep(time.Millisecond)
+	}
+	if n := pool.Stat().AcquiredConns(); n != 2 {
+		t.Errorf("%d connections are in use, want the holder's and one writer's", n)
+	}
+	if _, err := s.Append(ctx, other, uuid.Nil, said); err != nil {
+		t.Error(err)
+	}
+	check.NoError(t, holder.Rollback(ctx))
+	for range writers {
+		if err := <-written; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A follower is told of the branches that grew since its place, with their sizes, and which of them end the others.
+func TestGrowth(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	id := newConversation(t, s).ID
+	pending := func() tree.Pending {
+		t.Helper()
+		behind := must(s.Feed().Pending(t.Context(), "test", []uuid.UUID{id, uuid.New()}))(t)
+		if len(behind) != 1 || behind[0].ConversationID != id || behind[0].TenantID != tree.DefaultTenant {
+			t.Fatalf("%+v", behind)
+		}
+		return behind[0]
+	}
+	growth := func() tree.Growth { t.Helper(); return must(s.Feed().Growths(t.Context(), pending()))(t)[0] }
+	move := func(p tree.Pending) bool {
+		t.Helper()
+		return must(s.Feed().Move(t.Context(), "test", p))(t)[0]
+	}
+	system := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleSystem, "Be brief."))})
+	first := mustAppend(t, s, id, system.ID, user("What grows in half shade?"))
+	if g := growth(); !g.Forgot || len(g.Leaves()) != 1 || g.Leaves()[0].HeadID != first.ID {
+		t.Errorf("before its first place: %+v", g)
+	}
+	before := pending()
+	if !move(before) || move(before) {
+		t.Error("a place moves once from where it was")
+	}
+
+	chain := must(s.AppendChain(t.Context(), id, first.ID, []tree.NewMessage{user("a"), user("b")}))(t).Messages
+	after := mustAppend(t, s, id, chain[1].ID, user("c"))
+	side := mustAppend(t, s, id, first.ID, user("beside"))
+	root := mustAppend(t, s, id, uuid.Nil, user("a new root"))
+	gone := mustAppend(t, s, id, root.ID, user("pruned"))
+	g := growth()
+	var heads []uuid.UUID
+	for _, b := range g.Leaves() {
+		heads = append(heads, b.HeadID)
+	}
+	if g.Forgot || g.Reshaped || !slices.Equal(heads, []uuid.UUID{after.ID, side.ID, gone.ID}) {
+		t.Errorf("%+v", g)
+	}
+	want := tree.GrownBranch{HeadID: after.ID, ParentID: chain[1].ID, PathTokens: after.PathTokens, Depth: 4, PrefixTokens: system.Tokens, PrefixMessages: 1}
+	if got := g.Leaves()[0]; got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	must(s.Prune(t.Context(), id, gone.ID))(t)
+	if g = growth(); !g.Reshaped || g.Leaves()[2].HeadID != root.ID {
+		t.Errorf("after a prune: %+v", g)
+	}
+
+	must(pool.Exec(t.Context(), "delete from changes"))(t)
+	if g = growth(); !g.Forgot || len(g.Branches) != 1 || g.Branches[0].HeadID != activeHead(t, s, id) {
+		t.Errorf("of what the feed forgot: %+v", g)
+	}
+	noError(t, s.DeleteConversation(t.Context(), id))
+	if move(tree.Pending{ConversationID: id, Place: before.Sequence, Sequence: before.Sequence + 1}) {
+		t.Error("the place of a conversation moved that is gone")
+	}
 }

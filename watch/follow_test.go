@@ -16,8 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// A recorder is a follower that notes what it is given, and moves its places unless
-// refuse gives an error.
+// A recorder notes what it is given, and moves its places unless refuse gives an error.
 type recorder struct {
 	store  *tree.Store
 	name   string
@@ -53,8 +52,7 @@ func (r *recorder) follow(ctx context.Context, all []tree.Pending) error {
 	return nil
 }
 
-// runs has the recorder follow until stop is called, or the test's end. It looks
-// once at its start, and then hardly again.
+// runs has the recorder follow until stop is called, or the test's end, and look once at its start.
 func (r *recorder) runs(t *testing.T, h *Hub, change func(*Follower)) (stop func()) {
 	t.Helper()
 	f := Follower{Name: r.name, Look: time.Hour, Follow: r.follow}
@@ -93,8 +91,7 @@ func newConversation(t *testing.T, s *tree.Store) uuid.UUID {
 	return check.Must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t).ID
 }
 
-// What was changed before a follower runs, what others change, and what its own
-// server changes comes to it once, up to the newest change.
+// Changes from before, of others and of its own server come to a follower once.
 func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -115,8 +112,7 @@ func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
 	}
 }
 
-// Whatever is changed without telling, as in a caller's own transaction, is found in
-// the feed by one server of two, and by the other when that one is gone.
+// Untold changes are found in the feed by one server of two, and by the other when that one is gone.
 func TestOneServerLooks(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -139,8 +135,7 @@ func TestOneServerLooks(t *testing.T) {
 	}
 }
 
-// A server that was killed looks as soon as it is back, though it counts as the one
-// that looks for some time yet.
+// A killed server looks as soon as it is back, though it still counts as the one that looks.
 func TestServerThatIsBackLooks(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -179,9 +174,7 @@ func TestFailureKeepsNoOtherWaiting(t *testing.T) {
 	}
 }
 
-// A new follower that scans is given what the feed doesn't hold any more, page by
-// page, and goes on where its server stopped. One that doesn't scan is given none
-// of it, until it was away for too long.
+// A new follower that scans is given what the feed forgot, page by page. Others are after a long absence.
 func TestFollowerScans(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)

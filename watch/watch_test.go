@@ -135,8 +135,7 @@ func gapless(t *testing.T, changes []tree.Change) {
 	}
 }
 
-// TestEveryChangeIsTold makes every kind of change on one server. It is told there,
-// on another server that is sent signals, and on one that has none.
+// Every kind of change is told on its server, on another with signals, and on one without.
 func TestEveryChangeIsTold(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -156,8 +155,7 @@ func TestEveryChangeIsTold(t *testing.T) {
 	}
 }
 
-// TestReadOnAfterAnyEvent holds that a Watch which goes on after an event gives
-// those after it: all of them, and of a conversation no others.
+// A Watch that goes on after an event gives all after it, of a conversation no others.
 func TestReadOnAfterAnyEvent(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -233,8 +231,7 @@ func TestCannotReadOn(t *testing.T) {
 	}
 }
 
-// TestTenantsAreApart holds that no Watch tells of another tenant's conversation,
-// even of one that has the id of one's own that was deleted.
+// No Watch tells of another tenant's conversation, even of one with a deleted one's id.
 func TestTenantsAreApart(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
@@ -271,8 +268,7 @@ func TestTenantsAreApart(t *testing.T) {
 	}
 }
 
-// TestConcurrentWriters has many write to few conversations by two servers: each
-// Watch gets every change once, in order, without a gap.
+// Of many writers by two servers each Watch gets every change once, in order.
 func TestConcurrentWriters(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(8))
@@ -334,5 +330,52 @@ func TestBeforeAnyReader(t *testing.T) {
 	s.watch(t, tree.DefaultTenant, c.ID, nil)
 	if !was(c.ID) {
 		t.Error("not called for a Watch of a conversation that begins")
+	}
+}
+
+func TestSlowReader(t *testing.T) {
+	t.Parallel()
+	a := newServer(t, dbtest.New(t), silent)
+	w := a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
+	c := tree.Change{ConversationID: uuid.New(), TenantID: tree.DefaultTenant, At: time.Now()}
+	for i := range 2*maxQueue + 1 {
+		c.Sequence = int64(i + 1)
+		w.add(c)
+	}
+	if _, err := w.Next(t.Context()); !errors.Is(err, ErrSlow) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	t.Parallel()
+	a := newServer(t, dbtest.New(t), nil)
+	w := a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
+	a.hub.End()
+	if _, err := w.Next(t.Context()); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	if _, err := a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.Nil, nil); !errors.Is(err, ErrClosed) {
+		t.Errorf("%v", err)
+	}
+	a.hub.Changed(tree.DefaultTenant, uuid.New())
+	a.hub.Close() // which waits for the signal
+	a.hub.Changed(tree.DefaultTenant, uuid.New())
+	w.Close()
+}
+
+func TestForget(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	a := newServer(t, pool, silent)
+	for range 2 {
+		check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
+	}
+	check.Must(pool.Exec(t.Context(), "update changes set at = $1 where conversation_id = (select min(conversation_id::text)::uuid from changes)", time.Now().Add(-61*time.Minute)))(t)
+	check.NoError(t, a.store.Feed().Forget(t.Context()))
+	var left int
+	check.NoError(t, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
+	if left != 1 {
+		t.Errorf("%d changes are left", left)
 	}
 }

@@ -1,8 +1,12 @@
 package embed
 
 import (
+	"math"
+	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // A long message is embedded by its beginning, in whole letters.
@@ -22,5 +26,44 @@ func TestShortened(t *testing.T) {
 		if len(got) > test.most || !strings.HasPrefix(strings.TrimSpace(test.text), got) || got == "" != (test.text == "") {
 			t.Errorf("%d bytes of %d", len(got), len(test.text))
 		}
+	}
+}
+
+func cosine(a, b []float32) float64 {
+	var ab, aa, bb float64
+	for i := range a {
+		ab += float64(a[i]) * float64(b[i])
+		aa += float64(a[i]) * float64(a[i])
+		bb += float64(b[i]) * float64(b[i])
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// A cosine of a question with the stored form is that of the vectors themselves,
+// within the rounding to bytes.
+func TestCosine(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 64).Draw(t, "dimensions")
+		draw := func(name string) []float32 {
+			return rapid.SliceOfN(rapid.Float32Range(-3, 3), n, n).Filter(func(v []float32) bool {
+				return slices.ContainsFunc(v, func(x float32) bool { return math.Abs(float64(x)) > 0.01 })
+			}).Draw(t, name)
+		}
+		a, b := draw("question"), draw("message")
+		stored := Encode(b)
+		if got, want := VectorOf(a).Cosine(stored, Norm(stored)), cosine(a, b); math.Abs(got-want) > 0.04 {
+			t.Errorf("%f, want %f", got, want)
+		}
+		if got := VectorOf(b).Stored(); !slices.Equal(got, Encode(b)) {
+			for i := range got {
+				if d := int(got[i]) - int(stored[i]); d < -1 || d > 1 {
+					t.Errorf("the stored form of a question's vector is %v, want %v", got, stored)
+				}
+			}
+		}
+	})
+	if got := VectorOf([]float32{1, 1, 1}).Cosine([]byte{255, 128}, 127); got != -1 {
+		t.Errorf("a vector of another model is as near as %f", got)
 	}
 }

@@ -160,8 +160,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// What a summary lacks of the messages and of the summary before fills the room that it
-// leaves, below a heading in its language, and never more than that.
+// What a summary lacks fills the room that it leaves, below a heading in its language.
 func TestFill(t *testing.T) {
 	t.Parallel()
 	counter := tokens.O200k()

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,10 +12,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm"
 	"github.com/coppice-chat/coppice/llm/llmtest"
+	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/search/embed"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
@@ -60,8 +64,7 @@ func unfinishedJobs(t *testing.T, pool *pgxpool.Pool) int {
 	return count(t, pool, "select count(*) from river_job where kind = 'embedding' and state not in ('completed', 'cancelled', 'discarded')")
 }
 
-// What is appended gets a vector, of every tenant and branch. What was there
-// before the model, or before a change of the model, gets one as well.
+// Every message gets a vector, of every tenant and branch, also from before a model or its change.
 func TestEveryMessageIsEmbedded(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -91,8 +94,7 @@ func TestEveryMessageIsEmbedded(t *testing.T) {
 	check.Eventually(t, "vectors of the other model", func() bool { return lacking(t, pool, "large") == 0 })
 }
 
-// While the provider fails, appends go on and the job waits without an attempt.
-// Once it answers, every message gets its vector.
+// While the provider fails, the job waits without an attempt. Then every message gets its vector.
 func TestBrokenProviderOnlyDelaysVectors(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -111,8 +113,7 @@ func TestBrokenProviderOnlyDelaysVectors(t *testing.T) {
 	check.Eventually(t, "all vectors", func() bool { return lacking(t, pool, "fake") == 0 && unfinishedJobs(t, pool) == 0 })
 }
 
-// A text that the provider refuses keeps no other from its vector, and is not
-// asked for again. A refusal of all texts speaks of the model: nothing is given up.
+// A refused text keeps no other from its vector, and isn't asked for again. If all are refused, none is given up.
 func TestRefusedTexts(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -158,8 +159,7 @@ func TestVectorsGoWithTheirMessages(t *testing.T) {
 		t.Fatal(saved, err)
 	}
 	asked := len(server.Inputs())
-	fork, _, err := store.Fork(t.Context(), id, last.ID, tree.NewConversation{})
-	check.NoError(t, err)
+	fork := check.Must3(store.Fork(t.Context(), id, last.ID, tree.NewConversation{}))(t)
 	if saved, left, err := e.Step(t.Context(), store, fork.ID, 0); saved+left != 0 || err != nil || len(server.Inputs()) != asked {
 		t.Errorf("the fork's messages were embedded again: %d, %d, %v", saved, left, err)
 	}
@@ -173,5 +173,89 @@ func TestVectorsGoWithTheirMessages(t *testing.T) {
 	check.NoError(t, store.DeleteConversation(t.Context(), fork.ID))
 	if n := count(t, pool, "select count(*) from embeddings"); n != 3 {
 		t.Errorf("after a deletion %d vectors, want 3", n)
+	}
+}
+
+// A tenant with many vectors has pgvector's index, and finds its oldest message. Without pgvector nothing fails.
+func TestLargeTenantsIndex(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(6))
+	server := llmtest.NewEmbeddingServer(t, []string{"violin", "fiddle"}, []string{"number"})
+	e := embeddings(t, server, "it's a \\ model")
+	_, w := embeddingWorker(t, pool, "one", e)
+	store := tree.New(pool).ForTenant("large")
+	id := conversation(t, store)
+	messages := []tree.NewMessage{{Message: chat.Read(messageBody("user", "The violin is sold."))}}
+	for i := range tree.ManyEmbeddings + 10 {
+		messages = append(messages, tree.NewMessage{Message: chat.Read(messageBody("user", fmt.Sprintf("Number %d.", i)))})
+	}
+	parent, first := uuid.Nil, uuid.Nil
+	for len(messages) > 0 {
+		some := messages[:min(len(messages), tree.MaxChain)]
+		stored := check.Must(store.AppendChain(t.Context(), id, parent, some))(t)
+		if first == uuid.Nil {
+			first = stored.Messages[0].ID
+		}
+		parent, messages = stored.Messages[len(stored.Messages)-1].ID, messages[len(some):]
+	}
+	// The vectors that the model would give, in one statement; the violin's is the oldest.
+	check.Must(pool.Exec(t.Context(), `insert into embeddings (conversation_id, message_id, model, tenant_key, stamp, vector)
+		select n.conversation_id, n.id, $1, $2, n.depth, 
+			case when n.depth = 0 then '\xff8080'::bytea else 
+				set_byte(set_byte(set_byte('\x808080', 0, 128 + n.depth % 100), 1, 130 + n.depth * 7 % 120), 2, 128 + n.depth * 13 % 120) end from nodes n`, e.Model(), db.TenantKey("large")))(t)
+	small := tree.New(pool).ForTenant("small")
+	other := add(t, small, conversation(t, small), uuid.Nil, `{"role":"user","content":"A violin as well."}`)
+	if _, _, err := e.Step(t.Context(), small, other.ConversationID, 0); err != nil {
+		t.Fatal(err)
+	}
+
+	extension := count(t, pool, "select count(*) from pg_available_extensions where name = 'vector'") > 0
+	if extension {
+		check.Must(pool.Exec(t.Context(), "create extension vector"))(t)
+	} else {
+		t.Log("this Postgres has no pgvector: only what happens without it is tested")
+	}
+	for _, tenant := range []string{"large", "small"} {
+		w.index(t.Context(), tenant)
+	}
+	want := 0
+	if extension {
+		want = 1
+	}
+	if n := count(t, pool, "select count(*) from river_job where kind = 'embedding_index'"); n != want {
+		t.Errorf("%d jobs that make an index, want %d", n, want)
+	}
+	startWorker(t, w)
+	check.Eventually(t, "the index", func() bool {
+		return count(t, pool, "select count(*) from pg_class where relname like 'embeddings\\_nearest\\_%'") == want &&
+			count(t, pool, "select count(*) from river_job where kind = 'embedding_index' and state <> 'completed'") == 0
+	})
+
+	question := e.Question(t.Context(), "Where is my fiddle?")
+	places, indexed, err := store.Index().NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5)
+	if err != nil || indexed != extension {
+		t.Fatalf("an index was asked: %t, %v", indexed, err)
+	}
+	for _, p := range places {
+		if p.ConversationID != id {
+			t.Errorf("%v is another tenant's", p)
+		}
+	}
+	answer := check.Must(search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store, search.Question{Query: "Where is my fiddle?", Limit: 1}))(t)
+	if found := len(answer.Hits) == 1 && answer.Hits[0].Message.ID == first; found != extension {
+		t.Errorf("the oldest message was found: %t, with the extension: %t", found, extension)
+	}
+	if !extension {
+		return
+	}
+	if places[0].MessageID != first {
+		t.Errorf("the nearest is %v, want %s", places[0], first)
+	}
+	if _, indexed, err := small.Index().NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5); indexed || err != nil {
+		t.Errorf("a small tenant has an index: %t, %v", indexed, err)
+	}
+	talk(t, store, id, parent, 1) // stored into the index, too
+	if _, _, err := e.Step(t.Context(), store, id, 0); err != nil {
+		t.Error(err)
 	}
 }

@@ -17,14 +17,12 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// hundredth counts few tokens, so that a text that no row holds is no too long
-// answer.
+// hundredth counts so few tokens that a text which no row holds is no too long answer.
 type hundredth struct{}
 
 func (hundredth) Count(text string) int { return len(text)/100 + 1 }
 
-// A summary that can't be stored is a failure on record, and not tried again
-// before the branch has grown.
+// A summary that can't be stored is a failure on record, not tried again before the branch grows.
 func TestSummaryThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	check.Large(t)
@@ -58,8 +56,7 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 	}
 }
 
-// A job whose time is over with steps left to do goes on at once, and that is no
-// attempt.
+// A job whose time is over with steps left goes on at once, and that is no attempt.
 func TestJobGoesOnInSteps(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -91,8 +88,7 @@ func TestJobGoesOnInSteps(t *testing.T) {
 	}
 }
 
-// A branch that is due while another one of its conversation is compacted is
-// compacted as well, though nothing more is appended to it.
+// A branch that comes due while another of its conversation is compacted is compacted as well.
 func TestBranchDueBesideARunningJob(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))

@@ -29,9 +29,7 @@ func outage() (config summarize.Config, down *atomic.Bool) {
 	return summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}}, down
 }
 
-// A branch that outgrew its window while the model was down gets its digest at
-// once, and its summary by the model without anybody's doing once it is back. No
-// attempt is used up meanwhile.
+// A branch that outgrew its window has its digest at once, and the model's summary later, in one attempt.
 func TestResummarizingJob(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -63,5 +61,32 @@ func TestResummarizingJob(t *testing.T) {
 	}
 	if n := count(t, pool, "select count(*) from compactions where conversation_id = $1 and remade_id is not null and outcome <> 'saved'", id); n > 0 {
 		t.Errorf("%d records of attempts that nobody answered", n)
+	}
+}
+
+// folded makes a conversation whose summary the digest wrote.
+func folded(t *testing.T, store *tree.Store, cfg summarize.Config) uuid.UUID {
+	t.Helper()
+	id := conversation(t, store)
+	head := talk(t, store, id, uuid.Nil, 60)
+	if k, err := service(t, store, cfg).Compact(t.Context(), id, head.ID, summarize.TriggerReply, nil); err != nil || k.Model != digest.Name {
+		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
+	}
+	return id
+}
+
+// A server that starts makes the digest's summaries again, of any tenant.
+func TestSweepResummarizes(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	cfg, down := outage()
+	plain := tree.New(pool)
+	ids := []uuid.UUID{folded(t, plain, cfg), folded(t, plain.ForTenant("another"), cfg)}
+	down.Store(false)
+	workerOn(t, pool, "one", cfg)
+	for _, id := range ids {
+		check.Eventually(t, "the model's summary", func() bool {
+			return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary' and model = 'fake'", id) > 0
+		})
 	}
 }

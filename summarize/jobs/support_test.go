@@ -59,8 +59,7 @@ func service(t testing.TB, s *tree.Store, cfg summarize.Config) *summarize.Servi
 
 func conversation(t testing.TB, s *tree.Store) uuid.UUID {
 	t.Helper()
-	c, _, err := s.CreateConversation(t.Context(), tree.NewConversation{})
-	check.NoError(t, err)
+	c := check.Must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	return c.ID
 }
 
@@ -87,9 +86,7 @@ func add(t testing.TB, s *tree.Store, id, parent uuid.UUID, body string) tree.Me
 	return m.Message
 }
 
-// follow has a worker follow what the store changes that it gives, until the test's
-// end. It finds changes of other stores at once, too, if looks is set, and otherwise
-// those from before alone.
+// follow has a worker follow the store's changes, and others' at once only if looks is set.
 func follow(t *testing.T, pool *pgxpool.Pool, w *Worker, looks bool, options ...tree.Option) *tree.Store {
 	t.Helper()
 	pause := time.Hour

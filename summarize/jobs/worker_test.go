@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,8 +21,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// workerOn starts a server's worker and gives the store that appends through
-// it.
+// workerOn starts a server's worker and gives the store that appends through it.
 func workerOn(t *testing.T, pool *pgxpool.Pool, id string, cfg summarize.Config) (*tree.Store, *Worker) {
 	t.Helper()
 	w := check.Must(New(pool, service(t, tree.New(pool), cfg), Config{ID: id}))(t)
@@ -71,8 +71,7 @@ func TestWorkerCompacts(t *testing.T) {
 	})
 }
 
-// A server that was killed amid a job takes it up again when it starts, and
-// what the dead life still does comes to nothing.
+// A killed server takes its job up when it starts, and its dead life comes to nothing.
 func TestRestartTakesJobsUp(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(12))
@@ -97,8 +96,7 @@ func TestRestartTakesJobsUp(t *testing.T) {
 	}
 }
 
-// A conversation whose summarizer fails is tried less and less often, and no
-// other job is queued for it meanwhile.
+// A failing conversation is tried less and less often, and no other job is queued for it.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -122,8 +120,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A failure of the database is not the summarizer's, so it uses up no attempt
-// and the job doesn't back off.
+// A failure of the database uses up no attempt, and the job doesn't back off.
 func TestDatabaseFailureIsNoAttempt(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -155,8 +152,7 @@ func TestDatabaseFailureIsNoAttempt(t *testing.T) {
 	}
 }
 
-// Two servers share the work, and however their jobs, appends and requests
-// meet, background work leaves one summary per anchor.
+// Two servers share the work, and leave one summary per anchor, however their jobs meet.
 func TestTwoServersShareTheWork(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(24))
@@ -196,8 +192,7 @@ func TestTwoServersShareTheWork(t *testing.T) {
 	}
 }
 
-// What is appended while a job is at work, after its last look at the branch, is seen
-// before the job ends.
+// What is appended after a job's last look at the branch is seen before the job ends.
 func TestAppendWhileAJobEnds(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -227,8 +222,7 @@ func TestAppendWhileAJobEnds(t *testing.T) {
 	}
 }
 
-// What nobody told of is compacted all the same: what was appended in a caller's own
-// transaction, and on whichever branch. Branches that aren't due get no job.
+// What a caller's own transaction appended is compacted, on any branch that is due.
 func TestFollowerFindsWhatNobodyTold(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -252,8 +246,7 @@ func TestFollowerFindsWhatNobodyTold(t *testing.T) {
 	}
 }
 
-// A summary that another server undoes makes its branch due again, though it was
-// known how little of the branch was in its context.
+// A summary that another server undoes makes its branch due again, whose context was known as small.
 func TestUndoneSummaryMakesItsBranchDue(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.MaxConns(10))
@@ -273,4 +266,45 @@ func TestUndoneSummaryMakesItsBranchDue(t *testing.T) {
 	check.Eventually(t, "the next summary", func() bool {
 		return count(t, pool, "select count(*) from compactions where outcome = 'saved'") == 2
 	})
+}
+
+// A tenant's compaction waits for one of another tenant, and not for all that it queued.
+func TestTenantsTakeTurns(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t, dbtest.MaxConns(10))
+	asked, answer := make(chan struct{}, 100), make(chan struct{})
+	model := &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) {
+		asked <- struct{}{}
+		<-answer
+		return llmtest.Response(written), nil
+	}}
+	w := check.Must(New(pool, service(t, tree.New(pool), summarize.Config{Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: model, Window: 100_000}}}}), Config{ID: "one", Concurrency: 1}))(t)
+	check.NoError(t, w.Start(t.Context()))
+	t.Cleanup(func() { w.Stop(context.Background()) })
+	store := follow(t, pool, w, false)
+	queued := 0
+	due := func(tenant string) uuid.UUID {
+		s := store.ForTenant(tenant)
+		id := conversation(t, s)
+		talk(t, s, id, uuid.Nil, 40)
+		queued++
+		check.Eventually(t, fmt.Sprintf("%d jobs", queued), func() bool {
+			return count(t, pool, "select count(*) from river_job where kind = 'compaction'") == queued
+		})
+		return id
+	}
+	due("many")
+	<-asked // its worker is taken
+	for range 5 {
+		due("many")
+	}
+	few := due("few")
+	close(answer)
+	check.Eventually(t, "the jobs' end", func() bool {
+		return count(t, pool, "select count(*) from river_job where state = 'completed'") == queued
+	})
+	if n := count(t, pool, `select count(*) from (select conversation_id, min(created_at) as at from compactions group by 1) c
+		where at < (select min(created_at) from compactions where conversation_id = $1)`, few); n != 1 {
+		t.Errorf("%d compactions of another tenant came first, want the one that ran", n)
+	}
 }

@@ -75,8 +75,7 @@ func TestEscapeText(t *testing.T) {
 	}
 }
 
-// plainBreaks is text as it comes back from unescapeText: naively, each break
-// a newline.
+// plainBreaks is text as it comes back, naively: each break a newline.
 func plainBreaks(text string) string {
 	text = string([]rune(text)) // U+FFFD for invalid bytes
 	text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -136,8 +135,7 @@ func TestLeakedTags(t *testing.T) {
 	}
 }
 
-// Texts of nothing but what has to be looked at twice. Were the time not
-// linear, this would not end in time.
+// Were the time not linear in what has to be looked at twice, this would not end.
 func TestEscapeTextLarge(t *testing.T) {
 	t.Parallel()
 	for _, piece := range []string{"<", "&", "<coppice", "\u200b", "<\u200b", "7f3a", "⟦", "\n", "＜/"} {

@@ -32,8 +32,7 @@ func dated(texts ...string) []tree.Message {
 	return out
 }
 
-// What a summarizer is given of conversations in four languages, and of an agent's
-// run with a file, parallel calls, kept messages and long arguments.
+// These are prompts in four languages, and of an agent with a file, calls and kept messages.
 func TestPromptsGolden(t *testing.T) {
 	t.Parallel()
 	first := func(fold []tree.Message) Input {
@@ -103,8 +102,7 @@ func TestCutArguments(t *testing.T) {
 	}
 }
 
-// TestMoreOfAFileWhereThereIsRoom gives a summarizer more of a file where its
-// window has room, and less where not, and never loses what the user says beside it.
+// A summarizer reads as much of a file as there is room for, and all that the user says beside it.
 func TestMoreOfAFileWhereThereIsRoom(t *testing.T) {
 	t.Parallel()
 	body := (&chat.Message{Role: chat.User, Parts: []chat.Part{chat.TextPart("Read this."), attached("spec.md")}}).Encode()

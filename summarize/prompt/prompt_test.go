@@ -63,8 +63,7 @@ func TestPromptGolden(t *testing.T) {
 	check.Golden(t, "testdata/prompt-progressive.golden", readable(buildPrompt(progressive, fullLimits)))
 }
 
-// A model is told sizes in characters of the conversation's own text, which has
-// more or fewer of them for each token than English has.
+// A model is told sizes in characters of the conversation's own text.
 func TestPromptSizes(t *testing.T) {
 	t.Parallel()
 	counter := tokens.O200k()
@@ -76,8 +75,7 @@ func TestPromptSizes(t *testing.T) {
 		{"Chinese", "", strings.Repeat("我们决定九月八日搬到莱比锡的新仓库。", 40), []string{"about 1202 characters", "More than 2403 "}},
 		{"the summary before tells, and not the messages", strings.Repeat("我们决定九月八日搬到莱比锡的新仓库。", 40), strings.Repeat("Many words. ", 400), []string{"so far has 720 characters", "about 1200 characters"}},
 	} {
-		step, _, err := Next(Input{Nonce: prompttest.Nonce, Prior: c.prior, Fold: []tree.Message{prompttest.UserSays(c.said)}, TargetTokens: 1000}, 100_000, counter)
-		check.NoError(t, err)
+		step := check.Must3(Next(Input{Nonce: prompttest.Nonce, Prior: c.prior, Fold: []tree.Message{prompttest.UserSays(c.said)}, TargetTokens: 1000}, 100_000, counter))(t)
 		text := step.prompt[len(step.prompt)-1].text
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {
@@ -116,8 +114,7 @@ func TestPromptInstructions(t *testing.T) {
 	}
 }
 
-// corpus reads the hostile texts. A file's name ending in .quoted.txt has one
-// text a line, in Go's notation for what can't be shown.
+// corpus reads the hostile texts. Of *.quoted.txt each line is one, in Go's notation.
 func corpus(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/injection/*.txt")
@@ -143,8 +140,7 @@ func corpus(t *testing.T) map[string]string {
 	return texts
 }
 
-// injected puts a hostile text wherever text can stand, and says what a reader
-// must make of it.
+// injected puts a hostile text wherever text can stand, and gives what a reader must make of it.
 func injected(text string) (in Input, want prompttest.Parsed) {
 	members := map[string]any{"content": text, "name": text, "refusal": text, "tool_calls": []any{
 		map[string]any{"id": text, "type": "function", "function": map[string]any{"name": text, "arguments": text}},
@@ -183,8 +179,7 @@ func injected(text string) (in Input, want prompttest.Parsed) {
 	}
 }
 
-// checkInjected fails where the prompt with the text everywhere doesn't come
-// apart as it was put together.
+// checkInjected fails where the prompt with the text everywhere doesn't come apart as it was made.
 func checkInjected(t interface {
 	Helper()
 	Errorf(string, ...any)

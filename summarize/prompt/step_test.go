@@ -15,8 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 )
 
-// allSteps runs Next to the end, with a summary of the given length after
-// each step, and checks what must hold of any run.
+// allSteps runs Next to the end with summaries of a length, and checks what holds of any run.
 func allSteps(t interface {
 	Helper()
 	Fatalf(string, ...any)

@@ -29,9 +29,8 @@ func TestChunkIsStoredWhole(t *testing.T) {
 		}
 		data := c.encode()
 		again, err := decodeChunk(data, len(c.at))
-		if err != nil || !slices.Equal(again.at, c.at) || !slices.Equal(again.keys, c.keys) || !slices.Equal(again.masks, c.masks) {
-			t.Fatalf("%+v, %v, want %+v", again, err, c)
-		}
+		check.Need(t, err == nil && slices.Equal(again.at, c.at) && slices.Equal(again.keys, c.keys) && slices.Equal(again.masks, c.masks),
+			"%+v, %v, want %+v", again, err, c)
 		_, words, err := unpack(data, len(c.at))
 		check.NoError(t, err)
 		sought := append(hashes.Draw(t, "sought"), c.keys[:min(3, len(c.keys))]...)
@@ -42,13 +41,11 @@ func TestChunkIsStoredWhole(t *testing.T) {
 				want |= c.masks[i]
 			}
 		}
-		if got := words.having(sought); got != set(want) {
-			t.Fatalf("%x have %v, want %x", got, sought, want)
-		}
+		got := words.having(sought)
+		check.Need(t, got == set(want), "%x have %v, want %x", got, sought, want)
 		if cut := rapid.IntRange(0, len(data)-1).Draw(t, "cut"); len(c.at) > 0 {
-			if _, err := decodeChunk(data[:cut], len(c.at)); err == nil {
-				t.Fatalf("%d of %d bytes are taken for a chunk", cut, len(data))
-			}
+			_, err := decodeChunk(data[:cut], len(c.at))
+			check.Need(t, err != nil, "%d of %d bytes are taken for a chunk", cut, len(data))
 		}
 	})
 }
@@ -77,9 +74,7 @@ func TestPruneInLargeSegment(t *testing.T) {
 					is = is || row.Bucket >= tree.LargeSegment.First && p.chunks(row.Bucket, sought.terms[0]) != 0
 				}
 			}
-			if is != strings.Contains(named, word) {
-				t.Errorf("after %d prunes %q is named: %t", pruned, word, is)
-			}
+			check.That(t, is == strings.Contains(named, word), "after %d prunes %q is named: %t", pruned, word, is)
 		}
 	}
 }
@@ -171,15 +166,12 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 				in[id]++
 			}
 			if row.Data == nil {
-				if whole {
-					t.Fatalf("chunk %d of %s is torn", row.Number, id)
-				}
+				check.Need(t, !whole, "chunk %d of %s is torn", row.Number, id)
 				continue
 			}
 			again, err := m.make(ctx, store, id, row.Messages)
-			if err != nil || len(again) != 1 || !bytes.Equal(again[0].encode(), row.Data) {
-				t.Fatalf("chunk %d of %s with %d messages isn't what its messages make (%v)", row.Number, id, len(row.Messages), err)
-			}
+			check.Need(t, err == nil && len(again) == 1 && bytes.Equal(again[0].encode(), row.Data),
+				"chunk %d of %s with %d messages isn't what its messages make (%v)", row.Number, id, len(row.Messages), err)
 		}
 		messages := 0
 		if err := store.Index().Versions(ctx, id, func(id uuid.UUID, _ tree.Version) {
@@ -191,15 +183,11 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 			t.Fatalf("%d messages of chunks are gone, %v", len(in), err)
 		}
 		var ids []uuid.UUID
-		if err := store.Index().Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }); err != nil {
-			t.Fatal(err)
-		}
-		if err := store.Index().Texts(ctx, id, ids, func(text tree.MessageText) error {
+		check.NoError(t, store.Index().Versions(ctx, id, func(id uuid.UUID, _ tree.Version) { ids = append(ids, id) }))
+		check.NoError(t, store.Index().Texts(ctx, id, ids, func(text tree.MessageText) error {
 			standing[strings.TrimPrefix(chat.Read(text.Body).Text(), "every ")] = true
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	var all []int
 	for _, l := range []level{small, large} {
@@ -213,9 +201,7 @@ func checkIndex(ctx context.Context, t *rapid.T, store *tree.Store, conversation
 			for _, s := range segments {
 				read := check.Must(parts(s))(t)
 				for _, p := range read {
-					if p.chunks(s.Bucket, &wanted{hashes: []hash{h}}) != 0 {
-						t.Fatalf("segment %s has %q, which is gone", s.ID, word)
-					}
+					check.Need(t, p.chunks(s.Bucket, &wanted{hashes: []hash{h}}) == 0, "segment %s has %q, which is gone", s.ID, word)
 				}
 			}
 		}

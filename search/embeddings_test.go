@@ -109,9 +109,8 @@ func TestEmbeddingsAreOnTheTenantsAccount(t *testing.T) {
 	s, q := search.New(0, search.WithEmbeddings(e)), search.Question{Query: "Which fiddle?", Scope: search.ScopeBranch}
 	check.Must(s.Recall(t.Context(), store, id, ids[0], q))(t)
 	check.Must(s.RecallTenant(t.Context(), store, q))(t)
-	if want := []string{"payer", "payer", "payer"}; !slices.Equal(model.tenants, want) {
-		t.Errorf("calls were on the account of %q, want %q", model.tenants, want)
-	}
+	want := []string{"payer", "payer", "payer"}
+	check.That(t, slices.Equal(model.tenants, want), "calls were on the account of %q, want %q", model.tenants, want)
 }
 
 // A vector of a message's text isn't stored for another message that took its id.
@@ -123,16 +122,12 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	n.ID = uuid.Must(uuid.NewV7())
 	chain(t, store, id, uuid.Nil, n)
 	lacking, err := store.Index().Unembedded(t.Context(), id, "fake", 0, 10)
-	if err != nil || len(lacking) != 1 {
-		t.Fatal(lacking, err)
-	}
+	check.Need(t, err == nil && len(lacking) == 1, "%v, %v", lacking, err)
 	check.Must(store.Prune(t.Context(), id, n.ID))(t)
 	n.Message = said(tree.RoleUser, "Coffee.").Message
 	chain(t, store, id, uuid.Nil, n)
 	saved, err := store.Index().SaveEmbeddings(t.Context(), id, "fake", []tree.Embedding{{MessageID: n.ID, Version: lacking[0].Version, Vector: []byte{255}}})
-	if err != nil || saved != 0 {
-		t.Errorf("%d stored, %v", saved, err)
-	}
+	check.That(t, err == nil && saved == 0, "%d stored, %v", saved, err)
 	if lacking, err := store.Index().Unembedded(t.Context(), id, "fake", 0, 10); err != nil || len(lacking) != 1 {
 		t.Errorf("%d lack a vector, %v", len(lacking), err)
 	}
@@ -170,9 +165,8 @@ func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 				t.Errorf("%s: %v by %s, %v", name, hitIDs(a), a.Ranking, err)
 			}
 		}
-		if calls := len(server.Inputs()) - before; calls > 3 {
-			t.Errorf("%s: the model was asked %d times in a row", name, calls)
-		}
+		calls := len(server.Inputs()) - before
+		check.That(t, calls <= 3, "%s: the model was asked %d times in a row", name, calls)
 	}
 }
 

@@ -33,13 +33,11 @@ func TestFollowJoinsChunks(t *testing.T) {
 	id := conversation(t, s)
 	for i := range 71 {
 		mustAppend(t, s, id, uuid.Nil, user(fmt.Sprint(i)))
-		if got := sizes(id); i == 62 && got != "32 16 8 4 2 1" {
-			t.Errorf("63 messages are in chunks of %s", got)
-		}
+		got := sizes(id)
+		check.That(t, i != 62 || got == "32 16 8 4 2 1", "63 messages are in chunks of %s", got)
 	}
-	if got := sizes(id); got != "64 4 2 1" {
-		t.Errorf("71 messages are in chunks of %s", got)
-	}
+	got := sizes(id)
+	check.That(t, got == "64 4 2 1", "71 messages are in chunks of %s", got)
 	long := conversation(t, s)
 	var all []tree.NewMessage
 	for i := range 4200 {
@@ -68,14 +66,12 @@ func TestPruneBesideFollow(t *testing.T) {
 	find := search.New(0)
 	behind := check.Must(s.Feed().Unfollowed(t.Context(), tree.SearchFollower, nil, kept.CreatedAt.Add(-1e9), 10))(t)
 	check.NoError(t, find.Follow(t.Context(), tree.New(racing), behind))
-	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), 0, 10, id))(t); len(chunks) > 0 || !done {
-		t.Errorf("%d chunks beside a prune", len(chunks))
-	}
+	chunks := check.Must(s.Index().ConversationChunks(t.Context(), 0, 10, id))(t)
+	check.That(t, len(chunks) == 0 && done, "%d chunks beside a prune", len(chunks))
 	check.NoError(t, find.CatchUp(t.Context(), s))
 	for query, want := range map[string]int{"hazel": 1, "violin": 0} {
-		if page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t); len(page.Data) != want {
-			t.Errorf("%d hits of %s", len(page.Data), query)
-		}
+		page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t)
+		check.That(t, len(page.Data) == want, "%d hits of %s", len(page.Data), query)
 	}
 	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), 0, 10, id))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
 		t.Errorf("%+v", chunks)
@@ -96,19 +92,13 @@ func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 	}
 	for _, query := range []string{"new 1499", "old 1499"} {
 		page := check.Must(find.Messages(t.Context(), s, query+" ", search.Within{}, tree.Paging{}))(t)
-		if !page.Incomplete || len(page.Data) != 1 {
-			t.Errorf("%s: %d hits, incomplete %t", query, len(page.Data), page.Incomplete)
-		}
+		check.That(t, page.Incomplete && len(page.Data) == 1, "%s: %d hits, incomplete %t", query, len(page.Data), page.Incomplete)
 	}
 	page := check.Must(find.Messages(t.Context(), s, "old 1 ", search.Within{}, tree.Paging{}))(t)
-	if !page.Incomplete || len(page.Data) != 0 {
-		t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
-	}
+	check.That(t, page.Incomplete && len(page.Data) == 0, "%d hits, incomplete %t", len(page.Data), page.Incomplete)
 	check.NoError(t, find.CatchUp(t.Context(), s))
 	page = check.Must(find.Messages(t.Context(), s, "old 1 ", search.Within{}, tree.Paging{}))(t)
-	if page.Incomplete || len(page.Data) != 1 {
-		t.Errorf("caught up: %d hits, incomplete %t", len(page.Data), page.Incomplete)
-	}
+	check.That(t, !page.Incomplete && len(page.Data) == 1, "caught up: %d hits, incomplete %t", len(page.Data), page.Incomplete)
 }
 
 // A message is found whose append waited for its turn longer than a search looks back.
@@ -128,9 +118,8 @@ func TestAppendThatWaitedIsFound(t *testing.T) {
 	find.LookedUpTo(s, time.Now())
 	check.NoError(t, tx.Commit(t.Context()))
 	check.NoError(t, <-done)
-	if page := check.Must(find.Messages(t.Context(), s, "hazel", search.Within{}, tree.Paging{}))(t); len(page.Data) != 1 {
-		t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
-	}
+	page := check.Must(find.Messages(t.Context(), s, "hazel", search.Within{}, tree.Paging{}))(t)
+	check.That(t, len(page.Data) == 1, "%d hits, incomplete %t", len(page.Data), page.Incomplete)
 }
 
 // A message is found though a crash took the follower's last commits, which don't wait for the disk.
@@ -149,9 +138,8 @@ func TestMessageIsFoundAfterACrash(t *testing.T) {
 		},
 		func() {},
 	} {
-		if page := check.Must(find.Messages(t.Context(), s, "hazel", search.Within{}, tree.Paging{}))(t); len(page.Data) != 1 {
-			t.Errorf("%d hits, incomplete %t", len(page.Data), page.Incomplete)
-		}
+		page := check.Must(find.Messages(t.Context(), s, "hazel", search.Within{}, tree.Paging{}))(t)
+		check.That(t, len(page.Data) == 1, "%d hits, incomplete %t", len(page.Data), page.Incomplete)
 		then()
 	}
 }
@@ -167,16 +155,14 @@ func TestFilesAreFound(t *testing.T) {
 	for range 2 { // before it is indexed, and after
 		for _, query := range []string{"budget 4321 ", "spec.md"} {
 			page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t)
-			if len(page.Data) != 1 || page.Data[0].Message.ID != m.ID || strings.Contains(query, "4321") && !strings.Contains(page.Data[0].Snippet, "budget is 4321") {
-				t.Errorf("%q: %+v", query, page.Data)
-			}
+			check.That(t, len(page.Data) == 1 && page.Data[0].Message.ID == m.ID &&
+				(!strings.Contains(query, "4321") || strings.Contains(page.Data[0].Snippet, "budget is 4321")),
+				"%q: %+v", query, page.Data)
 		}
 		check.NoError(t, find.CatchUp(t.Context(), s))
 	}
 	a := ask(t, find, s, id, m.ID, search.Question{Query: "What is the budget?", Scope: search.ScopeBranch})
-	if len(a.Hits) != 1 || !strings.Contains(a.Hits[0].Excerpt, "budget is 4321") {
-		t.Errorf("recall: %+v", a.Hits)
-	}
+	check.That(t, len(a.Hits) == 1 && strings.Contains(a.Hits[0].Excerpt, "budget is 4321"), "recall: %+v", a.Hits)
 }
 
 // No search reads a row of another tenant's, however much there is, of the same words.
@@ -241,9 +227,9 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 	library(theirs, 40, 80)
 	for what, is := range measure() {
 		// While there are few rows, a plan may read more of the own ones.
-		if was := before[what]; dbtest.Shards(t) == 1 && (is.found != was.found || is.rows > was.rows) {
-			t.Errorf("%s: %+v beside 800 messages of another tenant, %+v beside 4,000", what, was, is)
-		}
+		was := before[what]
+		check.That(t, dbtest.Shards(t) != 1 || is.found == was.found && is.rows <= was.rows,
+			"%s: %+v beside 800 messages of another tenant, %+v beside 4,000", what, was, is)
 	}
 }
 
@@ -278,10 +264,8 @@ func TestChunksOfOtherPrograms(t *testing.T) {
 	const store = "update search_chunks set data = set_byte(data, 0, $2) where conversation_id = $1 and number = 0"
 	check.Must(search.Database().Exec(t.Context(), store, id, 255))(t)
 	check.Must(search.AddSegments(t.Context(), s, 4))(t)
-	if page := check.Must(find.Messages(t.Context(), s, "aqueduct ", search.Within{}, tree.Paging{}))(t); len(page.Data) != 1 {
-		t.Errorf("%d messages are found", len(page.Data))
-	}
-	if _, err := search.Database().Exec(t.Context(), store, id, 1); err == nil {
-		t.Error("a chunk of an older program is stored")
-	}
+	page := check.Must(find.Messages(t.Context(), s, "aqueduct ", search.Within{}, tree.Paging{}))(t)
+	check.That(t, len(page.Data) == 1, "%d messages are found", len(page.Data))
+	_, err := search.Database().Exec(t.Context(), store, id, 1)
+	check.That(t, err != nil, "a chunk of an older program is stored")
 }

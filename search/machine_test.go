@@ -147,9 +147,7 @@ func (s *machine) Ask(t *rapid.T) {
 	warm := check.Must(rapid.SampledFrom(s.services).Draw(t, "server").Recall(s.ctx, s.store, m.id, head, q))(t)
 	cold := check.Must(New(0).Recall(s.ctx, s.store, m.id, head, q))(t)
 	got, want := mustJSON(t, warm), mustJSON(t, cold)
-	if got != want {
-		t.Fatalf("warm\n%s\ncold\n%s", got, want)
-	}
+	check.Need(t, got == want, "warm\n%s\ncold\n%s", got, want)
 	s.check(t, m, head, q, warm)
 }
 
@@ -163,18 +161,15 @@ func (s *machine) check(t *rapid.T, m *model, head uuid.UUID, q Question, a Answ
 	case ScopeConversation:
 		scope = m.messages()
 	}
-	if len(a.Hits)+a.Omitted > q.Limit || a.Searched != len(scope) {
-		t.Fatalf("%d hits and %d omitted of %d, want %d at most of %d", len(a.Hits), a.Omitted, a.Searched, q.Limit, len(scope))
-	}
+	check.Need(t, len(a.Hits)+a.Omitted <= q.Limit && a.Searched == len(scope),
+		"%d hits and %d omitted of %d, want %d at most of %d", len(a.Hits), a.Omitted, a.Searched, q.Limit, len(scope))
 	shown, cost := map[uuid.UUID]bool{}, 0
 	one := func(message tree.Message) {
 		n := m.find(message.ID)
-		if n == nil || shown[message.ID] || !slices.ContainsFunc(scope, func(other modelNode) bool { return other.id == message.ID }) {
-			t.Fatalf("%s is shown twice, or is not in the scope", message.ID)
-		}
-		if message.ParentID != n.parent || message.Body != nil && string(message.Body) != string(n.body) {
-			t.Fatalf("%s is\n%s, want\n%s", message.ID, message.Body, n.body)
-		}
+		check.Need(t, n != nil && !shown[message.ID] && slices.ContainsFunc(scope, func(other modelNode) bool { return other.id == message.ID }),
+			"%s is shown twice, or is not in the scope", message.ID)
+		check.Need(t, message.ParentID == n.parent && (message.Body == nil || string(message.Body) == string(n.body)),
+			"%s is\n%s, want\n%s", message.ID, message.Body, n.body)
 		if shown[message.ID] = true; message.Body != nil {
 			cost += message.Tokens
 		} else {
@@ -182,12 +177,10 @@ func (s *machine) check(t *rapid.T, m *model, head uuid.UUID, q Question, a Answ
 		}
 	}
 	for i, hit := range a.Hits {
-		if hit.Score <= 0 || i > 0 && hit.Score > a.Hits[i-1].Score {
-			t.Fatalf("hit %d of %q scores %g, after %g", i, q.Query, hit.Score, a.Hits[max(0, i-1)].Score)
-		}
-		if want := slices.ContainsFunc(folded, func(n modelNode) bool { return n.id == hit.Message.ID }); hit.Folded != want {
-			t.Fatalf("hit %d is folded %v, want %v", i, hit.Folded, want)
-		}
+		check.Need(t, hit.Score > 0 && (i == 0 || hit.Score <= a.Hits[i-1].Score),
+			"hit %d of %q scores %g, after %g", i, q.Query, hit.Score, a.Hits[max(0, i-1)].Score)
+		want := slices.ContainsFunc(folded, func(n modelNode) bool { return n.id == hit.Message.ID })
+		check.Need(t, hit.Folded == want, "hit %d is folded %v, want %v", i, hit.Folded, want)
 		around := append(append(slices.Clone(hit.Before), hit.Message), hit.After...)
 		for j, message := range around {
 			if one(message); j > 0 && message.ParentID != around[j-1].ID {
@@ -195,9 +188,7 @@ func (s *machine) check(t *rapid.T, m *model, head uuid.UUID, q Question, a Answ
 			}
 		}
 	}
-	if cost > q.MaxTokens {
-		t.Fatalf("%d tokens, of %d", cost, q.MaxTokens)
-	}
+	check.Need(t, cost <= q.MaxTokens, "%d tokens, of %d", cost, q.MaxTokens)
 }
 
 func mustJSON(t *rapid.T, v any) string {

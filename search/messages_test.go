@@ -62,14 +62,12 @@ func TestSearchRefuses(t *testing.T) {
 	} {
 		page, err := find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{})
 		_, _, err2 := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, tree.Paging{})
-		if code(err) != want || code(err2) != want || want == "" && len(page.Data) != 1 {
-			t.Errorf("%.40q: %d hits, %v, %v; want %q", query, len(page.Data), err, err2, want)
-		}
+		check.That(t, code(err) == want && code(err2) == want && (want != "" || len(page.Data) == 1),
+			"%.40q: %d hits, %v, %v; want %q", query, len(page.Data), err, err2, want)
 	}
 	for _, query := range []string{"!", "' '", "- -"} { // no words at all
-		if page, err := find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}); err != nil || len(page.Data) > 0 {
-			t.Errorf("%q: %v, %v", query, page.Data, err)
-		}
+		page, err := find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{})
+		check.That(t, err == nil && len(page.Data) == 0, "%q: %v, %v", query, page.Data, err)
 	}
 }
 
@@ -102,15 +100,13 @@ func TestSearchTakesPastedAddresses(t *testing.T) {
 		}
 		slices.Sort(got)
 		list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, tree.Paging{})
-		if err != nil || !slices.Equal(got, want) || len(list.Data) != min(1, len(want)) {
-			t.Errorf("%q: found %v in %d conversations, %v; want %v", query, got, len(list.Data), err, want)
-		}
+		check.That(t, err == nil && slices.Equal(got, want) && len(list.Data) == min(1, len(want)),
+			"%q: found %v in %d conversations, %v; want %v", query, got, len(list.Data), err, want)
 	}
 	const title = "about https://example.com: all of it"
 	check.Must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: new(title)}))(t)
-	if list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: "https://example.com: all"}, tree.Paging{}); err != nil || len(list.Data) != 1 {
-		t.Errorf("by a title: %d conversations, %v", len(list.Data), err)
-	}
+	list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: "https://example.com: all"}, tree.Paging{})
+	check.That(t, err == nil && len(list.Data) == 1, "by a title: %d conversations, %v", len(list.Data), err)
 }
 
 // Searches and questions find parts of names and paths, words without spaces, other letters, and emojis.
@@ -142,13 +138,10 @@ func TestPartsOfWordsAreFound(t *testing.T) {
 	for range 2 { // before they are indexed, and after
 		for i, test := range tests {
 			page := check.Must(find.Messages(t.Context(), s, test.query, search.Within{ConversationID: id}, tree.Paging{}))(t)
-			if len(page.Data) != 1 || page.Data[0].Message.Depth != i {
-				t.Errorf("a search for %s finds %d messages", test.query, len(page.Data))
-			}
+			check.That(t, len(page.Data) == 1 && page.Data[0].Message.Depth == i, "a search for %s finds %d messages", test.query, len(page.Data))
 			answer := ask(t, find, s, id, head, search.Question{Query: test.query, Scope: search.ScopeBranch})
-			if len(answer.Hits) == 0 || answer.Hits[0].Message.Depth != i {
-				t.Errorf("the question %s finds %d messages, or another one first", test.query, len(answer.Hits))
-			}
+			check.That(t, len(answer.Hits) != 0 && answer.Hits[0].Message.Depth == i,
+				"the question %s finds %d messages, or another one first", test.query, len(answer.Hits))
 		}
 		check.NoError(t, find.CatchUp(t.Context(), s))
 	}
@@ -180,9 +173,8 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 	}
 	short, long := library(large, 150), library(large, 1450)
 	library(small, 90)
-	if n := check.Must(search.AddSegments(t.Context(), large, 8))(t); n < 3 {
-		t.Fatalf("%d segments", n)
-	}
+	n := check.Must(search.AddSegments(t.Context(), large, 8))(t)
+	check.Need(t, n >= 3, "%d segments", n)
 	for in, s := range map[uuid.UUID]*tree.Store{uuid.Nil: large, short: large, long: large, {1}: small} {
 		if s == small {
 			in = uuid.Nil
@@ -210,16 +202,14 @@ func TestSearchFindsWordsOfAnyShare(t *testing.T) {
 				}
 				p.Limit = 40 + len(got)%200
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s in %+v: %d found, want %d, or in another order", query, within, len(got), len(want))
-			}
+			check.That(t, slices.Equal(got, want), "%s in %+v: %d found, want %d, or in another order", query, within, len(got), len(want))
 			if strings.Contains(query, " ") { // of which one word is enough for a ranking
 				continue
 			}
 			ranked := check.Must(find.Ranked(t.Context(), s, query, within, tree.Paging{Limit: 800}))(t)
-			if len(ranked.Data) != min(len(want), 250) || slices.ContainsFunc(ranked.Data, func(h tree.Hit) bool { return !slices.Contains(want, h.Message.ID) }) {
-				t.Errorf("%s in %+v: %d are ranked of %d, or others", query, within, len(ranked.Data), len(want))
-			}
+			check.That(t, len(ranked.Data) == min(len(want), 250) &&
+				!slices.ContainsFunc(ranked.Data, func(h tree.Hit) bool { return !slices.Contains(want, h.Message.ID) }),
+				"%s in %+v: %d are ranked of %d, or others", query, within, len(ranked.Data), len(want))
 		}
 	}
 }
@@ -246,19 +236,14 @@ func TestSearchByBeginnings(t *testing.T) {
 		t.Helper()
 		for _, in := range []uuid.UUID{uuid.Nil, id} {
 			page, err := find.Messages(t.Context(), s, query, search.Within{ConversationID: in}, tree.Paging{})
-			if err != nil || len(page.Data) != want {
-				t.Errorf("%q in %s: %d found, %v, want %d", query, in, len(page.Data), err, want)
-			}
+			check.That(t, err == nil && len(page.Data) == want, "%q in %s: %d found, %v, want %d", query, in, len(page.Data), err, want)
 			for _, hit := range page.Data {
-				if !strings.Contains(strings.ToLower(hit.Snippet), "lim") && strings.Contains(query, "lim") {
-					t.Errorf("%q: the snippet is %q", query, hit.Snippet)
-				}
+				check.That(t, strings.Contains(strings.ToLower(hit.Snippet), "lim") || !strings.Contains(query, "lim"),
+					"%q: the snippet is %q", query, hit.Snippet)
 			}
 		}
 		list, _, err := find.Conversations(t.Context(), s, tree.ConversationFilter{Query: query}, tree.Paging{})
-		if err != nil || len(list.Data) != min(want, 1) {
-			t.Errorf("%q: %d conversations, %v", query, len(list.Data), err)
-		}
+		check.That(t, err == nil && len(list.Data) == min(want, 1), "%q: %d conversations, %v", query, len(list.Data), err)
 	}
 	for query, want := range map[string]int{
 		"lim": 3, "rate lim": 1, "rat lim": 0, "lim ": 1, `"lim"`: 1, "lim rate": 0, "a limiter rate": 1, "LIM": 3, "absent or lim": 3, "rate -lim": 1, "élan": 1, "林": 1, "it's Élan": 1, `"a rate" lim`: 1,
@@ -289,9 +274,7 @@ func TestSearchEndsInTime(t *testing.T) {
 		second(find.Messages(t.Context(), s, "oak", search.Within{}, tree.Paging{})), second(find.Messages(t.Context(), s, "oak", search.Within{ConversationID: id}, tree.Paging{})),
 		second(find.Ranked(t.Context(), s, "oak", search.Within{}, tree.Paging{})),
 	} {
-		if code(err) != "search_timeout" || !errors.Is(err, fault.Timeout) {
-			t.Errorf("%v, want search_timeout", err)
-		}
+		check.That(t, code(err) == "search_timeout" && errors.Is(err, fault.Timeout), "%v, want search_timeout", err)
 	}
 }
 
@@ -335,9 +318,8 @@ func TestSearchRanked(t *testing.T) {
 	} {
 		for _, in := range []uuid.UUID{id, uuid.Nil} {
 			for _, limit := range []int{1, 2, 50} {
-				if got := ranking(t, s, query, in, limit); !slices.Equal(got, want) {
-					t.Errorf("%q, %d at a time: %q, want %q", query, limit, got, want)
-				}
+				got := ranking(t, s, query, in, limit)
+				check.That(t, slices.Equal(got, want), "%q, %d at a time: %q, want %q", query, limit, got, want)
 			}
 		}
 	}
@@ -354,9 +336,8 @@ func TestSearchRankedFindsRareWords(t *testing.T) {
 	check.NoError(t, find.CatchUp(t.Context(), s))
 	check.Must(search.AddSegments(t.Context(), s, 4))(t)
 	for _, in := range []uuid.UUID{id, uuid.Nil} {
-		if got := ranking(t, s, "where is the aqueduct by the mill ", in, 300); len(got) < 250 || got[0] != "the aqueduct of the mill" {
-			t.Errorf("%d found, first %q", len(got), got[:min(3, len(got))])
-		}
+		got := ranking(t, s, "where is the aqueduct by the mill ", in, 300)
+		check.That(t, len(got) >= 250 && got[0] == "the aqueduct of the mill", "%d found, first %q", len(got), got[:min(3, len(got))])
 	}
 }
 
@@ -383,9 +364,7 @@ func TestSearchRankedPagesStay(t *testing.T) {
 		page = check.Must(find.Ranked(t.Context(), s, "oak leaf", search.Within{}, tree.Paging{Limit: 11, Cursor: page.Next}))(t)
 		got += len(page.Data)
 	}
-	if got != len(want) || len(seen) != len(want) {
-		t.Errorf("%d hits of %d messages, want %d", got, len(seen), len(want))
-	}
+	check.That(t, got == len(want) && len(seen) == len(want), "%d hits of %d messages, want %d", got, len(seen), len(want))
 }
 
 // A ranking takes its own cursors and no others.
@@ -405,9 +384,7 @@ func TestSearchRankedCursors(t *testing.T) {
 		"another extent":                          second(find.Ranked(t.Context(), s, "oak", search.Within{ConversationID: id}, ranked)),
 		"another tenant":                          second(find.Ranked(t.Context(), s.ForTenant("other"), "oak", search.Within{}, ranked)),
 	} {
-		if code(err) != "invalid_cursor" {
-			t.Errorf("%s: %v, want invalid_cursor", what, err)
-		}
+		check.That(t, code(err) == "invalid_cursor", "%s: %v, want invalid_cursor", what, err)
 	}
 }
 

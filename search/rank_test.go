@@ -105,9 +105,8 @@ func TestRules(t *testing.T) {
 	} {
 		x, path := line(test.messages...)
 		got := slices.DeleteFunc(order(x, path, test.question), func(depth int) bool { return depth%(len(filler)+1) != at })
-		if len(got) < len(test.want) || !slices.Equal(got[:len(test.want)], test.want) || test.want == nil && got != nil {
-			t.Errorf("%s: %v, want %v first", test.rule, got, test.want)
-		}
+		check.That(t, len(got) >= len(test.want) && slices.Equal(got[:len(test.want)], test.want) && (test.want != nil || got == nil),
+			"%s: %v, want %v first", test.rule, got, test.want)
 	}
 }
 
@@ -141,9 +140,7 @@ func TestDates(t *testing.T) {
 		if test.day != "" {
 			at = day(test.day)
 		}
-		if got := askedBy(test.question).factor(at); got != test.want {
-			t.Errorf("%q of a message of %q: %g, want %g", test.question, test.day, got, test.want)
-		}
+		check.Equal(t, test.question+" of a message of "+test.day, askedBy(test.question).factor(at), test.want)
 	}
 }
 
@@ -153,9 +150,8 @@ func TestAlone(t *testing.T) {
 	for _, role := range []string{"user", "assistant"} {
 		x, path := line("user: My boss lives in Lisbon.", role+": My aunt lives in Porto.", "user: My uncle lives in Bergen.", role+": My niece lives in Oslo.")
 		found := x.rank(x.newScope(path), "boss", MaxLimit, nil)
-		if share := found[1].score / found[0].score; (share < aloneFactor) != (role == "user") {
-			t.Errorf("the second of two messages, of a %s, has %g of the score of the first", role, share)
-		}
+		share := found[1].score / found[0].score
+		check.That(t, (share < aloneFactor) == (role == "user"), "the second of two messages, of a %s, has %g of the score of the first", role, share)
 	}
 }
 
@@ -173,12 +169,9 @@ func TestHugeQuestion(t *testing.T) {
 	}
 	x, path := line(messages...)
 	got := order(x, path, strings.Join(question, " "))
-	if len(got) != MaxLimit {
-		t.Fatalf("%d found", len(got))
-	}
-	if words := x.alternatives(x.newScope(path), strings.Join(question, " ")); len(words) != maxTerms {
-		t.Errorf("%d words count, want %d", len(words), maxTerms)
-	}
+	check.Need(t, len(got) == MaxLimit, "%d found", len(got))
+	words := x.alternatives(x.newScope(path), strings.Join(question, " "))
+	check.That(t, len(words) == maxTerms, "%d words count, want %d", len(words), maxTerms)
 }
 
 func TestExcerpt(t *testing.T) {
@@ -193,9 +186,8 @@ func TestExcerpt(t *testing.T) {
 		x, path := line("user: " + test.text)
 		sought := terms(x.alternatives(x.newScope(path), test.question))
 		got := excerpt(test.text, newStemmer().found(test.text, sought))
-		if !strings.Contains(got, test.want) || len(got) > excerptBytes || !strings.Contains(test.text, got) {
-			t.Errorf("%q: excerpt %q has no %q", test.question, got, test.want)
-		}
+		check.That(t, strings.Contains(got, test.want) && len(got) <= excerptBytes && strings.Contains(test.text, got),
+			"%q: excerpt %q has no %q", test.question, got, test.want)
 	}
 }
 
@@ -204,9 +196,8 @@ func TestFuse(t *testing.T) {
 	t.Parallel()
 	scores := fuse([]string{"a", "b", "c"}, []string{"c", "d"})
 	for what, want := range map[string]float64{"a": 1. / 61, "b": 1. / 62, "c": 1./63 + 1./61, "d": 1. / 62} {
-		if got := scores[what]; math.Abs(got-want) > 1e-12 {
-			t.Errorf("%s: %f, want %f", what, got, want)
-		}
+		got := scores[what]
+		check.That(t, math.Abs(got-want) <= 1e-12, "%s: %f, want %f", what, got, want)
 	}
 }
 
@@ -222,9 +213,8 @@ func TestVectorsOfOtherVersions(t *testing.T) {
 	data := embed.Encode(vector)
 	x.vectors[ids[0]] = stored{version: 1, data: data, norm: embed.Norm(data)}
 	x.vectors[ids[1]] = stored{version: 7, data: data, norm: embed.Norm(data)}
-	if near := x.nearest(x.everything(), embed.VectorOf(vector), fusionDepth); len(near) != 1 || near[0].number != 0 {
-		t.Errorf("near are %+v, want the first alone", near)
-	}
+	near := x.nearest(x.everything(), embed.VectorOf(vector), fusionDepth)
+	check.That(t, len(near) == 1 && near[0].number == 0, "near are %+v, want the first alone", near)
 }
 
 func TestLookedUp(t *testing.T) {
@@ -244,9 +234,7 @@ func TestLookedUp(t *testing.T) {
 		slices.Sort(got)
 		wanted := strings.Fields(want)
 		slices.Sort(wanted)
-		if !slices.Equal(got, wanted) {
-			t.Errorf("%.60q: %q, want %q", question, got, wanted)
-		}
+		check.That(t, slices.Equal(got, wanted), "%.60q: %q, want %q", question, got, wanted)
 	}
 }
 
@@ -262,9 +250,9 @@ func TestTenantsWordsHaveCommonWeights(t *testing.T) {
 		}
 	}
 	a, err := New(0).RecallTenant(t.Context(), store, Question{Query: "violin tulip", Limit: 6})
-	if err != nil || len(a.Hits) != 6 || a.Searched != 30 || strings.Contains(string(a.Hits[0].Message.Body), "violin") || strings.Contains(string(a.Hits[4].Message.Body), "violin") {
-		t.Errorf("%+v, %v", a, err)
-	}
+	check.That(t, err == nil && len(a.Hits) == 6 && a.Searched == 30 &&
+		!strings.Contains(string(a.Hits[0].Message.Body), "violin") && !strings.Contains(string(a.Hits[4].Message.Body), "violin"),
+		"%+v, %v", a, err)
 }
 
 // However many conversations have the words, some are asked, with a bound on their messages.
@@ -321,24 +309,19 @@ func TestCacheDropsOldest(t *testing.T) {
 		use(i)
 	}
 	for i, want := range []bool{true, false, true, true, false} {
-		if _, got := c.byKey[keys[i]]; got != want {
-			t.Errorf("conversation %d is there: %v, want %v", i, got, want)
-		}
+		_, got := c.byKey[keys[i]]
+		check.That(t, got == want, "conversation %d is there: %v, want %v", i, got, want)
 	}
-	if c.bytes != 3*one || len(c.byKey) != c.recent.Len() {
-		t.Errorf("%d bytes are counted for %d conversations of %d", c.bytes, c.recent.Len(), one)
-	}
+	check.That(t, c.bytes == 3*one && len(c.byKey) == c.recent.Len(), "%d bytes are counted for %d conversations of %d", c.bytes, c.recent.Len(), one)
 	// One that takes more than all may is dropped after it was used.
 	big := c.get(keys[4])
 	fill(big, 20*each)
 	c.used(big)
-	if _, there := c.byKey[keys[4]]; there || c.recent.Len() != 3 || c.bytes != 3*one {
-		t.Errorf("%d conversations and %d bytes stay after one that is too large", c.recent.Len(), c.bytes)
-	}
+	_, there := c.byKey[keys[4]]
+	check.That(t, !there && c.recent.Len() == 3 && c.bytes == 3*one,
+		"%d conversations and %d bytes stay after one that is too large", c.recent.Len(), c.bytes)
 	c.used(big) // of another question, done later
-	if c.bytes != 3*one {
-		t.Errorf("%d bytes are counted of what was dropped", c.bytes)
-	}
+	check.That(t, c.bytes == 3*one, "%d bytes are counted of what was dropped", c.bytes)
 }
 
 // Text that can't be read as it should be is taken as it is.
@@ -352,8 +335,7 @@ func TestAnyBody(t *testing.T) {
 	} {
 		x := newIndex()
 		read(x, tree.MessageText{ID: uuid.UUID{1}, Role: tree.RoleUser, Body: []byte(body)})
-		if got := order(x, []int32{0}, "violins"); len(got) != 1 {
-			t.Errorf("%s is not found", body)
-		}
+		got := order(x, []int32{0}, "violins")
+		check.That(t, len(got) == 1, "%s is not found", body)
 	}
 }

@@ -50,13 +50,11 @@ func TestBadQuestions(t *testing.T) {
 		{search.Question{Query: "a"}, "conversation_not_found", uuid.New(), head},
 		{search.Question{Query: "a"}, "message_not_found", id, uuid.New()},
 	} {
-		if _, err := s.Recall(t.Context(), store, test.id, test.head, test.q); code(err) != test.code {
-			t.Errorf("%+v: %v, want %s", test.q, err, test.code)
-		}
+		_, err := s.Recall(t.Context(), store, test.id, test.head, test.q)
+		check.That(t, code(err) == test.code, "%+v: %v, want %s", test.q, err, test.code)
 	}
-	if a := ask(t, s, store, id, head, search.Question{Query: "hello"}); len(a.Hits) != 0 || a.Searched != 0 {
-		t.Errorf("nothing is folded, and yet %+v", a)
-	}
+	a := ask(t, s, store, id, head, search.Question{Query: "hello"})
+	check.That(t, len(a.Hits) == 0 && a.Searched == 0, "nothing is folded, and yet %+v", a)
 }
 
 // An answer ends at a page's bytes, without the worst hits: reasoning has no tokens.
@@ -76,9 +74,7 @@ func TestAnswersHaveBoundedBytes(t *testing.T) {
 		t.Errorf("%d hits, and %d are omitted", len(a.Hits), a.Omitted)
 	}
 	a, err := s.RecallTenant(t.Context(), store, q)
-	if err != nil || len(a.Hits) != 9 || a.Omitted != 3 {
-		t.Errorf("of the tenant %d hits, and %d are omitted: %v", len(a.Hits), a.Omitted, err)
-	}
+	check.That(t, err == nil && len(a.Hits) == 9 && a.Omitted == 3, "of the tenant %d hits, and %d are omitted: %v", len(a.Hits), a.Omitted, err)
 }
 
 // What other branches say neither comes nor changes the scores of what does.
@@ -94,13 +90,12 @@ func TestOtherBranchesDontCount(t *testing.T) {
 	}
 	ask(t, s, store, id, branch[2], search.Question{Query: q.Query, Scope: search.ScopeConversation}) // its index has all of them now
 	after := ask(t, s, store, id, branch[2], q)
-	if len(before.Hits) == 0 || len(after.Hits) != len(before.Hits) {
-		t.Fatalf("%d hits, and %d when others have spoken", len(before.Hits), len(after.Hits))
-	}
+	check.Need(t, len(before.Hits) != 0 && len(after.Hits) == len(before.Hits),
+		"%d hits, and %d when others have spoken", len(before.Hits), len(after.Hits))
 	for i, h := range after.Hits {
-		if was := before.Hits[i]; h.Message.ID != was.Message.ID || h.Score != was.Score {
-			t.Errorf("hit %d is %s with %v, and was %s with %v", i, h.Message.ID, h.Score, was.Message.ID, was.Score)
-		}
+		was := before.Hits[i]
+		check.That(t, h.Message.ID == was.Message.ID && h.Score == was.Score,
+			"hit %d is %s with %v, and was %s with %v", i, h.Message.ID, h.Score, was.Message.ID, was.Score)
 	}
 }
 
@@ -119,13 +114,10 @@ func TestQuestionsReadInParts(t *testing.T) {
 		for i, searched := range []int{20, 40, 45} {
 			a := ask(t, s, store, id, uuid.Nil, search.Question{Query: "00 hazel", Scope: scope, Limit: search.MaxLimit})
 			complete := searched == len(ids)
-			if a.Searched != searched || a.Incomplete == complete || len(a.Hits) != searched || (a.Hits[0].Message.ID == ids[0]) != complete {
-				t.Errorf("%s, question %d: %d hits of %d messages, incomplete %t", scope, i, len(a.Hits), a.Searched, a.Incomplete)
-			}
+			check.That(t, a.Searched == searched && a.Incomplete != complete && len(a.Hits) == searched && (a.Hits[0].Message.ID == ids[0]) == complete,
+				"%s, question %d: %d hits of %d messages, incomplete %t", scope, i, len(a.Hits), a.Searched, a.Incomplete)
 			for _, h := range a.Hits {
-				if h.Message.Depth < len(ids)-searched {
-					t.Errorf("%s, question %d finds message %d", scope, i, h.Message.Depth)
-				}
+				check.That(t, h.Message.Depth >= len(ids)-searched, "%s, question %d finds message %d", scope, i, h.Message.Depth)
 			}
 		}
 	}
@@ -140,12 +132,10 @@ func TestTenants(t *testing.T) {
 	head := chain(t, mine, id, uuid.Nil, said(tree.RoleUser, "The violin is sold."))[0]
 	s := search.New(0)
 	q := search.Question{Query: "violin", Scope: search.ScopeConversation}
-	if a := ask(t, s, mine, id, head, q); len(a.Hits) != 1 {
-		t.Fatalf("%+v", a)
-	}
-	if _, err := s.Recall(t.Context(), theirs, id, head, q); code(err) != "conversation_not_found" {
-		t.Errorf("another tenant: %v", err)
-	}
+	a := ask(t, s, mine, id, head, q)
+	check.Need(t, len(a.Hits) == 1, "%+v", a)
+	_, err := s.Recall(t.Context(), theirs, id, head, q)
+	check.That(t, code(err) == "conversation_not_found", "another tenant: %v", err)
 }
 
 // What was pruned on one server isn't found on another whose memory has it.
@@ -167,9 +157,8 @@ func TestPrunedIsGone(t *testing.T) {
 		t.Fatalf("found on another branch: %+v", a)
 	}
 	check.Must(store.Prune(t.Context(), id, ids[2]))(t)
-	if _, err := s.Recall(t.Context(), store, id, ids[2], q); code(err) != "message_not_found" {
-		t.Errorf("the pruned head: %v", err)
-	}
+	_, err := s.Recall(t.Context(), store, id, ids[2], q)
+	check.That(t, code(err) == "message_not_found", "the pruned head: %v", err)
 	q.Scope = search.ScopeConversation
 	if a := ask(t, s, store, id, other, q); len(a.Hits) != 0 || a.Searched != 3 {
 		t.Errorf("after the prune: %+v", a)
@@ -180,9 +169,8 @@ func TestPrunedIsGone(t *testing.T) {
 		q.Scope = search.ScopeBranch
 		id := conversation(t, store)
 		ids := chain(t, store, id, uuid.Nil, said(tree.RoleUser, "One."), said(tree.RoleAssistant, "Two."), said(tree.RoleUser, "The violin is sold."))
-		if a := ask(t, s, store, id, ids[2], q); len(a.Hits) != 3 {
-			t.Fatalf("%+v", a)
-		}
+		a := ask(t, s, store, id, ids[2], q)
+		check.Need(t, len(a.Hits) == 3, "%+v", a)
 		check.Must(store.Prune(t.Context(), id, ids[2]))(t)
 		n := said(tree.RoleUser, "Tulips.")
 		n.ID = ids[2]
@@ -234,16 +222,12 @@ func TestConcurrent(t *testing.T) {
 					mine := 0
 					for _, hit := range a.Hits {
 						body := string(hit.Message.Body)
-						if strings.Contains(body, "worker") && !strings.Contains(body, own) {
-							t.Errorf("%s found %s", own, body)
-						}
+						check.That(t, !strings.Contains(body, "worker") || strings.Contains(body, own), "%s found %s", own, body)
 						if hit.Message.ID == stored.Messages[0].ID || hit.Message.ID == stored.Messages[1].ID {
 							mine++
 						}
 					}
-					if mine != 2 {
-						t.Errorf("%s found %d of its two messages", own, mine)
-					}
+					check.That(t, mine == 2, "%s found %d of its two messages", own, mine)
 				}
 				if round%2 == 0 {
 					if _, err := store.Prune(t.Context(), conversations[c], stored.Messages[0].ID); err != nil {

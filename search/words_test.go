@@ -40,9 +40,7 @@ func TestWords(t *testing.T) {
 		for _, w := range wordsOf(test.text) {
 			got = append(got, w.text)
 		}
-		if strings.Join(got, " ") != test.want {
-			t.Errorf("%q: %q, want %q", test.text, strings.Join(got, " "), test.want)
-		}
+		check.That(t, strings.Join(got, " ") == test.want, "%q: %q, want %q", test.text, strings.Join(got, " "), test.want)
 	}
 }
 
@@ -67,9 +65,7 @@ func TestLanguage(t *testing.T) {
 		{"庭のために何を買いましたか", "english"},
 		{"Καλημέρα, τι κάνεις;", "english"},
 	} {
-		if got := languages[languageOf(wordsOf(test.text))].name; got != test.want {
-			t.Errorf("%q is %s, want %s", test.text, got, test.want)
-		}
+		check.Equal(t, "the language of "+test.text, languages[languageOf(wordsOf(test.text))].name, test.want)
 	}
 }
 
@@ -93,9 +89,8 @@ func TestStems(t *testing.T) {
 		words := strings.Fields(test.words)
 		want := s.stem(words[0], l)
 		for _, w := range words[1:] {
-			if got := s.stem(w, l); got != want {
-				t.Errorf("%s: %s has the stem %q, and %s %q", test.language, words[0], want, w, got)
-			}
+			got := s.stem(w, l)
+			check.That(t, got == want, "%s: %s has the stem %q, and %s %q", test.language, words[0], want, w, got)
 		}
 	}
 }
@@ -108,21 +103,17 @@ func TestWordsStandWhereTheySay(t *testing.T) {
 		s := newStemmer()
 		at := 0
 		for _, w := range wordsOf(text) {
-			if w.from < at && !w.bigram && !w.part || w.to <= w.from || w.to > len(text) || w.text == "" || !utf8.ValidString(w.text) {
-				t.Fatalf("%q: %+v", text, w)
-			}
+			check.Need(t, (w.from >= at || w.bigram || w.part) && w.to > w.from && w.to <= len(text) && w.text != "" && utf8.ValidString(w.text),
+				"%q: %+v", text, w)
 			if at = w.to; w.bigram {
 				at = w.from
 			}
 			for l := range languages {
-				if s.stem(w.text, language(l)) == "" {
-					t.Fatalf("%q has an empty stem in %s", w.text, languages[l].name)
-				}
+				check.Need(t, s.stem(w.text, language(l)) != "", "%q has an empty stem in %s", w.text, languages[l].name)
 			}
 		}
-		if got := excerpt(text, nil); !strings.Contains(text, got) || len(got) > excerptBytes {
-			t.Fatalf("excerpt %q of %q", got, text)
-		}
+		got := excerpt(text, nil)
+		check.Need(t, strings.Contains(text, got) && len(got) <= excerptBytes, "excerpt %q of %q", got, text)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -68,15 +69,10 @@ func TestAppendRefuses(t *testing.T) {
 			before := counts(t, s, c.ID)
 			stored, err := s.Append(t.Context(), test.conversation, test.parent, test.message)
 			var e *fault.Error
-			if !errors.As(err, &e) || stored.Created {
-				t.Fatalf("created %t, error %v, want a *fault.Error", stored.Created, err)
-			}
-			if !errors.Is(err, test.kind) || e.Code != test.code || e.Field != test.field {
-				t.Errorf("got %v, %s of %q; want %v, %s of %q", e.Kind, e.Code, e.Field, test.kind, test.code, test.field)
-			}
-			if after := counts(t, s, c.ID); after != before {
-				t.Errorf("a refused message changed the conversation\nfrom %s\nto   %s", before, after)
-			}
+			check.Need(t, errors.As(err, &e) && !stored.Created, "created %t, error %v, want a *fault.Error", stored.Created, err)
+			check.That(t, errors.Is(err, test.kind) && e.Code == test.code && e.Field == test.field,
+				"got %v, %s of %q; want %v, %s of %q", e.Kind, e.Code, e.Field, test.kind, test.code, test.field)
+			check.Equal(t, "the conversation after a refused message", counts(t, s, c.ID), before)
 		})
 	}
 }
@@ -97,9 +93,7 @@ func TestTokens(t *testing.T) {
 		{`{"role":"assistant","content":null,"refusal":"no"}`, 3 + 2},
 		{`{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`, 3 + 8 + 2 + 1 + 2},
 	} {
-		if got := mustAppend(t, s, c.ID, uuid.Nil, raw(test.body)).Tokens; got != test.want {
-			t.Errorf("%s has %d tokens, want %d", test.body, got, test.want)
-		}
+		check.Equal(t, "tokens of "+test.body, mustAppend(t, s, c.ID, uuid.Nil, raw(test.body)).Tokens, test.want)
 	}
 }
 
@@ -130,12 +124,8 @@ func TestChainRefuses(t *testing.T) {
 			before := counts(t, s, c.ID)
 			_, err := s.AppendChain(t.Context(), c.ID, test.parent, test.chain)
 			var e *fault.Error
-			if !errors.As(err, &e) || e.Code != test.code || e.Field != test.field {
-				t.Fatalf("got %+v, want %s of %q", err, test.code, test.field)
-			}
-			if after := counts(t, s, c.ID); after != before {
-				t.Errorf("a refused chain changed the conversation\nfrom %s\nto   %s", before, after)
-			}
+			check.Need(t, errors.As(err, &e) && e.Code == test.code && e.Field == test.field, "got %+v, want %s of %q", err, test.code, test.field)
+			check.Equal(t, "the conversation after a refused chain", counts(t, s, c.ID), before)
 		})
 	}
 }
@@ -156,22 +146,15 @@ func TestAppendAtHead(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
 	first, err := s.Append(t.Context(), c.ID, uuid.Nil, user("first"), tree.AtHead())
-	if err != nil || first.ParentID != uuid.Nil {
-		t.Fatalf("%+v, %v", first.Message, err)
-	}
+	check.Need(t, err == nil && first.ParentID == uuid.Nil, "%+v, %v", first.Message, err)
 	second, err := s.Append(t.Context(), c.ID, uuid.Nil, user("second"), tree.AtHead())
-	if err != nil || second.ParentID != first.ID {
-		t.Fatalf("%+v, %v", second.Message, err)
-	}
+	check.Need(t, err == nil && second.ParentID == first.ID, "%+v, %v", second.Message, err)
 	must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: first.ID}))(t)
 	third, err := s.Append(t.Context(), c.ID, uuid.Nil, user("third"), tree.AtHead())
-	if err != nil || third.ParentID != first.ID || third.Siblings.Index != 2 {
-		t.Fatalf("%+v, %v", third.Message, err)
-	}
+	check.Need(t, err == nil && third.ParentID == first.ID && third.Siblings.Index == 2, "%+v, %v", third.Message, err)
 	_, err = s.Append(t.Context(), c.ID, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":""}`))}, tree.AtHead())
-	if f := fault.Of(err); f.Field != "content" {
-		t.Errorf("the refusal of a single message names %q", f.Field)
-	}
+	f := fault.Of(err)
+	check.That(t, f.Field == "content", "the refusal of a single message names %q", f.Field)
 }
 
 // Sent again, it is the first append, wherever the head is. Other content, or another place, is a conflict.
@@ -193,9 +176,8 @@ func TestAppendAtHeadAgain(t *testing.T) {
 			stored, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, chain, opts...)
 			return stored.Created, err
 		}
-		if created, err := add(tree.AtHead()); !created || err != nil {
-			t.Fatal(created, err)
-		}
+		created, err := add(tree.AtHead())
+		check.Need(t, created && err == nil, "%v, %v", created, err)
 		elsewhere := mustAppend(t, s, c.ID, uuid.Nil, user("another root")).ID
 		if created, err := add(tree.AtHead()); created || err != nil || activeHead(t, s, c.ID) != elsewhere {
 			t.Errorf("%d sent again: created %t, %v, and the head is %s", length, created, err, activeHead(t, s, c.ID))
@@ -218,16 +200,13 @@ func TestIfHead(t *testing.T) {
 	second := []tree.NewMessage{user("second"), user("third")}
 	chain := must(s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID)))(t).Messages
 	for _, saw := range []uuid.UUID{uuid.Nil, first.ID, chain[0].ID} {
-		if _, err := s.AppendChain(t.Context(), c.ID, saw, second, tree.IfHead(saw)); !errors.Is(err, fault.Conflict) || fault.Of(err).Code != "changed_meanwhile" {
-			t.Errorf("with the head %s before: %v", saw, err)
-		}
+		_, err := s.AppendChain(t.Context(), c.ID, saw, second, tree.IfHead(saw))
+		check.That(t, errors.Is(err, fault.Conflict) && fault.Of(err).Code == "changed_meanwhile", "with the head %s before: %v", saw, err)
 	}
-	if m, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); m.Created || m.ID != first.ID || err != nil {
-		t.Errorf("what is stored already gives %s, %v, %v", m.ID, m.Created, err)
-	}
-	if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.HeadID != chain[1].ID {
-		t.Errorf("the head is %s: %v", got.HeadID, err)
-	}
+	m, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil))
+	check.That(t, !m.Created && m.ID == first.ID && err == nil, "what is stored already gives %s, %v, %v", m.ID, m.Created, err)
+	got, err := s.Conversation(t.Context(), c.ID)
+	check.That(t, err == nil && got.HeadID == chain[1].ID, "the head is %s: %v", got.HeadID, err)
 }
 
 // What is written as JSON is read again as it was, also a body's members of the names that an answer has.
@@ -256,8 +235,6 @@ func TestJSONIsRead(t *testing.T) {
 			err = of.is.UnmarshalJSON(was)
 		}
 		is, _ := of.is.MarshalJSON()
-		if err != nil || string(is) != string(was) {
-			t.Errorf("%v\n%s is read as\n%s", err, was, is)
-		}
+		check.That(t, err == nil && string(is) == string(was), "%v\n%s is read as\n%s", err, was, is)
 	}
 }

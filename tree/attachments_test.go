@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -59,9 +60,7 @@ func start(t testing.TB, s *tree.Store) uuid.UUID {
 func has(t testing.TB, s *tree.Store, a tree.Attachment) bool {
 	t.Helper()
 	_, _, err := s.Attachment(t.Context(), a.Hash)
-	if err != nil && !errors.Is(err, fault.NotFound) {
-		t.Fatal(err)
-	}
+	check.Need(t, err == nil || errors.Is(err, fault.NotFound), "%v", err)
 	return err == nil
 }
 
@@ -104,9 +103,7 @@ func TestAttachmentAddedAgainStays(t *testing.T) {
 	noError(t, s.DeleteConversation(t.Context(), one))
 	say(t, s, two, uuid.Nil, naming("two", a))
 	noError(t, s.DeleteConversation(t.Context(), two))
-	if has(t, s, a) {
-		t.Error("it stays, although nothing names it and nobody added it again")
-	}
+	check.That(t, !has(t, s, a), "it stays, although nothing names it and nobody added it again")
 }
 
 // A sweep deletes old uploads that no message names, of all tenants, some at a time.
@@ -122,24 +119,19 @@ func TestSweepAttachments(t *testing.T) {
 		t.Helper()
 		return must(sweep.Next(t.Context(), s, before, limit))(t)
 	}
-	if n := next(time.Now().Add(-tree.UnusedAttachmentAge), 10); n != 0 {
-		t.Errorf("of what was uploaded now, %d went", n)
-	}
+	n := next(time.Now().Add(-tree.UnusedAttachmentAge), 10)
+	check.That(t, n == 0, "of what was uploaded now, %d went", n)
 	later := time.Now().Add(time.Hour)
 	var went []int
 	for range 5 { // two that are named, two that aren't, and the end
 		went = append(went, next(later, 1))
 	}
-	if !slices.Equal(went, []int{0, 0, 1, 1, 0}) || has(t, other, one) || has(t, other, two) {
-		t.Errorf("of one at a time went %v", went)
-	}
+	check.That(t, slices.Equal(went, []int{0, 0, 1, 1, 0}) && !has(t, other, one) && !has(t, other, two), "of one at a time went %v", went)
 	upload(t, other, "a.txt", []byte("a"))
 	if n := next(later, 3); n != 1 {
 		t.Errorf("of the next round went %d", n)
 	}
-	if !has(t, s, a) || !has(t, s, b) {
-		t.Error("the wrong ones went")
-	}
+	check.That(t, has(t, s, a) && has(t, s, b), "the wrong ones went")
 }
 
 // A prune that deletes an attachment waits for an append that names it, and leaves it.
@@ -153,9 +145,7 @@ func TestAttachmentsAreHeld(t *testing.T) {
 	err := meanwhile(t, pool, func(s *tree.Store) error {
 		return second(s.Append(t.Context(), other, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("y", a))}))
 	}, func() error { return second(s.Prune(t.Context(), c, m.ID)) })
-	if err != nil || !has(t, s, a) {
-		t.Errorf("a message names what is gone, %v", err)
-	}
+	check.That(t, err == nil && has(t, s, a), "a message names what is gone, %v", err)
 }
 
 // A prune leaves a file that is uploaded and named once it has looked who names it, and drops the other.
@@ -179,15 +169,11 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 		mustAppend(t, s, other, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("late", upload(t, s, "late.txt", meanwhile)))})
 	}))
 	must(pruning.Prune(t.Context(), before, id))(t)
-	if !asked {
-		t.Fatal("the prune looked for no messages")
-	}
-	if _, _, err := s.Attachment(t.Context(), late.Hash); err != nil {
-		t.Errorf("a message names what is gone: %v", err)
-	}
-	if _, _, err := s.Attachment(t.Context(), there.Hash); !errors.Is(err, fault.NotFound) {
-		t.Errorf("nothing names it, and reading it gives %v", err)
-	}
+	check.Need(t, asked, "the prune looked for no messages")
+	_, _, err := s.Attachment(t.Context(), late.Hash)
+	check.That(t, err == nil, "a message names what is gone: %v", err)
+	_, _, err = s.Attachment(t.Context(), there.Hash)
+	check.That(t, errors.Is(err, fault.NotFound), "nothing names it, and reading it gives %v", err)
 }
 
 func TestAttachmentsAreChecked(t *testing.T) {
@@ -205,9 +191,8 @@ func TestAttachmentsAreChecked(t *testing.T) {
 		{"a picture as a file", "invalid_attachment", fmt.Sprintf(`{"role":"user","content":[{"type":"file","file":{"file_id":"coppice:attachment/%x"}}]}`, pic.Hash)},
 	} {
 		_, err := s.Append(t.Context(), c, uuid.Nil, tree.NewMessage{Message: chat.Read([]byte(test.body))})
-		if e := fault.Of(err); err == nil || e.Code != test.code {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		e := fault.Of(err)
+		check.That(t, err != nil && e.Code == test.code, "%s: %v", test.name, err)
 		_, err = s.AppendChain(t.Context(), c, uuid.Nil, []tree.NewMessage{{Message: chat.Read(naming("fine"))}, {Message: chat.Read([]byte(test.body))}})
 		if e := fault.Of(err); err == nil || e.Code != test.code || e.Field != "messages[1].content" {
 			t.Errorf("%s, in a chain: %v", test.name, err)
@@ -225,14 +210,11 @@ func TestAttachmentsAreChecked(t *testing.T) {
 			upload(t, s, "", bytes.Repeat([]byte("y"), 2000))
 			test.data = bytes.Repeat([]byte("z"), 1000)
 		}
-		if _, _, err := s.AddAttachment(t.Context(), "", test.data); err == nil || fault.Of(err).Code != test.code {
-			t.Errorf("%s: %v", test.name, err)
-		}
+		_, _, err := s.AddAttachment(t.Context(), "", test.data)
+		check.That(t, err != nil && fault.Of(err).Code == test.code, "%s: %v", test.name, err)
 	}
-	if _, created, err := s.AddAttachment(t.Context(), "", bytes.Repeat([]byte("y"), 2000)); err != nil || created {
-		t.Errorf("what is there can't be uploaded again where all is full: %v, %v", created, err)
-	}
-	if _, _, err := s.AddAttachment(t.Context(), "", append([]byte(strings.Repeat("x", attach.MaxText)), 'x')); err == nil {
-		t.Error("a text of any size is taken")
-	}
+	_, created, err := s.AddAttachment(t.Context(), "", bytes.Repeat([]byte("y"), 2000))
+	check.That(t, err == nil && !created, "what is there can't be uploaded again where all is full: %v, %v", created, err)
+	_, _, err = s.AddAttachment(t.Context(), "", append([]byte(strings.Repeat("x", attach.MaxText)), 'x'))
+	check.That(t, err != nil, "a text of any size is taken")
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -65,31 +66,25 @@ func TestUploadCountsAgain(t *testing.T) {
 	}
 	imported(before)
 	appended := say(t, before, start(t, before), uuid.Nil, naming("alone", image)).Tokens
-	if m := must(before.Message(t.Context(), other, id(1)))(t); m.Tokens != appended {
-		t.Errorf("an imported message costs %d tokens, and an appended one %d", m.Tokens, appended)
-	}
+	m := must(before.Message(t.Context(), other, id(1)))(t)
+	check.That(t, m.Tokens == appended, "an imported message costs %d tokens, and an appended one %d", m.Tokens, appended)
 	imported(after)
 	fork := must3(after.Fork(t.Context(), conversation, id(4), tree.NewConversation{}))(t)
-	if slices.Equal(costs(after, conversation), costs(before, conversation)) {
-		t.Error("a missing file costs as much as one that is there")
-	}
-	if named, err := after.Index().ConversationAttachments(t.Context(), conversation); err != nil || len(named) != 2 {
-		t.Errorf("the conversation names %x, %v", named, err)
-	}
+	check.That(t, !slices.Equal(costs(after, conversation), costs(before, conversation)), "a missing file costs as much as one that is there")
+	named, err := after.Index().ConversationAttachments(t.Context(), conversation)
+	check.That(t, err == nil && len(named) == 2, "the conversation names %x, %v", named, err)
 	upload(t, after, "hazel.txt", text)
 	upload(t, after, "hazel.png", pic)
 	upload(t, after, "hazel.png", pic) // which changes nothing
 	for _, c := range []uuid.UUID{conversation, other} {
-		if got, want := costs(after, c), costs(before, c); !slices.Equal(got, want) {
-			t.Errorf("after the upload they cost\n%q, and should\n%q", got, want)
-		}
+		got, want := costs(after, c), costs(before, c)
+		check.That(t, slices.Equal(got, want), "after the upload they cost\n%q, and should\n%q", got, want)
 	}
 	path := slices.DeleteFunc(costs(before, conversation), func(cost string) bool {
 		return strings.HasPrefix(cost, "without") || strings.HasPrefix(cost, "elsewhere")
 	})
-	if got, want := costs(after, fork.ID), path; !slices.Equal(got, want) {
-		t.Errorf("the messages of a fork cost\n%q, and should\n%q", got, want)
-	}
+	got, want := costs(after, fork.ID), path
+	check.That(t, slices.Equal(got, want), "the messages of a fork cost\n%q, and should\n%q", got, want)
 }
 
 // An upload waits for an import that names it and isn't committed, and finds its messages.
@@ -105,9 +100,7 @@ func TestUploadMeetsImport(t *testing.T) {
 		return third(s.AddAttachment(t.Context(), "hazel.txt", text))
 	}))
 	m, err := s.Message(t.Context(), id, message)
-	if err != nil || m.Tokens < file.Tokens {
-		t.Errorf("the message costs %d tokens, and the file alone %d: %v", m.Tokens, file.Tokens, err)
-	}
+	check.That(t, err == nil && m.Tokens >= file.Tokens, "the message costs %d tokens, and the file alone %d: %v", m.Tokens, file.Tokens, err)
 }
 
 // TestAttachmentsCost holds what messages cost against the provider's rule.
@@ -119,9 +112,8 @@ func TestAttachmentsCost(t *testing.T) {
 	for _, size := range [][2]int{{100, 100}, {1024, 1024}, {4000, 300}, {600, 5000}} {
 		a := upload(t, s, "p.png", picture(t, size[0], size[1]))
 		want := bare + tokens.Image(size[0], size[1], "high")
-		if m := say(t, s, c, uuid.Nil, naming("Look:", a)); m.Tokens != want || a.Tokens != want-bare {
-			t.Errorf("%v costs %d, and alone %d; want %d", size, m.Tokens, a.Tokens, want)
-		}
+		m := say(t, s, c, uuid.Nil, naming("Look:", a))
+		check.That(t, m.Tokens == want && a.Tokens == want-bare, "%v costs %d, and alone %d; want %d", size, m.Tokens, a.Tokens, want)
 		low := strings.Replace(string(naming("Look:", a)), `"image_url":{`, `"image_url":{"detail":"low",`, 1)
 		if m := say(t, s, c, uuid.Nil, json.RawMessage(low)); m.Tokens != bare+85 {
 			t.Errorf("%v in low detail costs %d", size, m.Tokens)
@@ -162,14 +154,12 @@ func TestUploadsAtOnce(t *testing.T) {
 	uploads := 0
 	s := tree.New(dbtest.AfterQuery(t, pool, "TouchAttachment", func() {
 		uploads++
-		if _, created, err := other.AddAttachment(t.Context(), "first.txt", data); err != nil || !created {
-			t.Errorf("the upload in between: %v, %v", created, err)
-		}
+		_, created, err := other.AddAttachment(t.Context(), "first.txt", data)
+		check.That(t, err == nil && created, "the upload in between: %v, %v", created, err)
 	}), tree.WithLimits(limits))
 	a, created, err := s.AddAttachment(t.Context(), "second.txt", data)
-	if err != nil || created || a.Name != "first.txt" || uploads != 1 {
-		t.Errorf("it is stored as %q, created %v, %v; after %d uploads in between", a.Name, created, err, uploads)
-	}
+	check.That(t, err == nil && !created && a.Name == "first.txt" && uploads == 1,
+		"it is stored as %q, created %v, %v; after %d uploads in between", a.Name, created, err, uploads)
 }
 
 // A sweep takes no attachment that an import counted, and neither waits for ever, in any order.
@@ -201,7 +191,5 @@ func TestImportHoldsWhatItCounts(t *testing.T) {
 	}
 	must(importing.Import(t.Context(), bundles...))(t)
 	noError(t, <-swept)
-	if !has(t, s, named[0]) || !has(t, s, named[1]) {
-		t.Error("messages name them, and their tokens are counted, and they are gone")
-	}
+	check.That(t, has(t, s, named[0]) && has(t, s, named[1]), "messages name them, and their tokens are counted, and they are gone")
 }

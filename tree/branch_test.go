@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -76,14 +77,12 @@ func TestPruneLeaf(t *testing.T) {
 	sibling := mustAppend(t, s, c.ID, root.ID, user("newer sibling"))
 	setHead(t, s, c.ID, leaf.ID)
 	for name, id := range map[string]uuid.UUID{"has_children": root.ID, "message_not_found": uuid.New()} {
-		if _, err := s.PruneLeaf(t.Context(), c.ID, id, uuid.Nil); err == nil || fault.Of(err).Code != name {
-			t.Errorf("%v, want %s", err, name)
-		}
+		_, err := s.PruneLeaf(t.Context(), c.ID, id, uuid.Nil)
+		check.That(t, err != nil && fault.Of(err).Code == name, "%v, want %s", err, name)
 	}
 	p, err := s.PruneLeaf(t.Context(), c.ID, leaf.ID, uuid.Nil)
-	if err != nil || p != (tree.Pruned{Messages: 1, HeadID: root.ID}) || activeHead(t, s, c.ID) != root.ID {
-		t.Errorf("%+v, %v; the head is to be the parent %s", p, err, root.ID)
-	}
+	check.That(t, err == nil && p == (tree.Pruned{Messages: 1, HeadID: root.ID}) && activeHead(t, s, c.ID) == root.ID,
+		"%+v, %v; the head is to be the parent %s", p, err, root.ID)
 	other := mustAppend(t, s, c.ID, root.ID, user("head"))
 	if p, err = s.PruneLeaf(t.Context(), c.ID, other.ID, sibling.ID); err != nil || p.HeadID != sibling.ID {
 		t.Errorf("%+v, %v; the head is to be the sibling %s", p, err, sibling.ID)
@@ -153,16 +152,13 @@ func TestFindConversation(t *testing.T) {
 		for _, c := range got {
 			ids = append(ids, c.ID.String())
 		}
-		if err != nil || fmt.Sprint(ids) != fmt.Sprint(want) {
-			t.Errorf("%q: %v, %v; want %v", name, ids, err, want)
-		}
+		check.That(t, err == nil && fmt.Sprint(ids) == fmt.Sprint(want), "%q: %v, %v; want %v", name, ids, err, want)
 	}
 	for range 2 * tree.MostFound {
 		create(s, uuid.NewString(), "many")
 	}
-	if got, err := s.FindConversation(t.Context(), "many"); err != nil || len(got) != tree.MostFound {
-		t.Errorf("%d conversations of one title, %v", len(got), err)
-	}
+	got, err := s.FindConversation(t.Context(), "many")
+	check.That(t, err == nil && len(got) == tree.MostFound, "%d conversations of one title, %v", len(got), err)
 }
 
 // The pages of every list end at tree.MaxPageBytes, and together give every row once.
@@ -256,17 +252,14 @@ func TestPagesAreBounded(t *testing.T) {
 			for p := (tree.Paging{Limit: 100}); ; {
 				ids, next, err := list.page(p)
 				noError(t, err)
-				if rest := len(list.want) - len(got); len(ids) != min(list.rows, rest) {
-					t.Fatalf("a page has %d of %d rows", len(ids), rest)
-				}
+				rest := len(list.want) - len(got)
+				check.Need(t, len(ids) == min(list.rows, rest), "a page has %d of %d rows", len(ids), rest)
 				got = append(got, slices.DeleteFunc(ids, func(id uuid.UUID) bool { return id == uuid.Nil })...)
 				if p.Cursor = next; next == "" {
 					break
 				}
 			}
-			if !slices.Equal(got, list.want) {
-				t.Errorf("the pages have %v, want %v", got, list.want)
-			}
+			check.That(t, slices.Equal(got, list.want), "the pages have %v, want %v", got, list.want)
 		})
 	}
 }

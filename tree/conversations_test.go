@@ -135,39 +135,34 @@ func TestOrderIsChanged(t *testing.T) {
 		"invalid_character": {"a\nb"}, "invalid_utf8": {"\xff"},
 	} {
 		_, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: tags})
-		if !fault.Refused(err) || fault.Of(err).Code != code || !strings.HasPrefix(fault.Of(err).Field, "tags") {
-			t.Errorf("%q: %v, want %s", tags, err, code)
-		}
+		check.That(t, fault.Refused(err) && fault.Of(err).Code == code && strings.HasPrefix(fault.Of(err).Field, "tags"),
+			"%q: %v, want %s", tags, err, code)
 	}
 	for _, tags := range [][]string{{" a"}, {"a\u00a0"}, {"a", "b", "a"}} {
-		if _, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: tags}); !errors.Is(err, fault.Invalid) {
-			t.Errorf("%q: %v, want fault.Invalid", tags, err)
-		}
+		_, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: tags})
+		check.That(t, errors.Is(err, fault.Invalid), "%q: %v, want fault.Invalid", tags, err)
 	}
 	yes := true
 	was := must(s.Conversation(t.Context(), c.ID))(t)
 	for range 2 {
 		is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: &yes, Pinned: &yes, Tags: long[:tree.MaxTags]}))(t)
-		if !is.Archived || !is.Pinned || len(is.Tags) != tree.MaxTags || is.UpdatedAt != was.UpdatedAt || len(was.Tags) > 0 {
-			t.Errorf("it is %+v, and was %+v", is, was)
-		}
+		check.That(t, is.Archived && is.Pinned && len(is.Tags) == tree.MaxTags && is.UpdatedAt == was.UpdatedAt && len(was.Tags) == 0,
+			"it is %+v, and was %+v", is, was)
 	}
 	if is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: []string{}}))(t); !is.Pinned || len(is.Tags) > 0 {
 		t.Errorf("without tags it is %+v", is)
 	}
 	no := false
 	for _, u := range []tree.ConversationUpdate{{Archived: &no}, {Pinned: &no}, {Pinned: &no, Archived: &no}} {
-		if is := must(s.UpdateConversation(t.Context(), c.ID, u))(t); u.Archived != nil && is.Archived || u.Pinned != nil && is.Pinned {
-			t.Errorf("after %+v it is %+v", u, is.Order)
-		}
+		is := must(s.UpdateConversation(t.Context(), c.ID, u))(t)
+		check.That(t, (u.Archived == nil || !is.Archived) && (u.Pinned == nil || !is.Pinned), "after %+v it is %+v", u, is.Order)
 	}
 	var kinds []tree.ChangeKind
 	for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
 		kinds = append(kinds, change.Kind)
 	}
-	if want := append([]tree.ChangeKind{tree.ConversationCreated}, slices.Repeat([]tree.ChangeKind{tree.ConversationUpdated}, 4)...); !slices.Equal(kinds, want) {
-		t.Errorf("told %v, want %v", kinds, want)
-	}
+	want := append([]tree.ChangeKind{tree.ConversationCreated}, slices.Repeat([]tree.ChangeKind{tree.ConversationUpdated}, 4)...)
+	check.That(t, slices.Equal(kinds, want), "told %v, want %v", kinds, want)
 }
 
 // A pin and an annotation come and go, are told when they change, and are no other tenant's affair.
@@ -200,15 +195,12 @@ func TestUpdateMessage(t *testing.T) {
 		for _, change := range must(s.Changes(t.Context(), c.ID, 0, time.Time{}, 100))(t) {
 			if change.Kind == tree.MessagePinned || change.Kind == tree.MessageAnnotated {
 				changes[change.Kind]++
-				if change.MessageID != m.ID || change.ParentID != root.ID {
-					t.Errorf("told %+v", change)
-				}
+				check.That(t, change.MessageID == m.ID && change.ParentID == root.ID, "told %+v", change)
 			}
 		}
 		for _, m := range []tree.Message{got, must(s.Message(t.Context(), c.ID, m.ID))(t), must(s.Transcript(t.Context(), c.ID, m.ID, tree.Paging{}))(t).Data[1]} {
-			if m.Pinned != step.want.Pinned || m.Annotation != step.want.Annotation || !maps.Equal(changes, told) {
-				t.Errorf("step %d: %+v, told %v", i, m, changes)
-			}
+			check.That(t, m.Pinned == step.want.Pinned && m.Annotation == step.want.Annotation && maps.Equal(changes, told),
+				"step %d: %+v, told %v", i, m, changes)
 		}
 	}
 	bad := 2
@@ -216,9 +208,7 @@ func TestUpdateMessage(t *testing.T) {
 	refused(t, "a summary", second(s.UpdateMessage(t.Context(), c.ID, summary.ID, tree.MessageUpdate{Rating: &up})), fault.NotFound)
 	refused(t, "nothing", second(s.UpdateMessage(t.Context(), c.ID, uuid.New(), tree.MessageUpdate{Rating: &up})), fault.NotFound)
 	refused(t, "of another tenant", second(s.ForTenant("other").UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &up})), fault.NotFound)
-	if must(s.Message(t.Context(), c.ID, m.ID))(t).Annotation != (tree.Annotation{}) {
-		t.Error("a refused rating was stored")
-	}
+	check.That(t, must(s.Message(t.Context(), c.ID, m.ID))(t).Annotation == (tree.Annotation{}), "a refused rating was stored")
 }
 
 // An annotation stays with its message where one above it is deleted alone, which the audit tells as one message.
@@ -231,13 +221,11 @@ func TestAnnotationsOutliveARemoval(t *testing.T) {
 	label := "kept"
 	must(s.UpdateMessage(t.Context(), c.ID, tip.ID, tree.MessageUpdate{Label: &label}))(t)
 	p := must(s.Remove(t.Context(), c.ID, gone.ID))(t)
-	if m := must(s.Message(t.Context(), c.ID, p.HeadID))(t); m.Annotation.Label != label || m.ParentID != root.ID {
-		t.Errorf("%+v", m)
-	}
+	m := must(s.Message(t.Context(), c.ID, p.HeadID))(t)
+	check.That(t, m.Annotation.Label == label && m.ParentID == root.ID, "%+v", m)
 	refused(t, "the message that is gone", second(s.Message(t.Context(), c.ID, gone.ID)), fault.NotFound)
-	if done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t); done.Data[0].Detail != "1 messages, 0 summaries" {
-		t.Errorf("the audit tells %+v", done.Data[0])
-	}
+	done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t)
+	check.That(t, done.Data[0].Detail == "1 messages, 0 summaries", "the audit tells %+v", done.Data[0])
 }
 
 // Of two results that stand below each other either can be deleted alone, and their call can't.
@@ -247,18 +235,15 @@ func TestRemoveOneResult(t *testing.T) {
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	call := mustAppend(t, s, c.ID, root.ID, raw(calling))
 	first := mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`))
-	if again := mustAppend(t, s, c.ID, call.ID, tree.NewMessage{ID: first.ID, Message: chat.Read(first.Body)}); again.ID != first.ID {
-		t.Errorf("sent again, the result is %s", again.ID)
-	}
+	again := mustAppend(t, s, c.ID, call.ID, tree.NewMessage{ID: first.ID, Message: chat.Read(first.Body)})
+	check.That(t, again.ID == first.ID, "sent again, the result is %s", again.ID)
 	mustAppend(t, s, c.ID, first.ID, raw(`{"role":"tool","tool_call_id":"b","content":"y"}`))
 	refused(t, "a call with results", second(s.Remove(t.Context(), c.ID, call.ID)), fault.Invalid)
 	p := must(s.Remove(t.Context(), c.ID, first.ID))(t)
-	if m := must(s.Message(t.Context(), c.ID, p.HeadID))(t); m.ParentID != call.ID {
-		t.Errorf("the other result is %+v", m)
-	}
-	if open := must(s.OpenCalls(t.Context(), c.ID, p.HeadID))(t); !slices.Equal(open, []string{"a"}) {
-		t.Errorf("open calls are %q", open)
-	}
+	m := must(s.Message(t.Context(), c.ID, p.HeadID))(t)
+	check.That(t, m.ParentID == call.ID, "the other result is %+v", m)
+	open := must(s.OpenCalls(t.Context(), c.ID, p.HeadID))(t)
+	check.That(t, slices.Equal(open, []string{"a"}), "open calls are %q", open)
 }
 
 // The audit tells of a new owner or other readers, and of nothing where both stay.
@@ -269,9 +254,8 @@ func TestHandingIsAudited(t *testing.T) {
 	for range 2 {
 		must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{OwnerID: &owner, Private: &private}))(t)
 	}
-	if done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t).Data; len(done) != 1 || done[0].Action != tree.ActionConversationHanded || done[0].Detail != "ada private" {
-		t.Errorf("the audit tells %+v", done)
-	}
+	done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t).Data
+	check.That(t, len(done) == 1 && done[0].Action == tree.ActionConversationHanded && done[0].Detail == "ada private", "the audit tells %+v", done)
 }
 
 // Answers count by model: gone on from or the head as kept, beside others as compared, other tenants' not at all.
@@ -295,12 +279,9 @@ func TestRatings(t *testing.T) {
 		{Model: "kept", Answers: 2, Kept: 2, Compared: 2, ComparedKept: 2, RatedUp: 1, RatedDown: 1},
 		{Model: "left", Answers: 1, Compared: 1},
 	}
-	if !slices.Equal(got.Models, want) || got.Conversations != 1 || !got.Complete {
-		t.Errorf("%+v", got)
-	}
-	if theirs := must(s.ForTenant("other").Ratings(t.Context()))(t); len(theirs.Models) != 0 || theirs.Conversations != 0 {
-		t.Errorf("another tenant's are %+v", theirs)
-	}
+	check.That(t, slices.Equal(got.Models, want) && got.Conversations == 1 && got.Complete, "%+v", got)
+	theirs := must(s.ForTenant("other").Ratings(t.Context()))(t)
+	check.That(t, len(theirs.Models) == 0 && theirs.Conversations == 0, "another tenant's are %+v", theirs)
 }
 
 // Merge patches of two clients add up. An update whose condition doesn't hold changes nothing.
@@ -335,9 +316,7 @@ func TestListReadsOnlyItsRows(t *testing.T) {
 				p.Cursor = page.Next
 				return err
 			})
-			if got > 20+2*40 {
-				t.Errorf("a page of 20 reads %d rows (archived %t)", got, archived)
-			}
+			check.That(t, got <= 20+2*40, "a page of 20 reads %d rows (archived %t)", got, archived)
 		}
 	}
 }
@@ -354,9 +333,7 @@ func TestShapes(t *testing.T) {
 	page := must(s.Conversations(t.Context(), tree.ConversationFilter{Shapes: true}, tree.Paging{}))(t)
 	for _, c := range page.Data {
 		want := map[uuid.UUID]tree.Shape{forked.ID: {Messages: 3, BranchMessages: 2}}[c.ID]
-		if c.Shape != want {
-			t.Errorf("%s has the shape %+v, and should have %+v", c.ID, c.Shape, want)
-		}
+		check.That(t, c.Shape == want, "%s has the shape %+v, and should have %+v", c.ID, c.Shape, want)
 	}
 }
 
@@ -390,9 +367,7 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 		},
 	} {
 		noError(t, change())
-		if got := updated(); got != before {
-			t.Errorf("%s changed it from %s to %s", name, before, got)
-		}
+		check.Equal(t, "the time of the change after "+name, updated(), before)
 	}
 	for name, change := range map[string]func() error{
 		"an append": func() error { return second(s.Append(t.Context(), c.ID, root.ID, user("more"), tree.KeepHead())) },
@@ -404,9 +379,8 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 	} {
 		before := updated()
 		noError(t, change())
-		if got := updated(); !got.After(before) {
-			t.Errorf("%s left it at %s", name, got)
-		}
+		got := updated()
+		check.That(t, got.After(before), "%s left it at %s", name, got)
 	}
 }
 
@@ -438,18 +412,15 @@ func TestDeleteEmpty(t *testing.T) {
 		untilWaiting(t, pool)
 		finish(t, tx, test.commit)
 		err := <-done
-		if stored := err == nil && !test.append; stored && !test.want || err != nil && !errors.Is(err, fault.NotFound) {
-			t.Errorf("%s: %v", name, err)
-		}
+		stored := err == nil && !test.append
+		check.That(t, (!stored || test.want) && (err == nil || errors.Is(err, fault.NotFound)), "%s: %v", name, err)
 		got, err := s.Conversation(t.Context(), c.ID)
-		if there := err == nil; there != test.want || there && got.HeadID == uuid.Nil {
-			t.Errorf("%s: %+v, %v", name, got, err)
-		}
+		there := err == nil
+		check.That(t, there == test.want && (!there || got.HeadID != uuid.Nil), "%s: %+v, %v", name, got, err)
 	}
 	c := newConversation(t, s)
-	if deleted, err := s.ForTenant("another").DeleteEmpty(t.Context(), c.ID); deleted || err != nil {
-		t.Errorf("another tenant deletes it: %t, %v", deleted, err)
-	}
+	deleted, err := s.ForTenant("another").DeleteEmpty(t.Context(), c.ID)
+	check.That(t, !deleted && err == nil, "another tenant deletes it: %t, %v", deleted, err)
 	if deleted, err := s.DeleteEmpty(t.Context(), c.ID); !deleted || err != nil {
 		t.Errorf("it is deleted: %t, %v", deleted, err)
 	}
@@ -472,8 +443,6 @@ func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
 		if dbtest.Waiting(t, pool) > 0 {
 			return
 		}
-		if time.Now().After(end) {
-			t.Fatal("no statement waits for a lock")
-		}
+		check.Need(t, !time.Now().After(end), "no statement waits for a lock")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/search"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -117,18 +118,14 @@ func TestFirstConversation(t *testing.T) {
 	got := rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
 		return second(s.Append(ctx, id, head, user("And then?")))
 	})
-	if got > 10 {
-		t.Errorf("an append after 300 others reads %d rows", got)
-	}
+	check.That(t, got <= 10, "an append after 300 others reads %d rows", got)
 	const imported = 1000
 	chain := bundleOf(uuid.New(), imported)
 	for i := range chain.Nodes[1:] {
 		chain.Nodes[i+1].ParentID = chain.Nodes[i].ID
 	}
 	got = rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error { return second(s.Import(ctx, chain)) })
-	if got > 10*imported {
-		t.Errorf("an import of %d messages reads %d rows", imported, got)
-	}
+	check.That(t, got <= 10*imported, "an import of %d messages reads %d rows", imported, got)
 }
 
 // fill stores 10,000 conversations of four messages.
@@ -239,9 +236,7 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 			limits(s)
 			return call(ctx, s.ForTenant("own"))
 		})
-		if got > 6*own {
-			t.Errorf("%s reads %d rows of conversations, of which %d are the tenant's", what, got, own)
-		}
+		check.That(t, got <= 6*own, "%s reads %d rows of conversations, of which %d are the tenant's", what, got, own)
 	}
 }
 

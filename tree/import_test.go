@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -47,18 +48,16 @@ func TestImportInPieces(t *testing.T) {
 	good := bundle(`{"role":"user","content":"the end"}`)
 	for again := range 2 {
 		imported := must(store.Import(t.Context(), good))(t)
-		if got := imported[0]; got.Added+got.Present != nodes || got.Present != again*nodes || len(got.Changed) > 0 {
-			t.Errorf("%d added, %d present, %d changed", got.Added, got.Present, len(got.Changed))
-		}
+		got := imported[0]
+		check.That(t, got.Added+got.Present == nodes && got.Present == again*nodes && len(got.Changed) == 0,
+			"%d added, %d present, %d changed", got.Added, got.Present, len(got.Changed))
 	}
-	if c, err := store.Conversation(t.Context(), good.Conversation.ID); err != nil || c.HeadID != good.HeadID {
-		t.Errorf("head %s, %v", c.HeadID, err)
-	}
+	c, err := store.Conversation(t.Context(), good.Conversation.ID)
+	check.That(t, err == nil && c.HeadID == good.HeadID, "head %s, %v", c.HeadID, err)
 	bad := bundle(`{"role":"tool","tool_call_id":"a","content":"late"}`)
 	var told *fault.Error
-	if _, err := store.Import(t.Context(), bad); !errors.As(err, &told) || told.Code != "tool_call_not_found" {
-		t.Errorf("%v", err)
-	}
+	_, err = store.Import(t.Context(), bad)
+	check.That(t, errors.As(err, &told) && told.Code == "tool_call_not_found", "%v", err)
 	refused(t, "a bundle that was refused left a conversation", second(store.Conversation(t.Context(), bad.Conversation.ID)), fault.NotFound)
 }
 
@@ -73,9 +72,7 @@ func TestImportOfWhatIsDeletedMeanwhile(t *testing.T) {
 		imported, err = s.Import(t.Context(), bundleOf(c.ID, 2))
 		return err
 	}))
-	if len(imported) != 1 || !imported[0].Created || imported[0].Added != 2 || activeHead(t, s, c.ID) == uuid.Nil {
-		t.Errorf("imported %+v", imported)
-	}
+	check.That(t, len(imported) == 1 && imported[0].Created && imported[0].Added == 2 && activeHead(t, s, c.ID) != uuid.Nil, "imported %+v", imported)
 }
 
 // After a prune the later siblings move up, and there is room for as many messages as went.
@@ -137,14 +134,10 @@ func TestImportIntoAConversation(t *testing.T) {
 	must(s.Import(t.Context(), tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, HeadID: late.ID, Nodes: []tree.BundleNode{
 		late, {ID: uuid.New(), Body: said(tree.RoleUser, "another root")},
 	}}))(t)
-	if head := activeHead(t, s, c.ID); head != ms[1].ID {
-		t.Errorf("the import moved the head to %s", head)
-	}
+	check.Equal(t, "the head after the import", activeHead(t, s, c.ID), ms[1].ID)
 	for _, parent := range []uuid.UUID{ms[0].ID, uuid.Nil} {
 		page := must(s.Children(t.Context(), c.ID, parent, tree.Paging{}))(t)
-		if len(page.Data) != 2 || page.Data[1].Siblings != (tree.Siblings{Index: 2, Count: 2}) {
-			t.Errorf("below %s: %+v", parent, page.Data)
-		}
+		check.That(t, len(page.Data) == 2 && page.Data[1].Siblings == (tree.Siblings{Index: 2, Count: 2}), "below %s: %+v", parent, page.Data)
 	}
 }
 
@@ -161,9 +154,8 @@ func TestImportRefusesACutoffOffThePath(t *testing.T) {
 			message(root, uuid.Nil), message(left, root), message(right, root),
 			{ID: uuid.New(), ParentID: left, Body: said(tree.RoleUser, "summary"), Summary: &tree.SummaryRange{LastSummarizedID: cutoff, Model: "a test"}},
 		}}
-		if _, err := s.Import(t.Context(), b); (err == nil) != fits {
-			t.Errorf("a cutoff that fits %t: %v", fits, err)
-		}
+		_, err := s.Import(t.Context(), b)
+		check.That(t, (err == nil) == fits, "a cutoff that fits %t: %v", fits, err)
 	}
 }
 
@@ -178,9 +170,7 @@ func TestMergedSummaryIsTheNewer(t *testing.T) {
 		ConversationID: c.ID, ID: uuid.New(), HeadID: path[2].ID, AnchorID: path[2].ID, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
 		Settings: []byte(`{}`), Attempts: []byte(`[]`),
 	}, &tree.NewSummary{AnchorID: path[2].ID, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: path[1].ID, Model: "a test"}})
-	if err != nil || k.Outcome != tree.OutcomeSaved {
-		t.Fatal(k.Outcome, err)
-	}
+	check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved, "%v, %v", k.Outcome, err)
 	appliesAt(t, s, c.ID, "below both", path[2].ID, k.SummaryID)
 }
 
@@ -213,14 +203,12 @@ func TestForkAgain(t *testing.T) {
 			return s.Fork(t.Context(), source, message, n)
 		}
 		fork := must3(ask(c.ID, m.ID, first.said))(t)
-		if want := fmt.Sprintf(`"forked_from":{"conversation_id":"%s","message_id":"%s"}`, c.ID, m.ID); first.said.Metadata == nil && !strings.Contains(string(fork.Metadata), want) {
-			t.Errorf("metadata %s, want %s", fork.Metadata, want)
-		}
+		want := fmt.Sprintf(`"forked_from":{"conversation_id":"%s","message_id":"%s"}`, c.ID, m.ID)
+		check.That(t, first.said.Metadata != nil || strings.Contains(string(fork.Metadata), want), "metadata %s, want %s", fork.Metadata, want)
 		before := counts(t, s, id)
 		again, created, err := ask(c.ID, m.ID, first.same)
-		if err != nil || created || again.ID != id || again.HeadID != fork.HeadID {
-			t.Errorf("%+v: the same again: %+v, created %t, %v", first.said, again, created, err)
-		}
+		check.That(t, err == nil && !created && again.ID == id && again.HeadID == fork.HeadID,
+			"%+v: the same again: %+v, created %t, %v", first.said, again, created, err)
 		refused(t, "another message", third(ask(c.ID, root.ID, first.said)), fault.Conflict)
 		refused(t, "a message of the same id in another conversation", third(ask(elsewhere.ID, other.ID, first.said)), fault.Conflict)
 		for _, n := range first.others {
@@ -229,9 +217,7 @@ func TestForkAgain(t *testing.T) {
 				t.Errorf("%+v: %v", n, err)
 			}
 		}
-		if got := counts(t, s, id); got != before {
-			t.Errorf("the fork is %s, and was %s", got, before)
-		}
+		check.Equal(t, "the fork", counts(t, s, id), before)
 	}
 	// Also by the id of a plain conversation that looks as the fork would.
 	likeness := own
@@ -254,9 +240,7 @@ func TestForkAgainAfterChanges(t *testing.T) {
 	again := func(when string) {
 		t.Helper()
 		got, created, err := s.Fork(t.Context(), c.ID, m.ID, n)
-		if err != nil || created || got.ID != first.ID || got.HeadID != first.HeadID {
-			t.Errorf("%s: %+v, created %t, %v", when, got, created, err)
-		}
+		check.That(t, err == nil && !created && got.ID == first.ID && got.HeadID == first.HeadID, "%s: %+v, created %t, %v", when, got, created, err)
 	}
 	title := "Renamed"
 	update := tree.ConversationUpdate{Title: &title, Metadata: json.RawMessage(`{"x":1}`), Settings: json.RawMessage(`{"y":1}`)}
@@ -322,9 +306,8 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 	mustSummarize(t, s, c.ID, mustAppend(t, s, c.ID, path[3].ID, user("edited")).ID, "of another branch", tree.SummaryRange{LastSummarizedID: path[2].ID}, time.Time{})
 
 	fork, created, err := s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{})
-	if err != nil || !created || fork.Archived || fork.Pinned || fmt.Sprint(fork.Tags) != "[wood]" {
-		t.Fatal(created, fork.Order, err)
-	}
+	check.Need(t, err == nil && created && !fork.Archived && !fork.Pinned && fmt.Sprint(fork.Tags) == "[wood]",
+		"%v, %v, %v", created, fork.Order, err)
 	copied := func(id uuid.UUID) uuid.UUID {
 		if id == uuid.Nil || id == undone { // which is not there to be named
 			return uuid.Nil
@@ -344,13 +327,12 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 		}
 		want = append(want, n)
 	}
-	if got := nodesOf(t, s, fork.ID); !reflect.DeepEqual(got, want) || fork.HeadID != copied(path[5].ID) {
-		t.Errorf("the fork has the head %s and\n%+v\nwant\n%+v", fork.HeadID, got, want)
-	}
+	got := nodesOf(t, s, fork.ID)
+	check.That(t, reflect.DeepEqual(got, want) && fork.HeadID == copied(path[5].ID),
+		"the fork has the head %s and\n%+v\nwant\n%+v", fork.HeadID, got, want)
 	v, err := s.View(ctx, fork.ID, fork.HeadID, 1<<40)
-	if err != nil || v.Summary == nil || string(v.Summary.Body) != string(said(tree.RoleUser, "summary 3")) || len(v.Prefix) != 1 {
-		t.Errorf("the fork's view is %+v, %v", v, err)
-	}
+	check.That(t, err == nil && v.Summary != nil && string(v.Summary.Body) == string(said(tree.RoleUser, "summary 3")) && len(v.Prefix) == 1,
+		"the fork's view is %+v, %v", v, err)
 
 	members := func(c tree.Conversation) map[string]string {
 		all := map[string]json.RawMessage{}

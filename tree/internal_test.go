@@ -21,14 +21,10 @@ func TestSameAgainAndAgain(t *testing.T) {
 			compared[[2]int{row, message}]++
 			return row < rows && message > 0 && row%2 == message%2
 		})
-		if length != last {
-			t.Fatalf("a run of %d messages ends at message %d", length, last)
-		}
+		check.Need(t, length == last, "a run of %d messages ends at message %d", length, last)
 	}
 	for pair, times := range compared {
-		if times > 1 {
-			t.Fatalf("row %d and message %d are compared %d times", pair[0], pair[1], times)
-		}
+		check.Need(t, times <= 1, "row %d and message %d are compared %d times", pair[0], pair[1], times)
 	}
 }
 
@@ -47,9 +43,8 @@ func TestCount(t *testing.T) {
 	for range 2 {
 		check.Must3(s.AddAttachment(ctx, "a.txt", []byte("file")))(t)
 	}
-	if want := "default 1 29; default 2 58; default 1 29; default 0 4; "; got != want {
-		t.Errorf("counted %s, want %s", got, want)
-	}
+	want := "default 1 29; default 2 58; default 1 29; default 0 4; "
+	check.That(t, got == want, "counted %s, want %s", got, want)
 }
 
 // These are the cases of RFC 7396 for objects, then bytes that stay, a name that stands twice, and blanks.
@@ -71,9 +66,7 @@ func TestMergePatch(t *testing.T) {
 		{`{"a":1,"a":3}`, `{"a":null}`, `{}`},
 		{` {"a":1}`, ` {"b":2}`, `{"a":1,"b":2}`},
 	} {
-		if got := string(mergePatch([]byte(c[0]), []byte(c[1]))); got != c[2] {
-			t.Errorf("%s changed by %s is %s, want %s", c[0], c[1], got, c[2])
-		}
+		check.Equal(t, c[0]+" changed by "+c[1], string(mergePatch([]byte(c[0]), []byte(c[1]))), c[2])
 	}
 }
 

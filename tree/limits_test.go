@@ -16,6 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/keys"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -23,9 +24,7 @@ import (
 // full wants an error of a limit.
 func full(t *testing.T, what string, err error, code string) {
 	t.Helper()
-	if !errors.Is(err, fault.Full) || fault.Of(err).Code != code || fault.Of(err).Detail == "" {
-		t.Errorf("%s: %v, want %s", what, err, code)
-	}
+	check.That(t, errors.Is(err, fault.Full) && fault.Of(err).Code == code && fault.Of(err).Detail != "", "%s: %v, want %s", what, err, code)
 }
 
 // stored counts a conversation's messages, by themselves and as they are kept.
@@ -35,9 +34,7 @@ func stored(t testing.TB, pool *pgxpool.Pool, id uuid.UUID) (messages int) {
 	err := pool.QueryRow(t.Context(), `select (select count(*) from nodes where conversation_id = $1 and kind = 'message'),
 		(select message_count from conversations where id = $1)`, id).Scan(&messages, &kept)
 	noError(t, err)
-	if kept != messages {
-		t.Errorf("message_count is %d, and there are %d messages", kept, messages)
-	}
+	check.That(t, kept == messages, "message_count is %d, and there are %d messages", kept, messages)
 	return messages
 }
 
@@ -82,9 +79,7 @@ func TestMessageLimit(t *testing.T) {
 	fork := must3(s.Fork(t.Context(), c.ID, rest[2].ID, tree.NewConversation{}))(t)
 	holds := func(id uuid.UUID, want int) {
 		t.Helper()
-		if got := stored(t, pool, id); got != want {
-			t.Errorf("%d messages, want %d", got, want)
-		}
+		check.Equal(t, "messages", stored(t, pool, id), want)
 	}
 	holds(c.ID, 5)
 	holds(fork.ID, 4)
@@ -111,12 +106,9 @@ func TestConversationLimit(t *testing.T) {
 	} {
 		full(t, name, err, "too_many_conversations")
 	}
-	if got := stored(t, pool, c.ID); got != 1 {
-		t.Errorf("a refused import left %d messages", got)
-	}
-	if _, created, err := s.CreateConversation(t.Context(), tree.NewConversation{ID: c.ID}); err != nil || created {
-		t.Errorf("one that is there, again: %v, created %t", err, created)
-	}
+	check.Equal(t, "messages after a refused import", stored(t, pool, c.ID), 1)
+	_, created, err := s.CreateConversation(t.Context(), tree.NewConversation{ID: c.ID})
+	check.That(t, err == nil && !created, "one that is there, again: %v, created %t", err, created)
 	noError(t, s.DeleteConversation(t.Context(), last.ID))
 	newConversation(t, s)
 }
@@ -131,20 +123,15 @@ func TestDerivedIDsStay(t *testing.T) {
 		return must(s.DeriveID(t.Context(), kind, name))(t)
 	}
 	for _, other := range []uuid.UUID{derive(one.ForTenant("other"), "kind", "name"), derive(one, "kin", "dname"), derive(one, "kind", "names")} {
-		if other == derive(one, "kind", "name") || other.Version() != 8 {
-			t.Errorf("%s is of another tenant, kind or name", other)
-		}
+		check.That(t, other != derive(one, "kind", "name") && other.Version() == 8, "%s is of another tenant, kind or name", other)
 	}
-	if got, want := derive(tree.New(pool), "kind", "name").String(), "5c6dc713-a708-861f-8c1b-f3d986fcd9a9"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
-	if _, err := pool.Exec(t.Context(), "insert into installation (secret) values ('another')"); err == nil {
-		t.Error("there can be two secrets")
-	}
+	got, want := derive(tree.New(pool), "kind", "name").String(), "5c6dc713-a708-861f-8c1b-f3d986fcd9a9"
+	check.That(t, got == want, "%s, want %s", got, want)
+	_, err := pool.Exec(t.Context(), "insert into installation (secret) values ('another')")
+	check.That(t, err != nil, "there can be two secrets")
 	must(pool.Exec(t.Context(), "delete from installation"))(t)
-	if _, err := tree.New(pool).DeriveID(t.Context(), "kind", "name"); err == nil || !strings.Contains(err.Error(), "installation") {
-		t.Errorf("without the secret: %v", err)
-	}
+	_, err = tree.New(pool).DeriveID(t.Context(), "kind", "name")
+	check.That(t, err != nil && strings.Contains(err.Error(), "installation"), "without the secret: %v", err)
 }
 
 // Another tenant's id is refused as a taken one of one's own: same error, same statements.
@@ -170,24 +157,17 @@ func TestForeignIDIsAsAnyTaken(t *testing.T) {
 				sent.sql = nil
 				err := call(id)
 				var e *fault.Error
-				if !errors.As(err, &e) {
-					t.Fatalf("%s: %v", name, err)
-				}
+				check.Need(t, errors.As(err, &e), "%s: %v", name, err)
 				return strings.ReplaceAll(e.Code+" "+e.Error()+" "+err.Error(), id.String(), "ID"), sent.sql
 			}
 			ownError, ownSQL := told(own.ID)
 			otherError, otherSQL := told(other.ID)
-			if ownError != otherError || strings.Contains(otherError, "tenant") {
-				t.Errorf("%s by another's id says %q, and by one's own %q", name, otherError, ownError)
-			}
-			if !slices.Equal(ownSQL, otherSQL) {
-				t.Errorf("%s by another's id sends\n%q\nand by one's own\n%q", name, otherSQL, ownSQL)
-			}
+			check.That(t, ownError == otherError && !strings.Contains(otherError, "tenant"),
+				"%s by another's id says %q, and by one's own %q", name, otherError, ownError)
+			check.That(t, slices.Equal(ownSQL, otherSQL), "%s by another's id sends\n%q\nand by one's own\n%q", name, otherSQL, ownSQL)
 		}
 		_, err := s.Import(t.Context(), bundleOf(other.ID, 1))
-		if !errors.Is(err, fault.Conflict) || strings.Contains(err.Error(), "tenant") {
-			t.Errorf("an import of another's id: %v", err)
-		}
+		check.That(t, errors.Is(err, fault.Conflict) && !strings.Contains(err.Error(), "tenant"), "an import of another's id: %v", err)
 	}
 }
 
@@ -203,19 +183,16 @@ func TestDeleteTenant(t *testing.T) {
 		c := start(t, s)
 		say(t, s, c, uuid.Nil, naming("a question", upload(t, s, "a.png", picture(t, 3, 3))))
 		upload(t, s, "unnamed.png", picture(t, 4, 4))
-		_, err := pool.Exec(t.Context(), `with chunk as (
+		must(pool.Exec(t.Context(), `with chunk as (
 				insert into search_chunks (conversation_id, number, tenant_id, messages, newest_at, data) values ($1, 1, $2, '{}', now(), '')
-			) insert into search_segments (tenant_id, bucket, segment, newest_at, data) values ($2, 256, $1, now(), '')`, c, id)
-		noError(t, err)
+			) insert into search_segments (tenant_id, bucket, segment, newest_at, data) values ($2, 256, $1, now(), '')`, c, id))(t)
 		must(pool.Exec(t.Context(), "create index embeddings_nearest_"+id+" on embeddings (stamp) where tenant_key = '"+db.TenantKey(id)+"' and model = 'm'"))(t)
 	}
 	create := func(tenant string) {
 		must3(all.Create(t.Context(), tenant, "a key"))(t)
 	}
 	create("gone")
-	if _, err := stores["gone"].DeleteTenant(t.Context(), nil); !errors.Is(err, fault.Conflict) {
-		t.Errorf("the last keys are deleted: %v", err)
-	}
+	refused(t, "the last keys are deleted", second(stores["gone"].DeleteTenant(t.Context(), nil)), fault.Conflict)
 	create("stays")
 	before := rowsOf(t, pool, "stays")
 
@@ -223,37 +200,27 @@ func TestDeleteTenant(t *testing.T) {
 		t.Errorf("%d keys were revoked, want 1", n)
 	}
 	went := must(stores["gone"].DeleteTenant(t.Context(), nil))(t)
-	if went.Conversations != 1 || went.Messages != 1 || went.Attachments != 2 || went.Keys != 1 {
-		t.Errorf("went %+v", went)
-	}
+	check.That(t, went.Conversations == 1 && went.Messages == 1 && went.Attachments == 2 && went.Keys == 1, "went %+v", went)
 	rows := rowsOf(t, pool, "gone")
 	if delete(rows, "audit_events"); len(rows) > 0 {
 		t.Errorf("left of the tenant: %v", rows)
 	}
 	var indexes string
 	noError(t, pool.QueryRow(t.Context(), `select string_agg(indexname, ' ') from pg_indexes where indexname like 'embeddings\_nearest\_%'`).Scan(&indexes))
-	if indexes != "embeddings_nearest_stays" {
-		t.Errorf("the indexes of vectors are %s", indexes)
-	}
+	check.That(t, indexes == "embeddings_nearest_stays", "the indexes of vectors are %s", indexes)
 	done := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
-	if len(done.Data) != 3 || done.Data[0].Action != tree.ActionTenantDeleted || done.Data[1].Action != tree.ActionConversationDeleted {
-		t.Errorf("the audit tells %+v", done.Data)
-	}
+	check.That(t, len(done.Data) == 3 && done.Data[0].Action == tree.ActionTenantDeleted && done.Data[1].Action == tree.ActionConversationDeleted,
+		"the audit tells %+v", done.Data)
 	after := rowsOf(t, pool, "stays")
 	for table, n := range before {
-		if after[table] != n {
-			t.Errorf("the other tenant has %d rows of %s, and had %d", after[table], table, n)
-		}
+		check.That(t, after[table] == n, "the other tenant has %d rows of %s, and had %d", after[table], table, n)
 	}
 	if n := must(stores["stays"].ForgetAudit(t.Context(), done.Data[0].At))(t); n != 3 { // two of gone and the key of stays
 		t.Errorf("%d events were forgotten, want 3", n)
 	}
-	if left := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t); len(left.Data) != 1 {
-		t.Errorf("left are %+v", left.Data)
-	}
-	if _, err := stores["gone"].DeleteTenant(t.Context(), nil); !errors.Is(err, fault.NotFound) {
-		t.Errorf("a tenant without anything: %v", err)
-	}
+	left := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
+	check.That(t, len(left.Data) == 1, "left are %+v", left.Data)
+	refused(t, "a tenant without anything", second(stores["gone"].DeleteTenant(t.Context(), nil)), fault.NotFound)
 }
 
 // rowsOf counts a tenant's rows, of each table that names tenants.
@@ -261,9 +228,7 @@ func rowsOf(t *testing.T, pool *pgxpool.Pool, tenant string) map[string]int {
 	t.Helper()
 	rows := must(pool.Query(t.Context(), "select table_name::text from information_schema.columns where table_schema = 'public' and column_name = 'tenant_id'"))(t)
 	tables := must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
-	if len(tables) < 5 {
-		t.Fatalf("only %v name tenants", tables)
-	}
+	check.Need(t, len(tables) >= 5, "only %v name tenants", tables)
 	counts := map[string]int{}
 	for _, table := range tables {
 		var n int
@@ -286,13 +251,8 @@ func TestDeleteIdle(t *testing.T) {
 	must(pool.Exec(t.Context(), "update conversations set updated_at = now() - interval '91 days', pinned = true where id = $1", old))(t)
 	conversations, messages, err := s.DeleteIdle(t.Context(), time.Now().AddDate(0, 0, -90), nil)
 	noError(t, err)
-	if conversations != 1 || messages != 1 {
-		t.Errorf("%d conversations with %d messages went, want one with one", conversations, messages)
-	}
-	if _, err := s.Conversation(t.Context(), young); err != nil {
-		t.Error(err)
-	}
-	if _, err := s.Conversation(t.Context(), old); !errors.Is(err, fault.NotFound) {
-		t.Errorf("the old one: %v", err)
-	}
+	check.That(t, conversations == 1 && messages == 1, "%d conversations with %d messages went, want one with one", conversations, messages)
+	_, err = s.Conversation(t.Context(), young)
+	check.That(t, err == nil, "%v", err)
+	refused(t, "the old one", second(s.Conversation(t.Context(), old)), fault.NotFound)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -61,9 +62,7 @@ func (s *machine) draw(t *rapid.T) tree.NewMessage {
 }
 
 func (m *model) add(t *rapid.T, got tree.Message, n tree.NewMessage) {
-	if got.ID != n.ID || !bytes.Equal(got.Body, n.Message.Raw) {
-		t.Fatalf("stored %s %s, want %s %s", got.ID, got.Body, n.ID, n.Message.Raw)
-	}
+	check.Need(t, got.ID == n.ID && bytes.Equal(got.Body, n.Message.Raw), "stored %s %s, want %s %s", got.ID, got.Body, n.ID, n.Message.Raw)
 	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: got.ParentID, role: got.Role, body: string(n.Message.Raw), pinned: n.Pinned, created: got.CreatedAt})
 }
 
@@ -80,17 +79,13 @@ func (s *machine) Append(t *rapid.T) {
 		opts = append(opts, tree.KeepHead())
 	}
 	got := must(s.store.Append(s.ctx, m.id, parent, n, opts...))(t)
-	if !got.Created {
-		t.Fatal("a new message was not created")
-	}
+	check.Need(t, got.Created, "a new message was not created")
 	m.add(t, got.Message, n)
 	if !keep {
 		m.head = n.ID
 	}
 	again := must(s.store.Append(s.ctx, m.id, parent, n))(t)
-	if again.Created || again.ID != got.ID {
-		t.Fatal("the same append again made another message")
-	}
+	check.Need(t, !again.Created && again.ID == got.ID, "the same append again made another message")
 }
 
 // Sibling is an edit or a regeneration: another child of a message's parent.
@@ -126,9 +121,7 @@ func (s *machine) Chain(t *rapid.T) {
 		m.head = chain[len(chain)-1].ID
 	}
 	again := must(s.store.AppendChain(s.ctx, m.id, parent, chain))(t)
-	if !got.Created || again.Created || len(again.Messages) != len(chain) {
-		t.Fatal("the same chain again made other messages")
-	}
+	check.Need(t, got.Created && !again.Created && len(again.Messages) == len(chain), "the same chain again made other messages")
 	for _, m := range again.Messages {
 		if read := must(s.store.Message(s.ctx, m.ConversationID, m.ID))(t); string(read.AppendJSON(nil)) != string(m.AppendJSON(nil)) {
 			t.Fatalf("the chain again says\n%s\nand a read\n%s", m.AppendJSON(nil), read.AppendJSON(nil))
@@ -140,11 +133,10 @@ func (s *machine) Summarize(t *rapid.T) {
 	m := s.conversation(t)
 	anchor := s.message(t, m)
 	cutoff := rapid.SampledFrom(m.path(anchor)).Draw(t, "cutoff").id
-	got, err := s.store.AddSummary(s.ctx, m.id, tree.NewSummary{
+	got := must(s.store.AddSummary(s.ctx, m.id, tree.NewSummary{
 		AnchorID: anchor, Body: json.RawMessage(`{"role":"user","content":"summary"}`),
 		Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "test"},
-	})
-	noError(t, err)
+	}))(t)
 	m.nodes = append(m.nodes, modelNode{id: got.ID, parent: anchor, role: tree.RoleUser, body: string(got.Body), created: got.CreatedAt, cutoff: cutoff})
 }
 
@@ -160,9 +152,7 @@ func (s *machine) Prune(t *rapid.T) {
 	want := m.below(id)
 	got := must(s.store.Prune(s.ctx, m.id, id))(t)
 	m.prune(id)
-	if got.Messages+got.Summaries != len(want) || got.HeadID != m.head {
-		t.Fatalf("pruned %+v, want %d nodes and head %s", got, len(want), m.head)
-	}
+	check.Need(t, got.Messages+got.Summaries == len(want) && got.HeadID == m.head, "pruned %+v, want %d nodes and head %s", got, len(want), m.head)
 }
 
 // Remove deletes one message. What stands below it moves up under new ids, and its summaries go.
@@ -185,9 +175,7 @@ func (s *machine) Remove(t *rapid.T) {
 		are := paged(t, 9, func(p tree.Paging) (tree.Page[tree.Message], error) {
 			return s.store.Children(s.ctx, m.id, now[at[i]], p)
 		})
-		if len(are) < len(were) {
-			t.Fatalf("%d of %d children are left", len(are), len(were))
-		}
+		check.Need(t, len(are) >= len(were), "%d of %d children are left", len(are), len(were))
 		for j, was := range were {
 			now[was.id] = are[len(are)-len(were)+j].ID
 			at = append(at, was.id)
@@ -218,9 +206,8 @@ func (s *machine) Remove(t *rapid.T) {
 	case ok:
 		m.head = to
 	}
-	if got != (tree.Pruned{Messages: 1, Summaries: summaries, HeadID: m.head}) {
-		t.Fatalf("removed %+v, want %d summaries and head %s", got, summaries, m.head)
-	}
+	check.Need(t, got == (tree.Pruned{Messages: 1, Summaries: summaries, HeadID: m.head}),
+		"removed %+v, want %d summaries and head %s", got, summaries, m.head)
 }
 
 func (s *machine) Fork(t *rapid.T) {
@@ -265,9 +252,8 @@ func (s *machine) Switch(t *rapid.T) {
 	m := s.conversation(t)
 	to := s.message(t, m)
 	leaf := must(s.store.NewestLeaf(s.ctx, m.id, to))(t)
-	if want := m.leaves(to)[0].id; leaf.ID != want {
-		t.Fatalf("newest leaf of %s is %s, want %s", to, leaf.ID, want)
-	}
+	want := m.leaves(to)[0].id
+	check.Need(t, leaf.ID == want, "newest leaf of %s is %s, want %s", to, leaf.ID, want)
 	c := must(s.store.UpdateConversation(s.ctx, m.id, tree.ConversationUpdate{HeadID: leaf.ID}))(t)
 	if m.head = leaf.ID; c.HeadID != leaf.ID {
 		t.Fatalf("the head is %s, want %s", c.HeadID, leaf.ID)
@@ -279,17 +265,14 @@ func (s *machine) Reimport(t *rapid.T) {
 	m := s.conversation(t)
 	bundle := exported(s.ctx, t, s.store, m.id)
 	again := must(s.store.Import(s.ctx, bundle))(t)
-	if again[0].Created || again[0].Added != 0 || again[0].Present != len(m.nodes) {
-		t.Fatalf("importing what is there: %+v, want %d present and nothing added", again[0], len(m.nodes))
-	}
+	check.Need(t, !again[0].Created && again[0].Added == 0 && again[0].Present == len(m.nodes),
+		"importing what is there: %+v, want %d present and nothing added", again[0], len(m.nodes))
 	other := *m
 	other.id = uuid.Must(uuid.NewV7())
 	other.nodes = slices.Clone(m.nodes)
 	bundle.Conversation.ID = other.id
 	fresh := must(s.store.Import(s.ctx, bundle))(t)
-	if !fresh[0].Created || fresh[0].Added != len(m.nodes) {
-		t.Fatalf("importing anew: %+v, want %d added", fresh[0], len(m.nodes))
-	}
+	check.Need(t, fresh[0].Created && fresh[0].Added == len(m.nodes), "importing anew: %+v, want %d added", fresh[0], len(m.nodes))
 	// An import makes some branch active, also where none was.
 	if leaves := other.leaves(uuid.Nil); other.head == uuid.Nil && len(leaves) > 0 {
 		other.head = leaves[0].id

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -24,27 +25,20 @@ func (s *machine) Check(t *rapid.T) {
 
 func (s *machine) check(t *rapid.T, m *model) {
 	c := must(s.store.Conversation(s.ctx, m.id))(t)
-	if c.HeadID != m.head {
-		t.Fatalf("the head is %s, want %s", c.HeadID, m.head)
-	}
+	check.Need(t, c.HeadID == m.head, "the head is %s, want %s", c.HeadID, m.head)
 	seen := map[uuid.UUID]tree.Node{}
 	for _, n := range gather(t, s.store.Tree(s.ctx, m.id, 0)) {
-		if _, ok := seen[n.ParentID]; !ok && n.ParentID != uuid.Nil {
-			t.Fatalf("node %s comes before its parent", n.ID)
-		}
+		_, ok := seen[n.ParentID]
+		check.Need(t, ok || n.ParentID == uuid.Nil, "node %s comes before its parent", n.ID)
 		seen[n.ID] = n
 	}
-	if len(seen) != len(m.nodes) {
-		t.Fatalf("the tree has %d nodes, want %d", len(seen), len(m.nodes))
-	}
+	check.Need(t, len(seen) == len(m.nodes), "the tree has %d nodes, want %d", len(seen), len(m.nodes))
 	for _, want := range m.nodes {
 		got, ok := seen[want.id]
-		if !ok || got.ParentID != want.parent || got.Role != want.role || got.Pinned != want.pinned || got.Depth != len(m.path(want.id))-1 {
-			t.Fatalf("node %+v, want %+v", got, want)
-		}
-		if want.isSummary() && (got.Kind != tree.KindSummary || got.Summary.LastSummarizedID != want.cutoff) {
-			t.Fatalf("summary %+v, want %+v", got, want)
-		}
+		check.Need(t, ok && got.ParentID == want.parent && got.Role == want.role && got.Pinned == want.pinned && got.Depth == len(m.path(want.id))-1,
+			"node %+v, want %+v", got, want)
+		check.Need(t, !want.isSummary() || got.Kind == tree.KindSummary && got.Summary.LastSummarizedID == want.cutoff,
+			"summary %+v, want %+v", got, want)
 	}
 	s.checkBranches(t, m)
 	s.checkChildren(t, m, uuid.Nil)
@@ -65,21 +59,16 @@ func (s *machine) checkBranches(t *rapid.T, m *model) {
 	for _, n := range m.leaves(uuid.Nil) {
 		want = append(want, n.id)
 	}
-	if !slices.Equal(got, want) {
-		t.Fatalf("branches %v, want %v", got, want)
-	}
+	check.Need(t, slices.Equal(got, want), "branches %v, want %v", got, want)
 }
 
 func (s *machine) checkChildren(t *rapid.T, m *model, parent uuid.UUID) {
 	want := m.children(parent)
 	got := paged(t, 2, func(p tree.Paging) (tree.Page[tree.Message], error) { return s.store.Children(s.ctx, m.id, parent, p) })
-	if len(got) != len(want) {
-		t.Fatalf("%s has %d children, want %d", parent, len(got), len(want))
-	}
+	check.Need(t, len(got) == len(want), "%s has %d children, want %d", parent, len(got), len(want))
 	for i, got := range got {
-		if got.ID != want[i].id || got.Siblings != (tree.Siblings{Index: i + 1, Count: len(want)}) {
-			t.Fatalf("child %d of %s is %s, %+v of %d", i+1, parent, got.ID, got.Siblings, len(want))
-		}
+		check.Need(t, got.ID == want[i].id && got.Siblings == (tree.Siblings{Index: i + 1, Count: len(want)}),
+			"child %d of %s is %s, %+v of %d", i+1, parent, got.ID, got.Siblings, len(want))
 	}
 }
 
@@ -93,17 +82,15 @@ func (s *machine) checkTranscript(t *rapid.T, m *model, head uuid.UUID) {
 		}
 	}
 	want := m.path(head)
-	if len(got) != len(want) {
-		t.Fatalf("the transcript of %s has %d messages, want %d", head, len(got), len(want))
-	}
+	check.Need(t, len(got) == len(want), "the transcript of %s has %d messages, want %d", head, len(got), len(want))
 	sum := int64(0)
 	for i, g := range got {
 		sum += int64(g.Tokens)
 		siblings := m.children(want[i].parent)
 		index := slices.IndexFunc(siblings, func(n modelNode) bool { return n.id == want[i].id }) + 1
-		if g.ID != want[i].id || string(g.Body) != want[i].body || g.PathTokens != sum || g.Depth != i || g.Siblings != (tree.Siblings{Index: index, Count: len(siblings)}) {
-			t.Fatalf("message %d of the transcript is %+v (sum %d), want %+v", i, g, sum, want[i])
-		}
+		check.Need(t, g.ID == want[i].id && string(g.Body) == want[i].body && g.PathTokens == sum &&
+			g.Depth == i && g.Siblings == (tree.Siblings{Index: index, Count: len(siblings)}),
+			"message %d of the transcript is %+v (sum %d), want %+v", i, g, sum, want[i])
 	}
 }
 
@@ -115,29 +102,25 @@ func (s *machine) checkCompare(t *rapid.T, m *model, left, right uuid.UUID) {
 		ancestor = paths[0][common].id
 		common++
 	}
-	if got.AncestorID != ancestor {
-		t.Fatalf("%s and %s part at %s, want %s", left, right, got.AncestorID, ancestor)
-	}
+	check.Need(t, got.AncestorID == ancestor, "%s and %s part at %s, want %s", left, right, got.AncestorID, ancestor)
 	for i, side := range []tree.Side{got.Left, got.Right} {
 		want := paths[i][common:]
 		sum := int64(0)
 		for _, g := range side.Page.Data {
 			sum += int64(g.Tokens)
 		}
-		if side.Messages != len(want) || side.Tokens != sum || side.Page.Next != "" || !slices.EqualFunc(side.Page.Data, want, func(g tree.Message, w modelNode) bool { return g.ID == w.id }) {
-			t.Fatalf("side %d has %d messages of %d tokens, %d shown, want %d", i, side.Messages, side.Tokens, len(side.Page.Data), len(want))
-		}
+		check.Need(t, side.Messages == len(want) && side.Tokens == sum && side.Page.Next == "" &&
+			slices.EqualFunc(side.Page.Data, want, func(g tree.Message, w modelNode) bool { return g.ID == w.id }),
+			"side %d has %d messages of %d tokens, %d shown, want %d", i, side.Messages, side.Tokens, len(side.Page.Data), len(want))
 	}
 }
 
 func (s *machine) checkSearch(t *rapid.T, m *model, sought modelNode) {
 	number := sought.body[strings.Index(sought.body, "number"):]
 	number = number[:strings.IndexByte(number, '"')]
-	page, err := find(s.ctx, s.store, `"`+number+`"`, m.id, tree.Paging{}) // in quotes, as 1 is the beginning of 10
-	noError(t, err)
-	if len(page.Data) != 1 || page.Data[0].Message.ID != sought.id || page.Data[0].LeafID != m.leaves(sought.id)[0].id {
-		t.Fatalf("searching %q found %+v, want %s", number, page.Data, sought.id)
-	}
+	page := must(find(s.ctx, s.store, `"`+number+`"`, m.id, tree.Paging{}))(t) // in quotes, as 1 is the beginning of 10
+	check.Need(t, len(page.Data) == 1 && page.Data[0].Message.ID == sought.id && page.Data[0].LeafID == m.leaves(sought.id)[0].id,
+		"searching %q found %+v, want %s", number, page.Data, sought.id)
 }
 
 // checkRows asks the database itself for what no constraint can hold.
@@ -154,7 +137,5 @@ func (s *machine) checkRows(t *rapid.T, m *model) {
 		     + (select count(*) from conversations c where c.id = $1
 		        and c.message_count <> (select count(*) from nodes n where n.conversation_id = c.id and n.kind = 'message'))`, m.id).Scan(&broken)
 	noError(t, err)
-	if broken != 0 {
-		t.Fatalf("%d rows break an invariant", broken)
-	}
+	check.Need(t, broken == 0, "%d rows break an invariant", broken)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -49,18 +50,16 @@ func TestAppendPath(t *testing.T) {
 	s := tree.New(dbtest.New(t))
 	c := uuid.New()
 	first := appendPath(t, s, c, path("s", "u1"))
-	if first.Known != 0 || first.Tokens == 0 {
-		t.Errorf("%+v", first)
-	}
-	if again := appendPath(t, s, c, path("s", "u1")); again.Known != 2 || again.HeadID != first.HeadID || again.Tokens != first.Tokens {
-		t.Errorf("the same path again is %+v, was %+v", again, first)
-	}
+	check.That(t, first.Known == 0 && first.Tokens != 0, "%+v", first)
+	again := appendPath(t, s, c, path("s", "u1"))
+	check.That(t, again.Known == 2 && again.HeadID == first.HeadID && again.Tokens == first.Tokens,
+		"the same path again is %+v, was %+v", again, first)
 	// What anybody appends below is found, too.
 	answer := mustAppend(t, s, c, first.HeadID, tree.NewMessage{Message: chat.Read([]byte(`{"role":"assistant","content":[{"type":"text","text":"a1"}],"refusal":null}`))})
 	next := appendPath(t, s, c, path("s", "u1", "a1", "u2"))
-	if m, err := s.Message(t.Context(), c, next.HeadID); err != nil || m.ParentID != answer.ID || next.Known != 3 || m.PathTokens != next.Tokens {
-		t.Errorf("%+v, %v: %+v; want it below %s", next, err, m, answer.ID)
-	}
+	m, err := s.Message(t.Context(), c, next.HeadID)
+	check.That(t, err == nil && m.ParentID == answer.ID && next.Known == 3 && m.PathTokens == next.Tokens,
+		"%+v, %v: %+v; want it below %s", next, err, m, answer.ID)
 	chain := must(s.AppendChain(t.Context(), c, next.HeadID, []tree.NewMessage{user("x"), user("y")}))(t).Messages
 	if p := appendPath(t, s, c, slices.Concat([]*chat.Message{chat.Read([]byte(`{"role":"developer","content":"s"}`))}, path("u1", "a1", "u2"),
 		[]*chat.Message{chat.Read(chain[0].Body), chat.Read(chain[1].Body)})); p.Known != 6 || p.HeadID != chain[1].ID {
@@ -74,9 +73,7 @@ func TestAppendPath(t *testing.T) {
 	if p := appendPath(t, s, c, path("s2", "u1")); p.Known != 0 {
 		t.Errorf("%+v", p)
 	}
-	if n := count(t, s, c); n != 9 {
-		t.Errorf("there are %d messages, want 9", n)
-	}
+	check.Equal(t, "messages", count(t, s, c), 9)
 	// A conversation that nobody began so has no paths.
 	plain := newConversation(t, s)
 	mustAppend(t, s, plain.ID, uuid.Nil, tree.NewMessage{Message: path("u1")[0]})
@@ -89,9 +86,8 @@ func TestAppendPath(t *testing.T) {
 		t.Errorf("in a fork: %+v, %v", p, err)
 	}
 	refused(t, "another tenant finds it", second(s.ForTenant("other").Recognize(t.Context(), c, tree.History{Messages: path("s")})), fault.NotFound)
-	if p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: path("s", "u1")}); !errors.Is(err, fault.Conflict) {
-		t.Errorf("another tenant appends to it: %+v, %v", p, err)
-	}
+	p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: path("s", "u1")})
+	check.That(t, errors.Is(err, fault.Conflict), "another tenant appends to it: %+v, %v", p, err)
 }
 
 // An error names the message by its place in the whole path.
@@ -113,17 +109,15 @@ func TestAppendPathRefuses(t *testing.T) {
 		{nil, "messages"},
 	} {
 		for _, c := range []uuid.UUID{c, absent} {
-			if _, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.path}); fault.Of(err) == nil || fault.Of(err).Field != test.field {
-				t.Errorf("%d messages: %v, want field %s", len(test.path), err, test.field)
-			}
+			_, err := s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.path})
+			check.That(t, fault.Of(err) != nil && fault.Of(err).Field == test.field,
+				"%d messages: %v, want field %s", len(test.path), err, test.field)
 		}
 	}
 	if c, err := s.Conversation(t.Context(), absent); !errors.Is(err, fault.NotFound) {
 		t.Errorf("refused paths made %+v, %v", c, err)
 	}
-	if n := count(t, s, c); n != 2 {
-		t.Errorf("refused paths left %d messages, want 2", n)
-	}
+	check.Equal(t, "messages after refused paths", count(t, s, c), 2)
 }
 
 // Each message is stored once, whoever appends it at the same time and however it is written.
@@ -143,17 +137,14 @@ func TestAppendPathConcurrently(t *testing.T) {
 			if err == nil {
 				p, err = s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: all})
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			check.That(t, err == nil, "%v", err)
 			heads[i] = p.HeadID
 		})
 	}
 	wg.Wait()
 	slices.SortFunc(heads, func(a, b uuid.UUID) int { return strings.Compare(a.String(), b.String()) })
-	if n, different := count(t, s, c), len(slices.Compact(heads)); n != 6 || different != 3 {
-		t.Errorf("%d messages and %d heads, want 6 and 3", n, different)
-	}
+	n, different := count(t, s, c), len(slices.Compact(heads))
+	check.That(t, n == 6 && different == 3, "%d messages and %d heads, want 6 and 3", n, different)
 }
 
 // A known path costs its conversation's row and its deepest message's. Hashes that begin alike are told apart.
@@ -172,20 +163,16 @@ func TestRecognizeReadsOneMessage(t *testing.T) {
 	must(pool.Exec(t.Context(), "analyze nodes"))(t)
 	find := func(s *tree.Store) error {
 		p, err := s.Recognize(t.Context(), c, history)
-		if p.Known != len(all) || p.HeadID != head {
-			t.Errorf("found %+v, %v", p, err)
-		}
+		check.That(t, p.Known == len(all) && p.HeadID == head, "found %+v, %v", p, err)
 		return err
 	}
 	if e := effortOf(t, pool, tree.DefaultTenant, find); e.rows > 4 { // each is counted in its index, too
 		t.Errorf("it read %+v", e)
 	}
-	_, err := pool.Exec(t.Context(), `
-		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, last[:], uuid.UUID(head))
-	noError(t, err)
-	if p, err := s.Recognize(t.Context(), c, history); err != nil || p.Known != len(all)-1 {
-		t.Errorf("a hash that only begins alike is found: %+v, %v", p, err)
-	}
+	must(pool.Exec(t.Context(), `
+		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, last[:], uuid.UUID(head)))(t)
+	p, err := s.Recognize(t.Context(), c, history)
+	check.That(t, err == nil && p.Known == len(all)-1, "a hash that only begins alike is found: %+v, %v", p, err)
 }
 
 func long(n int) []*chat.Message {
@@ -203,9 +190,8 @@ func TestChangeMetadata(t *testing.T) {
 	for _, metadata := range []string{`{"a": 1}`, ``} {
 		to := func(json.RawMessage) json.RawMessage { return json.RawMessage(metadata) }
 		noError(t, s.ChangeMetadata(t.Context(), c.ID, m.ID, to))
-		if got, err := s.Message(t.Context(), c.ID, m.ID); err != nil || string(got.Metadata) != metadata || string(got.Body) != string(m.Body) {
-			t.Errorf("%s: %+v, %v", metadata, got, err)
-		}
+		got, err := s.Message(t.Context(), c.ID, m.ID)
+		check.That(t, err == nil && string(got.Metadata) == metadata && string(got.Body) == string(m.Body), "%s: %+v, %v", metadata, got, err)
 	}
 	refused(t, "a list", s.ChangeMetadata(t.Context(), c.ID, m.ID, func(json.RawMessage) json.RawMessage { return json.RawMessage(`[]`) }), fault.Invalid)
 	same := func(was json.RawMessage) json.RawMessage { return was }
@@ -227,9 +213,8 @@ func TestEverythingBelowAPathIsKnown(t *testing.T) {
 		Conversation: tree.NewConversation{ID: c},
 		Nodes:        []tree.BundleNode{{ID: imported, ParentID: running.MessageID, Body: path("u2")[0].Raw}},
 	}))(t)
-	if p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("s", "u1", "a1", "u2", "a2")}); err != nil || p.Known != 4 || p.HeadID != imported {
-		t.Errorf("%+v, %v, want the imported message %s", p, err, imported)
-	}
+	p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("s", "u1", "a1", "u2", "a2")})
+	check.That(t, err == nil && p.Known == 4 && p.HeadID == imported, "%+v, %v, want the imported message %s", p, err, imported)
 }
 
 // A session goes on below its last known answer, though its beginning changed. Another history has a path of its own.
@@ -277,17 +262,15 @@ func TestSession(t *testing.T) {
 			if !session {
 				test.known, test.prompt, test.head = test.alone, p.Prompt, uuid.Nil
 			}
-			if err != nil || p.Known != test.known || p.Prompt != test.prompt || test.head != uuid.Nil && p.HeadID != test.head || len(p.Rest) != len(test.history)-p.Known {
-				t.Errorf("%s, session %t: %+v, %v", name, session, p, err)
-			}
+			check.That(t, err == nil && p.Known == test.known && p.Prompt == test.prompt &&
+				(test.head == uuid.Nil || p.HeadID == test.head) && len(p.Rest) == len(test.history)-p.Known,
+				"%s, session %t: %+v, %v", name, session, p, err)
 			var tokens int64
 			for _, m := range test.history[:p.Known] {
 				cost := must(s.Cost(t.Context(), m))(t)
 				tokens += int64(cost)
 			}
-			if p.Tokens != tokens {
-				t.Errorf("%s, session %t: %d tokens, want %d", name, session, p.Tokens, tokens)
-			}
+			check.That(t, p.Tokens == tokens, "%s, session %t: %d tokens, want %d", name, session, p.Tokens, tokens)
 		}
 	}
 	before := count(t, s, c)
@@ -297,9 +280,7 @@ func TestSession(t *testing.T) {
 		history = append(history, path(fmt.Sprint("u more ", i), fmt.Sprint("a more ", i))...)
 		must(s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: history, Session: true}))(t)
 	}
-	if n := count(t, s, c) - before; n != 6 {
-		t.Errorf("three turns stored %d messages", n)
-	}
+	check.Equal(t, "messages that three turns stored", count(t, s, c)-before, 6)
 }
 
 // A session whose agent put a summary in place of all answers goes on behind them, with an edit below the summary.
@@ -320,18 +301,14 @@ func TestCompacted(t *testing.T) {
 	} {
 		before := count(t, s, c)
 		must(s.AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: test.history, Session: true}))(t)
-		if n := count(t, s, c) - before; n != test.stored {
-			t.Errorf("%d messages are new, want %d", n, test.stored)
-		}
+		check.Equal(t, "new messages", count(t, s, c)-before, test.stored)
 	}
 	var branch []string
 	for m, err := range s.Branch(t.Context(), c, must(s.Conversation(t.Context(), c))(t).HeadID, 20) {
 		noError(t, err)
 		branch = append(branch, chat.Read(m.Body).Text())
 	}
-	if got := strings.Join(branch, "|"); got != "s|u1|a1|u2||t|a2|u the summary|u3 edited|a5|u the second summary|u6" {
-		t.Error(got)
-	}
+	check.Equal(t, "the branch", strings.Join(branch, "|"), "s|u1|a1|u2||t|a2|u the summary|u3 edited|a5|u the second summary|u6")
 }
 
 // A session goes on where its beginning was said twice, and the history left one of them out.
@@ -341,9 +318,7 @@ func TestRepetition(t *testing.T) {
 	c := uuid.New()
 	whole := appendPath(t, s, c, path("u1", "a1", "u1", "a1", "u2", "a2"))
 	p, err := s.Recognize(t.Context(), c, tree.History{Messages: path("u1", "a1", "u2", "a2", "u3"), Session: true})
-	if err != nil || p.HeadID != whole.HeadID || p.Known != 4 || p.Tokens != whole.Tokens*4/6 {
-		t.Errorf("%+v, %v", p, err)
-	}
+	check.That(t, err == nil && p.HeadID == whole.HeadID && p.Known == 4 && p.Tokens == whole.Tokens*4/6, "%+v, %v", p, err)
 }
 
 // The path hashes of an older canonical form are made anew when a history is looked for.
@@ -368,7 +343,6 @@ func TestOlderForm(t *testing.T) {
 	head := appendPath(t, s, c, long).HeadID
 	must(pool.Exec(t.Context(), `update nodes set path_hash = substring(sha256(path_hash) for 16)`))(t)
 	must(pool.Exec(t.Context(), `update conversations set path_form = null`))(t)
-	if p, err := s.Recognize(t.Context(), c, tree.History{Messages: long}); err != nil || p.HeadID != head || p.Known != len(long) {
-		t.Errorf("%+v, %v", p, err)
-	}
+	p, err := s.Recognize(t.Context(), c, tree.History{Messages: long})
+	check.That(t, err == nil && p.HeadID == head && p.Known == len(long), "%+v, %v", p, err)
 }

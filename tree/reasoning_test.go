@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
@@ -93,12 +94,10 @@ func TestReasoningIsChecked(t *testing.T) {
 		"twice in a message": {tree.NewMessage{Message: raw(`{"role":"assistant","content":"x","reasoning":"y"}`).Message, Reasoning: "x"}, fault.Invalid, "reserved_member"},
 	} {
 		_, err := s.Append(t.Context(), c.ID, uuid.Nil, test.m)
-		if e := fault.Of(err); !errors.Is(err, test.kind) || e.Code != test.code || e.Field != "reasoning" {
-			t.Errorf("%s: %v", name, err)
-		}
+		e := fault.Of(err)
+		check.That(t, errors.Is(err, test.kind) && e.Code == test.code && e.Field == "reasoning", "%s: %v", name, err)
 	}
 	longest := thought(strings.Repeat("x", tree.MaxReasoning), "x")
-	if m := mustAppend(t, s, c.ID, uuid.Nil, longest); m.Reasoning != longest.Reasoning {
-		t.Error("the longest reasoning came back otherwise")
-	}
+	m := mustAppend(t, s, c.ID, uuid.Nil, longest)
+	check.That(t, m.Reasoning == longest.Reasoning, "the longest reasoning came back otherwise")
 }

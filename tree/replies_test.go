@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -49,9 +50,9 @@ func TestBeginsReply(t *testing.T) {
 		reply := uuid.New()
 		created, err := begin(reply, name == "two", ms...)
 		running, missing := s.Replies().One(t.Context(), c.ID, reply)
-		if !created || err != nil || missing != nil || running.ServerID != "a" || running.State != tree.StateRunning || running.ParentID != ms[len(ms)-1].ID || string(running.Metadata) != `{"a":1}` {
-			t.Errorf("%s: %v %v; %+v %v", name, created, err, running, missing)
-		}
+		check.That(t, created && err == nil && missing == nil && running.ServerID == "a" &&
+			running.State == tree.StateRunning && running.ParentID == ms[len(ms)-1].ID && string(running.Metadata) == `{"a":1}`,
+			"%s: %v %v; %+v %v", name, created, err, running, missing)
 		if name == "a fresh one" {
 			continue
 		}
@@ -60,13 +61,10 @@ func TestBeginsReply(t *testing.T) {
 		}
 		lost := said("lost")
 		for _, again := range []bool{true, false} {
-			if _, err := begin(reply, again, lost); !errors.Is(err, tree.ErrReplyLost) {
-				t.Errorf("a second reply of the id: %v", err)
-			}
+			refused(t, "a second reply of the id", second(begin(reply, again, lost)), tree.ErrReplyLost)
 		}
-		if _, err := s.Message(t.Context(), c.ID, lost.ID); err == nil {
-			t.Error("a message is stored whose reply another request has")
-		}
+		_, err = s.Message(t.Context(), c.ID, lost.ID)
+		check.That(t, err != nil, "a message is stored whose reply another request has")
 		noError(t, s.Replies().End(t.Context(), running, uuid.Nil, nil, tree.ReplyEvents{Sequence: 1, Payload: []byte("[]")}))
 		if created, err := begin(reply, true, lost); !created || err != nil {
 			t.Errorf("another try: %v, %v", created, err)
@@ -79,13 +77,9 @@ func TestBeginsReply(t *testing.T) {
 		err := s.Replies().Begin(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: uuid.New(), ParentID: uuid.New(), ServerID: "a"}, again)
 		refused(t, "a message that isn't there", err, fault.NotFound)
 		err = s.Replies().Begin(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: fresh[0].ID, ParentID: fresh[0].ID, ServerID: "a"}, again)
-		if !errors.Is(err, tree.ErrReplyLost) {
-			t.Errorf("the id of a message: %v", err)
-		}
+		check.That(t, errors.Is(err, tree.ErrReplyLost), "the id of a message: %v", err)
 	}
-	if head := activeHead(t, s, c.ID); head != uuid.Nil {
-		t.Errorf("the head is %s", head)
-	}
+	check.Equal(t, "the head", activeHead(t, s, c.ID), uuid.Nil)
 }
 
 // The events of a reply are those of the attempt that is read, where the next one begins meanwhile.
@@ -99,9 +93,8 @@ func TestLogOfOneAttempt(t *testing.T) {
 		r := begun(t, s, c.ID, asked.ID)
 		noError(t, s.Replies().End(t.Context(), r, uuid.Nil, nil, tree.ReplyEvents{Sequence: 1, Payload: []byte(`[{"id":1}]`)}))
 		reader := tree.New(dbtest.AfterQuery(t, pool, first, func() { noError(t, s.Replies().Begin(t.Context(), r, true)) }))
-		if read, events, err := reader.Replies().Log(t.Context(), c.ID, r.MessageID, 0); read.State != tree.StateEnded || len(events) != 1 || err != nil {
-			t.Errorf("%+v with %v, %v", read, events, err)
-		}
+		read, events, err := reader.Replies().Log(t.Context(), c.ID, r.MessageID, 0)
+		check.That(t, read.State == tree.StateEnded && len(events) == 1 && err == nil, "%+v with %v, %v", read, events, err)
 	}
 }
 
@@ -114,9 +107,8 @@ func TestRemoveKeepsAReply(t *testing.T) {
 	asked := mustAppend(t, s, c.ID, gone.ID, user("asked"))
 	for _, above := range []uuid.UUID{gone.ID, asked.ID} {
 		r := begun(t, s, c.ID, asked.ID)
-		if err := second(s.Remove(t.Context(), c.ID, above)); fault.Of(err).Code != "reply_running" {
-			t.Errorf("while an answer is written: %v", err)
-		}
+		err := second(s.Remove(t.Context(), c.ID, above))
+		check.That(t, fault.Of(err).Code == "reply_running", "while an answer is written: %v", err)
 		must(s.Append(t.Context(), c.ID, asked.ID, tree.NewMessage{ID: r.MessageID, Message: tree.Text(tree.RoleAssistant, "said").Message}, tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	}
 	must(s.Remove(t.Context(), c.ID, gone.ID))(t)
@@ -132,9 +124,7 @@ func TestOneServerHasAReply(t *testing.T) {
 	for name, loses := range map[string]func(r tree.Reply) error{
 		"another server takes it": func(r tree.Reply) error {
 			listed := must(s.Replies().All(t.Context()))(t)
-			if len(listed) != 1 || listed[0].TenantID != tree.DefaultTenant || listed[0].ServerID != "a" {
-				t.Errorf("%+v", listed)
-			}
+			check.That(t, len(listed) == 1 && listed[0].TenantID == tree.DefaultTenant && listed[0].ServerID == "a", "%+v", listed)
 			_, err := s.Replies().Take(t.Context(), listed[0], "b")
 			if _, err := s.Replies().Take(t.Context(), listed[0], "c"); !errors.Is(err, tree.ErrReplyLost) {
 				t.Errorf("two servers take it: %v", err)
@@ -161,14 +151,10 @@ func TestOneServerHasAReply(t *testing.T) {
 				"ends it": s.Replies().End(t.Context(), r, asked.ID, nil, more),
 				"stores":  second(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))),
 			} {
-				if !errors.Is(err, tree.ErrReplyLost) {
-					t.Errorf("a server that lost it %s: %v", does, err)
-				}
+				check.That(t, errors.Is(err, tree.ErrReplyLost), "a server that lost it %s: %v", does, err)
 			}
 			after, left, _ := s.Replies().Log(t.Context(), c.ID, r.MessageID, 0)
-			if !reflect.DeepEqual(before, after) || !reflect.DeepEqual(events, left) {
-				t.Errorf("%+v %v became %+v %v", before, events, after, left)
-			}
+			check.That(t, reflect.DeepEqual(before, after) && reflect.DeepEqual(events, left), "%+v %v became %+v %v", before, events, after, left)
 			refused(t, "a late answer", second(s.Message(t.Context(), c.ID, r.MessageID)), fault.NotFound)
 			must(pool.Exec(t.Context(), "delete from replies"))(t)
 		})
@@ -185,9 +171,8 @@ func TestReplyLog(t *testing.T) {
 	asked := mustAppend(t, s, c.ID, question.ID, user("more"))
 	r := begun(t, s, c.ID, asked.ID)
 	for _, at := range []int{3, 5, 5} {
-		if stopping, err := s.Replies().Save(t.Context(), r, tree.ReplyEvents{Sequence: at, Payload: fmt.Appendf(nil, "[%d]", at)}, false); stopping || err != nil {
-			t.Error(stopping, err)
-		}
+		stopping, err := s.Replies().Save(t.Context(), r, tree.ReplyEvents{Sequence: at, Payload: fmt.Appendf(nil, "[%d]", at)}, false)
+		check.That(t, !stopping && err == nil, "%v, %v", stopping, err)
 	}
 	for after, want := range map[int]string{0: "[3][5]", 3: "[5]", 4: "[5]", 5: ""} {
 		_, saves, err := s.Replies().Log(t.Context(), c.ID, r.MessageID, after)
@@ -195,17 +180,15 @@ func TestReplyLog(t *testing.T) {
 		for _, save := range saves {
 			got += string(save.Payload)
 		}
-		if got != want || err != nil {
-			t.Errorf("after %d: %s, %v", after, got, err)
-		}
+		check.That(t, got == want && err == nil, "after %d: %s, %v", after, got, err)
 	}
 	refused(t, "another tenant", third(s.ForTenant("else").Replies().Log(t.Context(), c.ID, r.MessageID, 0)), fault.NotFound)
 	answer := raw(`{"role":"assistant","content":"answer"}`)
 	answer.ID = r.MessageID
 	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{Sequence: 6, Payload: []byte("[6]")})))(t)
-	if got, events, err := s.Replies().Log(t.Context(), c.ID, r.MessageID, 5); err != nil || got.State != tree.StateStored || len(events) != 1 || len(must(s.Replies().All(t.Context()))(t)) > 0 {
-		t.Errorf("%+v, %v, %v", got, events, err)
-	}
+	got, events, err := s.Replies().Log(t.Context(), c.ID, r.MessageID, 5)
+	check.That(t, err == nil && got.State == tree.StateStored && len(events) == 1 && len(must(s.Replies().All(t.Context()))(t)) == 0,
+		"%+v, %v, %v", got, events, err)
 	running := begun(t, s, c.ID, asked.ID)
 	must(s.Replies().Save(t.Context(), running, tree.ReplyEvents{Sequence: 1, Payload: []byte("[1]")}, false))(t)
 	for _, prune := range []struct {
@@ -215,9 +198,7 @@ func TestReplyLog(t *testing.T) {
 		must(s.Prune(t.Context(), c.ID, prune.id))(t)
 		var left int
 		noError(t, pool.QueryRow(t.Context(), "select (select count(*) from replies) + (select count(*) from reply_events)").Scan(&left))
-		if left != prune.left {
-			t.Errorf("%d rows are left of replies after a prune, want %d", left, prune.left)
-		}
+		check.That(t, left == prune.left, "%d rows are left of replies after a prune, want %d", left, prune.left)
 	}
 }
 
@@ -252,9 +233,7 @@ func TestEndReplyGivesAHead(t *testing.T) {
 		if test.leave {
 			head = uuid.Nil
 		}
-		if err := s.ForTenant("another").Replies().End(t.Context(), r, head, nil, tree.ReplyEvents{}); !errors.Is(err, tree.ErrReplyLost) {
-			t.Errorf("another tenant: %v", err)
-		}
+		refused(t, "another tenant", s.ForTenant("another").Replies().End(t.Context(), r, head, nil, tree.ReplyEvents{}), tree.ErrReplyLost)
 		state := tree.StateEnded
 		if test.pruned {
 			must(s.Prune(t.Context(), c.ID, asked))(t)
@@ -262,9 +241,8 @@ func TestEndReplyGivesAHead(t *testing.T) {
 		} else {
 			noError(t, s.Replies().End(t.Context(), r, head, []byte(`{}`), tree.ReplyEvents{}))
 		}
-		if got, want := activeHead(t, s, c.ID), test.want(before, asked, other); got != want {
-			t.Errorf("where there is %s: the head is %s, want %s", name, got, want)
-		}
+		got, want := activeHead(t, s, c.ID), test.want(before, asked, other)
+		check.That(t, got == want, "where there is %s: the head is %s, want %s", name, got, want)
 		if got, _ := s.Replies().One(t.Context(), c.ID, r.MessageID); got.State != state {
 			t.Errorf("where there is %s: its state is %q", name, got.State)
 		}
@@ -302,9 +280,8 @@ func TestDropReplyTakesTurns(t *testing.T) {
 		}
 		noError(t, meanwhile(t, pool, first, func() error { return second(s) }))
 		_, missing := s.Message(t.Context(), c.ID, r.MessageID)
-		if lost != dropFirst || (missing != nil) != dropFirst || (answer == nil) != dropFirst {
-			t.Errorf("deleted first %t: its answer is lost %t, reading it gives %v, and the deletion found %v", dropFirst, lost, missing, answer)
-		}
+		check.That(t, lost == dropFirst && (missing != nil) == dropFirst && (answer == nil) == dropFirst,
+			"deleted first %t: its answer is lost %t, reading it gives %v, and the deletion found %v", dropFirst, lost, missing, answer)
 	}
 }
 
@@ -368,9 +345,8 @@ func TestForgetReplies(t *testing.T) {
 	answer.ID = done.MessageID
 	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	for r, want := range map[uuid.UUID]bool{running.MessageID: true, ended.MessageID: false, done.MessageID: false, uuid.New(): false} {
-		if asked, err := s.Replies().Stop(t.Context(), c.ID, r); asked != want || err != nil {
-			t.Errorf("%t, %v", asked, err)
-		}
+		asked, err := s.Replies().Stop(t.Context(), c.ID, r)
+		check.That(t, asked == want && err == nil, "%t, %v", asked, err)
 	}
 	if stopping, err := s.Replies().Save(t.Context(), running, tree.ReplyEvents{}, false); !stopping || err != nil {
 		t.Error(stopping, err)
@@ -380,9 +356,7 @@ func TestForgetReplies(t *testing.T) {
 		for _, r := range []tree.Reply{running, ended, done} {
 			_, err := s.Replies().One(t.Context(), c.ID, r.MessageID)
 			is := slices.ContainsFunc(want, func(w tree.Reply) bool { return w.MessageID == r.MessageID })
-			if is != (err == nil) {
-				t.Errorf("%s: %v", r.MessageID, err)
-			}
+			check.That(t, is == (err == nil), "%s: %v", r.MessageID, err)
 		}
 	}
 	hour := time.Now().Add(time.Hour)
@@ -396,9 +370,8 @@ func TestForgetReplies(t *testing.T) {
 	below := mustAppend(t, s, c.ID, done.MessageID, user("and?"))
 	must(s.Retract(t.Context(), c.ID, done.MessageID, func(tree.Message) int { return 0 }))(t)
 	noError(t, s.Replies().Forget(t.Context(), hour, hour))
-	if deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID); !deleted || err != nil {
-		t.Error(deleted, err)
-	}
+	deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID)
+	check.That(t, deleted && err == nil, "%v, %v", deleted, err)
 	must(s.Prune(t.Context(), c.ID, below.ID))(t)
 	must(s.Prune(t.Context(), c.ID, done.MessageID))(t)
 	if deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID); deleted || err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -127,14 +128,11 @@ func TestAttachmentsTakeAFixedNumberOfRoundTrips(t *testing.T) {
 		for _, length := range []int{1, 2, 90} { // the first may ask once for all; a longer import lifts the bound of its statements
 			run := f(length)
 			sent.sql = nil
-			if err := run(); err != nil {
-				t.Fatalf("%s of %d: %v", what, length, err)
-			}
+			err := run()
+			check.Need(t, err == nil, "%s of %d: %v", what, length, err)
 			trips = append(trips, len(sent.sql))
 		}
-		if trips[1] != trips[2] {
-			t.Errorf("%s of 2 takes %d round trips, and of 90 %d", what, trips[1], trips[2])
-		}
+		check.That(t, trips[1] == trips[2], "%s of 2 takes %d round trips, and of 90 %d", what, trips[1], trips[2])
 	}
 }
 
@@ -152,13 +150,10 @@ func TestDeletedTurnTakesFewRoundTrips(t *testing.T) {
 		sent.sql = nil
 		must(s.Retract(t.Context(), c, chain[brought].ID, func(tree.Message) int { return brought + 1 }))(t)
 		trips = append(trips, len(sent.sql))
-		if left := count(t, s, c); left != 2 {
-			t.Errorf("of %d: %d messages are left, and not the two of the other branch", brought, left)
-		}
+		check.Equal(t, "messages that are left, the two of the other branch", count(t, s, c), 2)
 	}
-	if more := trips[1] - trips[0]; more > 10 {
-		t.Errorf("it takes %d round trips, and of 600 messages %d more", trips[0], more)
-	}
+	more := trips[1] - trips[0]
+	check.That(t, more <= 10, "it takes %d round trips, and of 600 messages %d more", trips[0], more)
 }
 
 // An append takes one round trip, whatever it is stored under.
@@ -174,9 +169,8 @@ func TestAppendTakesOneRoundTrip(t *testing.T) {
 		sent.sql = nil
 		m, err := s.Append(t.Context(), c.ID, head, user(what), opts...)
 		batches := len(sent.sql)
-		if err != nil || m.ParentID != head || dbtest.Shards(t) == 1 && batches > 1 {
-			t.Errorf("%s: under %s, %v, in %d round trips: %q", what, m.ParentID, err, batches, sent.sql)
-		}
+		check.That(t, err == nil && m.ParentID == head && (dbtest.Shards(t) != 1 || batches <= 1),
+			"%s: under %s, %v, in %d round trips: %q", what, m.ParentID, err, batches, sent.sql)
 		must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}))(t)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -43,21 +44,16 @@ func appliesAt(t *testing.T, s *tree.Store, conversation uuid.UUID, at string, h
 		if v.Summary != nil {
 			got = v.Summary.ID
 		}
-		if got != want {
-			t.Errorf("%s, budget %d: the view holds summary %s, want %s", at, budget, got, want)
-		}
-		if v.Summary == nil && v.Folded > 0 {
-			t.Errorf("%s: %d messages are folded without a summary", at, v.Folded)
-		}
+		check.That(t, got == want, "%s, budget %d: the view holds summary %s, want %s", at, budget, got, want)
+		check.That(t, v.Summary != nil || v.Folded == 0, "%s: %d messages are folded without a summary", at, v.Folded)
 	}
 	for _, prior := range []uuid.UUID{want, uuid.New()} {
 		k := must(s.RecordCompaction(t.Context(), tree.Compaction{
 			ConversationID: conversation, ID: uuid.New(), HeadID: head, AnchorID: head, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
 			Settings: []byte(`{}`), Attempts: []byte(`[]`),
 		}, &tree.NewSummary{AnchorID: head, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: head, Model: "a test"}}))(t)
-		if merged := k.Outcome == tree.OutcomeSaved; merged != (prior == want) {
-			t.Errorf("%s: a summary that merges %s is %s, and the applicable one is %s", at, prior, k.Outcome, want)
-		}
+		merged := k.Outcome == tree.OutcomeSaved
+		check.That(t, merged == (prior == want), "%s: a summary that merges %s is %s, and the applicable one is %s", at, prior, k.Outcome, want)
 		if k.SummaryID != uuid.Nil {
 			must(s.Prune(t.Context(), conversation, k.SummaryID))(t)
 		}
@@ -164,21 +160,20 @@ func TestViewIsTheSame(t *testing.T) {
 			for _, options := range [][]tree.ViewOption{nil, {tree.Skeleton()}} {
 				want := must(tree.New(pool).View(t.Context(), c.ID, head.ID, budget, options...))(t)
 				got, err := tree.New(simple).View(t.Context(), c.ID, head.ID, budget, options...)
-				if err != nil || !reflect.DeepEqual(got, want) {
-					t.Errorf("depth %d, budget %d, %d options: %v\n%+v\nover the extended protocol\n%+v", head.Depth, budget, len(options), err, got, want)
-				}
+				check.That(t, err == nil && reflect.DeepEqual(got, want),
+					"depth %d, budget %d, %d options: %v\n%+v\nover the extended protocol\n%+v", head.Depth, budget, len(options), err, got, want)
 				for _, m := range want.Tail {
-					if whole := line[m.Depth]; m.ID != whole.ID || m.ParentID != whole.ParentID || m.Role != whole.Role || m.Tokens != whole.Tokens ||
-						m.PathTokens != whole.PathTokens || m.Pinned != whole.Pinned || !m.CreatedAt.Equal(whole.CreatedAt) {
-						t.Errorf("%+v of the view is\n%+v", m.Message, whole)
-					}
+					whole := line[m.Depth]
+					check.That(t, m.ID == whole.ID && m.ParentID == whole.ParentID && m.Role == whole.Role && m.Tokens == whole.Tokens &&
+						m.PathTokens == whole.PathTokens && m.Pinned == whole.Pinned && m.CreatedAt.Equal(whole.CreatedAt),
+						"%+v of the view is\n%+v", m.Message, whole)
 				}
 			}
 		}
 	}
-	if v, _ := s.View(t.Context(), c.ID, line[7].ID, 1<<40); v.Summary == nil || v.Summary.ID != prior || len(v.Summary.Range.KeptIDs) != 2 || v.Summary.Range.PriorSummaryID == uuid.Nil {
-		t.Errorf("summary %+v", v.Summary)
-	}
+	v, _ := s.View(t.Context(), c.ID, line[7].ID, 1<<40)
+	check.That(t, v.Summary != nil && v.Summary.ID == prior && len(v.Summary.Range.KeptIDs) == 2 && v.Summary.Range.PriorSummaryID != uuid.Nil,
+		"summary %+v", v.Summary)
 }
 
 // An imported summary is marked, in a fork and in a merge, too. One that was written here is not.
@@ -194,9 +189,7 @@ func TestImportedSummaryIsMarked(t *testing.T) {
 	origin := func(id, head uuid.UUID) *tree.Origin {
 		t.Helper()
 		v := must(s.View(ctx, id, head, 1000))(t)
-		if v.Summary == nil {
-			t.Fatal("the view has no summary")
-		}
+		check.Need(t, v.Summary != nil, "the view has no summary")
 		return v.Summary.Range.Origin
 	}
 	compact := func(prior uuid.UUID) uuid.UUID {
@@ -209,14 +202,11 @@ func TestImportedSummaryIsMarked(t *testing.T) {
 	}
 	fork := must3(s.Fork(ctx, c.ID, path[3].ID, tree.NewConversation{}))(t)
 	for _, o := range []*tree.Origin{origin(c.ID, path[3].ID), origin(fork.ID, fork.HeadID)} {
-		if o == nil || o.Format != "coppice" || o.Merged {
-			t.Errorf("the origin is %+v", o)
-		}
+		check.That(t, o != nil && o.Format == "coppice" && !o.Merged, "the origin is %+v", o)
 	}
 	merged := compact(imported)
-	if o := origin(c.ID, path[3].ID); o == nil || !o.Merged {
-		t.Errorf("of a merge the origin is %+v", o)
-	}
+	o := origin(c.ID, path[3].ID)
+	check.That(t, o != nil && o.Merged, "of a merge the origin is %+v", o)
 	for _, gone := range []uuid.UUID{merged, imported} {
 		must(s.Prune(ctx, c.ID, gone))(t)
 	}

@@ -56,9 +56,7 @@ func gather[T any](t check.T, seq iter.Seq2[T, error]) (got []T) {
 // refused wants an error of a kind.
 func refused(t *testing.T, what string, err, kind error) {
 	t.Helper()
-	if !errors.Is(err, kind) {
-		t.Errorf("%s: %v, want %v", what, err, kind)
-	}
+	check.That(t, errors.Is(err, kind), "%s: %v, want %v", what, err, kind)
 }
 
 // newSearch has a minute for a search: the machine may be busy.
@@ -187,9 +185,8 @@ func TestTenants(t *testing.T) {
 			return mine.ChangeMetadata(ctx, c.ID, m.ID, func(was json.RawMessage) json.RawMessage { return was })
 		},
 	} {
-		if err := call(); !errors.Is(err, fault.NotFound) {
-			t.Errorf("%s of another tenant's conversation: %v, want ErrNotFound", name, err)
-		}
+		err := call()
+		check.That(t, errors.Is(err, fault.NotFound), "%s of another tenant's conversation: %v, want ErrNotFound", name, err)
 	}
 	refused(t, "Import over another tenant's id", second(mine.Import(ctx, tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}})), fault.Conflict)
 	refused(t, "CreateConversation with another tenant's id", third(mine.CreateConversation(ctx, tree.NewConversation{ID: c.ID})), fault.Conflict)
@@ -197,12 +194,11 @@ func TestTenants(t *testing.T) {
 	list, err := mine.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{})
 	found, _, err2 := newSearch().Conversations(ctx, mine, tree.ConversationFilter{Query: "secret"}, tree.Paging{})
 	hits, err3 := find(ctx, mine, "secret", uuid.Nil, tree.Paging{})
-	if err := errors.Join(err, err2, err3); err != nil || len(list.Data)+len(found.Data)+len(hits.Data) > 0 {
-		t.Errorf("lists show another tenant's: %v, %v, %v, %v", list, found, hits, err)
-	}
-	if got := counts(t, theirs, c.ID); !strings.HasPrefix(got, "1 nodes") {
-		t.Errorf("another tenant changed it: %s", got)
-	}
+	err = errors.Join(err, err2, err3)
+	check.That(t, err == nil && len(list.Data)+len(found.Data)+len(hits.Data) == 0,
+		"lists show another tenant's: %v, %v, %v, %v", list, found, hits, err)
+	got := counts(t, theirs, c.ID)
+	check.That(t, strings.HasPrefix(got, "1 nodes"), "another tenant changed it: %s", got)
 }
 
 // A page that can't be is refused by each list.
@@ -221,9 +217,7 @@ func TestPagesRefused(t *testing.T) {
 		_, err4 := find(ctx, s, "x", uuid.Nil, p)
 		_, err5 := s.Transcript(ctx, c.ID, uuid.New(), p)
 		for i, err := range []error{err1, err2, err3, err4, err5} {
-			if !errors.Is(err, fault.Invalid) {
-				t.Errorf("list %d with %+v: %v, want ErrInvalid", i, p, err)
-			}
+			check.That(t, errors.Is(err, fault.Invalid), "list %d with %+v: %v, want ErrInvalid", i, p, err)
 		}
 	}
 }
@@ -251,9 +245,7 @@ func TestAddSummaryRefuses(t *testing.T) {
 		_, err := s.AddSummary(t.Context(), c.ID, tree.NewSummary{AnchorID: test.anchor, Body: test.body,
 			Range: tree.SummaryRange{LastSummarizedID: test.cutoff, Model: "test"}})
 		var e *fault.Error
-		if !errors.As(err, &e) || e.Code != test.code {
-			t.Errorf("%s: %v, want %s", test.name, err, test.code)
-		}
+		check.That(t, errors.As(err, &e) && e.Code == test.code, "%s: %v, want %s", test.name, err, test.code)
 	}
 }
 
@@ -264,9 +256,7 @@ func TestForkOfFullMetadata(t *testing.T) {
 	full := `{"a":"` + strings.Repeat("x", tree.MaxMetadataBytes-8) + `"}`
 	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{Metadata: json.RawMessage(full)}))(t)
 	fork, _, err := s.Fork(t.Context(), c.ID, mustAppend(t, s, c.ID, uuid.Nil, user("root")).ID, tree.NewConversation{})
-	if err != nil || string(fork.Metadata) != full {
-		t.Errorf("%v, metadata of %d bytes", err, len(fork.Metadata))
-	}
+	check.That(t, err == nil && string(fork.Metadata) == full, "%v, metadata of %d bytes", err, len(fork.Metadata))
 }
 
 // Settings that can't stand are refused wherever they are given. Those that stand already stay.
@@ -290,9 +280,8 @@ func TestCheckingSettings(t *testing.T) {
 	must(lax.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad}))(t)
 	title := "Hazel"
 	must(store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title}))(t)
-	if fork := must3(store.Fork(ctx, c.ID, m.ID, tree.NewConversation{}))(t); string(fork.Settings) != string(bad) {
-		t.Errorf("forked with its source's settings: %s", fork.Settings)
-	}
+	fork := must3(store.Fork(ctx, c.ID, m.ID, tree.NewConversation{}))(t)
+	check.That(t, string(fork.Settings) == string(bad), "forked with its source's settings: %s", fork.Settings)
 }
 
 // The newest message is found that makes a call, in its tenant and conversation.
@@ -308,8 +297,7 @@ func TestFindCall(t *testing.T) {
 	mustAppend(t, s, c.ID, uuid.Nil, raw(`{"role":"assistant","content":"a","tool_calls":null}`))
 	call(other.ID, "a")
 	call(c.ID, "ab")
-	if got, err := s.FindCall(t.Context(), c.ID, "a"); err != nil || got != want.ID {
-		t.Errorf("%s, %v; want %s", got, err, want.ID)
-	}
+	got, err := s.FindCall(t.Context(), c.ID, "a")
+	check.That(t, err == nil && got == want.ID, "%s, %v; want %s", got, err, want.ID)
 	refused(t, "a call that nobody made", second(s.FindCall(t.Context(), c.ID, "b")), fault.NotFound)
 }

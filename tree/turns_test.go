@@ -27,9 +27,7 @@ func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, c
 	done := make(chan error, 1)
 	go func() { done <- call() }()
 	for deadline := time.Now().Add(30 * time.Second); dbtest.Waiting(t, pool) == 0 && len(done) == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the call neither waits nor ends")
-		}
+		check.Need(t, !time.Now().After(deadline), "the call neither waits nor ends")
 	}
 	noError(t, tx.Commit(t.Context()))
 	return <-done
@@ -88,22 +86,15 @@ func TestWritersOfAConversationTakeTurns(t *testing.T) {
 			created, err = test.second(s, other)
 			return err
 		})
-		if !errors.Is(err, test.err) || err == nil && created != test.created {
-			t.Errorf("%s: created %t, %v; want %t, %v", name, created, err, test.created, test.err)
-		}
+		check.That(t, errors.Is(err, test.err) && (err != nil || created == test.created),
+			"%s: created %t, %v; want %t, %v", name, created, err, test.created, test.err)
 		children := must(s.Children(t.Context(), c.ID, root.ID, tree.Paging{}))(t).Data
-		if len(children) != test.children {
-			t.Errorf("%s: the root has %d children, want %d", name, len(children), test.children)
-		}
+		check.That(t, len(children) == test.children, "%s: the root has %d children, want %d", name, len(children), test.children)
 		for i, m := range children {
-			if m.Siblings != (tree.Siblings{Index: i + 1, Count: len(children)}) {
-				t.Errorf("%s: child %d is %+v", name, i, m.Siblings)
-			}
+			check.That(t, m.Siblings == (tree.Siblings{Index: i + 1, Count: len(children)}), "%s: child %d is %+v", name, i, m.Siblings)
 			must(s.Prune(t.Context(), c.ID, m.ID))(t)
 		}
-		if head := activeHead(t, s, c.ID); head != root.ID {
-			t.Errorf("%s: the head is %s", name, head)
-		}
+		check.Equal(t, name+": the head", activeHead(t, s, c.ID), root.ID)
 	}
 }
 
@@ -137,9 +128,7 @@ func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
 			t.Errorf("%s holds %d turns, want one until its transaction ends", name, n)
 		}
 		noError(t, tx.Rollback(t.Context()))
-		if n := turns(); n != 0 {
-			t.Errorf("%s left %d turns behind", name, n)
-		}
+		check.Equal(t, name+": turns left behind", turns(), 0)
 	}
 }
 
@@ -149,9 +138,7 @@ func TestMakersOfConversationsTakeTurns(t *testing.T) {
 	pool := dbtest.New(t)
 	limited := tree.New(pool, tree.WithLimits(tree.Limits{Conversations: 1}))
 	err := meanwhile(t, pool, func(s *tree.Store) error { return third(s.CreateConversation(t.Context(), tree.NewConversation{})) }, func() error { return third(limited.CreateConversation(t.Context(), tree.NewConversation{})) })
-	if !errors.Is(err, fault.Full) {
-		t.Errorf("a second conversation where one is the most: %v, want ErrLimit", err)
-	}
+	check.That(t, errors.Is(err, fault.Full), "a second conversation where one is the most: %v, want ErrLimit", err)
 }
 
 // What a caller's transaction appends is there only if it commits, and a refused append doesn't break it.
@@ -168,9 +155,8 @@ func TestInTransaction(t *testing.T) {
 		refused(t, "an absent parent", second(inTx.AppendChain(t.Context(), c.ID, uuid.New(), []tree.NewMessage{user("x")})), fault.NotFound)
 		chain := must(inTx.AppendChain(t.Context(), c.ID, m.ID, []tree.NewMessage{user("x"), user("y")}))(t).Messages
 		finish(t, tx, commit)
-		if _, err := s.Message(t.Context(), c.ID, chain[1].ID); (err == nil) != commit {
-			t.Errorf("committed %t, and reading it gives %v", commit, err)
-		}
+		_, err := s.Message(t.Context(), c.ID, chain[1].ID)
+		check.That(t, (err == nil) == commit, "committed %t, and reading it gives %v", commit, err)
 	}
 }
 
@@ -201,9 +187,7 @@ func TestCallersTransactionKeepsItsSettings(t *testing.T) {
 			must(tx.Exec(t.Context(), own))(t)
 			before := settings(t, tx)
 			refused(t, name, test.call(tree.New(tx)), test.want)
-			if after := settings(t, tx); after != before {
-				t.Errorf("%s, after %q: the settings changed from %s to %s", name, own, before, after)
-			}
+			check.Equal(t, name+", after "+own+": the settings", settings(t, tx), before)
 			noError(t, tx.Rollback(t.Context()))
 		}
 	}
@@ -247,9 +231,8 @@ func TestImportMayTakeLong(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(2*bound, release)
-	if got, err := s.Import(t.Context(), bundleOf(uuid.New(), 1000)); err != nil || got[0].Added != 1000 {
-		t.Errorf("%v, %v", got, err)
-	}
+	got, err := s.Import(t.Context(), bundleOf(uuid.New(), 1000))
+	check.That(t, err == nil && got[0].Added == 1000, "%v, %v", got, err)
 	noError(t, <-released)
 }
 
@@ -282,17 +265,14 @@ func TestWritersWaitWithoutConnections(t *testing.T) {
 	for s.WaitingWriters(busy) < len(writers)-1 || pool.Stat().AcquiredConns() < 2 {
 		time.Sleep(time.Millisecond)
 	}
-	if n := pool.Stat().AcquiredConns(); n != 2 {
-		t.Errorf("%d connections are in use, want the holder's and one writer's", n)
-	}
+	check.Equal(t, "connections in use, the holder's and one writer's", pool.Stat().AcquiredConns(), 2)
 	if _, err := s.Append(ctx, other, uuid.Nil, said); err != nil {
 		t.Error(err)
 	}
 	check.NoError(t, holder.Rollback(ctx))
 	for range writers {
-		if err := <-written; err != nil {
-			t.Error(err)
-		}
+		err := <-written
+		check.That(t, err == nil, "%v", err)
 	}
 }
 
@@ -305,9 +285,7 @@ func TestGrowth(t *testing.T) {
 	pending := func() tree.Pending {
 		t.Helper()
 		behind := must(s.Feed().Pending(t.Context(), "test", []uuid.UUID{id, uuid.New()}))(t)
-		if len(behind) != 1 || behind[0].ConversationID != id || behind[0].TenantID != tree.DefaultTenant {
-			t.Fatalf("%+v", behind)
-		}
+		check.Need(t, len(behind) == 1 && behind[0].ConversationID == id && behind[0].TenantID == tree.DefaultTenant, "%+v", behind)
 		return behind[0]
 	}
 	growth := func() tree.Growth { t.Helper(); return must(s.Feed().Growths(t.Context(), pending()))(t)[0] }
@@ -321,9 +299,7 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("before its first place: %+v", g)
 	}
 	before := pending()
-	if !move(before) || move(before) {
-		t.Error("a place moves once from where it was")
-	}
+	check.That(t, move(before) && !move(before), "a place moves once from where it was")
 
 	chain := must(s.AppendChain(t.Context(), id, first.ID, []tree.NewMessage{user("a"), user("b")}))(t).Messages
 	after := mustAppend(t, s, id, chain[1].ID, user("c"))
@@ -335,13 +311,9 @@ func TestGrowth(t *testing.T) {
 	for _, b := range g.Leaves() {
 		heads = append(heads, b.HeadID)
 	}
-	if g.Forgot || g.Reshaped || !slices.Equal(heads, []uuid.UUID{after.ID, side.ID, gone.ID}) {
-		t.Errorf("%+v", g)
-	}
+	check.That(t, !g.Forgot && !g.Reshaped && slices.Equal(heads, []uuid.UUID{after.ID, side.ID, gone.ID}), "%+v", g)
 	want := tree.GrownBranch{HeadID: after.ID, ParentID: chain[1].ID, PathTokens: after.PathTokens, Depth: 4, PrefixTokens: system.Tokens, PrefixMessages: 1}
-	if got := g.Leaves()[0]; got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	check.Equal(t, "the leaf", g.Leaves()[0], want)
 	must(s.Prune(t.Context(), id, gone.ID))(t)
 	if g = growth(); !g.Reshaped || g.Leaves()[2].HeadID != root.ID {
 		t.Errorf("after a prune: %+v", g)
@@ -352,7 +324,6 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("of what the feed forgot: %+v", g)
 	}
 	noError(t, s.DeleteConversation(t.Context(), id))
-	if move(tree.Pending{ConversationID: id, Place: before.Sequence, Sequence: before.Sequence + 1}) {
-		t.Error("the place of a conversation moved that is gone")
-	}
+	check.That(t, !move(tree.Pending{ConversationID: id, Place: before.Sequence, Sequence: before.Sequence + 1}),
+		"the place of a conversation moved that is gone")
 }

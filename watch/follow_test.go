@@ -100,16 +100,14 @@ func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
 	server := newServer(t, pool, silent)
 	r := newRecorder(pool, "test")
 	r.runs(t, server.hub, nil)
-	if got := r.takes(t, 2); !slices.Contains(got, missed) || !slices.Contains(got, theirs) {
-		t.Errorf("given %v, want %v and %v", got, missed, theirs)
-	}
+	got := r.takes(t, 2)
+	check.That(t, slices.Contains(got, missed) && slices.Contains(got, theirs), "given %v, want %v and %v", got, missed, theirs)
 	check.Must(server.store.Append(t.Context(), missed, uuid.Nil, user("One.")))(t)
 	if got := r.takes(t, 1); got[0] != missed {
 		t.Errorf("given %v", got)
 	}
-	if left := check.Must(plain.Feed().Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t); len(left) > 0 {
-		t.Errorf("left: %v", left)
-	}
+	left := check.Must(plain.Feed().Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t)
+	check.That(t, len(left) == 0, "left: %v", left)
 }
 
 // Untold changes are found in the feed by one server of two, and by the other when that one is gone.
@@ -120,9 +118,8 @@ func TestOneServerLooks(t *testing.T) {
 	a, b := newRecorder(pool, "test"), newRecorder(pool, "test")
 	first := newConversation(t, tree.New(pool))
 	stop := a.runs(t, newServer(t, pool, silent).hub, often)
-	if got := a.takes(t, 1); got[0] != first {
-		t.Errorf("given %v", got)
-	}
+	got := a.takes(t, 1)
+	check.That(t, got[0] == first, "given %v", got)
 	b.runs(t, newServer(t, pool, silent).hub, often)
 	second := newConversation(t, tree.New(pool))
 	if got := a.takes(t, 1); got[0] != second {
@@ -141,14 +138,12 @@ func TestServerThatIsBackLooks(t *testing.T) {
 	pool := dbtest.New(t)
 	missed := newConversation(t, tree.New(pool))
 	killed := tree.Lead{Follower: "test", ServerID: "one", Lease: time.Hour}
-	if leads, _, _, err := killed.Renew(t.Context(), tree.New(pool)); !leads || err != nil {
-		t.Fatal(leads, err)
-	}
+	leads, _, _, err := killed.Renew(t.Context(), tree.New(pool))
+	check.Need(t, leads && err == nil, "%v, %v", leads, err)
 	r := newRecorder(pool, "test")
 	r.runs(t, newServer(t, pool, func(c *Config) { silent(c); c.ServerID = "one" }).hub, nil)
-	if got := r.takes(t, 1); got[0] != missed {
-		t.Errorf("given %v", got)
-	}
+	got := r.takes(t, 1)
+	check.That(t, got[0] == missed, "given %v", got)
 }
 
 // A conversation that fails keeps no other one waiting, and comes again.
@@ -166,9 +161,8 @@ func TestFailureKeepsNoOtherWaiting(t *testing.T) {
 		return errors.New("not now")
 	}
 	r.runs(t, newServer(t, pool, silent).hub, nil)
-	if got := r.takes(t, 2); slices.Contains(got, ids[1]) {
-		t.Errorf("given %v", got)
-	}
+	got := r.takes(t, 2)
+	check.That(t, !slices.Contains(got, ids[1]), "given %v", got)
 	if got := r.takes(t, 1); got[0] != ids[1] {
 		t.Errorf("given %v", got)
 	}
@@ -197,9 +191,8 @@ func TestFollowerScans(t *testing.T) {
 	other := newRecorder(pool, "other")
 	fresh := newConversation(t, tree.New(pool))
 	stop = other.runs(t, server.hub, nil)
-	if got := other.takes(t, 1); got[0] != fresh {
-		t.Errorf("given %v", got)
-	}
+	got := other.takes(t, 1)
+	check.That(t, got[0] == fresh, "given %v", got)
 	stop()
 	forget()
 	check.Must(pool.Exec(t.Context(), "update followers set leads_until = now() - interval '1 day' where name = 'other'"))(t)
@@ -216,9 +209,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 	small := uuid.New()
 	w.add("small", small)
 	w.add("small", small)
-	if got := w.take(3); !slices.Contains(got, small) || len(got) != 3 {
-		t.Errorf("%v lacks %v", got, small)
-	}
+	got := w.take(3)
+	check.That(t, slices.Contains(got, small) && len(got) == 3, "%v lacks %v", got, small)
 	if got := w.take(1000); len(got) != 98 || len(w.there) != 0 {
 		t.Errorf("%d are left, and %d after them", len(got), len(w.there))
 	}

@@ -48,9 +48,7 @@ func collect(t *testing.T, w *Watch, n int) (all []tree.Change) {
 	defer cancel()
 	for len(all) < n {
 		came, err := w.Next(ctx)
-		if err != nil {
-			t.Fatalf("after %d of %d changes: %v", len(all), n, err)
-		}
+		check.Need(t, err == nil, "after %d of %d changes: %v", len(all), n, err)
 		all = append(all, came...)
 	}
 	return all
@@ -128,9 +126,8 @@ func gapless(t *testing.T, changes []tree.Change) {
 	t.Helper()
 	last := map[uuid.UUID]int64{}
 	for _, c := range changes {
-		if before, ok := last[c.ConversationID]; ok && c.Sequence != before+1 {
-			t.Errorf("%d is told after %d", c.Sequence, before)
-		}
+		before, ok := last[c.ConversationID]
+		check.That(t, !ok || c.Sequence == before+1, "%d is told after %d", c.Sequence, before)
 		last[c.ConversationID] = c.Sequence
 	}
 }
@@ -148,9 +145,9 @@ func TestEveryChangeIsTold(t *testing.T) {
 	for i, w := range watches {
 		got := collect(t, w, len(want))
 		// Those of two conversations may be told in another order.
-		if is, should := lines(got), slices.Clone(want); !slices.Equal(slices.Sorted(slices.Values(is)), slices.Sorted(slices.Values(should))) {
-			t.Errorf("server %d tells\n%s\nand not\n%s", i, strings.Join(is, "\n"), strings.Join(should, "\n"))
-		}
+		is, should := lines(got), slices.Clone(want)
+		check.That(t, slices.Equal(slices.Sorted(slices.Values(is)), slices.Sorted(slices.Values(should))),
+			"server %d tells\n%s\nand not\n%s", i, strings.Join(is, "\n"), strings.Join(should, "\n"))
 		gapless(t, got)
 	}
 }
@@ -174,27 +171,22 @@ func TestReadOnAfterAnyEvent(t *testing.T) {
 			last = one.ID(of[i-1])
 		}
 		w := b.watch(t, tree.DefaultTenant, c.ID, &last)
-		if id, resumed := w.Started(); id != last || !resumed {
-			t.Errorf("after %d: %d, %v", last, id, resumed)
-		}
-		if got := w.Missed(); !slices.Equal(got, of[i:]) {
-			t.Errorf("after event %d: %v, not %v", i, got, of[i:])
-		}
+		id, resumed := w.Started()
+		check.That(t, id == last && resumed, "after %d: %d, %v", last, id, resumed)
+		got := w.Missed()
+		check.That(t, slices.Equal(got, of[i:]), "after event %d: %v, not %v", i, got, of[i:])
 		w.Close()
 	}
 	last := all.ID(ofAll[n/2])
 	w := b.watch(t, tree.DefaultTenant, uuid.Nil, &last)
 	got := w.Missed()
 	for _, c := range ofAll[n/2:] {
-		if !slices.Contains(got, c) {
-			t.Errorf("%v is missing after a tenant's stream was read on", c)
-		}
+		check.That(t, slices.Contains(got, c), "%v is missing after a tenant's stream was read on", c)
 	}
 	// And then what is new, once.
 	m := check.Must(b.store.Append(t.Context(), c.ID, uuid.Nil, user("new")))(t).Message
-	if next := collect(t, w, 1); len(next) != 1 || next[0].MessageID != m.ID {
-		t.Errorf("%v", next)
-	}
+	next := collect(t, w, 1)
+	check.That(t, len(next) == 1 && next[0].MessageID == m.ID, "%v", next)
 }
 
 // TestCannotReadOn holds that a Watch says so where it can't go on after an event.
@@ -216,19 +208,13 @@ func TestCannotReadOn(t *testing.T) {
 		resumed      bool
 	}{{c.ID, nil, false}, {c.ID, &old, false}, {c.ID, &new, true}, {c.ID, &future, false}, {uuid.Nil, nil, false}, {uuid.Nil, &hours, false}, {uuid.Nil, &tomorrow, false}} {
 		w := a.watch(t, tree.DefaultTenant, try.conversation, try.last)
-		if _, resumed := w.Started(); resumed != try.resumed {
-			t.Errorf("%v: resumed is %v", try, resumed)
-		}
-		if missed := w.Missed(); !try.resumed && len(missed) > 0 {
-			t.Errorf("%v: %v is told as new", try, missed)
-		}
+		_, resumed := w.Started()
+		check.That(t, resumed == try.resumed, "%v: resumed is %v", try, resumed)
+		missed := w.Missed()
+		check.That(t, try.resumed || len(missed) == 0, "%v: %v is told as new", try, missed)
 	}
-	if _, err := a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.New(), nil); !errors.Is(err, fault.NotFound) {
-		t.Errorf("an absent conversation: %v", err)
-	}
-	if _, err := a.hub.Watch(t.Context(), "acme", c.ID, nil); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant's: %v", err)
-	}
+	check.Fails(a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.New(), nil))(t, "an absent conversation", fault.NotFound)
+	check.Fails(a.hub.Watch(t.Context(), "acme", c.ID, nil))(t, "another tenant's", fault.NotFound)
 }
 
 // No Watch tells of another tenant's conversation, even of one with a deleted one's id.
@@ -249,23 +235,18 @@ func TestTenantsAreApart(t *testing.T) {
 	check.Must(other.Append(t.Context(), id, uuid.Nil, user("secret")))(t)
 	check.Must3(acme.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	for i := range own {
-		if got := collect(t, own[i], 1); len(got) != 1 || got[0].Kind != tree.ConversationDeleted || !own[i].Deleted(got) {
-			t.Errorf("%v", got)
-		}
+		got := collect(t, own[i], 1)
+		check.That(t, len(got) == 1 && got[0].Kind == tree.ConversationDeleted && own[i].Deleted(got), "%v", got)
 		for _, c := range collect(t, all[i], 2) {
-			if c.TenantID != "acme" || c.Kind == tree.MessagesAppended {
-				t.Errorf("%v", c)
-			}
+			check.That(t, c.TenantID == "acme" && c.Kind != tree.MessagesAppended, "%v", c)
 		}
-		if more := slices.Concat(own[i].Missed(), all[i].Missed()); len(more) > 0 {
-			t.Errorf("%v", more)
-		}
+		more := slices.Concat(own[i].Missed(), all[i].Missed())
+		check.That(t, len(more) == 0, "%v", more)
 	}
 	// The new owner can't read on after the old owner's events.
 	w := a.watch(t, "other", id, &first)
-	if _, resumed := w.Started(); resumed || len(w.Missed()) > 0 {
-		t.Error("the changes of the conversation before are told")
-	}
+	_, resumed := w.Started()
+	check.That(t, !resumed && len(w.Missed()) == 0, "the changes of the conversation before are told")
 }
 
 // Of many writers by two servers each Watch gets every change once, in order.
@@ -285,18 +266,16 @@ func TestConcurrentWriters(t *testing.T) {
 		done.Go(func() {
 			for i := range each {
 				s := []testServer{a, b}[n%2]
-				if _, err := s.store.Append(t.Context(), ids[(n+i)%len(ids)], uuid.Nil, user(fmt.Sprint(n, i))); err != nil {
-					t.Error(err)
-				}
+				_, err := s.store.Append(t.Context(), ids[(n+i)%len(ids)], uuid.Nil, user(fmt.Sprint(n, i)))
+				check.That(t, err == nil, "%v", err)
 			}
 		})
 	}
 	done.Wait()
 	for i, w := range watches {
 		gapless(t, collect(t, w, writers*each))
-		if more := w.Missed(); len(more) > 0 {
-			t.Errorf("server %d tells %d changes more", i, len(more))
-		}
+		more := w.Missed()
+		check.That(t, len(more) == 0, "server %d tells %d changes more", i, len(more))
 	}
 }
 
@@ -314,23 +293,17 @@ func TestBeforeAnyReader(t *testing.T) {
 		return found
 	}
 	w := s.watch(t, tree.DefaultTenant, uuid.Nil, nil)
-	if !was(uuid.Nil) {
-		t.Error("not called for a Watch that begins")
-	}
+	check.That(t, was(uuid.Nil), "not called for a Watch that begins")
 	c := check.Must3(s.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	for range 3 {
 		collect(t, w, 1)
-		if !was(c.ID) {
-			t.Error("a reader was told before it was called")
-		}
+		check.That(t, was(c.ID), "a reader was told before it was called")
 		check.Must(s.store.Append(t.Context(), c.ID, uuid.Nil, user("more")))(t)
 	}
 	collect(t, w, 1)
 	was(c.ID)
 	s.watch(t, tree.DefaultTenant, c.ID, nil)
-	if !was(c.ID) {
-		t.Error("not called for a Watch of a conversation that begins")
-	}
+	check.That(t, was(c.ID), "not called for a Watch of a conversation that begins")
 }
 
 func TestSlowReader(t *testing.T) {
@@ -342,9 +315,8 @@ func TestSlowReader(t *testing.T) {
 		c.Sequence = int64(i + 1)
 		w.add(c)
 	}
-	if _, err := w.Next(t.Context()); !errors.Is(err, ErrSlow) {
-		t.Errorf("%v", err)
-	}
+	_, err := w.Next(t.Context())
+	check.That(t, errors.Is(err, ErrSlow), "%v", err)
 }
 
 func TestClose(t *testing.T) {
@@ -352,12 +324,10 @@ func TestClose(t *testing.T) {
 	a := newServer(t, dbtest.New(t), nil)
 	w := a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
 	a.hub.End()
-	if _, err := w.Next(t.Context()); !errors.Is(err, ErrClosed) {
-		t.Errorf("%v", err)
-	}
-	if _, err := a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.Nil, nil); !errors.Is(err, ErrClosed) {
-		t.Errorf("%v", err)
-	}
+	_, err := w.Next(t.Context())
+	check.That(t, errors.Is(err, ErrClosed), "%v", err)
+	_, err = a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.Nil, nil)
+	check.That(t, errors.Is(err, ErrClosed), "%v", err)
 	a.hub.Changed(tree.DefaultTenant, uuid.New())
 	a.hub.Close() // which waits for the signal
 	a.hub.Changed(tree.DefaultTenant, uuid.New())
@@ -375,7 +345,5 @@ func TestForget(t *testing.T) {
 	check.NoError(t, a.store.Feed().Forget(t.Context()))
 	var left int
 	check.NoError(t, pool.QueryRow(t.Context(), "select count(*) from changes").Scan(&left))
-	if left != 1 {
-		t.Errorf("%d changes are left", left)
-	}
+	check.That(t, left == 1, "%d changes are left", left)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"pgregory.net/rapid"
 )
 
@@ -23,9 +24,8 @@ func TestShortened(t *testing.T) {
 		{"", 0, 0},
 	} {
 		got := shortened(test.text, test.tokens)
-		if len(got) > test.most || !strings.HasPrefix(strings.TrimSpace(test.text), got) || got == "" != (test.text == "") {
-			t.Errorf("%d bytes of %d", len(got), len(test.text))
-		}
+		check.That(t, len(got) <= test.most && strings.HasPrefix(strings.TrimSpace(test.text), got) && got == "" == (test.text == ""),
+			"%d bytes of %d", len(got), len(test.text))
 	}
 }
 
@@ -52,18 +52,14 @@ func TestCosine(t *testing.T) {
 		}
 		a, b := draw("question"), draw("message")
 		stored := Encode(b)
-		if got, want := VectorOf(a).Cosine(stored, Norm(stored)), cosine(a, b); math.Abs(got-want) > 0.04 {
-			t.Errorf("%f, want %f", got, want)
-		}
+		got, want := VectorOf(a).Cosine(stored, Norm(stored)), cosine(a, b)
+		check.That(t, math.Abs(got-want) <= 0.04, "%f, want %f", got, want)
 		if got := VectorOf(b).Stored(); !slices.Equal(got, Encode(b)) {
 			for i := range got {
-				if d := int(got[i]) - int(stored[i]); d < -1 || d > 1 {
-					t.Errorf("the stored form of a question's vector is %v, want %v", got, stored)
-				}
+				d := int(got[i]) - int(stored[i])
+				check.That(t, d >= -1 && d <= 1, "the stored form of a question's vector is %v, want %v", got, stored)
 			}
 		}
 	})
-	if got := VectorOf([]float32{1, 1, 1}).Cosine([]byte{255, 128}, 127); got != -1 {
-		t.Errorf("a vector of another model is as near as %f", got)
-	}
+	check.Equal(t, "the nearness of a vector of another model", VectorOf([]float32{1, 1, 1}).Cosine([]byte{255, 128}, 127), -1)
 }

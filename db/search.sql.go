@@ -121,87 +121,38 @@ func (q *Queries) DeleteTitleWords(ctx context.Context, arg DeleteTitleWordsPara
 }
 
 const describeHits = `-- name: DescribeHits :many
-with recursive c as materialized (
-    select c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false) as is_line
-    from conversations c
-    left join lateral (select n.depth from nodes n where n.conversation_id = $1 and n.id = c.head_id) head on true
-    where c.id = $1 and c.tenant_id = $2 and (c.reader = '' or $3::text in (c.reader, '*'))
-), hit as (
-    select n.id, n.created_at
-    from unnest($4::uuid[]) wanted (id)
-    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
-), below as (
-    -- What lies below each hit, down to the next hit: no message is walked twice.
-    select hit.id as hit_id, hit.id, hit.created_at
-    from hit
-    where not (select c.is_line from c)
-    union all
-    select below.hit_id, child.id, child.created_at
-    from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
-    where below.id = below.hit_id or below.id not in (select h.id from hit h)
-), link as materialized (
-    select below.hit_id, below.id as lower_id
-    from below
-    join hit on hit.id = below.id
-    where below.id <> below.hit_id
-), reach as (
-    -- A hit, and the hits below it.
-    select hit.id as hit_id, hit.id as lower_id
-    from hit
-    union
-    select reach.hit_id, link.lower_id
-    from reach
-    join link on link.hit_id = reach.lower_id
-), ending as materialized (
-    select below.hit_id, below.id, below.created_at
-    from below
-    left join lateral (
-        select child.id from nodes child
-        where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null
-        limit 1) child on true
-    where child.id is null
-), leaf as (
-    select distinct on (reach.hit_id) reach.hit_id, ending.id
-    from reach
-    join ending on ending.hit_id = reach.lower_id
-    order by reach.hit_id, ending.created_at desc, ending.id desc
-), opened as (
-    select leaf.hit_id, leaf.id from leaf
-    union all
-    select hit.id, c.head_id from hit join c on c.is_line
-)
-select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning, leaf.id as leaf_id, c.title,
+select nodes.conversation_id, nodes.id, nodes.parent_id, nodes.kind, nodes.role, nodes.sibling_index, nodes.depth, nodes.tokens, nodes.path_tokens, nodes.prefix_id, nodes.pinned, nodes.created_at, nodes.body, nodes.metadata, nodes.last_summarized_id, nodes.prior_summary_id, nodes.kept_ids, nodes.model, nodes.origin, nodes.path_hash, nodes.reasoning, c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false)::boolean as is_line,
        coalesce(case when nodes.parent_id is null
            then (select max(r.sibling_index) from nodes r where r.conversation_id = $1 and r.parent_id is null)
            else (select max(s.sibling_index) from nodes s where s.conversation_id = $1 and s.parent_id = nodes.parent_id)
        end, 0)::integer as sibling_count,
-       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = leaf.hit_id) as annotation
-from opened leaf
-join c on true
-join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = leaf.hit_id offset 0) nodes on true
+       (select to_json(a) from annotations a where a.conversation_id = $1 and a.message_id = nodes.id) as annotation
+from conversations c
+left join lateral (select n.depth from nodes n where n.conversation_id = $1 and n.id = c.head_id) head on true
+join unnest($2::uuid[]) wanted (id) on true
+join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $1 and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+where c.id = $1 and c.tenant_id = $3 and (c.reader = '' or $4::text in (c.reader, '*'))
 `
 
 type DescribeHitsParams struct {
 	ConversationID pgtype.UUID
+	Ids            []pgtype.UUID
 	TenantID       string
 	Reader         string
-	Ids            []pgtype.UUID
 }
 
 type DescribeHitsRow struct {
 	Node
-	LeafID       pgtype.UUID
 	Title        string
+	HeadID       pgtype.UUID
+	IsLine       bool
 	SiblingCount int32
 	Annotation   []byte
 }
 
-// Of one conversation. leaf_id is the newest leaf below a hit: the branch to open. Where
-// all messages are on one line, that is its end. Else finding it costs what lies below
-// the hits.
+// Of one conversation. Where all messages are on one line, its end is the branch to open.
 func (q *Queries) DescribeHits(ctx context.Context, arg DescribeHitsParams) ([]DescribeHitsRow, error) {
-	return all[DescribeHitsRow](q.db.Query(ctx, describeHits, arg.ConversationID, arg.TenantID, arg.Reader, arg.Ids))
+	return all[DescribeHitsRow](q.db.Query(ctx, describeHits, arg.ConversationID, arg.Ids, arg.TenantID, arg.Reader))
 }
 
 const getLastChunk = `-- name: GetLastChunk :one
@@ -343,6 +294,64 @@ type ListConversationChunksParams struct {
 // Newest first.
 func (q *Queries) ListConversationChunks(ctx context.Context, arg ListConversationChunksParams) ([]SearchChunk, error) {
 	return all[SearchChunk](q.db.Query(ctx, listConversationChunks, arg.ConversationID, arg.TenantID, arg.Beyond, arg.RowLimit))
+}
+
+const listLeavesBelow = `-- name: ListLeavesBelow :many
+with recursive hit as (
+    select n.id, n.created_at
+    from unnest($1::uuid[]) wanted (id)
+    join lateral (select n.conversation_id, n.id, n.parent_id, n.kind, n.role, n.sibling_index, n.depth, n.tokens, n.path_tokens, n.prefix_id, n.pinned, n.created_at, n.body, n.metadata, n.last_summarized_id, n.prior_summary_id, n.kept_ids, n.model, n.origin, n.path_hash, n.reasoning from nodes n where n.conversation_id = $2 and n.id = wanted.id and n.kind = 'message' offset 0) n on true
+), below as (
+    -- What lies below each hit, down to the next hit: no message is walked twice.
+    select hit.id as hit_id, hit.id, hit.created_at
+    from hit
+    union all
+    select below.hit_id, child.id, child.created_at
+    from below
+    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $2 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
+    where below.id = below.hit_id or below.id not in (select h.id from hit h)
+), link as materialized (
+    select below.hit_id, below.id as lower_id
+    from below
+    join hit on hit.id = below.id
+    where below.id <> below.hit_id
+), reach as (
+    -- A hit, and the hits below it.
+    select hit.id as hit_id, hit.id as lower_id
+    from hit
+    union
+    select reach.hit_id, link.lower_id
+    from reach
+    join link on link.hit_id = reach.lower_id
+), ending as materialized (
+    select below.hit_id, below.id, below.created_at
+    from below
+    left join lateral (
+        select child.id from nodes child
+        where child.conversation_id = $2 and child.parent_id = below.id and child.sibling_index is not null
+        limit 1) child on true
+    where child.id is null
+)
+select distinct on (reach.hit_id) reach.hit_id, ending.id as leaf_id
+from reach
+join ending on ending.hit_id = reach.lower_id
+order by reach.hit_id, ending.created_at desc, ending.id desc
+`
+
+type ListLeavesBelowParams struct {
+	Ids            []pgtype.UUID
+	ConversationID pgtype.UUID
+}
+
+type ListLeavesBelowRow struct {
+	HitID  pgtype.UUID
+	LeafID pgtype.UUID
+}
+
+// The newest leaf below each of some messages of a conversation: the branch to open. It
+// costs what lies below them.
+func (q *Queries) ListLeavesBelow(ctx context.Context, arg ListLeavesBelowParams) ([]ListLeavesBelowRow, error) {
+	return all[ListLeavesBelowRow](q.db.Query(ctx, listLeavesBelow, arg.Ids, arg.ConversationID))
 }
 
 const listLooseChunks = `-- name: ListLooseChunks :many

@@ -208,15 +208,23 @@ join lateral (select n.* from nodes n where n.conversation_id = @conversation_id
 where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
 -- name: DescribeHits :many
--- Of one conversation. leaf_id is the newest leaf below a hit: the branch to open. Where
--- all messages are on one line, that is its end. Else finding it costs what lies below
--- the hits.
-with recursive c as materialized (
-    select c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false) as is_line
-    from conversations c
-    left join lateral (select n.depth from nodes n where n.conversation_id = @conversation_id and n.id = c.head_id) head on true
-    where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'))
-), hit as (
+-- Of one conversation. Where all messages are on one line, its end is the branch to open.
+select sqlc.embed(nodes), c.title, c.head_id, coalesce(c.message_count = head.depth + 1, false)::boolean as is_line,
+       coalesce(case when nodes.parent_id is null
+           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
+           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
+       end, 0)::integer as sibling_count,
+       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = nodes.id) as annotation
+from conversations c
+left join lateral (select n.depth from nodes n where n.conversation_id = @conversation_id and n.id = c.head_id) head on true
+join unnest(@ids::uuid[]) wanted (id) on true
+join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
+where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
+
+-- name: ListLeavesBelow :many
+-- The newest leaf below each of some messages of a conversation: the branch to open. It
+-- costs what lies below them.
+with recursive hit as (
     select n.id, n.created_at
     from unnest(@ids::uuid[]) wanted (id)
     join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) n on true
@@ -224,7 +232,6 @@ with recursive c as materialized (
     -- What lies below each hit, down to the next hit: no message is walked twice.
     select hit.id as hit_id, hit.id, hit.created_at
     from hit
-    where not (select c.is_line from c)
     union all
     select below.hit_id, child.id, child.created_at
     from below
@@ -251,22 +258,8 @@ with recursive c as materialized (
         where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null
         limit 1) child on true
     where child.id is null
-), leaf as (
-    select distinct on (reach.hit_id) reach.hit_id, ending.id
-    from reach
-    join ending on ending.hit_id = reach.lower_id
-    order by reach.hit_id, ending.created_at desc, ending.id desc
-), opened as (
-    select leaf.hit_id, leaf.id from leaf
-    union all
-    select hit.id, c.head_id from hit join c on c.is_line
 )
-select sqlc.embed(nodes), leaf.id as leaf_id, c.title,
-       coalesce(case when nodes.parent_id is null
-           then (select max(r.sibling_index) from nodes r where r.conversation_id = @conversation_id and r.parent_id is null)
-           else (select max(s.sibling_index) from nodes s where s.conversation_id = @conversation_id and s.parent_id = nodes.parent_id)
-       end, 0)::integer as sibling_count,
-       (select to_json(a) from annotations a where a.conversation_id = @conversation_id and a.message_id = leaf.hit_id) as annotation
-from opened leaf
-join c on true
-join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = leaf.hit_id offset 0) nodes on true;
+select distinct on (reach.hit_id) reach.hit_id, ending.id as leaf_id
+from reach
+join ending on ending.hit_id = reach.lower_id
+order by reach.hit_id, ending.created_at desc, ending.id desc;

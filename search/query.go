@@ -247,15 +247,13 @@ func (q query) begins() bool {
 type said struct {
 	words []word
 	texts []string // of the words, without accents
-	at    map[string][]int
 }
 
 func sayingOf(text string) said {
-	s := said{words: wordsOf(text), at: map[string][]int{}}
+	s := said{words: wordsOf(text)}
 	s.texts = make([]string, len(s.words))
 	for i, w := range s.words {
 		s.texts[i] = withoutAccents(w.text)
-		s.at[s.texts[i]] = append(s.at[s.texts[i]], i)
 	}
 	return s
 }
@@ -284,31 +282,29 @@ func (q query) matches(s said) bool {
 
 // places returns where in a text a clause stands: the numbers of its first words.
 func (c *clause) places(s said) (at []int) {
-	first := c.words[0].text
-	switch {
-	case c.beginning:
-		for i, text := range s.texts {
-			if strings.HasPrefix(text, first) || s.words[i].bigram && strings.HasSuffix(text, first) {
-				at = append(at, i)
-			}
-		}
-		return at
-	case len(c.words) == 1:
-		return s.at[first]
-	}
-	for _, i := range s.at[first] {
-		next := i
-		for _, t := range c.words[1:] {
-			for next++; next < len(s.words) && s.words[next].part; next++ {
-			}
-			if next >= len(s.words) || s.texts[next] != t.text {
-				next = -1
-				break
-			}
-		}
-		if next >= 0 {
+	for i := range s.texts {
+		if c.standsAt(s, i) {
 			at = append(at, i)
 		}
 	}
 	return at
+}
+
+// standsAt tells whether a clause's first word is one of a text's, and the others follow it.
+func (c *clause) standsAt(s said, i int) bool {
+	first := c.words[0].text
+	if c.beginning {
+		return strings.HasPrefix(s.texts[i], first) || s.words[i].bigram && strings.HasSuffix(s.texts[i], first)
+	}
+	if s.texts[i] != first {
+		return false
+	}
+	for _, t := range c.words[1:] {
+		for i++; i < len(s.words) && s.words[i].part; i++ {
+		}
+		if i >= len(s.words) || s.texts[i] != t.text {
+			return false
+		}
+	}
+	return true
 }

@@ -29,7 +29,7 @@ const (
 	beginningLooks = 1000
 
 	firstChunks, mostChunks = 16, 256 // of a conversation, that are read together
-	mostPlaced              = 64      // chunks of segments that are read together, about
+	mostPlaced              = 32      // chunks of segments that are read together, about
 )
 
 // A candidate is a message that may match.

@@ -260,15 +260,38 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 		return nil, err
 	}
 	found := make(map[Place]db.DescribeHitsRow, len(rows))
+	var branched []Place
 	for _, row := range rows {
-		found[Place{uuid.UUID(row.Node.ConversationID.Bytes), uuid.UUID(row.Node.ID.Bytes)}] = row
+		at := Place{uuid.UUID(row.Node.ConversationID.Bytes), uuid.UUID(row.Node.ID.Bytes)}
+		if found[at] = row; !row.IsLine {
+			branched = append(branched, at)
+		}
+	}
+	leaves, err := s.leavesBelow(ctx, branched)
+	if err != nil {
+		return nil, err
 	}
 	for _, p := range places {
 		if row, ok := found[p]; ok {
-			out = append(out, Hit{Message: fromMessage(row.Node, row.SiblingCount, row.Annotation), LeafID: uuid.UUID(row.LeafID.Bytes), Title: row.Title})
+			leaf := cmp.Or(leaves[p], uuid.UUID(row.HeadID.Bytes))
+			out = append(out, Hit{Message: fromMessage(row.Node, row.SiblingCount, row.Annotation), LeafID: leaf, Title: row.Title})
 		}
 	}
 	return out, nil
+}
+
+// leavesBelow gives the newest leaf below each of some messages.
+func (s *Index) leavesBelow(ctx context.Context, messages []Place) (map[Place]uuid.UUID, error) {
+	leaves := map[Place]uuid.UUID{}
+	var which []db.ListLeavesBelowParams
+	for conversation, ids := range byConversation(messages) {
+		which = append(which, db.ListLeavesBelowParams{ConversationID: toUUID(conversation), Ids: ids})
+	}
+	err := db.Each(ctx, s.h, (*db.Queries).ListLeavesBelow, which, func(i int, row db.ListLeavesBelowRow) error {
+		leaves[Place{uuid.UUID(which[i].ConversationID.Bytes), uuid.UUID(row.HitID.Bytes)}] = uuid.UUID(row.LeafID.Bytes)
+		return nil
+	})
+	return leaves, err
 }
 
 // errStale says that what was about to be written rests on what is no more.

@@ -76,9 +76,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Read(t.Context(), data)
 		if err != nil {
-			if e := fault.Of(err); !fault.Refused(err) || e.Code == "" || e.Detail == "" {
-				t.Fatalf("%q: %v", data, err)
-			}
+			e := fault.Of(err)
+			check.Need(t, fault.Refused(err) && e.Code != "" && e.Detail != "", "%q: %v", data, err)
 			return
 		}
 		if Shown(c.MediaType) != (c.Width > 0 && c.Height > 0) || !utf8.ValidString(c.Text) || strings.Contains(c.Text, "\x00") || len(c.Text) > MaxText {
@@ -103,8 +102,7 @@ func TestName(t *testing.T) {
 		"invoice\u202egnp.exe": "invoicegnp.exe", "\u2066a\u2069\u200f\u061c.png": "a.png", "a\u2028b\u0085c": "a bc",
 		long + "xyz": long + "x", long + " xyz": long,
 	} {
-		if got := Name(given); got != want {
-			t.Errorf("%q becomes %q, want %q", given, got, want)
-		}
+		got := Name(given)
+		check.That(t, got == want, "%q becomes %q, want %q", given, got, want)
 	}
 }

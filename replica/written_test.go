@@ -21,9 +21,8 @@ func TestWritten(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWritten()
-		if w.wants("a", uuid.Nil) != nowhere {
-			t.Fatal("before the start is known, a read waits for nothing")
-		}
+		check.Need(t, w.wants("a", uuid.Nil) == nowhere,
+			"before the start is known, a read waits for nothing")
 		start := db.Position(rapid.IntRange(1, 100).Draw(t, "start"))
 		w.settle(w.begun(), start)
 		tenants := []string{"a", "b"}
@@ -65,15 +64,13 @@ func TestWritten(t *testing.T) {
 			for _, tenant := range tenants {
 				for _, conversation := range conversations {
 					wants := w.wants(tenant, conversation)
-					if wants < start {
-						t.Fatalf("a read waits for %d, and the server began at %d", wants, start)
-					}
+					check.Need(t, wants >= start,
+						"a read waits for %d, and the server began at %d", wants, start)
 					served := max(wants, w.reached()) // the least that a replica has that is read from
 					for _, x := range writes {
 						shows := x.tenant == tenant && (conversation == uuid.Nil || x.conversation == conversation || x.conversation == uuid.Nil)
-						if shows && x.at > served {
-							t.Fatalf("a read of %v of %s is served at %d, without a write at %d", conversation, tenant, served, x.at)
-						}
+						check.Need(t, !shows || x.at <= served,
+							"a read of %v of %s is served at %d, without a write at %d", conversation, tenant, served, x.at)
 					}
 				}
 			}
@@ -90,13 +87,10 @@ func TestWrittenElsewhere(t *testing.T) {
 	here, there := uuid.UUID{15: 1}, uuid.UUID{15: 2}
 	w.note("a", there, 20)
 	for name, got := range map[string]db.Position{"another conversation": w.wants("a", here), "another tenant's": w.wants("b", there), "another tenant's lists": w.wants("b", uuid.Nil)} {
-		if got != 10 {
-			t.Errorf("%s waits for %d", name, got)
-		}
+		check.Equal(t, name+" waits for", got, 10)
 	}
-	if w.wants("a", there) != 20 || w.wants("a", uuid.Nil) != 20 {
-		t.Error("the conversation, or the list, doesn't wait")
-	}
+	check.That(t, w.wants("a", there) == 20 && w.wants("a", uuid.Nil) == 20,
+		"the conversation, or the list, doesn't wait")
 	w.advance(20)
 	if w.forget(); len(w.last) != 0 {
 		t.Errorf("%v is remembered, and the replica has it", w.last)
@@ -117,12 +111,9 @@ func TestWrittenIsBounded(t *testing.T) {
 		last = db.Position(i + 2)
 		w.note("a", uuid.New(), last)
 	}
-	if len(w.last) > mostPlaces {
-		t.Errorf("%d places", len(w.last))
-	}
-	if p := w.wants("a", uuid.New()); p < mostPlaces {
-		t.Errorf("a read waits for %d only", p)
-	}
+	check.That(t, len(w.last) <= mostPlaces, "%d places", len(w.last))
+	p := w.wants("a", uuid.New())
+	check.That(t, p >= mostPlaces, "a read waits for %d only", p)
 }
 
 // The age of what a replica shows: that of the last moment at which the primary's
@@ -131,9 +122,7 @@ func TestLag(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
 	var l lag
-	if l.of(at(0), 5) != 0 {
-		t.Error("nothing is known of the primary")
-	}
+	check.Equal(t, "nothing is known of the primary", l.of(at(0), 5), 0)
 	for s, end := range []db.Position{10, 20, 20, 20, 30} {
 		l.sample(at(s), end)
 	}
@@ -154,9 +143,7 @@ func TestLag(t *testing.T) {
 	for s := range 3 * keptSamples {
 		l.sample(at(10+s), db.Position(100+s))
 	}
-	if len(l.samples) > keptSamples {
-		t.Errorf("%d samples", len(l.samples))
-	}
+	check.That(t, len(l.samples) <= keptSamples, "%d samples", len(l.samples))
 }
 
 func testTokens(t check.T) tokens {
@@ -196,15 +183,12 @@ func TestTokensTellNothing(t *testing.T) {
 	for range 100 {
 		seen[k.encrypt("a", 7)] = true
 	}
-	if len(seen) != 100 {
-		t.Errorf("%d different tokens of one position in 100", len(seen))
-	}
+	check.That(t, len(seen) == 100, "%d different tokens of one position in 100", len(seen))
 	for _, wrong := range []string{"x", "AAAA", strings.Repeat("A", 48), "0/3000148", "é"} {
 		if _, err := k.furthest("a", wrong); !errors.Is(err, fault.Invalid) {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}
-	if p, err := k.furthest("a", ""); p != 0 || err != nil {
-		t.Errorf("no token: %d, %v", p, err)
-	}
+	p, err := k.furthest("a", "")
+	check.That(t, p == 0 && err == nil, "no token: %d, %v", p, err)
 }

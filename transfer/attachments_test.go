@@ -76,15 +76,11 @@ func TestAttachmentsThroughAFile(t *testing.T) {
 	all := files(t)
 	id := conversationWith(t, from, all)
 	file := exported(t, from, id)
-	if n := strings.Count(file, `"type":"attachment"`); n != len(all)+1 {
-		t.Errorf("the file has %d lines of attachments, want %d", n, len(all)+1)
-	}
+	check.Equal(t, "the file", strings.Count(file, `"type":"attachment"`), len(all)+1)
 	lost := fmt.Sprintf(`{"type":"attachment","hash":"01%s","name":"lost.txt","data":null}`, strings.Repeat("0", 62))
 	notes := "# Hazel\r\n\"&\u2028"
 	for _, want := range []string{lost, `"name":"notes.md","data":"` + base64.StdEncoding.EncodeToString([]byte(notes)) + `"}`} {
-		if !strings.Contains(file, want) {
-			t.Errorf("the file lacks %s:\n%s", want, file)
-		}
+		check.That(t, strings.Contains(file, want), "the file lacks %s:\n%s", want, file)
 	}
 	for _, test := range []struct {
 		store           transfer.Store
@@ -104,9 +100,7 @@ func TestAttachmentsThroughAFile(t *testing.T) {
 			t.Errorf("dry run %t: notes %+v", test.opts.DryRun, report.Notes)
 		}
 	}
-	if again := exported(t, to, id); again != file {
-		t.Errorf("it comes out as\n%s\nand came in as\n%s", again, file)
-	}
+	check.Equal(t, "it comes out as", exported(t, to, id), file)
 	costs := func(s *tree.Store) (sum int64) {
 		leaves := check.Must(s.Branches(t.Context(), id, tree.Paging{Limit: 100}))(t)
 		for _, m := range leaves.Data {
@@ -170,9 +164,8 @@ func TestAttachmentsPassTheBound(t *testing.T) {
 	file := exported(t, store, conversationWith(t, store, all))
 	const most = 500_000 // each attachment has 400,000 in the file
 	opts := transfer.Options{MaxConversationBytes: most}
-	if report, err := transfer.Import(t.Context(), store, strings.NewReader(file), opts); err != nil || report.Attachments != 3 {
-		t.Errorf("%+v, %v", report, err)
-	}
+	report, err := transfer.Import(t.Context(), store, strings.NewReader(file), opts)
+	check.That(t, err == nil && report.Attachments == 3, "%+v, %v", report, err)
 	line := regexp.MustCompile(`(?m)^\{"type":"message".*\n`).FindString(file)
 	file = strings.ReplaceAll(file, `{"type":"attachment"`, strings.Repeat(line, most/len(line)/2)+`{"type":"attachment"`)
 	if _, err := transfer.Import(t.Context(), store, strings.NewReader(file), opts); !errors.Is(err, fault.TooLarge) {

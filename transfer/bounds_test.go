@@ -81,15 +81,11 @@ func TestImportBounds(t *testing.T) {
 			}
 			var store formattest.Bundles
 			report, err := transfer.Import(t.Context(), &store, test.in, opts)
-			if !errors.Is(err, fault.TooLarge) {
-				t.Errorf("%v after %d conversations", err, report.Conversations)
-			}
-			if test.conversations >= 0 && report.Conversations != test.conversations {
-				t.Errorf("%d conversations came in, want %d", report.Conversations, test.conversations)
-			}
-			if len(report.Notes) > opts.MaxNotes+1 {
-				t.Errorf("%d notes", len(report.Notes))
-			}
+			check.That(t, errors.Is(err, fault.TooLarge),
+				"%v after %d conversations", err, report.Conversations)
+			check.That(t, test.conversations < 0 || report.Conversations == test.conversations,
+				"%d conversations came in, want %d", report.Conversations, test.conversations)
+			check.That(t, len(report.Notes) <= opts.MaxNotes+1, "%d notes", len(report.Notes))
 		})
 	}
 }
@@ -136,9 +132,8 @@ func TestImportOfPackedFilesIsBounded(t *testing.T) {
 			t.Parallel()
 			packed := gzipped(t, test.in)
 			report, err := transfer.Import(t.Context(), nil, strings.NewReader(packed), transfer.Options{Format: "messages", DryRun: true})
-			if !errors.Is(err, fault.TooLarge) || !strings.Contains(fmt.Sprint(err), test.want) {
-				t.Errorf("%v", err)
-			}
+			check.That(t, errors.Is(err, fault.TooLarge) && strings.Contains(fmt.Sprint(err), test.want),
+				"%v", err)
 			if report.Conversations < test.conversations || report.Conversations > 1000+len(packed)/32 {
 				t.Errorf("%d bytes gave %d conversations", len(packed), report.Conversations)
 			}
@@ -168,9 +163,8 @@ func TestImportBoundsTheDirectory(t *testing.T) {
 	check.NoError(t, w.Close())
 	for in, want := range map[string]string{string(told): "the archive has 1000000 entries", untold.String(): "the directory of the archive has over"} {
 		_, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
-		if !errors.Is(err, fault.TooLarge) || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%.200v, want %s", err, want)
-		}
+		check.That(t, errors.Is(err, fault.TooLarge) && strings.Contains(fmt.Sprint(err), want),
+			"%.200v, want %s", err, want)
 	}
 }
 

@@ -177,9 +177,8 @@ func TestCoppiceThroughStore(t *testing.T) {
 			rt.Fatalf("exported\n%s\nand after the import\n%s", &out, &again)
 		}
 		second, err := transfer.Import(ctx, to, bytes.NewReader(out.Bytes()), transfer.Options{})
-		if err != nil || second.Added != 0 || second.Present != len(s.nodes) {
-			rt.Fatalf("the second time added %d, found %d of %d, %v", second.Added, second.Present, len(s.nodes), err)
-		}
+		check.Need(rt, err == nil && second.Added == 0 && second.Present == len(s.nodes),
+			"the second time added %d, found %d of %d, %v", second.Added, second.Present, len(s.nodes), err)
 	})
 }
 
@@ -213,16 +212,14 @@ func TestSummariesOfAFile(t *testing.T) {
 			t.Fatalf("%s: the view has the summary %+v and %d messages, %v", origin, v.Summary, len(v.Tail), err)
 		}
 		report, err = transfer.Import(ctx, store, strings.NewReader(in), transfer.Options{})
-		if err != nil || report.Summaries != 1 || report.Dropped != 0 || report.Added != 1 {
-			t.Fatalf("%s: with summaries %+v, %v", origin, report, err)
-		}
+		check.Need(t, err == nil && report.Summaries == 1 && report.Dropped == 0 && report.Added == 1,
+			"%s: with summaries %+v, %v", origin, report, err)
 		if sound := origin == "null" || first != ""; sound != (len(report.Notes) == 0) {
 			t.Errorf("%s: notes %s", origin, formattest.Notes(report))
 		}
 		v, err := store.View(ctx, conversation, head, 1000)
-		if err != nil || v.Summary == nil || v.Summary.Range.Origin == nil {
-			t.Fatalf("%s: the view has the summary %+v, %v", origin, v.Summary, err)
-		}
+		check.Need(t, err == nil && v.Summary != nil && v.Summary.Range.Origin != nil,
+			"%s: the view has the summary %+v, %v", origin, v.Summary, err)
 		o, said := v.Summary.Range.Origin, ""
 		if o.FirstImportedAt != nil {
 			said = o.FirstImportedAt.Format(time.RFC3339)

@@ -30,9 +30,7 @@ func TestForms(t *testing.T) {
 	imported := func(to *tree.Store, file string) transfer.Report {
 		t.Helper()
 		report, err := transfer.Import(t.Context(), to, strings.NewReader(file), transfer.Options{})
-		if err != nil {
-			t.Errorf("%v\n%s", err, file)
-		}
+		check.That(t, err == nil, "%v\n%s", err, file)
 		return report
 	}
 	imported(from, file)
@@ -58,17 +56,14 @@ func TestForms(t *testing.T) {
 		}
 		to := from.ForTenant(tt.form)
 		report := imported(to, out.String())
-		if report.Format != tt.format || report.Leaves != tt.leaves || report.LeftOut > 0 {
-			t.Errorf("%s came back as %+v", tt.form, report)
-		}
+		check.That(t, report.Format == tt.format && report.Leaves == tt.leaves && report.LeftOut == 0,
+			"%s came back as %+v", tt.form, report)
 		var branch []string
 		for m, err := range to.Branch(t.Context(), report.First, uuid.Nil, 0) {
 			check.NoError(t, err)
 			branch = append(branch, string(m.Role)+" "+strings.ReplaceAll(format.Shown(chat.Read(m.Body)), "\n\n", " "))
 		}
-		if got := strings.Join(branch, "|"); got != tt.branch {
-			t.Errorf("%s came back as %s", tt.form, got)
-		}
+		check.Equal(t, tt.form+" came back as", strings.Join(branch, "|"), tt.branch)
 	}
 	long := tree.Conversation{ID: c.ID, Title: "../a\x00b: " + strings.Repeat("ü", 100), CreatedAt: time.Date(2026, 1, 5, 8, 0, 0, 0, time.UTC)}
 	form, _ := transfer.FormNamed("markdown")

@@ -64,9 +64,7 @@ func TestImportedIDsCantBeTaken(t *testing.T) {
 				t.Errorf("%s, again: %d added, %d present", tenant, again.Added, again.Present)
 			}
 			for title, id := range before {
-				if seen[id] || id.Version() != 8 {
-					t.Errorf("%s: %s has the id %s", tenant, title, id)
-				}
+				check.That(t, !seen[id] && id.Version() == 8, "%s: %s has the id %s", tenant, title, id)
 				seen[id] = true
 			}
 		}

@@ -35,9 +35,8 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s, first import: %d added and %d present of %d, %s", file, first.Added, first.Present, first.Messages, formattest.Notes(first))
 		}
 		again := importFile(t, store, file, transfer.Options{})
-		if again.Added != 0 || again.Present != first.Added+first.Present {
-			t.Errorf("%s, second import: %d added and %d present of %d", file, again.Added, again.Present, first.Messages)
-		}
+		check.That(t, again.Added == 0 && again.Present == first.Added+first.Present,
+			"%s, second import: %d added and %d present of %d", file, again.Added, again.Present, first.Messages)
 	}
 }
 
@@ -47,9 +46,7 @@ func importFile(t *testing.T, store transfer.Store, file string, opts transfer.O
 	check.NoError(t, err)
 	defer f.Close()
 	report, err := transfer.Import(t.Context(), store, f, opts)
-	if err != nil {
-		t.Errorf("%s: %v", file, err)
-	}
+	check.That(t, err == nil, "%s: %v", file, err)
 	return report
 }
 
@@ -77,9 +74,7 @@ func TestImportChanged(t *testing.T) {
 	} {
 		report := check.Must(transfer.Import(t.Context(), store, strings.NewReader(test.file), transfer.Options{}))(t)
 		formattest.Same(t, fmt.Sprint("notes of import ", i+1), formattest.Notes(report), test.want)
-		if test.want != "" && report.Added != 0 {
-			t.Errorf("import %d added %d", i+1, report.Added)
-		}
+		check.That(t, test.want == "" || report.Added == 0, "import %d added %d", i+1, report.Added)
 	}
 }
 
@@ -98,12 +93,9 @@ func TestImportRefused(t *testing.T) {
 	public := transfer.Options{PublicIDs: true}
 	check.Must(transfer.Import(t.Context(), tree.New(pool).ForTenant("other"), export("b"), public))(t)
 	report, err := transfer.Import(t.Context(), tree.New(pool), export("a", "b", "c"), public)
-	if err != nil || report.Conversations != 2 || report.Added != 2 {
-		t.Errorf("%d conversations, %d added, %v", report.Conversations, report.Added, err)
-	}
-	if len(report.Notes) == 0 {
-		t.Fatal("no note")
-	}
+	check.That(t, err == nil && report.Conversations == 2 && report.Added == 2,
+		"%d conversations, %d added, %v", report.Conversations, report.Added, err)
+	check.Need(t, len(report.Notes) != 0, "no note")
 	// It says that the id can't be had, and not why.
 	last, id := report.Notes[len(report.Notes)-1], transfer.PublicID(&format.Conversation{SourceID: "b"}, "claude", "").String()
 	if last.Kind != format.KindConversation || last.Conversation != "name of b" || last.Place != id || strings.Contains(last.Detail, "tenant") ||
@@ -137,9 +129,7 @@ func TestImportBroken(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			report, err := transfer.Import(t.Context(), nil, strings.NewReader(tt.in), transfer.Options{DryRun: true})
-			if report.Conversations != tt.conversations {
-				t.Errorf("%d conversations", report.Conversations)
-			}
+			check.That(t, report.Conversations == tt.conversations, "%d conversations", report.Conversations)
 			if got := fmt.Sprint(err); err == nil && tt.want != "" || err != nil && (tt.want == "" || !strings.HasPrefix(got, tt.want)) {
 				t.Errorf("error %q, want %q", got, tt.want)
 			}

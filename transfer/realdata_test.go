@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
@@ -99,9 +100,8 @@ func TestRealExports(t *testing.T) {
 		f := formattest.Shared(t, tt.file)
 		report, err := transfer.Import(t.Context(), store, f, opts)
 		if tt.want == "" {
-			if err == nil || !strings.Contains(err.Error(), "The formats are chatgpt, claude, ") {
-				t.Errorf("%s, which is of no format: %v", tt.file, err)
-			}
+			check.That(t, err != nil && strings.Contains(err.Error(), "The formats are chatgpt, claude, "),
+				"%s, which is of no format: %v", tt.file, err)
 			continue
 		}
 		if err != nil {
@@ -109,12 +109,10 @@ func TestRealExports(t *testing.T) {
 			continue
 		}
 		formattest.Same(t, tt.file, formattest.Count(report), tt.want)
-		if report.Added != report.Messages || report.Present != 0 {
-			t.Errorf("%s: %d of %d messages added, %d present", tt.file, report.Added, report.Messages, report.Present)
-		}
+		check.That(t, report.Added == report.Messages && report.Present == 0,
+			"%s: %d of %d messages added, %d present", tt.file, report.Added, report.Messages, report.Present)
 		again, err := transfer.Import(t.Context(), store, formattest.Shared(t, tt.file), opts)
-		if err != nil || again.Added != 0 || again.Present != report.Added {
-			t.Errorf("%s once more: %d added, %d present, %v", tt.file, again.Added, again.Present, err)
-		}
+		check.That(t, err == nil && again.Added == 0 && again.Present == report.Added,
+			"%s once more: %d added, %d present, %v", tt.file, again.Added, again.Present, err)
 	}
 }

@@ -46,9 +46,8 @@ func TestImportSkipsUnsoundConversations(t *testing.T) {
 			} {
 				var b formattest.Bundles
 				report, err := transfer.Import(t.Context(), &b, strings.NewReader(in), transfer.Options{})
-				if err != nil || len(b) != 2 || b[1].Conversation.Title != "Chat c" {
-					t.Errorf("%s: %d conversations, %v", layout, len(b), err)
-				}
+				check.That(t, err == nil && len(b) == 2 && b[1].Conversation.Title == "Chat c",
+					"%s: %d conversations, %v", layout, len(b), err)
 				formattest.Same(t, layout, formattest.Notes(report), test.note)
 			}
 		})
@@ -74,13 +73,10 @@ func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 	}
 	broken := errors.New("the disk is gone")
 	_, err := transfer.Import(t.Context(), nil, io.MultiReader(strings.NewReader(whole[:50]), failing{broken}), transfer.Options{DryRun: true})
-	if !errors.Is(err, broken) {
-		t.Errorf("a reader that fails: %v", err)
-	}
+	check.That(t, errors.Is(err, broken), "a reader that fails: %v", err)
 	_, err = transfer.Import(t.Context(), formattest.StoreFunc(func(context.Context, []tree.Bundle) error { return io.ErrUnexpectedEOF }), strings.NewReader(whole), transfer.Options{})
-	if fault.Of(err).Code != "" || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("a database that breaks: %v", err)
-	}
+	check.That(t, fault.Of(err).Code == "" && errors.Is(err, io.ErrUnexpectedEOF),
+		"a database that breaks: %v", err)
 }
 
 type failing struct{ err error }
@@ -128,9 +124,8 @@ func TestImportRecognizes(t *testing.T) {
 			t.Parallel()
 			var b formattest.Bundles
 			report, err := transfer.Import(t.Context(), &b, strings.NewReader(test.in), transfer.Options{})
-			if err != nil || report.Format != test.format || report.Messages < 1 {
-				t.Errorf("%q with %d messages, %v", report.Format, report.Messages, err)
-			}
+			check.That(t, err == nil && report.Format == test.format && report.Messages >= 1,
+				"%q with %d messages, %v", report.Format, report.Messages, err)
 			if strings.Contains(name, "utf") && !strings.Contains(string(b[0].Nodes[0].Body), "hi") {
 				t.Errorf("body %s", b[0].Nodes[0].Body)
 			}
@@ -146,9 +141,8 @@ func TestImportMixed(t *testing.T) {
 		{"id":"d","title":"DeepSeek","mapping":{"1":{"message":{"fragments":[{"type":"REQUEST","content":"hi"}]}}}},` + claudeChat("c", "") + `,{"title":"None","mapping":{"n":{}}}]`
 	var b formattest.Bundles
 	report, err := transfer.Import(t.Context(), &b, strings.NewReader(in), transfer.Options{})
-	if err != nil || len(b) != 3 || report.Format != "chatgpt" {
-		t.Errorf("%d conversations of %s, %v", len(b), report.Format, err)
-	}
+	check.That(t, err == nil && len(b) == 3 && report.Format == "chatgpt",
+		"%d conversations of %s, %v", len(b), report.Format, err)
 	if notes := formattest.Notes(report); !strings.Contains(notes, "element 2: no conversation of chatgpt, and read as one of deepseek") || !strings.Contains(notes, "left out conversation (None)") {
 		t.Error(notes)
 	}
@@ -217,8 +211,7 @@ func TestImportReadsOnBehindAnArray(t *testing.T) {
 	}{{one, 1, false}, {one + two, 2, false}, {one + "\n" + two + "\n", 2, false}, {one + ` {"a":1}`, 1, true}, {one + " junk", 1, true}} {
 		report, err := transfer.Import(t.Context(), nil, strings.NewReader(test.in), transfer.Options{DryRun: true})
 		noted := slices.ContainsFunc(report.Notes, func(n format.Note) bool { return n.Detail == "what stands behind the end of the array" })
-		if err != nil || report.Conversations != test.want || noted != test.note {
-			t.Errorf("%s: %d conversations, %v, %v", test.in, report.Conversations, report.Notes, err)
-		}
+		check.That(t, err == nil && report.Conversations == test.want && noted == test.note,
+			"%s: %d conversations, %v, %v", test.in, report.Conversations, report.Notes, err)
 	}
 }

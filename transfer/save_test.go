@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 	"github.com/coppice-chat/coppice/tree"
@@ -64,9 +65,7 @@ func TestImportStoreFails(t *testing.T) {
 		})
 		ids := strings.Fields("a b c d e f g h i j k l m n o p q r s t")
 		report, err := transfer.Import(t.Context(), store, strings.NewReader(claudeExport(ids...)), transfer.Options{Workers: workers})
-		if !errors.Is(err, failure) {
-			t.Errorf("error %v", err)
-		}
+		check.That(t, errors.Is(err, failure), "error %v", err)
 		if report.Messages != report.Added || report.Conversations >= len(ids) || workers == 0 && report.Conversations < 4 {
 			t.Errorf("%s, %d added", formattest.Count(report), report.Added)
 		}

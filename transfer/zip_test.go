@@ -59,9 +59,7 @@ func TestImportZip(t *testing.T) {
 					titles = append(titles, one.Conversation.Title)
 				}
 				formattest.Same(t, "conversations", strings.Join(titles, " "), tt.titles)
-				if last == 0 {
-					t.Error("no progress")
-				}
+				check.That(t, last != 0, "no progress")
 				if others := len(tt.files) - 1; tt.name == "one file" && (len(report.Notes) != 1 || report.Notes[0].Detail != fmt.Sprintf("%d files of the archive besides the conversations", others)) {
 					t.Errorf("notes %v", report.Notes)
 				}

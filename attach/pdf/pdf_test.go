@@ -29,9 +29,8 @@ func TestText(t *testing.T) {
 		{[]string{"Größe: 5 µm", "", "  é  "}, "Größe: 5 µm\n\né"},
 		{[]string{""}, ""},
 	} {
-		if got, err := Text(t.Context(), pdftest.Pages(test.pages...), most); got != test.want || err != nil {
-			t.Errorf("%q: %q, %v", test.pages, got, err)
-		}
+		got, err := Text(t.Context(), pdftest.Pages(test.pages...), most)
+		check.That(t, got == test.want && err == nil, "%q: %q, %v", test.pages, got, err)
 	}
 }
 
@@ -92,9 +91,8 @@ func TestHostile(t *testing.T) {
 			t.Parallel()
 			got, err := Text(t.Context(), test.data, most)
 			counted := name == "a million pages" // before any is read
-			if !errors.Is(err, test.want) && (counted || !errors.Is(err, ErrTooMuch)) {
-				t.Errorf("%d bytes: %.60q, %v; want %v", len(test.data), got, err, test.want)
-			}
+			check.That(t, errors.Is(err, test.want) || !counted && errors.Is(err, ErrTooMuch),
+				"%d bytes: %.60q, %v; want %v", len(test.data), got, err, test.want)
 			if got, err := Text(t.Context(), pdftest.Pages("Hazel"), most); got != "Hazel" || err != nil {
 				t.Errorf("after it: %q, %v", got, err)
 			}

@@ -27,9 +27,7 @@ func FuzzScan(f *testing.F) {
 			n, ended = w.walk(value[read:min(read+size, len(value))])
 			read += n
 		}
-		if read != len(value) || !ended && !w.bare {
-			t.Fatalf("%s ends at %d", value, read)
-		}
+		check.Need(t, read == len(value) && (ended || w.bare), "%s ends at %d", value, read)
 		same := func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }
 		switch value[0] {
 		case '{':
@@ -44,9 +42,7 @@ func FuzzScan(f *testing.F) {
 			for _, element := range ElementsOf(value) {
 				got = append(got, element)
 			}
-			if !slices.EqualFunc(got, want, same) {
-				t.Fatalf("%s has the elements %s", value, got)
-			}
+			check.Need(t, slices.EqualFunc(got, want, same), "%s has the elements %s", value, got)
 		case '"':
 			var want string
 			check.NoError(t, json.Unmarshal(value, &want))

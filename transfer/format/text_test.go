@@ -3,6 +3,8 @@ package format
 import (
 	"strings"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Providers take letters, digits, _ and - in the name of a function, and 64 of
@@ -13,9 +15,8 @@ func TestToolName(t *testing.T) {
 		"": "tool", "look_up-2": "look_up-2", "mcp.files/read file": "mcp_files_read_file", "wëb": "w_b",
 		strings.Repeat("x", 64): strings.Repeat("x", 64), strings.Repeat("x", 65): strings.Repeat("x", 64),
 	} {
-		if got := toolName(name); got != want {
-			t.Errorf("%q becomes %q, want %q", name, got, want)
-		}
+		got := toolName(name)
+		check.That(t, got == want, "%q becomes %q, want %q", name, got, want)
 	}
 }
 
@@ -23,8 +24,7 @@ func TestToolName(t *testing.T) {
 func TestCutEnd(t *testing.T) {
 	t.Parallel()
 	for keep, want := range []string{"", "a", "a", "aé", "aé", "aé", "aé", "aé🌳", "aé🌳"} {
-		if got := CutEnd("aé🌳", keep); got != want {
-			t.Errorf("to %d bytes: %q, want %q", keep, got, want)
-		}
+		got := CutEnd("aé🌳", keep)
+		check.That(t, got == want, "to %d bytes: %q, want %q", keep, got, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
@@ -32,9 +33,7 @@ func TestClaudeResultsWithoutCalls(t *testing.T) {
 	}
 	in := chat("many", `{"type":"tool_result"}`+strings.Repeat(`,{"type":"tool_result"}`, 5000)) + chat("few", `{"type":"tool_use","name":"f"},{"type":"tool_result","content":"a"}`)
 	report, err := transfer.Import(t.Context(), nil, strings.NewReader(in), transfer.Options{DryRun: true})
-	if err != nil || report.Conversations != 1 {
-		t.Errorf("%d conversations, %v", report.Conversations, err)
-	}
+	check.That(t, err == nil && report.Conversations == 1, "%d conversations, %v", report.Conversations, err)
 	if notes := formattest.Notes(report); !strings.HasPrefix(notes, "left out too large (many) : for its 115116 bytes it has too much that has to be looked through") {
 		t.Error(notes)
 	}

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
@@ -120,9 +121,8 @@ func TestClaudeCodeTangles(t *testing.T) {
 			}
 		}
 		for _, text := range said {
-			if got := strings.Count(bodies.String(), `"`+text+`"`); got != 1 {
-				t.Fatalf("%s stands %d times in what was read of\n%s", text, got, &file)
-			}
+			got := strings.Count(bodies.String(), `"`+text+`"`)
+			check.Need(t, got == 1, "%s stands %d times in what was read of\n%s", text, got, &file)
 		}
 	})
 }

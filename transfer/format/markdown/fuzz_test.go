@@ -76,9 +76,7 @@ func checkMarkdown(t *testing.T, text string, messages int) {
 	t.Helper()
 	fence, headings, before := "", 0, ""
 	for i, line := range strings.Split(text, "\n") {
-		if strings.Contains(line, "\r") {
-			t.Fatalf("line %d has a carriage return: %q", i+1, line)
-		}
+		check.Need(t, !strings.Contains(line, "\r"), "line %d has a carriage return: %q", i+1, line)
 		at := anyFence.FindStringSubmatch(line)
 		switch {
 		case fence != "":
@@ -97,7 +95,6 @@ func checkMarkdown(t *testing.T, text string, messages int) {
 		}
 		before = line
 	}
-	if fence != "" || headings != messages {
-		t.Fatalf("%d headings for %d messages, a fence %s is open at the end:\n%s", headings, messages, fence, text)
-	}
+	check.Need(t, fence == "" && headings == messages,
+		"%d headings for %d messages, a fence %s is open at the end:\n%s", headings, messages, fence, text)
 }

@@ -57,13 +57,9 @@ func TestMarkdownErrors(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("connection lost")
 	err := Write(&bytes.Buffer{}, tree.Conversation{}, func(yield func(tree.Message, error) bool) { yield(tree.Message{}, broken) })
-	if !errors.Is(err, broken) {
-		t.Errorf("reading: %v", err)
-	}
+	check.That(t, errors.Is(err, broken), "reading: %v", err)
 	err = Write(brokenWriter{}, tree.Conversation{}, branch([]tree.Message{branchMessage(0, tree.RoleUser, `{"role":"user","content":"a"}`)}))
-	if !errors.Is(err, errBrokenWriter) {
-		t.Errorf("writing: %v", err)
-	}
+	check.That(t, errors.Is(err, errBrokenWriter), "writing: %v", err)
 }
 
 var errBrokenWriter = errors.New("disk full")

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
 
@@ -50,9 +51,7 @@ func TestMessagesShapes(t *testing.T) {
 func TestMessagesWithout(t *testing.T) {
 	t.Parallel()
 	report, all := formattest.Read(t, strings.NewReader(`{"data":{"chats":[{"messages":{}},{"messages":[{"role":"user","content":"a"}]},7]}}`), "")
-	if len(all) != 1 {
-		t.Errorf("%d conversations, want 1", len(all))
-	}
+	check.That(t, len(all) == 1, "%d conversations, want 1", len(all))
 	formattest.Same(t, "notes", formattest.Notes(report), `left out conversation () line 1, data, chats 1: it has no list of messages
 left out conversation () line 1, data, chats 3: it has no list of messages
 `)
@@ -67,9 +66,7 @@ func TestMessagesIDs(t *testing.T) {
 	if one[0].Conversation.ID != two[0].Conversation.ID || one[0].Nodes[1].ID != two[0].Nodes[1].ID {
 		t.Error("white space changed the ids")
 	}
-	if one[0].Conversation.ID == longer[0].Conversation.ID {
-		t.Error("another conversation has the same id")
-	}
+	check.That(t, one[0].Conversation.ID != longer[0].Conversation.ID, "another conversation has the same id")
 	const named = `{"id":"0f6e1d9a-31c3-4d0a-8a55-90a3f3f1a901","messages":[{"role":"user","content":"a"}]}`
 	_, short := formattest.Read(t, strings.NewReader(named), "")
 	_, grown := formattest.Read(t, strings.NewReader(strings.Replace(named, "}]", `},{"role":"assistant","content":"b"}]`, 1)), "")

@@ -34,9 +34,7 @@ func TestServe(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	res := check.Must(client.Get("http://" + l.Addr().String() + "/v1/conversations"))(t)
 	res.Body.Close()
-	if res.StatusCode != http.StatusUnauthorized {
-		t.Errorf("without a key: status %d", res.StatusCode)
-	}
+	check.Equal(t, "without a key: status", res.StatusCode, http.StatusUnauthorized)
 	if _, _, err := c.Store().CreateConversation(t.Context(), tree.NewConversation{Settings: []byte(`{"keep_ratio":5}`)}); !errors.Is(err, fault.Invalid) {
 		t.Errorf("settings that requests can't store: %v", err)
 	}
@@ -58,9 +56,7 @@ func TestServe(t *testing.T) {
 			t.Errorf("%s is not Coppice's", f.GetName())
 		}
 	}
-	if !pool {
-		t.Error("the metrics of the pool are missing")
-	}
+	check.That(t, pool, "the metrics of the pool are missing")
 }
 
 // What can't be opened is told of, and leaves nothing open.
@@ -87,9 +83,7 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	_, err = app.JoinDatabase(t.Context(), unreachable, nil)
 	var away *app.UnreachableError
-	if !errors.As(err, &away) {
-		t.Errorf("JoinDatabase: %v", err)
-	}
+	check.That(t, errors.As(err, &away), "JoinDatabase: %v", err)
 }
 
 // A program that joins a database changes no schema.
@@ -101,16 +95,13 @@ func TestJoinDatabase(t *testing.T) {
 	}
 	d := check.Must(app.OpenDatabase(t.Context(), empty, nil))(t)
 	defer d.Close()
-	if before, after := d.Migrated(); before != 0 || after == 0 {
-		t.Errorf("migrated from %d to %d", before, after)
-	}
+	before, after := d.Migrated()
+	check.That(t, before == 0 && after != 0, "migrated from %d to %d", before, after)
 	joined := check.Must(app.JoinDatabase(t.Context(), empty, nil))(t)
 	defer joined.Close()
 	if _, _, err := joined.Store("other").CreateConversation(t.Context(), tree.NewConversation{Title: "Growth"}); err != nil {
 		t.Error(err)
 	}
 	page, err := d.Store("other").Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
-	if err != nil || len(page.Data) != 1 {
-		t.Errorf("%d conversations, %v", len(page.Data), err)
-	}
+	check.That(t, err == nil && len(page.Data) == 1, "%d conversations, %v", len(page.Data), err)
 }

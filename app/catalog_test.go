@@ -50,9 +50,7 @@ func TestListedModels(t *testing.T) {
 	}
 	list.Store("")
 	m.catalog.look(t.Context())
-	if got := names(cfg); got != "large:32768:true new:32768:false" {
-		t.Errorf("while the provider is away %s", got)
-	}
+	check.Equal(t, "while the provider is away", names(cfg), "large:32768:true new:32768:false")
 
 	// Where nothing is set up, the same is offered, and answers once it is accepted.
 	list.Store(`{"data":[{"id":"small"}]}`)
@@ -106,15 +104,13 @@ func TestAcceptedOfferStays(t *testing.T) {
 	c.Close(t.Context())
 	c = start(cfg)
 	c.catalog.look(t.Context()) // which the start does in the background
-	if got := c.Replies().Models(); len(got) != 1 || got[0] != "small" {
-		t.Errorf("after a start %q answer", got)
-	}
+	got := c.Replies().Models()
+	check.That(t, len(got) == 1 && got[0] == "small", "after a start %q answer", got)
 	c.Close(t.Context())
 	cfg.Models.Replies = []string{"gpt-4o"}
 	c = start(cfg)
 	c.catalog.look(t.Context())
-	if got := c.Replies().Models(); len(got) != 1 || got[0] == "small" {
-		t.Errorf("beside a named model %q answer", got)
-	}
+	got = c.Replies().Models()
+	check.That(t, len(got) == 1 && got[0] != "small", "beside a named model %q answer", got)
 	c.Close(t.Context())
 }

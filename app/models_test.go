@@ -41,9 +41,7 @@ func TestFitWindow(t *testing.T) {
 		cfg := test.config
 		cfg.Models, cfg.Logger = Models{APIKey: "sk-none", Replies: test.models}, slog.New(slog.DiscardHandler)
 		models := check.Must(cfg.fill(t.Context()))(t)
-		if len(models.catalog.static) != max(1, len(test.models)) {
-			t.Errorf("%v: %d models answer", test.models, len(models.catalog.static))
-		}
+		check.Equal(t, strings.Join(test.models, " "), len(models.catalog.static), max(1, len(test.models)))
 		got := cfg.Contexts.Settings
 		if err := got.Validate(); err != nil || got.MaxContextTokens != test.window || got.ReservedTokens != test.reserved {
 			t.Errorf("%v: window %d, reserve %d, %v; want %d, %d", test.models, got.MaxContextTokens, got.ReservedTokens, err, test.window, test.reserved)
@@ -78,11 +76,10 @@ func TestUnknownModel(t *testing.T) {
 		cfg := test.config
 		cfg.Models.BaseURL, cfg.Logger = provider.URL, slog.New(slog.DiscardHandler)
 		m := check.Must(cfg.fill(t.Context()))(t)
-		if cfg.Contexts.Settings.MaxContextTokens != test.window || asked != test.asked {
-			t.Errorf("%s: contexts of %d tokens after %d questions", test.name, cfg.Contexts.Settings.MaxContextTokens, asked)
-		}
-		if test.summaryWindow > 0 && m.summaries[0].Window != test.summaryWindow {
-			t.Errorf("%s: the summary model takes %d tokens", test.name, m.summaries[0].Window)
+		check.That(t, cfg.Contexts.Settings.MaxContextTokens == test.window && asked == test.asked,
+			"%s: contexts of %d tokens after %d questions", test.name, cfg.Contexts.Settings.MaxContextTokens, asked)
+		if test.summaryWindow > 0 {
+			check.Equal(t, test.name, m.summaries[0].Window, test.summaryWindow)
 		}
 	}
 	if _, err := (Models{Windows: map[string]int{"x": 0}}).Families(); err == nil {
@@ -106,13 +103,10 @@ func TestListModels(t *testing.T) {
 	want := `[{"name":"gpt-4o","aliases":["gpt-5"],"max_context_tokens":128000,"replies":true,"summaries":true,"default":true,"price":null},` +
 		`{"name":"acme","aliases":["a","z"],"max_context_tokens":9000,"replies":true,"summaries":true,"default":false,"price":{"prompt":1,"completion":2.5}},` +
 		`{"name":"gpt-4o-mini","aliases":[],"max_context_tokens":128000,"replies":false,"summaries":true,"default":false,"price":null}]`
-	if string(got) != want {
-		t.Errorf("%s\nwant\n%s", got, want)
-	}
+	check.Equal(t, "the models", string(got), want)
 	for name, want := range map[string]int{"z": 9000, "acme": 9000, "nobody": 0} {
-		if tokens, _ := cfg.Server.ModelWindow(name); tokens != want {
-			t.Errorf("a context for %s has %d tokens", name, tokens)
-		}
+		tokens, _ := cfg.Server.ModelWindow(name)
+		check.That(t, tokens == want, "a context for %s has %d tokens", name, tokens)
 	}
 
 	cfg = Config{KeepWindow: true, Contexts: summarize.Config{Settings: summarize.Defaults()}}
@@ -130,17 +124,13 @@ func TestWantReasoning(t *testing.T) {
 		cfg := Config{KeepWindow: keep, Models: Models{APIKey: "sk-none", Windows: map[string]int{"acme-7b": 9000}, WantReasoning: []string{"acme-7b", "gpt-4o-mini"}}}
 		check.Must(cfg.fill(t.Context()))(t)
 		for model, want := range map[string]bool{"acme-7b-it": true, "gpt-4o-mini": true, "gpt-4o": false, "kimi-k2.6": true, "deepseek-v4-pro": true, "deepseek-chat": false, "nobody": false} {
-			if got := cfg.Replies.WantsReasoning(model); got != want {
-				t.Errorf("%s: %t", model, got)
-			}
+			check.Equal(t, model, cfg.Replies.WantsReasoning(model), want)
 		}
 	}
 	families := check.Must(Models{WantReasoning: []string{"gpt-4o-mini"}, Windows: map[string]int{"o3-mini": 9000}}.Families())(t)
 	mini, _ := families.Find("gpt-4o-mini")
 	own, _ := families.Find("o3-mini")
-	if mini.Window != 128_000 || own.Window != 9000 || !own.FixedTemperature {
-		t.Errorf("%+v, %+v", mini, own)
-	}
+	check.That(t, mini.Window == 128_000 && own.Window == 9000 && own.FixedTemperature, "%+v, %+v", mini, own)
 	acme, err := Models{WantReasoning: []string{"acme-7b"}}.Families()
 	if family, _ := acme.Find("acme-7b"); err != nil || !family.WantsReasoning || family.Window != llm.DefaultWindow {
 		t.Errorf("%+v, %v", family, err)
@@ -152,9 +142,7 @@ func TestWorkerID(t *testing.T) {
 	t.Parallel()
 	id := func(cfg DatabaseConfig, address string) string {
 		id, err := workerID(cfg, address)
-		if err != nil || id == "" || len(id) > MaxWorkerID {
-			t.Errorf("%q, %v", id, err)
-		}
+		check.That(t, err == nil && id != "" && len(id) <= MaxWorkerID, "%q, %v", id, err)
 		return id
 	}
 	const one, two = "127.0.0.1:8787", "127.0.0.1:8788"

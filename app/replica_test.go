@@ -189,13 +189,11 @@ func readsOwnWrites(t *testing.T, of *dbtest.Replicated) {
 	other.position, c.keeps, c.position = "", false, ""
 
 	// A change, and what is gone, too.
-	if status, _ := c.send("PATCH", "/v1/conversations/"+made, `{"title":"Tree"}`); status != http.StatusOK {
-		t.Fatal(status)
-	}
+	status, _ := c.send("PATCH", "/v1/conversations/"+made, `{"title":"Tree"}`)
+	check.Need(t, status == http.StatusOK, "%v", status)
 	c.shows("/v1/conversations/"+made, "Tree")
-	if status, _ := c.send("DELETE", "/v1/conversations/"+made, ""); status != http.StatusNoContent {
-		t.Fatal(status)
-	}
+	status, _ = c.send("DELETE", "/v1/conversations/"+made, "")
+	check.Need(t, status == http.StatusNoContent, "%v", status)
 	if status, _ := c.send("GET", "/v1/conversations/"+made, ""); status != http.StatusNotFound {
 		t.Errorf("a deleted conversation: status %d", status)
 	}
@@ -333,8 +331,7 @@ func TestReplicaOfAnother(t *testing.T) {
 		for range 3 {
 			c.shows("/v1/conversations/"+conversation, "Old")
 		}
-		if n := c.reads("replica"); n > 0 {
-			t.Errorf("%d reads from the wrong server", n)
-		}
+		n := c.reads("replica")
+		check.That(t, n == 0, "%d reads from the wrong server", n)
 	}
 }

@@ -114,9 +114,7 @@ func TestQueriesReadEachShardOnce(t *testing.T) {
 			t.Errorf("%s: %d tasks\n%s", method.Name, tasks, strings.Join(lines, "\n"))
 		}
 	}
-	if counted < 40 {
-		t.Errorf("only %d queries name a conversation: they were not understood", counted)
-	}
+	check.That(t, counted >= 40, "only %d queries name a conversation: they were not understood", counted)
 }
 
 // fillWith gives the parameters of a query values that it can be planned with.
@@ -201,9 +199,7 @@ func TestCopyToAKilledNode(t *testing.T) {
 	})
 	raw := err
 	db.Wrap(&err, "copy")
-	if fault.Of(err).Kind != fault.Unavailable {
-		t.Errorf("%#v", raw)
-	}
+	check.That(t, fault.Of(err).Kind == fault.Unavailable, "%#v", raw)
 }
 
 // killCopies ends what copies rows to the shards of the pool's database.

@@ -23,9 +23,7 @@ func TestOpenSettings(t *testing.T) {
 	t.Parallel()
 	pool := check.Must(db.Open(t.Context(), db.Config{URL: dbtest.URL(t), MaxConns: 3, StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond}))(t)
 	defer pool.Close()
-	if n := pool.Config().MaxConns; n != 3 {
-		t.Errorf("MaxConns = %d", n)
-	}
+	check.Equal(t, "MaxConns", pool.Config().MaxConns, 3)
 	for name, want := range map[string]string{
 		"application_name":  "coppice",
 		"jit":               "off",
@@ -99,9 +97,7 @@ func TestOpenReportsWhatIsWrong(t *testing.T) {
 		if err == nil {
 			pool.Close()
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v; want %s", url, err, want)
-		}
+		check.That(t, err != nil && strings.HasPrefix(err.Error(), want), "%s: %v; want %s", url, err, want)
 	}
 }
 
@@ -147,9 +143,8 @@ func TestOpenGivesUpOnSilence(t *testing.T) {
 		log.Close()
 	}()
 	line := check.Must(io.ReadAll(told))(t)
-	if wants := "address=" + silent.Addr().String() + " gives_up_after=4s"; !strings.Contains(string(line), wants) {
-		t.Errorf("the log says %q, and not %s", line, wants)
-	}
+	wants := "address=" + silent.Addr().String() + " gives_up_after=4s"
+	check.That(t, strings.Contains(string(line), wants), "the log says %q, and not %s", line, wants)
 	if err := <-done; err == nil || strings.Contains(err.Error(), "secret") {
 		t.Errorf("the error is %v", err)
 	}

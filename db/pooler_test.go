@@ -33,9 +33,7 @@ func TestOpenThroughAPooler(t *testing.T) {
 			config := db.Config{URL: dbtest.Pooler(t, direct, 3, lines...), StatementTimeout: 1500 * time.Millisecond, IdleTimeout: 2500 * time.Millisecond}
 			pool := check.Must(db.Open(t.Context(), config))(t)
 			defer pool.Close()
-			if !db.Pooled(pool) {
-				t.Error("the pooler was not noticed")
-			}
+			check.That(t, db.Pooled(pool), "the pooler was not noticed")
 			if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheDescribe {
 				t.Errorf("statements are sent by %v", mode)
 			}
@@ -45,9 +43,7 @@ func TestOpenThroughAPooler(t *testing.T) {
 			if seqscan == "on" {
 				want = 4 // the role has the plan_cache_mode of the nodes
 			}
-			if len(missing) != want {
-				t.Errorf("missing parameters: %q", missing)
-			}
+			check.That(t, len(missing) == want, "missing parameters: %q", missing)
 			conn := connect(t, direct)
 			for _, statement := range missing {
 				if _, err := conn.Exec(t.Context(), statement); err != nil {
@@ -69,15 +65,11 @@ func TestOpenThroughAPooler(t *testing.T) {
 func TestOpenWithoutAPooler(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
-	if db.Pooled(pool) {
-		t.Error("a pooler was noticed where there is none")
-	}
-	if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != pgx.QueryExecModeCacheStatement {
-		t.Errorf("statements are sent by %v", mode)
-	}
-	if missing, err := db.MissingParameters(t.Context(), pool, db.Config{}); err != nil || len(missing) > 0 {
-		t.Errorf("missing parameters: %q, %v", missing, err)
-	}
+	check.That(t, !db.Pooled(pool), "a pooler was noticed where there is none")
+	mode := pool.Config().ConnConfig.DefaultQueryExecMode
+	check.That(t, mode == pgx.QueryExecModeCacheStatement, "statements are sent by %v", mode)
+	missing, err := db.MissingParameters(t.Context(), pool, db.Config{})
+	check.That(t, err == nil && len(missing) == 0, "missing parameters: %q, %v", missing, err)
 }
 
 // What the URL says is left to it, but for the modes that can't send JSON.
@@ -100,9 +92,8 @@ func TestOpenThroughAPoolerAsTheURLSays(t *testing.T) {
 	if err == nil {
 		refused.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "lock_timeout") {
-		t.Errorf("a parameter of the URL that the pooler refuses: %v", err)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), "lock_timeout"),
+		"a parameter of the URL that the pooler refuses: %v", err)
 }
 
 func connect(t *testing.T, url string) *pgx.Conn {

@@ -15,8 +15,7 @@ func TestTenantKeyIsThatOfTheMigration(t *testing.T) {
 	for _, tenant := range []string{"default", "", "acme", "été", "a'b\\c"} {
 		var want string
 		check.NoError(t, pool.QueryRow(t.Context(), "select left(encode(sha256(convert_to($1, 'UTF8')), 'base64'), 8)", tenant).Scan(&want))
-		if got := db.TenantKey(tenant); got != want {
-			t.Errorf("%q has the key %s, in the migration %s", tenant, got, want)
-		}
+		got := db.TenantKey(tenant)
+		check.That(t, got == want, "%q has the key %s, in the migration %s", tenant, got, want)
 	}
 }

@@ -92,13 +92,10 @@ func TestTenantPoolStopsWaiting(t *testing.T) {
 	for name, err := range map[string]error{
 		"Exec": exec, "Query": query, "Begin": begin, "CopyFrom": err, "QueryRow": h.QueryRow(ended, "select 1").Scan(), "SendBatch": h.SendBatch(ended, &b).Close(),
 	} {
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("%s: %v", name, err)
-		}
+		check.That(t, errors.Is(err, context.Canceled), "%s: %v", name, err)
 	}
-	if n := pool.Waiting("busy"); n != 0 {
-		t.Errorf("%d wait", n)
-	}
+	n := pool.Waiting("busy")
+	check.That(t, n == 0, "%d wait", n)
 	if err := tx.Commit(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -119,8 +116,6 @@ func TestBatchTellsWhyItWasNotSent(t *testing.T) {
 	_, err := results.Exec()
 	rows, failed := results.Query()
 	for _, err := range []error{err, failed, rows.Err(), results.QueryRow().Scan(), results.Close()} {
-		if err == nil || errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
-		}
+		check.That(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
 	}
 }

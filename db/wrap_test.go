@@ -76,12 +76,10 @@ func TestWrapTellsErrorsApart(t *testing.T) {
 		err := fmt.Errorf("wrapped: %w", test.err)
 		db.Wrap(&err, "tree.View(%d)", 1)
 		e := fault.Of(err)
-		if e.Kind != test.kind || e.Code != test.code || (e.Detail == "") != (test.code == "") {
-			t.Errorf("%v: %q of kind %q, want %q of kind %q", test.err, e.Code, e.Kind, test.code, test.kind)
-		}
-		if want := "tree.View(1): wrapped: " + test.err.Error(); err.Error() != want || !errors.Is(err, test.err) {
-			t.Errorf("the text is %q, want %q", err, want)
-		}
+		check.That(t, e.Kind == test.kind && e.Code == test.code && (e.Detail == "") == (test.code == ""),
+			"%v: %q of kind %q, want %q of kind %q", test.err, e.Code, e.Kind, test.code, test.kind)
+		want := "tree.View(1): wrapped: " + test.err.Error()
+		check.That(t, err.Error() == want && errors.Is(err, test.err), "the text is %q, want %q", err, want)
 	}
 	var none error
 	if db.Wrap(&none, "tree.View"); none != nil {

@@ -41,9 +41,7 @@ func TestSweep(t *testing.T) {
 	check.NoError(t, err)
 	slices.Sort(left)
 	slices.Sort(kept)
-	if !slices.Equal(left, kept) {
-		t.Errorf("left: %q, want %q", left, kept)
-	}
+	check.That(t, slices.Equal(left, kept), "left: %q, want %q", left, kept)
 }
 
 // The process that TestServerDies kills names its server in this form.

@@ -87,16 +87,12 @@ func TestFind(t *testing.T) {
 				return
 			}
 			var mismatch *VersionError
-			if !errors.As(err, &mismatch) {
-				t.Fatalf("got %v, %v, want a VersionError", got, err)
-			}
+			check.Need(t, errors.As(err, &mismatch), "got %v, %v, want a VersionError", got, err)
 			found := slices.Clone(mismatch.Found)
 			for i := range found {
 				found[i], _, _ = strings.Cut(found[i], " in ")
 			}
-			if !slices.Equal(found, test.found) {
-				t.Errorf("found %v, want %v", found, test.found)
-			}
+			check.That(t, slices.Equal(found, test.found), "found %v, want %v", found, test.found)
 		})
 	}
 }
@@ -147,9 +143,7 @@ func TestOtherVersionIsLeftAlone(t *testing.T) {
 			} else if isMismatch && mismatch.DataVersion != test.version {
 				t.Errorf("got version %q, want %q", mismatch.DataVersion, test.version)
 			}
-			if after := snapshot(t, cluster); after != before {
-				t.Errorf("the cluster was\n%s\nand is now\n%s", before, after)
-			}
+			check.Equal(t, "the cluster was", snapshot(t, cluster), before)
 		})
 	}
 }
@@ -158,13 +152,9 @@ func TestNoPostgres(t *testing.T) {
 	t.Parallel()
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	_, err := start(t.Context(), cfg, onlyNPM(""))
-	if !errors.Is(err, ErrNoPostgres) {
-		t.Fatalf("got %v, want %v", err, ErrNoPostgres)
-	}
+	check.Need(t, errors.Is(err, ErrNoPostgres), "got %v, want %v", err, ErrNoPostgres)
 	for _, want := range []string{"apt install", "brew install", "install npm", "--database-url", "DATABASE_URL", "docker run"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the message does not name %q:\n%v", want, err)
-		}
+		check.That(t, strings.Contains(err.Error(), want), "the message does not name %q:\n%v", want, err)
 	}
 	if _, err := os.Stat(cfg.CacheDir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the cache was made for nothing: %v", err)
@@ -221,7 +211,5 @@ func TestNPM(t *testing.T) {
 	h.binGlobs = thisHost().binGlobs
 	s := check.Must(start(t.Context(), cfg, h))(t)
 	stopAtEnd(t, s)
-	if s.bin.major != npmMajor {
-		t.Errorf("got server %v for a cluster of version %d", s.bin, npmMajor)
-	}
+	check.That(t, s.bin.major == npmMajor, "got server %v for a cluster of version %d", s.bin, npmMajor)
 }

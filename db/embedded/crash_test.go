@@ -157,9 +157,8 @@ func TestProgramKilled(t *testing.T) {
 				query(t, url, "SELECT 1")
 				_, err := Start(t.Context(), cfg)
 				var inUse *InUseError
-				if !errors.As(err, &inUse) || inUse.PID != p.cmd.Process.Pid {
-					t.Errorf("beside the program: got %v, want an InUseError for process %d", err, p.cmd.Process.Pid)
-				}
+				check.That(t, errors.As(err, &inUse) && inUse.PID == p.cmd.Process.Pid,
+					"beside the program: got %v, want an InUseError for process %d", err, p.cmd.Process.Pid)
 
 				last := p.rest(t)
 				awaitGone(t, cfg.DataDir)
@@ -180,9 +179,7 @@ func TestOrphanIsStopped(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	p := startProgram(t, cfg.DataDir, programWatchdogEnv+"=1")
 	dog := p.next(t, "watchdog")
-	if dog == 0 {
-		t.Fatal("the program did not start")
-	}
+	check.Need(t, dog != 0, "the program did not start")
 	p.awaitRows(t)
 	// Without its watchdog the server does not notice the program's death.
 	check.NoError(t, syscall.Kill(dog, syscall.SIGKILL))
@@ -236,9 +233,8 @@ func TestInitdbKilled(t *testing.T) {
 
 func noneLeft(t *testing.T, pattern string) {
 	t.Helper()
-	if left, _ := filepath.Glob(pattern); len(left) > 0 {
-		t.Errorf("left behind: %v", left)
-	}
+	left, _ := filepath.Glob(pattern)
+	check.That(t, len(left) == 0, "left behind: %v", left)
 }
 
 func TestStartEndsByItsContext(t *testing.T) {
@@ -293,9 +289,8 @@ func TestServerStartedByHand(t *testing.T) {
 	awaitFile(t, s.dir.postmasterPID())
 	_, err := Start(t.Context(), cfg)
 	var inUse *InUseError
-	if !errors.As(err, &inUse) || inUse.PID != byHand.Process.Pid {
-		t.Errorf("got %v, want an InUseError for process %d", err, byHand.Process.Pid)
-	}
+	check.That(t, errors.As(err, &inUse) && inUse.PID == byHand.Process.Pid,
+		"got %v, want an InUseError for process %d", err, byHand.Process.Pid)
 	_ = byHand.Process.Signal(syscall.SIGINT)
 	_ = byHand.Wait()
 	mustStart(t, cfg)

@@ -69,9 +69,8 @@ func mustStart(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	if _, err := os.Stat(cfg.DataDir); err != nil {
 		from := check.Must(makeDataDir())(t)
-		if out, err := exec.Command("cp", "-a", from, cfg.DataDir).CombinedOutput(); err != nil {
-			t.Fatalf("cp: %v: %s", err, out)
-		}
+		out, err := exec.Command("cp", "-a", from, cfg.DataDir).CombinedOutput()
+		check.Need(t, err == nil, "cp: %v: %s", err, out)
 	}
 	s := check.Must(Start(t.Context(), cfg))(t)
 	stopAtEnd(t, s)
@@ -101,9 +100,7 @@ func query(t *testing.T, url string, statements ...string) string {
 	last := ""
 	for _, statement := range statements {
 		results, err := conn.PgConn().Exec(ctx, statement).ReadAll()
-		if err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+		check.Need(t, err == nil, "%s: %v", statement, err)
 		for _, r := range results {
 			for _, row := range r.Rows {
 				last = string(row[len(row)-1])
@@ -117,18 +114,15 @@ func query(t *testing.T, url string, statements ...string) string {
 func answers(t *testing.T, url string, want map[string]string) {
 	t.Helper()
 	for statement, want := range want {
-		if got := query(t, url, statement); got != want {
-			t.Errorf("%s: got %q, want %q", statement, got, want)
-		}
+		check.Equal(t, statement, query(t, url, statement), want)
 	}
 }
 
 // checkKept wants so many rows in the table kept.
 func checkKept(t *testing.T, url string, rows int) {
 	t.Helper()
-	if got := query(t, url, "select count(*) from kept"); got != strconv.Itoa(rows) {
-		t.Errorf("%s rows are left, want %d", got, rows)
-	}
+	got := query(t, url, "select count(*) from kept")
+	check.That(t, got == strconv.Itoa(rows), "%s rows are left, want %d", got, rows)
 }
 
 func TestStart(t *testing.T) {
@@ -159,9 +153,8 @@ func TestStart(t *testing.T) {
 		if path == "." && os.Geteuid() == 0 {
 			want = 0o710
 		}
-		if got := fi.Mode().Perm(); got != want {
-			t.Errorf("mode of %s: %v, want %v", path, got, want)
-		}
+		got := fi.Mode().Perm()
+		check.That(t, got == want, "mode of %s: %v, want %v", path, got, want)
 	}
 	if err := s.Err(); err != nil {
 		t.Errorf("Err of a running server: %v", err)
@@ -175,9 +168,7 @@ func TestStart(t *testing.T) {
 	mustStop(t, s) // again: nothing to do
 
 	s = mustStart(t, Config{DataDir: dir})
-	if got := query(t, s.URL(), "SELECT n FROM kept"); got != "7" {
-		t.Errorf("after a restart the table holds %q, want 7", got)
-	}
+	check.Equal(t, "after a restart the table holds", query(t, s.URL(), "SELECT n FROM kept"), "7")
 }
 
 func TestStopEndsByItsContext(t *testing.T) {
@@ -203,9 +194,7 @@ func TestInUse(t *testing.T) {
 	s := mustStart(t, cfg)
 	_, err := Start(t.Context(), cfg)
 	var inUse *InUseError
-	if !errors.As(err, &inUse) {
-		t.Fatalf("a second Start: got %v, want an InUseError", err)
-	}
+	check.Need(t, errors.As(err, &inUse), "a second Start: got %v, want an InUseError", err)
 	if inUse.PID != os.Getpid() || inUse.DataDir != cfg.DataDir {
 		t.Errorf("got %+v, want process %d and %s", inUse, os.Getpid(), cfg.DataDir)
 	}
@@ -218,27 +207,18 @@ func TestAttach(t *testing.T) {
 	attach := func(when string) string {
 		t.Helper()
 		url, err := Attach(dir)
-		if err != nil && !errors.Is(err, ErrNotRunning) {
-			t.Fatalf("%s: got %v, want %v", when, err, ErrNotRunning)
-		}
+		check.Need(t, err == nil || errors.Is(err, ErrNotRunning),
+			"%s: got %v, want %v", when, err, ErrNotRunning)
 		return url
 	}
-	if url := attach("before the first start"); url != "" {
-		t.Errorf("before the first start: got %s", url)
-	}
+	check.Equal(t, "before the first start", attach("before the first start"), "")
 	s := mustStart(t, testConfig(t, dir))
-	if url := attach("while running"); url != s.URL() {
-		t.Errorf("while running: got %q, want %q", url, s.URL())
-	}
+	check.Equal(t, "while running", attach("while running"), s.URL())
 	stale := check.Must(os.ReadFile(filepath.Join(dir, endpointName)))(t)
 	mustStop(t, s)
-	if url := attach("after the stop"); url != "" {
-		t.Errorf("after the stop: got %s", url)
-	}
+	check.Equal(t, "after the stop", attach("after the stop"), "")
 	check.NoError(t, os.WriteFile(filepath.Join(dir, endpointName), stale, 0o600))
-	if url := attach("with a stale endpoint file"); url != "" {
-		t.Errorf("with a stale endpoint file: got %s", url)
-	}
+	check.Equal(t, "with a stale endpoint file", attach("with a stale endpoint file"), "")
 }
 
 // TestStopFreesTheDirectory holds that a stopped server's directory is free while a
@@ -250,9 +230,8 @@ func TestStopFreesTheDirectory(t *testing.T) {
 	child := check.Must(syscall.Dup(int(s.lock.Fd())))(t)
 	defer syscall.Close(child)
 	mustStop(t, s)
-	if url, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
-		t.Errorf("after the stop: %s, %v", url, err)
-	}
+	url, err := Attach(cfg.DataDir)
+	check.That(t, errors.Is(err, ErrNotRunning), "after the stop: %s, %v", url, err)
 	mustStop(t, mustStart(t, cfg))
 }
 
@@ -324,9 +303,7 @@ func TestLogStaysSmall(t *testing.T) {
 	check.NoError(t, os.WriteFile(path, []byte(strings.Repeat("an older line\n", maxLogSize/10)), 0o600))
 	l := check.Must(openServerLog(path))(t)
 	defer l.file.Close()
-	if got := l.tail(); got != "" {
-		t.Errorf("the tail of a log without new lines: %q", got)
-	}
+	check.Equal(t, "the tail of a log without new lines", l.tail(), "")
 	for _, name := range []string{path, path + ".1"} {
 		fi := check.Must(os.Stat(name))(t)
 		if fi.Size() > maxLogSize {
@@ -334,9 +311,8 @@ func TestLogStaysSmall(t *testing.T) {
 		}
 	}
 	check.Must(l.file.WriteString("a new line\n"))(t)
-	if got := l.tail(); !strings.HasSuffix(got, "postgres.log:\n  a new line") {
-		t.Errorf("got the tail %q", got)
-	}
+	got := l.tail()
+	check.That(t, strings.HasSuffix(got, "postgres.log:\n  a new line"), "got the tail %q", got)
 }
 
 // gone reports whether none of the server's processes is left: each has the lock.

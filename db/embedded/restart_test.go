@@ -43,9 +43,7 @@ func awaitOther(t *testing.T, s *Server, first int) {
 			t.Fatalf("the server was not started again: %v", s.Err())
 		default:
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no other postmaster serves after %v", restartTimeout)
-		}
+		check.Need(t, !time.Now().After(deadline), "no other postmaster serves after %v", restartTimeout)
 	}
 }
 
@@ -62,16 +60,13 @@ func TestRestartWaitsForTheKilledServersProcesses(t *testing.T) {
 	check.NoError(t, syscall.Kill(first, syscall.SIGKILL))
 	log.await(t, "starting it again")
 	log.await(t, "waiting for its end") // and not another failure
-	if gone(t, string(s.dir)) {
-		t.Fatal("the frozen process doesn't hold the lock, so the test shows nothing")
-	}
+	check.Need(t, !gone(t, string(s.dir)),
+		"the frozen process doesn't hold the lock, so the test shows nothing")
 	if conn, err := pgx.Connect(t.Context(), s.URL()); err == nil {
 		conn.Close(t.Context())
 		t.Error("a server answers beside a process of the killed one")
 	}
-	if pid := readPID(s.dir.postmasterPID()); pid != first {
-		t.Errorf("postmaster %d was started beside a process of the killed one", pid)
-	}
+	check.Equal(t, "postmaster", readPID(s.dir.postmasterPID()), first)
 	if _, err := Start(t.Context(), Config{DataDir: string(s.dir)}); !errors.As(err, new(*InUseError)) {
 		t.Errorf("another program during the restart: %v, want an InUseError", err)
 	}
@@ -96,9 +91,7 @@ func (l lines) await(t *testing.T, want string) {
 			if strings.Contains(line, "level=INFO") {
 				continue
 			}
-			if !strings.Contains(line, want) {
-				t.Fatalf("the log says %s, want %q", line, want)
-			}
+			check.Need(t, strings.Contains(line, want), "the log says %s, want %q", line, want)
 			return
 		case <-time.After(restartTimeout):
 			t.Fatalf("the log doesn't say %q within %v", want, restartTimeout)

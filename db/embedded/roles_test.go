@@ -25,9 +25,8 @@ func checkRole(t *testing.T, url string) {
 		(select count(*) from pg_auth_members where member = r.oid),
 		(select pg_get_userbyid(datdba) from pg_database where datname = current_database()))
 		from pg_roles r where rolname = current_user`
-	if got, want := query(t, url, rights), "coppice f f f f f 0 coppice"; got != want {
-		t.Errorf("name, rights, memberships and owner of the database: %s, want %s", got, want)
-	}
+	got, want := query(t, url, rights), "coppice f f f f f 0 coppice"
+	check.That(t, got == want, "name, rights, memberships and owner of the database: %s, want %s", got, want)
 	for _, statement := range []string{
 		"copy (select 1) to program 'true'", "create temp table lines (line text); copy lines from program 'id'",
 		"copy (select 1) to '/tmp/coppice-was-here'", "select pg_read_file('postgresql.conf')", "select pg_ls_dir('.')", "select lo_import('/etc/passwd')",
@@ -84,9 +83,7 @@ func TestRoleCantLendTheSuperuserItsFunctions(t *testing.T) {
 	}
 	mustStop(t, s)
 	s = mustStart(t, cfg)
-	if got := query(t, s.URL(), "show is_superuser"); got != "off" {
-		t.Error("the role made itself superuser")
-	}
+	check.Equal(t, "superuser", query(t, s.URL(), "show is_superuser"), "off")
 	query(t, s.URL(), "drop table restored")
 }
 
@@ -99,9 +96,8 @@ func TestRoot(t *testing.T) {
 	s := mustStart(t, cfg)
 	fi := check.Must(os.Stat(filepath.Join(cfg.DataDir, "cluster", "postmaster.pid")))(t)
 	uid, gid := owner(fi)
-	if uid == 0 || gid == 0 || uid != s.user.uid {
-		t.Errorf("the server runs as user %d, group %d, want %+v", uid, gid, s.user)
-	}
+	check.That(t, uid != 0 && gid != 0 && uid == s.user.uid,
+		"the server runs as user %d, group %d, want %+v", uid, gid, s.user)
 	if process, err := os.Stat(fmt.Sprintf("/proc/%d", s.postmaster.cmd.Process.Pid)); err == nil { // where there is a /proc
 		if uid, _ := owner(process); uid != s.user.uid {
 			t.Errorf("the server's process belongs to user %d, want %+v", uid, s.user)
@@ -116,9 +112,7 @@ func TestRoot(t *testing.T) {
 	})
 	check.NoError(t, err)
 	s = mustStart(t, cfg)
-	if got := query(t, s.URL(), "SELECT n FROM kept"); got != "7" {
-		t.Errorf("the table holds %q, want 7", got)
-	}
+	check.Equal(t, "the table holds", query(t, s.URL(), "SELECT n FROM kept"), "7")
 }
 
 func TestRootInClosedFolder(t *testing.T) {
@@ -129,20 +123,15 @@ func TestRootInClosedFolder(t *testing.T) {
 	closed := filepath.Join(tempDir(t), "closed")
 	check.NoError(t, os.Mkdir(closed, 0o700))
 	_, err := Start(t.Context(), testConfig(t, filepath.Join(closed, "more", "data")))
-	if err == nil {
-		t.Fatal("started in a folder that the server's user can't enter")
-	}
+	check.Need(t, err != nil, "started in a folder that the server's user can't enter")
 	for _, want := range []string{closed + " (drwx------)", "--data-dir", `"postgres"`} {
 		if want == `"postgres"` && strings.Contains(err.Error(), `"nobody"`) {
 			continue // a system without the user postgres
 		}
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not name %s", err, want)
-		}
+		check.That(t, strings.Contains(err.Error(), want), "%q does not name %s", err, want)
 	}
-	if entries, err := os.ReadDir(closed); err != nil || len(entries) > 0 {
-		t.Errorf("the closed folder was changed: %v, %v", entries, err)
-	}
+	entries, err := os.ReadDir(closed)
+	check.That(t, err == nil && len(entries) == 0, "the closed folder was changed: %v, %v", entries, err)
 
 	// A closed cache is no obstacle: binaries go where the user gets at them.
 	cfg := testConfig(t, tempDir(t))

@@ -101,19 +101,15 @@ func oldCluster(t *testing.T) Config {
 func checkUpgraded(t *testing.T, cfg Config, major int) {
 	t.Helper()
 	s := mustStart(t, cfg)
-	if s.bin.major != major {
-		t.Errorf("the cluster is of version %d, want %d", s.bin.major, major)
-	}
-	if got := query(t, s.URL(), "select count(*) || ' ' || sum(id) from row"); got != "100 5050" {
-		t.Errorf("number and sum of the rows are %s, want 100 5050", got)
-	}
+	check.Equal(t, "the cluster is of version", s.bin.major, major)
+	got := query(t, s.URL(), "select count(*) || ' ' || sum(id) from row")
+	check.That(t, got == "100 5050", "number and sum of the rows are %s, want 100 5050", got)
 	mustStop(t, s)
 	for _, name := range []string{unfinishedName, hiddenSocket, provenPrefix + "*"} {
 		noneLeft(t, filepath.Join(cfg.DataDir, name))
 	}
-	if kept, _ := filepath.Glob(filepath.Join(cfg.DataDir, keptPrefix+"15", "PG_VERSION")); (len(kept) == 1) != (major != 15) {
-		t.Errorf("old clusters that are kept: %v", kept)
-	}
+	kept, _ := filepath.Glob(filepath.Join(cfg.DataDir, keptPrefix+"15", "PG_VERSION"))
+	check.That(t, (len(kept) == 1) == (major != 15), "old clusters that are kept: %v", kept)
 }
 
 // TestUpgradeKilled kills an upgrade at each of its steps. The next start finds all
@@ -146,9 +142,7 @@ func TestUpgradeKilled(t *testing.T) {
 			}
 			u, err := Upgrade(t.Context(), cfg, moveRows)
 			var upToDate *UpToDateError
-			if err != nil && !(step.moved && errors.As(err, &upToDate)) {
-				t.Fatal(err)
-			}
+			check.Need(t, err == nil || step.moved && errors.As(err, &upToDate), "%v", err)
 			if err == nil && (!strings.HasPrefix(u.From, "15") || !strings.HasPrefix(u.To, "18") || filepath.Base(u.Kept) != "cluster-15") {
 				t.Errorf("the upgrade says %+v", u)
 			}
@@ -165,9 +159,8 @@ func TestUpgradeFails(t *testing.T) {
 	cfg := oldCluster(t)
 	failure := errors.New("a row is missing")
 	_, err := Upgrade(t.Context(), cfg, func(ctx context.Context, from, to *Server) error {
-		if url, err := Attach(cfg.DataDir); !errors.Is(err, ErrNotRunning) {
-			t.Errorf("Attach: got %q, %v, want %v", url, err, ErrNotRunning)
-		}
+		url, err := Attach(cfg.DataDir)
+		check.That(t, errors.Is(err, ErrNotRunning), "Attach: got %q, %v, want %v", url, err, ErrNotRunning)
 		var inUse *InUseError
 		if _, err := Start(ctx, cfg); !errors.As(err, &inUse) {
 			t.Errorf("Start: got %v, want an InUseError", err)
@@ -177,9 +170,7 @@ func TestUpgradeFails(t *testing.T) {
 		}
 		return failure
 	})
-	if !errors.Is(err, failure) {
-		t.Errorf("got %v, want %v", err, failure)
-	}
+	check.That(t, errors.Is(err, failure), "got %v, want %v", err, failure)
 	// A server that doesn't end well may not have written all of it.
 	_, err = Upgrade(t.Context(), cfg, func(ctx context.Context, from, to *Server) error {
 		err := moveRows(ctx, from, to)
@@ -187,18 +178,14 @@ func TestUpgradeFails(t *testing.T) {
 		<-to.Done()
 		return err
 	})
-	if err == nil {
-		t.Error("a new server that was killed was taken")
-	}
+	check.That(t, err != nil, "a new server that was killed was taken")
 
 	ctx, cancel := context.WithCancelCause(t.Context())
 	_, err = Upgrade(ctx, cfg, func(ctx context.Context, from, to *Server) error {
 		cancel(failure)
 		return moveRows(ctx, from, to)
 	})
-	if err == nil {
-		t.Error("an upgrade went on that was called off")
-	}
+	check.That(t, err != nil, "an upgrade went on that was called off")
 	checkUpgraded(t, cfg, 15)
 
 	var steps, want []string
@@ -208,9 +195,8 @@ func TestUpgradeFails(t *testing.T) {
 	for _, s := range upgradeSteps {
 		want = append(want, s.name)
 	}
-	if fmt.Sprint(steps) != fmt.Sprint(want) {
-		t.Errorf("the steps are %q, and TestUpgradeKilled knows %q", steps, want)
-	}
+	check.That(t, fmt.Sprint(steps) == fmt.Sprint(want),
+		"the steps are %q, and TestUpgradeKilled knows %q", steps, want)
 	checkUpgraded(t, cfg, npmMajor)
 }
 
@@ -230,13 +216,11 @@ func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 	mustStop(t, s)
 
 	_, err = Start(t.Context(), cfg)
-	if err == nil || !strings.Contains(err.Error(), "has used") {
-		t.Fatalf("got %v, want an error that says that the old cluster was used", err)
-	}
+	check.Need(t, err != nil && strings.Contains(err.Error(), "has used"),
+		"got %v, want an error that says that the old cluster was used", err)
 	proven, _ := filepath.Glob(filepath.Join(cfg.DataDir, provenPrefix+"*"))
-	if len(proven) != 1 || !strings.Contains(err.Error(), proven[0]) {
-		t.Fatalf("%v doesn't name %v", err, proven)
-	}
+	check.Need(t, len(proven) == 1 && strings.Contains(err.Error(), proven[0]),
+		"%v doesn't name %v", err, proven)
 	// As an older program leaves it that starts between the two renames.
 	kept := filepath.Join(cfg.DataDir, "cluster-15")
 	check.NoError(t, os.Mkdir(kept, 0o700))
@@ -245,9 +229,7 @@ func TestUpgradeInterruptedAndForgotten(t *testing.T) {
 	}
 	check.NoError(t, errors.Join(os.Remove(kept), os.RemoveAll(proven[0])))
 	s = mustStart(t, cfg)
-	if got := query(t, s.URL(), "select sum(id) from row"); got != "5050" {
-		t.Errorf("the sum of the rows is %s, want 5050", got)
-	}
+	check.Equal(t, "the sum of the rows", query(t, s.URL(), "select sum(id) from row"), "5050")
 }
 
 func TestNothingToUpgrade(t *testing.T) {
@@ -304,9 +286,8 @@ func second[T any](_ T, err error) error { return err }
 // refused wants an error that says something.
 func refused(t *testing.T, what string, err error, says string) {
 	t.Helper()
-	if err == nil || !strings.Contains(err.Error(), says) {
-		t.Errorf("%s: got %v, want that it says %q", what, err, says)
-	}
+	check.That(t, err != nil && strings.Contains(err.Error(), says),
+		"%s: got %v, want that it says %q", what, err, says)
 }
 
 // tells reports whether an error gives its reason, and then its advice.

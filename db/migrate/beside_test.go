@@ -38,9 +38,8 @@ func TestBesideAHost(t *testing.T) {
 	check.NoError(t, err)
 	check.Must(store.Append(ctx, c.ID, uuid.Nil, tree.Text(tree.RoleUser, "What grows fastest?")))(t)
 	contexts := check.Must(summarize.New(store, summarize.Config{}))(t)
-	if read, err := contexts.Context(ctx, c.ID, uuid.Nil, summarize.Window{}); err != nil || len(read.Messages) != 1 {
-		t.Errorf("%s, %v", read.Messages, err)
-	}
+	read, err := contexts.Context(ctx, c.ID, uuid.Nil, summarize.Window{})
+	check.That(t, err == nil && len(read.Messages) == 1, "%s, %v", read.Messages, err)
 	var rows, tables int
 	if err := host.QueryRow(ctx, "select (select sum(id) from conversations), (select count(*) from pg_tables where schemaname = 'public')").Scan(&rows, &tables); err != nil || rows != 1 || tables != 2 {
 		t.Errorf("the host has rows of the sum %d and %d tables, %v", rows, tables, err)

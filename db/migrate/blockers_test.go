@@ -49,18 +49,14 @@ func TestMigrationLetsOthersPass(t *testing.T) {
 	default:
 	}
 	check.Must(idle.Exec(t.Context(), "rollback"))(t)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, <-done)
 }
 
 // A migration runs in a transaction, and bounds its waits for locks first.
 func TestMigrationsBoundTheirWaits(t *testing.T) {
 	t.Parallel()
 	files, err := fs.Glob(migrate.Files(), "*.sql")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d migrations, %v", len(files), err)
-	}
+	check.Need(t, err == nil && len(files) != 0, "%d migrations, %v", len(files), err)
 	for _, file := range files {
 		text := check.Must(fs.ReadFile(migrate.Files(), file))(t)
 		if !strings.HasPrefix(string(text), "-- +goose Up\nset local lock_timeout = '2s';\n") || strings.Contains(string(text), "NO TRANSACTION") {

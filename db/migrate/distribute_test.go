@@ -32,13 +32,9 @@ func TestDistribute(t *testing.T) {
 	was := rows(t, url, nil)
 	d, err := migrate.Distribute(t.Context(), url, 4, slog.New(slog.DiscardHandler))
 	check.NoError(t, err)
-	if !d.CreatedExtension || d.Nodes != 1 || len(d.Tables) != distributedTables {
-		t.Errorf("%+v", d)
-	}
+	check.That(t, d.CreatedExtension && d.Nodes == 1 && len(d.Tables) == distributedTables, "%+v", d)
 	for _, table := range d.Tables {
-		if table.Already || table.Shards != 4 {
-			t.Errorf("%+v", table)
-		}
+		check.That(t, !table.Already && table.Shards == 4, "%+v", table)
 	}
 	unchanged(t, was, rows(t, url, nil))
 	var mode string
@@ -48,13 +44,10 @@ func TestDistribute(t *testing.T) {
 	conn := connect(t, url)
 	check.Must(conn.Exec(t.Context(), "alter role current_user in database "+pgx.Identifier{conn.Config().Database}.Sanitize()+" set plan_cache_mode = 'auto'"))(t)
 	again, err := migrate.Distribute(t.Context(), url, 8, slog.New(slog.DiscardHandler))
-	if err != nil || again.CreatedExtension || len(again.Tables) != distributedTables {
-		t.Errorf("again: %+v, %v", again, err)
-	}
+	check.That(t, err == nil && !again.CreatedExtension && len(again.Tables) == distributedTables,
+		"again: %+v, %v", again, err)
 	for _, table := range again.Tables {
-		if !table.Already || table.Shards != 4 {
-			t.Errorf("again: %+v", table)
-		}
+		check.That(t, table.Already && table.Shards == 4, "again: %+v", table)
 	}
 	if err := connect(t, url).QueryRow(t.Context(), "show plan_cache_mode").Scan(&mode); err != nil || mode != "auto" {
 		t.Errorf("the role's own setting became %q, %v", mode, err)
@@ -74,9 +67,8 @@ func TestDistributeRefusesWhileInUse(t *testing.T) {
 	if _, err := migrate.Distribute(t.Context(), url, 4, slog.New(slog.DiscardHandler)); !errors.Is(err, migrate.ErrInUse) {
 		t.Errorf("while a program is connected: %v", err)
 	}
-	if is, err := db.Distributed(t.Context(), connect(t, url)); is || err != nil {
-		t.Errorf("it was distributed all the same: %v, %v", is, err)
-	}
+	is, err := db.Distributed(t.Context(), connect(t, url))
+	check.That(t, !is && err == nil, "it was distributed all the same: %v, %v", is, err)
 }
 
 // Elsewhere it says what is missing, and changes nothing.
@@ -131,9 +123,8 @@ func TestUpgradeDistributed(t *testing.T) {
 	var tables, functions int
 	check.NoError(t, conn.QueryRow(t.Context(), `select (select count(*) from pg_dist_partition),
 		(select count(*) from pg_dist_object where classid = 'pg_proc'::regclass)`).Scan(&tables, &functions))
-	if tables != distributedTables || functions != 1 {
-		t.Errorf("%d tables and %d functions are distributed", tables, functions)
-	}
+	check.That(t, tables == distributedTables && functions == 1,
+		"%d tables and %d functions are distributed", tables, functions)
 }
 
 // Every table and function of schema.sql has its place on a distributed database.
@@ -143,13 +134,10 @@ func TestEveryTableHasItsPlace(t *testing.T) {
 	program := check.Must(os.ReadFile("../citus/distribute.go"))(t)
 	onCoordinator := []string{"api_keys", "audit_events", "followers", "installation", "tenant_days", "tenant_limits"}
 	found := regexp.MustCompile(`(?m)^create (table|function) (\w+)`).FindAllStringSubmatch(string(text), -1)
-	if len(found) < 8 {
-		t.Fatalf("schema.sql was not understood: %q", found)
-	}
+	check.Need(t, len(found) >= 8, "schema.sql was not understood: %q", found)
 	for _, m := range found {
 		listed := regexp.MustCompile(`"` + m[2] + `["(]`).Match(program)
-		if listed == slices.Contains(onCoordinator, m[2]) {
-			t.Errorf("the %s %s: listed in db/citus/distribute.go %v", m[1], m[2], listed)
-		}
+		check.That(t, listed != slices.Contains(onCoordinator, m[2]),
+			"the %s %s: listed in db/citus/distribute.go %v", m[1], m[2], listed)
 	}
 }

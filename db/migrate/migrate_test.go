@@ -69,9 +69,7 @@ func TestMigrateWaitsForAnother(t *testing.T) {
 		t.Errorf("%d relations were made while another program held the lock, %v", relations, err)
 	}
 	check.Must(other.Exec(t.Context(), "select pg_advisory_unlock($1)", int64(lock.DefaultLockID)))(t)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	check.NoError(t, <-done)
 }
 
 func TestMigrateRefusesANewerSchema(t *testing.T) {
@@ -81,14 +79,12 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	_, err := connect(t, url).Exec(t.Context(), "insert into goose_db_version (version_id, is_applied) values ($1, true)", newer)
 	check.NoError(t, err)
 	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
-	if err != nil || before != newer || after != newer {
-		t.Fatalf("from %d to %d, %v; want %d: an older program works beside a newer one", before, after, err, newer)
-	}
+	check.Need(t, err == nil && before == newer && after == newer,
+		"from %d to %d, %v; want %d: an older program works beside a newer one", before, after, err, newer)
 	check.Must(connect(t, url).Exec(t.Context(), "update installation set oldest_program = $1", newer))(t)
 	before, after, err = migrate.Up(t.Context(), db.Config{URL: url})
-	if !errors.Is(err, db.ErrSchemaNewer) || before != newer || after != newer {
-		t.Fatalf("from %d to %d, %v; want %d, ErrSchemaNewer", before, after, err, newer)
-	}
+	check.Need(t, errors.Is(err, db.ErrSchemaNewer) && before == newer && after == newer,
+		"from %d to %d, %v; want %d, ErrSchemaNewer", before, after, err, newer)
 }
 
 func TestMigrateReportsWhatIsWrong(t *testing.T) {
@@ -142,9 +138,7 @@ func TestMigrateRefusesOtherEncodings(t *testing.T) {
 // is told from it.
 func TestCheckSchema(t *testing.T) {
 	t.Parallel()
-	if latest(t) != db.SchemaVersion {
-		t.Errorf("db.SchemaVersion is %d, the newest migration %d", db.SchemaVersion, latest(t))
-	}
+	check.Equal(t, "db.SchemaVersion", latest(t), db.SchemaVersion)
 	empty := connect(t, dbtest.Empty(t))
 	if err := db.CheckSchema(t.Context(), empty); !errors.Is(err, db.ErrNoSchema) {
 		t.Errorf("an empty database: %v", err)

@@ -31,17 +31,14 @@ func TestMigrateThroughAPooler(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if migrated := len(slices.DeleteFunc(befores, func(before int64) bool { return before > 0 })); migrated != 1 {
-		t.Errorf("%d programs migrated, want one", migrated)
-	}
+	migrated := len(slices.DeleteFunc(befores, func(before int64) bool { return before > 0 }))
+	check.That(t, migrated == 1, "%d programs migrated, want one", migrated)
 	conn := connect(t, direct)
 	var locks, jobs int
 	check.NoError(t, conn.QueryRow(t.Context(), `select count(*) from pg_locks where locktype = 'advisory'
 		and database = (select oid from pg_database where datname = current_database())`).Scan(&locks))
 	check.NoError(t, conn.QueryRow(t.Context(), "select count(*) from river_job").Scan(&jobs))
-	if locks != 0 {
-		t.Errorf("%d advisory locks are left", locks)
-	}
+	check.That(t, locks == 0, "%d advisory locks are left", locks)
 	// Again, without anything to do, and beside a program that holds the lock.
 	for range 2 * programs {
 		if before, after, err := migrate.Up(t.Context(), db.Config{URL: url}); err != nil || before != after {

@@ -79,9 +79,8 @@ func TestUpgradeRefusesOlder(t *testing.T) {
 	check.Must(connect(t, url).Exec(t.Context(), "delete from goose_db_version where version_id = 23"))(t)
 	was := rows(t, url, nil)
 	before, after, err := migrate.Up(t.Context(), db.Config{URL: url})
-	if !errors.Is(err, migrate.ErrTooOld) || before != 22 || after != 22 {
-		t.Fatalf("from %d to %d, %v; want 22, ErrTooOld", before, after, err)
-	}
+	check.Need(t, errors.Is(err, migrate.ErrTooOld) && before == 22 && after == 22,
+		"from %d to %d, %v; want 22, ErrTooOld", before, after, err)
 	unchanged(t, was, rows(t, url, nil))
 }
 

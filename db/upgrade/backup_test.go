@@ -29,9 +29,7 @@ func TestBackup(t *testing.T) {
 	silent := func(string) {}
 	var file bytes.Buffer
 	rows := check.Must(upgrade.Backup(t.Context(), url, &file, silent))(t)
-	if rows < 600 {
-		t.Errorf("the backup has %d rows", rows)
-	}
+	check.That(t, rows >= 600, "the backup has %d rows", rows)
 
 	restored := dbtest.Empty(t)
 	text := check.Must(check.Must(zstd.NewReader(nil))(t).DecodeAll(file.Bytes(), nil))(t)
@@ -41,12 +39,10 @@ func TestBackup(t *testing.T) {
 			t.Errorf("%d bytes of %d: %v", len(bad), len(text), err)
 		}
 	}
-	if n := check.Must(upgrade.Restore(t.Context(), restored, bytes.NewReader(file.Bytes()), silent))(t); n != rows {
-		t.Errorf("%d rows were restored of %d", n, rows)
-	}
-	if got := migratedAt.ReplaceAllString(contents(t, restored), ""); got != want {
-		t.Errorf("after the restoration the tables hold\n%s\nand before\n%s", got, want)
-	}
+	n := check.Must(upgrade.Restore(t.Context(), restored, bytes.NewReader(file.Bytes()), silent))(t)
+	check.That(t, n == rows, "%d rows were restored of %d", n, rows)
+	got := migratedAt.ReplaceAllString(contents(t, restored), "")
+	check.That(t, got == want, "after the restoration the tables hold\n%s\nand before\n%s", got, want)
 	if _, err := upgrade.Restore(t.Context(), restored, bytes.NewReader(file.Bytes()), silent); !errors.Is(err, upgrade.ErrNotEmpty) {
 		t.Errorf("a database that is in use: %v", err)
 	}

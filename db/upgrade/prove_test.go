@@ -25,12 +25,10 @@ func TestProve(t *testing.T) {
 	execute(p.from, create+`; insert into public.rows select n, 'said ' || n, '\xff00' from generate_series(1, 50) n`)
 	execute(p.to, create+`; insert into public.rows select n, 'said ' || n, '\xff00' from generate_series(50, 1, -1) n`)
 	tables, err := tablesOf(t.Context(), p.from, "")
-	if err != nil || len(tables) != 1 || tables[0].Columns != `id, said, "odd name"` {
-		t.Fatalf("got %q, %v", tables, err)
-	}
-	if rows, err := p.prove(t.Context(), tables[0]); err != nil || rows != 50 {
-		t.Errorf("the same rows: %d, %v", rows, err)
-	}
+	check.Need(t, err == nil && len(tables) == 1 && tables[0].Columns == `id, said, "odd name"`,
+		"got %q, %v", tables, err)
+	rows, err := p.prove(t.Context(), tables[0])
+	check.That(t, err == nil && rows == 50, "the same rows: %d, %v", rows, err)
 	for _, change := range []struct{ do, undo string }{
 		{"delete from public.rows where id = 7", `insert into public.rows values (7, 'said 7', '\xff00')`},
 		{"insert into public.rows values (51, '', '')", "delete from public.rows where id = 51"},

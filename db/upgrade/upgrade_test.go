@@ -151,22 +151,14 @@ func TestForeign(t *testing.T) {
 
 	_, err := upgrade.Run(t.Context(), cfg, func(string) {})
 	var refused *upgrade.ForeignError
-	if !errors.As(err, &refused) {
-		t.Fatalf("got %v, want a ForeignError", err)
-	}
+	check.Need(t, errors.As(err, &refused), "got %v, want a ForeignError", err)
 	named := strings.Join(refused.Foreign, "\n") + "\n"
 	for _, f := range foreign {
-		if !strings.Contains(named, f.named) {
-			t.Errorf("after %q, this isn't named: %s", f.make, f.named)
-		}
+		check.That(t, strings.Contains(named, f.named), "after %q, this isn't named: %s", f.make, f.named)
 	}
-	if !strings.Contains(named, "table public.elsewhere") {
-		t.Error("a table of another database isn't named")
-	}
+	check.Has(t, "the refusal", named, "table public.elsewhere")
 	// A table brings a column with a key, a view and the changed table a column each.
-	if len(refused.Foreign) > len(foreign)+6 {
-		t.Errorf("more than that is named:\n%s", named)
-	}
+	check.That(t, len(refused.Foreign) <= len(foreign)+6, "more than that is named:\n%s", named)
 	if want := "constraint installation_only_row_check on public.installation: CHECK (only_row)"; len(refused.Missing) != 2 || refused.Missing[0] != want {
 		t.Errorf("it says that %q is missing, want %q, and the table without its grant", refused.Missing, want)
 	}
@@ -180,9 +172,7 @@ func TestForeign(t *testing.T) {
 	for _, f := range slices.Backward(foreign) {
 		execute(t, s.SuperuserURL(), f.drop)
 	}
-	if got := contents(t, s.URL()); got != want {
-		t.Error("an upgrade that was refused changed the data")
-	}
+	check.Equal(t, "the data after a refused upgrade", contents(t, s.URL()), want)
 	stop(t, s)
 	if _, err := upgrade.Run(t.Context(), cfg, func(string) {}); err != nil {
 		t.Errorf("when all of that is gone: %v", err)

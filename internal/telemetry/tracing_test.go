@@ -77,9 +77,8 @@ func TestStatementSpans(t *testing.T) {
 	names := map[string]int{}
 	for _, s := range spans.GetSpans() {
 		names[s.Name]++
-		if text := fmt.Sprintf("%+v", s); strings.Contains(text, canary) {
-			t.Errorf("a span tells the argument: %s", text)
-		}
+		text := fmt.Sprintf("%+v", s)
+		check.That(t, !strings.Contains(text, canary), "a span tells the argument: %s", text)
 	}
 	if names["ReadUUID"] == 0 || names["SELECT"] < 2 || names["pool.acquire"] < 4 || names["request"] != 1 {
 		t.Errorf("spans: %v", names)

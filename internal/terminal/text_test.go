@@ -29,9 +29,8 @@ func TestOneLine(t *testing.T) {
 		{"anything", 0, ""},
 	}
 	for _, tt := range tests {
-		if got := OneLine(tt.text, tt.width); got != tt.want {
-			t.Errorf("OneLine(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
-		}
+		got := OneLine(tt.text, tt.width)
+		check.That(t, got == tt.want, "OneLine(%q, %d) = %q, want %q", tt.text, tt.width, got, tt.want)
 	}
 }
 
@@ -48,9 +47,7 @@ func TestCount(t *testing.T) {
 		Thousands(-1234567):       "-1,234,567",
 	}
 	for got, want := range tests {
-		if got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		check.Equal(t, "got", got, want)
 	}
 }
 
@@ -74,9 +71,7 @@ a longer name  12,345,678  a text that is…
 A    B
 1    as long as it is, and no shorter than that
 `
-	if b.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", b.String(), want)
-	}
+	check.Equal(t, "got", b.String(), want)
 }
 
 // TestExport holds that what is exported to a terminal can't steer it, and that a
@@ -111,7 +106,5 @@ func TestProgressLines(t *testing.T) {
 	p.Read(2_000_000)
 	p.Read(3_000_000)
 	p.End()
-	if want := "big.json: read 2.0 MB of 4.0 MB, 50%\n"; b.String() != want {
-		t.Errorf("got %q, want %q", b.String(), want)
-	}
+	check.Equal(t, "got", b.String(), "big.json: read 2.0 MB of 4.0 MB, 50%\n")
 }

@@ -136,9 +136,8 @@ func TestDrawStyled(t *testing.T) {
 	Draw(nodes, plantedID("c")).Write(c, minID)
 	c.Flush()
 	for _, line := range strings.Split(strings.TrimSpace(b.String()), "\n") {
-		if !strings.Contains(line, "\x1b[1m●") && !strings.Contains(line, "\x1b[2m") {
-			t.Errorf("neither bold nor dim: %q", line)
-		}
+		check.That(t, strings.Contains(line, "\x1b[1m●") || strings.Contains(line, "\x1b[2m"),
+			"neither bold nor dim: %q", line)
 	}
 }
 
@@ -163,19 +162,13 @@ func TestDrawDeep(t *testing.T) {
 		}
 	}
 	d := Draw(nodes, nodes[n-2].ID)
-	if len(d.rows) != n {
-		t.Fatalf("%d rows, want %d", len(d.rows), n)
-	}
+	check.Need(t, len(d.rows) == n, "%d rows, want %d", len(d.rows), n)
 	seen := map[uuid.UUID]bool{}
 	for _, r := range d.rows {
-		if len(r.lines) > len("│ ├─") {
-			t.Fatalf("row %v is indented by %q", r.node.ID, r.lines)
-		}
+		check.Need(t, len(r.lines) <= len("│ ├─"), "row %v is indented by %q", r.node.ID, r.lines)
 		seen[r.node.ID] = true
 	}
-	if len(seen) != n {
-		t.Errorf("%d nodes drawn, want %d", len(seen), n)
-	}
+	check.That(t, len(seen) == n, "%d nodes drawn, want %d", len(seen), n)
 }
 
 func TestIDLength(t *testing.T) {
@@ -195,8 +188,7 @@ func TestIDLength(t *testing.T) {
 		{parse("01998e6d-0000-7000-8000-000000000001", "01998e6c-0000-7000-8000-000000000001", "01998e6c-0001-7000-8000-000000000001"), 13},
 	}
 	for _, tt := range tests {
-		if got := IDLength(slices.Clone(tt.ids)); got != tt.want {
-			t.Errorf("IDLength(%v) = %d, want %d", tt.ids, got, tt.want)
-		}
+		got := IDLength(slices.Clone(tt.ids))
+		check.That(t, got == tt.want, "IDLength(%v) = %d, want %d", tt.ids, got, tt.want)
 	}
 }

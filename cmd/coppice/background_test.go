@@ -112,9 +112,7 @@ func TestServerSettings(t *testing.T) {
 	for name, want := range map[string]any{
 		"compaction": "manual", "max_context_tokens": 50000.0, "reserved_tokens": 1.0, "keep_ratio": 0.3, "keep_user_ratio": 0.01, "trigger_ratio": 0.75,
 	} {
-		if e.Settings[name] != want {
-			t.Errorf("%s is %v, want %v", name, e.Settings[name], want)
-		}
+		check.Equal(t, name, e.Settings[name], want)
 	}
 	presets := func(text string) string {
 		file := filepath.Join(t.TempDir(), "presets.json")
@@ -140,9 +138,8 @@ func TestServerSettings(t *testing.T) {
 		{"--addr", "8787", "HOST:PORT"},
 	} {
 		r := runProgram(t, env[:1], nil, "serve", "--addr=127.0.0.1:0", tt.flag+"="+tt.value)
-		if r.code != exitUsage || !strings.Contains(r.stderr, tt.want) {
-			t.Errorf("%s %s: exit code %d\n%s", tt.flag, tt.value, r.code, r.stderr)
-		}
+		check.That(t, r.code == exitUsage && strings.Contains(r.stderr, tt.want),
+			"%s %s: exit code %d\n%s", tt.flag, tt.value, r.code, r.stderr)
 	}
 }
 
@@ -176,9 +173,7 @@ func TestKillDuringCompaction(t *testing.T) {
 	if c := look(t, s.url, path); len(c.saved) != 1 || len(c.summaries) != 1 || c.messages != 20 || c.saved[0].Model != "scribe" {
 		t.Errorf("after the kill: %+v", c)
 	}
-	if n := len(fake.Requests()); n != 2 {
-		t.Errorf("the model was asked %d times, want twice", n)
-	}
+	check.Equal(t, "the model was asked", len(fake.Requests()), 2)
 	s.signal(t, syscall.SIGTERM)
 	s.wait(t)
 }

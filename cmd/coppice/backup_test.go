@@ -35,9 +35,7 @@ func all(t *testing.T, url string, tables ...string) (rows []string) {
 		}
 		found := check.Must(conn.Query(t.Context(), query))(t)
 		texts := check.Must(pgx.CollectRows(found, pgx.RowTo[string]))(t)
-		if len(texts) == 0 {
-			t.Fatalf("there is nothing in %s to compare", table)
-		}
+		check.Need(t, len(texts) != 0, "there is nothing in %s to compare", table)
 		rows = append(rows, texts...)
 	}
 	slices.Sort(rows)
@@ -99,9 +97,8 @@ func plantWood(t *testing.T, env []string) {
 	}
 	mustRun(t, env, "keys", "revoke", keys.Data[0].ID)
 	s.signal(t, syscall.SIGTERM)
-	if code := s.wait(t); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
+	code := s.wait(t)
+	check.Need(t, code == 0, "exit code %d", code)
 }
 
 // TestKept fills a data directory once, and holds what operate.md promises of it:
@@ -194,9 +191,7 @@ func checkUpgrade(t *testing.T, dir string) {
 	url, stop = idle(t, dir)
 	same(t, "upgrade", all(t, url), want)
 	stop()
-	if text := mustRun(t, env, "upgrade"); !strings.Contains(text, "nothing newer") {
-		t.Errorf("once more: %q", text)
-	}
+	check.Has(t, "once more", mustRun(t, env, "upgrade"), "nothing newer")
 }
 
 // execute carries out a statement.
@@ -220,9 +215,8 @@ func TestUpgradeRefuses(t *testing.T) {
 		{[]string{"--data-dir", dir, "--to", "x"}, exitUsage, "--to"},
 	} {
 		r := runProgram(t, nil, nil, append([]string{"upgrade"}, test.args...)...)
-		if r.code != test.code || !strings.Contains(r.stderr, test.want) || r.stdout != "" {
-			t.Errorf("%q: exit code %d, %q", test.args, r.code, r.stderr)
-		}
+		check.That(t, r.code == test.code && strings.Contains(r.stderr, test.want) && r.stdout == "",
+			"%q: exit code %d, %q", test.args, r.code, r.stderr)
 	}
 	if _, err := os.Stat(dir); err == nil {
 		t.Error("a refused upgrade made the data directory")

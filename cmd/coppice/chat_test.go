@@ -132,12 +132,9 @@ func TestChatSwitchByID(t *testing.T) {
 	}
 	check.NoError(t, json.Unmarshal([]byte(mustRun(t, env, "tree", "--json", hedge)), &tree))
 	r := runProgram(t, env, strings.NewReader("/edit 1\nAnother beginning\n/switch "+tree.Data[1].ID+"\n/title\n"), "chat", "hedge for", "--reply-model", "gpt-4o")
-	if r.code != 0 || !strings.Contains(r.stdout, "Another beginning") {
-		t.Fatalf("exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
-	if out := mustRun(t, env, "show", hedge); strings.Contains(out, "Another beginning") {
-		t.Errorf("the active branch is\n%s", out)
-	}
+	check.Need(t, r.code == 0 && strings.Contains(r.stdout, "Another beginning"),
+		"exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	check.Lacks(t, "the active branch is", mustRun(t, env, "show", hedge), "Another beginning")
 }
 
 // An edit keeps the pictures of the message.
@@ -146,9 +143,8 @@ func TestChatEditKeepsPictures(t *testing.T) {
 	env := chatEnv(t, chatModels(t))
 	const picture, name = "https://example.com/tree.png", "What tree?"
 	talk := `{"title":"` + name + `","messages":[{"role":"user","content":[{"type":"text","text":"What tree?"},{"type":"image_url","image_url":{"url":"` + picture + `"}}]},{"role":"assistant","content":"A hazel."}]}`
-	if r := runProgram(t, env, strings.NewReader(talk+"\n"), "import", "--format", "messages", "-"); r.code != 0 {
-		t.Fatal(r.stderr)
-	}
+	r := runProgram(t, env, strings.NewReader(talk+"\n"), "import", "--format", "messages", "-")
+	check.Need(t, r.code == 0, "%v", r.stderr)
 	if r := runProgram(t, env, strings.NewReader("/edit\nWhich tree?\n"), "chat", name, "--reply-model", "gpt-4o"); r.code != 0 {
 		t.Fatal(r.stderr)
 	}
@@ -211,30 +207,23 @@ func TestChatInterrupt(t *testing.T) {
 	io.WriteString(c.in, "What now?\n")
 	c.await(t, "after 2 messages.")
 	c.in.Close()
-	if rest, code := c.end(t); code != 0 {
-		t.Errorf("exit code %d\n%s%s", code, rest, &c.all)
-	}
-	if out := mustRun(t, env, "show", "Hang on"); !strings.Contains(out, "Hazel and ash.") || !strings.Contains(out, "What now?") {
-		t.Errorf("the conversation is\n%s", out)
-	}
+	rest, code := c.end(t)
+	check.That(t, code == 0, "exit code %d\n%s%s", code, rest, &c.all)
+	check.Has(t, "the conversation is", mustRun(t, env, "show", "Hang on"), "Hazel and ash.", "What now?")
 
 	c = chatWith(t, env)
 	c.await(t, "/help lists the commands.")
 	c.cmd.Process.Signal(syscall.SIGINT)
-	if rest, code := c.end(t); code != exitInterrupt {
-		t.Errorf("at the prompt: exit code %d\n%s%s", code, rest, &c.all)
-	}
+	rest, code = c.end(t)
+	check.That(t, code == exitInterrupt, "at the prompt: exit code %d\n%s%s", code, rest, &c.all)
 
 	c = chatWith(t, env)
 	io.WriteString(c.in, "Hang for good.\n")
 	c.await(t, "Hazel and ash.")
 	c.cmd.Process.Signal(syscall.SIGTERM)
-	if rest, code := c.end(t); code != exitInterrupt {
-		t.Errorf("terminated: exit code %d\n%s%s", code, rest, &c.all)
-	}
-	if out := mustRun(t, env, "show", "Hang for good"); !strings.Contains(out, "Hazel and ash.") {
-		t.Errorf("the conversation is\n%s", out)
-	}
+	rest, code = c.end(t)
+	check.That(t, code == exitInterrupt, "terminated: exit code %d\n%s%s", code, rest, &c.all)
+	check.Has(t, "the conversation is", mustRun(t, env, "show", "Hang for good"), "Hazel and ash.")
 }
 
 // The keys of a line editor.

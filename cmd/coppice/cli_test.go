@@ -155,12 +155,10 @@ func TestFirstKey(t *testing.T) {
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
 	for _, first := range []bool{true, false} {
 		r := runProgram(t, env, nil, "keys", "create", "a phone")
-		if r.code != 0 || strings.Contains(r.stderr, "every request needs one") != first {
-			t.Errorf("first key: %v, exit code %d\n%s", first, r.code, r.stderr)
-		}
-		if !strings.HasPrefix(r.stdout, "cop_") || strings.Count(r.stdout, "\n") != 1 {
-			t.Errorf("standard output is not the key alone: %q", r.stdout)
-		}
+		check.That(t, r.code == 0 && strings.Contains(r.stderr, "every request needs one") == first,
+			"first key: %v, exit code %d\n%s", first, r.code, r.stderr)
+		check.That(t, strings.HasPrefix(r.stdout, "cop_") && strings.Count(r.stdout, "\n") == 1,
+			"standard output is not the key alone: %q", r.stdout)
 	}
 }
 
@@ -183,8 +181,6 @@ func TestListArchived(t *testing.T) {
 				}
 			}
 		}
-		if strings.Join(got, ",") != want {
-			t.Errorf("list %s shows %q, want %s", args, got, want)
-		}
+		check.That(t, strings.Join(got, ",") == want, "list %s shows %q, want %s", args, got, want)
 	}
 }

@@ -32,14 +32,10 @@ func TestComplete(t *testing.T) {
 		var words []string
 		for l := range strings.Lines(out) {
 			word, _, tab := strings.Cut(strings.TrimSuffix(l, "\n"), "\t")
-			if !tab {
-				t.Errorf("%q: a line without a tab: %q", line, l)
-			}
+			check.That(t, tab, "%q: a line without a tab: %q", line, l)
 			words = append(words, word)
 		}
-		if got := strings.Join(words, " "); got != want {
-			t.Errorf("%q: %q, want %q", line, got, want)
-		}
+		check.Equal(t, line, strings.Join(words, " "), want)
 	}
 	if out := mustRun(t, env, "complete"); !strings.Contains(out, "\nchat\tTalk to a model") || strings.Contains(out, "complete\t") {
 		t.Errorf("without words: %s", out)
@@ -77,7 +73,5 @@ func TestCompletionScripts(t *testing.T) {
 	cmd := exec.Command(bash, "-c", `source <("$1" completion bash); COMP_WORDS=("$1" sh --li); COMP_CWORD=1; COMP_WORDS=("$1" sho); _coppice; printf '%s\n' "${COMPREPLY[@]}"; COMP_WORDS=("$1" show --li); COMP_CWORD=2; _coppice; printf '%s\n' "${COMPREPLY[@]}"`, "bash", path)
 	cmd.Env = environment()
 	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != "show\n--limit\n" {
-		t.Errorf("bash: %v\n%s", err, out)
-	}
+	check.That(t, err == nil && string(out) == "show\n--limit\n", "bash: %v\n%s", err, out)
 }

@@ -46,9 +46,8 @@ func TestConfig(t *testing.T) {
 			}
 			switch {
 			case test.refused != "":
-				if err == nil || !strings.Contains(err.Error(), test.refused) {
-					t.Errorf("error %v, want %q", err, test.refused)
-				}
+				check.That(t, err != nil && strings.Contains(err.Error(), test.refused),
+					"error %v, want %q", err, test.refused)
 			case err != nil || cli.Serve.MaxConns != test.conns || cli.Serve.RateBurst != 12:
 				t.Errorf("%d connections, burst %d, %v", cli.Serve.MaxConns, cli.Serve.RateBurst, err)
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-chat/coppice/db"
 	"github.com/coppice-chat/coppice/db/embedded"
 	"github.com/coppice-chat/coppice/fault"
+	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/transfer"
 )
 
@@ -51,9 +52,8 @@ func TestExplain(t *testing.T) {
 		{&app.UnreachableError{URL: "postgres://ada:secret@db.example/x", Err: failed("db.Open", errors.New("odd"))}, "the database server db.example:5432 doesn't answer (odd): check --database-url, or the variable DATABASE_URL"},
 	}
 	for _, tt := range tests {
-		if got := explain(tt.err); got != tt.want {
-			t.Errorf("explain(%v)\n got %s\nwant %s", tt.err, got, tt.want)
-		}
+		got := explain(tt.err)
+		check.That(t, got == tt.want, "explain(%v)\n got %s\nwant %s", tt.err, got, tt.want)
 	}
 }
 
@@ -74,12 +74,10 @@ func importError(t *testing.T, file string) error {
 // is none.
 func TestReportTellsBrokenPipesApart(t *testing.T) {
 	t.Parallel()
-	if code := report(t.Context(), failed("tree.Import", unsentError{syscall.EPIPE})); code != exitFailed {
-		t.Errorf("the database's: exit code %d, want %d", code, exitFailed)
-	}
-	if code := report(t.Context(), &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}); code != exitBrokenPipe {
-		t.Errorf("the output's: exit code %d, want %d", code, exitBrokenPipe)
-	}
+	code := report(t.Context(), failed("tree.Import", unsentError{syscall.EPIPE}))
+	check.That(t, code == exitFailed, "the database's: exit code %d, want %d", code, exitFailed)
+	code = report(t.Context(), &fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE})
+	check.That(t, code == exitBrokenPipe, "the output's: exit code %d, want %d", code, exitBrokenPipe)
 }
 
 // unsentError is as pgconn's where a statement could not be sent.

@@ -26,9 +26,8 @@ func TestDemoStaysPruned(t *testing.T) {
 	c := check.Must(store.Conversation(t.Context(), demoID))(t)
 	check.Must(store.Prune(t.Context(), demoID, c.HeadID))(t)
 	check.NoError(t, importDemo(t.Context(), store, log))
-	if after := heads(); after != before-1 {
-		t.Errorf("%d branches, and %d after a prune and another start", before, after)
-	}
+	after := heads()
+	check.That(t, after == before-1, "%d branches, and %d after a prune and another start", before, after)
 }
 
 // TestNoData holds that a command on what is there makes no database in a directory

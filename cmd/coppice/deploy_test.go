@@ -24,9 +24,7 @@ var (
 func TestManifestsNameWhatThereIs(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../deploy/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no manifest: %v", err)
-	}
+	check.Need(t, err == nil && len(files) != 0, "no manifest: %v", err)
 	var cli commands
 	parser := check.Must(newParser(&cli))(t)
 	for _, file := range files {
@@ -43,13 +41,10 @@ func TestManifestsNameWhatThereIs(t *testing.T) {
 			}
 		}
 		variables := variableLine.FindAllStringSubmatch(string(content), -1)
-		if len(variables) == 0 {
-			t.Errorf("%s sets no variable", file)
-		}
+		check.That(t, len(variables) != 0, "%s sets no variable", file)
 		for _, v := range variables {
-			if !slices.Contains(known, v[1]) {
-				t.Errorf("%s sets %s, which none of its commands knows", file, v[1])
-			}
+			check.That(t, slices.Contains(known, v[1]),
+				"%s sets %s, which none of its commands knows", file, v[1])
 		}
 	}
 }

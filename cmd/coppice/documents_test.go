@@ -34,16 +34,12 @@ func TestGeneratedDocuments(t *testing.T) {
 		got := regexp.MustCompile(`(?s)<!-- begin ([^>]+) -->\n.*?<!-- end -->`).ReplaceAllStringFunc(string(text), func(old string) string {
 			first, _, _ := strings.Cut(old, "\n")
 			table := strings.TrimSuffix(strings.TrimPrefix(first, "<!-- begin "), " -->")
-			if tables[table] == "" {
-				t.Errorf("%s: nothing generates %q", name, table)
-			}
+			check.That(t, tables[table] != "", "%s: nothing generates %q", name, table)
 			found[table] = true
 			return first + "\n\n" + tables[table] + "\n<!-- end -->"
 		})
 		for _, table := range slices.Sorted(maps.Keys(tables)) {
-			if !found[table] {
-				t.Errorf("%s lacks <!-- begin %s -->", name, table)
-			}
+			check.That(t, found[table], "%s lacks <!-- begin %s -->", name, table)
 		}
 		switch {
 		case got == string(text):
@@ -116,9 +112,8 @@ func meaningOf(t *testing.T, f *kong.Flag) (meaning, standard string) {
 	if at := standardIn.FindAllStringSubmatchIndex(meaning, -1); len(at) > 0 {
 		last := at[len(at)-1]
 		named := meaning[last[2]:last[3]]
-		if standard != "" && named != standard && f.FormatPlaceHolder() != "DIR" {
-			t.Errorf("the help of --%s names the default %s, and it is %s", f.Name, named, standard)
-		}
+		check.That(t, standard == "" || named == standard || f.FormatPlaceHolder() == "DIR",
+			"the help of --%s names the default %s, and it is %s", f.Name, named, standard)
 		meaning, standard = meaning[:last[0]]+meaning[last[1]:], named
 	}
 	switch {
@@ -128,9 +123,7 @@ func meaningOf(t *testing.T, f *kong.Flag) (meaning, standard string) {
 		return meaning, "`~/.cache/coppice`; of root `/var/cache/coppice`"
 	case strings.HasSuffix(f.Name, "bytes") && standard != "":
 		n, err := strconv.Atoi(standard)
-		if err != nil || n%(1<<20) != 0 {
-			t.Errorf("--%s has the default %s", f.Name, standard)
-		}
+		check.That(t, err == nil && n%(1<<20) == 0, "--%s has the default %s", f.Name, standard)
 		if n%(1<<30) == 0 {
 			return meaning, fmt.Sprintf("%d GiB", n>>30)
 		}

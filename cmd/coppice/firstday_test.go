@@ -50,9 +50,8 @@ func TestFirstDay(t *testing.T) {
 			res := check.Must(browser.Do(r))(t)
 			defer res.Body.Close()
 			answer := check.Must(io.ReadAll(res.Body))(t)
-			if res.StatusCode != status {
-				t.Fatalf("%s %s of %s: %s %s", method, path, email, res.Status, answer)
-			}
+			check.Need(t, res.StatusCode == status,
+				"%s %s of %s: %s %s", method, path, email, res.Status, answer)
 			return answer
 		}
 		send("GET", oidc.Login, "", 200)
@@ -62,9 +61,7 @@ func TestFirstDay(t *testing.T) {
 	var c struct{ ID string }
 	check.NoError(t, json.Unmarshal(ada("POST", "/v1/conversations", `{"title":"Hedges"}`, 201), &c))
 	answer := ada("POST", "/v1/conversations/"+c.ID+"/branches/active/replies", `{"stream":false,"message":{"role":"user","content":"Which hedge?"}}`, 201)
-	if !bytes.Contains(answer, []byte("Answer 1 of gpt-4o")) {
-		t.Errorf("the model answers %s", answer)
-	}
+	check.That(t, bytes.Contains(answer, []byte("Answer 1 of gpt-4o")), "the model answers %s", answer)
 	bob("GET", "/v1/conversations/"+c.ID, "", 404)
 	bob("GET", "/v1/keys", "", 403)
 	ada("PATCH", "/v1/conversations/"+c.ID, `{"visibility":"tenant"}`, 200)
@@ -73,18 +70,14 @@ func TestFirstDay(t *testing.T) {
 	operator := []string{"COPPICE_SERVER=" + s.url, "COPPICE_KEY=" + strings.TrimSpace(mustRun(t, env, "keys", "create", "--role", "operator", "the operator's"))}
 	acme := []string{operator[0], "COPPICE_KEY=" + strings.TrimSpace(mustRun(t, operator, "keys", "create", "--tenant", "acme", "theirs"))}
 	mustRun(t, acme, "import", hedgeFile)
-	if out := mustRun(t, operator, "tenants", "limits", "acme", "--requests", "1000"); !strings.Contains(out, "1000") {
-		t.Errorf("the limits are\n%s", out)
-	}
-	if out := mustRun(t, operator, "tenants", "delete", "--yes", "acme"); !strings.Contains(out, "Deleted 1 conversation,") {
-		t.Errorf("deleting says %s", out)
-	}
+	out := mustRun(t, operator, "tenants", "limits", "acme", "--requests", "1000")
+	check.That(t, strings.Contains(out, "1000"), "the limits are\n%s", out)
+	out = mustRun(t, operator, "tenants", "delete", "--yes", "acme")
+	check.That(t, strings.Contains(out, "Deleted 1 conversation,"), "deleting says %s", out)
 	if r := runProgram(t, acme, nil, "list"); r.code == 0 {
 		t.Errorf("the tenant that went lists\n%s", r.stdout)
 	}
-	if out := mustRun(t, operator, "audit"); !strings.Contains(out, "key.created") {
-		t.Errorf("the audit has\n%s", out)
-	}
+	check.Has(t, "the audit has", mustRun(t, operator, "audit"), "key.created")
 
 	// An upgrade from an earlier version of the schema, while pg_dump holds its tables.
 	url := attachURL(t, dir)
@@ -96,9 +89,7 @@ func TestFirstDay(t *testing.T) {
 	told := check.Must(migrate.StderrPipe())(t)
 	check.NoError(t, migrate.Start())
 	for lines, wants := bufio.NewScanner(told), fmt.Sprintf("pid=%d program=pg_dump table=river_job", dump.PgConn().PID()); !strings.Contains(lines.Text(), wants); {
-		if !lines.Scan() {
-			t.Fatalf("coppice migrate ended without a line that has %s", wants)
-		}
+		check.Need(t, lines.Scan(), "coppice migrate ended without a line that has %s", wants)
 	}
 	bob("GET", "/v1/conversations", "", 200)
 	check.NoError(t, dump.Close(t.Context()))
@@ -110,7 +101,5 @@ func TestFirstDay(t *testing.T) {
 	s.wait(t)
 	env[0] = "COPPICE_DATA_DIR=" + restored
 	mustRun(t, env, "restore", file)
-	if out := mustRun(t, env, "show", "Hedges"); !strings.Contains(out, "Answer 1 of gpt-4o") {
-		t.Errorf("the restored conversation is\n%s", out)
-	}
+	check.Has(t, "the restored conversation is", mustRun(t, env, "show", "Hedges"), "Answer 1 of gpt-4o")
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 func TestStandardDir(t *testing.T) {
@@ -22,9 +24,8 @@ func TestStandardDir(t *testing.T) {
 		"/srv/data":    "/srv/data/coppice",
 	} {
 		t.Setenv("XDG_DATA_HOME", value)
-		if got := standardDir("XDG_DATA_HOME", ".local/share", system); got != want {
-			t.Errorf("with XDG_DATA_HOME %q: %s, want %s", value, got, want)
-		}
+		got := standardDir("XDG_DATA_HOME", ".local/share", system)
+		check.That(t, got == want, "with XDG_DATA_HOME %q: %s, want %s", value, got, want)
 	}
 }
 
@@ -56,8 +57,7 @@ func TestRetention(t *testing.T) {
 		{[]string{"acme"}, nil},
 	} {
 		got, err := retention(tt.values)
-		if (err == nil) != (tt.want != nil) || err == nil && !maps.Equal(got, tt.want) {
-			t.Errorf("--retention %q: %v, %v, want %v", tt.values, got, err, tt.want)
-		}
+		check.That(t, (err == nil) == (tt.want != nil) && (err != nil || maps.Equal(got, tt.want)),
+			"--retention %q: %v, %v, want %v", tt.values, got, err, tt.want)
 	}
 }

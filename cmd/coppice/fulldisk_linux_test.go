@@ -25,9 +25,8 @@ func TestFullDisk(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
 	from, err := makeDataDir()
 	check.NoError(t, err)
-	if out, err := exec.Command("cp", "-a", from+"/.", dir).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v: %s", err, out)
-	}
+	out, err := exec.Command("cp", "-a", from+"/.", dir).CombinedOutput()
+	check.Need(t, err == nil, "cp: %v: %s", err, out)
 	s := serve(t, []string{"OPENAI_API_KEY="}, "--data-dir", dir)
 	path := newTalk(t, s.url)
 

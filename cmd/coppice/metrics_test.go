@@ -35,14 +35,10 @@ func metricsOf(t *testing.T) map[string]*dto.MetricFamily {
 	check.NoError(t, err)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(text))
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	check.Need(t, err == nil, "%v\n%s", err, text)
 	problems := check.Must(promlint.NewWithMetricFamilies(slices.Collect(maps.Values(families))).Lint())(t)
 	for _, p := range problems {
-		if strings.HasPrefix(p.Metric, "coppice_") {
-			t.Errorf("%s: %s", p.Metric, p.Text)
-		}
+		check.That(t, !strings.HasPrefix(p.Metric, "coppice_"), "%s: %s", p.Metric, p.Text)
 	}
 	return families
 }
@@ -90,9 +86,8 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, group := range alerts.Groups {
 		for _, rule := range group.Rules {
-			if !bytes.Contains(manual, []byte("`"+rule.Alert+"`")) {
-				t.Errorf("operate.md doesn't say what to do about %s", rule.Alert)
-			}
+			check.That(t, bytes.Contains(manual, []byte("`"+rule.Alert+"`")),
+				"operate.md doesn't say what to do about %s", rule.Alert)
 			checkNames(t, rule.Alert, rule.Expr, there)
 		}
 	}
@@ -116,9 +111,7 @@ func checkTable(t *testing.T, manual []byte, there map[string]*dto.MetricFamily)
 		}
 	}
 	for name := range there {
-		if strings.HasPrefix(name, "coppice_") && !told[name] {
-			t.Errorf("operate.md's table lacks %s", name)
-		}
+		check.That(t, !strings.HasPrefix(name, "coppice_") || told[name], "operate.md's table lacks %s", name)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // Aliases stand for models that answer, and for the offline model where these
@@ -30,9 +31,8 @@ func TestAliases(t *testing.T) {
 	} {
 		f := openAIFlags{ModelAlias: test.aliases}
 		got, err := f.aliases(test.models, test.reachable, false)
-		if (err != nil) != (test.want == "") || err == nil && fmt.Sprint(got) != test.want {
-			t.Errorf("%v of %v: %v, %v; want %s", test.aliases, test.models, got, err, test.want)
-		}
+		check.That(t, (err != nil) == (test.want == "") && (err != nil || fmt.Sprint(got) == test.want),
+			"%v of %v: %v, %v; want %s", test.aliases, test.models, got, err, test.want)
 	}
 }
 
@@ -48,9 +48,7 @@ func TestAnyModelName(t *testing.T) {
 		var got json.RawMessage
 		call(t, http.MethodPost, s.url+"/openai/v1"+path, request, http.StatusOK, &got)
 		for _, want := range []string{`"model":"offline"`, "I am the offline model", "“Name a shrub.”"} {
-			if !strings.Contains(string(got), want) {
-				t.Errorf("%s: the answer lacks %s: %s", path, want, got)
-			}
+			check.That(t, strings.Contains(string(got), want), "%s: the answer lacks %s: %s", path, want, got)
 		}
 	}
 	if logged := s.logged(); strings.Count(logged, "whatever model a request names") != 1 {

@@ -37,9 +37,7 @@ func TestPooler(t *testing.T) {
 			t.Parallel()
 			url := dbtest.Pooler(t, dbtest.Empty(t), tt.connections, tt.lines...)
 			env := []string{"DATABASE_URL=" + url, "OPENAI_API_KEY="}
-			if out := mustRun(t, env, "migrate"); !strings.Contains(out, "Migrated the schema") {
-				t.Errorf("migrate says: %s", out)
-			}
+			check.Has(t, "migrate says", mustRun(t, env, "migrate"), "Migrated the schema")
 			s := serve(t, env)
 			var wg sync.WaitGroup
 			for i := range tt.clients {
@@ -59,9 +57,7 @@ func TestPooler(t *testing.T) {
 			}
 			checkSessions(t, url, tt.connections)
 			s.signal(t, syscall.SIGTERM)
-			if code := s.wait(t); code != 0 {
-				t.Errorf("exit code %d", code)
-			}
+			check.Equal(t, "exit code", s.wait(t), 0)
 			checkPoolerLog(t, s.logged())
 		})
 	}
@@ -83,9 +79,8 @@ func checkSessions(t *testing.T, url string, sessions int) {
 		if err == nil {
 			err = conn.QueryRow(t.Context(), left, pgx.QueryExecModeSimpleProtocol).Scan(&got)
 		}
-		if err != nil || got != "0 0 0" {
-			t.Errorf("channels, prepared statements and locks of a session: %s, %v; want none", got, err)
-		}
+		check.That(t, err == nil && got == "0 0 0",
+			"channels, prepared statements and locks of a session: %s, %v; want none", got, err)
 	}
 }
 
@@ -102,17 +97,14 @@ func checkPoolerLog(t *testing.T, log string) {
 		case strings.HasPrefix(entry.Msg, "connections to Postgres lead through a pooler"):
 			pooler++
 			for _, missing := range []string{"set statement_timeout = '20000'", "set idle_in_transaction_session_timeout = '15000'"} {
-				if !strings.Contains(entry.Statements, missing) {
-					t.Errorf("the log doesn't say how to set what is missing (%s): %s", missing, line)
-				}
+				check.That(t, strings.Contains(entry.Statements, missing),
+					"the log doesn't say how to set what is missing (%s): %s", missing, line)
 			}
 		case entry.Level != "INFO":
 			t.Errorf("the log complains: %s", line)
 		}
 	}
-	if pooler != 1 {
-		t.Errorf("%d lines of the log tell of a pooler, want one", pooler)
-	}
+	check.That(t, pooler == 1, "%d lines of the log tell of a pooler, want one", pooler)
 }
 
 // useAll sends requests of every kind, one after the other.

@@ -39,9 +39,8 @@ func TestPprof(t *testing.T) {
 		"cmdline": 404, // it would show keys
 	} {
 		status, body, err := try(t.Context(), http.MethodGet, url+path, nil)
-		if err != nil || status != want || len(body) == 0 || strings.Contains(string(body), key) {
-			t.Errorf("%s: status %d, %d bytes, %v", path, status, len(body), err)
-		}
+		check.That(t, err == nil && status == want && len(body) != 0 && !strings.Contains(string(body), key),
+			"%s: status %d, %d bytes, %v", path, status, len(body), err)
 	}
 	for path, base := range map[string]string{"/debug/pprof/": s.url, "/metrics": s.url, "/v1/conversations": strings.TrimSuffix(url, "/debug/pprof/")} {
 		if status, _, err := try(t.Context(), http.MethodGet, base+path, nil); err != nil || status != http.StatusNotFound {
@@ -77,7 +76,6 @@ func TestPprof(t *testing.T) {
 		t.Errorf("exit code %d, or nothing said of the collector", code)
 	}
 	r := runProgram(t, []string{"OTEL_TRACES_EXPORTER=zipkin"}, nil, "serve", "--addr", "127.0.0.1:0")
-	if r.code != exitUsage || !strings.Contains(r.stderr, "give otlp, or none") {
-		t.Errorf("exit code %d\n%s", r.code, r.stderr)
-	}
+	check.That(t, r.code == exitUsage && strings.Contains(r.stderr, "give otlp, or none"),
+		"exit code %d\n%s", r.code, r.stderr)
 }

@@ -85,9 +85,8 @@ func usedDataDir(t *testing.T) string {
 	t.Helper()
 	from := check.Must(makeDataDir())(t)
 	dir := newDataDir(t)
-	if out, err := exec.Command("cp", "-a", from, dir).CombinedOutput(); err != nil {
-		t.Fatalf("cp: %v: %s", err, out)
-	}
+	out, err := exec.Command("cp", "-a", from, dir).CombinedOutput()
+	check.Need(t, err == nil, "cp: %v: %s", err, out)
 	return dir
 }
 
@@ -242,9 +241,7 @@ func call(t *testing.T, method, url string, body any, status int, out any) {
 	t.Helper()
 	got, answer, err := try(t.Context(), method, url, body)
 	check.NoError(t, err)
-	if got != status {
-		t.Fatalf("%s %s: status %d, want %d\n%s", method, url, got, status, answer)
-	}
+	check.Need(t, got == status, "%s %s: status %d, want %d\n%s", method, url, got, status, answer)
 	if out != nil {
 		if err := json.Unmarshal(answer, out); err != nil {
 			t.Fatalf("%s %s: %v\n%s", method, url, err, answer)

@@ -24,9 +24,7 @@ func TestRemote(t *testing.T) {
 	key := strings.TrimSpace(mustRun(t, env, "keys", "create", "--tenant", "orchard", "a laptop"))
 	s := serve(t, env, "--reply-model", "gpt-4o")
 	away := []string{"COPPICE_SERVER=" + s.url, "COPPICE_KEY=" + key}
-	if out := mustRun(t, away, "list"); !strings.Contains(out, "A hedge for the shade") {
-		t.Errorf("list shows\n%s", out)
-	}
+	check.Has(t, "list shows", mustRun(t, away, "list"), "A hedge for the shade")
 	operator := append(away[:1:1], "COPPICE_KEY="+strings.TrimSpace(mustRun(t, env, "keys", "create", "--role", "operator", "the operator's")))
 	if out := mustRun(t, operator, "tenants", "list") + mustRun(t, operator, "keys", "list", "--tenant", "orchard"); strings.Count(out, "orchard") != 2 {
 		t.Errorf("an operator sees\n%s", out)
@@ -34,13 +32,11 @@ func TestRemote(t *testing.T) {
 	// An admin makes keys, and revokes them.
 	mustRun(t, away, "keys", "create", "--user", "ada", "hers")
 	fields := strings.Fields(mustRun(t, away, "keys", "list"))
-	if out := mustRun(t, away, "keys", "revoke", fields[slices.Index(fields, "good")-1]); !strings.Contains(out, "(hers) of tenant orchard") {
-		t.Errorf("revoked: %s", out)
-	}
+	out := mustRun(t, away, "keys", "revoke", fields[slices.Index(fields, "good")-1])
+	check.That(t, strings.Contains(out, "(hers) of tenant orchard"), "revoked: %s", out)
 	r := runProgram(t, away, strings.NewReader("What is a coppice?\n"), "chat")
-	if r.code != 0 || !strings.Contains(r.stdout, "Answer 1 of gpt-4o") {
-		t.Errorf("chat: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-	}
+	check.That(t, r.code == 0 && strings.Contains(r.stdout, "Answer 1 of gpt-4o"),
+		"chat: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	for args, want := range map[string]string{
@@ -73,22 +69,18 @@ func TestBesideServer(t *testing.T) {
 	answeredBy := func(model string, args ...string) {
 		t.Helper()
 		r := runProgram(t, env, strings.NewReader("Hazel?\n"), append([]string{"chat", "--tenant", "oak"}, args...)...)
-		if r.code != 0 || !strings.Contains(r.stdout, " of "+model+" to") {
-			t.Errorf("chat: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
-		}
+		check.That(t, r.code == 0 && strings.Contains(r.stdout, " of "+model+" to"),
+			"chat: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
 	}
 	answeredBy("gpt-4o")
 	answeredBy("o3", "--reply-model", "o3")
-	if out := mustRun(t, env, "import", "--tenant", "oak", hedgeFile); !strings.Contains(out, s.url+"/c/") {
-		t.Errorf("the import names no page that shows it:\n%s", out)
-	}
+	out := mustRun(t, env, "import", "--tenant", "oak", hedgeFile)
+	check.That(t, strings.Contains(out, s.url+"/c/"), "the import names no page that shows it:\n%s", out)
 	s.cmd.Process.Kill()
 	s.wait(t)
 	shown := func() {
 		t.Helper()
-		if out := mustRun(t, env, "list", "--tenant", "oak"); strings.Count(out, "Hazel?") != 2 {
-			t.Errorf("list shows\n%s", out)
-		}
+		check.Equal(t, "list shows", strings.Count(mustRun(t, env, "list", "--tenant", "oak"), "Hazel?"), 2)
 	}
 	shown()
 	// Another Coppice, which lets any key in, listens where the file of the killed one says.

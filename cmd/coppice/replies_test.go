@@ -49,9 +49,8 @@ func TestServeStoresRepliesWhenItStops(t *testing.T) {
 	}
 	s.signal(t, syscall.SIGTERM)
 	rest, err := io.ReadAll(events)
-	if err != nil || !strings.Contains(string(rest), "event: reply.stopped\n") {
-		t.Errorf("the stream ended with %v:\n%s", err, rest)
-	}
+	check.That(t, err == nil && strings.Contains(string(rest), "event: reply.stopped\n"),
+		"the stream ended with %v:\n%s", err, rest)
 	if code := s.wait(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, s.logged())
 	}

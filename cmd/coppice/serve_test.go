@@ -28,9 +28,7 @@ func TestServe(t *testing.T) {
 	_, metrics, err := try(t.Context(), http.MethodGet, s.url+"/metrics", nil)
 	check.NoError(t, err)
 	for _, name := range []string{"coppice_pool_acquired_connections", "coppice_http_requests_total", "process_resident_memory_bytes", "go_goroutines"} {
-		if !bytes.Contains(metrics, []byte("\n"+name)) {
-			t.Errorf("/metrics lacks %s", name)
-		}
+		check.That(t, bytes.Contains(metrics, []byte("\n"+name)), "/metrics lacks %s", name)
 	}
 	call(t, http.MethodPost, s.url+"/v1/conversations", map[string]any{"title": "Kept"}, http.StatusCreated, nil)
 	s.signal(t, syscall.SIGTERM)
@@ -43,13 +41,10 @@ func TestServe(t *testing.T) {
 		Data []struct{ Title string } `json:"data"`
 	}
 	call(t, http.MethodGet, s.url+"/v1/conversations", nil, http.StatusOK, &list)
-	if len(list.Data) != 2 {
-		t.Errorf("after a restart there are %d conversations, want the demo and the one made: %v", len(list.Data), list.Data)
-	}
+	check.That(t, len(list.Data) == 2,
+		"after a restart there are %d conversations, want the demo and the one made: %v", len(list.Data), list.Data)
 	s.signal(t, os.Interrupt.(syscall.Signal))
-	if code := s.wait(t); code != 0 {
-		t.Errorf("exit code %d after SIGINT", code)
-	}
+	check.Equal(t, "exit code", s.wait(t), 0)
 }
 
 // A slowRequest is one whose body is still on its way.
@@ -105,13 +100,10 @@ func TestServeFinishesRequests(t *testing.T) {
 	s := serve(t, env, "--shutdown-timeout", "100ms")
 	slow := begin(t, s, 1)
 	s.signal(t, syscall.SIGTERM)
-	if code := s.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "exit code", s.wait(t), 0)
 	slow.body.Close()
-	if a := <-slow.answered; a.err == nil {
-		t.Errorf("the request that was cut off came to status %d", a.status)
-	}
+	a := <-slow.answered
+	check.That(t, a.err != nil, "the request that was cut off came to status %d", a.status)
 
 	s = serve(t, env, "--shutdown-timeout", "1h")
 	slow, slower := begin(t, s, 1), begin(t, s, 2)
@@ -123,9 +115,8 @@ func TestServeFinishesRequests(t *testing.T) {
 		t.Errorf("the request under way came to status %d, error %v", a.status, a.err)
 	}
 	s.signal(t, syscall.SIGTERM)
-	if code := s.wait(t); code == 0 {
-		t.Error("after two signals the exit code is 0")
-	}
+	code := s.wait(t)
+	check.That(t, code != 0, "after two signals the exit code is 0")
 	slower.body.Close()
 	<-slower.answered
 }
@@ -136,9 +127,8 @@ func TestServeOthers(t *testing.T) {
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
 	others := []string{"serve", "--addr", "0.0.0.0:0"}
 	r := runProgram(t, env, nil, others...)
-	if r.code != exitFailed || !strings.Contains(r.stderr, "coppice keys create") {
-		t.Fatalf("without a key: exit code %d\n%s", r.code, r.stderr)
-	}
+	check.Need(t, r.code == exitFailed && strings.Contains(r.stderr, "coppice keys create"),
+		"without a key: exit code %d\n%s", r.code, r.stderr)
 	local := func(s *served) string {
 		return strings.Replace(s.url, "localhost", "127.0.0.1", 1) + "/v1/conversations"
 	}
@@ -201,7 +191,6 @@ func TestAddressInUse(t *testing.T) {
 	other := check.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer other.Close()
 	r := runProgram(t, []string{"DATABASE_URL=postgres://127.0.0.1:1/none"}, nil, "serve", "--addr", other.Addr().String())
-	if r.code != exitFailed || !strings.Contains(r.stderr, "another address by --addr") {
-		t.Errorf("exit code %d\n%s", r.code, r.stderr)
-	}
+	check.That(t, r.code == exitFailed && strings.Contains(r.stderr, "another address by --addr"),
+		"exit code %d\n%s", r.code, r.stderr)
 }

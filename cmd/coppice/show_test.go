@@ -52,16 +52,12 @@ func TestLastMessages(t *testing.T) {
 		branch, next, err := readBranch(ctx, asked, c.ID, ids[total-1], limit, func(tree.Message) bool { return false })
 		check.NoError(t, err)
 		want := ids[max(0, total-limit):]
-		if whole := len(want) == total; (next == "") != whole {
-			t.Errorf("limit %d: next cursor %q", limit, next)
-		}
-		if len(branch) != len(want) {
-			t.Fatalf("limit %d: %d messages, want %d", limit, len(branch), len(want))
-		}
+		whole := len(want) == total
+		check.That(t, (next == "") == whole, "limit %d: next cursor %q", limit, next)
+		check.Need(t, len(branch) == len(want),
+			"limit %d: %d messages, want %d", limit, len(branch), len(want))
 		for i, m := range branch {
-			if m.ID != want[i] {
-				t.Fatalf("limit %d: message %d is %s", limit, i, m.ID)
-			}
+			check.Need(t, m.ID == want[i], "limit %d: message %d is %s", limit, i, m.ID)
 		}
 	}
 }

@@ -37,9 +37,8 @@ func newCollector(t *testing.T) *fakeCollector {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		var export collector.ExportTraceServiceRequest
-		if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &export) != nil {
-			t.Errorf("%s %s: no export (%v)", r.Method, r.URL, err)
-		}
+		check.That(t, err == nil && r.URL.Path == "/v1/traces" && proto.Unmarshal(body, &export) == nil,
+			"%s %s: no export (%v)", r.Method, r.URL, err)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.raw.Write(body)
@@ -115,13 +114,10 @@ func TestTracing(t *testing.T) {
 	res := check.Must(http.DefaultClient.Do(req))(t)
 	events, err := io.ReadAll(res.Body)
 	res.Body.Close()
-	if err != nil || !bytes.Contains(events, []byte("event: reply.completed")) {
-		t.Fatalf("%v: %s", err, events)
-	}
+	check.Need(t, err == nil && bytes.Contains(events, []byte("event: reply.completed")),
+		"%v: %s", err, events)
 	s.signal(t, syscall.SIGTERM) // upon which it sends what is left
-	if code := s.wait(t); code != 0 {
-		t.Errorf("exit code %d", code)
-	}
+	check.Equal(t, "exit code", s.wait(t), 0)
 
 	asked := c.named("POST /v1/conversations/{conversation_id}/branches/{head_id}/replies")
 	if len(asked) != 1 || fmt.Sprintf("%x %x", asked[0].TraceId, asked[0].ParentSpanId) != trace+" "+parent || "/v1/conversations/"+attribute(asked[0], "coppice.conversation_id") != path {
@@ -135,9 +131,8 @@ func TestTracing(t *testing.T) {
 		t.Error("the request's statements are not below it")
 	}
 	replies := c.below(asked[0], "reply")
-	if len(replies) != 1 || len(c.below(replies[0], "chat gpt-4o")) != 1 {
-		t.Errorf("the reply's spans: %v", replies)
-	}
+	check.That(t, len(replies) == 1 && len(c.below(replies[0], "chat gpt-4o")) == 1,
+		"the reply's spans: %v", replies)
 	// Of those in the background: the reply's own may have found work as well.
 	compactions := slices.DeleteFunc(c.named("compaction"), func(s *tracepb.Span) bool {
 		return attribute(s, "coppice.outcome") != "saved" || attribute(s, "coppice.trigger") != "append"
@@ -152,8 +147,7 @@ func TestTracing(t *testing.T) {
 		t.Errorf("OpenTelemetry's variables don't hold: %v %s", c.headers, c.resource)
 	}
 	for _, secret := range []string{canary, "oaks, at some length", "sk-"} {
-		if strings.Contains(s.logged(), secret) || bytes.Contains(c.raw.Bytes(), []byte(secret)) {
-			t.Errorf("%q is in the traces or the log", secret)
-		}
+		check.That(t, !strings.Contains(s.logged(), secret) && !bytes.Contains(c.raw.Bytes(), []byte(secret)),
+			"%q is in the traces or the log", secret)
 	}
 }

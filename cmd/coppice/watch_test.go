@@ -86,9 +86,8 @@ func TestWatch(t *testing.T) {
 	io.WriteString(c.in, "One more.\n")
 	branches.await(t, `Answer 1 of gpt-4o to "One more."`)
 	shown += show.await(t, `Answer 1 of gpt-4o to "One more."`)
-	if strings.Contains(shown, "another branch") || strings.Count(shown, "── ") != 3 {
-		t.Errorf("show has shown:\n%s", shown)
-	}
+	check.That(t, !strings.Contains(shown, "another branch") && strings.Count(shown, "── ") == 3,
+		"show has shown:\n%s", shown)
 	io.WriteString(c.in, "/edit 1\nAnother beginning\n/title A new title\n")
 	list.await(t, "A new title")
 	if shown := show.await(t, `to "Another beginning"`); !strings.Contains(shown, "⑂ another branch, ") {
@@ -96,9 +95,8 @@ func TestWatch(t *testing.T) {
 	}
 	branches.await(t, "A new title")
 	c.in.Close()
-	if rest, code := c.end(t); code != 0 {
-		t.Errorf("exit code %d\n%s%s", code, rest, &c.all)
-	}
+	rest, code := c.end(t)
+	check.That(t, code == 0, "exit code %d\n%s%s", code, rest, &c.all)
 	list.end(t)
 	deleteConversation(t, env, "A new title")
 	branches.ends(t)
@@ -113,9 +111,7 @@ func deleteConversation(t *testing.T, env []string, title string) {
 	defer pool.Close()
 	store := tree.New(pool)
 	found, err := store.FindConversation(t.Context(), title)
-	if err != nil || len(found) != 1 {
-		t.Fatalf("%d conversations, %v", len(found), err)
-	}
+	check.Need(t, err == nil && len(found) == 1, "%d conversations, %v", len(found), err)
 	check.NoError(t, store.DeleteConversation(t.Context(), found[0].ID))
 }
 

@@ -149,9 +149,8 @@ func TestArrows(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if importsLab(file) {
-			t.Errorf("%s: may not import %s, which is a module of its own: move what needs it there", name, lab)
-		}
+		check.That(t, !importsLab(file),
+			"%s: may not import %s, which is a module of its own: move what needs it there", name, lab)
 		if strings.HasSuffix(name, "_test.go") {
 			return nil // may import all else
 		}
@@ -169,9 +168,7 @@ func TestArrows(t *testing.T) {
 		return nil
 	})
 	check.NoError(t, err)
-	if !seen["db"] || !seen["tree"] {
-		t.Errorf("packages found: %v; some are missing", seen)
-	}
+	check.That(t, seen["db"] && seen["tree"], "packages found: %v; some are missing", seen)
 }
 
 func importsLab(file *ast.File) bool {
@@ -185,17 +182,14 @@ func importsLab(file *ast.File) bool {
 func TestProgramHasNoTestCode(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "./cmd/coppice").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	check.Need(t, err == nil, "go list: %v", err)
 	unwanted := []string{"testing", "github.com/testcontainers", "github.com/moby", "github.com/stretchr", "pgregory.net/rapid", "github.com/tiktoken-go"}
 	for _, pkg := range testCode {
 		unwanted = append(unwanted, module+"/"+pkg)
 	}
 	for pkg := range strings.FieldsSeq(string(out)) {
-		if slices.ContainsFunc(unwanted, func(root string) bool { return within(pkg, root) }) {
-			t.Errorf("the program contains %s", pkg)
-		}
+		check.That(t, !slices.ContainsFunc(unwanted, func(root string) bool { return within(pkg, root) }),
+			"the program contains %s", pkg)
 	}
 }
 
@@ -204,14 +198,10 @@ func TestProgramHasNoTestCode(t *testing.T) {
 func TestTreeIsLight(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "./tree").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	check.Need(t, err == nil, "go list: %v", err)
 	for pkg := range strings.FieldsSeq(string(out)) {
 		for _, root := range []string{"github.com/pressly/goose", "github.com/riverqueue", module + "/db/migrate"} {
-			if within(pkg, root) {
-				t.Errorf("package tree needs %s", pkg)
-			}
+			check.That(t, !within(pkg, root), "package tree needs %s", pkg)
 		}
 	}
 }

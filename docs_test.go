@@ -149,9 +149,8 @@ func commandsOfDocuments(t *testing.T, program string) {
 				continue // of another program
 			}
 			for given := range names(code, flagOrVariable) {
-				if !there[given] && !strings.HasPrefix(given, "COPPICE_TEST_") {
-					t.Errorf("%s names %s, which no command has", name, given)
-				}
+				check.That(t, there[given] || strings.HasPrefix(given, "COPPICE_TEST_"),
+					"%s names %s, which no command has", name, given)
 			}
 		}
 	})

@@ -68,9 +68,7 @@ func transcript(t *testing.T, document string) (steps []step) {
 			}
 		}
 	}
-	if len(steps) == 0 {
-		t.Fatalf("%s has no commands with their output", document)
-	}
+	check.Need(t, len(steps) != 0, "%s has no commands with their output", document)
 	return steps
 }
 
@@ -136,9 +134,7 @@ func (s *shell) run(command string) string {
 	cmd := exec.Command("bash", "-c", script)
 	cmd.Env = s.env
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		s.t.Fatalf("%s: %v\n%s", command, err, out)
-	}
+	check.Need(s.t, err == nil, "%s: %v\n%s", command, err, out)
 	return string(out)
 }
 

@@ -20,9 +20,8 @@ import (
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "coppice")
-	if out, err := exec.Command("go", "build", "-o", program, "./cmd/coppice").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	out, err := exec.Command("go", "build", "-o", program, "./cmd/coppice").CombinedOutput()
+	check.Need(t, err == nil, "go build: %v\n%s", err, out)
 	for _, document := range []string{"README.md", "docs/start.md"} {
 		t.Run(document, func(t *testing.T) {
 			t.Parallel()
@@ -47,9 +46,8 @@ func follow(t *testing.T, document string, s *shell) {
 		if step.serves() {
 			step.output = logLines(step.output)
 		}
-		if !matches(got, step.output) {
-			t.Fatalf("%s: $ %s\ngot:\n%s\n%s has:\n%s", document, step.command, got, document, step.output)
-		}
+		check.Need(t, matches(got, step.output),
+			"%s: $ %s\ngot:\n%s\n%s has:\n%s", document, step.command, got, document, step.output)
 	}
 }
 
@@ -67,9 +65,8 @@ func libraryExample(t *testing.T) {
 	const document = "docs/go.md"
 	blocks := fences(read(t, document))
 	i := slices.IndexFunc(blocks, func(b fence) bool { return b.language == "go" && strings.HasPrefix(b.text, "package main\n") })
-	if i < 0 || i+1 == len(blocks) || blocks[i+1].language != "text" {
-		t.Fatalf("%s has no Go program with its output after it", document)
-	}
+	check.Need(t, i >= 0 && i+1 != len(blocks) && blocks[i+1].language == "text",
+		"%s has no Go program with its output after it", document)
 	file := filepath.Join(t.TempDir(), "main.go")
 	check.NoError(t, os.WriteFile(file, []byte(blocks[i].text), 0o600))
 	cmd := exec.Command("go", "run", file)
@@ -80,9 +77,8 @@ func libraryExample(t *testing.T) {
 	if err != nil {
 		t.Fatalf("go run: %v\n%s", err, stderr.Bytes())
 	}
-	if got, want := string(out), blocks[i+1].text; !matches(got, want) {
-		t.Errorf("got:\n%s\n%s has:\n%s", got, document, want)
-	}
+	got, want := string(out), blocks[i+1].text
+	check.That(t, matches(got, want), "got:\n%s\n%s has:\n%s", got, document, want)
 }
 
 func read(t *testing.T, path string) string {

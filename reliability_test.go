@@ -34,12 +34,10 @@ func TestReliabilityNamesItsTests(t *testing.T) {
 	})
 	check.NoError(t, err)
 	named := regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllStringSubmatch(string(page), -1)
-	if len(named) < 13 {
-		t.Errorf("docs/reliability.md names %d tests, and each of the 13 promises has one", len(named))
-	}
+	check.That(t, len(named) >= 13,
+		"docs/reliability.md names %d tests, and each of the 13 promises has one", len(named))
 	for _, m := range named {
-		if !exists[m[1]] {
-			t.Errorf("docs/reliability.md names %s, and no such test exists: name another test of the promise", m[1])
-		}
+		check.That(t, exists[m[1]],
+			"docs/reliability.md names %s, and no such test exists: name another test of the promise", m[1])
 	}
 }

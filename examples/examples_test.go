@@ -45,9 +45,8 @@ func TestTypeScript(t *testing.T) {
 	if exec.CommandContext(t.Context(), node, "--eval", "process.exit(process.features.typescript ? 0 : 1)").Run() != nil {
 		esbuild := find(t, filepath.Join("..", "web", "node_modules", ".bin", "esbuild"))
 		stripped := filepath.Join(t.TempDir(), "coppice.mjs")
-		if out, err := exec.CommandContext(t.Context(), esbuild, script, "--outfile="+stripped).CombinedOutput(); err != nil {
-			t.Fatalf("esbuild: %v\n%s", err, out)
-		}
+		out, err := exec.CommandContext(t.Context(), esbuild, script, "--outfile="+stripped).CombinedOutput()
+		check.Need(t, err == nil, "esbuild: %v\n%s", err, out)
 		script = stripped
 	}
 	run(t, node, script)
@@ -59,9 +58,7 @@ func find(t *testing.T, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		if os.Getenv("COPPICE_REQUIRE_EXAMPLES") != "" {
-			t.Fatal(err)
-		}
+		check.Need(t, os.Getenv("COPPICE_REQUIRE_EXAMPLES") == "", "%v", err)
 		t.Skip(err)
 	}
 	return path

@@ -80,9 +80,8 @@ func TestQuestionIsCommittedFirst(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			start := f.begin(ctx, Request{ConversationID: id, HeadID: head, Messages: spoken("user", "Of what?")})
 			<-h.waiting
-			if len(g.asked) > 0 || len(f.rows(t)) > 0 {
-				t.Error("the model is called, or the reply is known, before the question is stored")
-			}
+			check.That(t, len(g.asked) == 0 && len(f.rows(t)) == 0,
+				"the model is called, or the reply is known, before the question is stored")
 			check.NoError(t, test.meanwhile(f, id, head))
 			leave() // the question may be there all the same
 			close(h.release)
@@ -100,9 +99,8 @@ func TestQuestionIsCommittedFirst(t *testing.T) {
 			}
 			g.pieces <- "Hazel."
 			close(g.pieces)
-			if e := end(t, b.reply); textOf(t, e.Message) != "Hazel." {
-				t.Errorf("%+v", e)
-			}
+			e := end(t, b.reply)
+			check.That(t, textOf(t, e.Message) == "Hazel.", "%+v", e)
 		})
 	}
 }
@@ -143,9 +141,8 @@ func TestRoundTripsOfAReply(t *testing.T) {
 		trips.Count()
 		r := f.ask(t, test.req)
 		<-model.asked
-		if n := trips.Count(); n > test.want {
-			t.Errorf("%s: %d round trips, want %d", name, n, test.want)
-		}
+		n := trips.Count()
+		check.That(t, n <= test.want, "%s: %d round trips, want %d", name, n, test.want)
 		if _, err := f.Stop(bounded(t), id, r.MessageID()); err != nil {
 			t.Error(err)
 		}
@@ -205,11 +202,8 @@ func TestPreparedInTurns(t *testing.T) {
 		if b.err != nil {
 			t.Fatal(b.err)
 		}
-		if e := end(t, b.reply); e.Status != StatusCompleted {
-			t.Errorf("%+v", e)
-		}
+		e := end(t, b.reply)
+		check.That(t, e.Status == StatusCompleted, "%+v", e)
 	}
-	if h.most > atOnce {
-		t.Errorf("%d branches were read at a time, want %d", h.most, atOnce)
-	}
+	check.That(t, h.most <= atOnce, "%d branches were read at a time, want %d", h.most, atOnce)
 }

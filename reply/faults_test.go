@@ -53,18 +53,14 @@ func TestFaults(t *testing.T) {
 			id, head := f.conversation(t)
 			r := f.ask(t, Request{ConversationID: id, HeadID: head})
 			h := hear(t, r)
-			if h.started == nil || h.end == nil {
-				t.Fatalf("started %v, end %v", h.started, h.end)
-			}
-			if h.end.Status != test.status || h.end.FinishReason != test.finish {
-				t.Errorf("status %s, finish reason %q: %v", h.end.Status, h.end.FinishReason, h.end.Err)
-			}
+			check.Need(t, h.started != nil && h.end != nil, "started %v, end %v", h.started, h.end)
+			check.That(t, h.end.Status == test.status && h.end.FinishReason == test.finish,
+				"status %s, finish reason %q: %v", h.end.Status, h.end.FinishReason, h.end.Err)
 			if test.code != "" {
 				wantError(t, h.end.Err, kindOf(test.code), test.code)
 			}
-			if strings.Contains(f.log.String(), "coppice?") || strings.Contains(f.log.String(), "A wood") {
-				t.Errorf("the log has text: %s", f.log)
-			}
+			check.That(t, !strings.Contains(f.log.String(), "coppice?") && !strings.Contains(f.log.String(), "A wood"),
+				"the log has text: %s", f.log)
 			stored := checkStored(t, f, r, h)
 			if test.stored == "…" {
 				test.stored = h.content.String()
@@ -81,9 +77,9 @@ func TestFaults(t *testing.T) {
 			if test.timeout && again.Err != nil {
 				return // a slow machine
 			}
-			if again.Message == nil || again.Message.Siblings != (tree.Siblings{Index: index, Count: index}) || again.Message.ParentID != head {
-				t.Errorf("the next try: %+v", again)
-			}
+			check.That(t, again.Message != nil && again.Message.Siblings == (tree.Siblings{Index: index, Count: index}) &&
+				again.Message.ParentID == head,
+				"the next try: %+v", again)
 		})
 	}
 
@@ -93,17 +89,14 @@ func TestFaults(t *testing.T) {
 		id, head := f.conversation(t)
 		r := f.ask(t, Request{ConversationID: id, HeadID: head})
 		h := hear(t, r)
-		if h.end.Status != StatusCompleted || h.end.FinishReason != "tool_calls" || len(h.calls) < 2 {
-			t.Errorf("%+v, %d pieces of calls", h.end, len(h.calls))
-		}
-		if m := checkStored(t, f, r, h); !strings.Contains(string(m.Body), `"arguments":"{\"word\":\"coppice <&>\"}"`) {
-			t.Errorf("%s is stored", m.Body)
-		}
+		check.That(t, h.end.Status == StatusCompleted && h.end.FinishReason == "tool_calls" && len(h.calls) >= 2,
+			"%+v, %d pieces of calls", h.end, len(h.calls))
+		m := checkStored(t, f, r, h)
+		check.That(t, strings.Contains(string(m.Body), `"arguments":"{\"word\":\"coppice <&>\"}"`), "%s is stored", m.Body)
 		r = f.ask(t, Request{ConversationID: id, HeadID: head})
 		h = hear(t, r)
-		if h.end.Status != StatusCompleted || h.refusal.String() != "I would rather not." {
-			t.Errorf("%+v, %q", h.end, h.refusal.String())
-		}
+		check.That(t, h.end.Status == StatusCompleted && h.refusal.String() == "I would rather not.",
+			"%+v, %q", h.end, h.refusal.String())
 		checkStored(t, f, r, h)
 	})
 }
@@ -113,22 +106,19 @@ func checkStored(t *testing.T, f *fixture, r *Reply, h *heard) *tree.Message {
 	t.Helper()
 	m, err := f.store.Message(t.Context(), r.ConversationID(), r.MessageID())
 	if errors.Is(err, fault.NotFound) {
-		if h.end.Message != nil || strings.TrimSpace(h.content.String()) != "" {
-			t.Errorf("nothing is stored of %q", h.content.String())
-		}
+		check.That(t, h.end.Message == nil && strings.TrimSpace(h.content.String()) == "",
+			"nothing is stored of %q", h.content.String())
 		return nil
 	}
 	check.NoError(t, err)
-	if h.end.Message == nil || h.end.Message.ID != m.ID || string(h.end.Message.Body) != string(m.Body) {
-		t.Errorf("the end has %+v, and %s is stored", h.end.Message, m.Body)
-	}
-	if got := textOf(t, &m); got != h.content.String() {
-		t.Errorf("%d bytes of text are stored, and a reader got %d", len(got), h.content.Len())
-	}
+	check.That(t, h.end.Message != nil && h.end.Message.ID == m.ID && string(h.end.Message.Body) == string(m.Body),
+		"the end has %+v, and %s is stored", h.end.Message, m.Body)
+	got := textOf(t, &m)
+	check.That(t, got == h.content.String(), "%d bytes of text are stored, and a reader got %d", len(got), h.content.Len())
 	stored := EndOf(m)
-	if stored.Status != h.end.Status || stored.Usage != h.end.Usage || stored.FinishReason != h.end.FinishReason || codeOf(stored.Err) != codeOf(h.end.Err) {
-		t.Errorf("the metadata is %s, and the end was %+v", m.Metadata, h.end)
-	}
+	check.That(t, stored.Status == h.end.Status && stored.Usage == h.end.Usage &&
+		stored.FinishReason == h.end.FinishReason && codeOf(stored.Err) == codeOf(h.end.Err),
+		"the metadata is %s, and the end was %+v", m.Metadata, h.end)
 	return &m
 }
 
@@ -140,13 +130,11 @@ func TestUsageAndModelAreNoted(t *testing.T) {
 	warm := 0.5
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Temperature: &warm, MaxOutputTokens: 100}))
 	const want = `{"reply": {"model": "gpt-4o-fake", "usage": {"prompt_tokens": 7, "completion_tokens": 2}, "status": "completed", "finish_reason": "stop"}}`
-	if e.Usage != (Usage{PromptTokens: 7, CompletionTokens: 2}) || !sameMembers(string(e.Message.Metadata), want) {
-		t.Errorf("%+v, metadata %s", e.Usage, e.Message.Metadata)
-	}
+	check.That(t, e.Usage == (Usage{PromptTokens: 7, CompletionTokens: 2}) && sameMembers(string(e.Message.Metadata), want),
+		"%+v, metadata %s", e.Usage, e.Message.Metadata)
 	req := server.Requests()[0]
-	if !req.Stream || req.Temperature == nil || *req.Temperature != warm || req.MaxCompletionTokens != 100 || len(req.Messages) != 1 {
-		t.Errorf("the model was asked %s", req.Body)
-	}
+	check.That(t, req.Stream && req.Temperature != nil && *req.Temperature == warm && req.MaxCompletionTokens == 100 && len(req.Messages) == 1,
+		"the model was asked %s", req.Body)
 }
 
 // A model's bug ends its reply, and nothing else.
@@ -155,9 +143,8 @@ func TestModelThatPanics(t *testing.T) {
 	f := serve(t, nil, &llmtest.Model{Answer: func(context.Context, llm.Request) (llm.Response, error) { panic("a bug") }})
 	id, head := f.conversation(t)
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-	if e.Status != StatusFailed || e.Err == nil || e.Message != nil || !strings.Contains(f.log.String(), "a bug") {
-		t.Errorf("%+v\n%s", e, f.log)
-	}
+	check.That(t, e.Status == StatusFailed && e.Err != nil && e.Message == nil && strings.Contains(f.log.String(), "a bug"),
+		"%+v\n%s", e, f.log)
 	check.Eventually(t, "the count of failures", func() bool { return f.Stats() == Stats{Failed: 1} })
 }
 
@@ -184,9 +171,8 @@ func TestDatabaseThatBlinks(t *testing.T) {
 		return llmtest.Response("Kept."), err
 	}})
 	id, head := f.conversation(t)
-	if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head})); e.Status != StatusCompleted || textOf(t, e.Message) != "Kept." {
-		t.Errorf("%+v", e)
-	}
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
+	check.That(t, e.Status == StatusCompleted && textOf(t, e.Message) == "Kept.", "%+v", e)
 	var tries int
 	if err := f.pool.QueryRow(t.Context(), "select last_value from tries").Scan(&tries); err != nil || tries != 3 {
 		t.Errorf("the answer was stored at try %d, %v; want the third", tries, err)

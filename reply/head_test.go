@@ -86,20 +86,14 @@ func TestRefusedRequests(t *testing.T) {
 			if errors.As(err, &known) {
 				code, field = known.Code, known.Field
 			}
-			if !errors.Is(err, test.kind) || code != test.code || field != test.field {
-				t.Fatalf("%v: code %q, field %q; want %q, %q of kind %q", err, code, field, test.code, test.field, test.kind)
-			}
+			check.Need(t, errors.Is(err, test.kind) && code == test.code && field == test.field,
+				"%v: code %q, field %q; want %q, %q of kind %q", err, code, field, test.code, test.field, test.kind)
 			for _, part := range test.detail {
-				if !strings.Contains(err.Error(), part) {
-					t.Errorf("the error lacks %q: %v", part, err)
-				}
+				check.That(t, strings.Contains(err.Error(), part), "the error lacks %q: %v", part, err)
 			}
-			if f.messages(t) != before {
-				t.Error("something was stored")
-			}
-			if s := f.Stats(); s != (Stats{}) {
-				t.Errorf("%+v", s)
-			}
+			check.That(t, f.messages(t) == before, "something was stored")
+			s := f.Stats()
+			check.That(t, s == (Stats{}), "%+v", s)
 		})
 	}
 }
@@ -141,9 +135,9 @@ func TestBranchOverItsWindow(t *testing.T) {
 			id, head := f.long(t, tightSettings)
 			h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
 			c := h.started.Context
-			if h.end.Status != StatusCompleted || c.Complete != test.fits || (c.Summary != nil) != test.fits || c.Usage.ContextTokens > 5000 || (c.Omitted == 0) != test.fits {
-				t.Errorf("%+v\n%+v", h.end, c)
-			}
+			check.That(t, h.end.Status == StatusCompleted && c.Complete == test.fits && (c.Summary != nil) == test.fits &&
+				c.Usage.ContextTokens <= 5000 && (c.Omitted == 0) == test.fits,
+				"%+v\n%+v", h.end, c)
 		})
 	}
 }
@@ -184,9 +178,8 @@ func TestEndOfWhatNoReplyMade(t *testing.T) {
 		`{"reply":{"status":"stopped","usage":"many"}}`: StatusStopped, `{"reply":{"status":"failed","code":"rm -rf"}}`: StatusFailed,
 	} {
 		e := EndOf(tree.Message{Metadata: json.RawMessage(metadata)})
-		if e.Status != want || (e.Err != nil) != (want == StatusFailed) || e.Err != nil && codeOf(e.Err) != "model_bad_response" {
-			t.Errorf("%s: %+v", metadata, e)
-		}
+		check.That(t, e.Status == want && (e.Err != nil) == (want == StatusFailed) && (e.Err == nil || codeOf(e.Err) == "model_bad_response"),
+			"%s: %+v", metadata, e)
 	}
 }
 
@@ -211,16 +204,15 @@ func TestFoldedHead(t *testing.T) {
 	fold(question, question)
 	r := f.ask(t, Request{ConversationID: id, HeadID: question})
 	h := hear(t, r)
-	if len(asked) != 3 || !strings.Contains(string(asked[0]), "Coppices were") || string(asked[2]) != string(spoken("user", "And what is a pollard?")[0].Message.Raw) {
-		t.Errorf("the model was given %s", asked)
-	}
+	check.That(t, len(asked) == 3 && strings.Contains(string(asked[0]), "Coppices were") &&
+		string(asked[2]) == string(spoken("user", "And what is a pollard?")[0].Message.Raw),
+		"the model was given %s", asked)
 	folded, err := f.contexts.Context(t.Context(), id, question, summarize.Window{})
 	check.NoError(t, err)
 	m := check.Must(f.store.Message(t.Context(), id, question))(t)
 	c, want := h.started.Context, folded.Usage.ContextTokens+m.Tokens+tokens.O200k().Count("Understood.")+3
-	if c.Counts != (summarize.Counts{Folded: 1, Tail: 1}) || c.Usage.ContextTokens != want || !c.Complete {
-		t.Errorf("%+v, %+v, want %d tokens", c.Counts, c.Usage, want)
-	}
+	check.That(t, c.Counts == (summarize.Counts{Folded: 1, Tail: 1}) && c.Usage.ContextTokens == want && c.Complete,
+		"%+v, %+v, want %d tokens", c.Counts, c.Usage, want)
 
 	fold(answer)
 	_, _, err = f.Start(t.Context(), Request{ConversationID: id, HeadID: answer})
@@ -228,9 +220,8 @@ func TestFoldedHead(t *testing.T) {
 
 	// A result alone, without its call, no model would take.
 	fold(result)
-	if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: result})); e.Status != StatusCompleted || len(asked) != 1 {
-		t.Errorf("%+v, the model was given %s", e, asked)
-	}
+	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: result}))
+	check.That(t, e.Status == StatusCompleted && len(asked) == 1, "%+v, the model was given %s", e, asked)
 }
 
 // withoutDigest are the settings of contexts that the offline digest never makes.

@@ -26,9 +26,7 @@ func TestCaps(t *testing.T) {
 	before := f.messages(t)
 	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: head, Messages: spoken("user", "x")})
 	wantError(t, err, fault.TooMany, "too_many_replies", "Your 2 replies")
-	if f.messages(t) != before {
-		t.Error("the refused request stored its message")
-	}
+	check.That(t, f.messages(t) == before, "the refused request stored its message")
 
 	theirs := &fixture{Service: f.ForTenant("other"), store: f.store.ForTenant("other"), pool: f.pool}
 	their, theirHead := theirs.conversation(t)
@@ -97,9 +95,9 @@ func TestKeptEvents(t *testing.T) {
 		}
 		found := check.Must(f.Find(t.Context(), id, r.MessageID()))(t)
 		h := hear(t, found)
-		if (h.started != nil) != kept || kept && h.content.String() != was.content.String() || h.end.Status != StatusCompleted || h.end.Message.ID != r.MessageID() {
-			t.Errorf("kept %t: %+v", kept, h)
-		}
+		check.That(t, (h.started != nil) == kept && (!kept || h.content.String() == was.content.String()) &&
+			h.end.Status == StatusCompleted && h.end.Message.ID == r.MessageID(),
+			"kept %t: %+v", kept, h)
 	}
 }
 
@@ -134,13 +132,11 @@ func TestSeveral(t *testing.T) {
 	if m, err := f.store.Message(t.Context(), id, question); err != nil || m.ParentID != head || m.Siblings.Count != 1 || len(children) != 2 {
 		t.Errorf("the question is %+v, %v, with the answers %v", m, err, children)
 	}
-	if active := f.activeHead(t, id); active != question {
-		t.Errorf("the active head is %s, want the question %s", active, question)
-	}
+	check.Equal(t, "the active head", f.activeHead(t, id), question)
 	replies, _, err = f.StartSeveral(t.Context(), req, []string{"quick", "quick", "quick"}) // of which the stopped one is tried again
-	if err != nil || end(t, replies[1]).Message.ID != quick.Message.ID || end(t, replies[2]).Message == nil || replies[2].HeadID() != question {
-		t.Errorf("again: %v, %v", replies, err)
-	}
+	check.That(t, err == nil && end(t, replies[1]).Message.ID == quick.Message.ID &&
+		end(t, replies[2]).Message != nil && replies[2].HeadID() == question,
+		"again: %v, %v", replies, err)
 }
 
 // Where one reply of several can't begin, none does and the question isn't stored.
@@ -201,14 +197,11 @@ func TestSeveralAgain(t *testing.T) {
 				return
 			}
 			for _, r := range replies {
-				if e, err := r.Wait(t.Context()); err != nil || e.Status != StatusCompleted {
-					t.Errorf("%s: %v, %v", e.Status, e.Err, err)
-				}
+				e, err := r.Wait(t.Context())
+				check.That(t, err == nil && e.Status == StatusCompleted, "%s: %v, %v", e.Status, e.Err, err)
 			}
 		})
 	}
 	all.Wait()
-	if n := f.messages(t) - before; n != 3 {
-		t.Errorf("%d messages are stored, want the question and two answers", n)
-	}
+	check.Equal(t, "stored messages", f.messages(t)-before, 3)
 }

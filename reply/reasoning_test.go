@@ -65,14 +65,11 @@ func TestReasoningNeverCostsTheAnswer(t *testing.T) {
 		f := serveOn(t, pool, nil, thinker("m", append(deltas, llm.Delta{Content: "Hello."})...))
 		id, head := f.conversation(t)
 		h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-		if h.end.Status != StatusCompleted || textOf(t, h.end.Message) != "Hello." || h.end.Usage.ReasoningTokens != 7 ||
-			h.reasoning.String() != h.end.Message.Reasoning || strings.Contains(string(h.end.Message.Body), "reasoning") {
-			t.Fatalf("%s: %+v", name, h.end)
-		}
+		check.Need(t, h.end.Status == StatusCompleted && textOf(t, h.end.Message) == "Hello." && h.end.Usage.ReasoningTokens == 7 &&
+			h.reasoning.String() == h.end.Message.Reasoning && !strings.Contains(string(h.end.Message.Body), "reasoning"),
+			"%s: %+v", name, h.end)
 		if name == "unsound" {
-			if h.end.Message.Reasoning != "ab\uFFFD" {
-				t.Errorf("%s: %q", name, h.end.Message.Reasoning)
-			}
+			check.That(t, h.end.Message.Reasoning == "ab\uFFFD", "%s: %q", name, h.end.Message.Reasoning)
 		} else if got := h.end.Message.Reasoning; len(got) < tree.MaxReasoning-4 || len(got) > tree.MaxReasoning || !strings.HasSuffix(got, "ä…") {
 			t.Errorf("%s: %d bytes, which end in %q", name, len(got), got[len(got)-6:])
 		}
@@ -151,9 +148,7 @@ func TestReasoningGoesBackWithCalls(t *testing.T) {
 	read := func(model string) (out []string) {
 		t.Helper()
 		e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Model: model, KeepHead: true}))
-		if e.Status != StatusCompleted {
-			t.Fatalf("%+v", e)
-		}
+		check.Need(t, e.Status == StatusCompleted, "%+v", e)
 		for _, m := range (<-asked).Messages {
 			var body struct {
 				Reasoning *string `json:"reasoning_content"`
@@ -208,10 +203,7 @@ func TestReasoningStaysInTheWindow(t *testing.T) {
 			lengths = append(lengths, len(body.Reasoning))
 		}
 	}
-	if !slices.Equal(lengths, []int{0, 2250, 2250, 2250}) {
-		t.Errorf("the lengths are %d", lengths)
-	}
-	if u := h.started.Context.Usage; u.ContextTokens < 1350 || u.ContextTokens > u.AvailableTokens {
-		t.Errorf("%+v", u)
-	}
+	check.That(t, slices.Equal(lengths, []int{0, 2250, 2250, 2250}), "the lengths are %d", lengths)
+	u := h.started.Context.Usage
+	check.That(t, u.ContextTokens >= 1350 && u.ContextTokens <= u.AvailableTokens, "%+v", u)
 }

@@ -94,19 +94,13 @@ func checkCalls(t testing.TB, messages []json.RawMessage) {
 	open := map[string]bool{}
 	for i, raw := range messages {
 		m, err := chat.Parse(raw)
-		if err != nil {
-			t.Fatalf("message %d, %s: %v", i, raw, err)
-		}
+		check.Need(t, err == nil, "message %d, %s: %v", i, raw, err)
 		if m.Role == chat.Tool {
-			if !open[m.Answers()] {
-				t.Errorf("message %d answers no open call: %s", i, raw)
-			}
+			check.That(t, open[m.Answers()], "message %d answers no open call: %s", i, raw)
 			delete(open, m.Answers())
 			continue
 		}
-		if len(open) > 0 {
-			t.Errorf("before message %d calls are open: %v", i, open)
-		}
+		check.That(t, len(open) == 0, "before message %d calls are open: %v", i, open)
 		for _, call := range m.Calls {
 			open[call.ID] = true
 		}
@@ -130,27 +124,20 @@ func TestRecallFindsWhatIsFoldedOnItsBranchAlone(t *testing.T) {
 	r := f.ask(t, Request{ConversationID: id, HeadID: head, Recall: &yes})
 	h := hear(t, r)
 	e := h.end
-	if e.Status != StatusCompleted || textOf(t, e.Message) != "Let me look.\n\nIt is wombat-42." || h.content.String() != textOf(t, e.Message) || len(h.calls) != 0 {
-		t.Fatalf("%+v, heard %q and %s", e, h.content.String(), h.calls)
-	}
-	if e.Usage != (Usage{PromptTokens: 300, CompletionTokens: 16, CachedTokens: 150}) || e.HeadID != head || e.Recalled != 2 {
-		t.Errorf("%+v", e)
-	}
+	check.Need(t, e.Status == StatusCompleted && textOf(t, e.Message) == "Let me look.\n\nIt is wombat-42." &&
+		h.content.String() == textOf(t, e.Message) && len(h.calls) == 0,
+		"%+v, heard %q and %s", e, h.content.String(), h.calls)
+	check.That(t, e.Usage == (Usage{PromptTokens: 300, CompletionTokens: 16, CachedTokens: 150}) && e.HeadID == head && e.Recalled == 2,
+		"%+v", e)
 	branch := f.branch(t, id, e.Message.ID)
 	steps := branch[len(branch)-3 : len(branch)-1]
-	if branch[len(branch)-4].ID != head || !IsStep(steps[0]) || !IsStep(steps[1]) || IsStep(*e.Message) {
-		t.Fatalf("the branch ends in %+v", branch[len(branch)-4:])
-	}
-	if len(h.steps) != 2 || h.steps[0].ID != steps[0].ID || h.steps[1].ID != steps[1].ID {
-		t.Errorf("events told of %+v", h.steps)
-	}
-	if f.activeHead(t, id) != e.Message.ID {
-		t.Error("the answer is not the active head")
-	}
+	check.Need(t, branch[len(branch)-4].ID == head && IsStep(steps[0]) && IsStep(steps[1]) && !IsStep(*e.Message),
+		"the branch ends in %+v", branch[len(branch)-4:])
+	check.That(t, len(h.steps) == 2 && h.steps[0].ID == steps[0].ID && h.steps[1].ID == steps[1].ID, "events told of %+v", h.steps)
+	check.That(t, f.activeHead(t, id) == e.Message.ID, "the answer is not the active head")
 	found := textOf(t, &steps[1])
-	if !strings.Contains(found, "wombat-42") || strings.Contains(found, "quokka") || strings.Contains(found, "gate's password") {
-		t.Errorf("found %s", found)
-	}
+	check.That(t, strings.Contains(found, "wombat-42") && !strings.Contains(found, "quokka") && !strings.Contains(found, "gate's password"),
+		"found %s", found)
 	var result recallResult
 	if err := json.Unmarshal([]byte(found), &result); err != nil || result.Searched != 10 || len(result.Passages) == 0 {
 		t.Fatalf("%v: %s", err, found)
@@ -158,25 +145,22 @@ func TestRecallFindsWhatIsFoldedOnItsBranchAlone(t *testing.T) {
 	asked := m.Requests()
 	for _, req := range asked {
 		for _, raw := range req.Messages {
-			if strings.Contains(string(raw), "quokka") {
-				t.Errorf("a sibling's text reached the model: %s", raw)
-			}
+			check.That(t, !strings.Contains(string(raw), "quokka"), "a sibling's text reached the model: %s", raw)
 		}
 		checkCalls(t, req.Messages)
 	}
 	// The function is offered, the summary says so, and the second request goes
 	// on from the first.
-	if !strings.Contains(string(asked[0].Extra["tools"]), `"name":"recall"`) || !strings.Contains(string(asked[0].Messages[0]), "can be searched") {
-		t.Errorf("asked %s with %s", asked[0].Messages[0], asked[0].Extra["tools"])
-	}
+	check.That(t, strings.Contains(string(asked[0].Extra["tools"]), `"name":"recall"`) &&
+		strings.Contains(string(asked[0].Messages[0]), "can be searched"),
+		"asked %s with %s", asked[0].Messages[0], asked[0].Extra["tools"])
 	if n := len(asked[0].Messages); len(asked[1].Messages) != n+2 || !slices.EqualFunc(asked[0].Messages, asked[1].Messages[:n], equalBytes) {
 		t.Errorf("then asked %s", asked[1].Messages)
 	}
 	// The next context has the call and its result as they are stored.
 	next := contextOf(t, f, id, e.Message.ID, true)
-	if !slices.EqualFunc(asked[0].Messages, next[:len(next)-3], equalBytes) || string(next[len(next)-3]) != string(steps[0].Body) {
-		t.Errorf("the context is %s", next)
-	}
+	check.That(t, slices.EqualFunc(asked[0].Messages, next[:len(next)-3], equalBytes) && string(next[len(next)-3]) == string(steps[0].Body),
+		"the context is %s", next)
 	checkCalls(t, next)
 	// Once more with the same id is the same reply, from the store, too.
 	for _, of := range []*fixture{f, serveOn(t, f.pool, nil, m)} {
@@ -216,9 +200,8 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 			m := &llmtest.Model{}
 			f := serve(t, nil, m)
 			id, head := f.folded(t, test.settings)
-			if e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Recall: test.asked, Extra: test.extra})); e.Status != StatusCompleted {
-				t.Fatalf("%+v", e)
-			}
+			e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Recall: test.asked, Extra: test.extra}))
+			check.Need(t, e.Status == StatusCompleted, "%+v", e)
 			req := m.Requests()[0]
 			want := string(test.extra["tools"])
 			if test.given {
@@ -227,15 +210,11 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 					want = `[{"type":"function","function":{"name":"look"}},` + string(recallTool) + "]"
 				}
 			}
-			if got := string(req.Extra["tools"]); got != want {
-				t.Errorf("tools %s, want %s", got, want)
-			}
-			if says := strings.Contains(string(req.Messages[0]), "can be searched"); says != test.given {
-				t.Errorf("the summary is introduced so: %s", req.Messages[0])
-			}
-			if !slices.EqualFunc(req.Messages, contextOf(t, f, id, head, test.given), equalBytes) {
-				t.Error("the context says otherwise")
-			}
+			check.Equal(t, "tools", string(req.Extra["tools"]), want)
+			says := strings.Contains(string(req.Messages[0]), "can be searched")
+			check.That(t, says == test.given, "the summary is introduced so: %s", req.Messages[0])
+			check.That(t, slices.EqualFunc(req.Messages, contextOf(t, f, id, head, test.given), equalBytes),
+				"the context says otherwise")
 		})
 	}
 	t.Run("two of the name", func(t *testing.T) {
@@ -257,9 +236,7 @@ func TestRecallIsGivenWhereItIsOn(t *testing.T) {
 		r := check.Must(f.Ask(t.Context(), Request{Recall: &yes, Prompt: &Prompt{Messages: []json.RawMessage{spoken("user", "Hi.")[0].Message.Raw}}}))(t)
 		end(t, r)
 		for _, req := range m.Requests() {
-			if req.Extra["tools"] != nil {
-				t.Errorf("tools %s", req.Extra["tools"])
-			}
+			check.That(t, req.Extra["tools"] == nil, "tools %s", req.Extra["tools"])
 		}
 	})
 }
@@ -276,24 +253,21 @@ func TestRecallBesideTheClientsCalls(t *testing.T) {
 	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: head, Extra: tools}))
 	answer := h.end.Message
 	said := chat.Read(answer.Body)
-	if len(m.Requests()) != 1 || len(said.Calls) != 2 || said.Calls[0].ID != "w" || said.Calls[1].ID != "x" || said.Text() != "Both." || h.end.FinishReason != "tool_calls" {
-		t.Fatalf("%s, %+v", answer.Body, h.end)
-	}
-	if len(h.calls) != 2 || !strings.HasPrefix(string(h.calls[1]), `{"index":1,`) || strings.Contains(fmt.Sprintf("%s", h.calls), "recall") || h.content.String() != "Both." {
-		t.Errorf("heard %s", h.calls)
-	}
+	check.Need(t, len(m.Requests()) == 1 && len(said.Calls) == 2 && said.Calls[0].ID == "w" &&
+		said.Calls[1].ID == "x" && said.Text() == "Both." && h.end.FinishReason == "tool_calls",
+		"%s, %+v", answer.Body, h.end)
+	check.That(t, len(h.calls) == 2 && strings.HasPrefix(string(h.calls[1]), `{"index":1,`) &&
+		!strings.Contains(fmt.Sprintf("%s", h.calls), "recall") && h.content.String() == "Both.",
+		"heard %s", h.calls)
 	var path []json.RawMessage
 	for _, m := range f.branch(t, id, answer.ID) {
 		path = append(path, m.Body)
 	}
 	checkCalls(t, path)
-	if step := chat.Read(path[len(path)-3]); len(step.Calls) != 1 || step.Calls[0].ID != "c1" || step.Text() != "" {
-		t.Errorf("the step is %s", path[len(path)-3])
-	}
+	step := chat.Read(path[len(path)-3])
+	check.That(t, len(step.Calls) == 1 && step.Calls[0].ID == "c1" && step.Text() == "", "the step is %s", path[len(path)-3])
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: answer.ID, Messages: bodies(result("w"), result("x")), Extra: tools}))
-	if e.Status != StatusCompleted || e.Recalled != 0 {
-		t.Errorf("%+v", e)
-	}
+	check.That(t, e.Status == StatusCompleted && e.Recalled == 0, "%+v", e)
 	checkCalls(t, m.Requests()[1].Messages)
 }
 
@@ -318,14 +292,13 @@ func TestRecallRoundsAreBounded(t *testing.T) {
 				extra["tools"] = json.RawMessage(tools)
 			}
 			e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head, Extra: extra, Options: Options{ParallelToolCalls: &parallel}}))
-			if e.Status != StatusCompleted || textOf(t, e.Message) != "Enough." || e.Recalled != 10 || e.Usage.PromptTokens != 6 {
-				t.Fatalf("%+v", e)
-			}
+			check.Need(t, e.Status == StatusCompleted && textOf(t, e.Message) == "Enough." && e.Recalled == 10 && e.Usage.PromptTokens == 6,
+				"%+v", e)
 			asked := m.Requests()
 			last := asked[len(asked)-1]
-			if len(asked) != 6 || string(last.Extra["tools"]) != tools || (last.Extra["tool_choice"] == nil) != (tools == "") || (last.Options.ParallelToolCalls == nil) != (tools == "") {
-				t.Errorf("asked %d times, last with %s and %+v", len(asked), last.Extra, last.Options)
-			}
+			check.That(t, len(asked) == 6 && string(last.Extra["tools"]) == tools && (last.Extra["tool_choice"] == nil) == (tools == "") &&
+				(last.Options.ParallelToolCalls == nil) == (tools == ""),
+				"asked %d times, last with %s and %+v", len(asked), last.Extra, last.Options)
 			checkCalls(t, last.Messages)
 		})
 	}
@@ -359,9 +332,7 @@ func TestRecallCallsThatAreWrong(t *testing.T) {
 			f := serveOn(t, pool, nil, m)
 			id, head := f.folded(t, withRecall)
 			e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-			if e.Status != StatusCompleted || e.Recalled != 1+len(test.calls) {
-				t.Fatalf("%+v", e)
-			}
+			check.Need(t, e.Status == StatusCompleted && e.Recalled == 1+len(test.calls), "%+v", e)
 			asked := m.Requests()[1].Messages
 			checkCalls(t, asked)
 			if got := chat.Read(asked[len(asked)-1]).Text(); !strings.Contains(got, test.want) {

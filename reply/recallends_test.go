@@ -64,27 +64,21 @@ func TestKilledBetweenCallsOfRecall(t *testing.T) {
 	f.save(r)
 	b := serveOn(t, f.pool, byHand("b"), newGate())
 	followed, err := b.Find(t.Context(), id, r.MessageID())
-	if err != nil || followed.HeadID() != head {
-		t.Fatalf("%v, answers %v", err, followed)
-	}
+	check.Need(t, err == nil && followed.HeadID() == head, "%v, answers %v", err, followed)
 	seen := &heard{}
 	seen.read(t, followed, func() bool { return seen.content.Len() > 0 })
-	if len(seen.steps) != 2 || seen.steps[1].ID != steps[1].ID || seen.content.String() != "Let me look.\n\nIt is " || seen.started.ParentID != head {
-		t.Errorf("another server tells of %+v", seen)
-	}
+	check.That(t, len(seen.steps) == 2 && seen.steps[1].ID == steps[1].ID &&
+		seen.content.String() == "Let me look.\n\nIt is " && seen.started.ParentID == head,
+		"another server tells of %+v", seen)
 	serveOn(t, f.pool, byHand("a"), newGate()).sweep(t, watch{}, time.Now())
 	m, err := f.store.Message(t.Context(), id, r.MessageID())
-	if err != nil || textOf(t, &m) != "Let me look.\n\nIt is " || m.ParentID != steps[1].ID || f.activeHead(t, id) != m.ID {
-		t.Fatalf("%+v, %v", m, err)
-	}
-	if n := noteOf(t, m); n.FinishReason != FinishInterrupted || n.Recalled != 2 || n.HeadID == nil || *n.HeadID != head {
-		t.Errorf("%+v", n)
-	}
+	check.Need(t, err == nil && textOf(t, &m) == "Let me look.\n\nIt is " && m.ParentID == steps[1].ID && f.activeHead(t, id) == m.ID,
+		"%+v, %v", m, err)
+	n := noteOf(t, m)
+	check.That(t, n.FinishReason == FinishInterrupted && n.Recalled == 2 && n.HeadID != nil && *n.HeadID == head, "%+v", n)
 	checkCalls(t, contextOf(t, f, id, m.ID, true))
 	again, started, err := b.Start(t.Context(), Request{ID: r.MessageID(), ConversationID: id, HeadID: head})
-	if err != nil || started || again.MessageID() != m.ID {
-		t.Errorf("%v, %v", started, err)
-	}
+	check.That(t, err == nil && !started && again.MessageID() == m.ID, "%v, %v", started, err)
 }
 
 // What a search gives never takes the context over its window.
@@ -99,9 +93,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 		a := &assignment{head: head, request: Request{ConversationID: id}}
 		body := check.Must(f.recall(t.Context(), a, "c", fmt.Sprintf(`{"query":%q,"limit":%d}`, query, limit), room))(rt)
 		m, err := chat.Parse(body)
-		if err != nil || m.Role != chat.Tool || m.Answers() != "c" {
-			rt.Fatalf("%v: %s", err, body)
-		}
+		check.Need(rt, err == nil && m.Role == chat.Tool && m.Answers() == "c", "%v: %s", err, body)
 		cost, err := f.store.Cost(t.Context(), m)
 		var result recallResult
 		found := json.Unmarshal([]byte(m.Text()), &result) == nil
@@ -126,9 +118,7 @@ func TestRecallKeepsInsideTheWindow(t *testing.T) {
 	check.Must(f.store.UpdateConversation(t.Context(), id, tree.ConversationUpdate{Settings: json.RawMessage(settings)}))(t)
 	end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
 	asked := m.Requests()[1].Messages
-	if got := chat.Read(asked[len(asked)-1]).Text(); got != noRoom {
-		t.Errorf("the result is %s", got)
-	}
+	check.Equal(t, "the result", chat.Read(asked[len(asked)-1]).Text(), noRoom)
 }
 
 // Results of earlier searches are not found again, also where they are folded.
@@ -144,14 +134,11 @@ func TestRecallFindsNoResultsOfItsOwn(t *testing.T) {
 		AnchorID: answer.ID, Body: spoken("user", "The gate's password was asked for.")[0].Message.Raw, Range: tree.SummaryRange{LastSummarizedID: answer.ID, Model: "test"},
 	}))(t)
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: answer.ID, Messages: spoken("user", "And now?")}))
-	if e.Status != StatusCompleted {
-		t.Fatalf("%+v", e)
-	}
+	check.Need(t, e.Status == StatusCompleted, "%+v", e)
 	asked := m.Requests()[3].Messages
 	got := chat.Read(asked[len(asked)-1]).Text()
-	if !strings.Contains(got, branchSecret) || strings.Contains(got, `"role":"tool"`) || strings.Contains(got, "(calls recall") {
-		t.Errorf("found %s", got)
-	}
+	check.That(t, strings.Contains(got, branchSecret) && !strings.Contains(got, `"role":"tool"`) && !strings.Contains(got, "(calls recall"),
+		"found %s", got)
 }
 
 // A provider that fails after a call of recall loses nothing that came.
@@ -167,9 +154,9 @@ func TestModelThatFailsAfterACallOfRecall(t *testing.T) {
 	}})
 	id, head := f.folded(t, withRecall)
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
-	if e.Status != StatusFailed || textOf(t, e.Message) != "Let me look." || e.Usage.PromptTokens != 10 || e.Err == nil || errors.Is(e.Err, context.Canceled) {
-		t.Fatalf("%+v", e)
-	}
+	check.Need(t, e.Status == StatusFailed && textOf(t, e.Message) == "Let me look." &&
+		e.Usage.PromptTokens == 10 && e.Err != nil && !errors.Is(e.Err, context.Canceled),
+		"%+v", e)
 	checkCalls(t, contextOf(t, f, id, e.Message.ID, true))
 }
 
@@ -184,9 +171,8 @@ func TestRecallGoesOnFromTheReasoning(t *testing.T) {
 	e := end(t, f.ask(t, Request{ConversationID: id, HeadID: head}))
 	asked := m.Requests()[1].Messages
 	call := asked[len(asked)-2]
-	if !strings.Contains(string(call), `"reasoning_content":"Where was it?"`) || e.Message.Reasoning != "Where was it?" {
-		t.Errorf("%s, %+v", call, e.Message)
-	}
+	check.That(t, strings.Contains(string(call), `"reasoning_content":"Where was it?"`) && e.Message.Reasoning == "Where was it?",
+		"%s, %+v", call, e.Message)
 }
 
 // A compaction that a model asks for comes after its answer. A wrong call has only its result.
@@ -223,10 +209,7 @@ func TestAModelHasItsBranchCompacted(t *testing.T) {
 	end := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: head}))
 	f.background.running.Wait()
 	ran := compactions()
-	if len(ran) != 1 || ran[0].HeadID != end.Message.ID || ran[0].Outcome != tree.OutcomeSaved || ran[0].Instructions != "Keep the years." {
-		t.Errorf("after the answer %s there are %+v", end.Message.ID, ran)
-	}
-	if tools := string(m.Requests()[0].Extra["tools"]); tools != "["+string(compactTool)+"]" {
-		t.Errorf("the model's functions are %s", tools)
-	}
+	check.That(t, len(ran) == 1 && ran[0].HeadID == end.Message.ID && ran[0].Outcome == tree.OutcomeSaved && ran[0].Instructions == "Keep the years.",
+		"after the answer %s there are %+v", end.Message.ID, ran)
+	check.Equal(t, "the model's functions", string(m.Requests()[0].Extra["tools"]), "["+string(compactTool)+"]")
 }

@@ -71,9 +71,8 @@ func TestInterruptedAnswer(t *testing.T) {
 	b.sweep(t, w, start.Add(3*time.Minute))
 	c.sweep(t, watch{}, start.Add(3*time.Minute))
 	m, err := f.store.Message(t.Context(), id, r.MessageID())
-	if err != nil || textOf(t, &m) != "A wood that is <cut>" || m.ParentID != head || f.activeHead(t, id) != m.ID {
-		t.Fatalf("%+v, %v", m, err)
-	}
+	check.Need(t, err == nil && textOf(t, &m) == "A wood that is <cut>" && m.ParentID == head && f.activeHead(t, id) == m.ID,
+		"%+v, %v", m, err)
 	if n := noteOf(t, m); n != (note{Status: StatusStopped, Model: "gate", FinishReason: FinishInterrupted}) {
 		t.Errorf("%+v", n)
 	}
@@ -98,9 +97,7 @@ func TestInterruptedAnswer(t *testing.T) {
 	if n := f.messages(t); n != 2 || len(f.rows(t)) != 0 {
 		t.Errorf("%d messages and %+v", n, f.rows(t))
 	}
-	if strings.Contains(f.log.String()+b.log.String(), "wood") {
-		t.Error("the log has text")
-	}
+	check.That(t, !strings.Contains(f.log.String()+b.log.String(), "wood"), "the log has text")
 }
 
 // quickly saves many times a second, so that tests don't wait, and gives no server up.
@@ -131,9 +128,7 @@ func TestEventsOnAnotherServer(t *testing.T) {
 		there, err = b.Find(t.Context(), id, r.MessageID())
 		return err == nil
 	})
-	if there == r || there.HeadID() != r.HeadID() {
-		t.Fatal("it isn't another server's")
-	}
+	check.Need(t, there != r && there.HeadID() == r.HeadID(), "it isn't another server's")
 	// The reader takes turns between the servers.
 	h := &heard{}
 	read := func(on *Reply, until string) {
@@ -141,12 +136,10 @@ func TestEventsOnAnotherServer(t *testing.T) {
 		h.read(t, on, func() bool { return strings.HasSuffix(h.content.String(), until) })
 	}
 	read(there, "A wood")
-	if h.started == nil || h.started.Model != "m" || len(h.started.Messages) != 1 || h.started.Messages[0].ID != r.HeadID() || h.started.Context.Usage.ContextTokens == 0 {
-		t.Errorf("it started as %+v", h.started)
-	}
-	if h.reasoning.String() != "They ask." {
-		t.Errorf("it thought %q", h.reasoning.String())
-	}
+	check.That(t, h.started != nil && h.started.Model == "m" && len(h.started.Messages) == 1 &&
+		h.started.Messages[0].ID == r.HeadID() && h.started.Context.Usage.ContextTokens != 0,
+		"it started as %+v", h.started)
+	check.That(t, h.reasoning.String() == "They ask.", "it thought %q", h.reasoning.String())
 	pieces <- llm.Delta{Content: " that"}
 	read(r, " that")
 	pieces <- llm.Delta{Content: " is cut."}
@@ -154,16 +147,12 @@ func TestEventsOnAnotherServer(t *testing.T) {
 	pieces <- llm.Delta{ToolCalls: json.RawMessage(`[{"index":1,"id":"b"}]`)}
 	close(pieces)
 	h.read(t, there, func() bool { return h.end != nil })
-	if h.end.Status != StatusCompleted || textOf(t, h.end.Message) != "A wood that is cut." {
-		t.Errorf("%+v", h.end)
-	}
+	check.That(t, h.end.Status == StatusCompleted && textOf(t, h.end.Message) == "A wood that is cut.", "%+v", h.end)
 	mine := hear(t, r)
-	if len(h.calls) != 1 || string(h.calls[0]) != `{"index":1,"id":"b"}` || len(mine.calls) != 1 {
-		t.Errorf("pieces of calls are %s, its own server tells %s", h.calls, mine.calls)
-	}
-	if mine.last != h.last || mine.content.String() != h.content.String() || mine.end.Message.ID != h.end.Message.ID {
-		t.Errorf("its own server tells %q", mine.content.String())
-	}
+	check.That(t, len(h.calls) == 1 && string(h.calls[0]) == `{"index":1,"id":"b"}` && len(mine.calls) == 1,
+		"pieces of calls are %s, its own server tells %s", h.calls, mine.calls)
+	check.That(t, mine.last == h.last && mine.content.String() == h.content.String() && mine.end.Message.ID == h.end.Message.ID,
+		"its own server tells %q", mine.content.String())
 }
 
 // Any server stops a reply, in the background or not.
@@ -179,12 +168,9 @@ func TestStopOnAnotherServer(t *testing.T) {
 			g.pieces <- text
 		}
 		e, err := b.Stop(bounded(t), id, r.MessageID())
-		if err != nil || e.Status != StatusStopped || textOf(t, e.Message) != text {
-			t.Errorf("%+v, %v", e, err)
-		}
-		if mine := end(t, r); mine.Status != StatusStopped || textOf(t, mine.Message) != text {
-			t.Errorf("its own server tells %+v", mine)
-		}
+		check.That(t, err == nil && e.Status == StatusStopped && textOf(t, e.Message) == text, "%+v, %v", e, err)
+		mine := end(t, r)
+		check.That(t, mine.Status == StatusStopped && textOf(t, mine.Message) == text, "its own server tells %+v", mine)
 		for range 2 {
 			if e, err := b.Stop(bounded(t), id, r.MessageID()); err != nil || e.Status != StatusStopped || textOf(t, e.Message) != text {
 				t.Errorf("once more: %+v, %v", e, err)
@@ -194,14 +180,10 @@ func TestStopOnAnotherServer(t *testing.T) {
 	if len(f.rows(t)) != 0 {
 		t.Errorf("left are %+v", f.rows(t))
 	}
-	if _, err := b.Stop(t.Context(), id, uuid.New()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("an id of none: %v", err)
-	}
+	check.Fails(b.Stop(t.Context(), id, uuid.New()))(t, "an id of none", fault.NotFound)
 	other := serveOn(t, f.pool, quickly("b"), newGate())
 	r := f.ask(t, Request{ConversationID: id, HeadID: head, ID: uuid.New()})
-	if _, err := other.ForTenant("other").Stop(t.Context(), id, r.MessageID()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("another tenant's: %v", err)
-	}
+	check.Fails(other.ForTenant("other").Stop(t.Context(), id, r.MessageID()))(t, "another tenant's", fault.NotFound)
 	close(g.pieces)
 	end(t, r)
 }
@@ -238,9 +220,7 @@ func TestOneIDOnTwoServers(t *testing.T) {
 		}
 		all = append(all, o.r)
 	}
-	if begun != 1 {
-		t.Errorf("%d replies began, want one", begun)
-	}
+	check.That(t, begun == 1, "%d replies began, want one", begun)
 	for _, other := range []Request{{ConversationID: id, ID: req.ID, HeadID: head}, {ConversationID: id, ID: req.ID, HeadID: head, Messages: spoken("user", "How?")}} {
 		for name, s := range map[string]*fixture{"a": a, "b": b} {
 			if _, _, err := s.Start(t.Context(), other); !errors.Is(err, fault.Conflict) {
@@ -258,13 +238,10 @@ func TestOneIDOnTwoServers(t *testing.T) {
 	g.pieces <- " So."
 	close(g.pieces)
 	for _, r := range all {
-		if e := end(t, r); e.Status != StatusCompleted || textOf(t, e.Message) != "Because. So." {
-			t.Errorf("%+v", e)
-		}
+		e := end(t, r)
+		check.That(t, e.Status == StatusCompleted && textOf(t, e.Message) == "Because. So.", "%+v", e)
 	}
-	if n := a.messages(t); n != 3 {
-		t.Errorf("%d messages, want the question, the request's and its answer", n)
-	}
+	check.Equal(t, "messages", a.messages(t), 3)
 }
 
 // A server that is about to stop doesn't tell the end of a reply that goes on elsewhere.
@@ -296,7 +273,7 @@ func TestCloseWhileFollowing(t *testing.T) {
 func TestHeadOfAFailedFirstTurn(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("its model fails")
-	check := func(t *testing.T, f *fixture, id, want uuid.UUID) {
+	headIs := func(t *testing.T, f *fixture, id, want uuid.UUID) {
 		t.Helper()
 		if c, err := f.store.Conversation(t.Context(), id); err != nil || c.HeadID != want {
 			t.Errorf("the active head is %s, %v; want %s", c.HeadID, err, want)
@@ -322,13 +299,13 @@ func TestHeadOfAFailedFirstTurn(t *testing.T) {
 			id := f.empty(t, "")
 			r := f.ask(t, Request{ConversationID: id, Messages: spoken("user", "One"), HeadAtEnd: true})
 			<-g.asked
-			check(t, f, id, uuid.Nil)
+			headIs(t, f, id, uuid.Nil)
 			ends(f, r)
 			end(t, r)
-			check(t, f, id, r.HeadID())
+			headIs(t, f, id, r.HeadID())
 			again := f.ask(t, Request{ConversationID: id, HeadID: r.HeadID(), HeadAtEnd: true})
 			<-g.asked
-			check(t, f, id, r.HeadID())
+			headIs(t, f, id, r.HeadID())
 			go func() {
 				g.pieces <- "Yes."
 				close(g.pieces)
@@ -336,7 +313,7 @@ func TestHeadOfAFailedFirstTurn(t *testing.T) {
 			if e := end(t, again); e.Message == nil || f.messages(t) != 2 {
 				t.Errorf("%+v, %d messages", e, f.messages(t))
 			}
-			check(t, f, id, again.MessageID())
+			headIs(t, f, id, again.MessageID())
 		})
 	}
 }
@@ -365,15 +342,11 @@ func TestEndIsToldElsewhere(t *testing.T) {
 		if e.Status != test.status || codeOf(e.Err) != test.code || e.Message != nil || e.HeadID != head || there.HeadID() != head {
 			t.Errorf("another server tells %+v of %s", e, there.HeadID())
 		}
-		if _, err := b.ForTenant("another").Find(t.Context(), id, test.r.MessageID()); !errors.Is(err, fault.NotFound) {
-			t.Errorf("another tenant is told of it: %v", err)
-		}
+		check.Fails(b.ForTenant("another").Find(t.Context(), id, test.r.MessageID()))(t, "another tenant is told of it", fault.NotFound)
 	}
 	if there, err := b.Find(t.Context(), id, failed.MessageID()); err != nil || string(there.Metadata()["openai"]) != `{"a":1}` {
 		t.Errorf("%v, %v", there.Metadata(), err)
 	}
 	check.NoError(t, a.store.Replies().Forget(t.Context(), time.Time{}, time.Now().Add(time.Minute)))
-	if _, err := b.Find(t.Context(), id, failed.MessageID()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("after an hour: %v", err)
-	}
+	check.Fails(b.Find(t.Context(), id, failed.MessageID()))(t, "after an hour", fault.NotFound)
 }

@@ -29,9 +29,7 @@ func TestIdempotency(t *testing.T) {
 	r := f.ask(t, req)
 	g.pieces <- "The same, "
 	joined, started, err := f.Start(t.Context(), req)
-	if err != nil || started || joined != r {
-		t.Fatalf("%v, %v", started, err)
-	}
+	check.Need(t, err == nil && !started && joined == r, "%v, %v", started, err)
 	active := req
 	active.HeadID = uuid.Nil // the active head has moved since
 	if joined, started, err := f.Start(t.Context(), active); err != nil || started || joined != r {
@@ -39,9 +37,8 @@ func TestIdempotency(t *testing.T) {
 	}
 	g.pieces <- "higher up."
 	close(g.pieces)
-	if h := hear(t, joined); h.content.String() != "The same, higher up." {
-		t.Errorf("%q", h.content.String())
-	}
+	h := hear(t, joined)
+	check.That(t, h.content.String() == "The same, higher up.", "%q", h.content.String())
 
 	elsewhere := serveOn(t, f.pool, nil, newGate()) // as after a restart
 	root := uuid.Nil
@@ -79,15 +76,12 @@ func TestIdempotency(t *testing.T) {
 				t.Errorf("%s, %s: %v", name, where, err)
 			default:
 				e := end(t, got)
-				if e.Status != StatusCompleted || textOf(t, e.Message) != "The same, higher up." {
-					t.Errorf("%s, %s: %+v", name, where, e)
-				}
+				check.That(t, e.Status == StatusCompleted && textOf(t, e.Message) == "The same, higher up.",
+					"%s, %s: %+v", name, where, e)
 			}
 		}
 	}
-	if n := f.messages(t); n != 3 {
-		t.Errorf("%d messages are stored, want 3", n)
-	}
+	check.Equal(t, "stored messages", f.messages(t), 3)
 }
 
 // A reply that ended with nothing stored is tried anew with its message, the active head by then.
@@ -114,21 +108,15 @@ func TestNewTryOfAMessageUnderTheActiveHead(t *testing.T) {
 			before := f.messages(t)
 			down = false
 			e := end(t, f.ask(t, req))
-			if e.Status != StatusCompleted || textOf(t, e.Message) != "Yes." {
-				t.Fatalf("%+v", e)
-			}
-			if n := f.messages(t) - before; n != 1 {
-				t.Errorf("%d messages were added, want the answer", n)
-			}
+			check.Need(t, e.Status == StatusCompleted && textOf(t, e.Message) == "Yes.", "%+v", e)
+			check.Equal(t, "added messages", f.messages(t)-before, 1)
 			sent, err := f.store.Message(t.Context(), id, e.Message.ParentID)
 			for range messages - 1 {
 				if err == nil {
 					sent, err = f.store.Message(t.Context(), id, sent.ParentID)
 				}
 			}
-			if err != nil || sent.ParentID != head || f.activeHead(t, id) != e.Message.ID {
-				t.Errorf("%+v, %v", sent, err)
-			}
+			check.That(t, err == nil && sent.ParentID == head && f.activeHead(t, id) == e.Message.ID, "%+v, %v", sent, err)
 			req.Messages = spoken("user", "Something else")
 			req.ID = uuid.New()
 			req.Messages[0].ID = e.Message.ParentID
@@ -157,10 +145,9 @@ func TestSeveralMessages(t *testing.T) {
 	req := Request{ConversationID: id, HeadID: calls, ID: uuid.New(), Messages: bodies(result("call_2"), result("call_1"))}
 	h := hear(t, f.ask(t, req))
 	stored := h.started.Messages
-	if h.end.Status != StatusCompleted || len(stored) != 2 || stored[0].ParentID != calls || stored[1].ParentID != stored[0].ID ||
-		h.started.ParentID != stored[1].ID || h.end.Message.ParentID != stored[1].ID || f.activeHead(t, id) != h.end.Message.ID {
-		t.Fatalf("%+v, %+v", h.started, h.end)
-	}
+	check.Need(t, h.end.Status == StatusCompleted && len(stored) == 2 && stored[0].ParentID == calls && stored[1].ParentID == stored[0].ID &&
+		h.started.ParentID == stored[1].ID && h.end.Message.ParentID == stored[1].ID && f.activeHead(t, id) == h.end.Message.ID,
+		"%+v, %+v", h.started, h.end)
 	if n := len(last.Messages); n != 4 || chat.Read(last.Messages[2]).Answers() != "call_2" || chat.Read(last.Messages[3]).Answers() != "call_1" {
 		t.Errorf("%d messages: %s", n, last.Messages)
 	}
@@ -172,16 +159,13 @@ func TestSeveralMessages(t *testing.T) {
 		_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: calls, ID: req.ID, Messages: other})
 		wantError(t, err, fault.Conflict, "id_conflict")
 	}
-	if n := f.messages(t); n != before {
-		t.Errorf("%d messages are stored, want %d", n, before)
-	}
+	check.Equal(t, "stored messages", f.messages(t), before)
 	// A user's turn of two messages, below no message.
 	root := uuid.Nil
 	h = hear(t, f.ask(t, Request{ConversationID: id, ParentID: &root, KeepHead: true,
 		Messages: bodies(`{"role":"system","content":"Be brief."}`, `{"role":"user","content":"What is an ash?"}`)}))
-	if h.end.Status != StatusCompleted || len(last.Messages) != 2 || f.activeHead(t, id) != req.ID {
-		t.Errorf("%+v: %s", h.end, last.Messages)
-	}
+	check.That(t, h.end.Status == StatusCompleted && len(last.Messages) == 2 && f.activeHead(t, id) == req.ID,
+		"%+v: %s", h.end, last.Messages)
 }
 
 // Instructions stand first in what the model reads, have room in the window, and are stored nowhere.
@@ -197,18 +181,16 @@ func TestInstructions(t *testing.T) {
 	}
 	h := hear(t, f.ask(t, Request{ConversationID: c.ID, HeadID: head, Messages: spoken("user", "And then?"), Instructions: secret}))
 	first := chat.Read(last.Messages[0])
-	if first.Role != chat.System || first.Text() != secret || chat.Read(last.Messages[1]).Text() != "Be brief." ||
-		chat.Read(last.Messages[len(last.Messages)-1]).Text() != "And then?" {
-		t.Errorf("%s", last.Messages)
-	}
+	check.That(t, first.Role == chat.System && first.Text() == secret && chat.Read(last.Messages[1]).Text() == "Be brief." &&
+		chat.Read(last.Messages[len(last.Messages)-1]).Text() == "And then?",
+		"%s", last.Messages)
 	cost, err := f.store.Cost(t.Context(), first)
 	if err != nil || cost < 8 {
 		t.Fatal(cost, err)
 	}
 	usage := h.started.Context.Usage
-	if usage.ReservedTokens != 100+cost || usage.AvailableTokens != 500-cost || usage.ContextTokens > usage.AvailableTokens {
-		t.Errorf("%+v, the instructions cost %d", usage, cost)
-	}
+	check.That(t, usage.ReservedTokens == 100+cost && usage.AvailableTokens == 500-cost && usage.ContextTokens <= usage.AvailableTokens,
+		"%+v, the instructions cost %d", usage, cost)
 	// The next request has none.
 	end(t, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "And now?")}))
 	if text := fmt.Sprintf("%s", last.Messages); strings.Contains(text, "wulfenite") {
@@ -220,9 +202,7 @@ func TestInstructions(t *testing.T) {
 			t.Errorf("%d rows of %s hold the instructions, %v", found, table, err)
 		}
 	}
-	if strings.Contains(f.log.String(), "wulfenite") {
-		t.Error("the log holds the instructions")
-	}
+	check.That(t, !strings.Contains(f.log.String(), "wulfenite"), "the log holds the instructions")
 }
 
 // The model reads the request's prompt, byte for byte, as long as it fits.
@@ -233,22 +213,18 @@ func TestPrompt(t *testing.T) {
 	id, user := f.conversation(t)
 	prompt := &Prompt{Messages: []json.RawMessage{json.RawMessage(`{ "content":"As the client wrote it.",  "role":"user"}`)}, Tokens: 10}
 	h := hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt}))
-	if h.end.Status != StatusCompleted || h.end.Message.ParentID != user || h.started.Context.Usage.ContextTokens != 10 || !h.started.Context.Complete {
-		t.Errorf("%+v, %+v", h.started, h.end)
-	}
-	if len(last.Messages) != 1 || string(last.Messages[0]) != string(prompt.Messages[0]) {
-		t.Errorf("the model read %s", last.Messages)
-	}
+	check.That(t, h.end.Status == StatusCompleted && h.end.Message.ParentID == user &&
+		h.started.Context.Usage.ContextTokens == 10 && h.started.Context.Complete,
+		"%+v, %+v", h.started, h.end)
+	check.That(t, len(last.Messages) == 1 && string(last.Messages[0]) == string(prompt.Messages[0]),
+		"the model read %s", last.Messages)
 	prompt.Tokens = 100_000 // and the client allows an answer for which that leaves no room
 	hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt, MaxOutputTokens: 127_000}))
-	if string(last.Messages[0]) != string(prompt.Messages[0]) {
-		t.Errorf("the model read %s", last.Messages)
-	}
+	check.That(t, string(last.Messages[0]) == string(prompt.Messages[0]), "the model read %s", last.Messages)
 	prompt.Tokens = 1 << 40
 	hear(t, f.ask(t, Request{ConversationID: id, HeadID: user, Prompt: prompt}))
-	if strings.Contains(string(last.Messages[0]), "As the client wrote it.") {
-		t.Errorf("in place of a prompt that doesn't fit, the model read %s", last.Messages)
-	}
+	check.That(t, !strings.Contains(string(last.Messages[0]), "As the client wrote it."),
+		"in place of a prompt that doesn't fit, the model read %s", last.Messages)
 }
 
 // Ask stores nothing, and ends with its client.
@@ -262,18 +238,14 @@ func TestAsk(t *testing.T) {
 	if e := end(t, r); e.Status != StatusCompleted || !strings.Contains(string(e.Message.Body), "Hazel.") || e.Message.ConversationID != uuid.Nil {
 		t.Errorf("%+v", e)
 	}
-	if _, err := f.Find(t.Context(), r.ConversationID(), r.MessageID()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("it can be found: %v", err)
-	}
+	check.Fails(f.Find(t.Context(), r.ConversationID(), r.MessageID()))(t, "it can be found", fault.NotFound)
 	ctx, leave := context.WithCancel(t.Context())
 	r = check.Must(f.Ask(ctx, Request{Model: g.Name(), Prompt: prompt}))(t)
 	leave()
 	if e := end(t, r); e.Status != StatusStopped {
 		t.Errorf("after its client left it is %+v", e)
 	}
-	if after := f.messages(t); after != before {
-		t.Errorf("%d messages were stored, before %d", after, before)
-	}
+	check.Equal(t, "stored messages", f.messages(t), before)
 	if _, err := f.Ask(t.Context(), Request{Model: "none", Prompt: prompt}); !errors.Is(err, fault.Invalid) {
 		t.Error(err)
 	}
@@ -298,12 +270,11 @@ func TestContinue(t *testing.T) {
 		if got := chat.Read(h.end.Message.Body).Text(); got != "A wood that is cut." || h.content.String() != got || h.end.Message.ParentID != question {
 			t.Errorf("the answer is %q below %s, and %q was streamed", got, h.end.Message.ParentID, h.content.String())
 		}
-		if !strings.Contains(string(asked.Messages[1]), `"A wood"`) || !strings.Contains(string(asked.Messages[len(asked.Messages)-1]), last) || (string(asked.Extra["continue_final_message"]) == "true") != (model == "prefills") {
-			t.Errorf("%s was given %s, %s", model, asked.Messages, asked.Extra)
-		}
-		if r, started, err := f.Start(t.Context(), req); err != nil || started || r.MessageID() != req.ID {
-			t.Errorf("the same request again: %v, %t, %v", r, started, err)
-		}
+		check.That(t, strings.Contains(string(asked.Messages[1]), `"A wood"`) && strings.Contains(string(asked.Messages[len(asked.Messages)-1]), last) &&
+			(string(asked.Extra["continue_final_message"]) == "true") == (model == "prefills"),
+			"%s was given %s, %s", model, asked.Messages, asked.Extra)
+		r, started, err := f.Start(t.Context(), req)
+		check.That(t, err == nil && !started && r.MessageID() == req.ID, "the same request again: %v, %t, %v", r, started, err)
 	}
 	_, _, err := f.Start(t.Context(), Request{ConversationID: id, HeadID: question, Continue: true})
 	wantError(t, err, fault.Invalid, "head_not_answerable", "Only an answer")

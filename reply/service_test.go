@@ -42,42 +42,30 @@ func TestConversationOffline(t *testing.T) {
 	c := check.Must3(f.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
 	first := f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "Hello & welcome")})
 	h := hear(t, first)
-	if len(h.started.Messages) != 1 {
-		t.Fatalf("%+v", h.started)
-	}
+	check.Need(t, len(h.started.Messages) == 1, "%+v", h.started)
 	sent := h.started.Messages[0]
-	if h.end.Status != StatusCompleted || !strings.Contains(h.content.String(), "“Hello & welcome”") || sent.ParentID != uuid.Nil {
-		t.Fatalf("%+v: %s", h.end, h.content.String())
-	}
-	if h.started.ParentID != sent.ID || h.started.MessageID != first.MessageID() || h.started.Model != "offline" ||
-		!h.started.Context.Complete || h.started.Context.Counts.Tail != 1 || h.started.Context.Usage.MaxContextTokens != 128_000 {
-		t.Errorf("%+v", h.started)
-	}
-	if got := f.activeHead(t, c.ID); got != first.MessageID() {
-		t.Errorf("the active head is %s, want the answer", got)
-	}
+	check.Need(t, h.end.Status == StatusCompleted && strings.Contains(h.content.String(), "“Hello & welcome”") && sent.ParentID == uuid.Nil,
+		"%+v: %s", h.end, h.content.String())
+	check.That(t, h.started.ParentID == sent.ID && h.started.MessageID == first.MessageID() && h.started.Model == "offline" &&
+		h.started.Context.Complete && h.started.Context.Counts.Tail == 1 && h.started.Context.Usage.MaxContextTokens == 128_000,
+		"%+v", h.started)
+	check.Equal(t, "the active head", f.activeHead(t, c.ID), first.MessageID())
 
 	// Edit and send: a sibling of what was sent.
 	root := uuid.Nil
 	edited := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: first.MessageID(), Messages: spoken("user", "Good bye"), ParentID: &root}))
-	if textOf(t, edited.Message) == h.content.String() || f.activeHead(t, c.ID) != edited.Message.ID {
-		t.Errorf("%+v", edited)
-	}
-	if m, err := f.store.Message(t.Context(), c.ID, edited.Message.ParentID); err != nil || m.Siblings != (tree.Siblings{Index: 2, Count: 2}) {
-		t.Errorf("%+v, %v", m, err)
-	}
+	check.That(t, textOf(t, edited.Message) != h.content.String() && f.activeHead(t, c.ID) == edited.Message.ID, "%+v", edited)
+	m, err := f.store.Message(t.Context(), c.ID, edited.Message.ParentID)
+	check.That(t, err == nil && m.Siblings == (tree.Siblings{Index: 2, Count: 2}), "%+v, %v", m, err)
 
 	// Regenerate: a sibling of the answer, on the branch where it was.
 	again := end(t, f.ask(t, Request{ConversationID: c.ID, HeadID: sent.ID}))
-	if again.Message.Siblings != (tree.Siblings{Index: 2, Count: 2}) || f.activeHead(t, c.ID) != again.Message.ID {
-		t.Errorf("%+v", again.Message)
-	}
+	check.That(t, again.Message.Siblings == (tree.Siblings{Index: 2, Count: 2}) && f.activeHead(t, c.ID) == again.Message.ID,
+		"%+v", again.Message)
 
 	// Go on, below the active head.
 	more := end(t, f.ask(t, Request{ConversationID: c.ID, Messages: spoken("user", "And then?")}))
-	if more.Message.Depth != 3 {
-		t.Errorf("%+v", more.Message)
-	}
+	check.That(t, more.Message.Depth == 3, "%+v", more.Message)
 }
 
 func TestStop(t *testing.T) {
@@ -90,31 +78,23 @@ func TestStop(t *testing.T) {
 	g.pieces <- "A wood "
 	g.pieces <- "that "
 	e, err := f.Stop(bounded(t), id, r.MessageID())
-	if err != nil || e.Status != StatusStopped || textOf(t, e.Message) != "A wood that " || e.Err != nil {
-		t.Fatalf("%+v, %v", e, err)
-	}
-	if !sameMembers(string(e.Message.Metadata), `{"reply":{"status":"stopped","model":"gate"}}`) {
-		t.Errorf("metadata %s", e.Message.Metadata)
-	}
+	check.Need(t, err == nil && e.Status == StatusStopped && textOf(t, e.Message) == "A wood that " && e.Err == nil,
+		"%+v, %v", e, err)
+	check.That(t, sameMembers(string(e.Message.Metadata), `{"reply":{"status":"stopped","model":"gate"}}`),
+		"metadata %s", e.Message.Metadata)
 	if h := hear(t, r); h.end.Status != StatusStopped || h.content.String() != "A wood that " || f.activeHead(t, id) != r.MessageID() {
 		t.Errorf("%+v: %s; the active head is %s", h.end, h.content.String(), f.activeHead(t, id))
 	}
 	// Again, and of one that was completed: what became of it.
 	again, err := f.Stop(bounded(t), id, r.MessageID())
-	if err != nil || again.Status != StatusStopped || again.Message.ID != r.MessageID() {
-		t.Errorf("%+v, %v", again, err)
-	}
+	check.That(t, err == nil && again.Status == StatusStopped && again.Message.ID == r.MessageID(), "%+v, %v", again, err)
 
 	// Before anything came: nothing is stored, and the id is free.
 	named := Request{ConversationID: id, HeadID: head, ID: uuid.New()}
 	r = f.ask(t, named)
 	e, err = f.Stop(bounded(t), id, r.MessageID())
-	if err != nil || e.Status != StatusStopped || e.Message != nil {
-		t.Errorf("%+v, %v", e, err)
-	}
-	if _, err := f.store.Message(t.Context(), id, r.MessageID()); !errors.Is(err, fault.NotFound) {
-		t.Errorf("a blank answer is stored: %v", err)
-	}
+	check.That(t, err == nil && e.Status == StatusStopped && e.Message == nil, "%+v, %v", e, err)
+	check.Fails(f.store.Message(t.Context(), id, r.MessageID()))(t, "a blank answer is stored", fault.NotFound)
 	if r, err := f.Find(t.Context(), id, named.ID); err != nil || hear(t, r).end.Status != StatusStopped {
 		t.Errorf("%v, %v", r, err)
 	}
@@ -129,9 +109,8 @@ func TestStop(t *testing.T) {
 	if _, err = f.Stop(bounded(t), uuid.New(), r.MessageID()); !errors.Is(err, fault.NotFound) {
 		t.Error(err)
 	}
-	if s := f.Stats(); s != (Stats{Completed: 1, Stopped: 2}) {
-		t.Errorf("%+v", s)
-	}
+	s := f.Stats()
+	check.That(t, s == (Stats{Completed: 1, Stopped: 2}), "%+v", s)
 }
 
 // A client that goes away doesn't end its reply, and nobody takes it for stopping.
@@ -153,9 +132,8 @@ func TestClientGoesAway(t *testing.T) {
 	}
 	g.pieces <- "Still there."
 	close(g.pieces)
-	if e := end(t, r); e.Status != StatusCompleted || textOf(t, e.Message) != "Still there." {
-		t.Errorf("%+v", e)
-	}
+	e := end(t, r)
+	check.That(t, e.Status == StatusCompleted && textOf(t, e.Message) == "Still there.", "%+v", e)
 }
 
 func second[T any](_ T, err error) error { return err }
@@ -171,9 +149,7 @@ func TestPruned(t *testing.T) {
 	g.pieces <- "Too late"
 	check.Must(f.store.Prune(t.Context(), id, head))(t)
 	e := end(t, r)
-	if e.Status != StatusFailed || e.Message != nil {
-		t.Errorf("%+v", e)
-	}
+	check.That(t, e.Status == StatusFailed && e.Message == nil, "%+v", e)
 	wantError(t, e.Err, fault.NotFound, "message_not_found")
 	// At once: what its end told is so already.
 	_, err := f.Find(t.Context(), id, r.MessageID())
@@ -218,18 +194,14 @@ func TestHeadAtEnd(t *testing.T) {
 			close(g.pieces)
 			for _, r := range replies {
 				e := end(t, r)
-				if e.Message == nil {
-					t.Fatalf("%+v", e)
-				}
+				check.Need(t, e.Message != nil, "%+v", e)
 				question, err := f.store.Message(t.Context(), c.ID, e.Message.ParentID)
-				if err != nil || question.ParentID != parent {
-					t.Errorf("the turn hangs below %s, %v; want %s", question.ParentID, err, parent)
-				}
+				check.That(t, err == nil && question.ParentID == parent,
+					"the turn hangs below %s, %v; want %s", question.ParentID, err, parent)
 				ends = append(ends, e)
 			}
-			if head := f.activeHead(t, c.ID); head != ends[0].Message.ID && head != ends[1].Message.ID {
-				t.Errorf("the active head is %s", head)
-			}
+			head := f.activeHead(t, c.ID)
+			check.That(t, head == ends[0].Message.ID || head == ends[1].Message.ID, "the active head is %s", head)
 		})
 	}
 }
@@ -260,9 +232,8 @@ func TestSwitchWhileTheAnswerIsStored(t *testing.T) {
 		if !switches {
 			want = e.Message.ID
 		}
-		if got := f.activeHead(t, id); got != want {
-			t.Errorf("switched %t: the active head is %s, want %s", switches, got, want)
-		}
+		got := f.activeHead(t, id)
+		check.That(t, got == want, "switched %t: the active head is %s, want %s", switches, got, want)
 		g.pieces = make(chan string)
 	}
 }
@@ -300,9 +271,7 @@ func TestStoredIsCalledBeforeTheEnd(t *testing.T) {
 	id, head := f.conversation(t)
 	r := f.ask(t, Request{ConversationID: id, HeadID: head})
 	check.Eventually(t, "a call of Stored", func() bool { return len(called) == 1 })
-	if n := <-called; n != 2 {
-		t.Errorf("it was called when %d messages were stored", n)
-	}
+	check.Equal(t, "stored messages when it was called", <-called, 2)
 	select {
 	case <-r.ended:
 		t.Error("the end is told while Stored runs")

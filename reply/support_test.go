@@ -68,8 +68,7 @@ func openAI(t testing.TB, s *llmtest.Server) llm.Model {
 }
 
 func spoken(role, text string) []tree.NewMessage {
-	body, _ := json.Marshal(map[string]string{"role": role, "content": text})
-	return []tree.NewMessage{{Message: chat.Read(body)}}
+	return []tree.NewMessage{tree.Text(tree.Role(role), text)}
 }
 
 // conversation makes one with a user's message in it, and gives both ids.
@@ -95,9 +94,7 @@ func (f *fixture) ask(t testing.TB, req Request) *Reply {
 	t.Helper()
 	r, started, err := f.Start(t.Context(), req)
 	check.NoError(t, err)
-	if !started {
-		t.Fatal("another reply was given")
-	}
+	check.Need(t, started, "another reply was given")
 	return r
 }
 
@@ -189,9 +186,7 @@ func wantError(t testing.TB, err error, kind error, code string, parts ...string
 		return
 	}
 	for _, part := range parts {
-		if !strings.Contains(own.Error(), part) {
-			t.Errorf("the error lacks %q: %v", part, own)
-		}
+		check.That(t, strings.Contains(own.Error(), part), "the error lacks %q: %v", part, own)
 	}
 }
 

@@ -39,9 +39,8 @@ func naming(name, title string) *llmtest.Model {
 // after asks, waits for the answer and the search for a title, and gives the conversation.
 func (f *fixture) after(t *testing.T, req Request) tree.Conversation {
 	t.Helper()
-	if e := end(t, f.ask(t, req)); e.Status != StatusCompleted {
-		t.Fatalf("%+v", e)
-	}
+	e := end(t, f.ask(t, req))
+	check.Need(t, e.Status == StatusCompleted, "%+v", e)
 	f.background.running.Wait()
 	return check.Must(f.store.Conversation(t.Context(), req.ConversationID))(t)
 }
@@ -67,13 +66,12 @@ func TestTitleByModel(t *testing.T) {
 	begun := check.Must(f.store.ChangeCount(t.Context(), id))(t)
 	c := f.after(t, Request{ConversationID: id, Messages: spoken("user", question)})
 	// The message, the first title, the answer, and the other title.
-	if n := check.Must(f.store.ChangeCount(t.Context(), id))(t); c.Title != better || n-begun != 4 {
-		t.Errorf("the title is %q, and %d changes are told; want 4", c.Title, n-begun)
-	}
+	n := check.Must(f.store.ChangeCount(t.Context(), id))(t)
+	check.That(t, c.Title == better && n-begun == 4, "the title is %q, and %d changes are told; want 4", c.Title, n-begun)
 	used, err := f.store.Usage(t.Context(), id)
-	if err != nil || len(used.Titles) != 1 || used.Titles[0] != (tree.ModelUsage{Model: "writes", Calls: 1, PromptTokens: 100, CompletionTokens: 7}) {
-		t.Errorf("usage %+v, %v", used, err)
-	}
+	check.That(t, err == nil && len(used.Titles) == 1 &&
+		used.Titles[0] == (tree.ModelUsage{Model: "writes", Calls: 1, PromptTokens: 100, CompletionTokens: 7}),
+		"usage %+v, %v", used, err)
 	c = f.after(t, Request{ConversationID: id, Messages: spoken("user", "Why?")})
 	if asked := writer.Requests(); c.Title != better || len(asked) != 1 || !strings.Contains(string(asked[0].Messages[1]), "pollard") {
 		t.Errorf("after the second answer: %q, asked %d times", c.Title, len(asked))
@@ -132,9 +130,8 @@ func TestTitleWithoutTheModels(t *testing.T) {
 			for _, u := range check.Must(f.store.Usage(t.Context(), c.ID))(t).Titles {
 				n += u.Calls
 			}
-			if c.Title != tt.want || n != tt.calls {
-				t.Errorf("%s: %q, %d calls; want %q, %d", tt.name, c.Title, n, tt.want, tt.calls)
-			}
+			check.That(t, c.Title == tt.want && n == tt.calls,
+				"%s: %q, %d calls; want %q, %d", tt.name, c.Title, n, tt.want, tt.calls)
 		}
 	}
 	if _, err := summarize.New(nil, summarize.Config{Titles: "all"}); err == nil {
@@ -157,7 +154,6 @@ func TestCloseEndsTitles(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	check.NoError(t, f.Close(over))
-	if c, err := f.store.Conversation(t.Context(), id); err != nil || c.Title != beginning {
-		t.Errorf("%q, %v", c.Title, err)
-	}
+	c, err := f.store.Conversation(t.Context(), id)
+	check.That(t, err == nil && c.Title == beginning, "%q, %v", c.Title, err)
 }

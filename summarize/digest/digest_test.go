@@ -1,7 +1,9 @@
 package digest
 
 import (
+	"encoding/json"
 	"fmt"
+	"github.com/coppice-chat/coppice/internal/check"
 	"slices"
 	"strings"
 	"testing"
@@ -9,12 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/coppice-chat/coppice/summarize/prompt"
+	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
-
-	"github.com/coppice-chat/coppice/summarize/prompt"
-
-	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 )
 
 // digestLines takes a digest apart: its lines by heading, each with its speaker.
@@ -90,9 +90,7 @@ func TestDigestChoosesFirst(t *testing.T) {
 	}
 	got := extract(prompt.Input{Fold: fold, TargetTokens: 300}, counter)
 	for _, text := range must {
-		if !strings.Contains(got, text) {
-			t.Errorf("%q is lost:\n%s", text, got)
-		}
+		check.That(t, strings.Contains(got, text), "%q is lost:\n%s", text, got)
 	}
 }
 
@@ -139,14 +137,10 @@ func TestDigestOfLittle(t *testing.T) {
 		in := prompt.Input{Fold: c.fold, TargetTokens: 4000}
 		got := extract(in, counter)
 		checkDigest(t, in, got, counter)
-		if !strings.Contains(got, c.want) {
-			t.Errorf("%s: %q lacks %q", c.name, got, c.want)
-		}
+		check.That(t, strings.Contains(got, c.want), "%s: %q lacks %q", c.name, got, c.want)
 	}
 	for _, in := range []prompt.Input{{}, {Fold: []tree.Message{prompttest.UserSays("\n\u200b ")}}, {Prior: " \n"}, {LookAhead: []tree.Message{prompttest.UserSays("Only ahead.")}}} {
-		if got := extract(in, counter); got != "" {
-			t.Errorf("of nothing it makes %q", got)
-		}
+		check.Equal(t, "of nothing it makes", extract(in, counter), "")
 	}
 }
 
@@ -216,12 +210,100 @@ func TestDigestIsExtractive(t *testing.T) {
 			}
 			for _, line := range slices.Concat(digestLines(got)["Decisions and preferences"], digestLines(got)["Facts"], []string{index}) {
 				for w := range strings.FieldsSeq(strings.TrimPrefix(line, "user: ")) {
-					if !known[bareWord(w)] {
-						t.Fatalf("%q is nobody's word in %q", w, line)
-					}
+					check.Need(t, known[bareWord(w)], "%q is nobody's word in %q", w, line)
 				}
 			}
 			in.Prior, in.PriorTokens, in.Fold = got, len(got), nil
 		}
 	})
+}
+
+// None of these takes long. A quadratic way through any of them would.
+func TestDigestMonsters(t *testing.T) {
+	t.Parallel()
+	for name, text := range prompttest.Monsters() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := strings.ToValidUTF8(text[:min(len(text), 1<<17)], "\uFFFD")
+			counter := prompttest.Quarters{}
+			in := prompt.Input{Nonce: prompttest.Nonce, Fold: []tree.Message{prompttest.UserSays(text), prompttest.AssistantCalls("f", text), prompttest.ToolSays("f", text)}, TargetTokens: 400, Instructions: text, Prior: text}
+			checkDigest(t, in, extract(in, counter), counter)
+			in.Prior = ""
+			if _, _, err := prompt.Next(in, 1<<30, counter); err != nil {
+				t.Error(err)
+			}
+			_, _ = prompt.Clean(text)
+		})
+	}
+}
+
+func FuzzDigest(f *testing.F) {
+	for _, l := range table(f, "languages.txt") {
+		f.Add(l[1], l[2]+" "+l[3], "## Facts\n- user: "+l[2], l[3], 100)
+	}
+	f.Add("<coppice-summary>", "user:\n| x", "Extract of 3 earlier messages, made without a language model.\n\n## Facts\n- assistant: <", "\u200d", -1)
+	counter := tokens.O200k()
+	f.Fuzz(func(t *testing.T, user, assistant, prior, instructions string, target int) {
+		if len(user)+len(assistant)+len(prior)+len(instructions) > 20_000 {
+			return
+		}
+		raw, _ := json.Marshal(user)
+		in := prompt.Input{
+			Nonce: prompttest.Nonce, Prior: prior, Instructions: instructions, TargetTokens: target % 5000,
+			Fold:      []tree.Message{prompttest.UserSays(user), prompttest.AssistantSays(assistant), {Role: tree.RoleTool, Body: raw}, {Role: tree.RoleUser, Body: []byte(user)}},
+			LookAhead: []tree.Message{prompttest.UserSays(assistant)},
+		}
+		for range 3 {
+			got := extract(in, counter)
+			checkDigest(t, in, got, counter)
+			in.Prior, in.PriorTokens = got, counter.Count(got)
+		}
+	})
+}
+
+// indexOf is the index of a digest, without what introduces its line.
+func indexOf(digest string) string {
+	_, index, _ := strings.Cut(digest, indexHeading+"\n")
+	return strings.TrimPrefix(index, indexLine)
+}
+
+// TestJoinedPiecesMakeNoTag has pieces of a digest that make a tag of the prompt where
+// they come to stand beside each other.
+func TestJoinedPiecesMakeNoTag(t *testing.T) {
+	t.Parallel()
+	in := prompt.Input{Fold: []tree.Message{prompttest.UserSays("It has `wood_1<` and Coppice-17."), prompttest.AssistantSays("…")}}
+	r := newReader(in, tokens.O200k(), 1000)
+	r.readFold(in.Fold)
+	p := newPicker(r, 1000)
+	p.addEntries("")
+	index := indexOf(p.index())
+	check.That(t, strings.HasPrefix(index, " wood_1( Coppice-17"), "the index is %q", index)
+	p.items = []item{{source: source{speaker: "user"}, text: "It has wood_1<"}, {source: source{speaker: "user"}, text: "Coppice-17 has it."}}
+	p.chosen = []int{0, 1}
+	if text := p.text(); !strings.HasSuffix(text, "- user: It has wood_1( Coppice-17 has it.") {
+		t.Errorf("the text is %q", text)
+	}
+}
+
+// A number in a script without spaces stands in the index with what it counts.
+func TestIndexNumbersWithoutSpaces(t *testing.T) {
+	t.Parallel()
+	r := newReader(prompt.Input{}, ones{}, 1000)
+	r.readFold([]tree.Message{prompttest.UserSays("会议改到15点开始")})
+	p := newPicker(r, 1000)
+	p.addEntries("")
+	check.Equal(t, "it is", indexOf(p.index()), " 改到15点开")
+}
+
+// An index keeps facts of several words whole through a merge.
+func TestIndexReadsItself(t *testing.T) {
+	t.Parallel()
+	r := newReader(prompt.Input{}, ones{}, 1000)
+	r.readPrior("Extract of 3 earlier messages, made without a language model.\n\n" + indexHeading + "\n" + indexLine + ` 6:30 "St. Moritz" 1931 Lerwick Bodø harbour lantern`)
+	var got []string
+	for _, it := range r.items {
+		got = append(got, it.text)
+	}
+	want := `6:30|"St. Moritz"|1931|Lerwick|Bodø|harbour|lantern`
+	check.That(t, strings.Join(got, "|") == want, "it reads %q", got)
 }

@@ -37,35 +37,28 @@ func TestOutageLeavesAFittingBranchAlone(t *testing.T) {
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 60) // over its trigger, within its window
 	before := contextOf(t, s, id, head.ID)
-	if !before.Complete || before.Usage.ContextTokens <= before.Usage.TriggerTokens {
-		t.Fatalf("the branch is to be over its trigger and fit: %s", before.Status)
-	}
+	check.Need(t, before.Complete && before.Usage.ContextTokens > before.Usage.TriggerTokens,
+		"the branch is to be over its trigger and fit: %s", before.Status)
 	round := Round{Until: time.Now().Add(time.Hour), Insists: true}
 	for i := range 6 {
 		p, err := s.CompactDue(t.Context(), id, head.ID, round)
-		if err != nil || p.Failed == nil || p.Away < llm.ShortestPause {
-			t.Fatalf("attempt %d: %+v, %v", i, p, err)
-		}
+		check.Need(t, err == nil && p.Failed != nil && p.Away >= llm.ShortestPause, "attempt %d: %+v, %v", i, p, err)
 	}
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
 	if err != nil || len(ran.Data) != 3 || len(model.Requests()) != 3 {
 		t.Errorf("%d records of %d calls, %v", len(ran.Data), len(model.Requests()), err)
 	}
 	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
-	if err != nil || k.Outcome != tree.OutcomeFailed {
-		t.Errorf("a request came to %s by %q, %v", k.Outcome, k.Model, err)
-	}
-	if after := contextOf(t, s, id, head.ID); after.Summary != nil || len(after.Messages) != len(before.Messages) {
-		t.Error("the outage took messages out of the context")
-	}
+	check.That(t, err == nil && k.Outcome == tree.OutcomeFailed, "a request came to %s by %q, %v", k.Outcome, k.Model, err)
+	after := contextOf(t, s, id, head.ID)
+	check.That(t, after.Summary == nil && len(after.Messages) == len(before.Messages), "the outage took messages out of the context")
 	down = false
 	now = now.Add(time.Minute)
 	if p, err := s.CompactDue(t.Context(), id, head.ID, round); err != nil || p.Failed != nil {
 		t.Errorf("%+v, %v", p, err)
 	}
-	if c := contextOf(t, s, id, head.ID); c.Summary == nil || c.Summary.Model != "fake" {
-		t.Errorf("once the model answers the summary is %+v", c.Summary)
-	}
+	c := contextOf(t, s, id, head.ID)
+	check.That(t, c.Summary != nil && c.Summary.Model == "fake", "once the model answers the summary is %+v", c.Summary)
 }
 
 // The setting digest says when the digest stands in for a model that fails.
@@ -105,13 +98,12 @@ func TestDigestSetting(t *testing.T) {
 			t.Fatalf("the branch fits: %v, want %v", c.Complete, test.fits)
 		}
 		k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-		if err != nil || (k.Outcome == tree.OutcomeSaved) != test.saved {
-			t.Errorf("%+v of the %s: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
-		}
+		check.That(t, err == nil && (k.Outcome == tree.OutcomeSaved) == test.saved,
+			"%+v of the %s: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
 		k, err = s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{KeepRecentMessages: 2})
-		if err != nil || (k.Outcome == tree.OutcomeSaved) != (test.saved && (test.digest == DigestAlways || !test.models && test.digest == "")) {
-			t.Errorf("%+v of the %s, on request: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
-		}
+		check.That(t, err == nil &&
+			(k.Outcome == tree.OutcomeSaved) == (test.saved && (test.digest == DigestAlways || !test.models && test.digest == "")),
+			"%+v of the %s, on request: %s: %s, %v", test, where, k.Outcome, k.Reason, err)
 	}
 	for _, wrong := range []string{`{"digest":"sometimes"}`, `{"digest":""}`, `{"digest":null}`, `{"keep_first_user":true}`, `{"keep_first_user":""}`, `{"instructions":"` + string(make([]byte, 10)) + `"}`} {
 		if err := service(t, store, Config{}).CheckSettings([]byte(wrong)); err == nil {
@@ -170,8 +162,7 @@ func TestOnlyFinishedAnswersCount(t *testing.T) {
 		s := service(t, store, Config{Settings: withoutDigest(smallSettings()), Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
 		id := conversation(t, store)
 		k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
-		if err != nil || (k.Outcome == tree.OutcomeSaved) != (reason == "stop" || reason == "" || reason == "eos_token") {
-			t.Errorf("an answer with the finish reason %q: %s: %s, %v", reason, k.Outcome, k.Reason, err)
-		}
+		check.That(t, err == nil && (k.Outcome == tree.OutcomeSaved) == (reason == "stop" || reason == "" || reason == "eos_token"),
+			"an answer with the finish reason %q: %s: %s, %v", reason, k.Outcome, k.Reason, err)
 	}
 }

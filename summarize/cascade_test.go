@@ -119,26 +119,23 @@ func TestCascade(t *testing.T) {
 				t.Fatalf("attempts %s, %v", k.Attempts, err)
 			}
 			if test.saved {
-				if k.Outcome != tree.OutcomeSaved || k.Model != "faulty" || len(attempts) != 1 || attempts[0].Error != "" {
-					t.Errorf("%s by %q after %s: %s", k.Outcome, k.Model, k.Attempts, k.Reason)
-				}
+				check.That(t, k.Outcome == tree.OutcomeSaved && k.Model == "faulty" && len(attempts) == 1 && attempts[0].Error == "",
+					"%s by %q after %s: %s", k.Outcome, k.Model, k.Attempts, k.Reason)
 			} else if k.Outcome == tree.OutcomeSaved {
-				if k.Model != digest.Name || len(attempts) != 2 || !strings.Contains(attempts[0].Error, test.error) || attempts[0].Error == "" {
-					t.Errorf("saved by %q after %s", k.Model, k.Attempts)
-				}
+				check.That(t, k.Model == digest.Name && len(attempts) == 2 &&
+					strings.Contains(attempts[0].Error, test.error) && attempts[0].Error != "",
+					"saved by %q after %s", k.Model, k.Attempts)
 			} else if k.Outcome != tree.OutcomeNoGain || test.error != "" {
 				t.Errorf("%s: %s", k.Outcome, k.Reason)
 			}
-			if strings.Contains(string(k.Attempts)+k.Reason, "sk-canary") || strings.Contains(string(k.Attempts), "what there is to say about it") {
-				t.Errorf("the record holds a key or message text: %s", k.Attempts)
-			}
-			if len(observed) != 1 || observed[0].ID != k.ID {
-				t.Errorf("observed %+v", observed)
-			}
+			check.That(t, !strings.Contains(string(k.Attempts)+k.Reason, "sk-canary") &&
+				!strings.Contains(string(k.Attempts), "what there is to say about it"),
+				"the record holds a key or message text: %s", k.Attempts)
+			check.That(t, len(observed) == 1 && observed[0].ID == k.ID, "observed %+v", observed)
 			listed, err := store.Compactions(t.Context(), id, tree.Paging{})
-			if err != nil || len(listed.Data) != 1 || listed.Data[0].Outcome != k.Outcome || string(listed.Data[0].Attempts) != string(k.Attempts) {
-				t.Errorf("the record is %+v, %v", listed.Data, err)
-			}
+			check.That(t, err == nil && len(listed.Data) == 1 && listed.Data[0].Outcome == k.Outcome &&
+				string(listed.Data[0].Attempts) == string(k.Attempts),
+				"the record is %+v, %v", listed.Data, err)
 			if _, err := s.Context(t.Context(), id, head.ID, Window{}); err != nil {
 				t.Errorf("the context after it: %v", err)
 			}
@@ -173,12 +170,9 @@ func TestAnswerThatIsThePrompt(t *testing.T) {
 		s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000}}}})
 		id := conversation(t, store)
 		k := compact(t, s, id, talk(t, store, id, uuid.Nil, 40).ID, Demand{})
-		if said == "" {
-			t.Fatalf("%s: no line of it would do as a summary", test.name)
-		}
-		if k.Model != digest.Name || !strings.Contains(string(k.Attempts), "repeats its prompt") {
-			t.Errorf("%s: %q is saved as the summary of %s: %s", test.name, said, k.Model, k.Attempts)
-		}
+		check.Need(t, said != "", "%s: no line of it would do as a summary", test.name)
+		check.That(t, k.Model == digest.Name && strings.Contains(string(k.Attempts), "repeats its prompt"),
+			"%s: %q is saved as the summary of %s: %s", test.name, said, k.Model, k.Attempts)
 	}
 }
 
@@ -208,9 +202,8 @@ func TestModelsTimeIsBounded(t *testing.T) {
 		s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: model, Window: 100_000, Timeout: test.timeout}}}})
 		id := conversation(t, store)
 		k, err := s.Compact(ctx, id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
-		if err != nil || k.Outcome != tree.OutcomeSaved || calls != 1 {
-			t.Errorf("%s: %s after %d calls, %v", test.name, k.Outcome, calls, err)
-		}
+		check.That(t, err == nil && k.Outcome == tree.OutcomeSaved && calls == 1,
+			"%s: %s after %d calls, %v", test.name, k.Outcome, calls, err)
 	}
 }
 
@@ -253,9 +246,8 @@ func TestAudit(t *testing.T) {
 			}
 		}
 		e, err := s.Explain(t.Context(), id, uuid.Nil)
-		if err != nil || len(e.Summaries) != 1 || e.Summaries[0].Audit == nil || e.Summaries[0].Audit.Fold < 0.1 {
-			t.Errorf("%s: explained as %+v, %v", test.name, e.Summaries, err)
-		}
+		check.That(t, err == nil && len(e.Summaries) == 1 && e.Summaries[0].Audit != nil && e.Summaries[0].Audit.Fold >= 0.1,
+			"%s: explained as %+v, %v", test.name, e.Summaries, err)
 		_, text, err := s.Summary(t.Context(), id, k.SummaryID)
 		if filled := e.Summaries[0].Audit.Filled; err != nil || filled == 0 || !strings.Contains(text, "\n## ") {
 			t.Errorf("%s: %d tokens are added: %q, %v", test.name, filled, text, err)
@@ -389,12 +381,9 @@ func TestWhileTheSummarizerWrites(t *testing.T) {
 				return llmtest.Response(written + turnsFrom(10, 40)), nil
 			}}}}}})
 			k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-			if err != nil || k.Outcome != test.outcome {
-				t.Errorf("%s (%s), %v; want %s", k.Outcome, k.Reason, err, test.outcome)
-			}
-			if (k.SummaryID != uuid.Nil) != (test.outcome == tree.OutcomeSaved) {
-				t.Errorf("summary %s of a compaction that is %s", k.SummaryID, k.Outcome)
-			}
+			check.That(t, err == nil && k.Outcome == test.outcome, "%s (%s), %v; want %s", k.Outcome, k.Reason, err, test.outcome)
+			check.That(t, (k.SummaryID != uuid.Nil) == (test.outcome == tree.OutcomeSaved),
+				"summary %s of a compaction that is %s", k.SummaryID, k.Outcome)
 		})
 	}
 }
@@ -430,14 +419,11 @@ func TestOwnSummarizer(t *testing.T) {
 		id := conversation(t, store)
 		head := talk(t, store, id, uuid.Nil, 40)
 		k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-		if err != nil || k.Outcome != tree.OutcomeSaved {
-			t.Fatalf("%s: %s: %s, %v", test.name, k.Outcome, k.Reason, err)
-		}
+		check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved, "%s: %s: %s, %v", test.name, k.Outcome, k.Reason, err)
 		if model := map[bool]string{true: "own", false: digest.Name}[test.why == ""]; k.Model != model || !strings.Contains(string(k.Attempts), test.why) {
 			t.Errorf("%s: by %s after %s", test.name, k.Model, k.Attempts)
 		}
-		if c := contextOf(t, s, id, head.ID); !c.Complete || c.Counts.Folded == 0 {
-			t.Errorf("%s: %s", test.name, c.Status)
-		}
+		c := contextOf(t, s, id, head.ID)
+		check.That(t, c.Complete && c.Counts.Folded != 0, "%s: %s", test.name, c.Status)
 	}
 }

@@ -45,15 +45,11 @@ func TestContextThatDoesNotFitKeepsItsSummary(t *testing.T) {
 	head = add(t, store, id, head.ID, fmt.Sprintf(`{"role":"tool","tool_call_id":"call-1","content":%q}`, strings.Repeat("a line of the result\n", 400)))
 	head = add(t, store, id, head.ID, `{"role":"user","content":"And now?"}`)
 	c := contextOf(t, s, id, head.ID)
-	if c.Summary == nil || c.Summary.ID != k.SummaryID {
-		t.Fatalf("the context holds summary %v, want %s", c.Summary, k.SummaryID)
-	}
-	if c.Complete || c.Counts.Tail != 1 || c.Omitted == 0 || c.Usage.ContextTokens > c.Usage.AvailableTokens {
-		t.Errorf("complete %v, %+v, %d omitted, %+v", c.Complete, c.Counts, c.Omitted, c.Usage)
-	}
-	if want := "older messages didn't fit and are not shown. Compact the conversation now."; !strings.Contains(c.Status, want) {
-		t.Errorf("status %q doesn't say that %s", c.Status, want)
-	}
+	check.Need(t, c.Summary != nil && c.Summary.ID == k.SummaryID, "the context holds summary %v, want %s", c.Summary, k.SummaryID)
+	check.That(t, !c.Complete && c.Counts.Tail == 1 && c.Omitted != 0 && c.Usage.ContextTokens <= c.Usage.AvailableTokens,
+		"complete %v, %+v, %d omitted, %+v", c.Complete, c.Counts, c.Omitted, c.Usage)
+	want := "older messages didn't fit and are not shown. Compact the conversation now."
+	check.That(t, strings.Contains(c.Status, want), "status %q doesn't say that %s", c.Status, want)
 	// And a compaction repairs it, however little there is to fold.
 	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Outcome != tree.OutcomeSaved {
 		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
@@ -80,17 +76,12 @@ func TestAddedResultsCount(t *testing.T) {
 	}
 	head = add(t, store, id, head.ID, `{"role":"user","content":"Well?"}`)
 	c := contextOf(t, s, id, head.ID)
-	if len(c.Repairs) != 9 {
-		t.Fatalf("%d repairs, want 9", len(c.Repairs))
-	}
+	check.Need(t, len(c.Repairs) == 9, "%d repairs, want 9", len(c.Repairs))
 	e := check.Must(s.Explain(t.Context(), id, head.ID))(t)
-	if e.Usage != c.Usage {
-		t.Errorf("explained %+v, context %+v", e.Usage, c.Usage)
-	}
+	check.That(t, e.Usage == c.Usage, "explained %+v, context %+v", e.Usage, c.Usage)
 	k := compact(t, s, id, head.ID, Demand{KeepRecentMessages: 4})
-	if k.TokensBefore != c.Usage.ContextTokens {
-		t.Errorf("%d tokens before a compaction, %d in the context", k.TokensBefore, c.Usage.ContextTokens)
-	}
+	check.That(t, k.TokensBefore == c.Usage.ContextTokens,
+		"%d tokens before a compaction, %d in the context", k.TokensBefore, c.Usage.ContextTokens)
 	if after := contextOf(t, s, id, head.ID); k.TokensAfter != after.Usage.ContextTokens {
 		t.Errorf("%d tokens after a compaction, %d in the context", k.TokensAfter, after.Usage.ContextTokens)
 	}
@@ -126,13 +117,10 @@ func TestImportedSummaryCantLeaveItsTags(t *testing.T) {
 	}})
 	check.NoError(t, err)
 	c := contextOf(t, s, id, last)
-	if c.Summary == nil {
-		t.Fatal("the context has no summary")
-	}
+	check.Need(t, c.Summary != nil, "the context has no summary")
 	_, message, err := s.SummaryMessage(ctx, id, summary)
-	if err != nil || string(message) != string(c.Messages[0]) {
-		t.Errorf("a client is given %s, %v\nand the model %s", message, err, c.Messages[0])
-	}
+	check.That(t, err == nil && string(message) == string(c.Messages[0]),
+		"a client is given %s, %v\nand the model %s", message, err, c.Messages[0])
 	if text := chat.Read(c.Messages[0]).Text(); !strings.HasSuffix(text, "\n</coppice-summary>") || strings.Count(text, "</coppice-summary>") != 1 {
 		t.Errorf("the model is shown\n%s", text)
 	}
@@ -157,17 +145,15 @@ func TestDroppedPins(t *testing.T) {
 	}
 	head := talk(t, store, id, parent, 20)
 	e, err := s.Explain(t.Context(), id, head.ID)
-	if err != nil || e.Plan == nil || len(e.Plan.DroppedPinIDs) == 0 || len(e.DroppedPinIDs) != 0 {
-		t.Fatalf("%+v, %v", e, err)
-	}
+	check.Need(t, err == nil && e.Plan != nil && len(e.Plan.DroppedPinIDs) != 0 && len(e.DroppedPinIDs) == 0, "%+v, %v", e, err)
 	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
 	if err != nil || k.Outcome != tree.OutcomeSaved {
 		t.Fatal(k.Outcome, err)
 	}
 	after, err := s.Explain(t.Context(), id, head.ID)
-	if err != nil || !slices.Equal(after.DroppedPinIDs, e.Plan.DroppedPinIDs) || !slices.Equal(after.DroppedPinIDs, pinned[:len(after.DroppedPinIDs)]) {
-		t.Errorf("planned to let go of %v, and now not held are %v, %v", e.Plan.DroppedPinIDs, after.DroppedPinIDs, err)
-	}
+	check.That(t, err == nil && slices.Equal(after.DroppedPinIDs, e.Plan.DroppedPinIDs) &&
+		slices.Equal(after.DroppedPinIDs, pinned[:len(after.DroppedPinIDs)]),
+		"planned to let go of %v, and now not held are %v, %v", e.Plan.DroppedPinIDs, after.DroppedPinIDs, err)
 	if c := contextOf(t, s, id, head.ID); len(c.Summary.KeptIDs) == 0 || slices.ContainsFunc(after.DroppedPinIDs, func(id uuid.UUID) bool { return slices.Contains(c.Summary.KeptIDs, id) }) {
 		t.Errorf("kept %v, not held %v", c.Summary.KeptIDs, after.DroppedPinIDs)
 	}
@@ -205,9 +191,8 @@ func TestContextsSayThatRecallIsOn(t *testing.T) {
 		}))(t)
 		parent := check.Must(s.Context(t.Context(), c.ID, stored[2].ID, test.window))(t)
 		child := check.Must(s.Context(t.Context(), c.ID, stored[3].ID, test.window))(t)
-		if !slices.EqualFunc(parent.Messages, child.Messages[:len(parent.Messages)], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
-			t.Errorf("%s: the parent reads %s, the child %s", name, parent.Messages, child.Messages)
-		}
+		check.That(t, slices.EqualFunc(parent.Messages, child.Messages[:len(parent.Messages)], func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }),
+			"%s: the parent reads %s, the child %s", name, parent.Messages, child.Messages)
 		if shown := string(child.Messages[0]); strings.Contains(shown, "function recall") != test.says || !strings.Contains(shown, "Numbers.") {
 			t.Errorf("%s: the summary is %s", name, shown)
 		}
@@ -253,9 +238,8 @@ func TestAttachmentsTakeRoom(t *testing.T) {
 				shown = append(shown, strings.TrimSuffix(a.Name, ".txt"))
 			}
 		}
-		if got := strings.Join(shown, " "); got != want {
-			t.Errorf("in %d bytes are %q, want %q", room, got, want)
-		}
+		got := strings.Join(shown, " ")
+		check.That(t, got == want, "in %d bytes are %q, want %q", room, got, want)
 	}
 }
 
@@ -311,12 +295,9 @@ func TestContextOfWhatComesNext(t *testing.T) {
 		got := check.Must(b.Context(t.Context(), w, next))(rt)
 		all := check.Must(store.AppendChain(t.Context(), id, head, next))(rt)
 		want := check.Must(s.Context(t.Context(), id, all.Messages[len(all.Messages)-1].ID, w))(rt)
-		if !slices.EqualFunc(got.Messages, want.Messages, func(a, b json.RawMessage) bool { return string(a) == string(b) }) {
-			rt.Errorf("messages %s\nwant     %s", got.Messages, want.Messages)
-		}
+		check.That(rt, slices.EqualFunc(got.Messages, want.Messages, func(a, b json.RawMessage) bool { return string(a) == string(b) }),
+			"messages %s\nwant     %s", got.Messages, want.Messages)
 		got.Messages, want.Messages = nil, nil
-		if !reflect.DeepEqual(got, want) {
-			rt.Errorf("%+v\nwant %+v", got, want)
-		}
+		check.That(rt, reflect.DeepEqual(got, want), "%+v\nwant %+v", got, want)
 	})
 }

@@ -55,9 +55,8 @@ func TestFaults(t *testing.T) {
 		{ctx, context.DeadlineExceeded, TroubleAway}, // of a connection that wasn't to be had
 		{ended, context.Canceled, TroubleEnded},
 	} {
-		if got := TroubleOf(test.ctx, test.err); got != test.want {
-			t.Errorf("%v is of kind %d, want %d", test.err, got, test.want)
-		}
+		got := TroubleOf(test.ctx, test.err)
+		check.That(t, got == test.want, "%v is of kind %d, want %d", test.err, got, test.want)
 	}
 }
 
@@ -101,9 +100,8 @@ func TestFruitlessCompactionsBackOff(t *testing.T) {
 		}
 	}
 	e, err := service(t, store, Config{Settings: withoutDigest(settings)}).Explain(t.Context(), id, head.ID)
-	if err != nil || e.Automatic || e.Reason != string(ReasonFailed) {
-		t.Errorf("explained as automatic %v: %s, %v", e.Automatic, e.Reason, err)
-	}
+	check.That(t, err == nil && !e.Automatic && e.Reason == string(ReasonFailed),
+		"explained as automatic %v: %s, %v", e.Automatic, e.Reason, err)
 }
 
 // A branch that waits after compactions in vain, and outgrows its window, gets its digest.
@@ -121,13 +119,11 @@ func TestDigestComesWhereItDoesNotFit(t *testing.T) {
 		head = add(t, store, id, head.ID, string(messageBody([]string{"user", "assistant"}[head.Depth%2], strings.Repeat("The matter has one more side. ", 8))))
 		k := check.Must(s.Compact(t.Context(), id, head.ID, TriggerAppend, nil))(t)
 		outcomes = append(outcomes, k.Outcome)
-		if c := contextOf(t, s, id, head.ID); !c.Complete {
-			t.Fatalf("at %d tokens the context is %s, after %s: %s", head.PathTokens, c.Status, k.Outcome, k.Reason)
-		}
+		c := contextOf(t, s, id, head.ID)
+		check.Need(t, c.Complete, "at %d tokens the context is %s, after %s: %s", head.PathTokens, c.Status, k.Outcome, k.Reason)
 	}
-	if !slices.Contains(outcomes, tree.OutcomeNoGain) || outcomes[len(outcomes)-1] != tree.OutcomeSaved {
-		t.Errorf("the outcomes are %v", outcomes)
-	}
+	check.That(t, slices.Contains(outcomes, tree.OutcomeNoGain) && outcomes[len(outcomes)-1] == tree.OutcomeSaved,
+		"the outcomes are %v", outcomes)
 }
 
 // long gives a branch of many calls of a small window, and a config. Each call of the model is told.
@@ -184,25 +180,18 @@ func TestStepsStay(t *testing.T) {
 		t.Errorf("amid the steps the context of the last cutoff has the summary %+v, complete %v", c.Summary, c.Complete)
 	}
 	r, err := s.compact(t.Context(), id, head.ID, compactionRequest{trigger: TriggerAppend})
-	if err != nil || r.more {
-		t.Fatalf("the next job: %+v, %v", r, err)
-	}
+	check.Need(t, err == nil && !r.more, "the next job: %+v, %v", r, err)
 	ks := saved()
-	if len(ks) < 7 || calls > len(ks)+1 {
-		t.Errorf("%d calls for %d steps", calls, len(ks))
-	}
+	check.That(t, len(ks) >= 7 && calls <= len(ks)+1, "%d calls for %d steps", calls, len(ks))
 	folded := 0
 	for i, k := range ks {
-		if k.Outcome != tree.OutcomeSaved || k.TokensAfter >= k.TokensBefore {
-			t.Errorf("step %d: %s: %s", i+1, k.Outcome, k.Reason)
-		}
-		if i > 0 && k.PriorSummaryID != ks[i-1].SummaryID {
-			t.Errorf("step %d merges %s, and not the one before, %s", i+1, k.PriorSummaryID, ks[i-1].SummaryID)
+		check.That(t, k.Outcome == tree.OutcomeSaved && k.TokensAfter < k.TokensBefore, "step %d: %s: %s", i+1, k.Outcome, k.Reason)
+		if i > 0 {
+			check.Equal(t, fmt.Sprintf("step %d merges", i+1), k.PriorSummaryID, ks[i-1].SummaryID)
 		}
 		folded += k.FoldedMessages
 	}
 	c := contextOf(t, s, id, head.ID)
-	if !c.Complete || c.Counts.Folded != folded || folded+c.Counts.Tail != messages {
-		t.Errorf("complete %v, %d folded by steps of %d, %d in the tail", c.Complete, c.Counts.Folded, folded, c.Counts.Tail)
-	}
+	check.That(t, c.Complete && c.Counts.Folded == folded && folded+c.Counts.Tail == messages,
+		"complete %v, %d folded by steps of %d, %d in the tail", c.Complete, c.Counts.Folded, folded, c.Counts.Tail)
 }

@@ -46,9 +46,8 @@ func TestWhatStaysBesideASummary(t *testing.T) {
 		head = talk(t, store, id, thanks, 30).ID
 		check.Must(s.Compact(t.Context(), id, head, TriggerRequest, &Demand{KeepRecentMessages: 58}))(t)
 		c := contextOf(t, s, id, head)
-		if slices.Contains(c.Summary.KeptIDs, thanks) || !slices.Contains(c.Summary.KeptIDs, pin) {
-			t.Errorf("kept are %v", c.Summary.KeptIDs)
-		}
+		check.That(t, !slices.Contains(c.Summary.KeptIDs, thanks) && slices.Contains(c.Summary.KeptIDs, pin),
+			"kept are %v", c.Summary.KeptIDs)
 		if kept == nil {
 			kept = c.Summary.KeptIDs
 			if in := inputs[0]; !in.Stays[pin] || len(in.Kept)+len(in.Leaving) > 0 {
@@ -58,13 +57,10 @@ func TestWhatStaysBesideASummary(t *testing.T) {
 		thanks = head
 	}
 	in := inputs[len(inputs)-1]
-	if len(in.Kept) == 0 || in.Kept[0].ID != pin || len(in.Leaving) == 0 || len(in.Kept)+len(in.Leaving) != len(kept) {
-		t.Fatalf("%d messages stayed beside the first summary; %d stay, and %d leave", len(kept), len(in.Kept), len(in.Leaving))
-	}
+	check.Need(t, len(in.Kept) != 0 && in.Kept[0].ID == pin && len(in.Leaving) != 0 && len(in.Kept)+len(in.Leaving) == len(kept),
+		"%d messages stayed beside the first summary; %d stay, and %d leave", len(kept), len(in.Kept), len(in.Leaving))
 	for _, m := range in.Leaving {
-		if !slices.Contains(kept, m.ID) || strings.Contains(string(m.Body), "Thanks") {
-			t.Errorf("%s leaves", m.Body)
-		}
+		check.That(t, slices.Contains(kept, m.ID) && !strings.Contains(string(m.Body), "Thanks"), "%s leaves", m.Body)
 	}
 }
 
@@ -90,17 +86,12 @@ func TestFilesAreFolded(t *testing.T) {
 		s, id := service(t, store, Config{Summarizer: with}), conversation(t, store)
 		m := check.Must(store.Append(t.Context(), id, uuid.Nil, tree.NewMessage{Message: chat.Read(body)}))(t)
 		head := talk(t, store, id, m.ID, 40)
-		if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Outcome != tree.OutcomeSaved {
-			t.Fatalf("%s: %s: %s, %v", name, k.Outcome, k.Reason, err)
-		}
+		k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+		check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved, "%s: %s: %s, %v", name, k.Outcome, k.Reason, err)
 		summary := string(contextOf(t, s, id, head.ID).Messages[0])
-		if name == "digest" && !strings.Contains(summary, "1,290.50") {
-			t.Errorf("the digest is %s", summary)
-		}
+		check.That(t, name != "digest" || strings.Contains(summary, "1,290.50"), "the digest is %s", summary)
 	}
-	if !strings.Contains(read.String(), "Oda Brandt") {
-		t.Errorf("the summarizer reads %.300s", read.String())
-	}
+	check.That(t, strings.Contains(read.String(), "Oda Brandt"), "the summarizer reads %.300s", read.String())
 }
 
 // A summary ends with the files that tools used, which who writes the next one doesn't read.
@@ -108,9 +99,8 @@ func TestPathsAreCarriedOn(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
 	s := service(t, store, Config{Summarizer: own(func(in prompt.Input) (prompt.Result, error) {
-		if strings.Contains(in.Prior, "Files that tools used") || in.Prior != "" && in.PriorTokens != tokens.O200k().Count(in.Prior) {
-			t.Errorf("the summary before is %d tokens: %s", in.PriorTokens, in.Prior)
-		}
+		check.That(t, !strings.Contains(in.Prior, "Files that tools used") && (in.Prior == "" || in.PriorTokens == tokens.O200k().Count(in.Prior)),
+			"the summary before is %d tokens: %s", in.PriorTokens, in.Prior)
 		return prompt.Result{Text: written, Model: "own", Taken: len(in.Fold)}, nil
 	})})
 	id, head := conversation(t, store), uuid.Nil
@@ -140,16 +130,13 @@ func TestMergeHoldsThePriorSummary(t *testing.T) {
 			parent = add(t, store, id, parent, fmt.Sprintf(`{"role":%q,"content":"m%dm is what was said here%s"}`, role, 10*round+n, strings.Repeat(", and then some more", 8))).ID
 		}
 		k := compact(t, s, id, parent, Demand{KeepRecentMessages: 2})
-		if k.PriorSummaryID != prior {
-			t.Errorf("round %d: the compaction merges %s, want %s", round, k.PriorSummaryID, prior)
-		}
+		check.That(t, k.PriorSummaryID == prior, "round %d: the compaction merges %s, want %s", round, k.PriorSummaryID, prior)
 		prior = k.SummaryID
 		summary := check.Must(store.Summary(t.Context(), id, k.SummaryID))(t)
 		told := marksIn(summary.Body)
 		for n := range 10*round + 8 {
-			if mark := fmt.Sprintf("m%dm", n); !slices.Contains(told, mark) {
-				t.Errorf("round %d: the summary doesn't tell of the folded message %s", round, mark)
-			}
+			mark := fmt.Sprintf("m%dm", n)
+			check.That(t, slices.Contains(told, mark), "round %d: the summary doesn't tell of the folded message %s", round, mark)
 		}
 	}
 }
@@ -178,16 +165,14 @@ func TestMaxSummaryCost(t *testing.T) {
 			t.Errorf("before compaction %d, Explain warns %q, %v", n+1, e.Warning, err)
 		}
 		k := compact(t, s, id, head.ID, Demand{})
-		if k.Model != want || strings.Contains(k.Reason, "cost 2 in the last 24 hours, and max_summary_cost is 2") != (n == 1) {
-			t.Errorf("compaction %d is by %s, want %s: %s", n+1, k.Model, want, k.Reason)
-		}
+		check.That(t, k.Model == want && strings.Contains(k.Reason, "cost 2 in the last 24 hours, and max_summary_cost is 2") == (n == 1),
+			"compaction %d is by %s, want %s: %s", n+1, k.Model, want, k.Reason)
 	}
 	s.settings.Digest = DigestWhenNeeded
 	head = talk(t, store, id, head.ID, 40)
 	k, err := s.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
-	if err != nil || k.Outcome != tree.OutcomeNothingToDo || !strings.Contains(k.Reason, "max_summary_cost is 2") {
-		t.Errorf("a branch that fits: %s, %s, %v", k.Outcome, k.Reason, err)
-	}
+	check.That(t, err == nil && k.Outcome == tree.OutcomeNothingToDo && strings.Contains(k.Reason, "max_summary_cost is 2"),
+		"a branch that fits: %s, %s, %v", k.Outcome, k.Reason, err)
 	other := conversation(t, store)
 	if k := compact(t, s, other, talk(t, store, other, tree.Message{}.ID, 40).ID, Demand{}); k.Model != "own" {
 		t.Errorf("of another conversation, the compaction is by %s", k.Model)
@@ -225,9 +210,7 @@ func TestReasoningOfSummaries(t *testing.T) {
 			s := service(t, store, Config{Summarizer: Cascade{Models: []Model{{Model: test.model, Window: 100_000}}}})
 			id := conversation(t, store)
 			k, err := s.Compact(t.Context(), id, talk(t, store, id, uuid.Nil, 40).ID, TriggerAppend, nil)
-			if err != nil || k.Outcome != tree.OutcomeSaved {
-				t.Fatalf("%+v, %v", k, err)
-			}
+			check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved, "%+v, %v", k, err)
 			ran := check.Must(store.Usage(t.Context(), id))(t).Compactions
 			if k.ReasoningTokens() != test.reasoning || k.CompletionTokens != test.completion || len(ran) != 1 || ran[0].ReasoningTokens != test.reasoning {
 				t.Errorf("%d of %d tokens are reasoning, want %d of %d; usage %+v", k.ReasoningTokens(), k.CompletionTokens, test.reasoning, test.completion, ran)

@@ -266,14 +266,11 @@ func (s *branchMachine) checkForm(t *rapid.T, k tree.Compaction, before *refNode
 	s.must(t, json.Unmarshal(k.Attempts, &attempts))
 	refused := slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Model == "witness" && a.Error != "" })
 	if slices.Contains(none, s.form) {
-		if k.Model == "witness" && !slices.Contains(prose, s.form) {
-			t.Fatalf("%s is the summary of %d messages", s.form, k.FoldedMessages)
-		}
+		check.Need(t, k.Model != "witness" || slices.Contains(prose, s.form),
+			"%s is the summary of %d messages", s.form, k.FoldedMessages)
 		return
 	}
-	if refused && (before == nil || !before.none) {
-		t.Fatalf("a summary (%s) is refused: %s", s.form, k.Attempts)
-	}
+	check.Need(t, !refused || before != nil && before.none, "a summary (%s) is refused: %s", s.form, k.Attempts)
 	if k.Model == "witness" && k.Outcome == tree.OutcomeSaved {
 		_, text, err := s.service.Summary(s.ctx, k.ConversationID, k.SummaryID)
 		if s.must(t, err); !strings.HasPrefix(text, s.summary) {
@@ -295,12 +292,8 @@ func (s *branchMachine) compacted(t *rapid.T, r *reference, k tree.Compaction, b
 	if before != nil && at(k.CutoffID) <= at(before.cutoff) {
 		t.Fatalf("the new cutoff at %d is not deeper than the old one at %d", at(k.CutoffID), at(before.cutoff))
 	}
-	if len(path[at(k.CutoffID)].open) > 0 {
-		t.Fatal("a fold ends where a call is open")
-	}
-	if k.TokensAfter >= k.TokensBefore {
-		t.Fatalf("%d tokens became %d", k.TokensBefore, k.TokensAfter)
-	}
+	check.Need(t, len(path[at(k.CutoffID)].open) == 0, "a fold ends where a call is open")
+	check.Need(t, k.TokensAfter < k.TokensBefore, "%d tokens became %d", k.TokensBefore, k.TokensAfter)
 	// Promise 7: regenerating the last answer, and editing the last user
 	// message if it is in the tail.
 	if found := r.applicable(k.HeadID); found == nil || found.id != k.SummaryID {
@@ -381,22 +374,18 @@ func (s *branchMachine) Graft(t *rapid.T) {
 	d := GraftDemand{FromHeadID: from.id, Include: rapid.SampledFrom([]tree.Include{tree.IncludeSummary, tree.IncludeMessages}).Draw(t, "include")}
 	a, err := s.service.Graft(s.ctx, r.id, head.id, uuid.Nil, d)
 	if apart == len(path) || len(head.open) > 0 {
-		if fault.Of(err).Kind != fault.Invalid {
-			t.Fatalf("a graft of nothing, or below an open call: %v", err)
-		}
+		check.Need(t, fault.Of(err).Kind == fault.Invalid, "a graft of nothing, or below an open call: %v", err)
 		return
 	}
 	s.must(t, err)
 	n := refNode{id: a.ID, parent: head.id, role: a.Role, tokens: a.Tokens, body: string(a.Body), saw: marksIn(a.Body)}
 	for _, m := range path[apart:] {
-		if m.mark != "" && d.Include == tree.IncludeMessages && !slices.Contains(n.saw, m.mark) {
-			t.Fatalf("%s was not brought: %s", m.mark, a.Body)
-		}
+		check.Need(t, m.mark == "" || d.Include != tree.IncludeMessages || slices.Contains(n.saw, m.mark),
+			"%s was not brought: %s", m.mark, a.Body)
 	}
 	for _, mark := range n.saw {
-		if !slices.ContainsFunc(path[apart:], func(m refNode) bool { return m.has(mark) }) {
-			t.Fatalf("%s was brought, and the other branch didn't say it since: %s", mark, a.Body)
-		}
+		check.Need(t, slices.ContainsFunc(path[apart:], func(m refNode) bool { return m.has(mark) }),
+			"%s was brought, and the other branch didn't say it since: %s", mark, a.Body)
 	}
 	if g := a.Graft; g.FromHeadID != from.id || g.Messages != len(path)-apart || apart > 0 && g.AncestorID != path[apart-1].id {
 		t.Fatalf("%+v of %d messages, of which %d are common", g, len(path), apart)

@@ -46,9 +46,7 @@ func branch(t testing.TB, line string, summaryTokens int) tree.View {
 		} else {
 			_, err = fmt.Sscanf(word[1:], "%d", &m.Tokens)
 		}
-		if err != nil {
-			t.Fatalf("%q: %v", word, err)
-		}
+		check.Need(t, err == nil, "%q: %v", word, err)
 		depth++
 		v.HeadID = m.ID
 		if (m.Role == tree.RoleSystem || m.Role == tree.RoleDeveloper) && len(v.Tail) == 0 && v.Summary == nil {
@@ -104,9 +102,8 @@ func TestPlans(t *testing.T) {
 			}
 			s := check.Must(planSettings().With(settings))(t)
 			p, reason := MakePlan(branch(t, line, summary), s, d)
-			if got := describePlan(p, reason); "= "+got != lines {
-				t.Errorf("%s\ngot  %s\nwant %s", line, got, lines)
-			}
+			got := describePlan(p, reason)
+			check.That(t, "= "+got == lines, "%s\ngot  %s\nwant %s", line, got, lines)
 		})
 	}
 }
@@ -151,9 +148,8 @@ func TestSettingsRefused(t *testing.T) {
 		_, err := Defaults().With([]byte(overrides))
 		field := strings.TrimSuffix("settings."+setting, ".")
 		var e *fault.Error
-		if !errors.As(err, &e) || e.Kind != fault.Invalid || e.Code != "invalid_setting" || e.Field != field {
-			t.Errorf("%s: %v, want an error of %q", overrides, err, field)
-		}
+		check.That(t, errors.As(err, &e) && e.Kind == fault.Invalid && e.Code == "invalid_setting" && e.Field == field,
+			"%s: %v, want an error of %q", overrides, err, field)
 	}
 	for _, fine := range []string{``, `{}`, `{"max_context_tokens": 8000, "reserved_tokens": 1000}`, `{"compaction": "off"}`, `{"every_n_messages": 25}`} {
 		if _, err := Defaults().With([]byte(fine)); err != nil {
@@ -183,8 +179,7 @@ func TestTarget(t *testing.T) {
 		{"a merge has room for what is new", Defaults(), 20_000, 4000, 6000},
 		{"and a merge with little forgets nothing", Defaults(), 600, 3000, 3200},
 	} {
-		if got := test.settings.Budget().TargetFor(test.folded, test.prior); got != test.want {
-			t.Errorf("%s: %d of %d tokens, want %d", test.name, got, test.folded, test.want)
-		}
+		got := test.settings.Budget().TargetFor(test.folded, test.prior)
+		check.That(t, got == test.want, "%s: %d of %d tokens, want %d", test.name, got, test.folded, test.want)
 	}
 }

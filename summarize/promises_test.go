@@ -22,9 +22,8 @@ func (s *branchMachine) Check(t *rapid.T) {
 		// Promise 9: no summary remembers what was pruned.
 		for _, n := range r.nodes {
 			for _, mark := range n.saw {
-				if n.cutoff != uuid.Nil && !slices.ContainsFunc(messages, func(m refNode) bool { return m.has(mark) }) {
-					t.Fatalf("summary %s saw %s, which was pruned", n.id, mark)
-				}
+				check.Need(t, n.cutoff == uuid.Nil || slices.ContainsFunc(messages, func(m refNode) bool { return m.has(mark) }),
+					"summary %s saw %s, which was pruned", n.id, mark)
 			}
 		}
 		if len(messages) == 0 {
@@ -47,34 +46,28 @@ func (s *branchMachine) checkContext(t *rapid.T, r *reference, head uuid.UUID) {
 	c := s.context(t, r, head, w)
 	path := r.path(head)
 	want := r.applicable(head)
-	if c.Summary != nil && (want == nil || c.Summary.ID != want.id) {
-		t.Fatalf("summary %v applies, want %v", c.Summary, want)
-	}
+	check.Need(t, c.Summary == nil || want != nil && c.Summary.ID == want.id, "summary %v applies, want %v", c.Summary, want)
 	if c.Summary == nil && want != nil && (c.Complete || tokensBelow(path, want.parent) <= 4*w.MaxContextTokens) {
 		t.Fatalf("summary %s applies, %d tokens above the head, and is not in the context", want.id, tokensBelow(path, want.parent))
 	}
 	if w.MaxContextTokens == s.service.settings.MaxContextTokens {
 		e, err := s.service.Explain(s.ctx, r.id, head)
 		s.must(t, err)
-		if c.Complete && e.Usage != c.Usage {
-			t.Fatalf("the context has %+v, its explanation %+v", c.Usage, e.Usage)
-		}
+		check.Need(t, !c.Complete || e.Usage == c.Usage, "the context has %+v, its explanation %+v", c.Usage, e.Usage)
 	}
 	// Promise 1: nothing of another branch.
 	for i, m := range c.Messages {
 		for _, mark := range marksIn(m) {
-			if !slices.ContainsFunc(path, func(n refNode) bool { return n.has(mark) }) {
-				t.Fatalf("message %d of the context holds %s, which is not on the branch", i, mark)
-			}
+			check.Need(t, slices.ContainsFunc(path, func(n refNode) bool { return n.has(mark) }),
+				"message %d of the context holds %s, which is not on the branch", i, mark)
 		}
 	}
 	s.checkCover(t, c, path, want)
 	checkValid(t, c)
 	checkTurns(t, c)
 	// Promise 4.
-	if c.Complete && c.Usage.ContextTokens > w.MaxContextTokens {
-		t.Fatalf("%d tokens are over %d, and the context calls itself complete", c.Usage.ContextTokens, w.MaxContextTokens)
-	}
+	check.Need(t, !c.Complete || c.Usage.ContextTokens <= w.MaxContextTokens,
+		"%d tokens are over %d, and the context calls itself complete", c.Usage.ContextTokens, w.MaxContextTokens)
 	if c.Usage.ContextTokens > w.MaxContextTokens && c.Counts.Tail > 1 && !slices.ContainsFunc(path[len(path)-c.Counts.Tail:], func(n refNode) bool { return n.role == tree.RoleTool }) {
 		t.Fatalf("%d tokens are over %d with %d messages of tail", c.Usage.ContextTokens, w.MaxContextTokens, c.Counts.Tail)
 	}
@@ -111,14 +104,11 @@ func (s *branchMachine) checkCover(t *rapid.T, c Context, path []refNode, summar
 	for prefix < len(path) && (path[prefix].role == tree.RoleSystem || path[prefix].role == tree.RoleDeveloper) {
 		prefix++
 	}
-	if c.Counts.Prefix != prefix {
-		t.Fatalf("a prefix of %d, want %d", c.Counts.Prefix, prefix)
-	}
+	check.Need(t, c.Counts.Prefix == prefix, "a prefix of %d, want %d", c.Counts.Prefix, prefix)
 	if c.Summary != nil {
 		cutoff := slices.IndexFunc(path, func(n refNode) bool { return n.id == summary.cutoff })
-		if want := max(0, cutoff+1-prefix); c.Counts.Folded != want {
-			t.Fatalf("%d folded, want %d", c.Counts.Folded, want)
-		}
+		want := max(0, cutoff+1-prefix)
+		check.Need(t, c.Counts.Folded == want, "%d folded, want %d", c.Counts.Folded, want)
 	}
 	if sum := c.Counts.Prefix + c.Counts.Folded + c.Counts.Tail + c.Omitted; sum != len(path) {
 		t.Fatalf("prefix, folded, tail and omitted are %d messages of %d: %+v, %d omitted", sum, len(path), c.Counts, c.Omitted)
@@ -129,14 +119,10 @@ func (s *branchMachine) checkCover(t *rapid.T, c Context, path []refNode, summar
 		if p.Kind != "prefix" && p.Kind != "tail" {
 			continue
 		}
-		if shown[i].body != string(c.Messages[j]) {
-			t.Fatalf("message %d is %s, want %s", j, c.Messages[j], shown[i].body)
-		}
+		check.Need(t, shown[i].body == string(c.Messages[j]), "message %d is %s, want %s", j, c.Messages[j], shown[i].body)
 		i++
 	}
-	if i != len(shown) {
-		t.Fatalf("%d messages shown, want %d", i, len(shown))
-	}
+	check.Need(t, i == len(shown), "%d messages shown, want %d", i, len(shown))
 }
 
 // checkValid is a strict chat-completions validator: promise 3.

@@ -112,9 +112,8 @@ func TestNoDigestOverAModelsSummary(t *testing.T) {
 	written := compact(t, with, id, head.ID, Demand{})
 	head = marked(t, store, id, head.ID, 40, 40)
 	k, err := without.Compact(t.Context(), id, head.ID, TriggerRequest, &Demand{})
-	if err != nil || k.Outcome != tree.OutcomeFailed || k.PriorSummaryID != written.SummaryID || k.TokensBefore <= 5000 {
-		t.Errorf("asked for: %s of %d tokens: %s, %v", k.Outcome, k.TokensBefore, k.Reason, err)
-	}
+	check.That(t, err == nil && k.Outcome == tree.OutcomeFailed && k.PriorSummaryID == written.SummaryID && k.TokensBefore > 5000,
+		"asked for: %s of %d tokens: %s, %v", k.Outcome, k.TokensBefore, k.Reason, err)
 	if k, err = without.Compact(t.Context(), id, head.ID, TriggerReply, nil); err != nil || k.Model != digest.Name {
 		t.Errorf("before a reply: %s by %q: %s, %v", k.Outcome, k.Model, k.Reason, err)
 	}
@@ -129,9 +128,7 @@ func TestResummarize(t *testing.T) {
 	id := conversation(t, store)
 	head := marked(t, store, id, uuid.Nil, 0, 40)
 	first, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || first.Model != digest.Name {
-		t.Fatalf("%s by %q, %v", first.Outcome, first.Model, err)
-	}
+	check.Need(t, err == nil && first.Model == digest.Name, "%s by %q, %v", first.Outcome, first.Model, err)
 	if p := resummarize(t, s, id, head.ID); p.Failed == nil || p.Away == 0 {
 		t.Errorf("while the model is away: %+v", p)
 	}
@@ -141,15 +138,12 @@ func TestResummarize(t *testing.T) {
 	model.mood = nil
 	head = marked(t, store, id, head.ID, 80, 25)
 	second, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || second.Model != "witness" || second.PriorSummaryID != first.SummaryID {
-		t.Fatalf("%s by %q, %v", second.Outcome, second.Model, err)
-	}
+	check.Need(t, err == nil && second.Model == "witness" && second.PriorSummaryID == first.SummaryID,
+		"%s by %q, %v", second.Outcome, second.Model, err)
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{second.SummaryID, first.SummaryID}) {
 		t.Errorf("after a merge %v wait", got)
 	}
-	if !isDue(t, s, id, head.ID) {
-		t.Error("the branch isn't due")
-	}
+	check.That(t, isDue(t, s, id, head.ID), "the branch isn't due")
 	before := check.Must3(s.Summary(t.Context(), id, second.SummaryID))(t)
 	model.got = nil
 	if p := resummarize(t, s, id, head.ID); p != (Progress{}) {
@@ -157,26 +151,24 @@ func TestResummarize(t *testing.T) {
 	}
 	for _, req := range model.got {
 		for _, m := range req.Messages {
-			if strings.Contains(string(m), "Decisions and preferences") && !strings.Contains(string(m), "You write the summary") || strings.Contains(string(m), "coppice-prior") {
-				t.Errorf("the digest is shown to the model that is to do without it: %s", m)
-			}
+			check.That(t, (!strings.Contains(string(m), "Decisions and preferences") || strings.Contains(string(m), "You write the summary")) &&
+				!strings.Contains(string(m), "coppice-prior"),
+				"the digest is shown to the model that is to do without it: %s", m)
 		}
 	}
 	c := contextOf(t, s, id, head.ID)
-	if c.Summary.ID == before.ID || c.Summary.ParentID != before.AnchorID || c.Summary.LastSummarizedID != before.Range.LastSummarizedID || c.Summary.Model != "witness" || !c.Complete {
-		t.Fatalf("%+v, was %+v", c.Summary, before)
-	}
+	check.Need(t, c.Summary.ID != before.ID && c.Summary.ParentID == before.AnchorID &&
+		c.Summary.LastSummarizedID == before.Range.LastSummarizedID && c.Summary.Model == "witness" && c.Complete,
+		"%+v, was %+v", c.Summary, before)
 	_, text, err := s.Summary(t.Context(), id, c.Summary.ID)
 	if err != nil || len(marksIn([]byte(text))) < c.Counts.Folded {
 		t.Errorf("%d marks of %d messages: %s, %v", len(marksIn([]byte(text))), c.Counts.Folded, text, err)
 	}
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
-	if err != nil || ran.Data[0].RemadeID != second.SummaryID || ran.Data[0].Trigger != string(TriggerAppend) || ran.Data[0].PriorSummaryID != uuid.Nil || ran.Data[0].FoldedMessages != c.Counts.Folded {
-		t.Errorf("the record is %+v, %v", ran.Data[0], err)
-	}
-	if isDue(t, s, id, head.ID) {
-		t.Error("after it the branch is due still")
-	}
+	check.That(t, err == nil && ran.Data[0].RemadeID == second.SummaryID && ran.Data[0].Trigger == string(TriggerAppend) &&
+		ran.Data[0].PriorSummaryID == uuid.Nil && ran.Data[0].FoldedMessages == c.Counts.Folded,
+		"the record is %+v, %v", ran.Data[0], err)
+	check.That(t, !isDue(t, s, id, head.ID), "after it the branch is due still")
 	if got := waits(t, s, id, head.ID); !slices.Equal(got, []uuid.UUID{first.SummaryID}) {
 		t.Errorf("after it %v wait", got) // that one applies to branches that fork above
 	}
@@ -206,47 +198,36 @@ func TestResummarizeInSteps(t *testing.T) {
 	id := conversation(t, store)
 	head := marked(t, store, id, uuid.Nil, 0, 30)
 	whole, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || whole.Model != "witness" {
-		t.Fatalf("%s by %q, %v", whole.Outcome, whole.Model, err)
-	}
+	check.Need(t, err == nil && whole.Model == "witness", "%s by %q, %v", whole.Outcome, whole.Model, err)
 	model.mood = down
 	head = marked(t, store, id, head.ID, 60, 100)
 	made, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
-	if err != nil || made.Model != digest.Name {
-		t.Fatalf("%s by %q, %v", made.Outcome, made.Model, err)
-	}
+	check.Need(t, err == nil && made.Model == digest.Name, "%s by %q, %v", made.Outcome, made.Model, err)
 	recorded := check.Must(store.Compactions(t.Context(), id, tree.Paging{}))(t)
 	before := len(recorded.Data)
 	model.mood = nil
 	steps := 0
 	for {
 		p, err := s.replaceDigest(t.Context(), id, head.ID, compactionRequest{trigger: TriggerAppend, until: time.Now()}) // one step at a time
-		if err != nil || p.Failed != nil {
-			t.Fatalf("%+v, %v", p, err)
-		}
+		check.Need(t, err == nil && p.Failed == nil, "%+v, %v", p, err)
 		if steps++; !p.More {
 			break
 		}
 	}
 	c := contextOf(t, s, id, head.ID)
-	if steps < 2 || c.Summary.Model != "witness" || c.Summary.ParentID != made.AnchorID || c.Summary.LastSummarizedID != made.CutoffID {
-		t.Errorf("after %d steps the summary is %+v", steps, c.Summary)
-	}
+	check.That(t, steps >= 2 && c.Summary.Model == "witness" && c.Summary.ParentID == made.AnchorID && c.Summary.LastSummarizedID == made.CutoffID,
+		"after %d steps the summary is %+v", steps, c.Summary)
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
-	if err != nil || len(ran.Data) != steps+before {
-		t.Fatalf("%d records of %d steps, %v; the last is %s: %s", len(ran.Data), steps, err, ran.Data[0].Outcome, ran.Data[0].Reason)
-	}
+	check.Need(t, err == nil && len(ran.Data) == steps+before,
+		"%d records of %d steps, %v; the last is %s: %s", len(ran.Data), steps, err, ran.Data[0].Outcome, ran.Data[0].Reason)
 	for i, k := range ran.Data[:steps] { // newest first
-		if k.Outcome != tree.OutcomeSaved {
-			t.Errorf("step %d: %s: %s", steps-i, k.Outcome, k.Reason)
-		}
+		check.That(t, k.Outcome == tree.OutcomeSaved, "step %d: %s: %s", steps-i, k.Outcome, k.Reason)
 		prior := whole.SummaryID
 		if i < steps-1 {
 			prior = ran.Data[i+1].SummaryID
 		}
-		if k.PriorSummaryID != prior || k.RemadeID != made.SummaryID {
-			t.Errorf("step %d merges %s, want %s", steps-i, k.PriorSummaryID, prior)
-		}
+		check.That(t, k.PriorSummaryID == prior && k.RemadeID == made.SummaryID,
+			"step %d merges %s, want %s", steps-i, k.PriorSummaryID, prior)
 	}
 }
 
@@ -258,9 +239,8 @@ func TestResummarizesWhere(t *testing.T) {
 	s := resummarizing(t, store, 100_000, model)
 	id := conversation(t, store)
 	head := marked(t, store, id, uuid.Nil, 0, 40)
-	if k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil); err != nil || k.Model != digest.Name {
-		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
-	}
+	k, err := s.Compact(t.Context(), id, head.ID, TriggerAppend, nil)
+	check.Need(t, err == nil && k.Model == digest.Name, "%s by %q, %v", k.Outcome, k.Model, err)
 	for _, test := range []struct {
 		settings     string
 		resummarizes bool
@@ -282,19 +262,13 @@ func TestResummarizesWhere(t *testing.T) {
 	}
 	model.got = nil
 	for range 3 {
-		if p := resummarize(t, s, id, head.ID); p.Failed != nil {
-			t.Errorf("%+v", p)
-		}
+		p := resummarize(t, s, id, head.ID)
+		check.That(t, p.Failed == nil, "%+v", p)
 	}
-	if len(model.got) != 1 {
-		t.Errorf("it is asked %d times", len(model.got))
-	}
-	if isDue(t, s, id, head.ID) {
-		t.Error("it is due at once")
-	}
-	if c := contextOf(t, s, id, head.ID); c.Summary.Model != digest.Name || !c.Complete {
-		t.Errorf("%+v", c.Summary)
-	}
+	check.That(t, len(model.got) == 1, "it is asked %d times", len(model.got))
+	check.That(t, !isDue(t, s, id, head.ID), "it is due at once")
+	c := contextOf(t, s, id, head.ID)
+	check.That(t, c.Summary.Model == digest.Name && c.Complete, "%+v", c.Summary)
 }
 
 // On request any applicable summary is made again, with other instructions or another model.
@@ -309,21 +283,17 @@ func TestRemake(t *testing.T) {
 	first := compact(t, s, id, head.ID, Demand{})
 	head = marked(t, store, id, head.ID, 80, 25)
 	second := compact(t, s, id, head.ID, Demand{})
-	if first.Model != "cheap" || second.Model != "cheap" || second.PriorSummaryID != first.SummaryID {
-		t.Fatalf("%s, %s", first.Model, second.Model)
-	}
+	check.Need(t, first.Model == "cheap" && second.Model == "cheap" && second.PriorSummaryID == first.SummaryID,
+		"%s, %s", first.Model, second.Model)
 	k, err := s.Remake(t.Context(), id, second.SummaryID, RemakeDemand{Instructions: "Keep the oaks.", Model: "dear"})
-	if err != nil || k.Outcome != tree.OutcomeSaved || k.Model != "dear" || k.RemadeID != second.SummaryID || k.PriorSummaryID != first.SummaryID ||
-		k.AnchorID != second.AnchorID || k.CutoffID != second.CutoffID || k.Instructions != "Keep the oaks." {
-		t.Fatalf("%+v, %v", k, err)
-	}
+	check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved && k.Model == "dear" && k.RemadeID == second.SummaryID && k.PriorSummaryID == first.SummaryID &&
+		k.AnchorID == second.AnchorID && k.CutoffID == second.CutoffID && k.Instructions == "Keep the oaks.",
+		"%+v, %v", k, err)
 	asked := string(dear.got[0].Messages[len(dear.got[0].Messages)-1])
-	if !strings.Contains(asked, "Keep the oaks.") || !strings.Contains(asked, "Write in the present tense.") {
-		t.Errorf("asked with %s", asked)
-	}
-	if c := contextOf(t, s, id, head.ID); c.Summary.ID != k.SummaryID || !c.Complete {
-		t.Errorf("%+v", c.Summary)
-	}
+	check.That(t, strings.Contains(asked, "Keep the oaks.") && strings.Contains(asked, "Write in the present tense."),
+		"asked with %s", asked)
+	c := contextOf(t, s, id, head.ID)
+	check.That(t, c.Summary.ID == k.SummaryID && c.Complete, "%+v", c.Summary)
 	var wrong *fault.Error
 	if _, err := s.Remake(t.Context(), id, second.SummaryID, RemakeDemand{}); !errors.As(err, &wrong) || wrong.Code != "summary_replaced" || !strings.Contains(wrong.Detail, k.SummaryID.String()) {
 		t.Errorf("a summary that was replaced: %v", err)
@@ -331,12 +301,8 @@ func TestRemake(t *testing.T) {
 	if _, err := s.Remake(t.Context(), id, k.SummaryID, RemakeDemand{Model: "none"}); !errors.As(err, &wrong) || wrong.Field != "model" || !strings.Contains(wrong.Detail, "cheap, dear") {
 		t.Errorf("a model that is none: %v", err)
 	}
-	if _, err := s.Remake(t.Context(), id, k.SummaryID, RemakeDemand{Instructions: strings.Repeat("a", 5000)}); !errors.Is(err, fault.Invalid) {
-		t.Errorf("long instructions: %v", err)
-	}
-	if _, err := s.Remake(t.Context(), id, head.ID, RemakeDemand{}); !errors.Is(err, fault.NotFound) {
-		t.Errorf("a message: %v", err)
-	}
+	check.Fails(s.Remake(t.Context(), id, k.SummaryID, RemakeDemand{Instructions: strings.Repeat("a", 5000)}))(t, "long instructions", fault.Invalid)
+	check.Fails(s.Remake(t.Context(), id, head.ID, RemakeDemand{}))(t, "a message", fault.NotFound)
 	cheap.mood, dear.mood = down, down
 	if k, err := s.Remake(t.Context(), id, k.SummaryID, RemakeDemand{}); err != nil || k.Outcome != tree.OutcomeFailed {
 		t.Errorf("while no model answers: %s by %q, %v", k.Outcome, k.Model, err)

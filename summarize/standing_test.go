@@ -25,9 +25,7 @@ func TestCheckReadsWhatItNeeds(t *testing.T) {
 	head = talk(t, store, id, head.ID, 1)
 	g, b := grownBranch(t, s, id, head.ID)
 	due, known, err := s.Check(t.Context(), id, g, b, nil)
-	if err != nil || due || known == nil {
-		t.Fatalf("after a compaction: due %v, %+v, %v", due, known, err)
-	}
+	check.Need(t, err == nil && !due && known != nil, "after a compaction: due %v, %+v, %v", due, known, err)
 	off, manual := g, g
 	off.Settings, manual.Settings = []byte(`{"compaction":"off"}`), []byte(`{"compaction":"manual"}`)
 	short, longer := b, b
@@ -75,16 +73,13 @@ func TestWindowIsThatOfTheModelThatAnswers(t *testing.T) {
 	}{{"small", 2000, true}, {"large", 40_000, false}, {"unknown", 128_000, false}} {
 		answer := tree.NewMessage{Message: chat.Read(messageBody("assistant", "So it is.")), Metadata: json.RawMessage(`{"reply":{"model":"` + test.model + `"}}`)}
 		head := appendAll(t, store, id, appendAll(t, store, id, trunk, []tree.NewMessage{tree.Text(tree.RoleUser, "Is it?"), answer}).ID, []tree.NewMessage{tree.Text(tree.RoleUser, "And now?")}).ID
-		if c := contextOf(t, s, id, head); c.Usage.MaxContextTokens != test.window {
-			t.Errorf("%s: the window is %d", test.model, c.Usage.MaxContextTokens)
-		}
+		c := contextOf(t, s, id, head)
+		check.That(t, c.Usage.MaxContextTokens == test.window, "%s: the window is %d", test.model, c.Usage.MaxContextTokens)
 		growths := check.Must(store.Feed().Growths(t.Context(), tree.Pending{ConversationID: id, TenantID: store.TenantID()}))(t)
 		branches := growths[0].Branches
 		last := branches[len(branches)-1]
 		due, known, err := s.Check(t.Context(), id, growths[0], branches[len(branches)-2], nil)
-		if err != nil || due != test.due {
-			t.Errorf("%s: its answer is due %v, %v", test.model, due, err)
-		}
+		check.That(t, err == nil && due == test.due, "%s: its answer is due %v, %v", test.model, due, err)
 		for what, known := range map[string]*Standing{"known": known, "unknown": nil} {
 			// Of the reply that a message asks for nothing is known, unless the branch was looked at.
 			want := test.due && what == "known"

@@ -2,6 +2,7 @@ package summarize
 
 import (
 	"encoding/json"
+	"github.com/coppice-chat/coppice/internal/check"
 	"os"
 	"sync"
 	"testing"
@@ -9,21 +10,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
 // messageBody is a message that says text.
 func messageBody(role, text string) json.RawMessage {
-	body, err := chat.Marshal(struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
-	}{role, text})
-	if err != nil {
-		panic(err)
-	}
-	return body
+	return tree.Text(tree.Role(role), text).Message.Raw
 }
 
 // withoutDigest are the settings of a Service whose digest never stands in.
@@ -41,9 +34,7 @@ func (sparse) Count(text string) int { return len(text) / 20 }
 func compact(t *testing.T, s *Service, id, head uuid.UUID, d Demand) tree.Compaction {
 	t.Helper()
 	k, err := s.Compact(t.Context(), id, head, TriggerRequest, &d)
-	if err != nil || k.Outcome != tree.OutcomeSaved {
-		t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
-	}
+	check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved, "%s: %s, %v", k.Outcome, k.Reason, err)
 	return k
 }
 

@@ -40,9 +40,8 @@ func TestTitleOf(t *testing.T) {
 		for _, b := range bodies {
 			said = append(said, chat.Read([]byte(b)))
 		}
-		if got := TitleOf(said...); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
+		got := TitleOf(said...)
+		check.That(t, got == want, "%q, want %q", got, want)
 	}
 }
 
@@ -52,9 +51,9 @@ func TestTitleOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := check.Must(json.Marshal(map[string]string{"role": "user", "content": rapid.String().Draw(t, "text")}))(t)
 		title := TitleOf(chat.Read(body))
-		if utf8.RuneCountInString(title) > titleLength+1 || len(title) > tree.MaxTitleBytes || strings.ContainsAny(title, "\n\x00\x1b") || !utf8.ValidString(title) {
-			t.Errorf("%q", title)
-		}
+		check.That(t, utf8.RuneCountInString(title) <= titleLength+1 && len(title) <= tree.MaxTitleBytes &&
+			!strings.ContainsAny(title, "\n\x00\x1b") && utf8.ValidString(title),
+			"%q", title)
 	})
 }
 
@@ -65,12 +64,11 @@ func TestTitleOfLargeMessages(t *testing.T) {
 	s, id := service(t, store, Config{Titles: TitlesDigest}), conversation(t, store)
 	chain := []tree.NewMessage{{Message: chat.Read(messageBody("user", "What is a coppice?"))}}
 	for range 6 {
-		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", strings.Repeat("x ", 480<<10)))})
+		chain = append(chain, tree.Text(tree.RoleUser, strings.Repeat("x ", 480<<10)))
 	}
-	chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("assistant", "A wood."))})
+	chain = append(chain, tree.Text(tree.RoleAssistant, "A wood."))
 	stored := check.Must(store.AppendChain(t.Context(), id, uuid.Nil, chain))(t)
 	check.NoError(t, s.Title(t.Context(), id, stored.Messages[len(stored.Messages)-1].ID))
-	if c, err := store.Conversation(t.Context(), id); err != nil || c.Title != "What is a coppice?" {
-		t.Errorf("the title is %q, %v", c.Title, err)
-	}
+	c, err := store.Conversation(t.Context(), id)
+	check.That(t, err == nil && c.Title == "What is a coppice?", "the title is %q, %v", c.Title, err)
 }

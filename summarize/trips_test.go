@@ -58,9 +58,7 @@ func TestActiveHeadTakesNoRoundTrip(t *testing.T) {
 		for i, head := range path {
 			check.Must(store.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: head}))(t)
 			want, err := test.read(t.Context(), c.ID, head)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
+			check.Need(t, err == nil, "%s: %v", name, err)
 			trips.Count()
 			got, err := test.read(t.Context(), c.ID, uuid.Nil)
 			if n := trips.Count(); err != nil || asJSON(t, got) != asJSON(t, want) || n > test.trips {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"github.com/coppice-chat/coppice/internal/check"
 	"strings"
 	"testing"
 	"time"
@@ -100,9 +101,8 @@ func TestNoSummary(t *testing.T) {
 		{"the messages alone", true, alone, errForgets},
 		{"another language", false, "Der Elektriker Yilmaz kommt am 19 August um 9:00 für 640 Euro; der Plan ist docs/fuses-v3.pdf. Die Waage Bizerba GS-340 wird am 25 August mit dem Wagen von Ilse gebracht und in Harburg geeicht. Das Mehl ist von Steenbock, und die Nummer ist MS-20931. Es gibt kein Gas, und das Schild ist nicht entschieden.", ErrLanguage},
 	} {
-		if found := Of(input(test.merge), test.answer); !errors.Is(found.Problem, test.want) {
-			t.Errorf("%s: %v (%+v), want %v", test.name, found.Problem, found.Audit, test.want)
-		}
+		found := Of(input(test.merge), test.answer)
+		check.That(t, errors.Is(found.Problem, test.want), "%s: %v (%+v), want %v", test.name, found.Problem, found.Audit, test.want)
 	}
 }
 
@@ -122,9 +122,8 @@ func TestSummary(t *testing.T) {
 		{"of messages that say nothing", prompt.Input{Fold: []tree.Message{prompttest.UserSays("Hi!"), prompttest.AssistantSays("Hello. How are you?"), prompttest.UserSays("Fine.")}, TargetTokens: 200}, "The user said hello, and nothing else was talked about."},
 		{"as the instructions want it", instructed, "Das Mehl kommt von Steenbock: 40 Sack 1050 und 12 Sack 1150, und es wird am 9. September geliefert, das ist vor dem Mittag und nicht danach."},
 	} {
-		if found := Of(test.in, test.answer); found.Problem != nil {
-			t.Errorf("%s: %v (%+v)", test.name, found.Problem, found.Audit)
-		}
+		found := Of(test.in, test.answer)
+		check.That(t, found.Problem == nil, "%s: %v (%+v)", test.name, found.Problem, found.Audit)
 	}
 }
 
@@ -132,18 +131,13 @@ func TestSummary(t *testing.T) {
 func TestFigures(t *testing.T) {
 	t.Parallel()
 	found := Of(input(true), honest)
-	if found.Fold < 0.4 || found.Fold > 0.8 || found.Prior < 0.8 || found.Prior > 0.99 || found.Foreign != 0 {
-		t.Errorf("%+v", found.Audit)
-	}
+	check.That(t, found.Fold >= 0.4 && found.Fold <= 0.8 && found.Prior >= 0.8 && found.Prior <= 0.99 && found.Foreign == 0,
+		"%+v", found.Audit)
 	all := strings.Join(found.Missing, "\n")
 	for _, fact := range []string{"guild@harburg.example", "lindholm & daughters", "040-555-0199", "crumbs-guest"} {
-		if !strings.Contains(all, fact) {
-			t.Errorf("%q is not among what is missing: %q", fact, found.Missing)
-		}
+		check.That(t, strings.Contains(all, fact), "%q is not among what is missing: %q", fact, found.Missing)
 	}
-	if strings.Contains(all, "yilmaz") {
-		t.Errorf("what it has is missing: %q", found.Missing)
-	}
+	check.That(t, !strings.Contains(all, "yilmaz"), "what it has is missing: %q", found.Missing)
 	dated, added := input(false), input(true)
 	for i := range dated.Fold {
 		dated.Fold[i].CreatedAt = time.Date(2026, 8, 4, 9, 0, 0, 0, time.UTC)
@@ -188,9 +182,7 @@ func TestFill(t *testing.T) {
 		test.in.TargetTokens = max(test.in.TargetTokens, 200)
 		got := Fill(test.in, test.text, counter)
 		for _, want := range test.want {
-			if !strings.Contains(got, want) {
-				t.Errorf("%s: no %q in\n%s", test.name, want, got)
-			}
+			check.That(t, strings.Contains(got, want), "%s: no %q in\n%s", test.name, want, got)
 		}
 		if !strings.HasPrefix(got, test.text) || test.never != "" && strings.Contains(got, test.never) || counter.Count(got) > test.in.TargetTokens {
 			t.Errorf("%s: %d tokens\n%s", test.name, counter.Count(got), got)
@@ -219,8 +211,7 @@ func TestLanguage(t *testing.T) {
 		"func main() { fmt.Println() }": "",
 		"Der Plan ist nicht das, was ich will, und das ist auch nicht der Weg. The plan is that you and her are not with the others of this.": "",
 	} {
-		if got := languageOf(text); got != want {
-			t.Errorf("%.30q: %q, want %q", text, got, want)
-		}
+		got := languageOf(text)
+		check.That(t, got == want, "%.30q: %q, want %q", text, got, want)
 	}
 }

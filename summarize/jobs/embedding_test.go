@@ -79,13 +79,9 @@ func TestEveryMessageIsEmbedded(t *testing.T) {
 	talk(t, store, id, head.ParentID, 2)
 	add(t, store, id, head.ID, `{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/a.png"}}]}`)
 	check.Eventually(t, "vectors of all messages", func() bool { return lacking(t, pool, "small") == 0 && unfinishedJobs(t, pool) == 0 })
-	if n := count(t, pool, "select count(*) from embeddings where vector is null"); n != 1 {
-		t.Errorf("%d messages say nothing to embed, want 1", n)
-	}
+	counts(t, pool, 1, "messages that say nothing to embed", "select count(*) from embeddings where vector is null")
 	for _, texts := range server.Inputs() {
-		if len(texts) > 64 {
-			t.Errorf("a request has %d texts", len(texts))
-		}
+		check.That(t, len(texts) <= 64, "a request has %d texts", len(texts))
 	}
 
 	stop()
@@ -106,9 +102,7 @@ func TestBrokenProviderOnlyDelaysVectors(t *testing.T) {
 	head := talk(t, store, id, uuid.Nil, 2)
 	check.Eventually(t, "a failed request", func() bool { return len(server.Inputs()) > 0 })
 	talk(t, store, id, head.ID, 2)
-	check.Eventually(t, "the job's wait", func() bool {
-		return count(t, pool, "select count(*) from river_job where kind = 'embedding' and state in ('scheduled', 'available') and attempt = 0") == 1
-	})
+	untilCounts(t, pool, 1, "the job's wait", "select count(*) from river_job where kind = 'embedding' and state in ('scheduled', 'available') and attempt = 0")
 	server.Fail(nil)
 	check.Eventually(t, "all vectors", func() bool { return lacking(t, pool, "fake") == 0 && unfinishedJobs(t, pool) == 0 })
 }
@@ -137,12 +131,8 @@ func TestRefusedTexts(t *testing.T) {
 	if saved, found, err := e.Step(t.Context(), store, id, 0); saved != 11 || found != 11 || err != nil {
 		t.Errorf("%d of %d saved, %v", saved, found, err)
 	}
-	if n := count(t, pool, "select count(*) from embeddings where message_id = $1 and vector is null", bad.ID); n != 1 {
-		t.Error("the refused text is not marked")
-	}
-	if n := count(t, pool, "select count(*) from embeddings where vector is not null"); n != 10 {
-		t.Errorf("%d vectors, want 10", n)
-	}
+	counts(t, pool, 1, "marks of the refused text", "select count(*) from embeddings where message_id = $1 and vector is null", bad.ID)
+	counts(t, pool, 10, "vectors", "select count(*) from embeddings where vector is not null")
 }
 
 // Vectors go with their messages, and a fork has its own.
@@ -163,17 +153,11 @@ func TestVectorsGoWithTheirMessages(t *testing.T) {
 	if saved, left, err := e.Step(t.Context(), store, fork.ID, 0); saved+left != 0 || err != nil || len(server.Inputs()) != asked {
 		t.Errorf("the fork's messages were embedded again: %d, %d, %v", saved, left, err)
 	}
-	if n := count(t, pool, "select count(*) from embeddings e join nodes n using (conversation_id) where n.id = e.message_id and e.conversation_id = $1", fork.ID); n != 8 {
-		t.Errorf("the fork has %d vectors, want 8", n)
-	}
+	counts(t, pool, 8, "vectors of the fork", "select count(*) from embeddings e join nodes n using (conversation_id) where n.id = e.message_id and e.conversation_id = $1", fork.ID)
 	check.Must(store.Prune(t.Context(), id, first.ID))(t)
-	if n := count(t, pool, "select count(*) from embeddings where conversation_id = $1", id); n != 3 {
-		t.Errorf("after a prune %d vectors, want 3", n)
-	}
+	counts(t, pool, 3, "vectors after a prune", "select count(*) from embeddings where conversation_id = $1", id)
 	check.NoError(t, store.DeleteConversation(t.Context(), fork.ID))
-	if n := count(t, pool, "select count(*) from embeddings"); n != 3 {
-		t.Errorf("after a deletion %d vectors, want 3", n)
-	}
+	counts(t, pool, 3, "vectors after a deletion", "select count(*) from embeddings")
 }
 
 // A tenant with many vectors has pgvector's index, and finds its oldest message. Without pgvector nothing fails.
@@ -187,7 +171,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 	id := conversation(t, store)
 	messages := []tree.NewMessage{{Message: chat.Read(messageBody("user", "The violin is sold."))}}
 	for i := range tree.ManyEmbeddings + 10 {
-		messages = append(messages, tree.NewMessage{Message: chat.Read(messageBody("user", fmt.Sprintf("Number %d.", i)))})
+		messages = append(messages, tree.Text(tree.RoleUser, fmt.Sprintf("Number %d.", i)))
 	}
 	parent, first := uuid.Nil, uuid.Nil
 	for len(messages) > 0 {
@@ -222,9 +206,7 @@ func TestLargeTenantsIndex(t *testing.T) {
 	if extension {
 		want = 1
 	}
-	if n := count(t, pool, "select count(*) from river_job where kind = 'embedding_index'"); n != want {
-		t.Errorf("%d jobs that make an index, want %d", n, want)
-	}
+	check.Equal(t, "jobs that make an index", count(t, pool, "select count(*) from river_job where kind = 'embedding_index'"), want)
 	startWorker(t, w)
 	check.Eventually(t, "the index", func() bool {
 		return count(t, pool, "select count(*) from pg_class where relname like 'embeddings\\_nearest\\_%'") == want &&
@@ -233,24 +215,16 @@ func TestLargeTenantsIndex(t *testing.T) {
 
 	question := e.Question(t.Context(), "Where is my fiddle?")
 	places, indexed, err := store.Index().NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5)
-	if err != nil || indexed != extension {
-		t.Fatalf("an index was asked: %t, %v", indexed, err)
-	}
+	check.Need(t, err == nil && indexed == extension, "an index was asked: %t, %v", indexed, err)
 	for _, p := range places {
-		if p.ConversationID != id {
-			t.Errorf("%v is another tenant's", p)
-		}
+		check.That(t, p.ConversationID == id, "%v is another tenant's", p)
 	}
 	answer := check.Must(search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store, search.Question{Query: "Where is my fiddle?", Limit: 1}))(t)
-	if found := len(answer.Hits) == 1 && answer.Hits[0].Message.ID == first; found != extension {
-		t.Errorf("the oldest message was found: %t, with the extension: %t", found, extension)
-	}
+	check.Equal(t, "that the oldest message is found", len(answer.Hits) == 1 && answer.Hits[0].Message.ID == first, extension)
 	if !extension {
 		return
 	}
-	if places[0].MessageID != first {
-		t.Errorf("the nearest is %v, want %s", places[0], first)
-	}
+	check.That(t, places[0].MessageID == first, "the nearest is %v, want %s", places[0], first)
 	if _, indexed, err := small.Index().NearestEmbeddings(t.Context(), e.Model(), question.Stored(), 5); indexed || err != nil {
 		t.Errorf("a small tenant has an index: %t, %v", indexed, err)
 	}

@@ -38,22 +38,18 @@ func TestSummaryThatCannotBeStored(t *testing.T) {
 		head = add(t, plain, id, head.ID, string(messageBody([]string{"user", "assistant"}[i%2], strings.Repeat("word ", 2000))))
 	}
 	head = add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
-	check.Eventually(t, "the job's end", func() bool {
-		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
-	})
+	untilCounts(t, pool, 1, "the job's end", "select count(*) from river_job where state = 'completed'")
 	ran, err := store.Compactions(t.Context(), id, tree.Paging{})
 	if err != nil || len(ran.Data) != 1 || calls.Load() != 1 {
 		t.Fatalf("%d calls, %+v, %v", calls.Load(), ran.Data, err)
 	}
 	k := ran.Data[0]
-	if k.Outcome != tree.OutcomeFailed || !strings.Contains(k.Reason, "can't be stored") || k.TokensAfter != k.TokensBefore || k.SummaryID != uuid.Nil {
-		t.Errorf("%s: %s, %d → %d tokens", k.Outcome, k.Reason, k.TokensBefore, k.TokensAfter)
-	}
+	check.That(t, k.Outcome == tree.OutcomeFailed && strings.Contains(k.Reason, "can't be stored") &&
+		k.TokensAfter == k.TokensBefore && k.SummaryID == uuid.Nil,
+		"%s: %s, %d → %d tokens", k.Outcome, k.Reason, k.TokensBefore, k.TokensAfter)
 	add(t, store, id, head.ID, `{"role":"user","content":"Go on."}`)
 	handled(t, pool, Compactions)
-	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
-		t.Errorf("%d jobs, though the branch has hardly grown", n)
-	}
+	counts(t, pool, 1, "jobs, of a branch that has hardly grown", "select count(*) from river_job")
 }
 
 // A job whose time is over with steps left goes on at once, and that is no attempt.
@@ -76,16 +72,11 @@ func TestJobGoesOnInSteps(t *testing.T) {
 	check.NoError(t, w.Start(t.Context()))
 	t.Cleanup(func() { _ = w.Stop(context.Background()) })
 	follow(t, pool, w, false)
-	check.Eventually(t, "the job's end", func() bool {
-		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
-	})
+	untilCounts(t, pool, 1, "the job's end", "select count(*) from river_job where state = 'completed'")
 	steps := count(t, pool, "select count(*) from compactions where outcome = 'saved'")
-	if again := count(t, pool, "select (metadata ->> 'snoozes')::int from river_job"); steps < 2 || again < steps-1 {
-		t.Errorf("%d steps, and the job went on %d times", steps, again)
-	}
-	if n := count(t, pool, "select attempt from river_job"); n != 1 {
-		t.Errorf("the job ended at attempt %d", n)
-	}
+	again := count(t, pool, "select (metadata ->> 'snoozes')::int from river_job")
+	check.That(t, steps >= 2 && again >= steps-1, "%d steps, and the job went on %d times", steps, again)
+	counts(t, pool, 1, "the attempt at which the job ended", "select attempt from river_job")
 }
 
 // A branch that comes due while another of its conversation is compacted is compacted as well.
@@ -111,15 +102,10 @@ func TestBranchDueBesideARunningJob(t *testing.T) {
 	b := talk(t, store, id, fork.ID, 40)
 	c := talk(t, plain, id, fork.ID, 40)
 	close(release)
-	check.Eventually(t, "the job's end", func() bool {
-		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
-	})
+	untilCounts(t, pool, 1, "the job's end", "select count(*) from river_job where state = 'completed'")
 	for name, head := range map[string]tree.Message{"a": a, "b": b, "c": c} {
-		if made := contextOf(t, service(t, store, summarize.Config{}), id, head.ID).Summary; made == nil {
-			t.Errorf("branch %s has no summary", name)
-		}
+		made := contextOf(t, service(t, store, summarize.Config{}), id, head.ID).Summary
+		check.That(t, made != nil, "branch %s has no summary", name)
 	}
-	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
-		t.Errorf("%d jobs for one conversation", n)
-	}
+	counts(t, pool, 1, "jobs for one conversation", "select count(*) from river_job")
 }

@@ -43,25 +43,16 @@ func TestResummarizingJob(t *testing.T) {
 		return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary' and model = $2", id, by)
 	}
 	check.Eventually(t, "the digest", func() bool { return made(digest.Name) > 0 })
-	check.Eventually(t, "a job that waits for the model", func() bool {
-		return count(t, pool, "select count(*) from river_job where kind = 'compaction' and (metadata ->> 'snoozes')::integer > 0") == 1
-	})
-	if made("fake") > 0 {
-		t.Error("a model that is down wrote a summary")
-	}
+	untilCounts(t, pool, 1, "a job that waits for the model", "select count(*) from river_job where kind = 'compaction' and (metadata ->> 'snoozes')::integer > 0")
+	check.That(t, made("fake") <= 0, "a model that is down wrote a summary")
 	down.Store(false)
 	check.Eventually(t, "the model's summary", func() bool { return made("fake") > 0 })
-	check.Eventually(t, "the jobs' end", func() bool { return count(t, pool, "select count(*) from river_job where finalized_at is null") == 0 })
-	if n := count(t, pool, "select count(*) from river_job where state <> 'completed' or attempt <> 1"); n > 0 {
-		t.Errorf("%d jobs failed, or needed another attempt", n)
-	}
+	untilCounts(t, pool, 0, "the jobs' end", "select count(*) from river_job where finalized_at is null")
+	counts(t, pool, 0, "jobs that failed, or needed another attempt", "select count(*) from river_job where state <> 'completed' or attempt <> 1")
 	s := service(t, store, cfg)
-	if c := contextOf(t, s, id, head.ID); c.Summary.Model != "fake" || !c.Complete {
-		t.Errorf("%+v", c.Summary)
-	}
-	if n := count(t, pool, "select count(*) from compactions where conversation_id = $1 and remade_id is not null and outcome <> 'saved'", id); n > 0 {
-		t.Errorf("%d records of attempts that nobody answered", n)
-	}
+	c := contextOf(t, s, id, head.ID)
+	check.That(t, c.Summary.Model == "fake" && c.Complete, "%+v", c.Summary)
+	counts(t, pool, 0, "records of attempts that nobody answered", "select count(*) from compactions where conversation_id = $1 and remade_id is not null and outcome <> 'saved'", id)
 }
 
 // folded makes a conversation whose summary the digest wrote.
@@ -69,9 +60,8 @@ func folded(t *testing.T, store *tree.Store, cfg summarize.Config) uuid.UUID {
 	t.Helper()
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 60)
-	if k, err := service(t, store, cfg).Compact(t.Context(), id, head.ID, summarize.TriggerReply, nil); err != nil || k.Model != digest.Name {
-		t.Fatalf("%s by %q, %v", k.Outcome, k.Model, err)
-	}
+	k, err := service(t, store, cfg).Compact(t.Context(), id, head.ID, summarize.TriggerReply, nil)
+	check.Need(t, err == nil && k.Model == digest.Name, "%s by %q, %v", k.Outcome, k.Model, err)
 	return id
 }
 

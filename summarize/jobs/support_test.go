@@ -26,11 +26,7 @@ const written = "The user and the assistant said at some length what there is to
 
 // messageBody is a message that says text.
 func messageBody(role, text string) json.RawMessage {
-	raw, err := json.Marshal(map[string]string{"role": role, "content": text})
-	if err != nil {
-		panic(err)
-	}
-	return raw
+	return tree.Text(tree.Role(role), text).Message.Raw
 }
 
 // counting is a summarizer that always gives the same text, and counts.
@@ -120,6 +116,18 @@ func count(t *testing.T, pool *pgxpool.Pool, query string, args ...any) (n int) 
 	t.Helper()
 	check.NoError(t, pool.QueryRow(t.Context(), query, args...).Scan(&n))
 	return n
+}
+
+// counts wants a number of rows.
+func counts(t *testing.T, pool *pgxpool.Pool, want int, what, query string, args ...any) {
+	t.Helper()
+	check.Equal(t, what, count(t, pool, query, args...), want)
+}
+
+// untilCounts waits for a number of rows.
+func untilCounts(t *testing.T, pool *pgxpool.Pool, want int, what, query string, args ...any) {
+	t.Helper()
+	check.Eventually(t, what, func() bool { return count(t, pool, query, args...) == want })
 }
 
 func contextOf(t *testing.T, s *summarize.Service, id, head uuid.UUID) summarize.Context {

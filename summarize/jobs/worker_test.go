@@ -44,9 +44,7 @@ func TestWorkerCompacts(t *testing.T) {
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 8)
 	handled(t, pool, Compactions)
-	if n := count(t, pool, "select count(*) from river_job"); n != 0 {
-		t.Errorf("%d jobs below the trigger", n)
-	}
+	counts(t, pool, 0, "jobs below the trigger", "select count(*) from river_job")
 	for range 10 {
 		head = talk(t, store, id, head.ID, 3)
 	}
@@ -63,7 +61,7 @@ func TestWorkerCompacts(t *testing.T) {
 	theirs := conversation(t, other)
 	var chain []tree.NewMessage
 	for range 80 {
-		chain = append(chain, tree.NewMessage{Message: chat.Read(messageBody("user", "One of many messages that come all at once, as an import of a transcript does."))})
+		chain = append(chain, tree.Text(tree.RoleUser, "One of many messages that come all at once, as an import of a transcript does."))
 	}
 	check.Must(other.AppendChain(t.Context(), theirs, uuid.Nil, chain))(t)
 	check.Eventually(t, "the other tenant's summary", func() bool {
@@ -85,15 +83,9 @@ func TestRestartTakesJobsUp(t *testing.T) {
 	check.Must(pool.Exec(t.Context(), "update river_job set state = 'running', attempt = 1, attempted_at = now(), attempted_by = '{other,killed}'"))(t)
 	workerOn(t, pool, "another", summarize.Config{})
 	workerOn(t, pool, "killed", summarize.Config{})
-	check.Eventually(t, "the job to be done", func() bool {
-		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
-	})
-	if n := count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id); n != 1 {
-		t.Errorf("%d summaries, want 1", n)
-	}
-	if n := count(t, pool, "select attempt from river_job"); n != 1 {
-		t.Errorf("the job ended at attempt %d: what was interrupted counts", n)
-	}
+	untilCounts(t, pool, 1, "the job to be done", "select count(*) from river_job where state = 'completed'")
+	counts(t, pool, 1, "summaries", "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id)
+	counts(t, pool, 1, "the attempt at which the job ended", "select attempt from river_job")
 }
 
 // A failing conversation is tried less and less often, and no other job is queued for it.
@@ -108,16 +100,11 @@ func TestBackoff(t *testing.T) {
 	store, _ := workerOn(t, pool, "fails", summarize.Config{Settings: withoutDigest(smallSettings()), Summarizer: summarize.Cascade{Models: []summarize.Model{{Model: failing, Window: 100_000}}}})
 	id := conversation(t, store)
 	head := talk(t, store, id, uuid.Nil, 40)
-	check.Eventually(t, "a failure", func() bool {
-		return count(t, pool, "select count(*) from river_job where state = 'retryable'") == 1
-	})
+	untilCounts(t, pool, 1, "a failure", "select count(*) from river_job where state = 'retryable'")
 	talk(t, store, id, head.ID, 20)
-	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
-		t.Errorf("%d jobs, want the one that backs off", n)
-	}
-	if n := calls.Load(); n > 3 {
-		t.Errorf("the model was called %d times", n)
-	}
+	counts(t, pool, 1, "jobs, with the one that backs off", "select count(*) from river_job")
+	n := calls.Load()
+	check.That(t, n <= 3, "the model was called %d times", n)
 }
 
 // A failure of the database uses up no attempt, and the job doesn't back off.
@@ -137,19 +124,12 @@ func TestDatabaseFailureIsNoAttempt(t *testing.T) {
 	id := conversation(t, store)
 	head := talk(t, tree.New(pool), id, uuid.Nil, 40)
 	talk(t, store, id, head.ID, 1)
-	check.Eventually(t, "a failure", func() bool {
-		return count(t, pool, "select count(*) from river_job where metadata ->> 'snoozes' = '1'") == 1
-	})
+	untilCounts(t, pool, 1, "a failure", "select count(*) from river_job where metadata ->> 'snoozes' = '1'")
 	check.Must(pool.Exec(t.Context(), "alter table compactions_away rename to compactions"))(t)
-	check.Eventually(t, "the job's end", func() bool {
-		return count(t, pool, "select count(*) from river_job where state = 'completed'") == 1
-	})
-	if n := count(t, pool, "select attempt from river_job"); n != 1 {
-		t.Errorf("the job ended at attempt %d", n)
-	}
-	if n := count(t, pool, "select count(*) from nodes where kind = 'summary'"); n == 0 {
-		t.Error("there is no summary")
-	}
+	untilCounts(t, pool, 1, "the job's end", "select count(*) from river_job where state = 'completed'")
+	counts(t, pool, 1, "the attempt at which the job ended", "select attempt from river_job")
+	n := count(t, pool, "select count(*) from nodes where kind = 'summary'")
+	check.That(t, n != 0, "there is no summary")
 }
 
 // Two servers share the work, and leave one summary per anchor, however their jobs meet.
@@ -184,12 +164,8 @@ func TestTwoServersShareTheWork(t *testing.T) {
 			return count(t, pool, "select count(*) from nodes where conversation_id = $1 and kind = 'summary'", id) > 0
 		})
 	}
-	if n := count(t, pool, "select count(*) from (select 1 from nodes where kind = 'summary' group by conversation_id, parent_id having count(*) > 1) twice"); n > 0 {
-		t.Errorf("%d anchors have two summaries", n)
-	}
-	if by[0].Load() == 0 && by[1].Load() == 0 {
-		t.Error("no server worked")
-	}
+	counts(t, pool, 0, "anchors with two summaries", "select count(*) from (select 1 from nodes where kind = 'summary' group by conversation_id, parent_id having count(*) > 1) twice")
+	check.That(t, by[0].Load() != 0 || by[1].Load() != 0, "no server worked")
 }
 
 // What is appended after a job's last look at the branch is seen before the job ends.
@@ -217,9 +193,7 @@ func TestAppendWhileAJobEnds(t *testing.T) {
 		return count(t, pool, "select count(*) from compactions where head_id = $1", grown) > 0
 	})
 	handled(t, pool, Compactions)
-	if n := count(t, pool, "select count(*) from river_job"); n != 1 {
-		t.Errorf("%d jobs", n)
-	}
+	counts(t, pool, 1, "jobs", "select count(*) from river_job")
 }
 
 // What a caller's own transaction appended is compacted, on any branch that is due.
@@ -241,9 +215,7 @@ func TestFollowerFindsWhatNobodyTold(t *testing.T) {
 		return count(t, pool, "select count(*) from follower_places where conversation_id = $1", short) == 1 &&
 			count(t, pool, queued, due.String()) == 1 && count(t, pool, queued+" and args ->> 'head_id' = $2", side.String(), head.ID.String()) == 1
 	})
-	if n := count(t, pool, "select count(*) from river_job"); n != 2 {
-		t.Errorf("%d jobs, want 2", n)
-	}
+	counts(t, pool, 2, "jobs", "select count(*) from river_job")
 }
 
 // A summary that another server undoes makes its branch due again, whose context was known as small.
@@ -258,14 +230,10 @@ func TestUndoneSummaryMakesItsBranchDue(t *testing.T) {
 	handled(t, pool, Compactions)
 	another := tree.New(pool)
 	made, err := another.Summaries(t.Context(), id)
-	if err != nil || len(made) != 1 {
-		t.Fatalf("%d summaries, %v", len(made), err)
-	}
+	check.Need(t, err == nil && len(made) == 1, "%d summaries, %v", len(made), err)
 	check.Must(another.Prune(t.Context(), id, made[0].ID))(t)
 	add(t, store, id, head.ID, `{"role":"assistant","content":"So be it."}`)
-	check.Eventually(t, "the next summary", func() bool {
-		return count(t, pool, "select count(*) from compactions where outcome = 'saved'") == 2
-	})
+	untilCounts(t, pool, 2, "the next summary", "select count(*) from compactions where outcome = 'saved'")
 }
 
 // A tenant's compaction waits for one of another tenant, and not for all that it queued.
@@ -288,9 +256,7 @@ func TestTenantsTakeTurns(t *testing.T) {
 		id := conversation(t, s)
 		talk(t, s, id, uuid.Nil, 40)
 		queued++
-		check.Eventually(t, fmt.Sprintf("%d jobs", queued), func() bool {
-			return count(t, pool, "select count(*) from river_job where kind = 'compaction'") == queued
-		})
+		untilCounts(t, pool, queued, fmt.Sprintf("%d jobs", queued), "select count(*) from river_job where kind = 'compaction'")
 		return id
 	}
 	due("many")
@@ -300,11 +266,8 @@ func TestTenantsTakeTurns(t *testing.T) {
 	}
 	few := due("few")
 	close(answer)
-	check.Eventually(t, "the jobs' end", func() bool {
-		return count(t, pool, "select count(*) from river_job where state = 'completed'") == queued
-	})
-	if n := count(t, pool, `select count(*) from (select conversation_id, min(created_at) as at from compactions group by 1) c
-		where at < (select min(created_at) from compactions where conversation_id = $1)`, few); n != 1 {
-		t.Errorf("%d compactions of another tenant came first, want the one that ran", n)
-	}
+	untilCounts(t, pool, queued, "the jobs' end", "select count(*) from river_job where state = 'completed'")
+	n := count(t, pool, `select count(*) from (select conversation_id, min(created_at) as at from compactions group by 1) c
+		where at < (select min(created_at) from compactions where conversation_id = $1)`, few)
+	check.That(t, n == 1, "%d compactions of another tenant came first, want the one that ran", n)
 }

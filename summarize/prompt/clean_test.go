@@ -2,6 +2,7 @@ package prompt
 
 import (
 	"errors"
+	"github.com/coppice-chat/coppice/internal/check"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -52,9 +53,8 @@ func TestCleanSummary(t *testing.T) {
 		{"invalid UTF-8", good + "\xff", good + "\ufffd", nil},
 	} {
 		got, err := Clean(c.text)
-		if got != c.want || !errors.Is(err, c.err) || (err == nil) != (c.err == nil) {
-			t.Errorf("%s: Clean(%q)\n got %q, %v\nwant %q, %v", c.name, c.text, got, err, c.want, c.err)
-		}
+		check.That(t, got == c.want && errors.Is(err, c.err) && (err == nil) == (c.err == nil),
+			"%s: Clean(%q)\n got %q, %v\nwant %q, %v", c.name, c.text, got, err, c.want, c.err)
 	}
 }
 
@@ -65,12 +65,9 @@ func TestCleanSummaryProperties(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if lengthOf(text) < minSummary || !utf8.ValidString(text) || len(Leaks(text, "")) > 0 {
-			t.Fatalf("%q was taken", text)
-		}
-		if again, err := Clean(text); err != nil || again != text {
-			t.Fatalf("%q cleaned again gives %q, %v", text, again, err)
-		}
+		check.Need(t, lengthOf(text) >= minSummary && utf8.ValidString(text) && len(Leaks(text, "")) == 0, "%q was taken", text)
+		again, err := Clean(text)
+		check.Need(t, err == nil && again == text, "%q cleaned again gives %q, %v", text, again, err)
 	})
 }
 
@@ -99,8 +96,6 @@ func TestCleanTitle(t *testing.T) {
 		"the nonce 0123456789abcdef":     "",
 	} {
 		got, err := CleanTitle(answer, "0123456789abcdef")
-		if got != want || (err == nil) != (want != "") {
-			t.Errorf("%q: %q, %v; want %q", answer, got, err, want)
-		}
+		check.That(t, got == want && (err == nil) == (want != ""), "%q: %q, %v; want %q", answer, got, err, want)
 	}
 }

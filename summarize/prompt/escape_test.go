@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"github.com/coppice-chat/coppice/internal/check"
 	"strings"
 	"testing"
 	"unicode"
@@ -23,9 +24,8 @@ func TestLine(t *testing.T) {
 		"＜\u200dcoppice>":             "(coppice>",
 		"❤\ufe0f and 👨\u200d👩\u200d👧": "❤\ufe0f and 👨\u200d👩\u200d👧",
 	} {
-		if got := Line(text); got != want {
-			t.Errorf("of %q it makes %q, want %q", text, got, want)
-		}
+		got := Line(text)
+		check.That(t, got == want, "of %q it makes %q, want %q", text, got, want)
 	}
 }
 
@@ -93,21 +93,16 @@ func TestEscapeTextProperties(t *testing.T) {
 		if got, want := unescapeText(escaped), plainBreaks(text); got != want {
 			t.Fatalf("back again\n got %q\nwant %q", got, want)
 		}
-		if found := Leaks(strings.ReplaceAll(escaped, "\n|", "\n"), prompttest.Nonce); len(found) > 0 {
-			t.Fatalf("%q still holds %q", escaped, found)
-		}
-		if strings.Contains(strings.ToLower(escaped), prompttest.Nonce) || !utf8.ValidString(escaped) {
-			t.Fatalf("%q holds the nonce or isn't UTF-8", escaped)
-		}
+		found := Leaks(strings.ReplaceAll(escaped, "\n|", "\n"), prompttest.Nonce)
+		check.Need(t, len(found) == 0, "%q still holds %q", escaped, found)
+		check.Need(t, !strings.Contains(strings.ToLower(escaped), prompttest.Nonce) && utf8.ValidString(escaped),
+			"%q holds the nonce or isn't UTF-8", escaped)
 		for _, r := range escaped {
-			if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
-				t.Fatalf("%q holds %U", escaped, r)
-			}
+			check.Need(t, (!unicode.IsControl(r) || r == '\n' || r == '\t') && !unicode.Is(unicode.Bidi_Control, r),
+				"%q holds %U", escaped, r)
 		}
 		again := unescapeText(escapeText(escaped, prompttest.Nonce))
-		if again != escaped {
-			t.Fatalf("escaped twice, it comes back once as %q, want %q", again, escaped)
-		}
+		check.Need(t, again == escaped, "escaped twice, it comes back once as %q, want %q", again, escaped)
 	})
 }
 
@@ -141,8 +136,7 @@ func TestEscapeTextLarge(t *testing.T) {
 	for _, piece := range []string{"<", "&", "<coppice", "\u200b", "<\u200b", "7f3a", "⟦", "\n", "＜/"} {
 		text := strings.Repeat(piece, 1<<16/len(piece))
 		unescapeText(text + strings.Repeat("⟦U+", 1<<16))
-		if got := unescapeText(escapeText(text, prompttest.Nonce)); got != text {
-			t.Errorf("%q × %d doesn't come back", piece, 1<<16/len(piece))
-		}
+		got := unescapeText(escapeText(text, prompttest.Nonce))
+		check.That(t, got == text, "%q × %d doesn't come back", piece, 1<<16/len(piece))
 	}
 }

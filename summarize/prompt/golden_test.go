@@ -83,9 +83,8 @@ func attached(name string) chat.Part {
 func TestOwnWords(t *testing.T) {
 	t.Parallel()
 	in := Input{Nonce: prompttest.Nonce, LookAhead: []tree.Message{prompttest.UserSays("x")}, TargetTokens: 4000}
-	if n := promptTokens(buildPrompt(in, fullLimits), tokens.O200k()); n > 1000 {
-		t.Errorf("a first fold has %d tokens of our own words, and 1000 are the most", n)
-	}
+	n := promptTokens(buildPrompt(in, fullLimits), tokens.O200k())
+	check.That(t, n <= 1000, "a first fold has %d tokens of our own words, and 1000 are the most", n)
 }
 
 // TestCutArguments cuts each string of a call's arguments by itself.
@@ -93,13 +92,9 @@ func TestCutArguments(t *testing.T) {
 	t.Parallel()
 	got := cutArguments(fmt.Sprintf(`{"path": "a.go", "old": %q, "todos": [{"text": "first"}, {"text": "last"}], "new": %q}`, strings.Repeat("o", 900), strings.Repeat("n", 900)+" END"), 500)
 	for _, want := range []string{`{"path":"a.go","old":"ooo`, `"todos":[{"text":"first"},{"text":"last"}]`, `END"}`} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%s lacks %s", got, want)
-		}
+		check.That(t, strings.Contains(got, want), "%s lacks %s", got, want)
 	}
-	if len(got) > 700 {
-		t.Errorf("%d characters: %s", len(got), got)
-	}
+	check.That(t, len(got) <= 700, "%d characters: %s", len(got), got)
 }
 
 // A summarizer reads as much of a file as there is room for, and all that the user says beside it.
@@ -110,9 +105,7 @@ func TestMoreOfAFileWhereThereIsRoom(t *testing.T) {
 	in := Input{Nonce: prompttest.Nonce, TargetTokens: 300, Fold: []tree.Message{{Role: tree.RoleUser, Body: body}}, Files: Files{chat.Read(body).Attachments()[0].Hash: text}}
 	for _, test := range []struct{ budget, least, most int }{{3_000, 2_000, 8_000}, {6_000, 8_000, 16_100}, {40_000, len(text), len(text) + 100}} {
 		step, rest, err := Next(in, test.budget, prompttest.Quarters{})
-		if err != nil || len(rest) > 0 {
-			t.Fatalf("a budget of %d: %d messages are left, %v", test.budget, len(rest), err)
-		}
+		check.Need(t, err == nil && len(rest) == 0, "a budget of %d: %d messages are left, %v", test.budget, len(rest), err)
 		var fold string
 		for _, m := range step.prompt {
 			if m.part == partFold {
@@ -123,9 +116,7 @@ func TestMoreOfAFileWhereThereIsRoom(t *testing.T) {
 			t.Errorf("a budget of %d: %d bytes of the fold, want %d to %d", test.budget, n, test.least, test.most)
 		}
 		for _, want := range []string{"| Read this.", "file \"spec.md\":\n| BEGIN", "END"} {
-			if !strings.Contains(fold, want) {
-				t.Errorf("a budget of %d: the fold lacks %q", test.budget, want)
-			}
+			check.That(t, strings.Contains(fold, want), "a budget of %d: the fold lacks %q", test.budget, want)
 		}
 	}
 }

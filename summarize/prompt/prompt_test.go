@@ -78,9 +78,7 @@ func TestPromptSizes(t *testing.T) {
 		step := check.Must3(Next(Input{Nonce: prompttest.Nonce, Prior: c.prior, Fold: []tree.Message{prompttest.UserSays(c.said)}, TargetTokens: 1000}, 100_000, counter))(t)
 		text := step.prompt[len(step.prompt)-1].text
 		for _, want := range c.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: no %q in %q", c.name, want, text)
-			}
+			check.That(t, strings.Contains(text, want), "%s: no %q in %q", c.name, want, text)
 		}
 	}
 }
@@ -118,9 +116,7 @@ func TestPromptInstructions(t *testing.T) {
 func corpus(t *testing.T) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob("testdata/injection/*.txt")
-	if err != nil || len(files) < 25 {
-		t.Fatalf("%d files, %v", len(files), err)
-	}
+	check.Need(t, err == nil && len(files) >= 25, "%d files, %v", len(files), err)
 	texts := map[string]string{}
 	for _, file := range files {
 		raw := check.Must(os.ReadFile(file))(t)
@@ -131,9 +127,7 @@ func corpus(t *testing.T) map[string]string {
 		}
 		for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
 			plain, err := strconv.Unquote(`"` + strings.ReplaceAll(line, `"`, `\"`) + `"`)
-			if err != nil {
-				t.Fatalf("%s:%d: %v", file, i+1, err)
-			}
+			check.Need(t, err == nil, "%s:%d: %v", file, i+1, err)
 			texts[fmt.Sprintf("%s:%d", filepath.Base(file), i+1)] = plain
 		}
 	}
@@ -236,7 +230,5 @@ func TestFenceNonce(t *testing.T) {
 	t.Parallel()
 	a, b := uuid.MustParse("0198f000-0000-7000-8000-000000000001"), uuid.MustParse("0198f000-0000-7000-8000-000000000002")
 	first, again, other := Nonce(a), Nonce(a), Nonce(b)
-	if len(first) != 16 || first != again || first == other {
-		t.Errorf("nonces %q, %q and %q", first, again, other)
-	}
+	check.That(t, len(first) == 16 && first == again && first != other, "nonces %q, %q and %q", first, again, other)
 }

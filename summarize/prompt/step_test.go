@@ -3,6 +3,7 @@ package prompt
 import (
 	"errors"
 	"fmt"
+	"github.com/coppice-chat/coppice/internal/check"
 	"slices"
 	"strings"
 	"testing"
@@ -100,22 +101,18 @@ func TestNextStep(t *testing.T) {
 		c.in.Nonce, c.in.TargetTokens = prompttest.Nonce, 500
 		steps := allSteps(t, c.in, c.budget, 500, counter)
 		last := steps[len(steps)-1]
-		if len(steps) < c.min || len(steps) > c.max {
-			t.Errorf("%s: %d steps, want %d to %d", c.name, len(steps), c.min, c.max)
-		}
+		check.That(t, len(steps) >= c.min && len(steps) <= c.max, "%s: %d steps, want %d to %d", c.name, len(steps), c.min, c.max)
 		if n := len(last.input.LookAhead); c.lookAhead >= 0 && n != c.lookAhead {
 			t.Errorf("%s: %d messages of look-ahead in the last step, want %d", c.name, n, c.lookAhead)
 		}
-		if shrunk := steps[0].limits != fullLimits; shrunk != c.mustShrink {
-			t.Errorf("%s: first step's limits %+v", c.name, steps[0].limits)
-		}
+		shrunk := steps[0].limits != fullLimits
+		check.That(t, shrunk == c.mustShrink, "%s: first step's limits %+v", c.name, steps[0].limits)
 	}
 	// The newest of the look-ahead stay.
 	steps := allSteps(t, Input{Nonce: prompttest.Nonce, TargetTokens: 500, Fold: long[:8], LookAhead: long[8:]}, 4_000, 500, counter)
 	got := steps[len(steps)-1].input.LookAhead
-	if len(got) == 0 || string(got[len(got)-1].Body) != string(long[len(long)-1].Body) {
-		t.Errorf("%d messages of the look-ahead stay", len(got))
-	}
+	check.That(t, len(got) != 0 && string(got[len(got)-1].Body) == string(long[len(long)-1].Body),
+		"%d messages of the look-ahead stay", len(got))
 	if _, _, err := Next(Input{Nonce: prompttest.Nonce, Fold: long}, 300, counter); !errors.Is(err, errWindow) {
 		t.Errorf("a window of 300 tokens: %v", err)
 	}

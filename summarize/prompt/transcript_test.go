@@ -3,83 +3,36 @@ package prompt
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/summarize/prompt/prompttest"
 	"github.com/coppice-chat/coppice/tree"
 )
 
+// Of testdata/transcripts.txt each case is its name, messages, and what is made of them.
 func TestTranscribe(t *testing.T) {
 	t.Parallel()
-	call := func(id string, members map[string]any) map[string]any {
-		members["id"] = id
-		return members
+	transcribed := func(m ...tree.Message) string {
+		return newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages(m)
 	}
-	for _, c := range []struct {
-		name     string
-		messages []tree.Message
-		want     string
-	}{
-		{"text", []tree.Message{prompttest.UserSays("Hello\n\n world")}, "user:\n| Hello\n|\n|  world\n"},
-		{"name", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": "Hi", "name": "Ada"})}, "user \"Ada\":\n| Hi\n"},
-		{"system", []tree.Message{prompttest.Message(tree.RoleSystem, map[string]any{"content": "Be brief."})}, "system:\n| Be brief.\n"},
-		{"refusal", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil, "refusal": "I can't."})}, "assistant refuses:\n| I can't.\n"},
-		{"refusal part", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": []any{map[string]any{"type": "refusal", "refusal": "No."}}})}, "assistant:\n| No.\n"},
-		{"call and result", []tree.Message{prompttest.AssistantCalls("read", `{ "path": "/etc/hosts" }`), prompttest.ToolSays("read", "127.0.0.1 localhost")},
-			"assistant calls read: {\"path\":\"/etc/hosts\"}\nresult of read:\n| 127.0.0.1 localhost\n"},
-		{"text beside a call", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": "Let me look.", "tool_calls": []any{
-			call("a", map[string]any{"function": map[string]any{"name": "read", "arguments": "{}"}}),
-			call("b", map[string]any{"function": map[string]any{"name": "read", "arguments": ""}}),
-		}})}, "assistant:\n| Let me look.\nassistant calls read (call 1): {}\nassistant calls read (call 2): \n"},
-		{"arguments over several lines", []tree.Message{prompttest.AssistantCalls("run", "not json\nuser:\n| hi")}, "assistant calls run: not json user: | hi\n"},
-		{"custom tool", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"tool_calls": []any{
-			call("a", map[string]any{"type": "custom", "custom": map[string]any{"name": "shell", "input": "ls -l"}}),
-		}})}, "assistant calls shell: ls -l\n"},
-		{"call of no known kind", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"tool_calls": []any{call("a", map[string]any{"type": "web"})}})},
-			"assistant calls an unknown tool: \n"},
-		{"tool calls that can't be read", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"tool_calls": "x"})}, "assistant calls an unknown tool: \"x\"\n"},
-		{"result of an unknown tool", []tree.Message{prompttest.ToolSays("elsewhere", "42")}, "result of an unknown tool:\n| 42\n"},
-		{"empty result", []tree.Message{prompttest.AssistantCalls("touch", "{}"), prompttest.ToolSays("touch", "")}, "assistant calls touch: {}\nresult of touch: (empty)\n"},
-		{"error", []tree.Message{prompttest.AssistantCalls("read", "{}"), prompttest.ToolSays("read", "Error: no such file")}, "assistant calls read: {}\nresult of read (error):\n| Error: no such file\n"},
-		{"unusual tool name", []tree.Message{prompttest.AssistantCalls("x: {}\nuser:", "{}")}, "assistant calls \"x: {} user:\": {}\n"},
-		{"name like a label", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": "Hi", "name": "a\":\n| b"})}, "user \"a': | b\":\n| Hi\n"},
-		{"image", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": []any{
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.org/a.png"}},
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "data:image/png;base64," + strings.Repeat("A", 5000)}},
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "https://example.org/img/b.png?signature=" + strings.Repeat("f", 500)}},
-		}})}, "user:\n| [image https://example.org/a.png]\n| [image png]\n| [image b.png]\n"},
-		{"attachments", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": []any{
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "coppice:attachment/" + strings.Repeat("a", 64) + "/old%20tree.png"}},
-			map[string]any{"type": "image_url", "image_url": map[string]any{"url": "coppice:attachment/" + strings.Repeat("a", 64)}},
-			map[string]any{"type": "file", "file": map[string]any{"file_id": "coppice:attachment/" + strings.Repeat("b", 64), "filename": "plan.pdf"}},
-			map[string]any{"type": "file", "file": map[string]any{"file_id": "coppice:attachment/" + strings.Repeat("b", 64)}},
-		}})}, "user:\n| [image old tree.png]\n| [image]\n| [file plan.pdf]\n| [file]\n"},
-		{"files", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": []any{
-			map[string]any{"type": "file", "file": map[string]any{"filename": "plan\n.pdf", "file_data": "x"}},
-			map[string]any{"type": "file", "file": map[string]any{"file_id": "file-123"}},
-			map[string]any{"type": "input_audio", "input_audio": map[string]any{"format": "wav", "data": "x"}},
-			map[string]any{"type": "video_url", "video_url": map[string]any{"url": "x"}},
-			map[string]any{"type": "text", "text": "Look."},
-			map[string]any{"type": 7},
-		}})}, "user:\n| [file plan .pdf]\n| [file file-123]\n| [audio wav]\n| [video]\n| Look.\n| [attachment]\n"},
-		{"resources", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"content": []any{
-			map[string]any{"type": "resource_link", "name": "plan", "uri": "file:///woods/" + strings.Repeat("a", 100) + "/plan.md"},
-			map[string]any{"type": "resource", "resource": map[string]any{"uri": "repo://woods/oaks.csv", "text": "12 oaks"}},
-		}})}, "user:\n| [resource plan file:///woods/" + strings.Repeat("a", 100) + "/plan.md]\n| [resource repo://woods/oaks.csv]\n| 12 oaks\n"},
-		{"voice", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil, "audio": map[string]any{"id": "a", "transcript": "Good morning."}})},
-			"assistant:\n| Good morning.\n"},
-		{"exact member names", []tree.Message{{Role: tree.RoleUser, Body: json.RawMessage(`{"role":"user","content":"seen","Content":"hidden"}`)}}, "user:\n| seen\n"},
-		{"no JSON", []tree.Message{{Role: tree.RoleUser, Body: json.RawMessage("oops \xff")}}, "user:\n| oops \ufffd\n"},
-		{"nothing", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil})}, "assistant: (empty)\n"},
-	} {
-		if got := newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages(c.messages); got != c.want {
-			t.Errorf("%s:\n got %q\nwant %q", c.name, got, c.want)
+	for of := range strings.SplitSeq(string(check.Must(os.ReadFile("testdata/transcripts.txt"))(t)), "\n\n") {
+		name, want, _ := strings.Cut(strings.TrimSuffix(of, "\n"), "\n")
+		var messages []tree.Message
+		for strings.HasPrefix(want, "{") {
+			var body string
+			body, want, _ = strings.Cut(want, "\n")
+			messages = append(messages, tree.Message{Role: chat.Read([]byte(body)).Role, Body: []byte(body)})
 		}
+		got := transcribed(messages...)
+		check.That(t, got == want+"\n", "%s:\n got %q\nwant %q", name, got, want)
 	}
+	check.Equal(t, "no JSON", transcribed(tree.Message{Role: tree.RoleUser, Body: []byte("oops \xff")}), "user:\n| oops \ufffd\n")
 }
 
 func TestTranscribeLimits(t *testing.T) {
@@ -95,9 +48,8 @@ func TestTranscribeLimits(t *testing.T) {
 		{"tool name", prompttest.AssistantCalls(strings.Repeat("n", 1000), "{}"), 200},
 	} {
 		got := newTranscriber(fullLimits, Input{Nonce: prompttest.Nonce}).messages([]tree.Message{c.message})
-		if len(got) > c.most || !strings.Contains(got, "characters cut out …]") {
-			t.Errorf("%s: %d bytes, want at most %d, with a mark: %.200q", c.name, len(got), c.most, got)
-		}
+		check.That(t, len(got) <= c.most && strings.Contains(got, "characters cut out …]"),
+			"%s: %d bytes, want at most %d, with a mark: %.200q", c.name, len(got), c.most, got)
 	}
 }
 
@@ -128,12 +80,8 @@ func TestToolErrors(t *testing.T) {
 		}
 	}
 	m = prompttest.Message(tree.RoleTool, map[string]any{"tool_call_id": "x", "content": "no", "is_error": true})
-	if !Read(m).Failed {
-		t.Error("is_error of the message itself is not seen")
-	}
-	if Read(prompttest.UserSays("Error: it says")).Failed {
-		t.Error("a user's message can't be a tool's error")
-	}
+	check.That(t, Read(m).Failed, "is_error of the message itself is not seen")
+	check.That(t, !Read(prompttest.UserSays("Error: it says")).Failed, "a user's message can't be a tool's error")
 }
 
 func TestCutMiddle(t *testing.T) {
@@ -153,9 +101,8 @@ func TestCutMiddle(t *testing.T) {
 		{"ab👩‍👩‍👧cdefgh", 5, "ab [… 9 characters cut out …] gh"}, // the family stays together, or goes
 		{"ae\u0301bcdefgh", 3, "a [… 8 characters cut out …] h"}, // so do a letter and its accent
 	} {
-		if got := CutMiddle(c.text, c.limit); got != c.want {
-			t.Errorf("CutMiddle(%q, %d)\n got %q\nwant %q", c.text, c.limit, got, c.want)
-		}
+		got := CutMiddle(c.text, c.limit)
+		check.That(t, got == c.want, "CutMiddle(%q, %d)\n got %q\nwant %q", c.text, c.limit, got, c.want)
 	}
 }
 
@@ -182,13 +129,10 @@ func TestEnded(t *testing.T) {
 		long + "Exit code: 1\n" + long:                                     "", // another program's, which the text is about
 		long + "Exit code: 1\n":                                            "error, exit status 1",
 	} {
-		if got := Read(prompttest.ToolSays("run", text)).Ended(); got != want {
-			t.Errorf("%.80q ended with %q, want %q", text, got, want)
-		}
+		got := Read(prompttest.ToolSays("run", text)).Ended()
+		check.That(t, got == want, "%.80q ended with %q, want %q", text, got, want)
 	}
-	if got := Read(prompttest.UserSays("Exit code 1")).Ended(); got != "" {
-		t.Errorf("a user's message ended with %q", got)
-	}
+	check.Equal(t, "the end of a user's message", Read(prompttest.UserSays("Exit code 1")).Ended(), "")
 }
 
 // testRun is what a run of tests prints: the failure stands in the middle.
@@ -208,17 +152,13 @@ func TestCutResult(t *testing.T) {
 	t.Parallel()
 	got := CutResult(testRun(300), 2000)
 	for _, want := range []string{"=== RUN   TestPost0000 ", "--- FAIL: TestHedge (0.02s)\n    hedge_test.go:12: got 11 posts, want 12\n", "FAIL\nexit status 1\n", "characters cut out, among them these lines: …]\n"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is lost:\n%s", want, got)
-		}
+		check.That(t, strings.Contains(got, want), "%q is lost:\n%s", want, got)
 	}
-	if n := utf8.RuneCountInString(got); n > 2100 {
-		t.Errorf("%d characters", n)
-	}
+	n := utf8.RuneCountInString(got)
+	check.That(t, n <= 2100, "%d characters", n)
 	many := CutResult(strings.Repeat("error: first\n", 300)+strings.Repeat("x\n", 3000)+strings.Repeat("error: last\n", 300), 900)
-	if !strings.Contains(many, "[…]\nerror: last\n") || utf8.RuneCountInString(many) > 1000 {
-		t.Errorf("of many lines stay\n%s", many)
-	}
+	check.That(t, strings.Contains(many, "[…]\nerror: last\n") && utf8.RuneCountInString(many) <= 1000,
+		"of many lines stay\n%s", many)
 	for _, c := range []struct {
 		text  string
 		limit int
@@ -260,9 +200,8 @@ func TestWithPaths(t *testing.T) {
 	} {
 		in := Input{TargetTokens: 1000, Fold: []tree.Message{prompttest.AssistantCalls(test.tool, test.arguments)}}
 		text, list := CutPaths(WithPaths("Said.", in, prompttest.Quarters{}))
-		if text != "Said." || list != test.want {
-			t.Errorf("%s %s is listed as %q below %q, want %q", test.tool, test.arguments, list, text, test.want)
-		}
+		check.That(t, text == "Said." && list == test.want,
+			"%s %s is listed as %q below %q, want %q", test.tool, test.arguments, list, text, test.want)
 	}
 	fold := []tree.Message{
 		prompttest.AssistantCalls("read", `{"path":"a"}`), prompttest.AssistantCalls("edit", `{"path":"gone"}`), prompttest.ToolSays("edit", "Error: no such file"),
@@ -287,9 +226,8 @@ func TestWithPaths(t *testing.T) {
 	arguments, _ := json.Marshal(map[string]any{"paths": paths}) // texts always marshal
 	var counter calls
 	_, list := CutPaths(WithPaths("Said.", Input{TargetTokens: 1000, Fold: []tree.Message{prompttest.AssistantCalls("read", string(arguments))}}, &counter))
-	if counter > 100 || !strings.HasSuffix(list, "- read 99999") {
-		t.Errorf("of 100,000 files %d are counted, and the list is %.200q", counter, list)
-	}
+	check.That(t, counter <= 100 && strings.HasSuffix(list, "- read 99999"),
+		"of 100,000 files %d are counted, and the list is %.200q", counter, list)
 	if text, list := CutPaths(summary + "\nMore."); list != "" || !strings.HasSuffix(text, "More.") {
 		t.Errorf("of what isn't the list, %q is cut", list)
 	}

@@ -26,12 +26,8 @@ func TestWrapSummaryGolden(t *testing.T) {
 	var message struct{ Role, Content string }
 	body := wrapSummary(text, kept)
 	check.NoError(t, json.Unmarshal(body, &message))
-	if got := Unwrap(body); got != text {
-		t.Errorf("back again: %q", got)
-	}
-	if message.Role != "user" {
-		t.Errorf("role %s", message.Role)
-	}
+	check.Equal(t, "back again", Unwrap(body), text)
+	check.That(t, message.Role == "user", "role %s", message.Role)
 	check.Golden(t, "testdata/summary.golden", message.Content+"\n")
 }
 
@@ -93,13 +89,12 @@ func TestWithRecall(t *testing.T) {
 	} {
 		shown := Shown(body)
 		with := WithRecall(shown)
-		if !Wrapped(with) || Unwrap(with) != Unwrap(body) || string(Shown(with)) != string(shown) {
-			t.Errorf("%s becomes %s", shown, with)
-		}
+		check.That(t, Wrapped(with) && Unwrap(with) == Unwrap(body) && string(Shown(with)) == string(shown),
+			"%s becomes %s", shown, with)
 		var a, b struct{ Content string }
-		if json.Unmarshal(shown, &a) != nil || json.Unmarshal(with, &b) != nil || strings.Replace(b.Content, recallIntro, "", 1) != a.Content || a.Content == b.Content {
-			t.Errorf("%q becomes %q", a.Content, b.Content)
-		}
+		check.That(t, json.Unmarshal(shown, &a) == nil && json.Unmarshal(with, &b) == nil &&
+			strings.Replace(b.Content, recallIntro, "", 1) == a.Content && a.Content != b.Content,
+			"%q becomes %q", a.Content, b.Content)
 	}
 }
 
@@ -125,15 +120,10 @@ func TestImportedTextStaysBetweenItsTags(t *testing.T) {
 		text := textOf(shown)
 		outside, _, _ := strings.Cut(text, summaryStart)
 		inside, after, _ := strings.Cut(strings.TrimPrefix(text, outside+summaryStart), summaryEnd)
-		if outside != summaryIntro || strings.Contains(after, order) || slices.ContainsFunc(Leaks(inside, ""), startsTag) {
-			t.Errorf("%s\nis shown as\n%s", body, shown)
-		}
-		if !Wrapped(shown) || string(ShownImported(shown)) != string(shown) {
-			t.Errorf("%s isn't what Wrap makes", shown)
-		}
-		if got := Unwrap(body); got != Unwrap(shown) {
-			t.Errorf("a reader is told %q, and a model %q", got, Unwrap(shown))
-		}
+		check.That(t, outside == summaryIntro && !strings.Contains(after, order) && !slices.ContainsFunc(Leaks(inside, ""), startsTag),
+			"%s\nis shown as\n%s", body, shown)
+		check.That(t, Wrapped(shown) && string(ShownImported(shown)) == string(shown), "%s isn't what Wrap makes", shown)
+		check.Equal(t, "what a reader is told", Unwrap(body), Unwrap(shown))
 	}
 }
 
@@ -150,16 +140,12 @@ func TestKeptCharacters(t *testing.T) {
 		for _, limit := range []int{64, 200, 1000} {
 			said := Read(cutTo(m, keptCharacters(m, limit, count)))
 			shown := said.Text
-			if n := count.Count(shown); n > limit || n < limit/2 {
-				t.Errorf("%s cut to %d tokens has %d", name, limit, n)
-			}
-			if !strings.Contains(shown, "characters cut out") || said.Name != "Ada" {
-				t.Errorf("%s is cut without a mark, or without the name %q: %q", name, said.Name, shown)
-			}
+			n := count.Count(shown)
+			check.That(t, n <= limit && n >= limit/2, "%s cut to %d tokens has %d", name, limit, n)
+			check.That(t, strings.Contains(shown, "characters cut out") && said.Name == "Ada",
+				"%s is cut without a mark, or without the name %q: %q", name, said.Name, shown)
 		}
-		if n := keptCharacters(m, 1<<20, count); n != 0 {
-			t.Errorf("%s fits whole and is cut to %d characters", name, n)
-		}
+		check.Equal(t, name, keptCharacters(m, 1<<20, count), 0)
 	}
 }
 
@@ -188,12 +174,9 @@ func TestSummaryWithinItsBytes(t *testing.T) {
 	} {
 		body, dropped := wrapWithin(written, test.kept, limit)
 		text := Read(tree.Message{Role: tree.RoleUser, Body: body}).Text
-		if len(body) > limit || !test.dropped(dropped) || strings.Contains(text, "characters cut out") != test.cut {
-			t.Errorf("%s: %d bytes, %d of %d don't stay", test.name, len(body), dropped, len(test.kept))
-		}
-		if n := strings.Count(text, "user:\n|") + strings.Count(text, "assistant:\n|"); n != len(test.kept)-dropped {
-			t.Errorf("%s: it shows %d messages of %d", test.name, n, len(test.kept)-dropped)
-		}
+		check.That(t, len(body) <= limit && test.dropped(dropped) && strings.Contains(text, "characters cut out") == test.cut,
+			"%s: %d bytes, %d of %d don't stay", test.name, len(body), dropped, len(test.kept))
+		check.Equal(t, test.name, strings.Count(text, "user:\n|")+strings.Count(text, "assistant:\n|"), len(test.kept)-dropped)
 	}
 	if body, _ := wrapWithin(strings.Repeat("x", 100_000), said(3, "Be brief."), limit); len(body) < 100_000 {
 		t.Error("the summary's own text was cut, which nobody would know")
@@ -213,8 +196,7 @@ func TestIdle(t *testing.T) {
 		"Thanks!": true, "Ok, thank you so much, bye 👋": true, "Vielen Dank dir!": true, "谢谢！": true, "[Request interrupted by user for tool use]": true,
 		"Thanks, but make it 5.": false, "Thanks to Ada it works.": false, "ok": false, "Goodbye at 5?": false, "Perfect": false, "": false,
 	} {
-		if got := Idle(prompttest.UserSays(text)); got != want {
-			t.Errorf("%q: %t", text, got)
-		}
+		got := Idle(prompttest.UserSays(text))
+		check.That(t, got == want, "%q: %t", text, got)
 	}
 }

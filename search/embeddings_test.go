@@ -68,21 +68,15 @@ func TestParaphraseIsFoundByItsVector(t *testing.T) {
 	for _, scope := range []search.Scope{search.ScopeBranch, search.ScopeConversation, search.ScopeTenant} {
 		q := search.Question{Query: question, Scope: scope, Limit: 1}
 		words := check.Must(search.New(0).Recall(t.Context(), store, id, ids[2], q))(t)
-		if len(words.Hits) != 0 || words.Ranking != "" {
-			t.Errorf("%s: words alone find %v by %s", scope, hitIDs(words), words.Ranking)
-		}
+		check.That(t, len(words.Hits) == 0 && words.Ranking == "", "%s: words alone find %v by %s", scope, hitIDs(words), words.Ranking)
 		fused := check.Must(search.New(0, search.WithEmbeddings(e)).Recall(t.Context(), store, id, ids[2], q))(t)
-		if !slices.Equal(hitIDs(fused), ids[:1]) || fused.Ranking != search.RankingEmbeddings {
-			t.Errorf("%s: vectors find %v by %s, want %s", scope, hitIDs(fused), fused.Ranking, ids[0])
-		}
+		check.That(t, slices.Equal(hitIDs(fused), ids[:1]) && fused.Ranking == search.RankingEmbeddings,
+			"%s: vectors find %v by %s, want %s", scope, hitIDs(fused), fused.Ranking, ids[0])
 	}
 	found, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store, search.Question{Query: "Where is that two-wheeler?", Limit: 1})
-	if err != nil || len(found.Hits) != 1 || found.Hits[0].Message.ConversationID != other {
-		t.Errorf("over the tenant: %v, %v", hitIDs(found), err)
-	}
-	if foreign, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store.ForTenant("another"), search.Question{Query: question}); err != nil || len(foreign.Hits) != 0 {
-		t.Errorf("another tenant finds %v, %v", hitIDs(foreign), err)
-	}
+	check.That(t, err == nil && len(found.Hits) == 1 && found.Hits[0].Message.ConversationID == other, "over the tenant: %v, %v", hitIDs(found), err)
+	foreign, err := search.New(0, search.WithEmbeddings(e)).RecallTenant(t.Context(), store.ForTenant("another"), search.Question{Query: question})
+	check.That(t, err == nil && len(foreign.Hits) == 0, "another tenant finds %v, %v", hitIDs(foreign), err)
 }
 
 // A charged embedder notes whose account each call is on.
@@ -128,9 +122,8 @@ func TestVectorOfAPrunedMessageIsNotStored(t *testing.T) {
 	chain(t, store, id, uuid.Nil, n)
 	saved, err := store.Index().SaveEmbeddings(t.Context(), id, "fake", []tree.Embedding{{MessageID: n.ID, Version: lacking[0].Version, Vector: []byte{255}}})
 	check.That(t, err == nil && saved == 0, "%d stored, %v", saved, err)
-	if lacking, err := store.Index().Unembedded(t.Context(), id, "fake", 0, 10); err != nil || len(lacking) != 1 {
-		t.Errorf("%d lack a vector, %v", len(lacking), err)
-	}
+	lacking, err = store.Index().Unembedded(t.Context(), id, "fake", 0, 10)
+	check.That(t, err == nil && len(lacking) == 1, "%d lack a vector, %v", len(lacking), err)
 }
 
 // While the provider fails in whichever way, recall answers by words.
@@ -161,9 +154,8 @@ func TestBrokenProviderNeverFailsARecall(t *testing.T) {
 		before := len(server.Inputs())
 		for range 6 {
 			a, err := s.Recall(t.Context(), store, id, ids[1], search.Question{Query: "the violin", Scope: search.ScopeBranch, Limit: 1})
-			if err != nil || !slices.Equal(hitIDs(a), ids[:1]) || a.Ranking != search.RankingWords {
-				t.Errorf("%s: %v by %s, %v", name, hitIDs(a), a.Ranking, err)
-			}
+			check.That(t, err == nil && slices.Equal(hitIDs(a), ids[:1]) && a.Ranking == search.RankingWords,
+				"%s: %v by %s, %v", name, hitIDs(a), a.Ranking, err)
 		}
 		calls := len(server.Inputs()) - before
 		check.That(t, calls <= 3, "%s: the model was asked %d times in a row", name, calls)
@@ -196,9 +188,7 @@ func TestVectorsStayOnTheBranch(t *testing.T) {
 			a := check.Must(s.Recall(t.Context(), store, id, head, search.Question{Query: question, Scope: search.ScopeBranch}))(rt)
 			for _, h := range a.Hits {
 				for _, m := range append(append([]tree.Message{h.Message}, h.Before...), h.After...) {
-					if !slices.Contains(paths[head], m.ID) {
-						rt.Fatalf("%s is not on the path to %s", m.ID, head)
-					}
+					check.Need(rt, slices.Contains(paths[head], m.ID), "%s is not on the path to %s", m.ID, head)
 				}
 			}
 		}

@@ -39,14 +39,9 @@ func TestFollowJoinsChunks(t *testing.T) {
 	got := sizes(id)
 	check.That(t, got == "64 4 2 1", "71 messages are in chunks of %s", got)
 	long := conversation(t, s)
-	var all []tree.NewMessage
-	for i := range 4200 {
-		all = append(all, user(fmt.Sprint(i)))
-	}
-	chain(t, s, long, uuid.Nil, all...)
-	if got := sizes(long); got != strings.Repeat("64 ", 65)+"40" {
-		t.Errorf("4,200 messages are in chunks of %s", got)
-	}
+	chain(t, s, long, uuid.Nil, users(4200, func(i int) string { return fmt.Sprint(i) })...)
+	got = sizes(long)
+	check.That(t, got == strings.Repeat("64 ", 65)+"40", "4,200 messages are in chunks of %s", got)
 }
 
 // A message that is pruned while the follower reads it leaves no word, and what came beside it is indexed.
@@ -73,9 +68,8 @@ func TestPruneBesideFollow(t *testing.T) {
 		page := check.Must(find.Messages(t.Context(), s, query, search.Within{}, tree.Paging{}))(t)
 		check.That(t, len(page.Data) == want, "%d hits of %s", len(page.Data), query)
 	}
-	if chunks := check.Must(s.Index().ConversationChunks(t.Context(), 0, 10, id))(t); len(chunks) != 1 || len(chunks[0].Messages) != 1 {
-		t.Errorf("%+v", chunks)
-	}
+	chunks = check.Must(s.Index().ConversationChunks(t.Context(), 0, 10, id))(t)
+	check.That(t, len(chunks) == 1 && len(chunks[0].Messages) == 1, "%+v", chunks)
 }
 
 // What isn't indexed yet is found as far as a search reads, and the search says where it didn't.
@@ -83,12 +77,7 @@ func TestSearchTellsWhatIsNotIndexed(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)
 	for _, words := range []string{"old", "new"} {
-		id := conversation(t, s)
-		var all []tree.NewMessage
-		for i := range 1500 {
-			all = append(all, user(fmt.Sprint(words, " ", i)))
-		}
-		chain(t, s, id, uuid.Nil, all...)
+		chain(t, s, conversation(t, s), uuid.Nil, users(1500, func(i int) string { return fmt.Sprint(words, " ", i) })...)
 	}
 	for _, query := range []string{"new 1499", "old 1499"} {
 		page := check.Must(find.Messages(t.Context(), s, query+" ", search.Within{}, tree.Paging{}))(t)
@@ -112,9 +101,7 @@ func TestAppendThatWaitedIsFound(t *testing.T) {
 	check.NoError(t, tree.New(tx).Lock(t.Context(), id))
 	done := make(chan error, 1)
 	go func() { done <- second(s.Append(t.Context(), id, uuid.Nil, user("the hazel"))) }()
-	for dbtest.Waiting(t, pool) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	check.Eventually(t, "the append that waits", func() bool { return dbtest.Waiting(t, pool) > 0 })
 	find.LookedUpTo(s, time.Now())
 	check.NoError(t, tx.Commit(t.Context()))
 	check.NoError(t, <-done)
@@ -172,12 +159,7 @@ func TestSearchReadsNothingOfOthers(t *testing.T) {
 	mine, theirs, find := tree.New(pool).ForTenant("mine"), tree.New(pool).ForTenant("theirs"), search.New(0)
 	library := func(s *tree.Store, conversations, length int) (id uuid.UUID) {
 		for range conversations {
-			id = conversation(t, s)
-			var all []tree.NewMessage
-			for i := range length {
-				all = append(all, user(fmt.Sprintf("living rods %d word%d of the hazel and the ash", i, i%10)))
-			}
-			chain(t, s, id, uuid.Nil, all...)
+			id = chatter(t, s, length)
 		}
 		check.NoError(t, find.CatchUp(t.Context(), s))
 		check.Must(search.AddSegments(t.Context(), s, 4))(t)

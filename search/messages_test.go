@@ -24,15 +24,8 @@ import (
 // chatter stores messages with "living rods", some of ten words, and a number of their own.
 func chatter(t testing.TB, s *tree.Store, messages int) uuid.UUID {
 	t.Helper()
-	id, head := conversation(t, s), uuid.Nil
-	for from := 0; from < messages; from += tree.MaxChain {
-		var chain []tree.NewMessage
-		for i := from; i < min(messages, from+tree.MaxChain); i++ {
-			chain = append(chain, user(fmt.Sprintf("living rods %d word%d of the hazel and the ash", i, i%10)))
-		}
-		stored := check.Must(s.AppendChain(t.Context(), id, head, chain))(t).Messages
-		head = stored[len(stored)-1].ID
-	}
+	id := conversation(t, s)
+	chain(t, s, id, uuid.Nil, users(messages, func(i int) string { return fmt.Sprintf("living rods %d word%d of the hazel and the ash", i, i%10) })...)
 	return id
 }
 
@@ -221,15 +214,8 @@ func TestSearchByBeginnings(t *testing.T) {
 	id, head := conversation(t, s), uuid.Nil
 	say := func(texts ...string) {
 		t.Helper()
-		var chain []tree.NewMessage
-		for _, text := range texts {
-			chain = append(chain, user(text))
-		}
-		for len(chain) > 0 {
-			n := min(len(chain), tree.MaxChain)
-			stored := check.Must(s.AppendChain(t.Context(), id, head, chain[:n]))(t).Messages
-			head, chain = stored[n-1].ID, chain[n:]
-		}
+		ids := chain(t, s, id, head, users(len(texts), func(i int) string { return texts[i] })...)
+		head = ids[len(ids)-1]
 	}
 	say("a rate limiter", "the lim of it", "a limit", "it's Élancourt", "林木 here")
 	finds := func(query string, want int) {
@@ -412,9 +398,8 @@ func TestSearchTitles(t *testing.T) {
 				for _, c := range found {
 					got = append(got, c.Title)
 				}
-				if slices.Sort(got); !slices.Equal(got, want) {
-					t.Errorf("%s %s: %q: %q, want %q", indexed, what, query, got, want)
-				}
+				slices.Sort(got)
+				check.That(t, slices.Equal(got, want), "%s %s: %q: %q, want %q", indexed, what, query, got, want)
 			}
 		}
 		check.NoError(t, find.CatchUp(t.Context(), mine))

@@ -265,13 +265,11 @@ func TestTenantIsBounded(t *testing.T) {
 	}
 	s := New(0)
 	a, err := s.RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit})
-	if err != nil || a.Searched != maxAsked || len(a.Hits) != maxAsked || s.Stats().Conversations != maxAsked {
-		t.Errorf("%d hits of %d, %+v, %v", len(a.Hits), a.Searched, s.Stats(), err)
-	}
+	check.That(t, err == nil && a.Searched == maxAsked && len(a.Hits) == maxAsked && s.Stats().Conversations == maxAsked,
+		"%d hits of %d, %+v, %v", len(a.Hits), a.Searched, s.Stats(), err)
 	check.Must(Database().Exec(t.Context(), "update conversations set message_count = $1 where tenant_id = $2", maxAskedMessages, store.TenantID()))(t)
-	if a, err = New(0).RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit}); err != nil || a.Searched != 1 {
-		t.Errorf("conversations of %d messages each: %d searched, %v", maxAskedMessages, a.Searched, err)
-	}
+	a, err = New(0).RecallTenant(t.Context(), store, Question{Query: "Where is the violin?", Limit: MaxLimit})
+	check.That(t, err == nil && a.Searched == 1, "conversations of %d messages each: %d searched, %v", maxAskedMessages, a.Searched, err)
 }
 
 func fill(c *conversation, messages int) {

@@ -42,6 +42,14 @@ func chain(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, messag
 
 func user(text string) tree.NewMessage { return said(tree.RoleUser, text) }
 
+// users are so many messages of a user's.
+func users(n int, text func(i int) string) (all []tree.NewMessage) {
+	for i := range n {
+		all = append(all, user(text(i)))
+	}
+	return all
+}
+
 func mustAppend(t testing.TB, s *tree.Store, conversationID, parent uuid.UUID, m tree.NewMessage) tree.Message {
 	t.Helper()
 	return check.Must(s.Append(t.Context(), conversationID, parent, m))(t).Message

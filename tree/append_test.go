@@ -3,6 +3,9 @@ package tree_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +16,7 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
+	"github.com/coppice-chat/coppice/summarize"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -163,11 +167,7 @@ func TestAppendAtHeadAgain(t *testing.T) {
 	s, c := newTree(t)
 	mustAppend(t, s, c.ID, uuid.Nil, user("before"))
 	for length := 1; length <= 2; length++ {
-		chain := make([]tree.NewMessage, length)
-		for i := range chain {
-			chain[i] = user("said")
-			chain[i].ID = uuid.New()
-		}
+		chain := chainOf(length)
 		add := func(opts ...tree.AppendOption) (bool, error) {
 			if length == 1 {
 				m, err := s.Append(t.Context(), c.ID, uuid.Nil, chain[0], opts...)
@@ -192,11 +192,9 @@ func TestAppendAtHeadAgain(t *testing.T) {
 func TestIfHead(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
-	first := user("first")
-	first.ID = uuid.New()
-	if stored, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil)); !stored.Created || err != nil {
-		t.Fatal(stored.Created, err)
-	}
+	first := chainOf(1)[0]
+	stored, err := s.Append(t.Context(), c.ID, uuid.Nil, first, tree.IfHead(uuid.Nil))
+	check.Need(t, stored.Created && err == nil, "created %t, %v", stored.Created, err)
 	second := []tree.NewMessage{user("second"), user("third")}
 	chain := must(s.AppendChain(t.Context(), c.ID, first.ID, second, tree.IfHead(first.ID)))(t).Messages
 	for _, saw := range []uuid.UUID{uuid.Nil, first.ID, chain[0].ID} {
@@ -237,4 +235,79 @@ func TestJSONIsRead(t *testing.T) {
 		is, _ := of.is.MarshalJSON()
 		check.That(t, err == nil && string(is) == string(was), "%v\n%s is read as\n%s", err, was, is)
 	}
+}
+
+func thought(text, answer string) tree.NewMessage {
+	return tree.NewMessage{ID: uuid.New(), Message: chat.Read(said(tree.RoleAssistant, answer)), Reasoning: text}
+}
+
+// Reasoning is read with its message, in forks and exports, and in no context, search or count of tokens.
+func TestReasoning(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	const hm = "They greet me, <zebra> & \"all\"."
+	question := mustAppend(t, s, c.ID, uuid.Nil, user("Hello?"))
+	asked := thought(hm, "Hello.")
+	answer := mustAppend(t, s, c.ID, question.ID, asked)
+	plain := mustAppend(t, s, c.ID, question.ID, thought("", "Hello."))
+	chain := must(s.AppendChain(t.Context(), c.ID, answer.ID, []tree.NewMessage{user("More?"), thought("More zebras.", "No.")}))(t).Messages
+	head := chain[1].ID
+	check.That(t, answer.Reasoning == hm && chain[1].Reasoning == "More zebras." && answer.Tokens == plain.Tokens, "appended %+v, %+v", answer, chain[1])
+	carries := func(what string, all []tree.Message) {
+		t.Helper()
+		var got []string
+		for _, m := range all {
+			got = append(got, m.Reasoning)
+		}
+		want := []string{"", hm, "", "More zebras."}
+		check.That(t, slices.Equal(got, want), "%s: %q, want %q", what, got, want)
+	}
+	carries("transcript", must(s.Transcript(t.Context(), c.ID, head, tree.Paging{}))(t).Data)
+	carries("branch", gather(t, s.Branch(t.Context(), c.ID, head, 0)))
+	ids := []uuid.UUID{question.ID, answer.ID, chain[0].ID, head}
+	carries("messages", must(s.Messages(t.Context(), c.ID, ids))(t))
+	fork := must3(s.Fork(t.Context(), c.ID, head, tree.NewConversation{}))(t)
+	carries("fork", must(s.Transcript(t.Context(), fork.ID, fork.HeadID, tree.Paging{}))(t).Data)
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: c.ID}, HeadID: head, Nodes: nodesOf(t, s, c.ID)}
+	to := tree.New(dbtest.New(t))
+	must(to.Import(t.Context(), bundle))(t)
+	carries("import", must(to.Transcript(t.Context(), c.ID, head, tree.Paging{}))(t).Data)
+	for found, of := range map[*tree.Store]map[uuid.UUID]string{s: {answer.ID: hm, head: "More zebras."}, s.ForTenant("other"): {}} {
+		got := must(found.Reasoning(t.Context(), c.ID, append(ids, plain.ID, uuid.New())))(t)
+		check.That(t, maps.Equal(got, of), "tenant %s reads %q", found.TenantID(), got)
+	}
+
+	// Nowhere else.
+	check.Equal(t, "messages that a search finds", len(must(find(t.Context(), s, "zebra", uuid.Nil, tree.Paging{}))(t).Data), 0)
+	contexts := must(summarize.New(s, summarize.Config{}))(t)
+	check.Lacks(t, "a context", fmt.Sprintf("%s", must(contexts.Context(t.Context(), c.ID, head, summarize.Window{}))(t).Messages), "zebra")
+
+	// The same message sent again, and another one under its id.
+	m, err := s.Append(t.Context(), c.ID, question.ID, asked)
+	check.That(t, err == nil && !m.Created && m.Reasoning == hm, "again: created %t, %v", m.Created, err)
+	asked.Reasoning = "Something else."
+	refused(t, "with other reasoning", second(s.Append(t.Context(), c.ID, question.ID, asked)), fault.Conflict)
+}
+
+func TestReasoningIsChecked(t *testing.T) {
+	t.Parallel()
+	s, c := newTree(t)
+	for name, test := range map[string]struct {
+		m    tree.NewMessage
+		kind error
+		code string
+	}{
+		"of a user":          {tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "x")), Reasoning: "x"}, fault.Invalid, "unexpected_reasoning"},
+		"too long":           {thought(strings.Repeat("x", tree.MaxReasoning+1), "x"), fault.TooLarge, "message_too_large"},
+		"no UTF-8":           {thought("\xff", "x"), fault.Invalid, "invalid_utf8"},
+		"NUL":                {thought("\x00", "x"), fault.Invalid, "invalid_character"},
+		"twice in a message": {tree.NewMessage{Message: raw(`{"role":"assistant","content":"x","reasoning":"y"}`).Message, Reasoning: "x"}, fault.Invalid, "reserved_member"},
+	} {
+		_, err := s.Append(t.Context(), c.ID, uuid.Nil, test.m)
+		e := fault.Of(err)
+		check.That(t, errors.Is(err, test.kind) && e.Code == test.code && e.Field == "reasoning", "%s: %v", name, err)
+	}
+	longest := thought(strings.Repeat("x", tree.MaxReasoning), "x")
+	m := mustAppend(t, s, c.ID, uuid.Nil, longest)
+	check.That(t, m.Reasoning == longest.Reasoning, "the longest reasoning came back otherwise")
 }

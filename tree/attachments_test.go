@@ -2,6 +2,7 @@ package tree_test
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"image/png"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/fault"
 	"github.com/coppice-chat/coppice/internal/check"
+	"github.com/coppice-chat/coppice/tokens"
 	"github.com/coppice-chat/coppice/tree"
 )
 
@@ -50,12 +53,6 @@ func say(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, body json.
 	return must(s.Append(t.Context(), conversation, parent, tree.NewMessage{Message: chat.Read(body)}))(t).Message
 }
 
-func start(t testing.TB, s *tree.Store) uuid.UUID {
-	t.Helper()
-	c := must3(s.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-	return c.ID
-}
-
 // has tells whether the attachment is there.
 func has(t testing.TB, s *tree.Store, a tree.Attachment) bool {
 	t.Helper()
@@ -70,26 +67,25 @@ func TestAttachmentGoesWithItsLastMessage(t *testing.T) {
 	s := tree.New(dbtest.New(t))
 	a, b := upload(t, s, "a.txt", []byte("a")), upload(t, s, "b.txt", []byte("b"))
 	waiting := upload(t, s, "c.txt", []byte("c"))
-	one, two := start(t, s), start(t, s)
+	one, two := newConversation(t, s).ID, newConversation(t, s).ID
 	top := say(t, s, one, uuid.Nil, naming("both", a, b, a))
 	under := say(t, s, one, top.ID, naming("again", a))
 	elsewhere := say(t, s, two, uuid.Nil, naming("too", b))
 	fork := must3(s.Fork(t.Context(), one, under.ID, tree.NewConversation{}))(t)
-	check := func(what string, wantA, wantB bool) {
+	there := func(when string, wantA, wantB bool) {
 		t.Helper()
-		if has(t, s, a) != wantA || has(t, s, b) != wantB || !has(t, s, waiting) {
-			t.Errorf("after %s: a is there %v, b %v, one that waits for its message %v; want %v, %v, true", what, has(t, s, a), has(t, s, b), has(t, s, waiting), wantA, wantB)
-		}
+		got, want := [3]bool{has(t, s, a), has(t, s, b), has(t, s, waiting)}, [3]bool{wantA, wantB, true}
+		check.Equal(t, "after "+when+", that a, b and what waits for its message are there", got, want)
 	}
 	noError(t, s.DeleteConversation(t.Context(), one))
-	check("the deletion of a conversation that was forked", true, true)
+	there("the deletion of a conversation that was forked", true, true)
 	noError(t, s.ReplaceEnd(t.Context(), fork.ID, fork.HeadID, fork.HeadID, nil, func(tree.Message) bool { return false }))
-	check("a prune of one message that names it", true, true)
+	there("a prune of one message that names it", true, true)
 	noError(t, s.DeleteConversation(t.Context(), fork.ID))
-	check("the deletion of the fork", false, true)
+	there("the deletion of the fork", false, true)
 	answer := say(t, s, two, elsewhere.ID, json.RawMessage(`{"role":"assistant","content":"A b."}`))
 	must(s.Retract(t.Context(), two, answer.ID, func(tree.Message) int { return 1 }))(t)
-	check("the deletion of the last message with its answer", false, false)
+	there("the deletion of the last message with its answer", false, false)
 }
 
 // An acknowledged upload is there for the message to come, though the last that named it is deleted.
@@ -97,7 +93,7 @@ func TestAttachmentAddedAgainStays(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	a := upload(t, s, "a.txt", []byte("a"))
-	one, two := start(t, s), start(t, s)
+	one, two := newConversation(t, s).ID, newConversation(t, s).ID
 	say(t, s, one, uuid.Nil, naming("one", a))
 	upload(t, s, "a.txt", []byte("a"))
 	noError(t, s.DeleteConversation(t.Context(), one))
@@ -111,7 +107,7 @@ func TestSweepAttachments(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t))
 	a, b := upload(t, s, "a.txt", []byte("a")), upload(t, s, "b.txt", []byte("b"))
-	say(t, s, start(t, s), uuid.Nil, naming("x", a, b))
+	say(t, s, newConversation(t, s).ID, uuid.Nil, naming("x", a, b))
 	other := s.ForTenant("other")
 	one, two := upload(t, other, "a.txt", []byte("a")), upload(t, other, "b.txt", []byte("b"))
 	var sweep tree.AttachmentSweep
@@ -128,9 +124,8 @@ func TestSweepAttachments(t *testing.T) {
 	}
 	check.That(t, slices.Equal(went, []int{0, 0, 1, 1, 0}) && !has(t, other, one) && !has(t, other, two), "of one at a time went %v", went)
 	upload(t, other, "a.txt", []byte("a"))
-	if n := next(later, 3); n != 1 {
-		t.Errorf("of the next round went %d", n)
-	}
+	n = next(later, 3)
+	check.That(t, n == 1, "of the next round went %d", n)
 	check.That(t, has(t, s, a) && has(t, s, b), "the wrong ones went")
 }
 
@@ -140,7 +135,7 @@ func TestAttachmentsAreHeld(t *testing.T) {
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	a := upload(t, s, "", []byte("contended"))
-	c, other := start(t, s), start(t, s)
+	c, other := newConversation(t, s).ID, newConversation(t, s).ID
 	m := say(t, s, c, uuid.Nil, naming("x", a))
 	err := meanwhile(t, pool, func(s *tree.Store) error {
 		return second(s.Append(t.Context(), other, uuid.Nil, tree.NewMessage{Message: chat.Read(naming("y", a))}))
@@ -154,7 +149,7 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 	dbtest.OnPlain(t, "an upload waits there for the end of the prune")
 	pool := dbtest.New(t)
 	s := tree.New(pool)
-	before, other := uuid.New(), start(t, s)
+	before, other := uuid.New(), newConversation(t, s).ID
 	meanwhile := []byte("uploaded meanwhile")
 	late := tree.Attachment{Hash: sha256.Sum256(meanwhile), MediaType: "text/plain", Name: "late.txt"}
 	there := upload(t, s, "there.txt", []byte("there already"))
@@ -179,7 +174,7 @@ func TestPruneLeavesWhatIsUploadedMeanwhile(t *testing.T) {
 func TestAttachmentsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := tree.New(dbtest.New(t), tree.WithLimits(tree.Limits{AttachmentBytes: 2000, AllAttachmentBytes: 3000}))
-	c := start(t, s)
+	c := newConversation(t, s).ID
 	pic := upload(t, s, "p.png", picture(t, 10, 10))
 	hash := strings.Repeat("0", 64)
 	for _, test := range []struct {
@@ -194,9 +189,8 @@ func TestAttachmentsAreChecked(t *testing.T) {
 		e := fault.Of(err)
 		check.That(t, err != nil && e.Code == test.code, "%s: %v", test.name, err)
 		_, err = s.AppendChain(t.Context(), c, uuid.Nil, []tree.NewMessage{{Message: chat.Read(naming("fine"))}, {Message: chat.Read([]byte(test.body))}})
-		if e := fault.Of(err); err == nil || e.Code != test.code || e.Field != "messages[1].content" {
-			t.Errorf("%s, in a chain: %v", test.name, err)
-		}
+		e = fault.Of(err)
+		check.That(t, err != nil && e.Code == test.code && e.Field == "messages[1].content", "%s, in a chain: %v", test.name, err)
 	}
 	for _, test := range []struct {
 		name, code string
@@ -217,4 +211,173 @@ func TestAttachmentsAreChecked(t *testing.T) {
 	check.That(t, err == nil && !created, "what is there can't be uploaded again where all is full: %v, %v", created, err)
 	_, _, err = s.AddAttachment(t.Context(), "", append([]byte(strings.Repeat("x", attach.MaxText)), 'x'))
 	check.That(t, err != nil, "a text of any size is taken")
+}
+
+// Once a missing file is uploaded, messages of imports and forks that name it cost what they should.
+func TestUploadCountsAgain(t *testing.T) {
+	t.Parallel()
+	before, after := tree.New(dbtest.New(t)), tree.New(dbtest.New(t))
+	text := []byte(strings.Repeat("hazel ", 500))
+	pic := picture(t, 2000, 1000)
+	file, image := upload(t, before, "hazel.txt", text), upload(t, before, "hazel.png", pic)
+	conversation, other := uuid.New(), uuid.New()
+	id := func(n byte) uuid.UUID { return uuid.UUID{0: 1, 15: n} }
+	plain := func(role, text string) json.RawMessage {
+		return json.RawMessage(fmt.Sprintf(`{"role":%q,"content":%q}`, role, text))
+	}
+	nodes := []tree.BundleNode{
+		{ID: id(1), Body: plain("system", "Be brief.")},
+		{ID: id(2), ParentID: id(1), Body: naming("first", file)},
+		{ID: id(3), ParentID: id(2), Body: plain("assistant", "Hm.")},
+		{ID: id(4), ParentID: id(3), Body: naming("both", image, file, file)},
+		{ID: id(5), ParentID: id(3), Body: plain("user", "elsewhere")},
+		{ID: id(6), ParentID: id(1), Body: plain("user", "without")},
+		{ID: id(7), ParentID: id(4), Body: plain("user", "summary of this"), Summary: &tree.SummaryRange{LastSummarizedID: id(2), Model: "m"}},
+	}
+	costs := func(s *tree.Store, conversation uuid.UUID) (all []string) {
+		c, found, err := s.Export(t.Context(), conversation)
+		noError(t, err)
+		for _, n := range gather(t, found) {
+			if n.Summary != nil {
+				continue
+			}
+			m := must(s.Message(t.Context(), c.ID, n.ID))(t)
+			all = append(all, fmt.Sprintf("%s: %d of %d", chat.Read(n.Body).Text(), m.Tokens, m.PathTokens))
+		}
+		return all
+	}
+	imported := func(s *tree.Store) {
+		t.Helper()
+		for _, b := range []tree.Bundle{
+			{Conversation: tree.NewConversation{ID: conversation}, Nodes: nodes},
+			{Conversation: tree.NewConversation{ID: other}, Nodes: []tree.BundleNode{{ID: id(1), Body: naming("alone", image)}}},
+		} {
+			must(s.Import(t.Context(), b))(t)
+		}
+	}
+	imported(before)
+	appended := say(t, before, newConversation(t, before).ID, uuid.Nil, naming("alone", image)).Tokens
+	m := must(before.Message(t.Context(), other, id(1)))(t)
+	check.That(t, m.Tokens == appended, "an imported message costs %d tokens, and an appended one %d", m.Tokens, appended)
+	imported(after)
+	fork := must3(after.Fork(t.Context(), conversation, id(4), tree.NewConversation{}))(t)
+	check.That(t, !slices.Equal(costs(after, conversation), costs(before, conversation)), "a missing file costs as much as one that is there")
+	named, err := after.Index().ConversationAttachments(t.Context(), conversation)
+	check.That(t, err == nil && len(named) == 2, "the conversation names %x, %v", named, err)
+	upload(t, after, "hazel.txt", text)
+	upload(t, after, "hazel.png", pic)
+	upload(t, after, "hazel.png", pic) // which changes nothing
+	for _, c := range []uuid.UUID{conversation, other} {
+		got, want := costs(after, c), costs(before, c)
+		check.That(t, slices.Equal(got, want), "after the upload they cost\n%q, and should\n%q", got, want)
+	}
+	path := slices.DeleteFunc(costs(before, conversation), func(cost string) bool {
+		return strings.HasPrefix(cost, "without") || strings.HasPrefix(cost, "elsewhere")
+	})
+	got := costs(after, fork.ID)
+	check.That(t, slices.Equal(got, path), "the messages of a fork cost\n%q, and should\n%q", got, path)
+}
+
+// An upload waits for an import that names it and isn't committed, and finds its messages.
+func TestUploadMeetsImport(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	text := []byte(strings.Repeat("hazel ", 500))
+	file := upload(t, s.ForTenant("elsewhere"), "hazel.txt", text)
+	id, message := uuid.New(), uuid.New()
+	bundle := tree.Bundle{Conversation: tree.NewConversation{ID: id}, Nodes: []tree.BundleNode{{ID: message, Body: naming("x", file)}}}
+	noError(t, meanwhile(t, pool, func(s *tree.Store) error { return second(s.Import(t.Context(), bundle)) }, func() error {
+		return third(s.AddAttachment(t.Context(), "hazel.txt", text))
+	}))
+	m, err := s.Message(t.Context(), id, message)
+	check.That(t, err == nil && m.Tokens >= file.Tokens, "the message costs %d tokens, and the file alone %d: %v", m.Tokens, file.Tokens, err)
+}
+
+// TestAttachmentsCost holds what messages cost against the provider's rule.
+func TestAttachmentsCost(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	c := newConversation(t, s).ID
+	bare := say(t, s, c, uuid.Nil, naming("Look:")).Tokens
+	for _, size := range [][2]int{{100, 100}, {1024, 1024}, {4000, 300}, {600, 5000}} {
+		a := upload(t, s, "p.png", picture(t, size[0], size[1]))
+		want := bare + tokens.Image(size[0], size[1], "high")
+		m := say(t, s, c, uuid.Nil, naming("Look:", a))
+		check.That(t, m.Tokens == want && a.Tokens == want-bare, "%v costs %d, and alone %d; want %d", size, m.Tokens, a.Tokens, want)
+		low := strings.Replace(string(naming("Look:", a)), `"image_url":{`, `"image_url":{"detail":"low",`, 1)
+		m = say(t, s, c, uuid.Nil, json.RawMessage(low))
+		check.That(t, m.Tokens == bare+85, "%v in low detail costs %d", size, m.Tokens)
+	}
+	text := strings.Repeat("Hazel, ash and oak. ", 500)
+	a := upload(t, s, "trees.txt", []byte(text))
+	cost, least := say(t, s, c, uuid.Nil, naming("Read:", a)).Tokens-bare, tokens.O200k().Count(text)
+	check.That(t, cost >= least && cost <= least+20, "a text of %d tokens costs %d", least, cost)
+}
+
+// A message that is checked for a reply's context costs what it will cost when it is stored.
+func TestCheckedCountsAttachments(t *testing.T) {
+	t.Parallel()
+	s := tree.New(dbtest.New(t))
+	conversation := newConversation(t, s).ID
+	body := naming("What does it say?", upload(t, s, "notes.txt", []byte(strings.Repeat("Hazel and ash. ", 2000))))
+	checked := must(s.Checked(t.Context(), []tree.NewMessage{{Message: chat.Read(body)}}))(t)
+	m := say(t, s, conversation, uuid.Nil, body)
+	check.That(t, checked[0].Tokens() == m.Tokens && m.Tokens >= 6000, "it costs %d tokens, and cost %d when it was checked", m.Tokens, checked[0].Tokens())
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	refused(t, "Checked for a client that left", second(s.Checked(left, []tree.NewMessage{user("x")})), context.Canceled)
+	refused(t, "Cost for a client that left", second(s.Cost(left, user("x").Message)), context.Canceled)
+	missing := naming("And this?", tree.Attachment{Hash: sha256.Sum256([]byte("nowhere")), MediaType: "text/plain", Name: "b.txt"})
+	refused(t, "what isn't there", second(s.Checked(t.Context(), []tree.NewMessage{{Message: chat.Read(missing)}})), fault.NotFound)
+}
+
+// An upload whose bytes come by another request meanwhile is answered as a second one, and needs no room.
+func TestUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	data := []byte("the same bytes")
+	limits := tree.Limits{AllAttachmentBytes: int64(len(data)) * 3 / 2}
+	other := tree.New(pool, tree.WithLimits(limits))
+	uploads := 0
+	s := tree.New(dbtest.AfterQuery(t, pool, "TouchAttachment", func() {
+		uploads++
+		_, created, err := other.AddAttachment(t.Context(), "first.txt", data)
+		check.That(t, err == nil && created, "the upload in between: %v, %v", created, err)
+	}), tree.WithLimits(limits))
+	a, created, err := s.AddAttachment(t.Context(), "second.txt", data)
+	check.That(t, err == nil && !created && a.Name == "first.txt" && uploads == 1,
+		"it is stored as %q, created %v, %v; after %d uploads in between", a.Name, created, err, uploads)
+}
+
+// A sweep takes no attachment that an import counted, and neither waits for ever, in any order.
+func TestImportHoldsWhatItCounts(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	named := []tree.Attachment{upload(t, s, "a.txt", []byte("not named yet")), upload(t, s, "b.txt", []byte("nor this"))}
+	slices.SortFunc(named, func(a, b tree.Attachment) int { return bytes.Compare(b.Hash[:], a.Hash[:]) }) // the sweep begins at the other end
+	swept := make(chan error, 1)
+	var once sync.Once
+	importing := tree.New(dbtest.AfterQuery(t, pool, "ListAttachments", func() {
+		once.Do(func() {
+			go func() {
+				_, err := new(tree.AttachmentSweep).Next(t.Context(), s, time.Now().Add(time.Hour), 10)
+				swept <- err
+			}()
+			for dbtest.Waiting(t, pool) == 0 && len(swept) == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}))
+	var bundles []tree.Bundle
+	for _, a := range named {
+		bundles = append(bundles, tree.Bundle{
+			Conversation: tree.NewConversation{ID: uuid.New()},
+			Nodes:        []tree.BundleNode{{ID: uuid.New(), Body: naming("read", a)}},
+		})
+	}
+	must(importing.Import(t.Context(), bundles...))(t)
+	noError(t, <-swept)
+	check.That(t, has(t, s, named[0]) && has(t, s, named[1]), "messages name them, and their tokens are counted, and they are gone")
 }

@@ -43,20 +43,16 @@ func TestBranchFrom(t *testing.T) {
 			at = 0
 		}
 		if at < 0 {
-			if !errors.Is(err, fault.NotFound) {
-				rt.Fatalf("a message of another branch begins a page: %d messages, %v", len(got), err)
-			}
+			check.Need(rt, errors.Is(err, fault.NotFound), "a message of another branch begins a page: %d messages, %v", len(got), err)
 			return
 		}
 		noError(rt, err)
 		end := gather(rt, s.Branch(t.Context(), c.ID, head, limit)) // streamed, the newest alone
-		if fmt.Sprint(end) != fmt.Sprint(whole.Data[max(0, len(branch)-limit):]) {
-			rt.Fatalf("the last %d messages are %+v", limit, end)
-		}
+		check.Need(rt, fmt.Sprint(end) == fmt.Sprint(whole.Data[max(0, len(branch)-limit):]), "the last %d messages are %+v", limit, end)
 		want := branch[at:min(at+limit, len(branch))]
-		if more != (at+limit < len(branch)) || !slices.EqualFunc(got, want, func(m tree.Message, id uuid.UUID) bool { return m.ID == id && len(m.Body) > 0 }) {
-			rt.Fatalf("%d messages from %s, want %v", len(got), from, want)
-		}
+		check.Need(rt, more == (at+limit < len(branch)) &&
+			slices.EqualFunc(got, want, func(m tree.Message, id uuid.UUID) bool { return m.ID == id && len(m.Body) > 0 }),
+			"%d messages from %s, want %v", len(got), from, want)
 	})
 	empty := newConversation(t, s)
 	refused(t, "an empty conversation has a branch", third(s.BranchFrom(t.Context(), empty.ID, uuid.Nil, uuid.Nil, 1)), fault.NotFound)
@@ -84,16 +80,10 @@ func TestPruneLeaf(t *testing.T) {
 	check.That(t, err == nil && p == (tree.Pruned{Messages: 1, HeadID: root.ID}) && activeHead(t, s, c.ID) == root.ID,
 		"%+v, %v; the head is to be the parent %s", p, err, root.ID)
 	other := mustAppend(t, s, c.ID, root.ID, user("head"))
-	if p, err = s.PruneLeaf(t.Context(), c.ID, other.ID, sibling.ID); err != nil || p.HeadID != sibling.ID {
-		t.Errorf("%+v, %v; the head is to be the sibling %s", p, err, sibling.ID)
-	}
+	check.Equal(t, "the head, the sibling", must(s.PruneLeaf(t.Context(), c.ID, other.ID, sibling.ID))(t).HeadID, sibling.ID)
 	setHead(t, s, c.ID, root.ID)
-	if p, err = s.PruneLeaf(t.Context(), c.ID, sibling.ID, uuid.Nil); err != nil || p.HeadID != root.ID {
-		t.Errorf("%+v, %v; the head stays", p, err)
-	}
-	if p, err = s.PruneLeaf(t.Context(), c.ID, root.ID, uuid.Nil); err != nil || p.HeadID != uuid.Nil {
-		t.Errorf("%+v, %v; nothing is left", p, err)
-	}
+	check.Equal(t, "the head that stays", must(s.PruneLeaf(t.Context(), c.ID, sibling.ID, uuid.Nil))(t).HeadID, root.ID)
+	check.Equal(t, "the head of nothing", must(s.PruneLeaf(t.Context(), c.ID, root.ID, uuid.Nil))(t).HeadID, uuid.Nil)
 }
 
 // The end of the active branch is replaced under one lock. The former message goes, unless others hang below.
@@ -108,9 +98,9 @@ func TestReplaceEnd(t *testing.T) {
 	}
 	count := func(want int, head uuid.UUID) {
 		t.Helper()
-		if got, err := s.Conversation(t.Context(), c.ID); err != nil || got.MessageCount() != want || head != uuid.Nil && got.HeadID != head {
-			t.Errorf("%d messages, and the head is %s, %v; want %d, %s", got.MessageCount(), got.HeadID, err, want, head)
-		}
+		got := must(s.Conversation(t.Context(), c.ID))(t)
+		check.Equal(t, "messages", got.MessageCount(), want)
+		check.That(t, head == uuid.Nil || got.HeadID == head, "the head is %s, want %s", got.HeadID, head)
 	}
 	refused(t, "another head", replace(root.ID, root.ID), fault.Conflict)
 	noError(t, replace(leaf.ID, leaf.ID, user("other leaf")))

@@ -3,7 +3,6 @@ package tree_test
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/coppice-chat/coppice/chat"
@@ -51,9 +49,8 @@ func TestListsAreInOrder(t *testing.T) {
 				slices.Reverse(n.Tags)
 				c = must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: &n.Archived, Pinned: &n.Pinned, Tags: n.Tags}))(rt)
 			}
-			if c.Archived != n.Archived || c.Pinned != n.Pinned || !slices.Equal(c.Tags, n.Tags) {
-				rt.Fatalf("conversation %d is %+v, want %+v", i, c.Order, n.Order)
-			}
+			check.Need(rt, c.Archived == n.Archived && c.Pinned == n.Pinned && slices.Equal(c.Tags, n.Tags),
+				"conversation %d is %+v, want %+v", i, c.Order, n.Order)
 			all = append(all, c)
 		}
 		f := tree.ConversationFilter{
@@ -93,14 +90,11 @@ func TestListsAreInOrder(t *testing.T) {
 			for _, other := range []tree.ConversationFilter{
 				{Archived: !f.Archived, Tag: f.Tag, Query: f.Query}, {Archived: f.Archived, Tag: f.Tag + "x", Query: f.Query}, {Archived: f.Archived, Tag: f.Tag, Query: f.Query + "x"},
 			} {
-				if _, err := s.Conversations(t.Context(), other, p); !errors.Is(err, fault.Invalid) {
-					rt.Fatalf("the cursor of another list: %v, want fault.Invalid", err)
-				}
+				_, err := s.Conversations(t.Context(), other, p)
+				check.Need(rt, errors.Is(err, fault.Invalid), "the cursor of another list: %v, want fault.Invalid", err)
 			}
 		}
-		if !slices.Equal(got, want) {
-			rt.Fatalf("%+v lists\n%v, want\n%v", f, got, want)
-		}
+		check.Need(rt, slices.Equal(got, want), "%+v lists\n%v, want\n%v", f, got, want)
 
 		counts := map[string]int64{}
 		for _, c := range all {
@@ -111,13 +105,11 @@ func TestListsAreInOrder(t *testing.T) {
 			}
 		}
 		counted, err := s.Tags(t.Context(), f.Archived)
-		if err != nil || len(counted) != len(counts) || !slices.IsSortedFunc(counted, func(a, b tree.TagCount) int { return cmp.Compare(b.Conversations, a.Conversations) }) {
-			rt.Fatalf("tags %v, %v; want %v", counted, err, counts)
-		}
+		check.Need(rt, err == nil && len(counted) == len(counts) &&
+			slices.IsSortedFunc(counted, func(a, b tree.TagCount) int { return cmp.Compare(b.Conversations, a.Conversations) }),
+			"tags %v, %v; want %v", counted, err, counts)
 		for _, c := range counted {
-			if counts[c.Tag] != c.Conversations {
-				rt.Fatalf("tags %v, want %v", counted, counts)
-			}
+			check.Need(rt, counts[c.Tag] == c.Conversations, "tags %v, want %v", counted, counts)
 		}
 	})
 }
@@ -149,9 +141,8 @@ func TestOrderIsChanged(t *testing.T) {
 		check.That(t, is.Archived && is.Pinned && len(is.Tags) == tree.MaxTags && is.UpdatedAt == was.UpdatedAt && len(was.Tags) == 0,
 			"it is %+v, and was %+v", is, was)
 	}
-	if is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: []string{}}))(t); !is.Pinned || len(is.Tags) > 0 {
-		t.Errorf("without tags it is %+v", is)
-	}
+	bare := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: []string{}}))(t)
+	check.That(t, bare.Pinned && len(bare.Tags) == 0, "without tags it is %+v", bare)
 	no := false
 	for _, u := range []tree.ConversationUpdate{{Archived: &no}, {Pinned: &no}, {Pinned: &no, Archived: &no}} {
 		is := must(s.UpdateConversation(t.Context(), c.ID, u))(t)
@@ -292,11 +283,10 @@ func TestConditionalUpdates(t *testing.T) {
 		c = must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Merge: true, Metadata: []byte(patch)}))(t)
 	}
 	no := fault.New(fault.Conflict, "no", "", "No.")
-	title := "Not this one"
-	_, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: &title, If: func(tree.Conversation) error { return no }})
-	if c = must(s.Conversation(t.Context(), c.ID))(t); !errors.Is(err, fault.Conflict) || c.Title == title || string(c.Metadata) != `{"a":{"y":2},"b":2}` {
-		t.Errorf("%v, %q, %s", err, c.Title, c.Metadata)
-	}
+	const title = "Not this one"
+	_, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: new(title), If: func(tree.Conversation) error { return no }})
+	c = must(s.Conversation(t.Context(), c.ID))(t)
+	check.That(t, errors.Is(err, fault.Conflict) && c.Title != title && string(c.Metadata) == `{"a":{"y":2},"b":2}`, "%v, %q, %s", err, c.Title, c.Metadata)
 }
 
 // A page of a list costs its rows and those of two minutes, where it begins and ends, whatever stands beside.
@@ -345,25 +335,16 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 	mustAppend(t, s, c.ID, root.ID, user("tip"))
 	updated := func() time.Time { t.Helper(); return must(s.Conversation(t.Context(), c.ID))(t).UpdatedAt }
 	before := updated()
-	title := "A title"
+	update := func(u tree.ConversationUpdate) func() error {
+		return func() error { return second(s.UpdateConversation(t.Context(), c.ID, u)) }
+	}
 	summary := tree.NewSummary{AnchorID: root.ID, Range: tree.SummaryRange{LastSummarizedID: root.ID, Model: "m"}, Body: said(tree.RoleUser, "s")}
 	for name, change := range map[string]func() error{
-		"the active head": func() error {
-			return second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{HeadID: root.ID}))
-		},
-		"the title": func() error {
-			return second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Title: &title}))
-		},
-		"metadata and settings": func() error {
-			return second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Metadata: json.RawMessage(`{"a":1}`), Settings: json.RawMessage(`{"a":1}`)}))
-		},
+		"the active head":       update(tree.ConversationUpdate{HeadID: root.ID}),
+		"the title":             update(tree.ConversationUpdate{Title: new("A title")}),
+		"metadata and settings": update(tree.ConversationUpdate{Metadata: []byte(`{"a":1}`), Settings: []byte(`{"a":1}`)}),
 		"a summary": func() error {
-			added, err := s.AddSummary(t.Context(), c.ID, summary)
-			if err != nil {
-				return err
-			}
-			_, err = s.Prune(t.Context(), c.ID, added.ID)
-			return err
+			return second(s.Prune(t.Context(), c.ID, must(s.AddSummary(t.Context(), c.ID, summary))(t).ID))
 		},
 	} {
 		noError(t, change())
@@ -373,8 +354,7 @@ func TestUpdatedAtIsOfWhatWasSaid(t *testing.T) {
 		"an append": func() error { return second(s.Append(t.Context(), c.ID, root.ID, user("more"), tree.KeepHead())) },
 		"a prune": func() error {
 			m := mustAppend(t, s, c.ID, root.ID, tree.NewMessage{Message: chat.Read(said(tree.RoleUser, "old")), CreatedAt: time.Unix(0, 0)})
-			_, err := s.Prune(t.Context(), c.ID, m.ID)
-			return err
+			return second(s.Prune(t.Context(), c.ID, m.ID))
 		},
 	} {
 		before := updated()
@@ -409,7 +389,7 @@ func TestDeleteEmpty(t *testing.T) {
 		noError(t, first(tree.New(tx)))
 		done := make(chan error)
 		go func() { done <- second(s) }()
-		untilWaiting(t, pool)
+		check.Eventually(t, "a statement that waits for a lock", func() bool { return dbtest.Waiting(t, pool) > 0 })
 		finish(t, tx, test.commit)
 		err := <-done
 		stored := err == nil && !test.append
@@ -421,9 +401,8 @@ func TestDeleteEmpty(t *testing.T) {
 	c := newConversation(t, s)
 	deleted, err := s.ForTenant("another").DeleteEmpty(t.Context(), c.ID)
 	check.That(t, !deleted && err == nil, "another tenant deletes it: %t, %v", deleted, err)
-	if deleted, err := s.DeleteEmpty(t.Context(), c.ID); !deleted || err != nil {
-		t.Errorf("it is deleted: %t, %v", deleted, err)
-	}
+	deleted, err = s.DeleteEmpty(t.Context(), c.ID)
+	check.That(t, deleted && err == nil, "it is deleted: %t, %v", deleted, err)
 }
 
 // finish commits a transaction, or undoes it.
@@ -433,16 +412,5 @@ func finish(t *testing.T, tx pgx.Tx, commit bool) {
 		noError(t, tx.Commit(t.Context()))
 	} else {
 		noError(t, tx.Rollback(t.Context()))
-	}
-}
-
-// untilWaiting waits until a statement waits for another one's lock.
-func untilWaiting(t *testing.T, pool *pgxpool.Pool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if dbtest.Waiting(t, pool) > 0 {
-			return
-		}
-		check.Need(t, !time.Now().After(end), "no statement waits for a lock")
 	}
 }

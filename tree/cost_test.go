@@ -110,9 +110,7 @@ func TestFirstConversation(t *testing.T) {
 		m := must(s.Append(t.Context(), id, head, user("On and on.")))(t).Message
 		head = m.ID
 		if i == 60 {
-			if _, err := pool.Exec(t.Context(), "analyze"); err != nil { // as autovacuum does after fifty
-				t.Fatal(err)
-			}
+			must(pool.Exec(t.Context(), "analyze"))(t) // as autovacuum does after fifty
 		}
 	}
 	got := rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
@@ -268,9 +266,7 @@ func effortOf(t testing.TB, pool *pgxpool.Pool, tenant string, call func(*tree.S
 		return e
 	}
 	s := tree.New(tx).ForTenant(tenant)
-	if err := call(s); err != nil { // what is read once, as of catalogs and of pages that were changed
-		t.Fatal(err)
-	}
+	noError(t, call(s)) // what is read once, as of catalogs and of pages that were changed
 	before := read()
 	noError(t, call(s))
 	e := read()

@@ -64,9 +64,7 @@ func TestImportInPieces(t *testing.T) {
 // An import that waits for a conversation which is deleted makes it anew.
 func TestImportOfWhatIsDeletedMeanwhile(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	pool, s, c := newPool(t)
 	var imported []tree.Imported
 	noError(t, meanwhile(t, pool, func(s *tree.Store) error { return s.DeleteConversation(t.Context(), c.ID) }, func() (err error) {
 		imported, err = s.Import(t.Context(), bundleOf(c.ID, 2))
@@ -93,35 +91,27 @@ func TestPruneClosesTheGap(t *testing.T) {
 		thread(t, s, c.ID, ids[1], "below", "and on")
 		mustSummarize(t, s, c.ID, ids[1], "goes too", tree.SummaryRange{LastSummarizedID: ids[1]}, time.Time{})
 		there += 7
-		pruned, err := s.Prune(t.Context(), c.ID, ids[1])
-		if err != nil || pruned.Messages != 3 || pruned.Summaries != 1 {
-			t.Fatalf("pruned %+v, %v", pruned, err)
-		}
+		pruned := must(s.Prune(t.Context(), c.ID, ids[1]))(t)
+		check.Need(t, pruned.Messages == 3 && pruned.Summaries == 1, "pruned %+v", pruned)
 		there -= 3
-		check := func(want ...uuid.UUID) {
+		has := func(want ...uuid.UUID) {
 			t.Helper()
 			page := must(s.Children(t.Context(), c.ID, parent, tree.Paging{}))(t)
 			var got []uuid.UUID
 			for i, m := range page.Data {
 				got = append(got, m.ID)
-				if m.Siblings != (tree.Siblings{Index: i + 1, Count: len(want)}) {
-					t.Errorf("%s: the sibling at %d says %+v", of, i+1, m.Siblings)
-				}
+				check.Equal(t, of+": the siblings of one", m.Siblings, tree.Siblings{Index: i + 1, Count: len(want)})
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: %v, want %v", of, got, want)
-			}
+			check.That(t, slices.Equal(got, want), "%s: %v, want %v", of, got, want)
 		}
-		check(ids[0], ids[2], ids[3], ids[4])
+		has(ids[0], ids[2], ids[3], ids[4])
 		added := mustAppend(t, s, c.ID, parent, user("added"))
 		there++
-		check(ids[0], ids[2], ids[3], ids[4], added.ID)
+		has(ids[0], ids[2], ids[3], ids[4], added.ID)
 		for ; there < most; there++ {
 			mustAppend(t, s, c.ID, added.ID, user("filling"))
 		}
-		if _, err := s.Append(t.Context(), c.ID, added.ID, user("one too many")); err == nil {
-			t.Errorf("%s: more messages fit than the limit says: a prune freed too much", of)
-		}
+		full(t, of+": one more than the limit says, as a prune freed too much", second(s.Append(t.Context(), c.ID, added.ID, user("x"))), "too_many_messages")
 	}
 }
 
@@ -166,11 +156,8 @@ func TestMergedSummaryIsTheNewer(t *testing.T) {
 	path := thread(t, s, c.ID, uuid.Nil, "root", "cutoff", "anchor")
 	ahead := time.Now().Add(time.Hour)
 	prior := mustSummarize(t, s, c.ID, path[2].ID, "of a clock that is ahead", tree.SummaryRange{LastSummarizedID: path[0].ID}, ahead)
-	k, err := s.RecordCompaction(t.Context(), tree.Compaction{
-		ConversationID: c.ID, ID: uuid.New(), HeadID: path[2].ID, AnchorID: path[2].ID, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
-		Settings: []byte(`{}`), Attempts: []byte(`[]`),
-	}, &tree.NewSummary{AnchorID: path[2].ID, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: path[1].ID, Model: "a test"}})
-	check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved, "%v, %v", k.Outcome, err)
+	k := compact(t, s, c.ID, path[2].ID, path[1].ID, prior)
+	check.Need(t, k.Outcome == tree.OutcomeSaved, "%v", k.Outcome)
 	appliesAt(t, s, c.ID, "below both", path[2].ID, k.SummaryID)
 }
 
@@ -213,9 +200,7 @@ func TestForkAgain(t *testing.T) {
 		refused(t, "a message of the same id in another conversation", third(ask(elsewhere.ID, other.ID, first.said)), fault.Conflict)
 		for _, n := range first.others {
 			_, _, err := ask(c.ID, m.ID, n)
-			if refused(t, fmt.Sprintf("%+v after %+v", n, first.said), err, fault.Conflict); fault.Of(err).Code != "id_conflict" || fault.Of(err).Field != "id" {
-				t.Errorf("%+v: %v", n, err)
-			}
+			check.That(t, errors.Is(err, fault.Conflict) && fault.Of(err).Code == "id_conflict" && fault.Of(err).Field == "id", "%+v after %+v: %v", n, first.said, err)
 		}
 		check.Equal(t, "the fork", counts(t, s, id), before)
 	}
@@ -242,8 +227,7 @@ func TestForkAgainAfterChanges(t *testing.T) {
 		got, created, err := s.Fork(t.Context(), c.ID, m.ID, n)
 		check.That(t, err == nil && !created && got.ID == first.ID && got.HeadID == first.HeadID, "%s: %+v, created %t, %v", when, got, created, err)
 	}
-	title := "Renamed"
-	update := tree.ConversationUpdate{Title: &title, Metadata: json.RawMessage(`{"x":1}`), Settings: json.RawMessage(`{"y":1}`)}
+	update := tree.ConversationUpdate{Title: new("Renamed"), Metadata: json.RawMessage(`{"x":1}`), Settings: json.RawMessage(`{"y":1}`)}
 	must(s.UpdateConversation(t.Context(), c.ID, update))(t)
 	again("after the source was renamed")
 	must(s.UpdateConversation(t.Context(), first.ID, update))(t)
@@ -335,20 +319,19 @@ func TestForkKeepsEverythingOfThePath(t *testing.T) {
 		"the fork's view is %+v, %v", v, err)
 
 	members := func(c tree.Conversation) map[string]string {
-		all := map[string]json.RawMessage{}
-		noError(t, json.Unmarshal(c.Metadata, &all))
+		all, out := map[string]json.RawMessage{}, map[string]string{}
+		check.JSON(t, string(c.Metadata), &all)
 		delete(all, "forked_from")
-		out := map[string]string{}
 		for name, value := range all {
 			out[name] = string(value)
 		}
 		return out
 	}
-	if got := members(fork); fork.Title != "Hedges" || !reflect.DeepEqual(got, map[string]string{"project": `"garden"`, "n": "1.50"}) || string(fork.Settings) != string(c.Settings) {
-		t.Errorf("the fork is %q with metadata %v and settings %s", fork.Title, got, fork.Settings)
-	}
-	own, _, err := s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{Title: "Own", Metadata: []byte(`{"own":true}`), Settings: []byte(`{"reserved_tokens":7}`), Order: tree.Order{Tags: []string{}}})
-	if got := members(own); err != nil || own.Title != "Own" || !reflect.DeepEqual(got, map[string]string{"own": "true"}) || string(own.Settings) != `{"reserved_tokens":7}` || len(own.Tags) > 0 {
-		t.Errorf("a fork with its own is %q with metadata %v, settings %s and tags %q, %v", own.Title, got, own.Settings, own.Tags, err)
-	}
+	check.Equal(t, "the fork's title", fork.Title, "Hedges")
+	check.Equal(t, "the fork's metadata", fmt.Sprint(members(fork)), `map[n:1.50 project:"garden"]`)
+	check.Equal(t, "the fork's settings", string(fork.Settings), string(c.Settings))
+	own := must3(s.Fork(ctx, c.ID, path[5].ID, tree.NewConversation{
+		Title: "Own", Metadata: []byte(`{"own":true}`), Settings: []byte(`{"reserved_tokens":7}`), Order: tree.Order{Tags: []string{}},
+	}))(t)
+	check.Equal(t, "a fork with its own", fmt.Sprint(own.Title, members(own), string(own.Settings), own.Tags), `Ownmap[own:true]{"reserved_tokens":7}[]`)
 }

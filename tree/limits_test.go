@@ -55,21 +55,17 @@ func TestMessageLimit(t *testing.T) {
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("1"))
 	rest := must(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("2"), user("3"), user("4")}))(t).Messages
 	full(t, "a chain over the limit", second(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("5"), user("6")})), "too_many_messages")
-	last := user("5")
-	last.ID = uuid.New()
+	last := chainOf(1)[0]
 	mustAppend(t, s, c.ID, root.ID, last)
 	full(t, "a message over the limit", second(s.Append(t.Context(), c.ID, root.ID, user("6"))), "too_many_messages")
 	refused(t, "an absent parent", second(s.Append(t.Context(), c.ID, uuid.New(), user("6"))), fault.NotFound)
-	if m, err := s.Append(t.Context(), c.ID, root.ID, last); err != nil || m.Created || m.ID != last.ID {
-		t.Errorf("the last one again: %v, created %t", err, m.Created)
-	}
+	m := must(s.Append(t.Context(), c.ID, root.ID, last))(t)
+	check.That(t, !m.Created && m.ID == last.ID, "the last one again: created %t", m.Created)
 	chain := make([]tree.NewMessage, len(rest))
 	for i, m := range rest {
 		chain[i] = tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)}
 	}
-	if stored, err := s.AppendChain(t.Context(), c.ID, root.ID, chain); err != nil || stored.Created {
-		t.Errorf("the chain again: %v, created %t", err, stored.Created)
-	}
+	check.That(t, !must(s.AppendChain(t.Context(), c.ID, root.ID, chain))(t).Created, "the chain is created again")
 	full(t, "an import over the limit", second(s.Import(t.Context(), bundleOf(c.ID, 1))), "too_many_messages")
 	full(t, "an import of too many", second(s.Import(t.Context(), bundleOf(uuid.New(), 6))), "too_many_messages")
 	// A summary is the server's, and doesn't count.
@@ -119,14 +115,11 @@ func TestDerivedIDsStay(t *testing.T) {
 	pool := dbtest.New(t)
 	must(pool.Exec(t.Context(), "update installation set secret = sha256('a secret')"))(t)
 	one := tree.New(pool)
-	derive := func(s *tree.Store, kind, name string) uuid.UUID {
-		return must(s.DeriveID(t.Context(), kind, name))(t)
-	}
+	derive := func(s *tree.Store, kind, name string) uuid.UUID { return must(s.DeriveID(t.Context(), kind, name))(t) }
 	for _, other := range []uuid.UUID{derive(one.ForTenant("other"), "kind", "name"), derive(one, "kin", "dname"), derive(one, "kind", "names")} {
 		check.That(t, other != derive(one, "kind", "name") && other.Version() == 8, "%s is of another tenant, kind or name", other)
 	}
-	got, want := derive(tree.New(pool), "kind", "name").String(), "5c6dc713-a708-861f-8c1b-f3d986fcd9a9"
-	check.That(t, got == want, "%s, want %s", got, want)
+	check.Equal(t, "a derived id", derive(tree.New(pool), "kind", "name").String(), "5c6dc713-a708-861f-8c1b-f3d986fcd9a9")
 	_, err := pool.Exec(t.Context(), "insert into installation (secret) values ('another')")
 	check.That(t, err != nil, "there can be two secrets")
 	must(pool.Exec(t.Context(), "delete from installation"))(t)
@@ -180,7 +173,7 @@ func TestDeleteTenant(t *testing.T) {
 	for _, id := range []string{"gone", "stays"} {
 		s := tree.New(pool).ForTenant(id)
 		stores[id] = s
-		c := start(t, s)
+		c := newConversation(t, s).ID
 		say(t, s, c, uuid.Nil, naming("a question", upload(t, s, "a.png", picture(t, 3, 3))))
 		upload(t, s, "unnamed.png", picture(t, 4, 4))
 		must(pool.Exec(t.Context(), `with chunk as (
@@ -188,23 +181,17 @@ func TestDeleteTenant(t *testing.T) {
 			) insert into search_segments (tenant_id, bucket, segment, newest_at, data) values ($2, 256, $1, now(), '')`, c, id))(t)
 		must(pool.Exec(t.Context(), "create index embeddings_nearest_"+id+" on embeddings (stamp) where tenant_key = '"+db.TenantKey(id)+"' and model = 'm'"))(t)
 	}
-	create := func(tenant string) {
-		must3(all.Create(t.Context(), tenant, "a key"))(t)
-	}
-	create("gone")
+	must3(all.Create(t.Context(), "gone", "a key"))(t)
 	refused(t, "the last keys are deleted", second(stores["gone"].DeleteTenant(t.Context(), nil)), fault.Conflict)
-	create("stays")
+	must3(all.Create(t.Context(), "stays", "a key"))(t)
 	before := rowsOf(t, pool, "stays")
 
-	if n := must(stores["gone"].RevokeKeys(t.Context()))(t); n != 1 {
-		t.Errorf("%d keys were revoked, want 1", n)
-	}
+	check.Equal(t, "revoked keys", must(stores["gone"].RevokeKeys(t.Context()))(t), 1)
 	went := must(stores["gone"].DeleteTenant(t.Context(), nil))(t)
 	check.That(t, went.Conversations == 1 && went.Messages == 1 && went.Attachments == 2 && went.Keys == 1, "went %+v", went)
 	rows := rowsOf(t, pool, "gone")
-	if delete(rows, "audit_events"); len(rows) > 0 {
-		t.Errorf("left of the tenant: %v", rows)
-	}
+	delete(rows, "audit_events")
+	check.That(t, len(rows) == 0, "left of the tenant: %v", rows)
 	var indexes string
 	noError(t, pool.QueryRow(t.Context(), `select string_agg(indexname, ' ') from pg_indexes where indexname like 'embeddings\_nearest\_%'`).Scan(&indexes))
 	check.That(t, indexes == "embeddings_nearest_stays", "the indexes of vectors are %s", indexes)
@@ -215,9 +202,7 @@ func TestDeleteTenant(t *testing.T) {
 	for table, n := range before {
 		check.That(t, after[table] == n, "the other tenant has %d rows of %s, and had %d", after[table], table, n)
 	}
-	if n := must(stores["stays"].ForgetAudit(t.Context(), done.Data[0].At))(t); n != 3 { // two of gone and the key of stays
-		t.Errorf("%d events were forgotten, want 3", n)
-	}
+	check.Equal(t, "forgotten events, two of gone and the key of stays", must(stores["stays"].ForgetAudit(t.Context(), done.Data[0].At))(t), 3)
 	left := must(stores["gone"].AuditEvents(t.Context(), tree.Paging{}))(t)
 	check.That(t, len(left.Data) == 1, "left are %+v", left.Data)
 	refused(t, "a tenant without anything", second(stores["gone"].DeleteTenant(t.Context(), nil)), fault.NotFound)
@@ -245,14 +230,13 @@ func TestDeleteIdle(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t)
 	s := tree.New(pool)
-	old, young := start(t, s), start(t, s)
+	old, young := newConversation(t, s).ID, newConversation(t, s).ID
 	say(t, s, old, uuid.Nil, naming("long ago"))
 	say(t, s, young, uuid.Nil, naming("today"))
 	must(pool.Exec(t.Context(), "update conversations set updated_at = now() - interval '91 days', pinned = true where id = $1", old))(t)
 	conversations, messages, err := s.DeleteIdle(t.Context(), time.Now().AddDate(0, 0, -90), nil)
 	noError(t, err)
 	check.That(t, conversations == 1 && messages == 1, "%d conversations with %d messages went, want one with one", conversations, messages)
-	_, err = s.Conversation(t.Context(), young)
-	check.That(t, err == nil, "%v", err)
+	must(s.Conversation(t.Context(), young))(t)
 	refused(t, "the old one", second(s.Conversation(t.Context(), old)), fault.NotFound)
 }

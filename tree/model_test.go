@@ -123,9 +123,8 @@ func (s *machine) Chain(t *rapid.T) {
 	again := must(s.store.AppendChain(s.ctx, m.id, parent, chain))(t)
 	check.Need(t, got.Created && !again.Created && len(again.Messages) == len(chain), "the same chain again made other messages")
 	for _, m := range again.Messages {
-		if read := must(s.store.Message(s.ctx, m.ConversationID, m.ID))(t); string(read.AppendJSON(nil)) != string(m.AppendJSON(nil)) {
-			t.Fatalf("the chain again says\n%s\nand a read\n%s", m.AppendJSON(nil), read.AppendJSON(nil))
-		}
+		read := string(must(s.store.Message(s.ctx, m.ConversationID, m.ID))(t).AppendJSON(nil))
+		check.Equal(t, "what a read says, and the chain again", read, string(m.AppendJSON(nil)))
 	}
 }
 
@@ -255,9 +254,8 @@ func (s *machine) Switch(t *rapid.T) {
 	want := m.leaves(to)[0].id
 	check.Need(t, leaf.ID == want, "newest leaf of %s is %s, want %s", to, leaf.ID, want)
 	c := must(s.store.UpdateConversation(s.ctx, m.id, tree.ConversationUpdate{HeadID: leaf.ID}))(t)
-	if m.head = leaf.ID; c.HeadID != leaf.ID {
-		t.Fatalf("the head is %s, want %s", c.HeadID, leaf.ID)
-	}
+	m.head = leaf.ID
+	check.Need(t, c.HeadID == leaf.ID, "the head is %s, want %s", c.HeadID, leaf.ID)
 }
 
 // Reimport carries a conversation over into another id and back in again.

@@ -67,24 +67,16 @@ func TestAppendPath(t *testing.T) {
 	}
 	// An edit is a sibling, a changed system prompt a root beside the first.
 	edited := appendPath(t, s, c, path("s", "u1", "a1", "u2 edited"))
-	if m, err := s.Message(t.Context(), c, edited.HeadID); err != nil || m.Siblings != (tree.Siblings{Index: 2, Count: 2}) || m.ParentID != answer.ID {
-		t.Errorf("%+v, %v", m, err)
-	}
-	if p := appendPath(t, s, c, path("s2", "u1")); p.Known != 0 {
-		t.Errorf("%+v", p)
-	}
+	m, err = s.Message(t.Context(), c, edited.HeadID)
+	check.That(t, err == nil && m.Siblings == (tree.Siblings{Index: 2, Count: 2}) && m.ParentID == answer.ID, "%+v, %v", m, err)
+	check.Equal(t, "known of another prompt", appendPath(t, s, c, path("s2", "u1")).Known, 0)
 	check.Equal(t, "messages", count(t, s, c), 9)
 	// A conversation that nobody began so has no paths.
 	plain := newConversation(t, s)
 	mustAppend(t, s, plain.ID, uuid.Nil, tree.NewMessage{Message: path("u1")[0]})
-	if p := appendPath(t, s, plain.ID, path("u1")); p.Known != 0 {
-		t.Errorf("%+v", p)
-	}
-	if fork, _, err := s.Fork(t.Context(), c, next.HeadID, tree.NewConversation{}); err != nil {
-		t.Fatal(err)
-	} else if p, err := s.Recognize(t.Context(), fork.ID, tree.History{Messages: path("s")}); err != nil || p.Known != 0 {
-		t.Errorf("in a fork: %+v, %v", p, err)
-	}
+	check.Equal(t, "known of a plain conversation", appendPath(t, s, plain.ID, path("u1")).Known, 0)
+	fork := must3(s.Fork(t.Context(), c, next.HeadID, tree.NewConversation{}))(t)
+	check.Equal(t, "known of a fork", must(s.Recognize(t.Context(), fork.ID, tree.History{Messages: path("s")}))(t).Known, 0)
 	refused(t, "another tenant finds it", second(s.ForTenant("other").Recognize(t.Context(), c, tree.History{Messages: path("s")})), fault.NotFound)
 	p, err := s.ForTenant("other").AppendPath(t.Context(), tree.NewConversation{ID: c}, tree.History{Messages: path("s", "u1")})
 	check.That(t, errors.Is(err, fault.Conflict), "another tenant appends to it: %+v, %v", p, err)
@@ -114,9 +106,7 @@ func TestAppendPathRefuses(t *testing.T) {
 				"%d messages: %v, want field %s", len(test.path), err, test.field)
 		}
 	}
-	if c, err := s.Conversation(t.Context(), absent); !errors.Is(err, fault.NotFound) {
-		t.Errorf("refused paths made %+v, %v", c, err)
-	}
+	refused(t, "what refused paths made", second(s.Conversation(t.Context(), absent)), fault.NotFound)
 	check.Equal(t, "messages after refused paths", count(t, s, c), 2)
 }
 
@@ -166,9 +156,8 @@ func TestRecognizeReadsOneMessage(t *testing.T) {
 		check.That(t, p.Known == len(all) && p.HeadID == head, "found %+v, %v", p, err)
 		return err
 	}
-	if e := effortOf(t, pool, tree.DefaultTenant, find); e.rows > 4 { // each is counted in its index, too
-		t.Errorf("it read %+v", e)
-	}
+	e := effortOf(t, pool, tree.DefaultTenant, find)
+	check.That(t, e.rows <= 4, "it read %+v", e) // each is counted in its index, too
 	must(pool.Exec(t.Context(), `
 		update nodes set path_hash = substring($1::bytea for 7) || '\x000000000000000000' where id = $2`, last[:], uuid.UUID(head)))(t)
 	p, err := s.Recognize(t.Context(), c, history)
@@ -337,9 +326,7 @@ func TestOlderForm(t *testing.T) {
 	for i := range 25 { // more than are read at once
 		long = append(long, path(fmt.Sprint("a", i), fmt.Sprint("u", i))...)
 	}
-	if p, err := s.Recognize(t.Context(), c, tree.History{Messages: long[:4]}); err != nil || p.Known != 3 { // behind what the client never saw
-		t.Errorf("%+v, %v", p, err)
-	}
+	check.Equal(t, "known behind what the client never saw", must(s.Recognize(t.Context(), c, tree.History{Messages: long[:4]}))(t).Known, 3)
 	head := appendPath(t, s, c, long).HeadID
 	must(pool.Exec(t.Context(), `update nodes set path_hash = substring(sha256(path_hash) for 16)`))(t)
 	must(pool.Exec(t.Context(), `update conversations set path_form = null`))(t)

@@ -26,6 +26,11 @@ func begun(t testing.TB, s *tree.Store, conversationID, parentID uuid.UUID) tree
 	return r
 }
 
+// answers is the message that ends a reply.
+func answers(r tree.Reply, text string) tree.NewMessage {
+	return tree.NewMessage{ID: r.MessageID, Message: tree.Text(tree.RoleAssistant, text).Message}
+}
+
 // Messages and the reply to them are stored together or not at all. Messages that are stored are no obstacle.
 func TestBeginsReply(t *testing.T) {
 	t.Parallel()
@@ -40,13 +45,8 @@ func TestBeginsReply(t *testing.T) {
 		stored, err := s.AppendChain(t.Context(), c.ID, uuid.Nil, ms, tree.KeepHead(), begins)
 		return stored.Created, err
 	}
-	said := func(text string) tree.NewMessage {
-		m := user(text)
-		m.ID = uuid.New()
-		return m
-	}
 	fresh := must(s.Checked(t.Context(), []tree.NewMessage{user("fresh")}))(t)
-	for name, ms := range map[string][]tree.NewMessage{"one": {said("one")}, "two": {said("two"), said("and")}, "a fresh one": fresh} {
+	for name, ms := range map[string][]tree.NewMessage{"one": chainOf(1), "two": chainOf(2), "a fresh one": fresh} {
 		reply := uuid.New()
 		created, err := begin(reply, name == "two", ms...)
 		running, missing := s.Replies().One(t.Context(), c.ID, reply)
@@ -56,22 +56,20 @@ func TestBeginsReply(t *testing.T) {
 		if name == "a fresh one" {
 			continue
 		}
-		if created, err := begin(uuid.New(), false, ms...); created || err != nil {
-			t.Errorf("%s, once more: %v, %v", name, created, err)
-		}
-		lost := said("lost")
+		created, err = begin(uuid.New(), false, ms...)
+		check.That(t, !created && err == nil, "%s, once more: %v, %v", name, created, err)
+		lost := chainOf(1)[0]
 		for _, again := range []bool{true, false} {
 			refused(t, "a second reply of the id", second(begin(reply, again, lost)), tree.ErrReplyLost)
 		}
 		_, err = s.Message(t.Context(), c.ID, lost.ID)
 		check.That(t, err != nil, "a message is stored whose reply another request has")
 		noError(t, s.Replies().End(t.Context(), running, uuid.Nil, nil, tree.ReplyEvents{Sequence: 1, Payload: []byte("[]")}))
-		if created, err := begin(reply, true, lost); !created || err != nil {
-			t.Errorf("another try: %v, %v", created, err)
-		}
-		if running, events, err := s.Replies().Log(t.Context(), c.ID, reply, 0); err != nil || len(events) > 0 || running.State != tree.StateRunning {
-			t.Errorf("the other try begins as %+v with %v, %v", running, events, err)
-		}
+		created, err = begin(reply, true, lost)
+		check.That(t, created && err == nil, "another try: %v, %v", created, err)
+		running, events, err := s.Replies().Log(t.Context(), c.ID, reply, 0)
+		check.That(t, err == nil && len(events) == 0 && running.State == tree.StateRunning,
+			"the other try begins as %+v with %v, %v", running, events, err)
 	}
 	for _, again := range []bool{true, false} {
 		err := s.Replies().Begin(t.Context(), tree.Reply{ConversationID: c.ID, MessageID: uuid.New(), ParentID: uuid.New(), ServerID: "a"}, again)
@@ -85,9 +83,7 @@ func TestBeginsReply(t *testing.T) {
 // The events of a reply are those of the attempt that is read, where the next one begins meanwhile.
 func TestLogOfOneAttempt(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	pool, s, c := newPool(t)
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
 	for _, first := range []string{"GetReply", "GetReplyLog"} {
 		r := begun(t, s, c.ID, asked.ID)
@@ -109,7 +105,7 @@ func TestRemoveKeepsAReply(t *testing.T) {
 		r := begun(t, s, c.ID, asked.ID)
 		err := second(s.Remove(t.Context(), c.ID, above))
 		check.That(t, fault.Of(err).Code == "reply_running", "while an answer is written: %v", err)
-		must(s.Append(t.Context(), c.ID, asked.ID, tree.NewMessage{ID: r.MessageID, Message: tree.Text(tree.RoleAssistant, "said").Message}, tree.EndsReply("a", tree.ReplyEvents{})))(t)
+		must(s.Append(t.Context(), c.ID, asked.ID, answers(r, "said"), tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	}
 	must(s.Remove(t.Context(), c.ID, gone.ID))(t)
 }
@@ -117,18 +113,14 @@ func TestRemoveKeepsAReply(t *testing.T) {
 // A server to which a reply is lost changes nothing of it: another took it, a user deleted it, or nobody has it.
 func TestOneServerHasAReply(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	pool, s, c := newPool(t)
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
 	for name, loses := range map[string]func(r tree.Reply) error{
 		"another server takes it": func(r tree.Reply) error {
 			listed := must(s.Replies().All(t.Context()))(t)
 			check.That(t, len(listed) == 1 && listed[0].TenantID == tree.DefaultTenant && listed[0].ServerID == "a", "%+v", listed)
 			_, err := s.Replies().Take(t.Context(), listed[0], "b")
-			if _, err := s.Replies().Take(t.Context(), listed[0], "c"); !errors.Is(err, tree.ErrReplyLost) {
-				t.Errorf("two servers take it: %v", err)
-			}
+			refused(t, "two servers take it", second(s.Replies().Take(t.Context(), listed[0], "c")), tree.ErrReplyLost)
 			return err
 		},
 		"it is deleted": func(r tree.Reply) error { return second(s.Replies().Drop(t.Context(), c.ID, r.MessageID)) },
@@ -138,18 +130,14 @@ func TestOneServerHasAReply(t *testing.T) {
 			r := begun(t, s, c.ID, asked.ID)
 			listed := must(s.Replies().All(t.Context()))(t)
 			must(s.Replies().Save(t.Context(), r, tree.ReplyEvents{Sequence: 2, Payload: []byte(`["one"]`)}, false))(t)
-			if _, err := s.Replies().Take(t.Context(), listed[0], "b"); !errors.Is(err, tree.ErrReplyLost) {
-				t.Errorf("after a sign of life: %v", err)
-			}
+			refused(t, "after a sign of life", second(s.Replies().Take(t.Context(), listed[0], "b")), tree.ErrReplyLost)
 			noError(t, loses(r))
 			before, events, _ := s.Replies().Log(t.Context(), c.ID, r.MessageID, 0)
 			more := tree.ReplyEvents{Sequence: 3, Payload: []byte(`["two"]`)}
-			answer := raw(`{"role":"assistant","content":"late"}`)
-			answer.ID = r.MessageID
 			for does, err := range map[string]error{
 				"saves":   second(s.Replies().Save(t.Context(), r, more, true)),
 				"ends it": s.Replies().End(t.Context(), r, asked.ID, nil, more),
-				"stores":  second(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", more))),
+				"stores":  second(s.Append(t.Context(), c.ID, asked.ID, answers(r, "late"), tree.EndsReply("a", more))),
 			} {
 				check.That(t, errors.Is(err, tree.ErrReplyLost), "a server that lost it %s: %v", does, err)
 			}
@@ -164,9 +152,7 @@ func TestOneServerHasAReply(t *testing.T) {
 // A log is read from any event on, in its tenant. A save made twice stands once, and goes with its message.
 func TestReplyLog(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	pool, s, c := newPool(t)
 	question := mustAppend(t, s, c.ID, uuid.Nil, user("question"))
 	asked := mustAppend(t, s, c.ID, question.ID, user("more"))
 	r := begun(t, s, c.ID, asked.ID)
@@ -183,8 +169,7 @@ func TestReplyLog(t *testing.T) {
 		check.That(t, got == want && err == nil, "after %d: %s, %v", after, got, err)
 	}
 	refused(t, "another tenant", third(s.ForTenant("else").Replies().Log(t.Context(), c.ID, r.MessageID, 0)), fault.NotFound)
-	answer := raw(`{"role":"assistant","content":"answer"}`)
-	answer.ID = r.MessageID
+	answer := answers(r, "answer")
 	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{Sequence: 6, Payload: []byte("[6]")})))(t)
 	got, events, err := s.Replies().Log(t.Context(), c.ID, r.MessageID, 5)
 	check.That(t, err == nil && got.State == tree.StateStored && len(events) == 1 && len(must(s.Replies().All(t.Context()))(t)) == 0,
@@ -243,18 +228,15 @@ func TestEndReplyGivesAHead(t *testing.T) {
 		}
 		got, want := activeHead(t, s, c.ID), test.want(before, asked, other)
 		check.That(t, got == want, "where there is %s: the head is %s, want %s", name, got, want)
-		if got, _ := s.Replies().One(t.Context(), c.ID, r.MessageID); got.State != state {
-			t.Errorf("where there is %s: its state is %q", name, got.State)
-		}
+		ended, _ := s.Replies().One(t.Context(), c.ID, r.MessageID)
+		check.That(t, ended.State == state, "where there is %s: its state is %q", name, ended.State)
 	}
 }
 
 // Of a deletion and another server that stores the reply, the second knows of the first.
 func TestDropReplyTakesTurns(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	pool, s, c := newPool(t)
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
 	refused(t, "another tenant", second(s.ForTenant("other").Replies().Drop(t.Context(), c.ID, uuid.New())), fault.NotFound)
 	for _, dropFirst := range []bool{true, false} {
@@ -266,9 +248,7 @@ func TestDropReplyTakesTurns(t *testing.T) {
 		}
 		lost := false
 		store := func(s *tree.Store) error {
-			m := raw(`{"role":"assistant","content":"said"}`)
-			m.ID = r.MessageID
-			_, err := s.Append(t.Context(), c.ID, asked.ID, m, tree.EndsReply("a", tree.ReplyEvents{}))
+			_, err := s.Append(t.Context(), c.ID, asked.ID, answers(r, "said"), tree.EndsReply("a", tree.ReplyEvents{}))
 			if lost = errors.Is(err, tree.ErrReplyLost); lost {
 				return nil
 			}
@@ -306,28 +286,18 @@ func TestRetractAll(t *testing.T) {
 		order := rapid.Permutation(answers).Draw(rt, "order")
 		for i, id := range order {
 			left := must(s.Retract(ctx, c.ID, id, one))(rt)
-			if _, err := s.Retract(ctx, c.ID, id, one); !errors.Is(err, fault.NotFound) {
-				rt.Fatalf("taken back twice: %v", err)
-			}
-			if m, err := s.Answer(ctx, c.ID, id); !errors.Is(err, fault.NotFound) {
-				rt.Fatalf("an answer that was taken back can be gone on from: %v, %v", m, err)
-			}
+			check.Fails(s.Retract(ctx, c.ID, id, one))(rt, "taken back twice", fault.NotFound)
+			check.Fails(s.Answer(ctx, c.ID, id))(rt, "an answer that was taken back can be gone on from", fault.NotFound)
 			needed := map[uuid.UUID]bool{}
 			for _, rest := range order[i+1:] {
-				if m, err := s.Answer(ctx, c.ID, rest); err != nil || m.ID != rest {
-					rt.Fatalf("an answer that stays: %v, %v", m, err)
-				}
+				check.Equal(rt, "an answer that stays", must(s.Answer(ctx, c.ID, rest))(rt).ID, rest)
 				got := must(s.Transcript(ctx, c.ID, rest, tree.Paging{}))(rt)
 				for j, m := range got.Data {
-					if m.ID != paths[rest][j] {
-						rt.Fatalf("the branch of %s is %v, and was %v", rest, got.Data, paths[rest])
-					}
+					check.Need(rt, m.ID == paths[rest][j], "the branch of %s is %v, and was %v", rest, got.Data, paths[rest])
 					needed[m.ID] = true
 				}
 			}
-			if left != len(needed) {
-				rt.Fatalf("%d messages are left, and branches need %d", left, len(needed))
-			}
+			check.Need(rt, left == len(needed), "%d messages are left, and branches need %d", left, len(needed))
 		}
 	})
 }
@@ -335,22 +305,16 @@ func TestRetractAll(t *testing.T) {
 // What ended is known for a while, a stop is told to its server, and a deleted answer's mark goes with it.
 func TestForgetReplies(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	s, c := newTree(t)
 	asked := mustAppend(t, s, c.ID, uuid.Nil, user("hi"))
 	running, ended, done := begun(t, s, c.ID, asked.ID), begun(t, s, c.ID, asked.ID), begun(t, s, c.ID, asked.ID)
 	noError(t, s.Replies().End(t.Context(), ended, uuid.Nil, nil, tree.ReplyEvents{}))
-	answer := raw(`{"role":"assistant","content":"said"}`)
-	answer.ID = done.MessageID
-	must(s.Append(t.Context(), c.ID, asked.ID, answer, tree.EndsReply("a", tree.ReplyEvents{})))(t)
+	must(s.Append(t.Context(), c.ID, asked.ID, answers(done, "said"), tree.EndsReply("a", tree.ReplyEvents{})))(t)
 	for r, want := range map[uuid.UUID]bool{running.MessageID: true, ended.MessageID: false, done.MessageID: false, uuid.New(): false} {
 		asked, err := s.Replies().Stop(t.Context(), c.ID, r)
 		check.That(t, asked == want && err == nil, "%t, %v", asked, err)
 	}
-	if stopping, err := s.Replies().Save(t.Context(), running, tree.ReplyEvents{}, false); !stopping || err != nil {
-		t.Error(stopping, err)
-	}
+	check.That(t, must(s.Replies().Save(t.Context(), running, tree.ReplyEvents{}, false))(t), "its server isn't told to stop")
 	known := func(want ...tree.Reply) {
 		t.Helper()
 		for _, r := range []tree.Reply{running, ended, done} {
@@ -374,7 +338,6 @@ func TestForgetReplies(t *testing.T) {
 	check.That(t, deleted && err == nil, "%v, %v", deleted, err)
 	must(s.Prune(t.Context(), c.ID, below.ID))(t)
 	must(s.Prune(t.Context(), c.ID, done.MessageID))(t)
-	if deleted, err := s.Retracted(t.Context(), c.ID, done.MessageID); deleted || err != nil {
-		t.Errorf("the mark outlives its answer: %v", err)
-	}
+	deleted, err = s.Retracted(t.Context(), c.ID, done.MessageID)
+	check.That(t, !deleted && err == nil, "the mark outlives its answer: %v", err)
 }

@@ -1,7 +1,6 @@
 package tree_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"reflect"
 	"strings"
@@ -35,6 +34,15 @@ func mustSummarize(t *testing.T, s *tree.Store, conversation, anchor uuid.UUID, 
 	return n.ID
 }
 
+// compact records the compaction at an anchor that merges a prior summary.
+func compact(t *testing.T, s *tree.Store, conversation, anchor, cutoff, prior uuid.UUID) tree.Compaction {
+	t.Helper()
+	return must(s.RecordCompaction(t.Context(), tree.Compaction{
+		ConversationID: conversation, ID: uuid.New(), HeadID: anchor, AnchorID: anchor, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
+		Settings: []byte(`{}`), Attempts: []byte(`[]`),
+	}, &tree.NewSummary{AnchorID: anchor, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: cutoff, Model: "a test"}}))(t)
+}
+
 // appliesAt wants the summary in a view of the head, and as the one that a compaction there has to merge.
 func appliesAt(t *testing.T, s *tree.Store, conversation uuid.UUID, at string, head, want uuid.UUID) {
 	t.Helper()
@@ -48,10 +56,7 @@ func appliesAt(t *testing.T, s *tree.Store, conversation uuid.UUID, at string, h
 		check.That(t, v.Summary != nil || v.Folded == 0, "%s: %d messages are folded without a summary", at, v.Folded)
 	}
 	for _, prior := range []uuid.UUID{want, uuid.New()} {
-		k := must(s.RecordCompaction(t.Context(), tree.Compaction{
-			ConversationID: conversation, ID: uuid.New(), HeadID: head, AnchorID: head, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
-			Settings: []byte(`{}`), Attempts: []byte(`[]`),
-		}, &tree.NewSummary{AnchorID: head, Body: said(tree.RoleUser, "merged"), Range: tree.SummaryRange{LastSummarizedID: head, Model: "a test"}}))(t)
+		k := compact(t, s, conversation, head, head, prior)
 		merged := k.Outcome == tree.OutcomeSaved
 		check.That(t, merged == (prior == want), "%s: a summary that merges %s is %s, and the applicable one is %s", at, prior, k.Outcome, want)
 		if k.SummaryID != uuid.Nil {
@@ -67,6 +72,7 @@ func TestBranchOffAboveTheAnchorHasNoSummary(t *testing.T) {
 	trunk := thread(t, s, c.ID, uuid.Nil, "root", "cutoff", "ahead 1", "ahead 2", "anchor", "tail")
 	const root, cutoff, ahead1, ahead2, anchor, tail = 0, 1, 2, 3, 4, 5
 	summary := mustSummarize(t, s, c.ID, trunk[anchor].ID, "has seen root to anchor", tree.SummaryRange{LastSummarizedID: trunk[cutoff].ID}, time.Time{})
+	want := map[bool]uuid.UUID{true: summary}
 	for _, test := range []struct {
 		at      string
 		parent  int // the new branch's parent
@@ -79,21 +85,12 @@ func TestBranchOffAboveTheAnchorHasNoSummary(t *testing.T) {
 		{"below the anchor", anchor, true},
 		{"below the tail", tail, true},
 	} {
-		branch := thread(t, s, c.ID, trunk[test.parent].ID, test.at, "and on")
-		for _, head := range branch {
-			want := uuid.Nil
-			if test.applies {
-				want = summary
-			}
-			appliesAt(t, s, c.ID, test.at, head.ID, want)
+		for _, head := range thread(t, s, c.ID, trunk[test.parent].ID, test.at, "and on") {
+			appliesAt(t, s, c.ID, test.at, head.ID, want[test.applies])
 		}
 	}
 	for i, m := range trunk {
-		want := uuid.Nil
-		if i >= anchor {
-			want = summary
-		}
-		appliesAt(t, s, c.ID, "on the path itself", m.ID, want)
+		appliesAt(t, s, c.ID, "on the path itself", m.ID, want[i >= anchor])
 	}
 	// Another root shares nothing.
 	appliesAt(t, s, c.ID, "another root", thread(t, s, c.ID, uuid.Nil, "another root")[0].ID, uuid.Nil)
@@ -171,7 +168,7 @@ func TestViewIsTheSame(t *testing.T) {
 			}
 		}
 	}
-	v, _ := s.View(t.Context(), c.ID, line[7].ID, 1<<40)
+	v := must(s.View(t.Context(), c.ID, line[7].ID, 1<<40))(t)
 	check.That(t, v.Summary != nil && v.Summary.ID == prior && len(v.Summary.Range.KeptIDs) == 2 && v.Summary.Range.PriorSummaryID != uuid.Nil,
 		"summary %+v", v.Summary)
 }
@@ -192,26 +189,17 @@ func TestImportedSummaryIsMarked(t *testing.T) {
 		check.Need(t, v.Summary != nil, "the view has no summary")
 		return v.Summary.Range.Origin
 	}
-	compact := func(prior uuid.UUID) uuid.UUID {
-		t.Helper()
-		k := must(s.RecordCompaction(ctx, tree.Compaction{
-			ConversationID: c.ID, ID: uuid.New(), HeadID: path[3].ID, AnchorID: path[2].ID, CutoffID: path[2].ID, PriorSummaryID: prior, Trigger: "request", Outcome: tree.OutcomeSaved,
-			Settings: json.RawMessage(`{}`), Attempts: json.RawMessage(`[]`),
-		}, &tree.NewSummary{AnchorID: path[2].ID, Body: said(tree.RoleUser, "All of it."), Range: tree.SummaryRange{LastSummarizedID: path[2].ID, Model: "m"}}))(t)
-		return k.SummaryID
-	}
 	fork := must3(s.Fork(ctx, c.ID, path[3].ID, tree.NewConversation{}))(t)
 	for _, o := range []*tree.Origin{origin(c.ID, path[3].ID), origin(fork.ID, fork.HeadID)} {
 		check.That(t, o != nil && o.Format == "coppice" && !o.Merged, "the origin is %+v", o)
 	}
-	merged := compact(imported)
+	merged := compact(t, s, c.ID, path[2].ID, path[2].ID, imported).SummaryID
 	o := origin(c.ID, path[3].ID)
 	check.That(t, o != nil && o.Merged, "of a merge the origin is %+v", o)
 	for _, gone := range []uuid.UUID{merged, imported} {
 		must(s.Prune(ctx, c.ID, gone))(t)
 	}
-	compact(uuid.Nil)
-	if o := origin(c.ID, path[3].ID); o != nil {
-		t.Errorf("a summary of messages alone has the origin %+v", o)
-	}
+	compact(t, s, c.ID, path[2].ID, path[2].ID, uuid.Nil)
+	o = origin(c.ID, path[3].ID)
+	check.That(t, o == nil, "a summary of messages alone has the origin %+v", o)
 }

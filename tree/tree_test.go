@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
@@ -97,6 +98,14 @@ func newTree(t *testing.T) (*tree.Store, tree.Conversation) {
 	t.Helper()
 	s := tree.New(dbtest.New(t))
 	return s, newConversation(t, s)
+}
+
+// newPool is newTree with the database.
+func newPool(t *testing.T) (*pgxpool.Pool, *tree.Store, tree.Conversation) {
+	t.Helper()
+	pool := dbtest.New(t)
+	s := tree.New(pool)
+	return pool, s, newConversation(t, s)
 }
 
 func mustAppend(t testing.TB, s *tree.Store, conversation, parent uuid.UUID, m tree.NewMessage) tree.Message {
@@ -278,10 +287,8 @@ func TestCheckingSettings(t *testing.T) {
 	refused(t, "forked", third(store.Fork(ctx, c.ID, m.ID, tree.NewConversation{Settings: bad})), refusal)
 	// A store without the check may have let it in.
 	must(lax.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Settings: bad}))(t)
-	title := "Hazel"
-	must(store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: &title}))(t)
-	fork := must3(store.Fork(ctx, c.ID, m.ID, tree.NewConversation{}))(t)
-	check.That(t, string(fork.Settings) == string(bad), "forked with its source's settings: %s", fork.Settings)
+	must(store.UpdateConversation(ctx, c.ID, tree.ConversationUpdate{Title: new("Hazel")}))(t)
+	check.Equal(t, "the settings of a fork", string(must3(store.Fork(ctx, c.ID, m.ID, tree.NewConversation{}))(t).Settings), string(bad))
 }
 
 // The newest message is found that makes a call, in its tenant and conversation.
@@ -297,7 +304,6 @@ func TestFindCall(t *testing.T) {
 	mustAppend(t, s, c.ID, uuid.Nil, raw(`{"role":"assistant","content":"a","tool_calls":null}`))
 	call(other.ID, "a")
 	call(c.ID, "ab")
-	got, err := s.FindCall(t.Context(), c.ID, "a")
-	check.That(t, err == nil && got == want.ID, "%s, %v; want %s", got, err, want.ID)
+	check.Equal(t, "the newest", must(s.FindCall(t.Context(), c.ID, "a"))(t), want.ID)
 	refused(t, "a call that nobody made", second(s.FindCall(t.Context(), c.ID, "b")), fault.NotFound)
 }

@@ -26,9 +26,7 @@ func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, c
 	noError(t, open(tree.New(tx, tree.WithLimits(tree.Limits{Conversations: 1}))))
 	done := make(chan error, 1)
 	go func() { done <- call() }()
-	for deadline := time.Now().Add(30 * time.Second); dbtest.Waiting(t, pool) == 0 && len(done) == 0; time.Sleep(time.Millisecond) {
-		check.Need(t, !time.Now().After(deadline), "the call neither waits nor ends")
-	}
+	check.Eventually(t, "the call to wait or end", func() bool { return dbtest.Waiting(t, pool) > 0 || len(done) > 0 })
 	noError(t, tx.Commit(t.Context()))
 	return <-done
 }
@@ -36,9 +34,7 @@ func meanwhile(t *testing.T, pool *pgxpool.Pool, open func(*tree.Store) error, c
 // Of two writers of one conversation the second waits, and goes on from what the first one stored.
 func TestWritersOfAConversationTakeTurns(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	pool, s, c := newPool(t)
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	chain := func(s *tree.Store, first uuid.UUID) (bool, error) {
 		stored, err := s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{{ID: first, Message: chat.Read(root.Body)}, {ID: uuid.NewSHA1(first, nil), Message: chat.Read(root.Body)}})
@@ -144,9 +140,7 @@ func TestMakersOfConversationsTakeTurns(t *testing.T) {
 // What a caller's transaction appends is there only if it commits, and a refused append doesn't break it.
 func TestInTransaction(t *testing.T) {
 	t.Parallel()
-	pool := dbtest.New(t)
-	s := tree.New(pool)
-	c := newConversation(t, s)
+	pool, s, c := newPool(t)
 	for _, commit := range []bool{true, false} {
 		tx := must(pool.Begin(t.Context()))(t)
 		inTx := tree.New(tx)
@@ -241,38 +235,32 @@ func TestWritersWaitWithoutConnections(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	pool := dbtest.New(t)
-	s, title := tree.New(pool), "Hazel"
+	s := tree.New(pool)
 	busy, other := newConversation(t, s).ID, newConversation(t, s).ID
 	said := tree.NewMessage{Message: chat.Read([]byte(`{"role":"user","content":"What is a coppice?"}`))}
 	m, pruned := mustAppend(t, s, busy, uuid.Nil, said), mustAppend(t, s, busy, uuid.Nil, said)
 	holder := must(pool.Begin(ctx))(t)
 	check.NoError(t, tree.New(holder).Lock(ctx, busy))
 	writers := []func() error{
-		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
-		func() error { _, _, err := s.Fork(ctx, busy, m.ID, tree.NewConversation{}); return err },
-		func() error { _, err := s.Append(ctx, busy, m.ID, said); return err },
-		func() error { _, err := s.AppendChain(ctx, busy, m.ID, []tree.NewMessage{said, said}); return err },
+		func() error { return third(s.Fork(ctx, busy, m.ID, tree.NewConversation{})) },
+		func() error { return third(s.Fork(ctx, busy, m.ID, tree.NewConversation{})) },
+		func() error { return second(s.Append(ctx, busy, m.ID, said)) },
+		func() error { return second(s.AppendChain(ctx, busy, m.ID, []tree.NewMessage{said, said})) },
 		func() error {
-			_, err := s.UpdateConversation(ctx, busy, tree.ConversationUpdate{Title: &title})
-			return err
+			return second(s.UpdateConversation(ctx, busy, tree.ConversationUpdate{Title: new("Hazel")}))
 		},
-		func() error { _, err := s.Prune(ctx, busy, pruned.ID); return err },
+		func() error { return second(s.Prune(ctx, busy, pruned.ID)) },
 	}
 	written := make(chan error, len(writers))
 	for _, write := range writers {
 		go func() { written <- write() }()
 	}
-	for s.WaitingWriters(busy) < len(writers)-1 || pool.Stat().AcquiredConns() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	check.Eventually(t, "the writers", func() bool { return s.WaitingWriters(busy) == len(writers)-1 && pool.Stat().AcquiredConns() >= 2 })
 	check.Equal(t, "connections in use, the holder's and one writer's", pool.Stat().AcquiredConns(), 2)
-	if _, err := s.Append(ctx, other, uuid.Nil, said); err != nil {
-		t.Error(err)
-	}
+	mustAppend(t, s, other, uuid.Nil, said)
 	check.NoError(t, holder.Rollback(ctx))
 	for range writers {
-		err := <-written
-		check.That(t, err == nil, "%v", err)
+		noError(t, <-written)
 	}
 }
 
@@ -295,9 +283,8 @@ func TestGrowth(t *testing.T) {
 	}
 	system := mustAppend(t, s, id, uuid.Nil, tree.NewMessage{Message: chat.Read(said(tree.RoleSystem, "Be brief."))})
 	first := mustAppend(t, s, id, system.ID, user("What grows in half shade?"))
-	if g := growth(); !g.Forgot || len(g.Leaves()) != 1 || g.Leaves()[0].HeadID != first.ID {
-		t.Errorf("before its first place: %+v", g)
-	}
+	g := growth()
+	check.That(t, g.Forgot && len(g.Leaves()) == 1 && g.Leaves()[0].HeadID == first.ID, "before its first place: %+v", g)
 	before := pending()
 	check.That(t, move(before) && !move(before), "a place moves once from where it was")
 
@@ -306,7 +293,7 @@ func TestGrowth(t *testing.T) {
 	side := mustAppend(t, s, id, first.ID, user("beside"))
 	root := mustAppend(t, s, id, uuid.Nil, user("a new root"))
 	gone := mustAppend(t, s, id, root.ID, user("pruned"))
-	g := growth()
+	g = growth()
 	var heads []uuid.UUID
 	for _, b := range g.Leaves() {
 		heads = append(heads, b.HeadID)
@@ -315,14 +302,12 @@ func TestGrowth(t *testing.T) {
 	want := tree.GrownBranch{HeadID: after.ID, ParentID: chain[1].ID, PathTokens: after.PathTokens, Depth: 4, PrefixTokens: system.Tokens, PrefixMessages: 1}
 	check.Equal(t, "the leaf", g.Leaves()[0], want)
 	must(s.Prune(t.Context(), id, gone.ID))(t)
-	if g = growth(); !g.Reshaped || g.Leaves()[2].HeadID != root.ID {
-		t.Errorf("after a prune: %+v", g)
-	}
+	g = growth()
+	check.That(t, g.Reshaped && g.Leaves()[2].HeadID == root.ID, "after a prune: %+v", g)
 
 	must(pool.Exec(t.Context(), "delete from changes"))(t)
-	if g = growth(); !g.Forgot || len(g.Branches) != 1 || g.Branches[0].HeadID != activeHead(t, s, id) {
-		t.Errorf("of what the feed forgot: %+v", g)
-	}
+	g = growth()
+	check.That(t, g.Forgot && len(g.Branches) == 1 && g.Branches[0].HeadID == activeHead(t, s, id), "of what the feed forgot: %+v", g)
 	noError(t, s.DeleteConversation(t.Context(), id))
 	check.That(t, !move(tree.Pending{ConversationID: id, Place: before.Sequence, Sequence: before.Sequence + 1}),
 		"the place of a conversation moved that is gone")

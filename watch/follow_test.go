@@ -103,9 +103,7 @@ func TestFollowerIsGivenEveryChangeOnce(t *testing.T) {
 	got := r.takes(t, 2)
 	check.That(t, slices.Contains(got, missed) && slices.Contains(got, theirs), "given %v, want %v and %v", got, missed, theirs)
 	check.Must(server.store.Append(t.Context(), missed, uuid.Nil, user("One.")))(t)
-	if got := r.takes(t, 1); got[0] != missed {
-		t.Errorf("given %v", got)
-	}
+	check.Equal(t, "given", r.takes(t, 1)[0], missed)
 	left := check.Must(plain.Feed().Pending(t.Context(), "test", []uuid.UUID{missed, theirs}))(t)
 	check.That(t, len(left) == 0, "left: %v", left)
 }
@@ -118,18 +116,14 @@ func TestOneServerLooks(t *testing.T) {
 	a, b := newRecorder(pool, "test"), newRecorder(pool, "test")
 	first := newConversation(t, tree.New(pool))
 	stop := a.runs(t, newServer(t, pool, silent).hub, often)
-	got := a.takes(t, 1)
-	check.That(t, got[0] == first, "given %v", got)
+	check.Equal(t, "given", a.takes(t, 1)[0], first)
 	b.runs(t, newServer(t, pool, silent).hub, often)
 	second := newConversation(t, tree.New(pool))
-	if got := a.takes(t, 1); got[0] != second {
-		t.Errorf("given %v", got)
-	}
+	check.Equal(t, "given", a.takes(t, 1)[0], second)
 	stop()
 	third := newConversation(t, tree.New(pool))
-	if got := b.takes(t, 1); got[0] != third || len(a.given) > 0 {
-		t.Errorf("given %v, and to the server that is gone %v", got, a.given)
-	}
+	got := b.takes(t, 1)
+	check.That(t, got[0] == third && len(a.given) == 0, "given %v, and to the server that is gone %v", got, a.given)
 }
 
 // A killed server looks as soon as it is back, though it still counts as the one that looks.
@@ -142,8 +136,7 @@ func TestServerThatIsBackLooks(t *testing.T) {
 	check.Need(t, leads && err == nil, "%v, %v", leads, err)
 	r := newRecorder(pool, "test")
 	r.runs(t, newServer(t, pool, func(c *Config) { silent(c); c.ServerID = "one" }).hub, nil)
-	got := r.takes(t, 1)
-	check.That(t, got[0] == missed, "given %v", got)
+	check.Equal(t, "given", r.takes(t, 1)[0], missed)
 }
 
 // A conversation that fails keeps no other one waiting, and comes again.
@@ -163,9 +156,7 @@ func TestFailureKeepsNoOtherWaiting(t *testing.T) {
 	r.runs(t, newServer(t, pool, silent).hub, nil)
 	got := r.takes(t, 2)
 	check.That(t, !slices.Contains(got, ids[1]), "given %v", got)
-	if got := r.takes(t, 1); got[0] != ids[1] {
-		t.Errorf("given %v", got)
-	}
+	check.Equal(t, "given", r.takes(t, 1)[0], ids[1])
 }
 
 // A new follower that scans is given what the feed forgot, page by page. Others are after a long absence.
@@ -191,8 +182,7 @@ func TestFollowerScans(t *testing.T) {
 	other := newRecorder(pool, "other")
 	fresh := newConversation(t, tree.New(pool))
 	stop = other.runs(t, server.hub, nil)
-	got := other.takes(t, 1)
-	check.That(t, got[0] == fresh, "given %v", got)
+	check.Equal(t, "given", other.takes(t, 1)[0], fresh)
 	stop()
 	forget()
 	check.Must(pool.Exec(t.Context(), "update followers set leads_until = now() - interval '1 day' where name = 'other'"))(t)
@@ -211,7 +201,6 @@ func TestTenantsTakeTurns(t *testing.T) {
 	w.add("small", small)
 	got := w.take(3)
 	check.That(t, slices.Contains(got, small) && len(got) == 3, "%v lacks %v", got, small)
-	if got := w.take(1000); len(got) != 98 || len(w.there) != 0 {
-		t.Errorf("%d are left, and %d after them", len(got), len(w.there))
-	}
+	got = w.take(1000)
+	check.That(t, len(got) == 98 && len(w.there) == 0, "%d are left, and %d after them", len(got), len(w.there))
 }

@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -256,8 +255,7 @@ func TestConcurrentWriters(t *testing.T) {
 	a, b := newServer(t, pool, nil), newServer(t, pool, nil)
 	var ids []uuid.UUID
 	for range 3 {
-		c := check.Must3(a.store.CreateConversation(t.Context(), tree.NewConversation{}))(t)
-		ids = append(ids, c.ID)
+		ids = append(ids, newConversation(t, a.store))
 	}
 	watches := []*Watch{a.watch(t, tree.DefaultTenant, uuid.Nil, nil), b.watch(t, tree.DefaultTenant, uuid.Nil, nil)}
 	const writers, each = 4, 10
@@ -315,8 +313,7 @@ func TestSlowReader(t *testing.T) {
 		c.Sequence = int64(i + 1)
 		w.add(c)
 	}
-	_, err := w.Next(t.Context())
-	check.That(t, errors.Is(err, ErrSlow), "%v", err)
+	check.Fails(w.Next(t.Context()))(t, "a slow reader", ErrSlow)
 }
 
 func TestClose(t *testing.T) {
@@ -324,10 +321,8 @@ func TestClose(t *testing.T) {
 	a := newServer(t, dbtest.New(t), nil)
 	w := a.watch(t, tree.DefaultTenant, uuid.Nil, nil)
 	a.hub.End()
-	_, err := w.Next(t.Context())
-	check.That(t, errors.Is(err, ErrClosed), "%v", err)
-	_, err = a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.Nil, nil)
-	check.That(t, errors.Is(err, ErrClosed), "%v", err)
+	check.Fails(w.Next(t.Context()))(t, "a reader", ErrClosed)
+	check.Fails(a.hub.Watch(t.Context(), tree.DefaultTenant, uuid.Nil, nil))(t, "a new one", ErrClosed)
 	a.hub.Changed(tree.DefaultTenant, uuid.New())
 	a.hub.Close() // which waits for the signal
 	a.hub.Changed(tree.DefaultTenant, uuid.New())

@@ -6,8 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coppice-chat/coppice/internal/check"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // A long message is embedded by its beginning, in whole letters.
@@ -39,8 +40,7 @@ func cosine(a, b []float32) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// A cosine of a question with the stored form is that of the vectors themselves,
-// within the rounding to bytes.
+// A question's cosine with the stored form is that of the vectors, within the rounding to bytes.
 func TestCosine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

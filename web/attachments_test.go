@@ -92,7 +92,24 @@ func TestAttach(t *testing.T) {
 	}
 	s.call("GET", "/v1/conversations/"+conversation.String()+"/branches/"+head.String()+"/transcript", "", &told)
 	first := string(told.Data[0].Content)
-	if !strings.Contains(first, "/old%20tree.png") || !strings.Contains(first, `"filename":"notes.md"`) || strings.Contains(first, "left out") || strings.Contains(first, "base64") {
-		t.Errorf("stored is %s", first)
+	check.Has(t, "stored", first, "/old%20tree.png", `"filename":"notes.md"`)
+	check.Lacks(t, "stored", first, "left out", "base64")
+}
+
+// snapshot leaves a picture of the page where COPPICE_SNAPSHOTS names a folder.
+func (b *tab) snapshot(name string) {
+	folder := os.Getenv("COPPICE_SNAPSHOTS")
+	if folder == "" {
+		return
 	}
+	b.picture(filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "_")+"-"+name+".png"))
+}
+
+func (b *tab) picture(file string) {
+	b.t.Helper()
+	err := os.MkdirAll(filepath.Dir(file), 0o755)
+	if err == nil {
+		err = os.WriteFile(file, run(b, chromedp.CaptureScreenshot()), 0o644)
+	}
+	check.NoError(b.t, err)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // axeSource is axe-core, as `npm ci` puts it into node_modules.
@@ -23,9 +25,8 @@ func (b *tab) axe(view string, rules ...string) {
 	}
 	source, err := axeSource()
 	if err != nil {
-		if os.Getenv("COPPICE_REQUIRE_BROWSER") == "1" {
-			b.t.Fatalf("axe-core isn't there. Run npm ci in web: %v", err)
-		}
+		check.Need(b.t, os.Getenv("COPPICE_REQUIRE_BROWSER") != "1",
+			"axe-core isn't there. Run npm ci in web: %v", err)
 		b.t.Logf("%s isn't looked over by axe-core, which isn't installed: run npm ci in web", view)
 		return
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/coppice-chat/coppice/db/dbtest"
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // timeout is how long a test waits for the page to get somewhere before it
@@ -120,9 +121,7 @@ func newTab(t testing.TB, s *site, path string, options ...option) *tab {
 	}
 	parent, err := startBrowser()
 	if err != nil {
-		if os.Getenv("COPPICE_REQUIRE_BROWSER") == "1" {
-			t.Fatal(err)
-		}
+		check.Need(t, os.Getenv("COPPICE_REQUIRE_BROWSER") != "1", "%v", err)
 		t.Skip(err)
 	}
 	var ctx context.Context

@@ -70,9 +70,8 @@ func TestSend(t *testing.T) {
 	b.click(".entry a", "Seven years")
 	b.until(`document.querySelectorAll('.message[data-id]').length === 4 && !document.querySelector('.live, .sign')`)
 	_, head = b.ids()
-	if got := s.texts(conversation, head); len(got) != 4 || got[3] != "Every seven years." {
-		t.Errorf("stored is %q", got)
-	}
+	got := s.texts(conversation, head)
+	check.That(t, len(got) == 4 && got[3] == "Every seven years.", "stored is %q", got)
 	b.do(chromedp.Reload())
 	b.until(rendered + `.join() === "What is coppicing?,Cutting a tree back.,How often?,Every seven years."`)
 }
@@ -101,9 +100,8 @@ func TestStreamingKeepsThePlace(t *testing.T) {
 	where := eval[float64](b, `document.querySelector('.live p').getBoundingClientRect().top`)
 	model.say(filler)
 	b.until(`document.querySelectorAll('.live p').length > 89`)
-	if now := eval[float64](b, `document.querySelector('.live p').getBoundingClientRect().top`); now != where {
-		t.Errorf("the answer stood at %.1f, and while it grew at %.1f", where, now)
-	}
+	now := eval[float64](b, `document.querySelector('.live p').getBoundingClientRect().top`)
+	check.That(t, now == where, "the answer stood at %.1f, and while it grew at %.1f", where, now)
 	b.click(".to-end", "")
 	b.until(atEnd)
 	model.say(end)
@@ -129,9 +127,8 @@ func TestFailure(t *testing.T) {
 	b.shows("The answer broke off here: the connection to the model broke.")
 	b.until(`!document.querySelector('.live')`)
 	_, head := b.ids()
-	if got := s.texts(id, head); !slices.Equal(got, []string{"One?", "One.", "What next?", "Half an "}) {
-		t.Errorf("stored is %q", got)
-	}
+	got := s.texts(id, head)
+	check.That(t, slices.Equal(got, []string{"One?", "One.", "What next?", "Half an "}), "stored is %q", got)
 	b.click("button", "Try again")
 	model.say("A whole answer.", end)
 	b.shows("A whole answer.")
@@ -162,9 +159,8 @@ func TestEdit(t *testing.T) {
 	b.until(`[...document.querySelectorAll('.message.user')].at(-1).querySelector('.siblings')?.innerText.trim() === '2/2'`)
 	_, head := b.ids()
 	got := s.texts(id, head)
-	if len(got) != 4 || got[2] != "Second? Or third?" || !strings.Contains(got[3], "offline model") {
-		t.Errorf("stored is %q", got)
-	}
+	check.That(t, len(got) == 4 && got[2] == "Second? Or third?" && strings.Contains(got[3], "offline model"),
+		"stored is %q", got)
 	b.shows("This is the offline model")
 
 	// The first message is edited to a new root.
@@ -253,12 +249,9 @@ func TestContinueAndFork(t *testing.T) {
 	b.click(row(messages[0])+" .actions button", "fork")
 	b.until(`document.querySelectorAll('.message[data-id]').length === 1`)
 	forked, head := b.ids()
-	if forked == id {
-		t.Error("the fork is the same conversation")
-	}
-	if got := s.texts(forked, head); !slices.Equal(got, []string{"First?"}) {
-		t.Errorf("the fork has %q", got)
-	}
+	check.That(t, forked != id, "the fork is the same conversation")
+	got := s.texts(forked, head)
+	check.That(t, slices.Equal(got, []string{"First?"}), "the fork has %q", got)
 	b.click("button", "ask for an answer")
 	b.until(`document.querySelectorAll('.message[data-id]').length === 2`)
 }
@@ -289,9 +282,7 @@ func TestPrune(t *testing.T) {
 	// It can be taken back for a while.
 	b.click(".notice button", "Undo")
 	b.marks("sought", messages[2])
-	if !there() {
-		t.Error("the message is deleted all the same")
-	}
+	check.That(t, there(), "the message is deleted all the same")
 	b.hover(row(messages[2])+" .body", "")
 	b.click(row(messages[2])+" .menu button", "More")
 	b.click("[role=menuitem]", "Delete from here")
@@ -308,13 +299,10 @@ func TestPrune(t *testing.T) {
 	b.send("Anew")
 	b.until(`document.querySelectorAll('.message[data-id]').length === 2`)
 	page, err := s.store.Branches(t.Context(), id, tree.Paging{})
-	if err != nil || len(page.Data) != 1 {
-		t.Errorf("%d leaves, %v", len(page.Data), err)
-	}
+	check.That(t, err == nil && len(page.Data) == 1, "%d leaves, %v", len(page.Data), err)
 }
 
-// TestReconnect cuts the connection in the middle of an answer, and takes the
-// server away altogether.
+// The connection is cut amid an answer, and the server is away altogether.
 func TestReconnect(t *testing.T) {
 	t.Parallel()
 	model := newPuppet()
@@ -331,9 +319,7 @@ func TestReconnect(t *testing.T) {
 	b.until(`!document.querySelector('.live')`)
 	b.shows("Once upon a time")
 	_, head := b.ids()
-	if got := s.texts(id, head); got[3] != "Once upon a time" {
-		t.Errorf("stored is %q", got)
-	}
+	check.Equal(t, "stored", s.texts(id, head)[3], "Once upon a time")
 
 	// A reload in the middle picks it up as well.
 	b.send("Another")
@@ -360,9 +346,8 @@ func TestReconnect(t *testing.T) {
 	b.hides("The server doesn’t answer.")
 	b.until(`document.querySelector('.composer textarea').value === 'typed meanwhile'`)
 	_, head = b.ids()
-	if got := s.texts(id, head); len(got) != 8 || got[6] != "Are you there?" {
-		t.Errorf("stored is %q", got)
-	}
+	got := s.texts(id, head)
+	check.That(t, len(got) == 8 && got[6] == "Are you there?", "stored is %q", got)
 
 	// Another conversation comes when the server does. An answer on its way is still known
 	// where what changed meanwhile isn't told.
@@ -379,8 +364,7 @@ func TestReconnect(t *testing.T) {
 	b.until(`document.querySelector('.entry [aria-label="a new answer"]')`)
 }
 
-// TestTooLarge sends more than a message may have: the text comes back, and nothing else
-// is left of it.
+// The text of a message that is too large comes back, and nothing else is left of it.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	check.Long(t)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestCompare has two models answer a message side by side, marks where the answers
@@ -45,9 +47,8 @@ func TestCompare(t *testing.T) {
 	small.say("For wood.", end)
 	b.until(`[...document.querySelectorAll('.compare-column')].map(c => /Why\?[^]*For (light|wood)/.exec(c.innerText)?.[1]).sort().join() === 'light,wood' && document.querySelectorAll('.compare-column .primary').length === 2`)
 	b.view("compare-on")
-	if eval[int](b, `document.querySelectorAll('.message').length`) != 3 {
-		t.Error("before one is kept, an answer stands on the branch")
-	}
+	check.That(t, eval[int](b, `document.querySelectorAll('.message').length`) == 3,
+		"before one is kept, an answer stands on the branch")
 	b.click(".compare-column[aria-label='Answer B'] button", "Keep this one")
 	b.until(`!document.querySelector('dialog') && document.querySelector('.message.assistant .siblings')`)
 	last := eval[string](b, `document.querySelector('.transcript').innerText`)
@@ -70,8 +71,7 @@ func TestCompare(t *testing.T) {
 	b.snapshot("branches")
 }
 
-// TestCompareOnATelephone holds that one column fills a narrow screen, and that a swipe
-// goes to the next one.
+// One column fills a narrow screen, and a swipe goes to the next one.
 func TestCompareOnATelephone(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, newPuppet())

@@ -7,6 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // long is a conversation of so many messages, too long for its window, with a
@@ -67,9 +69,7 @@ func TestCompaction(t *testing.T) {
 	b.click(".budget button", "Compact now")
 	b.until(`document.querySelector('.notice')?.innerText.includes('messages folded')`)
 	c := s.context(id)
-	if c.Summary == nil {
-		t.Fatal("there is no summary")
-	}
+	check.Need(t, c.Summary != nil, "there is no summary")
 	b.until(`!document.querySelector('.budget.over')`)
 
 	// The marker stands where the folded messages end: at the top of the tail.
@@ -99,9 +99,7 @@ func TestCompaction(t *testing.T) {
 	b.until(`document.querySelectorAll('.piece').length === $1`, len(c.Messages))
 	b.until(`document.querySelector('.piece.summary') && document.querySelector('.piece.prefix')`)
 	tokens := eval[int](b, `[...document.querySelectorAll('.piece-tokens')].reduce((sum, e) => sum + Number(e.innerText.replaceAll(',', '')), 0)`)
-	if tokens != c.Usage.ContextTokens {
-		t.Errorf("the listed tokens add up to %d, and the context has %d", tokens, c.Usage.ContextTokens)
-	}
+	check.Equal(t, "the listed tokens add up to", tokens, c.Usage.ContextTokens)
 	b.click(".piece.summary .piece-head", "")
 	b.until(`document.querySelector('.piece-body').innerText.includes('coppice-summary')`)
 	b.snapshot("context")
@@ -113,9 +111,8 @@ func TestCompaction(t *testing.T) {
 	}
 	s.call("POST", fmt.Sprintf("/v1/conversations/%s/branches/active/compactions", id), `{"keep_recent_messages":4}`, nil)
 	again := s.context(id)
-	if again.Summary == nil || again.Summary.ID == c.Summary.ID {
-		t.Fatalf("the second summary is %v", again.Summary)
-	}
+	check.Need(t, again.Summary != nil && again.Summary.ID != c.Summary.ID,
+		"the second summary is %v", again.Summary)
 	b.do(chromedp.Navigate(fmt.Sprintf("%s/c/%s/%s", s.url, id, parent)))
 	b.until(`document.querySelector('.message.last')`)
 	b.until(`document.querySelectorAll('.piece').length === $1`, len(again.Messages))
@@ -140,9 +137,8 @@ func TestCompaction(t *testing.T) {
 	b.click("dialog button", "Make again")
 	b.shows("The summary made again")
 	made := s.context(id)
-	if made.Summary == nil || made.Summary.ID == again.Summary.ID {
-		t.Fatalf("the summary made again is %v", made.Summary)
-	}
+	check.Need(t, made.Summary != nil && made.Summary.ID != again.Summary.ID,
+		"the summary made again is %v", made.Summary)
 	b.click("dialog button", "Done")
 	depth = made.Counts.Prefix + made.Counts.Folded
 	b.showMessage(depth, s.at(id, parent, depth))
@@ -161,7 +157,6 @@ func TestCompaction(t *testing.T) {
 	b.click(".fold-rule", "")
 	b.click("button", "Undo the summary")
 	b.until(`!document.querySelector('.fold') && !document.querySelector('.message.folded')`)
-	if got := s.context(id); got.Summary != nil {
-		t.Error("the summary is still there")
-	}
+	got := s.context(id)
+	check.That(t, got.Summary == nil, "the summary is still there")
 }

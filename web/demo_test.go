@@ -26,8 +26,7 @@ func TestDemoOpens(t *testing.T) {
 	again.shows("A conversation is a tree.")
 }
 
-// TestStarters begins with two questions beside one another: the first is shown, and
-// each is answered on its own branch.
+// Of two first questions the first is shown. Each is answered on its own branch.
 func TestStarters(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -40,9 +39,8 @@ func TestStarters(t *testing.T) {
 	b.click(".starters button", "Hear both sides")
 	b.until(`document.querySelector('.message.ready.assistant') && document.querySelector('.siblings')?.innerText === '1/2'`)
 	id, head := b.ids()
-	if got := s.texts(id, head); len(got) != 2 || !strings.HasPrefix(got[0], "Make the case for") {
-		t.Errorf("shown is %q", got)
-	}
+	got := s.texts(id, head)
+	check.That(t, len(got) == 2 && strings.HasPrefix(got[0], "Make the case for"), "shown is %q", got)
 	var tree struct{ Data []struct{ Role string } }
 	check.Eventually(b.t, "an answer on either branch", func() bool {
 		s.call("GET", "/v1/conversations/"+id.String()+"/tree", "", &tree)

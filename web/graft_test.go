@@ -7,6 +7,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestOfAnAnswer does what can be done with an answer, in a window and on a telephone.
@@ -32,13 +34,10 @@ func TestOfAnAnswer(t *testing.T) {
 			b.click(".modal-foot button", "Bring it there")
 			b.until(`document.querySelector('.message.last')?.innerText.includes('So hazel stays.')`)
 			b.until(`!document.querySelector('dialog')`)
-			if got := s.texts(id, messages[3]); len(got) != 4 {
-				t.Errorf("the other branch says %q", got)
-			}
+			check.Equal(t, "the other branch says", len(s.texts(id, messages[3])), 4)
 			shown := eval[string](b, `document.querySelector('.message.last').innerText`)
-			if !strings.Contains(shown, "From another branch") || strings.Contains(shown, "coppice-graft") {
-				t.Errorf("the message shows %q", shown)
-			}
+			check.Has(t, "the message shows", shown, "From another branch")
+			check.Lacks(t, "the message shows", shown, "coppice-graft")
 			b.view("graft-" + name)
 			b.click(".message.last header .by", "2 messages")
 			b.until(`location.pathname.endsWith($1)`, from.String())
@@ -84,9 +83,7 @@ func TestOfAnAnswer(t *testing.T) {
 			}
 			path := "/v1/conversations/" + id.String() + "/messages/" + messages[1].String()
 			s.call("GET", path, "", &stored)
-			if stored.Rating != 1 || stored.Label != "the short one" {
-				t.Errorf("stored is %+v", stored)
-			}
+			check.That(t, stored.Rating == 1 && stored.Label == "the short one", "stored is %+v", stored)
 			b.click(".message.last .rate", "")
 			b.until(`document.querySelector('.rate[aria-label="Good answer"]').ariaPressed === 'false'`)
 		})

@@ -33,9 +33,7 @@ func assetsOf(t *testing.T, path string, least int) (paths []string) {
 	for _, found := range assets.FindAllStringSubmatch(string(page), -1) {
 		paths = append(paths, found[1])
 	}
-	if len(paths) < least {
-		t.Fatalf("%s names %q", path, paths)
-	}
+	check.Need(t, len(paths) >= least, "%s names %q", path, paths)
 	return paths
 }
 
@@ -52,9 +50,7 @@ func TestFirstLoad(t *testing.T) {
 		body := check.Must(io.ReadAll(get(t, path, map[string]string{"Accept-Encoding": "gzip"}).Body))(t)
 		total += len(body)
 	}
-	if total > 110_000 || total < 50_000 {
-		t.Errorf("the first load is %d bytes", total)
-	}
+	check.That(t, total <= 110_000 && total >= 50_000, "the first load is %d bytes", total)
 }
 
 func TestHandler(t *testing.T) {
@@ -96,9 +92,7 @@ func TestHandler(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	web.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", nil))
-	if w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("POST: %d", w.Code)
-	}
+	check.Equal(t, "POST", w.Code, http.StatusMethodNotAllowed)
 	w = httptest.NewRecorder()
 	web.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/", nil))
 	if w.Code != 200 || w.Body.Len() != 0 || w.Header().Get("Content-Length") == "" {
@@ -121,9 +115,8 @@ func testCompression(t *testing.T, path string) {
 		plain := check.Must(io.ReadAll(get(t, path, nil).Body))(t)
 		res := get(t, path, map[string]string{"Accept-Encoding": header})
 		body := io.Reader(res.Body)
-		if got := res.Header.Get("Content-Encoding") == "gzip"; got != zipped {
-			t.Errorf("%s, Accept-Encoding %q: compressed is %v", path, header, got)
-		}
+		got := res.Header.Get("Content-Encoding") == "gzip"
+		check.That(t, got == zipped, "%s, Accept-Encoding %q: compressed is %v", path, header, got)
 		if zipped {
 			body = check.Must(gzip.NewReader(body))(t)
 		}

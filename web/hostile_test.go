@@ -23,9 +23,7 @@ import (
 func corpus(t *testing.T) (texts []string, files int) {
 	t.Helper()
 	paths, err := filepath.Glob("testdata/hostile/*.md")
-	if err != nil || len(paths) < 20 {
-		t.Fatalf("%d files, %v", len(paths), err)
-	}
+	check.Need(t, err == nil && len(paths) >= 20, "%d files, %v", len(paths), err)
 	for _, file := range paths {
 		text := check.Must(os.ReadFile(file))(t)
 		texts = append(texts, string(text))
@@ -122,9 +120,8 @@ func TestHostileMessages(t *testing.T) {
 	b.until(`document.querySelector('.message[data-id]')`)
 	check := func(where string) {
 		t.Helper()
-		if found := eval[[]string](b, unsafe); len(found) > 0 {
-			t.Errorf("%s: on the page stand %.20q", where, found)
-		}
+		found := eval[[]string](b, unsafe)
+		check.That(t, len(found) == 0, "%s: on the page stand %.20q", where, found)
 	}
 	for i, id := range ids {
 		b.render(i, id)
@@ -147,8 +144,7 @@ func TestHostileMessages(t *testing.T) {
 	b.harmless()
 }
 
-// TestHostileStream streams the corpus in small pieces, so that every broken
-// off state of it is on the page for a moment.
+// The corpus comes in small pieces, so every broken off state is shown for a moment.
 func TestHostileStream(t *testing.T) {
 	t.Parallel()
 	check.Long(t)
@@ -197,9 +193,7 @@ func TestPolicy(t *testing.T) {
 			try { Promise.resolve((() => { `+attempt+` })()).catch(() => {}) } catch {}
 			setTimeout(() => done(false), 10_000)
 		})`, chromedp.EvalAwaitPromise, underPolicy))
-		if !refused {
-			t.Errorf("the policy allows %s", attempt)
-		}
+		check.That(t, refused, "the policy allows %s", attempt)
 	}
 	b.mu.Lock()
 	b.errors = nil // which are what this is about
@@ -213,9 +207,8 @@ func underPolicy(p *runtime.EvaluateParams) { p.AllowUnsafeEvalBlockedByCSP = ne
 // harmless fails the test where something of the corpus was obeyed.
 func (b *tab) harmless() {
 	b.t.Helper()
-	if ran := eval[any](b, `window.ran ?? null`); ran != nil {
-		b.t.Errorf("a script ran: %v", ran)
-	}
+	ran := eval[any](b, `window.ran ?? null`)
+	check.That(b.t, ran == nil, "a script ran: %v", ran)
 	if !strings.HasPrefix(eval[string](b, `location.href`), b.site.url) {
 		b.t.Errorf("the page is at %s", b.path())
 	}

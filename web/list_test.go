@@ -129,9 +129,7 @@ func TestRenameAndDelete(t *testing.T) {
 	b.keys(kb.Enter)
 	b.until(`[...document.querySelectorAll('.entry')].some(e => e.innerText.trim() === 'Next')`)
 	c, err := s.store.Conversation(t.Context(), second)
-	if err != nil || c.Title != "Next" {
-		t.Errorf("the title is %q, %v", c.Title, err)
-	}
+	check.That(t, err == nil && c.Title == "Next", "the title is %q, %v", c.Title, err)
 
 	// Deleting leaves the page at the start, and can be taken back for a while.
 	remove := func(after int) {
@@ -144,9 +142,7 @@ func TestRenameAndDelete(t *testing.T) {
 	b.view("deleted")
 	b.click(".notice button", "Undo")
 	b.until(`location.pathname.startsWith($1) && localStorage.getItem('coppice.deleting') === '{}' && `+entries+`.includes('First of all')`, "/c/"+first.String())
-	if s.gone(first)() {
-		t.Error("it is deleted all the same")
-	}
+	check.That(t, !s.gone(first)(), "it is deleted all the same")
 	remove(0)
 	check.Eventually(b.t, "the conversation is deleted", s.gone(first))
 	b.do(chromedp.Navigate(s.url + "/c/" + first.String()))
@@ -278,4 +274,46 @@ func TestSearchMore(t *testing.T) {
 	b.view("folders")
 	b.click(".more-hits", "More messages")
 	b.until(`document.querySelectorAll('.hit').length === 31 && !document.querySelector('.more-hits')`)
+}
+
+// A conversation is opened that is further down than the list has been read.
+func TestListAndDirections(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	id, _ := s.conversation("The oldest", "One?", "One.")
+	for i := range 60 {
+		s.conversation(fmt.Sprintf("Conversation %d", i))
+	}
+	b := newTab(t, s, "/c/"+id.String())
+	b.until(`document.querySelectorAll('.entry').length === 51 && document.querySelector('.entry.current')?.innerText.includes('The oldest')`)
+	b.until(`document.querySelector('.group').innerText === 'Open'`)
+	// When the page listens, it reads the conversation and the branch's end once more, and
+	// the tree only if they changed.
+	its := "/v1/conversations/" + id.String()
+	const read = `performance.getEntriesByType('resource').filter(e => e.name.split('?')[0].endsWith($1)).length`
+	b.until(read+" === 2", its)
+	b.until(read+" === 2", "/transcript")
+	check.Equal(t, "the tree was read by", eval[int](b, strings.Replace(read, "$1", "'/tree'", 1)), 1)
+	// Another title doesn't bring it further up, to the end of what has been read.
+	s.call("PATCH", "/v1/conversations/"+id.String(), `{"title":"The very oldest"}`, nil)
+	b.until(`document.querySelector('.entry.current').innerText.includes('The very oldest')`)
+	check.Equal(t, "the first group", eval[string](b, `document.querySelector('.group').innerText`), "Open")
+	// Once the list comes to it, it stands there alone.
+	b.until(`(document.querySelector('.list').scrollTop = 1e6, document.querySelectorAll('.entry').length === 61 && document.querySelectorAll('.entry.current').length === 1)`)
+
+	// Text of both directions is shown as it is read.
+	id, _ = s.conversation("עץ", "שלום, מה שלומך?", "שלום!\n\nAnd English.\n\n- אחת\n- שתיים\n\n- [x] done\n- [ ] open\n\n# One\n\n### Three\n\n```go\nx := 1\n```")
+	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
+	b.until(`document.querySelectorAll('.message').length === 2 && document.querySelector('.code')`)
+	for selector, want := range map[string]string{
+		".message.user .plain": "rtl", ".message.assistant .prose p": "rtl", ".message.assistant .prose p ~ p": "ltr", ".message.assistant ul": "rtl",
+		".message.assistant pre": "ltr", ".title button": "rtl", ".entry a": "rtl", ".composer textarea": "ltr",
+	} {
+		b.until(`document.querySelector($1)`, selector)
+		got := eval[string](b, `getComputedStyle(document.querySelector($1)).direction`, selector)
+		check.That(t, got == want, "%s reads %s", selector, got)
+	}
+	got := eval[string](b, `getComputedStyle(document.querySelector('.message.assistant ul')).paddingRight`)
+	check.That(t, got == "24px", "the bullets stand %s from the right", got)
+	b.view("directions")
 }

@@ -81,13 +81,10 @@ func TestTwoServersTwoBrowsers(t *testing.T) {
 		_, head := b.ids()
 		shown = append(shown, []uuid.UUID{head})
 	}
-	if !slices.Equal(shown[0], shown[1]) || !slices.Equal(shown[0], shown[2]) {
-		t.Errorf("the browsers show %v", shown)
-	}
+	check.That(t, slices.Equal(shown[0], shown[1]) && slices.Equal(shown[0], shown[2]),
+		"the browsers show %v", shown)
 	page, err := s.store.Branches(t.Context(), id, tree.Paging{})
-	if err != nil || len(page.Data) != 1 {
-		t.Errorf("%d branches, %v", len(page.Data), err)
-	}
+	check.That(t, err == nil && len(page.Data) == 1, "%d branches, %v", len(page.Data), err)
 
 	// Another answer by one is a version beside the answer that the others stay at.
 	right.click(".message.last .actions button", "regenerate")
@@ -108,8 +105,7 @@ func TestTwoServersTwoBrowsers(t *testing.T) {
 	}
 }
 
-// TestEventsAfterTheServerComesBack stops the server, changes things meanwhile, and
-// starts it again: the page shows what it missed, and what comes then.
+// After a stop of the server the page shows what it missed, and what comes then.
 func TestEventsAfterTheServerComesBack(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -165,9 +161,7 @@ func TestLateAnswer(t *testing.T) {
 	b.until(read, "/v1/conversations/"+id.String())
 	b.release()
 	b.until("!" + pinned)
-	if eval[bool](b, "Boolean("+pinned+")") {
-		t.Error("the page shows the older state")
-	}
+	check.That(t, !eval[bool](b, "Boolean("+pinned+")"), "the page shows the older state")
 }
 
 // TestChangeBeforeTheStream changes a branch after the page has read it and before it listens.

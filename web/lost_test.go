@@ -6,6 +6,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestLost opens addresses at which nothing is. The page says so and leads on.
@@ -30,9 +32,8 @@ func TestLost(t *testing.T) {
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 2`)
 	id, head := b.ids()
 	b.until(`document.querySelector('h1').innerText === 'Is anybody here?'`)
-	if got := s.texts(id, head); !slices.Contains(got, "Is anybody here?") {
-		t.Errorf("stored is %q", got)
-	}
+	got := s.texts(id, head)
+	check.That(t, slices.Contains(got, "Is anybody here?"), "stored is %q", got)
 
 	// Also where a conversation was.
 	b = newTab(t, s, "/c/"+uuid.NewString(), narrow...)

@@ -72,9 +72,8 @@ func TestOrder(t *testing.T) {
 	b := newTab(t, s, "/", alsoDark)
 	b.list()
 	b.until(entries + ` === 'New,Middle,Old'`)
-	if eval[bool](b, `!!document.querySelector('.to-archive')`) {
-		t.Error("the archive is offered, and nothing is in it")
-	}
+	check.That(t, !eval[bool](b, `!!document.querySelector('.to-archive')`),
+		"the archive is offered, and nothing is in it")
 
 	b.act("Old", "Pin to the top")
 	b.until(entries + ` === 'Old,New,Middle' && document.querySelector('.group').innerText === 'Pinned'`)
@@ -106,9 +105,7 @@ func TestOrder(t *testing.T) {
 	b.until(entries + ` === 'Old'`)
 	b.view("archive")
 	c, err := s.store.Conversation(t.Context(), old)
-	if err != nil || !c.Archived || !c.Pinned {
-		t.Errorf("it is %+v, %v", c.Order, err)
-	}
+	check.That(t, err == nil && c.Archived && c.Pinned, "it is %+v, %v", c.Order, err)
 	b.act("Old", "Bring back")
 	b.until(`document.querySelector('.sidebar-empty')?.innerText === 'Nothing is archived.'`)
 	b.list()
@@ -123,9 +120,7 @@ func TestOrder(t *testing.T) {
 	s.call("PATCH", "/v1/conversations/"+old.String(), `{"pinned":false,"tags":["elsewhere"]}`, nil)
 	b.until(entries + ` === 'New,Middle,Old'`)
 	page, err := s.store.Conversations(t.Context(), tree.ConversationFilter{Tag: "two words"}, tree.Paging{})
-	if err != nil || len(page.Data) != 1 {
-		t.Errorf("%d conversations have the tag, %v", len(page.Data), err)
-	}
+	check.That(t, err == nil && len(page.Data) == 1, "%d conversations have the tag, %v", len(page.Data), err)
 }
 
 // gone tells whether a conversation was deleted.
@@ -153,22 +148,16 @@ func TestDeleteOfClosedTab(t *testing.T) {
 	b.act("First", "Delete")
 	b.until(entries + ` === 'Third,Second'`)
 	watching.until(entries + ` === 'Third,Second'`)
-	if s.gone(first)() {
-		t.Error("it is deleted at once")
-	}
+	check.That(t, !s.gone(first)(), "it is deleted at once")
 	b.do(chromedp.Navigate("about:blank"))
 	check.Eventually(b.t, "the conversation of the tab that went is deleted", s.gone(first))
-	if s.gone(second)() {
-		t.Error("another one is deleted")
-	}
+	check.That(t, !s.gone(second)(), "another one is deleted")
 
 	eval[any](watching, `localStorage.setItem('coppice.deleting', JSON.stringify({ [$1]: Date.now() - 60_000 }))`, second.String())
 	command(watching, page.Reload, page.ReloadParams{})
 	check.Eventually(watching.t, "what a crash left behind is deleted", s.gone(second))
 	watching.until(entries + ` === 'Third' && localStorage.getItem('coppice.deleting') === '{}'`)
-	if s.gone(third)() {
-		t.Error("a third one is deleted")
-	}
+	check.That(t, !s.gone(third)(), "a third one is deleted")
 }
 
 // TestEditAnswer puts another text beside an answer.
@@ -189,9 +178,8 @@ func TestEditAnswer(t *testing.T) {
 	b.until(`document.querySelectorAll('.message[data-id]').length === 2 && document.querySelector('.message.last .siblings')?.innerText.trim() === '2/2'`)
 	b.shows("One, or the first.")
 	c := check.Must(s.store.Conversation(t.Context(), id))(t)
-	if got := s.texts(id, c.HeadID); !slices.Equal(got, []string{"One?", "One, or the first."}) {
-		t.Errorf("the active branch is %q", got)
-	}
+	got := s.texts(id, c.HeadID)
+	check.That(t, slices.Equal(got, []string{"One?", "One, or the first."}), "the active branch is %q", got)
 	b.click(".message.last .siblings button", "Previous")
 	b.shows("Two.")
 }
@@ -219,16 +207,13 @@ func TestPins(t *testing.T) {
 	b.until(`!document.querySelector('dialog .share-list')`)
 	b.click("dialog button", "Cancel")
 	b.until(`!document.querySelector('.message .pinned')`)
-	if pinned() {
-		t.Error("it is pinned still")
-	}
+	check.That(t, !pinned(), "it is pinned still")
 	s.call("PATCH", fmt.Sprintf("/v1/conversations/%s/messages/%s", id, messages[1]), `{"pinned":true}`, nil)
 	b.until(`document.querySelector($1)`, row(messages[1])+" .pinned")
 	b.view("pinned")
 }
 
-// TestPromptAndSettings changes what is particular to a conversation. Another prompt
-// makes a new branch, which the page says.
+// Another prompt makes a new branch, and the page says so.
 func TestPromptAndSettings(t *testing.T) {
 	t.Parallel()
 	small, large := newPuppet(), newPuppet()
@@ -269,9 +254,7 @@ func TestPromptAndSettings(t *testing.T) {
 	if got := fmt.Sprintf("%s %s", c.Metadata, c.Settings); got != `{"mine":1,"reply":{"model":"acme-large","temperature":0.3}} {"trigger_ratio":0.5,"keep_ratio":0.1}` {
 		t.Errorf("stored are %s", got)
 	}
-	if c.HeadID != answer {
-		t.Error("the branch has changed")
-	}
+	check.Equal(t, "the head", c.HeadID, answer)
 
 	// Another prompt.
 	b.settings()
@@ -308,9 +291,8 @@ func TestPresets(t *testing.T) {
 	b.choose(".begin-with .choice", "Brief")
 	b.shows("Answers in one sentence.")
 	b.until(`document.querySelector('.model-picker')?.value === 'acme-large'`)
-	if width := eval[int](b, `document.querySelector('.field').clientWidth`); width < 300 {
-		t.Errorf("the message has %d pixels beside the tools", width)
-	}
+	width := eval[int](b, `document.querySelector('.field').clientWidth`)
+	check.That(t, width >= 300, "the message has %d pixels beside the tools", width)
 	b.view("preset")
 	large.say("A wood.", end)
 	b.say("What is a coppice?")
@@ -340,9 +322,8 @@ func TestPresets(t *testing.T) {
 	b.say("Help?")
 	b.until(`!document.querySelector('.live') && document.querySelectorAll('.message[data-id]').length === 3`)
 	id, head = b.ids()
-	if got := s.texts(id, head); !slices.Equal(got, []string{"Be kind.", "Help?", "Gladly."}) {
-		t.Errorf("it began with %q", got)
-	}
+	got := s.texts(id, head)
+	check.That(t, slices.Equal(got, []string{"Be kind.", "Help?", "Gladly."}), "it began with %q", got)
 
 	// The page keeps it as a preset.
 	b.do(chromedp.Navigate(s.url))

@@ -14,6 +14,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/google/uuid"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // recordMarks notes which messages are marked as new or as the one that was
@@ -55,9 +57,7 @@ func run[T any](b *tab, action chromedp.Action[T]) T {
 	ctx, cancel := context.WithTimeout(b.ctx, timeout)
 	defer cancel()
 	value, err := chromedp.Run(ctx, action)
-	if err != nil {
-		b.t.Fatalf("browser: %v", err)
-	}
+	check.Need(b.t, err == nil, "browser: %v", err)
 	return value
 }
 
@@ -104,9 +104,7 @@ func (b *tab) until(expression string, args ...any) {
 	for so := false; ctx.Err() == nil; time.Sleep(15 * time.Millisecond) {
 		so, err = chromedp.Run(ctx, look)
 		var thrown *chromedp.ExceptionError
-		if errors.As(err, &thrown) {
-			b.t.Fatalf("%s: %v", expression, err)
-		}
+		check.Need(b.t, !errors.As(err, &thrown), "%s: %v", expression, err)
 		if so {
 			return
 		}

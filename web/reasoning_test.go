@@ -5,6 +5,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // TestReasoning follows a model that thinks before it answers: what it thinks
@@ -39,9 +41,8 @@ func TestReasoning(t *testing.T) {
 
 	// It is no part of what was said, for the next model and for a copy.
 	conversation, head := b.ids()
-	if got := s.texts(conversation, head); got[len(got)-1] != "A wood that is cut." {
-		t.Errorf("stored is %q", got)
-	}
+	got := s.texts(conversation, head)
+	check.That(t, got[len(got)-1] == "A wood that is cut.", "stored is %q", got)
 
 	// By keyboard, and anew it is closed.
 	eval[any](b, `document.querySelector('.message.last .reasoning summary').focus()`)
@@ -52,9 +53,8 @@ func TestReasoning(t *testing.T) {
 	b.do(chromedp.Reload())
 	b.until(`document.querySelector('.message.last .reasoning summary') && !document.querySelector($1)`, body)
 	b.audit("closed")
-	if found := eval[int](b, `document.querySelectorAll('.reasoning').length`); found != 1 {
-		t.Errorf("%d answers show thoughts", found)
-	}
+	found := eval[int](b, `document.querySelectorAll('.reasoning').length`)
+	check.That(t, found == 1, "%d answers show thoughts", found)
 
 	// Stopped while it thinks, there is no answer, and no trace of one.
 	b.send("And pollarding?")

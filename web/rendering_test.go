@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // written is an answer with formulas, diagrams and code of several kinds.
@@ -28,8 +30,7 @@ In a line $$e^{i\pi} + 1 = 0$$ as well. A price of $5 and one of $7 stay, and so
 
 ` + "```nosuchlanguage\nfun main()\n```"
 
-// TestRendering shows formulas, diagrams and code. What draws them is loaded
-// only when there is something for it.
+// What draws formulas, diagrams and code is loaded only where there is one.
 func TestRendering(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -81,9 +82,8 @@ func TestRendering(t *testing.T) {
 	b.do(chromedp.Navigate(s.url + "/c/" + id.String()))
 	b.until(`[...document.querySelectorAll('.code-head button')].some(e => e.innerText === 'draw')`)
 	b.audit("undrawn")
-	if eval[bool](b, `document.querySelector('.diagram-frame, img.diagram') !== null`) {
-		t.Error("it was drawn unasked")
-	}
+	check.That(t, !eval[bool](b, `document.querySelector('.diagram-frame, img.diagram') !== null`),
+		"it was drawn unasked")
 	b.click(".code-head button", "draw")
 	b.until(`document.querySelector('img.diagram')?.naturalWidth > 20`)
 	b.click("details summary", "text of the diagram")

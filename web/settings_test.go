@@ -46,9 +46,8 @@ func TestSettings(t *testing.T) {
 	}
 
 	b.settings()
-	if eval[bool](b, `document.querySelector('.more-settings').open`) {
-		t.Error("the rare settings are open")
-	}
+	check.That(t, !eval[bool](b, `document.querySelector('.more-settings').open`),
+		"the rare settings are open")
 	var all map[string]any
 	known, err := json.Marshal(summarize.Defaults())
 	if err == nil {
@@ -79,9 +78,7 @@ func TestSettings(t *testing.T) {
 	b.click("dialog button", "Save")
 	b.until(`!document.querySelector('dialog')`)
 	const saved = `{"digest":"never","recall":true,"trigger_cap_tokens":30000,"keep_cap_tokens":9000,"keep_user_cap_tokens":0,"min_fold_messages":6,"min_fold_tokens":50,"anchor_slack_turns":3}`
-	if got := stored(); got != saved {
-		t.Errorf("stored are %s", got)
-	}
+	check.Equal(t, "stored", stored(), saved)
 
 	// What was set shows. What is emptied is the server's again, and isn't taken for what was stored.
 	b.settings()
@@ -103,9 +100,7 @@ func TestSettings(t *testing.T) {
 	b.until(`document.querySelector('.settings [role=alert]')?.innerText.includes('It must be 1 or more')`)
 	b.until(`document.querySelector('[name=min_fold_messages]').checkVisibility() && document.querySelector('[name=min_fold_messages]').ariaInvalid === 'true'`)
 	b.audit("refused")
-	if got := stored(); got != saved {
-		t.Errorf("stored are %s", got)
-	}
+	check.Equal(t, "stored", stored(), saved)
 	put("min_fold_messages", "")
 	b.until(`!document.querySelector('.settings [role=alert], .settings [aria-invalid]')`)
 	b.click("dialog button", "Save")

@@ -157,9 +157,8 @@ func (s *site) call(method, path, body string, out any) {
 	res := check.Must(http.DefaultClient.Do(req))(s.t)
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: %d %v: %s", method, path, res.StatusCode, err, data)
-	}
+	check.Need(s.t, err == nil && res.StatusCode < 300,
+		"%s %s: %d %v: %s", method, path, res.StatusCode, err, data)
 	if out != nil {
 		check.NoError(s.t, json.Unmarshal(data, out))
 	}

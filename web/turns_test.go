@@ -3,6 +3,8 @@ package web_test
 import (
 	"fmt"
 	"testing"
+
+	"github.com/coppice-chat/coppice/internal/check"
 )
 
 // holdAnswers lets a test keep answers from the page, as a slow connection does.
@@ -58,8 +60,7 @@ func (b *tab) release() {
 	}
 }
 
-// TestLastSwitchStays switches on while the switch before is still read: the page
-// stays where it was sent last.
+// Of two switches at once, the page stays where it was sent last.
 func TestLastSwitchStays(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
@@ -76,9 +77,8 @@ func TestLastSwitchStays(t *testing.T) {
 	b.shows("Third.")
 	b.release()
 	b.until(`location.pathname.endsWith($1) && document.querySelector($2)`, third.String(), row(third))
-	if c, err := s.store.Conversation(t.Context(), id); err != nil || c.HeadID != third {
-		t.Errorf("the head is %v, %v", c.HeadID, err)
-	}
+	c, err := s.store.Conversation(t.Context(), id)
+	check.That(t, err == nil && c.HeadID == third, "the head is %v, %v", c.HeadID, err)
 
 	// A way back by the browser ends a switch, too.
 	b.hold(messages[1].String() + "/newest-leaf")

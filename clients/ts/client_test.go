@@ -83,9 +83,7 @@ func need(t *testing.T, programs ...string) string {
 		}
 	}
 	why := strings.Join(programs, " or ") + " is missing"
-	if os.Getenv("COPPICE_REQUIRE_CLIENTS") != "" {
-		t.Fatal(why)
-	}
+	check.Need(t, os.Getenv("COPPICE_REQUIRE_CLIENTS") == "", "%v", why)
 	t.Skip(why)
 	return ""
 }
@@ -108,9 +106,7 @@ func install(t *testing.T) (folder string) {
 	folder = t.TempDir()
 	pack(t, ".", folder)
 	packed, err := filepath.Glob(filepath.Join(folder, "*.tgz"))
-	if err != nil || len(packed) != 1 {
-		t.Fatalf("%v, %v", packed, err)
-	}
+	check.Need(t, err == nil && len(packed) == 1, "%v, %v", packed, err)
 	check.NoError(t, os.WriteFile(filepath.Join(folder, "package.json"), []byte(`{"private":true,"type":"module"}`), 0o600))
 	command(t, folder, nil, "npm", "install", "--offline", packed[0], "--no-audit", "--no-fund", "--loglevel=error")
 	return folder
@@ -130,9 +126,7 @@ func pack(t *testing.T, folder, into string) {
 // checkSize holds the client's code, without its types, to what a page loads.
 func checkSize(t *testing.T, dist string) {
 	files, err := filepath.Glob(filepath.Join(dist, "*.js"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%v, %v", files, err)
-	}
+	check.Need(t, err == nil && len(files) != 0, "%v, %v", files, err)
 	var out bytes.Buffer
 	w := gzip.NewWriter(&out)
 	for _, file := range files {
@@ -209,9 +203,7 @@ func browse(t *testing.T, dist, base, key string) {
 		"worker": "new Promise((done, fail) => { const w = new Worker('/worker.js', { type: 'module' }); w.onmessage = e => done(e.data); w.onerror = e => fail(e.message) })",
 	} {
 		got, err := chromedp.Run(ctx, chromedp.Evaluate[string](run, chromedp.EvalAwaitPromise))
-		if err != nil || got != said {
-			t.Errorf("the %s gives %q, %v", where, got, err)
-		}
+		check.That(t, err == nil && got == said, "the %s gives %q, %v", where, got, err)
 	}
 }
 

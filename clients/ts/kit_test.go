@@ -36,9 +36,7 @@ func example(t *testing.T, name, packed string) (folder string) {
 	var files []string
 	for _, of := range []string{"client", name} {
 		found, err := filepath.Glob(filepath.Join(packed, "coppice-chat-"+of+"-*.tgz"))
-		if err != nil || len(found) != 1 {
-			t.Fatalf("%v, %v", found, err)
-		}
+		check.Need(t, err == nil && len(found) == 1, "%v, %v", found, err)
 		files = append(files, found[0])
 	}
 	quiet := []string{"--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"}
@@ -66,9 +64,7 @@ func chat(t *testing.T, browser, name, folder, base, key string) {
 		if err == nil {
 			err = os.WriteFile(filepath.Join(into, name+".png"), picture, 0o600)
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		check.That(t, err == nil, "%v", err)
 	}
 }
 
@@ -77,7 +73,6 @@ func chat(t *testing.T, browser, name, folder, base, key string) {
 func do(ctx context.Context, t *testing.T, key, step string) {
 	t.Helper()
 	script := fmt.Sprintf("(async () => { const KEY = %q, SAID = %q;\n%s\nreturn await %s() })()", key, said, steps, step)
-	if got, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)); err != nil || got != "done" {
-		t.Fatalf("%s: %q, %v", step, got, err)
-	}
+	got, err := chromedp.Run(ctx, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
+	check.Need(t, err == nil && got == "done", "%s: %q, %v", step, got, err)
 }

@@ -3,7 +3,9 @@ package clients_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -16,7 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/conversations"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/responses"
+
 	"github.com/coppice-chat/coppice/app"
+	"github.com/coppice-chat/coppice/chat"
 	"github.com/coppice-chat/coppice/db/dbtest"
 	"github.com/coppice-chat/coppice/internal/check"
 	"github.com/coppice-chat/coppice/llm/llmtest"
@@ -47,9 +55,7 @@ func script(t *testing.T, name string) {
 	cmd := exec.CommandContext(ctx, node, "--test", "--test-reporter=spec", name)
 	cmd.Env = append(os.Environ(), "COPPICE_URL="+url.base, "COPPICE_KEYS="+strings.Join(url.keys, ","), "OPENAI_API_KEY=none", "NO_COLOR=1")
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Errorf("%s: %v\n%s", name, err, out)
-	}
+	check.That(t, err == nil, "%s: %v\n%s", name, err, out)
 }
 
 // node is the program that runs the scripts: some clients want a newer one than
@@ -98,9 +104,8 @@ func install(t *testing.T) {
 		t.Skip("no client runs in a short run")
 	}
 	if _, err := exec.LookPath("npm"); err != nil {
-		if os.Getenv("COPPICE_REQUIRE_CLIENTS") != "" {
-			t.Fatal("npm is missing: install Node.js, for example by apt-get install nodejs npm")
-		}
+		check.Need(t, os.Getenv("COPPICE_REQUIRE_CLIENTS") == "",
+			"npm is missing: install Node.js, for example by apt-get install nodejs npm")
 		t.Skip("without npm no client is installed")
 	}
 	check.NoError(t, installOnce())
@@ -179,4 +184,118 @@ func answer() func(llmtest.Request) llmtest.Behaviour {
 		}
 		return llmtest.Answer("Saw " + strings.Join(marks, " ") + ".")
 	}
+}
+
+const model = "gpt-fake"
+
+// The official SDK for Go: a chat by previous responses, one in a conversation,
+// streams, and chat completions. The tree is read by the store.
+func TestOpenAIGo(t *testing.T) {
+	t.Parallel()
+	served := serve(t)
+	client := func(tenant int) openai.Client {
+		return openai.NewClient(option.WithBaseURL(served.base+"/openai/v1"), option.WithAPIKey(served.keys[tenant]))
+	}
+	text := func(s string) responses.ResponseNewParamsInputUnion {
+		return responses.ResponseNewParamsInputUnion{OfString: openai.String(s)}
+	}
+
+	t.Run("previous responses", func(t *testing.T) {
+		ai, store := client(0), served.store.ForTenant("tenant-0")
+		first, err := ai.Responses.New(t.Context(), responses.ResponseNewParams{Model: model, Input: text("One [m:a]")})
+		check.NoError(t, err)
+		check.Equal(t, "answered", first.OutputText(), "Saw [m:a].")
+		for _, mark := range []string{"b", "c"} {
+			next, err := ai.Responses.New(t.Context(), responses.ResponseNewParams{Model: model, Input: text("Two [m:" + mark + "]"), PreviousResponseID: openai.String(first.ID)})
+			check.NoError(t, err)
+			got, want := next.OutputText(), "Saw [m:a] [m:"+mark+"]."
+			check.That(t, got == want, "answered %q, want %q", got, want)
+		}
+		if got, want := branches(t, store), []string{
+			"user: One [m:a] | assistant: Saw [m:a]. | user: Two [m:b] | assistant: Saw [m:a] [m:b].",
+			"user: One [m:a] | assistant: Saw [m:a]. | user: Two [m:c] | assistant: Saw [m:a] [m:c].",
+		}; strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("stored\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+
+	t.Run("a stream", func(t *testing.T) {
+		ai := client(1)
+		stream := ai.Responses.NewStreaming(t.Context(), responses.ResponseNewParams{Model: model, Input: text("Hello [m:a]")})
+		var said strings.Builder
+		for stream.Next() {
+			if e := stream.Current(); e.Type == "response.output_text.delta" {
+				said.WriteString(e.Delta)
+			}
+		}
+		if err := stream.Err(); err != nil || said.String() != "Saw [m:a]." {
+			t.Errorf("%q, %v", said.String(), err)
+		}
+	})
+
+	t.Run("a conversation", func(t *testing.T) {
+		ai, store := client(2), served.store.ForTenant("tenant-2")
+		c, err := ai.Conversations.New(t.Context(), conversations.ConversationNewParams{})
+		check.NoError(t, err)
+		for _, said := range []string{"One [m:a]", "Two [m:b]"} {
+			if _, err := ai.Responses.New(t.Context(), responses.ResponseNewParams{
+				Model: model, Input: text(said), Conversation: responses.ResponseNewParamsConversationUnion{OfString: openai.String(c.ID)},
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, want := branches(t, store), "user: One [m:a] | assistant: Saw [m:a]. | user: Two [m:b] | assistant: Saw [m:a] [m:b]."; len(got) != 1 || got[0] != want {
+			t.Errorf("stored %q, want %q", got, want)
+		}
+	})
+
+	t.Run("chat completions", func(t *testing.T) {
+		ai, store := client(3), served.store.ForTenant("tenant-3")
+		history := []openai.ChatCompletionMessageParamUnion{openai.SystemMessage("Be brief [m:s]")}
+		for _, said := range []string{"One [m:a]", "Two [m:b]"} {
+			history = append(history, openai.UserMessage(said))
+			answer, err := ai.Chat.Completions.New(t.Context(), openai.ChatCompletionNewParams{Model: model, Messages: history, Store: openai.Bool(true)})
+			check.NoError(t, err)
+			history = append(history, answer.Choices[0].Message.ToParam())
+		}
+		if got, want := branches(t, store), "system: Be brief [m:s] | user: One [m:a] | assistant: Saw [m:s] [m:a]. | user: Two [m:b] | assistant: Saw [m:s] [m:a] [m:b]."; len(got) != 1 || got[0] != want {
+			t.Errorf("stored %q, want %q", got, want)
+		}
+		stream := ai.Chat.Completions.NewStreaming(t.Context(), openai.ChatCompletionNewParams{Model: model, Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage("Hello [m:z]")}})
+		var all openai.ChatCompletionAccumulator
+		for stream.Next() {
+			all.AddChunk(stream.Current())
+		}
+		if err := stream.Err(); err != nil || all.Choices[0].Message.Content != "Saw [m:z]." {
+			t.Errorf("%+v, %v", all.Choices, err)
+		}
+	})
+
+	t.Run("errors", func(t *testing.T) {
+		ai := client(4)
+		_, err := ai.Responses.New(t.Context(), responses.ResponseNewParams{Model: model, Input: text("x"), PreviousResponseID: openai.String("resp_none")})
+		var refused *openai.Error
+		if !errors.As(err, &refused) || refused.StatusCode != http.StatusBadRequest || refused.Code != "previous_response_not_found" || refused.Param != "previous_response_id" {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// branches shows the branches of the tenant's only conversation, one a line, the
+// oldest leaf first.
+func branches(t *testing.T, store *tree.Store) (lines []string) {
+	t.Helper()
+	page, err := store.Conversations(t.Context(), tree.ConversationFilter{}, tree.Paging{})
+	check.Need(t, err == nil && len(page.Data) == 1, "%d conversations, %v", len(page.Data), err)
+	leaves, err := store.Branches(t.Context(), page.Data[0].ID, tree.Paging{})
+	check.NoError(t, err)
+	for _, leaf := range leaves.Data {
+		var said []string
+		for m, err := range store.Branch(t.Context(), page.Data[0].ID, leaf.ID, 0) {
+			check.NoError(t, err)
+			said = append(said, string(m.Role)+": "+chat.Read(m.Body).Text())
+		}
+		lines = append([]string{strings.Join(said, " | ")}, lines...)
+	}
+	return lines
 }

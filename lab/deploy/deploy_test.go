@@ -68,15 +68,11 @@ func decode(content []byte) (all []metav1.Object, err error) {
 func TestManifests(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../deploy/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no manifest: %v", err)
-	}
+	check.Need(t, err == nil && len(files) != 0, "no manifest: %v", err)
 	for _, file := range files {
 		content := check.Must(os.ReadFile(file))(t)
 		objects, err := decode(content)
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
+		check.That(t, err == nil, "%s: %v", file, err)
 		selectors := map[string]map[string]string{}
 		var server corev1.PodTemplateSpec
 		for _, object := range objects {
@@ -105,9 +101,8 @@ func TestManifests(t *testing.T) {
 		}
 		c := server.Spec.Containers[0]
 		for path, probe := range map[string]*corev1.Probe{"/healthz": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
-			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path {
-				t.Errorf("no probe asks %s: %+v", path, probe)
-			}
+			check.That(t, probe != nil && probe.HTTPGet != nil && probe.HTTPGet.Path == path,
+				"no probe asks %s: %+v", path, probe)
 		}
 		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil || *server.Spec.TerminationGracePeriodSeconds < 5+15 { // a wait, and the program's own end
 			t.Error("a pod that ends cuts requests off")
@@ -129,9 +124,8 @@ func checkPod(t *testing.T, pod corev1.PodSpec) {
 		}
 		for _, v := range c.Env {
 			secret := strings.HasSuffix(v.Name, "_URL") || strings.HasSuffix(v.Name, "_KEY")
-			if secret && (v.ValueFrom == nil || v.ValueFrom.SecretKeyRef == nil) {
-				t.Errorf("the container %s has %s from elsewhere than a secret", c.Name, v.Name)
-			}
+			check.That(t, !secret || v.ValueFrom != nil && v.ValueFrom.SecretKeyRef != nil,
+				"the container %s has %s from elsewhere than a secret", c.Name, v.Name)
 		}
 	}
 }

@@ -23,9 +23,7 @@ func load(t *testing.T) []Fault {
 	t.Helper()
 	text := check.Must(os.ReadFile("faults.txt"))(t)
 	faults, err := parse(string(text))
-	if err != nil || len(faults) < 40 {
-		t.Fatalf("%d faults, %v", len(faults), err)
-	}
+	check.Need(t, err == nil && len(faults) >= 40, "%d faults, %v", len(faults), err)
 	return faults
 }
 
@@ -40,8 +38,7 @@ func (f Fault) planted() (path, content string, err error) {
 	return path, content, err
 }
 
-// Each fault has its place in the source, leaves a file that parses, and names a
-// test that exists.
+// Each fault has its place, leaves a file that parses, and names a test that exists.
 func TestEveryFaultHasItsPlace(t *testing.T) {
 	t.Parallel()
 	for _, f := range load(t) {
@@ -62,9 +59,8 @@ func TestEveryFaultHasItsPlace(t *testing.T) {
 				text, _ := os.ReadFile(file)
 				there = there || exists.Match(text)
 			}
-			if !there {
-				t.Errorf("faults.txt:%d: %s has no test %s, which must find %q: name another test of this behaviour", f.line, f.pkg, name, f.name)
-			}
+			check.That(t, there,
+				"faults.txt:%d: %s has no test %s, which must find %q: name another test of this behaviour", f.line, f.pkg, name, f.name)
 		}
 	}
 }

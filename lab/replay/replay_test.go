@@ -40,9 +40,7 @@ func TestOf(t *testing.T) {
 			head = m.ID
 		}
 		k, err := service.Compact(t.Context(), c.ID, head, summarize.TriggerRequest, &demand)
-		if err != nil || k.Outcome != tree.OutcomeSaved {
-			t.Fatalf("%s: %s, %v", k.Outcome, k.Reason, err)
-		}
+		check.Need(t, err == nil && k.Outcome == tree.OutcomeSaved, "%s: %s, %v", k.Outcome, k.Reason, err)
 		r, err := Of(t.Context(), store, k)
 		if err != nil || len(r.Missing)+len(r.LeakedTags) > 0 || r.Summary == "" || (i > 0) != (r.Input.Prior != "") {
 			t.Fatalf("%+v, %v", r, err)
@@ -51,14 +49,11 @@ func TestOf(t *testing.T) {
 			t.Errorf("replayed\n%s\nsent\n%s", r.Messages, sent)
 		}
 		again, err := r.Again(t.Context(), digest.Summarizer{})
-		if err != nil || again == "" || again == r.Summary {
-			t.Errorf("again: %q, %v", again, err)
-		}
+		check.That(t, err == nil && again != "" && again != r.Summary, "again: %q, %v", again, err)
 		dir := t.TempDir()
 		check.NoError(t, r.Write(dir, again))
-		if prompt, err := os.ReadFile(filepath.Join(dir, "prompt.json")); err != nil || !json.Valid(prompt) {
-			t.Errorf("prompt.json: %v", err)
-		}
+		prompt, err := os.ReadFile(filepath.Join(dir, "prompt.json"))
+		check.That(t, err == nil && json.Valid(prompt), "prompt.json: %v", err)
 		if i > 0 {
 			check.Must(store.Prune(t.Context(), c.ID, k.SummaryID))(t)
 			if r, err = Of(t.Context(), store, k); err != nil || len(r.Missing) != 1 || r.Summary != "" {

@@ -67,9 +67,7 @@ func shortRun(t *testing.T) Config {
 	cfg.Duration, cfg.Kills = 10*time.Second, 24
 	t.Cleanup(func() {
 		left, err := os.ReadDir(cfg.Dir)
-		if err != nil || len(left) > 0 {
-			t.Errorf("%v is left behind: %v", left, err)
-		}
+		check.That(t, err == nil && len(left) == 0, "%v is left behind: %v", left, err)
 	})
 	return cfg
 }
@@ -79,9 +77,8 @@ func TestRunFindsLostCommits(t *testing.T) {
 	cfg := shortRun(t)
 	cfg.Duration, cfg.Cuts, cfg.LoseCommits, cfg.UntilBroken = time.Minute, 0, true, true
 	report := check.Must(Run(t.Context(), cfg))(t)
-	if len(report.Violations) == 0 {
-		t.Errorf("a run in which Postgres was killed %d times and loses commits found nothing", report.Faults["Postgres killed"])
-	}
+	check.That(t, len(report.Violations) != 0,
+		"a run in which Postgres was killed %d times and loses commits found nothing", report.Faults["Postgres killed"])
 }
 
 // A run that is called off leaves nothing behind.

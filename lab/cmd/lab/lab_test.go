@@ -30,9 +30,8 @@ func runLab(t *testing.T, args ...string) string {
 	if code := run(args, &stdout, &stderr); code != 0 {
 		t.Fatalf("lab %s: exit code %d\n%s%s", strings.Join(args, " "), code, &stdout, &stderr)
 	}
-	if left := check.Must(os.ReadDir(dir))(t); len(left) > 0 {
-		t.Errorf("%v is left behind", left)
-	}
+	left := check.Must(os.ReadDir(dir))(t)
+	check.That(t, len(left) == 0, "%v is left behind", left)
 	return stdout.String()
 }
 
@@ -75,11 +74,7 @@ func TestREADME(t *testing.T) {
 		if err == nil {
 			_, err = parser.Parse(strings.Fields(strings.ReplaceAll(line[1], "FILE", file)))
 		}
-		if err != nil {
-			t.Errorf("lab%s: %v", line[1], err)
-		}
+		check.That(t, err == nil, "lab%s: %v", line[1], err)
 	}
-	if len(lines) < 4 {
-		t.Errorf("only %d command lines were found", len(lines))
-	}
+	check.That(t, len(lines) >= 4, "only %d command lines were found", len(lines))
 }

@@ -39,9 +39,8 @@ func TestLastRelease(t *testing.T) {
 	t.Cleanup(s.servers.Wait)
 	migrate := func(program string) {
 		t.Helper()
-		if out, err := product.Command(t.Context(), program, s.url, "migrate").CombinedOutput(); err != nil {
-			t.Fatalf("migrate: %v\n%s", err, out)
-		}
+		out, err := product.Command(t.Context(), program, s.url, "migrate").CombinedOutput()
+		check.Need(t, err == nil, "migrate: %v\n%s", err, out)
 	}
 	migrate(release)
 	ctx, stopOld := context.WithCancel(t.Context())
@@ -92,14 +91,11 @@ func continues(t *testing.T, addr, path string) {
 	t.Helper()
 	var branch struct{ Messages []struct{ Content string } }
 	call(t, addr, "GET", path+"/branches/active/context", "", &branch)
-	if len(branch.Messages) != 2 || branch.Messages[1].Content != "It is." {
-		t.Errorf("the context is %+v", branch)
-	}
+	check.That(t, len(branch.Messages) == 2 && branch.Messages[1].Content == "It is.",
+		"the context is %+v", branch)
 	var hits struct{ Data []any }
 	call(t, addr, "GET", "/v1/search?query=stored&conversation_id="+filepath.Base(path), "", &hits)
-	if len(hits.Data) != 1 {
-		t.Errorf("%d hits", len(hits.Data))
-	}
+	check.That(t, len(hits.Data) == 1, "%d hits", len(hits.Data))
 	call(t, addr, "POST", path+"/messages", `{"role":"user","content":"Thanks."}`, nil)
 	call(t, addr, "GET", "/readyz", "", nil)
 }
@@ -115,9 +111,8 @@ func call(t *testing.T, addr, method, path, body string, into any) {
 	if err == nil && into != nil {
 		err = json.Unmarshal(answer, into)
 	}
-	if err != nil || res.StatusCode >= 300 {
-		t.Fatalf("%s %s: status %d, %v: %s", method, path, res.StatusCode, err, answer)
-	}
+	check.Need(t, err == nil && res.StatusCode < 300,
+		"%s %s: status %d, %v: %s", method, path, res.StatusCode, err, answer)
 }
 
 // buildRevision builds the program of a git revision.
@@ -131,9 +126,7 @@ func buildRevision(t *testing.T, revision string) string {
 		var stderr bytes.Buffer
 		cmd.Stderr = &stderr
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%s %v: %v: %s", name, args, err, &stderr)
-		}
+		check.Need(t, err == nil, "%s %v: %v: %s", name, args, err, &stderr)
 		return out
 	}
 	const root = "../../.."

@@ -103,8 +103,7 @@ func TestChat(t *testing.T) {
 	}
 }
 
-// TestChatCompare has two models answer at once. The chat stays, until one answer is
-// kept.
+// Two models answer at once. The chat stays, until one answer is kept.
 func TestChatCompare(t *testing.T) {
 	t.Parallel()
 	env := chatEnv(t, chatModels(t))

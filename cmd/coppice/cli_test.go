@@ -25,8 +25,7 @@ func golden(t *testing.T, name, got string) {
 
 var hedgeFile = filepath.Join("testdata", "cli", "hedge.json")
 
-// TestCommands runs one command after the other on one database, and compares
-// what they print with the files in testdata/cli.
+// Commands run one after the other, and print what the files in testdata/cli have.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)
@@ -148,8 +147,7 @@ func quoted(args []string) []string {
 	return out
 }
 
-// The first key closes a server that was open, which whoever makes it should
-// know.
+// The first key closes a server that was open. It says so.
 func TestFirstKey(t *testing.T) {
 	t.Parallel()
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
@@ -162,8 +160,7 @@ func TestFirstKey(t *testing.T) {
 	}
 }
 
-// The list leaves archived conversations out unless they are asked for, and shows
-// those of a tag.
+// Archived conversations are listed where they are asked for, and those of a tag.
 func TestListArchived(t *testing.T) {
 	t.Parallel()
 	url := dbtest.URL(t)

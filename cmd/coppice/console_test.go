@@ -21,8 +21,7 @@ import (
 	"github.com/coppice-chat/coppice/transfer"
 )
 
-// What people read is one line that says what is wrong and what to do, without
-// the way through the program.
+// People read one line: what is wrong and what to do, not the way through the program.
 func TestExplain(t *testing.T) {
 	t.Parallel()
 	refused := fault.New(fault.Invalid, "c", "title", "It is too long.")
@@ -70,8 +69,7 @@ func importError(t *testing.T, file string) error {
 	return err
 }
 
-// A broken pipe to the database is a failure. Only one to the reader of the output
-// is none.
+// A broken pipe to the database is a failure, one to the reader of the output is none.
 func TestReportTellsBrokenPipesApart(t *testing.T) {
 	t.Parallel()
 	code := report(t.Context(), failed("tree.Import", unsentError{syscall.EPIPE}))

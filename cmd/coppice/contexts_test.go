@@ -15,8 +15,7 @@ import (
 
 const orchard = "An orchard on clay"
 
-// TestContextCommands compacts a conversation, looks at it from all sides, and
-// undoes what was done.
+// A conversation is compacted and looked at from all sides, and all is undone.
 func TestContextCommands(t *testing.T) {
 	t.Parallel()
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}
@@ -121,8 +120,7 @@ func summaryIDs(t *testing.T, env []string) (ids []string) {
 	return ids
 }
 
-// A context's messages are printed byte for byte, and the same as the REST API
-// gives them.
+// A context's messages are printed byte for byte as the REST API gives them.
 func TestContextBytes(t *testing.T) {
 	t.Parallel()
 	env := []string{"DATABASE_URL=" + dbtest.URL(t)}

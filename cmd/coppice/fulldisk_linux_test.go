@@ -13,8 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// On a full disk an append and /readyz say what is wrong, and both go well again when
-// there is space.
+// On a full disk an append and /readyz say what is wrong. With space both go well again.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	dir := newDataDir(t)

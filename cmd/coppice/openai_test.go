@@ -11,8 +11,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// Aliases stand for models that answer, and for the offline model where these
-// can't be reached.
+// Aliases stand for models that answer, else for the offline model.
 func TestAliases(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -36,8 +35,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// Where no model can be reached, the offline model answers to every name, and each
-// answer says that it is the offline model's.
+// Without any model the offline model answers to every name, and says that it does.
 func TestAnyModelName(t *testing.T) {
 	t.Parallel()
 	s := serve(t, []string{"DATABASE_URL=" + dbtest.URL(t), "OPENAI_API_KEY=", "OPENAI_BASE_URL="}, "--reply-model", "gpt-4o", "--model-alias", "qwen3=gpt-4o")

@@ -14,8 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// With a server's address and a key, commands work on that server, as its key's tenant and
-// with its models.
+// With a server's address and a key, commands work there, as the key's tenant.
 func TestRemote(t *testing.T) {
 	t.Parallel()
 	models := chatModels(t)

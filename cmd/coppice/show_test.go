@@ -62,8 +62,7 @@ func TestLastMessages(t *testing.T) {
 	}
 }
 
-// What a model thought is printed where it is asked for, set apart from the answer,
-// and can't steer the terminal.
+// Thoughts are printed where asked for, set apart, and can't steer the terminal.
 func TestShowReasoning(t *testing.T) {
 	t.Parallel()
 	m := tree.Message{Role: tree.RoleAssistant, Body: json.RawMessage(`{"role":"assistant","content":"A wood."}`), Reasoning: "Hm.\n\nHazel\x1b[2J."}

@@ -70,8 +70,7 @@ func (w *watching) ends(t *testing.T) {
 	}
 }
 
-// Commands with --watch show what another program adds, until Ctrl-C, or until the
-// conversation is deleted.
+// --watch shows what others add, until Ctrl-C or until the conversation is deleted.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	env := chatEnv(t, chatModels(t))

@@ -177,8 +177,7 @@ func importsLab(file *ast.File) bool {
 	})
 }
 
-// What a package imports its importers import, too, so this asks the go command
-// for all there is in the program.
+// The go command is asked for the whole program: importers import what a package imports.
 func TestProgramHasNoTestCode(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "./cmd/coppice").Output()
@@ -193,8 +192,7 @@ func TestProgramHasNoTestCode(t *testing.T) {
 	}
 }
 
-// A program that only stores conversations carries nothing that migrates a
-// database or runs jobs.
+// A program that only stores conversations carries no migrations and no jobs.
 func TestTreeIsLight(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", "./tree").Output()

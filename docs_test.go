@@ -84,8 +84,7 @@ func eachDocument(t *testing.T, f func(name, text string)) {
 	}
 }
 
-// TestLinksOfDocuments looks whether the files and headings that documents link
-// to are there.
+// The files and headings that documents link to are there.
 func TestLinksOfDocuments(t *testing.T) {
 	t.Parallel()
 	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)

@@ -318,8 +318,7 @@ func readsWhileAway(t *testing.T, of *dbtest.Replicated) {
 	}
 }
 
-// A server that follows another primary, or none, is not read from: what it says
-// of the same ids would be something else.
+// A server that follows another primary, or none, is not read from.
 func TestReplicaOfAnother(t *testing.T) {
 	t.Parallel()
 	of := dbtest.Replicate(t)

@@ -47,8 +47,7 @@ var severalTimes = map[string]int{"ListTenantBehind": 2, "ListTitled": 3}
 
 var taskCount = regexp.MustCompile(`Task Count: (\d+)`)
 
-// Citus takes every query. It sends one that names a conversation to one shard, and
-// any other to each shard once.
+// Citus takes every query, to one shard where it names a conversation, else to each once.
 func TestQueriesReadEachShardOnce(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedsCitus(t)

@@ -74,8 +74,7 @@ func TestTenantPool(t *testing.T) {
 	}
 }
 
-// A statement whose context ends while it waits gives its place to the next one, and
-// each kind of statement tells why it ended.
+// A statement that ends while it waits gives its place to the next, and tells why it ended.
 func TestTenantPoolStopsWaiting(t *testing.T) {
 	t.Parallel()
 	pool := db.NewTenantPool(dbtest.New(t, dbtest.MaxConns(1)))
@@ -104,8 +103,7 @@ func TestTenantPoolStopsWaiting(t *testing.T) {
 	}
 }
 
-// A batch for which there is no connection tells why, and not that its request was
-// canceled.
+// A batch without a connection tells why, and not that its request was canceled.
 func TestBatchTellsWhyItWasNotSent(t *testing.T) {
 	t.Parallel()
 	pool := db.NewTenantPool(dbtest.New(t))
@@ -117,5 +115,17 @@ func TestBatchTellsWhyItWasNotSent(t *testing.T) {
 	rows, failed := results.Query()
 	for _, err := range []error{err, failed, rows.Err(), results.QueryRow().Scan(), results.Close()} {
 		check.That(t, err != nil && !errors.Is(err, context.Canceled), "%v", err)
+	}
+}
+
+// The migration makes keys of tenants by the expression below.
+func TestTenantKeyIsThatOfTheMigration(t *testing.T) {
+	t.Parallel()
+	pool := dbtest.New(t)
+	for _, tenant := range []string{"default", "", "acme", "été", "a'b\\c"} {
+		var want string
+		check.NoError(t, pool.QueryRow(t.Context(), "select left(encode(sha256(convert_to($1, 'UTF8')), 'base64'), 8)", tenant).Scan(&want))
+		got := db.TenantKey(tenant)
+		check.That(t, got == want, "%q has the key %s, in the migration %s", tenant, got, want)
 	}
 }

@@ -36,8 +36,7 @@ func TestPython(t *testing.T) {
 	run(t, "python3", "python/coppice.py")
 }
 
-// Node runs TypeScript by itself from 22.18 on. An older one gets what esbuild
-// makes of the example; tsc checks the types where the page's are checked.
+// Node runs TypeScript from 22.18 on. An older one gets what esbuild makes of the example.
 func TestTypeScript(t *testing.T) {
 	t.Parallel()
 	node := find(t, "node")

@@ -78,8 +78,7 @@ func TestWritten(t *testing.T) {
 	})
 }
 
-// Writes in another conversation, or of another tenant, keep no read from the
-// replica.
+// Writes of other conversations and tenants keep no read from the replica.
 func TestWrittenElsewhere(t *testing.T) {
 	t.Parallel()
 	w := newWritten()
@@ -100,8 +99,7 @@ func TestWrittenElsewhere(t *testing.T) {
 	}
 }
 
-// While a replica is away, memory doesn't grow without bound, and no write is
-// forgotten.
+// While a replica is away, memory is bounded and no write is forgotten.
 func TestWrittenIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newWritten()
@@ -116,8 +114,7 @@ func TestWrittenIsBounded(t *testing.T) {
 	check.That(t, p >= mostPlaces, "a read waits for %d only", p)
 }
 
-// The age of what a replica shows: that of the last moment at which the primary's
-// log ended where the replica is.
+// A replica's age is counted from when it last was where the primary's log ended.
 func TestLag(t *testing.T) {
 	t.Parallel()
 	at := func(s int) time.Time { return time.Unix(int64(s), 0) }

@@ -113,8 +113,7 @@ func TestAttachmentsThroughAFile(t *testing.T) {
 	}
 }
 
-// What a file says of attachments may be anything: each unsound line is left out
-// and named, and the rest comes in.
+// Each unsound line of attachments is left out and named, and the rest comes in.
 func TestUnsoundAttachments(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
@@ -152,8 +151,7 @@ func TestUnsoundAttachments(t *testing.T) {
 	}
 }
 
-// Attachments may be larger together than a conversation may be, because they are
-// stored as they come; the messages between them may not.
+// Attachments together may be larger than a conversation: they are stored as they come.
 func TestAttachmentsPassTheBound(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))

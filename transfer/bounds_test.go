@@ -144,8 +144,7 @@ func TestImportOfPackedFilesIsBounded(t *testing.T) {
 	}
 }
 
-// The directory of an archive is refused before it is held in memory: by what its end
-// says, and where that is less than there is.
+// An archive's directory is refused before it is in memory, also where its end lies.
 func TestImportBoundsTheDirectory(t *testing.T) {
 	t.Parallel()
 	told := make([]byte, 4+56+20+22)

@@ -148,8 +148,7 @@ func (s stored) summaries() (n int) {
 	return n
 }
 
-// What the store took in goes out and comes in elsewhere byte for byte, and a second
-// time adds nothing.
+// What was exported comes in elsewhere byte for byte, and a second time adds nothing.
 func TestCoppiceThroughStore(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()

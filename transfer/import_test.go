@@ -141,8 +141,7 @@ func TestImportBroken(t *testing.T) {
 	}
 }
 
-// Small conversations go to the store several at a time, a large one alone, and one
-// that stands in the file twice with others.
+// Small conversations are stored several at a time, a large one alone.
 func TestImportBatches(t *testing.T) {
 	t.Parallel()
 	var calls []int

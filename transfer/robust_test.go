@@ -27,8 +27,7 @@ func claudeChat(id, more string) string {
 	return fmt.Sprintf(`{"uuid":"%[1]s","name":"Chat %[1]s"%s,"chat_messages":[{"uuid":"m","sender":"human","text":"hi"}]}`, id, more)
 }
 
-// A conversation that is no sound JSON stays out, under its name; those behind
-// it come in.
+// A conversation of unsound JSON stays out by its name; those behind it come in.
 func TestImportSkipsUnsoundConversations(t *testing.T) {
 	t.Parallel()
 	deep := `,"x":` + strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)
@@ -54,8 +53,7 @@ func TestImportSkipsUnsoundConversations(t *testing.T) {
 	}
 }
 
-// A file that is cut off is told from a database that is: by its code, and
-// its detail says where.
+// A cut off file has its own code, and a detail that says where.
 func TestImportOfCutOffFilesSaysSo(t *testing.T) {
 	t.Parallel()
 	whole := "[" + claudeChat("a", "") + "," + claudeChat("b", "") + "]"
@@ -133,8 +131,7 @@ func TestImportRecognizes(t *testing.T) {
 	}
 }
 
-// A file may have conversations of several programs. Each is read as its program's, and
-// one of none is named.
+// Conversations of several programs are each read as their program's. One of none is named.
 func TestImportMixed(t *testing.T) {
 	t.Parallel()
 	in := `[{"id":"g","title":"ChatGPT","mapping":{"n":{"message":{"author":{"role":"user"},"content":{"parts":["hello"]}}}}},
@@ -148,8 +145,7 @@ func TestImportMixed(t *testing.T) {
 	}
 }
 
-// An unsound element at the very front of a file doesn't hide the format of those
-// behind it.
+// An unsound element at the front doesn't hide the format of those behind it.
 func TestImportRecognizesBehindUnsoundElements(t *testing.T) {
 	t.Parallel()
 	chat := claudeChat("a", "")
@@ -198,8 +194,7 @@ func TestImportOfNoMessage(t *testing.T) {
 	}
 }
 
-// Arrays that stand one behind the other are read, and what else stands behind
-// an array is named.
+// Arrays one behind the other are read, and what else stands there is named.
 func TestImportReadsOnBehindAnArray(t *testing.T) {
 	t.Parallel()
 	one := `[{"uuid":"a","name":"A","chat_messages":[{"uuid":"1","sender":"human","text":"One."}]}]`

@@ -30,8 +30,7 @@ func claudeExport(ids ...string) string {
 	return string(chat.MustMarshal(all))
 }
 
-// With several workers everything is there once, and the report is as if there
-// were one.
+// With several workers everything is there once, and the report is that of one.
 func TestImportWorkers(t *testing.T) {
 	t.Parallel()
 	store := tree.New(dbtest.New(t))
@@ -49,8 +48,7 @@ func TestImportWorkers(t *testing.T) {
 		"it says nothing (3 times)\nthe conversation stands in the file more than once; what is new in this one was added (2 times)")
 }
 
-// A store that fails ends the import. The error is the store's, and the report
-// tells of what it took before.
+// The error of a store ends the import, and the report tells of what it took before.
 func TestImportStoreFails(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("the disk is full")

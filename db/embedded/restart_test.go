@@ -47,8 +47,7 @@ func awaitOther(t *testing.T, s *Server, first int) {
 	}
 }
 
-// The new server begins when no process of the killed one is left. Both would
-// write to the same files.
+// The new server waits for the killed one's processes, which would write the same files.
 func TestRestartWaitsForTheKilledServersProcesses(t *testing.T) {
 	t.Parallel()
 	cfg := restartConfig(t)

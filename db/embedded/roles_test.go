@@ -144,8 +144,7 @@ func TestRootInClosedFolder(t *testing.T) {
 	}
 }
 
-// Root takes no data directory in which others could replace the cluster, and leaves
-// it as it is.
+// Root takes no data directory whose cluster others could replace, and leaves it as it is.
 func TestRootInAFolderOfOthers(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -172,8 +171,7 @@ func TestRootInAFolderOfOthers(t *testing.T) {
 	}
 }
 
-// A folder that can't be made, as in a container whose user owns none, is an error
-// that names the ways out.
+// A folder that can't be made, as in a container, is an error that names the ways out.
 func TestDataDirThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

@@ -112,8 +112,7 @@ func checkUpgraded(t *testing.T, cfg Config, major int) {
 	check.That(t, (len(kept) == 1) == (major != 15), "old clusters that are kept: %v", kept)
 }
 
-// TestUpgradeKilled kills an upgrade at each of its steps. The next start finds all
-// data, and another upgrade does what is left to do.
+// An upgrade is killed at each of its steps. The next start has all data, another one ends it.
 func TestUpgradeKilled(t *testing.T) {
 	t.Parallel()
 	check.Long(t)

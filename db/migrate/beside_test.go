@@ -14,8 +14,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestBesideAHost keeps Coppice's tables in a schema of their own, beside those of a
-// host program that have the same names.
+// Coppice's tables stand in their own schema, beside a host's of the same names.
 func TestBesideAHost(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

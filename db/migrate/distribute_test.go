@@ -19,8 +19,7 @@ import (
 // distributedTables is how many tables a distributed database has apart from the coordinator.
 const distributedTables = 15
 
-// Tables that hold data are distributed with it, each once, and a second call
-// changes nothing.
+// Tables are distributed with their rows, each once, and a second call changes nothing.
 func TestDistribute(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedsCitus(t)
@@ -92,8 +91,7 @@ func TestDistributeNeedsCitus(t *testing.T) {
 	}
 }
 
-// A migration of a distributed database distributes the tables and functions that
-// came later with the others.
+// A migration of a distributed database distributes the tables that came later, too.
 func TestUpgradeDistributed(t *testing.T) {
 	t.Parallel()
 	dbtest.NeedsCitus(t)

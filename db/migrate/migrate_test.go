@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,8 +46,7 @@ func TestMigrationsMakeTheSchema(t *testing.T) {
 	}
 }
 
-// While another program holds the lock, nothing is migrated, and the log names
-// the session that holds it.
+// While another holds the lock, nothing is migrated, and the log names that session.
 func TestMigrateWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
@@ -115,8 +115,7 @@ func connect(t *testing.T, url string) *pgx.Conn {
 	return conn
 }
 
-// A database in which a message in Chinese couldn't be stored is refused before
-// anything is.
+// A database that couldn't store Chinese is refused before anything is stored.
 func TestMigrateRefusesOtherEncodings(t *testing.T) {
 	t.Parallel()
 	admin := connect(t, dbtest.Empty(t))
@@ -134,8 +133,7 @@ func TestMigrateRefusesOtherEncodings(t *testing.T) {
 	}
 }
 
-// The queries are made for the newest version, and a database of any other one
-// is told from it.
+// The queries are for the newest version. A database of another one is told from it.
 func TestCheckSchema(t *testing.T) {
 	t.Parallel()
 	check.Equal(t, "db.SchemaVersion", latest(t), db.SchemaVersion)
@@ -177,5 +175,34 @@ func TestRoleWithoutRights(t *testing.T) {
 	}
 	if _, _, err := migrate.Up(t.Context(), db.Config{URL: url + mark + "options=-c%20role%3Dpg_monitor"}); err == nil || !strings.Contains(err.Error(), "run `alter database ") {
 		t.Errorf("%v", err)
+	}
+}
+
+// riverColumns are a schema's columns of river_job, and the states of a job.
+const riverColumns = `
+select format('%s %s%s%s', a.attname, replace(format_type(a.atttypid, a.atttypmod), 'given.', ''), case when a.attnotnull then ' not null' end,
+       ' default ' || replace(pg_get_expr(d.adbin, d.adrelid), 'given.', ''))
+from pg_attribute a
+left join pg_attrdef d on d.adrelid = a.attrelid and d.adnum = a.attnum
+where a.attrelid = ($1 || '.river_job')::regclass and a.attnum > 0 and not a.attisdropped
+union all
+select 'state ' || enumlabel from pg_enum where enumtypid = ($1 || '.river_job_state')::regtype
+order by 1`
+
+// sqlc checks the queries of jobs against river.sql, so that must be what River makes.
+func TestRiversTableIsAsDescribed(t *testing.T) {
+	t.Parallel()
+	described := check.Must(os.ReadFile("../river.sql"))(t)
+	conn := connect(t, dbtest.URL(t))
+	check.Must(conn.Exec(t.Context(), "create schema given; set search_path to given;"+string(described)+"; set search_path to public"))(t)
+	var columns [2][]string
+	for i, schema := range []string{"public", "given"} {
+		rows, err := conn.Query(t.Context(), riverColumns, schema)
+		check.NoError(t, err)
+		columns[i] = check.Must(pgx.CollectRows(rows, pgx.RowTo[string]))(t)
+	}
+	made, said := columns[0], columns[1]
+	if len(made) < 25 || !slices.Equal(made, said) {
+		t.Errorf("River makes, and river.sql hasn't: %q\nriver.sql has, and River doesn't make: %q", without(made, said), without(said, made))
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/coppice-chat/coppice/internal/check"
 )
 
-// Several programs migrate through one pooler: one works, the others wait, and no
-// lock is left on a connection that somebody else gets next.
+// Several migrate through one pooler: one works, the others wait, and no lock is left.
 func TestMigrateThroughAPooler(t *testing.T) {
 	t.Parallel()
 	direct := dbtest.Empty(t)

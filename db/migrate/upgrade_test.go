@@ -24,8 +24,7 @@ import (
 	"github.com/coppice-chat/coppice/tree"
 )
 
-// TestUpgrade migrates a database that the 22 steps before the squashed migration
-// made: no row changes, and the schema is that of a new database.
+// From the database of the 22 steps before the squash: rows stay, the schema is a new one.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
@@ -52,8 +51,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// A job of version 23 that waits to make a summary again becomes a compaction's, which
-// does that now, and sweeps of that version go.
+// Waiting resummaries of version 23 become compactions, and its sweeps go.
 func TestUpgradeTurnsJobs(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)
@@ -70,8 +68,7 @@ func TestUpgradeTurnsJobs(t *testing.T) {
 	}
 }
 
-// A database of an older version is refused, with the program that migrates it,
-// and stays as it is.
+// An older database is refused by the name of the program that migrates it, and stays.
 func TestUpgradeRefusesOlder(t *testing.T) {
 	t.Parallel()
 	url := dbtest.Empty(t)

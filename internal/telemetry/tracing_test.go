@@ -41,8 +41,7 @@ func TestTracingWanted(t *testing.T) {
 	}
 }
 
-// Statements are named, and neither their arguments nor what Postgres quotes
-// of them in an error is in their spans.
+// Spans name statements, without arguments and what Postgres quotes of them in an error.
 func TestStatementSpans(t *testing.T) {
 	t.Parallel()
 	spans := tracetest.NewInMemoryExporter()

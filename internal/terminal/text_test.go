@@ -51,8 +51,7 @@ func TestCount(t *testing.T) {
 	}
 }
 
-// Columns of a table stand under each other, whatever their cells are wide,
-// and only the last one is cut.
+// Columns stand under each other, whatever their cells are wide. Only the last is cut.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -74,8 +73,7 @@ A    B
 	check.Equal(t, "got", b.String(), want)
 }
 
-// TestExport holds that what is exported to a terminal can't steer it, and that a
-// file gets every byte.
+// What is exported to a terminal can't steer it. A file gets every byte.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	const text = "a\x1b]52;c;eA==\x07b\u009b31mc\u202ed\r\nüé"
@@ -92,8 +90,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// Without a terminal progress is a line now and then, and nothing for what is
-// done quickly.
+// Without a terminal progress is a line now and then, and nothing where it is quick.
 func TestProgressLines(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

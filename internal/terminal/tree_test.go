@@ -141,8 +141,7 @@ func TestDrawStyled(t *testing.T) {
 	}
 }
 
-// A drawing shows every node once, whatever the tree, and a straight line of any
-// length in one column.
+// A drawing has every node once, and a straight line of any length in one column.
 func TestDrawDeep(t *testing.T) {
 	t.Parallel()
 	const n = 20_000

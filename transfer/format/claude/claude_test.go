@@ -9,8 +9,7 @@ import (
 	"github.com/coppice-chat/coppice/transfer/formattest"
 )
 
-// Text of a Claude message beside blocks that hold none comes along, unless it
-// only says that a block can't be shown.
+// Text beside blocks comes along, unless it only says that a block can't be shown.
 func TestClaudeTextBesideCalls(t *testing.T) {
 	t.Parallel()
 	message := func(text string) string {

@@ -70,8 +70,7 @@ func TestClaudeCodeResults(t *testing.T) {
 	}
 }
 
-// Over any tangle of lines: what is read can be stored, and what was said is
-// there, once.
+// Over any tangle of lines: all can be stored, and what was said is there once.
 func TestClaudeCodeTangles(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -146,7 +146,7 @@ func (s *machine) Ask(t *rapid.T) {
 	}
 	warm := check.Must(rapid.SampledFrom(s.services).Draw(t, "server").Recall(s.ctx, s.store, m.id, head, q))(t)
 	cold := check.Must(New(0).Recall(s.ctx, s.store, m.id, head, q))(t)
-	got, want := mustJSON(t, warm), mustJSON(t, cold)
+	got, want := string(check.Must(json.Marshal(warm))(t)), string(check.Must(json.Marshal(cold))(t))
 	check.Need(t, got == want, "warm\n%s\ncold\n%s", got, want)
 	s.check(t, m, head, q, warm)
 }
@@ -189,11 +189,6 @@ func (s *machine) check(t *rapid.T, m *model, head uuid.UUID, q Question, a Answ
 		}
 	}
 	check.Need(t, cost <= q.MaxTokens, "%d tokens, of %d", cost, q.MaxTokens)
-}
-
-func mustJSON(t *rapid.T, v any) string {
-	text := check.Must(json.Marshal(v))(t)
-	return string(text)
 }
 
 // Answers are those of a new index, and of the scope, whatever changed since, on any server.

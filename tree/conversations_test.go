@@ -2,7 +2,6 @@ package tree_test
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,14 +64,9 @@ func TestListsAreInOrder(t *testing.T) {
 			}
 		}
 		var want, got []uuid.UUID
+		rank := func(c tree.Conversation) int { return slices.Index([]bool{true, false}, c.Pinned) }
 		slices.SortFunc(all, func(a, b tree.Conversation) int {
-			switch {
-			case a.Pinned != b.Pinned && a.Pinned:
-				return -1
-			case a.Pinned != b.Pinned:
-				return 1
-			}
-			return cmp.Or(b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID.String(), a.ID.String()))
+			return cmp.Or(rank(a)-rank(b), b.UpdatedAt.Compare(a.UpdatedAt), strings.Compare(b.ID.String(), a.ID.String()))
 		})
 		for _, c := range all {
 			if c.Archived == f.Archived && (f.Tag == "" || slices.Contains(c.Tags, f.Tag)) && (!f.Chosen || slices.Contains(f.Among, c.ID)) {
@@ -90,8 +84,7 @@ func TestListsAreInOrder(t *testing.T) {
 			for _, other := range []tree.ConversationFilter{
 				{Archived: !f.Archived, Tag: f.Tag, Query: f.Query}, {Archived: f.Archived, Tag: f.Tag + "x", Query: f.Query}, {Archived: f.Archived, Tag: f.Tag, Query: f.Query + "x"},
 			} {
-				_, err := s.Conversations(t.Context(), other, p)
-				check.Need(rt, errors.Is(err, fault.Invalid), "the cursor of another list: %v, want fault.Invalid", err)
+				check.Fails(s.Conversations(t.Context(), other, p))(rt, "the cursor of another list", fault.Invalid)
 			}
 		}
 		check.Need(rt, slices.Equal(got, want), "%+v lists\n%v, want\n%v", f, got, want)
@@ -131,20 +124,17 @@ func TestOrderIsChanged(t *testing.T) {
 			"%q: %v, want %s", tags, err, code)
 	}
 	for _, tags := range [][]string{{" a"}, {"a\u00a0"}, {"a", "b", "a"}} {
-		_, err := s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: tags})
-		check.That(t, errors.Is(err, fault.Invalid), "%q: %v, want fault.Invalid", tags, err)
+		refused(t, fmt.Sprint(tags), second(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: tags})), fault.Invalid)
 	}
-	yes := true
 	was := must(s.Conversation(t.Context(), c.ID))(t)
 	for range 2 {
-		is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: &yes, Pinned: &yes, Tags: long[:tree.MaxTags]}))(t)
+		is := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Archived: new(true), Pinned: new(true), Tags: long[:tree.MaxTags]}))(t)
 		check.That(t, is.Archived && is.Pinned && len(is.Tags) == tree.MaxTags && is.UpdatedAt == was.UpdatedAt && len(was.Tags) == 0,
 			"it is %+v, and was %+v", is, was)
 	}
 	bare := must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{Tags: []string{}}))(t)
 	check.That(t, bare.Pinned && len(bare.Tags) == 0, "without tags it is %+v", bare)
-	no := false
-	for _, u := range []tree.ConversationUpdate{{Archived: &no}, {Pinned: &no}, {Pinned: &no, Archived: &no}} {
+	for _, u := range []tree.ConversationUpdate{{Archived: new(false)}, {Pinned: new(false)}, {Pinned: new(false), Archived: new(false)}} {
 		is := must(s.UpdateConversation(t.Context(), c.ID, u))(t)
 		check.That(t, (u.Archived == nil || !is.Archived) && (u.Pinned == nil || !is.Pinned), "after %+v it is %+v", u, is.Order)
 	}
@@ -194,8 +184,7 @@ func TestUpdateMessage(t *testing.T) {
 				"step %d: %+v, told %v", i, m, changes)
 		}
 	}
-	bad := 2
-	refused(t, "a rating of 2", second(s.UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &bad})), fault.Invalid)
+	refused(t, "a rating of 2", second(s.UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: new(2)})), fault.Invalid)
 	refused(t, "a summary", second(s.UpdateMessage(t.Context(), c.ID, summary.ID, tree.MessageUpdate{Rating: &up})), fault.NotFound)
 	refused(t, "nothing", second(s.UpdateMessage(t.Context(), c.ID, uuid.New(), tree.MessageUpdate{Rating: &up})), fault.NotFound)
 	refused(t, "of another tenant", second(s.ForTenant("other").UpdateMessage(t.Context(), c.ID, m.ID, tree.MessageUpdate{Rating: &up})), fault.NotFound)
@@ -209,11 +198,10 @@ func TestAnnotationsOutliveARemoval(t *testing.T) {
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	gone := mustAppend(t, s, c.ID, root.ID, user("gone"))
 	tip := mustAppend(t, s, c.ID, gone.ID, user("tip"))
-	label := "kept"
-	must(s.UpdateMessage(t.Context(), c.ID, tip.ID, tree.MessageUpdate{Label: &label}))(t)
+	must(s.UpdateMessage(t.Context(), c.ID, tip.ID, tree.MessageUpdate{Label: new("kept")}))(t)
 	p := must(s.Remove(t.Context(), c.ID, gone.ID))(t)
 	m := must(s.Message(t.Context(), c.ID, p.HeadID))(t)
-	check.That(t, m.Annotation.Label == label && m.ParentID == root.ID, "%+v", m)
+	check.That(t, m.Annotation.Label == "kept" && m.ParentID == root.ID, "%+v", m)
 	refused(t, "the message that is gone", second(s.Message(t.Context(), c.ID, gone.ID)), fault.NotFound)
 	done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t)
 	check.That(t, done.Data[0].Detail == "1 messages, 0 summaries", "the audit tells %+v", done.Data[0])
@@ -226,13 +214,12 @@ func TestRemoveOneResult(t *testing.T) {
 	root := mustAppend(t, s, c.ID, uuid.Nil, user("root"))
 	call := mustAppend(t, s, c.ID, root.ID, raw(calling))
 	first := mustAppend(t, s, c.ID, call.ID, raw(`{"role":"tool","tool_call_id":"a","content":"x"}`))
-	again := mustAppend(t, s, c.ID, call.ID, tree.NewMessage{ID: first.ID, Message: chat.Read(first.Body)})
-	check.That(t, again.ID == first.ID, "sent again, the result is %s", again.ID)
+	again := tree.NewMessage{ID: first.ID, Message: chat.Read(first.Body)}
+	check.Equal(t, "the result, sent again", mustAppend(t, s, c.ID, call.ID, again).ID, first.ID)
 	mustAppend(t, s, c.ID, first.ID, raw(`{"role":"tool","tool_call_id":"b","content":"y"}`))
 	refused(t, "a call with results", second(s.Remove(t.Context(), c.ID, call.ID)), fault.Invalid)
 	p := must(s.Remove(t.Context(), c.ID, first.ID))(t)
-	m := must(s.Message(t.Context(), c.ID, p.HeadID))(t)
-	check.That(t, m.ParentID == call.ID, "the other result is %+v", m)
+	check.Equal(t, "the other result's parent", must(s.Message(t.Context(), c.ID, p.HeadID))(t).ParentID, call.ID)
 	open := must(s.OpenCalls(t.Context(), c.ID, p.HeadID))(t)
 	check.That(t, slices.Equal(open, []string{"a"}), "open calls are %q", open)
 }
@@ -241,9 +228,8 @@ func TestRemoveOneResult(t *testing.T) {
 func TestHandingIsAudited(t *testing.T) {
 	t.Parallel()
 	s, c := newTree(t)
-	owner, private := "ada", true
 	for range 2 {
-		must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{OwnerID: &owner, Private: &private}))(t)
+		must(s.UpdateConversation(t.Context(), c.ID, tree.ConversationUpdate{OwnerID: new("ada"), Private: new(true)}))(t)
 	}
 	done := must(s.AuditEvents(t.Context(), tree.Paging{}))(t).Data
 	check.That(t, len(done) == 1 && done[0].Action == tree.ActionConversationHanded && done[0].Detail == "ada private", "the audit tells %+v", done)
@@ -262,9 +248,8 @@ func TestRatings(t *testing.T) {
 	next := mustAppend(t, s, c.ID, kept.ID, user("next"))
 	head := mustAppend(t, s, c.ID, next.ID, answer("kept"))
 	must(s.Append(t.Context(), c.ID, next.ID, tree.Text(tree.RoleAssistant, "by nobody"), tree.KeepHead()))(t)
-	up, down := 1, -1
-	must(s.UpdateMessage(t.Context(), c.ID, head.ID, tree.MessageUpdate{Rating: &up}))(t)
-	must(s.UpdateMessage(t.Context(), c.ID, kept.ID, tree.MessageUpdate{Rating: &down}))(t)
+	must(s.UpdateMessage(t.Context(), c.ID, head.ID, tree.MessageUpdate{Rating: new(1)}))(t)
+	must(s.UpdateMessage(t.Context(), c.ID, kept.ID, tree.MessageUpdate{Rating: new(-1)}))(t)
 	got := must(s.Ratings(t.Context()))(t)
 	want := []tree.ModelRatings{
 		{Model: "kept", Answers: 2, Kept: 2, Compared: 2, ComparedKept: 2, RatedUp: 1, RatedDown: 1},
@@ -301,8 +286,8 @@ func TestListReadsOnlyItsRows(t *testing.T) {
 	for _, archived := range []bool{false, true} {
 		p := tree.Paging{Limit: 20}
 		for range 4 {
-			got := rowsReadOf(t, pool, "conversations", func(ctx context.Context, s *tree.Store) error {
-				page, err := s.Conversations(ctx, tree.ConversationFilter{Archived: archived}, p)
+			got := rowsReadOf(t, pool, "conversations", func(s *tree.Store) error {
+				page, err := s.Conversations(t.Context(), tree.ConversationFilter{Archived: archived}, p)
 				p.Cursor = page.Next
 				return err
 			})

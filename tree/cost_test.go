@@ -18,6 +18,7 @@ import (
 // Beside many small conversations, a plan that believes statistics reads a large one whole at each step.
 func TestReadsOnlyWhatItGives(t *testing.T) {
 	t.Parallel()
+	ctx := t.Context()
 	pool := dbtest.New(t)
 	s := tree.New(pool)
 	id, ids := skewed(t, pool, s)
@@ -33,27 +34,23 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 	for _, test := range []struct {
 		what  string
 		reads int // messages that the call has to do with
-		call  func(context.Context, *tree.Store) error
+		call  func(*tree.Store) error
 	}{
-		{"a message", 1, func(ctx context.Context, s *tree.Store) error { return second(s.Message(ctx, id, mid)) }},
-		{"messages", 100, func(ctx context.Context, s *tree.Store) error { return second(s.Messages(ctx, id, ids[:100])) }},
-		{"a branch's state", 2, func(ctx context.Context, s *tree.Store) error { return second(s.Index().BranchState(ctx, id, head)) }},
-		{"messages to remember", 50, func(ctx context.Context, s *tree.Store) error {
+		{"a message", 1, func(s *tree.Store) error { return second(s.Message(ctx, id, mid)) }},
+		{"messages", 100, func(s *tree.Store) error { return second(s.Messages(ctx, id, ids[:100])) }},
+		{"a branch's state", 2, func(s *tree.Store) error { return second(s.Index().BranchState(ctx, id, head)) }},
+		{"messages to remember", 50, func(s *tree.Store) error {
 			return s.Index().Ancestors(ctx, id, head, 50, func(tree.MessageText) error { return nil })
 		}},
-		{"some of them", 100, func(ctx context.Context, s *tree.Store) error {
+		{"some of them", 100, func(s *tree.Store) error {
 			return s.Index().Texts(ctx, id, ids[:100], func(tree.MessageText) error { return nil })
 		}},
-		{"children", 1, func(ctx context.Context, s *tree.Store) error {
-			return second(s.Children(ctx, id, mid, tree.Paging{Limit: 10}))
-		}},
-		{"a page of a transcript", 50, func(ctx context.Context, s *tree.Store) error {
-			return second(s.Transcript(ctx, id, head, tree.Paging{Limit: 50}))
-		}},
-		{"a comparison", 3 * 40, func(ctx context.Context, s *tree.Store) error {
+		{"children", 1, func(s *tree.Store) error { return second(s.Children(ctx, id, mid, tree.Paging{Limit: 10})) }},
+		{"a page of a transcript", 50, func(s *tree.Store) error { return second(s.Transcript(ctx, id, head, tree.Paging{Limit: 50})) }},
+		{"a comparison", 3 * 40, func(s *tree.Store) error {
 			return second(s.Compare(ctx, id, ids[len(ids)/2-20], ids[len(ids)/2+20], 50))
 		}},
-		{"the end of a branch", 2 * 50, func(ctx context.Context, s *tree.Store) (err error) {
+		{"the end of a branch", 2 * 50, func(s *tree.Store) (err error) {
 			for _, err = range s.Branch(ctx, id, uuid.Nil, 50) {
 				if err != nil {
 					return err
@@ -61,33 +58,27 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 			}
 			return nil
 		}},
-		{"a view up to a budget", 50, func(ctx context.Context, s *tree.Store) error { return second(s.View(ctx, id, head, 150)) }},
-		{"a view up to a cutoff", 50, func(ctx context.Context, s *tree.Store) error {
-			return second(s.View(ctx, id, ids[len(ids)/2+40], 1<<40))
-		}},
-		{"a view without bodies", 50, func(ctx context.Context, s *tree.Store) error {
+		{"a view up to a budget", 50, func(s *tree.Store) error { return second(s.View(ctx, id, head, 150)) }},
+		{"a view up to a cutoff", 50, func(s *tree.Store) error { return second(s.View(ctx, id, ids[len(ids)/2+40], 1<<40)) }},
+		{"a view without bodies", 50, func(s *tree.Store) error {
 			return second(s.View(ctx, id, ids[len(ids)/2+40], 1<<40, tree.Skeleton()))
 		}},
-		{"the newest leaf", below, func(ctx context.Context, s *tree.Store) error { return second(s.NewestLeaf(ctx, id, mid)) }},
-		{"a search", below + 10, func(ctx context.Context, s *tree.Store) error {
+		{"the newest leaf", below, func(s *tree.Store) error { return second(s.NewestLeaf(ctx, id, mid)) }},
+		{"a search", below + 10, func(s *tree.Store) error {
 			return second(find(ctx, s, fmt.Sprint("word", len(ids)/2), id, tree.Paging{}))
 		}},
-		{"an append", 3, func(ctx context.Context, s *tree.Store) error {
-			return second(s.Append(ctx, id, mid, user("And then?")))
-		}},
-		{"what a follower reads of an append", 2, func(ctx context.Context, s *tree.Store) error {
+		{"an append", 3, func(s *tree.Store) error { return second(s.Append(ctx, id, mid, user("And then?"))) }},
+		{"what a follower reads of an append", 2, func(s *tree.Store) error {
 			behind := must(s.Feed().Pending(ctx, "test", []uuid.UUID{id}))(t)[0]
 			behind.Place = behind.Sequence - 1
 			return second(s.Feed().Growths(ctx, behind))
 		}},
-		{"a new message without a vector", 2, func(ctx context.Context, s *tree.Store) error {
+		{"a new message without a vector", 2, func(s *tree.Store) error {
 			return second(s.Index().Unembedded(ctx, id, "test", must(s.ChangeCount(ctx, id))(t)-1, 10))
 		}},
-		{"a fork", 2 * below, func(ctx context.Context, s *tree.Store) error {
-			return third(s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{}))
-		}},
+		{"a fork", 2 * below, func(s *tree.Store) error { return third(s.Fork(ctx, id, ids[len(ids)/2-1], tree.NewConversation{})) }},
 		// Its delete may read the conversation once, and no more. Each row counts in its table and in its index.
-		{"a prune", len(ids) / 2, func(ctx context.Context, s *tree.Store) error { return second(s.Prune(ctx, id, ids[len(ids)-5])) }},
+		{"a prune", len(ids) / 2, func(s *tree.Store) error { return second(s.Prune(ctx, id, ids[len(ids)-5])) }},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			if got := rowsRead(t, pool, test.call); got > 4*test.reads+20 {
@@ -102,6 +93,7 @@ func TestReadsOnlyWhatItGives(t *testing.T) {
 // So it is in a database's first conversation, whose connections planned for empty or small tables.
 func TestFirstConversation(t *testing.T) {
 	t.Parallel()
+	ctx := t.Context()
 	dbtest.OnPlain(t, "until its shard has statistics, an append reads the conversation")
 	pool := dbtest.New(t, dbtest.MaxConns(1))
 	s := tree.New(pool)
@@ -113,16 +105,14 @@ func TestFirstConversation(t *testing.T) {
 			must(pool.Exec(t.Context(), "analyze"))(t) // as autovacuum does after fifty
 		}
 	}
-	got := rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error {
-		return second(s.Append(ctx, id, head, user("And then?")))
-	})
+	got := rowsRead(t, pool, func(s *tree.Store) error { return second(s.Append(ctx, id, head, user("And then?"))) })
 	check.That(t, got <= 10, "an append after 300 others reads %d rows", got)
 	const imported = 1000
 	chain := bundleOf(uuid.New(), imported)
 	for i := range chain.Nodes[1:] {
 		chain.Nodes[i+1].ParentID = chain.Nodes[i].ID
 	}
-	got = rowsRead(t, pool, func(ctx context.Context, s *tree.Store) error { return second(s.Import(ctx, chain)) })
+	got = rowsRead(t, pool, func(s *tree.Store) error { return second(s.Import(ctx, chain)) })
 	check.That(t, got <= 10*imported, "an import of %d messages reads %d rows", imported, got)
 }
 
@@ -164,13 +154,13 @@ func skewed(t *testing.T, pool *pgxpool.Pool, s *tree.Store) (uuid.UUID, []uuid.
 }
 
 // rowsRead counts the rows of nodes that a call reads, and undoes the call.
-func rowsRead(t *testing.T, pool *pgxpool.Pool, call func(context.Context, *tree.Store) error) int {
+func rowsRead(t *testing.T, pool *pgxpool.Pool, call func(*tree.Store) error) int {
 	t.Helper()
 	return rowsReadOf(t, pool, "nodes", call)
 }
 
 // rowsReadOf is rowsRead for any table.
-func rowsReadOf(t *testing.T, pool *pgxpool.Pool, table string, call func(context.Context, *tree.Store) error) int {
+func rowsReadOf(t *testing.T, pool *pgxpool.Pool, table string, call func(*tree.Store) error) int {
 	t.Helper()
 	tx := dbtest.CountReads(t, pool)
 	defer func() { _ = tx.Rollback(context.Background()) }()
@@ -185,13 +175,14 @@ func rowsReadOf(t *testing.T, pool *pgxpool.Pool, table string, call func(contex
 		return n
 	}
 	before := read()
-	noError(t, call(t.Context(), tree.New(tx)))
+	noError(t, call(tree.New(tx)))
 	return read() - before
 }
 
 // A small tenant's requests read no larger one's conversations: their time would tell how many there are.
 func TestNoForeignConversationIsRead(t *testing.T) {
 	t.Parallel()
+	ctx := t.Context()
 	dbtest.OnPlain(t, "the nodes of a small table's shards read them whole")
 	pool := dbtest.New(t, dbtest.MaxConns(1))
 	const own, others = 5, 300
@@ -207,32 +198,24 @@ func TestNoForeignConversationIsRead(t *testing.T) {
 	id := conversations("own", own)
 	must(pool.Exec(t.Context(), "vacuum analyze"))(t)
 	limits := tree.WithLimits(tree.Limits{Conversations: own + 1})
-	for what, call := range map[string]func(context.Context, *tree.Store) error{
-		"a list": func(ctx context.Context, s *tree.Store) error {
+	for what, call := range map[string]func(*tree.Store) error{
+		"a list": func(s *tree.Store) error {
 			return second(s.Conversations(ctx, tree.ConversationFilter{}, tree.Paging{}))
 		},
-		"a list by title": func(ctx context.Context, s *tree.Store) error {
+		"a list by title": func(s *tree.Store) error {
 			return third(newSearch().Conversations(ctx, s, tree.ConversationFilter{Query: "oak"}, tree.Paging{}))
 		},
-		"a conversation by its name": func(ctx context.Context, s *tree.Store) error {
-			return second(s.FindConversation(ctx, id.String()[:6]))
-		},
-		"a search": func(ctx context.Context, s *tree.Store) error {
-			return second(find(ctx, s, "oak", uuid.Nil, tree.Paging{}))
-		},
-		"a ranked search": func(ctx context.Context, s *tree.Store) error {
+		"a conversation by its name": func(s *tree.Store) error { return second(s.FindConversation(ctx, id.String()[:6])) },
+		"a search":                   func(s *tree.Store) error { return second(find(ctx, s, "oak", uuid.Nil, tree.Paging{})) },
+		"a ranked search": func(s *tree.Store) error {
 			return second(newSearch().Ranked(ctx, s, "oak", search.Within{}, tree.Paging{}))
 		},
-		"a new one under a limit": func(ctx context.Context, s *tree.Store) error {
-			return third(s.CreateConversation(ctx, tree.NewConversation{}))
-		},
-		"an append": func(ctx context.Context, s *tree.Store) error {
-			return second(s.Append(ctx, id, uuid.Nil, user("an ash")))
-		},
+		"a new one under a limit": func(s *tree.Store) error { return third(s.CreateConversation(ctx, tree.NewConversation{})) },
+		"an append":               func(s *tree.Store) error { return second(s.Append(ctx, id, uuid.Nil, user("an ash"))) },
 	} {
-		got := rowsReadOf(t, pool, "conversations", func(ctx context.Context, s *tree.Store) error {
+		got := rowsReadOf(t, pool, "conversations", func(s *tree.Store) error {
 			limits(s)
-			return call(ctx, s.ForTenant("own"))
+			return call(s.ForTenant("own"))
 		})
 		check.That(t, got <= 6*own, "%s reads %d rows of conversations, of which %d are the tenant's", what, got, own)
 	}

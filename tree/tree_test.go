@@ -141,11 +141,9 @@ func TestTenants(t *testing.T) {
 		"Append again": func() error {
 			return second(mine.Append(ctx, c.ID, uuid.Nil, tree.NewMessage{ID: m.ID, Message: chat.Read(m.Body)}))
 		},
-		"AppendChain": func() error { return second(mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")})) },
-		"Message":     func() error { return second(mine.Message(ctx, c.ID, m.ID)) },
-		"Retract": func() error {
-			return second(mine.Retract(ctx, c.ID, m.ID, func(tree.Message) int { return 1 }))
-		},
+		"AppendChain":    func() error { return second(mine.AppendChain(ctx, c.ID, m.ID, []tree.NewMessage{user("x")})) },
+		"Message":        func() error { return second(mine.Message(ctx, c.ID, m.ID)) },
+		"Retract":        func() error { return second(mine.Retract(ctx, c.ID, m.ID, func(tree.Message) int { return 1 })) },
 		"Attachment":     func() error { return third(mine.Attachment(ctx, file.Hash)) },
 		"AttachmentText": func() error { return second(mine.AttachmentText(ctx, file.Hash)) },
 		"Append that names a file": func() error {

@@ -101,14 +101,13 @@ func TestTurnsOutliveAMoveOfTheShard(t *testing.T) {
 	pool := dbtest.New(t)
 	c := newConversation(t, tree.New(pool))
 	root := mustAppend(t, tree.New(pool), c.ID, uuid.Nil, user("root"))
-	pinned := true
 	for name, write := range map[string]func(*tree.Store) error{
 		"an append": func(s *tree.Store) error { return second(s.Append(t.Context(), c.ID, root.ID, user("more"))) },
 		"a chain": func(s *tree.Store) error {
 			return second(s.AppendChain(t.Context(), c.ID, root.ID, []tree.NewMessage{user("one"), user("two")}))
 		},
 		"a pin": func(s *tree.Store) error {
-			return second(s.UpdateMessage(t.Context(), c.ID, root.ID, tree.MessageUpdate{Pinned: &pinned}))
+			return second(s.UpdateMessage(t.Context(), c.ID, root.ID, tree.MessageUpdate{Pinned: new(true)}))
 		},
 	} {
 		tx := must(pool.Begin(t.Context()))(t)

@@ -157,9 +157,8 @@ func TestArrows(t *testing.T) {
 		seen[pkg] = true
 		for _, spec := range file.Imports {
 			for target, only := range onlyFiles {
-				if within(strings.Trim(spec.Path.Value, `"`), target) && filepath.ToSlash(name) != only {
-					t.Errorf("%s: only %s may import %s", name, only, target)
-				}
+				check.That(t, !within(strings.Trim(spec.Path.Value, `"`), target) || filepath.ToSlash(name) == only,
+					"%s: only %s may import %s", name, only, target)
 			}
 		}
 		for _, problem := range problems(pkg, file) {

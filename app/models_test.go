@@ -132,9 +132,8 @@ func TestWantReasoning(t *testing.T) {
 	own, _ := families.Find("o3-mini")
 	check.That(t, mini.Window == 128_000 && own.Window == 9000 && own.FixedTemperature, "%+v, %+v", mini, own)
 	acme, err := Models{WantReasoning: []string{"acme-7b"}}.Families()
-	if family, _ := acme.Find("acme-7b"); err != nil || !family.WantsReasoning || family.Window != llm.DefaultWindow {
-		t.Errorf("%+v, %v", family, err)
-	}
+	family, _ := acme.Find("acme-7b")
+	check.That(t, err == nil && family.WantsReasoning && family.Window == llm.DefaultWindow, "%+v, %v", family, err)
 }
 
 // A Coppice's name is the same at each start, and no other one's.
@@ -182,8 +181,7 @@ func TestSummaryFallback(t *testing.T) {
 		for i, m := range made {
 			names[i] = m.Model.Name()
 		}
-		if got := strings.Join(names, " "); err != nil || got != test.want {
-			t.Errorf("%+v: %q, %v, want %q", test.models, got, err, test.want)
-		}
+		got := strings.Join(names, " ")
+		check.That(t, err == nil && got == test.want, "%+v: %q, %v, want %q", test.models, got, err, test.want)
 	}
 }

@@ -82,9 +82,8 @@ func TestStatementTimeout(t *testing.T) {
 	t.Parallel()
 	pool := dbtest.New(t, dbtest.StatementTimeout(200*time.Millisecond))
 	_, err := pool.Exec(t.Context(), "select pg_sleep(60)")
-	if e := (*pgconn.PgError)(nil); !errors.As(err, &e) || e.Code != "57014" {
-		t.Errorf("a statement over its time: %v; want query_canceled", err)
-	}
+	e := (*pgconn.PgError)(nil)
+	check.That(t, errors.As(err, &e) && e.Code == "57014", "a statement over its time: %v; want query_canceled", err)
 }
 
 func TestOpenReportsWhatIsWrong(t *testing.T) {

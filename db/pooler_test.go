@@ -83,9 +83,8 @@ func TestOpenThroughAPoolerAsTheURLSays(t *testing.T) {
 		"simple_protocol": pgx.QueryExecModeCacheDescribe,
 	} {
 		pool := check.Must(db.Open(t.Context(), db.Config{URL: url + "&default_query_exec_mode=" + name}))(t)
-		if mode := pool.Config().ConnConfig.DefaultQueryExecMode; mode != want {
-			t.Errorf("default_query_exec_mode=%s: statements are sent by %v, want %v", name, mode, want)
-		}
+		mode := pool.Config().ConnConfig.DefaultQueryExecMode
+		check.That(t, mode == want, "default_query_exec_mode=%s: statements are sent by %v, want %v", name, mode, want)
 		pool.Close()
 	}
 	refused, err := db.Open(t.Context(), db.Config{URL: url + "&lock_timeout=1000"})

@@ -133,9 +133,8 @@ func TestLag(t *testing.T) {
 		{29, 2 * time.Second},
 		{30, 0}, {40, 0},
 	} {
-		if got := l.of(at(5), test.replayed); got != test.want {
-			t.Errorf("a replica at %d is %v behind, want %v", test.replayed, got, test.want)
-		}
+		got := l.of(at(5), test.replayed)
+		check.That(t, got == test.want, "a replica at %d is %v behind, want %v", test.replayed, got, test.want)
 	}
 	for s := range 3 * keptSamples {
 		l.sample(at(10+s), db.Position(100+s))

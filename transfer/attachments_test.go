@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -166,7 +165,5 @@ func TestAttachmentsPassTheBound(t *testing.T) {
 	check.That(t, err == nil && report.Attachments == 3, "%+v, %v", report, err)
 	line := regexp.MustCompile(`(?m)^\{"type":"message".*\n`).FindString(file)
 	file = strings.ReplaceAll(file, `{"type":"attachment"`, strings.Repeat(line, most/len(line)/2)+`{"type":"attachment"`)
-	if _, err := transfer.Import(t.Context(), store, strings.NewReader(file), opts); !errors.Is(err, fault.TooLarge) {
-		t.Errorf("messages between attachments: %v", err)
-	}
+	check.Fails(transfer.Import(t.Context(), store, strings.NewReader(file), opts))(t, "messages between attachments", fault.TooLarge)
 }

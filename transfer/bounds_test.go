@@ -100,9 +100,8 @@ func TestImportNotesAreBounded(t *testing.T) {
 	}
 	store = nil
 	report, err = transfer.Import(t.Context(), &store, repeated(`{"uuid":"a","name":"A","chat_messages":[{"uuid":"m","sender":"human","text":"hi"}`, `,{"uuid":"x","sender":"human","text":"","updated_at":"`+strings.Repeat("0", format.BytesPerMessage)+`"}`, 20_000, "]}"), transfer.Options{Format: "claude"})
-	if err != nil || len(report.Notes) > format.MaxNotes+2 || len(report.Notes) < format.MaxNotes {
-		t.Errorf("%v, %d notes", err, len(report.Notes))
-	}
+	check.That(t, err == nil && len(report.Notes) <= format.MaxNotes+2 && len(report.Notes) >= format.MaxNotes,
+		"%v, %d notes", err, len(report.Notes))
 }
 
 // A packed file costs no more than its packed bytes may, however much comes out of it:
@@ -134,9 +133,8 @@ func TestImportOfPackedFilesIsBounded(t *testing.T) {
 			report, err := transfer.Import(t.Context(), nil, strings.NewReader(packed), transfer.Options{Format: "messages", DryRun: true})
 			check.That(t, errors.Is(err, fault.TooLarge) && strings.Contains(fmt.Sprint(err), test.want),
 				"%v", err)
-			if report.Conversations < test.conversations || report.Conversations > 1000+len(packed)/32 {
-				t.Errorf("%d bytes gave %d conversations", len(packed), report.Conversations)
-			}
+			check.That(t, report.Conversations >= test.conversations && report.Conversations <= 1000+len(packed)/32,
+				"%d bytes gave %d conversations", len(packed), report.Conversations)
 			if notes := formattest.Notes(report); !strings.HasPrefix(notes, test.notes) {
 				t.Errorf("notes %.1000s", notes)
 			}

@@ -223,8 +223,7 @@ func TestSummariesOfAFile(t *testing.T) {
 		if o.FirstImportedAt != nil {
 			said = o.FirstImportedAt.Format(time.RFC3339)
 		}
-		if o.Format != "coppice" || o.Merged || time.Since(o.ImportedAt) > time.Hour || said != first {
-			t.Errorf("%s: the origin became %+v, first %q", origin, o, said)
-		}
+		check.That(t, o.Format == "coppice" && !o.Merged && time.Since(o.ImportedAt) <= time.Hour && said == first,
+			"%s: the origin became %+v, first %q", origin, o, said)
 	}
 }

@@ -51,9 +51,8 @@ func TestImportZip(t *testing.T) {
 				var b formattest.Bundles
 				var last int64
 				report, err := transfer.Import(t.Context(), &b, in, transfer.Options{Progress: func(read int64) { last = read }})
-				if (err != nil) != (tt.code != "") || err != nil && fault.Of(err).Code != tt.code {
-					t.Errorf("error %v", err)
-				}
+				check.That(t, (err != nil) == (tt.code != "") && (err == nil || fault.Of(err).Code == tt.code),
+					"error %v", err)
 				var titles []string
 				for _, one := range b {
 					titles = append(titles, one.Conversation.Title)

@@ -119,9 +119,7 @@ func TestStops(t *testing.T) {
 	gone := errors.New("nobody waits")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	time.AfterFunc(10*time.Millisecond, func() { cancel(gone) })
-	if _, err := Text(ctx, long, 1<<30); !errors.Is(err, gone) {
-		t.Errorf("without anybody who waits: %v", err)
-	}
+	check.Fails(Text(ctx, long, 1<<30))(t, "without anybody who waits", gone)
 }
 
 // FuzzText reads any bytes, and PDFs whose pages and objects they are.
@@ -147,9 +145,8 @@ func FuzzText(f *testing.F) {
 				}
 				continue
 			}
-			if len(got) > 1<<12 || !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\r\x02") {
-				t.Fatalf("%q: %q", file, got)
-			}
+			check.Need(t, len(got) <= 1<<12 && utf8.ValidString(got) && !strings.ContainsAny(got, "\x00\r\x02"),
+				"%q: %q", file, got)
 		}
 	})
 }

@@ -129,16 +129,14 @@ func TestContextBytes(t *testing.T) {
 	// The command takes the server's settings, and these differ from the defaults.
 	s := serve(t, append(env, "OPENAI_API_KEY=sk-test", "COPPICE_REPLY_MODEL=gpt-3.5-turbo", "COPPICE_KEEP_RATIO=0.1"))
 	check.Has(t, "the command shows", mustRun(t, env, "context", agent), "of 14,337 tokens")
-	if got := mustRun(t, env, "context", "--max-context-tokens", "50000", agent); !strings.Contains(got, "of 47,952 tokens") {
-		t.Errorf("with a flag over it, the command shows\n%s", got)
-	}
+	got := mustRun(t, env, "context", "--max-context-tokens", "50000", agent)
+	check.That(t, strings.Contains(got, "of 47,952 tokens"), "with a flag over it, the command shows\n%s", got)
 	check.Has(t, "the command explains", mustRun(t, env, "explain", "--json", agent), `"keep_ratio": 0.1`)
 	for _, head := range []string{"active", "01990000-0004-7000-8000-000000000004"} {
 		status, answer, err := try(t.Context(), "GET", s.url+"/v1/conversations/"+agent+"/branches/"+head+"/context", nil)
 		check.Need(t, err == nil && status == 200, "status %d, %v: %s", status, err, answer)
-		if got := mustRun(t, env, "context", "--json", agent, head); got != string(answer)+"\n" {
-			t.Errorf("%s: the command gives\n%s\nthe server\n%s", head, got, answer)
-		}
+		got := mustRun(t, env, "context", "--json", agent, head)
+		check.That(t, got == string(answer)+"\n", "%s: the command gives\n%s\nthe server\n%s", head, got, answer)
 		messages := mustRun(t, env, "context", "--messages", agent, head)
 		check.That(t, bytes.Contains(answer, []byte(strings.TrimSuffix(messages, "\n"))),
 			"%s: the messages are\n%s\nin\n%s", head, messages, answer)

@@ -62,9 +62,8 @@ func TestMCPClients(t *testing.T) {
 	answers := func(what string, wants string, transport ...string) {
 		t.Helper()
 		out, err := inspect(append(transport, "--method", "tools/list", "--format", "json", "--strict")...)
-		if err != nil || strings.Contains(out, "Warning") || !strings.Contains(out, "compact_branch") {
-			t.Errorf("%s: tools/list: %v\n%s", what, err, out)
-		}
+		check.That(t, err == nil && !strings.Contains(out, "Warning") && strings.Contains(out, "compact_branch"),
+			"%s: tools/list: %v\n%s", what, err, out)
 		out, err = inspect(append(transport, "--method", "tools/call", "--tool-name", "recall", "--tool-args-json", `{"question":"What grows in half shade?"}`, "--format", "json")...)
 		check.That(t, err == nil && strings.Contains(out, wants), "%s: recall: %v\n%s", what, err, out)
 	}

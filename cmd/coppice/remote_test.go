@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -111,7 +110,5 @@ func TestInterruptible(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	in := interruptible(ctx, silent)
 	cancel()
-	if _, err := in.Read(make([]byte, 1)); !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
-	}
+	check.Fails(in.Read(make([]byte, 1)))(t, "the error is", context.Canceled)
 }

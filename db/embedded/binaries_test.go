@@ -156,9 +156,7 @@ func TestNoPostgres(t *testing.T) {
 	for _, want := range []string{"apt install", "brew install", "install npm", "--database-url", "DATABASE_URL", "docker run"} {
 		check.That(t, strings.Contains(err.Error(), want), "the message does not name %q:\n%v", want, err)
 	}
-	if _, err := os.Stat(cfg.CacheDir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the cache was made for nothing: %v", err)
-	}
+	check.Fails(os.Stat(cfg.CacheDir))(t, "the cache was made for nothing", fs.ErrNotExist)
 }
 
 func TestNPMFails(t *testing.T) {
@@ -203,9 +201,7 @@ func TestNPM(t *testing.T) {
 	stopAtEnd(t, first)
 	answers(t, first.URL(), map[string]string{"SHOW server_version": "18.4", "SELECT lower('ÄÖÜ')": "äöü", "SELECT 'a' < 'B'": "f", "SELECT to_tsvector('foxes')": "'fox':1"})
 	mustStop(t, first)
-	if _, err := os.Stat(leftover); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("what a killed program left in the cache is still there: %v", err)
-	}
+	check.Fails(os.Stat(leftover))(t, "what a killed program left in the cache is still there", fs.ErrNotExist)
 	// Unpacked once, the package needs no npm; not even beside an older server.
 	h := onlyNPM("")
 	h.binGlobs = thisHost().binGlobs

@@ -268,9 +268,7 @@ func TestParameters(t *testing.T) {
 			t.Errorf("parameter %q: got %v, want a refusal", name, err)
 		}
 	}
-	if _, err := os.Stat(cfg.DataDir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a refused start made the data directory: %v", err)
-	}
+	check.Fails(os.Stat(cfg.DataDir))(t, "a refused start made the data directory", fs.ErrNotExist)
 	cfg.Parameters = map[string]string{"fsync": "off", "Work_Mem": "5MB", "coppice.name": "it's"}
 	s := mustStart(t, cfg)
 	answers(t, s.URL(), map[string]string{"SHOW fsync": "off", "SHOW work_mem": "5MB", "SHOW coppice.name": "it's"})

@@ -60,9 +60,8 @@ func TestRoleOwnsItsDatabaseAndNothingMore(t *testing.T) {
 	cfg := testConfig(t, filepath.Join(tempDir(t), "data"))
 	s := mustStart(t, cfg)
 	checkRole(t, s.URL())
-	if got := query(t, s.SuperuserURL(), "select concat_ws(' ', current_user, current_database(), current_setting('is_superuser'))"); got != "coppice_admin coppice on" {
-		t.Errorf("the superuser's URL leads to %s", got)
-	}
+	got := query(t, s.SuperuserURL(), "select concat_ws(' ', current_user, current_database(), current_setting('is_superuser'))")
+	check.That(t, got == "coppice_admin coppice on", "the superuser's URL leads to %s", got)
 	// What a superuser restored is the role's from the next start on.
 	query(t, s.SuperuserURL(), "create table restored (id bigint)")
 	mustStop(t, s)

@@ -26,9 +26,8 @@ func TestBesideAHost(t *testing.T) {
 		create table goose_db_version (id serial primary key, version_id bigint not null, is_applied bool not null, tstamp timestamp default now());
 		insert into goose_db_version (version_id, is_applied) values (900, true)`))(t)
 	for _, want := range []int64{0, latest(t)} { // made, and then left alone
-		if before, after, err := migrate.Up(ctx, config); err != nil || before != want || after != latest(t) {
-			t.Fatalf("from %d to %d, %v", before, after, err)
-		}
+		before, after, err := migrate.Up(ctx, config)
+		check.Need(t, err == nil && before == want && after == latest(t), "from %d to %d, %v", before, after, err)
 	}
 	pool := check.Must(db.Open(ctx, config))(t)
 	defer pool.Close()

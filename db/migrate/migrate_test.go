@@ -60,9 +60,8 @@ func TestMigrateWaitsForAnother(t *testing.T) {
 		done <- err
 	}()
 	line, err := bufio.NewReader(told).ReadString('\n')
-	if wants := fmt.Sprint("pid=", other.PgConn().PID()); err != nil || !strings.Contains(line, wants) {
-		t.Fatalf("the log says %q, %v, and not %s", line, err, wants)
-	}
+	wants := fmt.Sprint("pid=", other.PgConn().PID())
+	check.Need(t, err == nil && strings.Contains(line, wants), "the log says %q, %v, and not %s", line, err, wants)
 	go io.Copy(io.Discard, told)
 	var relations int
 	if err := other.QueryRow(t.Context(), "select count(*) from pg_class where relnamespace = 'public'::regnamespace").Scan(&relations); err != nil || relations != 0 {

@@ -42,9 +42,8 @@ func TestUpgrade(t *testing.T) {
 	defer pool.Close()
 	// What a migration makes of rows: an index of words, and the log of a reply.
 	store := tree.New(pool)
-	if hits := check.Must(search.New(0).Messages(t.Context(), store, "trees", search.Within{}, tree.Paging{}))(t).Data; len(hits) != 1 {
-		t.Errorf("%d hits", len(hits))
-	}
+	hits := check.Must(search.New(0).Messages(t.Context(), store, "trees", search.Within{}, tree.Paging{}))(t).Data
+	check.That(t, len(hits) == 1, "%d hits", len(hits))
 	if r, events, err := store.Replies().Log(t.Context(), id(1), id(110), 0); err != nil || r.State != tree.StateRunning || r.ServerID != "a host 127.0.0.1:8080" || string(r.Metadata) != `{"openai":{}}` ||
 		len(events) != 1 || !strings.Contains(string(events[0].Payload), "Hazel, ash and") {
 		t.Errorf("an answer that was streaming: %+v, %v, %v", r, events, err)

@@ -79,7 +79,6 @@ func TestStatementSpans(t *testing.T) {
 		text := fmt.Sprintf("%+v", s)
 		check.That(t, !strings.Contains(text, canary), "a span tells the argument: %s", text)
 	}
-	if names["ReadUUID"] == 0 || names["SELECT"] < 2 || names["pool.acquire"] < 4 || names["request"] != 1 {
-		t.Errorf("spans: %v", names)
-	}
+	check.That(t, names["ReadUUID"] != 0 && names["SELECT"] >= 2 && names["pool.acquire"] >= 4 && names["request"] == 1,
+		"spans: %v", names)
 }

@@ -63,16 +63,14 @@ func TestMessagesIDs(t *testing.T) {
 	_, one := formattest.Read(t, strings.NewReader(`[{"role":"user","content":"a"},{"role":"assistant","content":"b"}]`), "")
 	_, two := formattest.Read(t, strings.NewReader("{\"role\": \"user\", \"content\": \"a\"}\n{\"role\": \"assistant\", \"content\": \"b\"}\n"), "")
 	_, longer := formattest.Read(t, strings.NewReader(`[{"role":"user","content":"a"},{"role":"assistant","content":"b"},{"role":"user","content":"c"}]`), "")
-	if one[0].Conversation.ID != two[0].Conversation.ID || one[0].Nodes[1].ID != two[0].Nodes[1].ID {
-		t.Error("white space changed the ids")
-	}
+	check.That(t, one[0].Conversation.ID == two[0].Conversation.ID && one[0].Nodes[1].ID == two[0].Nodes[1].ID,
+		"white space changed the ids")
 	check.That(t, one[0].Conversation.ID != longer[0].Conversation.ID, "another conversation has the same id")
 	const named = `{"id":"0f6e1d9a-31c3-4d0a-8a55-90a3f3f1a901","messages":[{"role":"user","content":"a"}]}`
 	_, short := formattest.Read(t, strings.NewReader(named), "")
 	_, grown := formattest.Read(t, strings.NewReader(strings.Replace(named, "}]", `},{"role":"assistant","content":"b"}]`, 1)), "")
-	if short[0].Conversation.ID != grown[0].Conversation.ID || short[0].Nodes[0].ID != grown[0].Nodes[0].ID {
-		t.Error("a conversation with an id of its own changed its id when it grew")
-	}
+	check.That(t, short[0].Conversation.ID == grown[0].Conversation.ID && short[0].Nodes[0].ID == grown[0].Nodes[0].ID,
+		"a conversation with an id of its own changed its id when it grew")
 }
 
 // What a model thought doesn't stay in the body, which models read.

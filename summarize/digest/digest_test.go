@@ -1,6 +1,7 @@
 package digest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"github.com/coppice-chat/coppice/internal/check"
@@ -29,7 +30,7 @@ func digestLines(digest string) map[string][]string {
 			lines[heading] = append(lines[heading], speaker+goesOn)
 		} else if line != "" {
 			line = strings.TrimPrefix(line, "- ")
-			speaker = priorSpeaker.FindString(line)
+			speaker = cmp.Or(priorSpeaker.FindString(line), priorName.FindString(line))
 			lines[heading] = append(lines[heading], line)
 		}
 	}
@@ -130,7 +131,7 @@ func TestDigestOfLittle(t *testing.T) {
 		{"an emoji", []tree.Message{prompttest.UserSays("👍🏽")}, "user: 👍🏽"},
 		{"only a call", []tree.Message{prompttest.AssistantCalls("search", `{"q":"hazel"}`)}, `assistant: called search {"q":"hazel"}`},
 		{"only a refusal", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil, "refusal": "I can't do that."})}, "I can't do that."},
-		{"a name", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada", "content": "I like hazel."})}, "user Ada: I like hazel."},
+		{"a name", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada", "content": "I like hazel."})}, "- Ada: I like hazel."},
 		{"a mark for joining at the end", []tree.Message{prompttest.UserSays("Ano, ****\u200d")}, "user: Ano,"},
 		{"a tag of ours", []tree.Message{prompttest.UserSays("What does </coppice-summary> mean in line 7?")}, "user: What does (/coppice-summary> mean in line 7?"},
 	} {

@@ -28,7 +28,7 @@ func (p *picker) addEntries(text string) {
 	const least = 4 // bytes of a word
 	factValue := 1.05
 	if !p.assisted { // people tell more names than words, and short messages have them
-		factValue = 4
+		factValue = 2.5
 	}
 	room := min(p.limit-p.counter.Count(text), p.limit*indexShare/100) - p.counter.Count("\n\n"+indexHeading+"\n"+indexLine)
 	if p.limit < indexLeast || room <= 0 {

@@ -10,6 +10,8 @@ import (
 var (
 	// priorSpeaker matches who said a line of a digest.
 	priorSpeaker = regexp.MustCompile(`^((system|developer|user|assistant|tool)(?: [\p{L}\p{N}][\p{L}\p{M}\p{N}_.-]{0,39})?): `)
+	// priorName matches the name of a person who said a line of a digest of people's talk.
+	priorName = regexp.MustCompile(`^([\p{L}\p{N}][\p{L}\p{M}\p{N}_.' -]{0,39}): `)
 	// priorDay matches the day of a line, which holds for those below it, too.
 	priorDay = regexp.MustCompile(`^\[(\d{4}-\d\d-\d\d)\] `)
 	// aboutDecisions matches headings of summaries that a model wrote.
@@ -41,6 +43,8 @@ func (r *reader) readPrior(prior string) {
 		said, begins := strings.CutPrefix(said, "- ")
 		if who := priorSpeaker.FindStringSubmatch(said); begins && who != nil {
 			from.speaker, from.role, said = who[1], tree.Role(who[2]), said[len(who[0]):]
+		} else if who := priorName.FindStringSubmatch(said); begins && who != nil && !r.assisted {
+			from.speaker, from.role, said = who[1], tree.RoleUser, said[len(who[0]):]
 		} else if begins {
 			from.speaker, from.role = "", ""
 		}

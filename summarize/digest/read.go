@@ -75,7 +75,7 @@ func (r *reader) readFold(messages []tree.Message) {
 	goal := r.in.Prior == ""    // is still to come
 	for i, m := range messages {
 		text, start := said[i].Text, len(r.items)
-		from := source{role: m.Role, speaker: speakerOf(m.Role, said[i].Name)}
+		from := source{role: m.Role, speaker: r.speakerOf(m.Role, said[i].Name)}
 		if !m.CreatedAt.IsZero() {
 			from.day = m.CreatedAt.UTC().Format(time.DateOnly)
 		}
@@ -161,10 +161,14 @@ func (r *reader) readText(text string, from source) (question string) {
 	return question
 }
 
-// speakerOf is who said a message. Blanks of a name become underscores, so that a
-// later digest finds its end.
-func speakerOf(role tree.Role, name string) string {
-	speaker := string(role) + " " + strings.Join(strings.Fields(name), "_")
+// speakerOf is who said a message: among people the name alone, else the role before it.
+// Blanks of a name become underscores there, so that a later digest finds its end.
+func (r *reader) speakerOf(role tree.Role, name string) string {
+	words := strings.Fields(name)
+	if bare := strings.Join(words, " "); !r.assisted && role == tree.RoleUser && priorName.MatchString(bare+": ") && !priorSpeaker.MatchString(bare+": ") && bare == prompt.Line(bare) {
+		return bare
+	}
+	speaker := string(role) + " " + strings.Join(words, "_")
 	if priorSpeaker.MatchString(speaker+": ") && speaker == prompt.Line(speaker) {
 		return speaker
 	}

@@ -133,7 +133,7 @@ func TestDigestTellsADayOnce(t *testing.T) {
 func TestDigestNamesWithBlanks(t *testing.T) {
 	t.Parallel()
 	said := prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada Okafor", "content": "The ferry to Bodø leaves at 7:40."})
-	const want = "- user Ada_Okafor: The ferry to Bodø leaves at 7:40."
+	const want = "- Ada Okafor: The ferry to Bodø leaves at 7:40."
 	got := tenth(t, 400, said)
 	again := extract(prompt.Input{Prior: got, PriorTokens: 400, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
 	check.That(t, strings.Contains(got, want) && strings.Contains(again, want), "it makes\n%s\nand of that\n%s", got, again)
@@ -201,7 +201,7 @@ func TestDigestSpeakers(t *testing.T) {
 		in.Fold[i].Tokens = 200
 	}
 	got := extract(in, counter)
-	const want = "- user Ada: The ferry to Bodø leaves at 7:40.\n  The cabin has the number 214.\n- user Bo: The car is parked on deck 3."
+	const want = "- Ada: The ferry to Bodø leaves at 7:40.\n  The cabin has the number 214.\n- Bo: The car is parked on deck 3."
 	check.That(t, strings.Contains(got, want), "%q is not in\n%s", want, got)
 	again := extract(prompt.Input{Prior: got, PriorTokens: counter.Count(got), TargetTokens: 400, Fold: []tree.Message{said("Bo", "The dog sleeps in the cabin, beside the blue suitcase.")}}, counter)
 	check.That(t, strings.Contains(again, want+"\n  The dog sleeps"), "the next digest is\n%s", again)

@@ -101,6 +101,16 @@ func wantPartial(t *testing.T, res llm.Response, mode, partial string) {
 		"the response beside the error has text %.80q and message %.80s; want %.80q", res.Text, res.Message, partial)
 }
 
+// An answer without a byte is no JSON, and a stream with no end.
+func TestNoBody(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]error{"complete": llm.ErrBadResponse, "stream": llm.ErrUnavailable} {
+		kind := map[string]string{"complete": "application/json", "stream": "text/event-stream"}[mode]
+		_, err := modes[mode](t, client(t, llmtest.NewServer(t, llmtest.Raw(200, kind, ""))), deadline(t, timeout), request())
+		wantError(t, err, want)
+	}
+}
+
 // An empty answer still cost something, and its finish reason says why.
 func TestEmptyAnswerSaysWhatItCost(t *testing.T) {
 	t.Parallel()

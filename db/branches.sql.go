@@ -119,37 +119,6 @@ func (q *Queries) GetBranchPage(ctx context.Context, arg GetBranchPageParams) ([
 		arg.ByteLimit))
 }
 
-const getNewestLeaf = `-- name: GetNewestLeaf :one
-with recursive below as (
-    select n.id, n.created_at
-    from nodes n
-    where n.conversation_id = $1 and n.id = $2 and n.kind = 'message'
-    union all
-    select child.id, child.created_at
-    from below
-    join lateral (select child.conversation_id, child.id, child.parent_id, child.kind, child.role, child.sibling_index, child.depth, child.tokens, child.path_tokens, child.prefix_id, child.pinned, child.created_at, child.body, child.metadata, child.last_summarized_id, child.prior_summary_id, child.kept_ids, child.model, child.origin, child.path_hash, child.reasoning from nodes child where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
-)
-select below.id
-from below
-left join lateral (
-    select child.id from nodes child
-    where child.conversation_id = $1 and child.parent_id = below.id and child.sibling_index is not null
-    limit 1) child on true
-where child.id is null
-order by below.created_at desc, below.id desc
-limit 1
-`
-
-type GetNewestLeafParams struct {
-	ConversationID pgtype.UUID
-	ID             pgtype.UUID
-}
-
-// Among the leaves at or below @id. Walks the subtree.
-func (q *Queries) GetNewestLeaf(ctx context.Context, arg GetNewestLeafParams) (pgtype.UUID, error) {
-	return oneValue[pgtype.UUID](q.db.Query(ctx, getNewestLeaf, arg.ConversationID, arg.ID))
-}
-
 const getParting = `-- name: GetParting :one
 with recursive walk as (
     select l.id as left_id, l.parent_id as left_parent, l.depth as left_depth, r.id as right_id, r.parent_id as right_parent, r.depth as right_depth

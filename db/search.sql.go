@@ -296,7 +296,46 @@ func (q *Queries) ListConversationChunks(ctx context.Context, arg ListConversati
 	return all[SearchChunk](q.db.Query(ctx, listConversationChunks, arg.ConversationID, arg.TenantID, arg.Beyond, arg.RowLimit))
 }
 
-const listLeavesBelow = `-- name: ListLeavesBelow :many
+const listLooseChunks = `-- name: ListLooseChunks :many
+select s.conversation_id, s.number, s.tenant_id, s.messages, s.newest_at, s.data, s.segment, s.place from search_chunks s
+where s.tenant_id = $1 and s.segment is null
+order by s.newest_at desc
+limit $2
+`
+
+type ListLooseChunksParams struct {
+	TenantID string
+	RowLimit int32
+}
+
+// Of a tenant, those that no segment names, newest first.
+func (q *Queries) ListLooseChunks(ctx context.Context, arg ListLooseChunksParams) ([]SearchChunk, error) {
+	return all[SearchChunk](q.db.Query(ctx, listLooseChunks, arg.TenantID, arg.RowLimit))
+}
+
+const listLooseKeys = `-- name: ListLooseKeys :many
+select s.conversation_id, s.number from search_chunks s
+where s.tenant_id = $1 and s.segment is null and s.data is not null
+order by s.newest_at
+limit $2
+`
+
+type ListLooseKeysParams struct {
+	TenantID string
+	RowLimit int32
+}
+
+type ListLooseKeysRow struct {
+	ConversationID pgtype.UUID
+	Number         int32
+}
+
+// Chunks that may go into a segment, the oldest first.
+func (q *Queries) ListLooseKeys(ctx context.Context, arg ListLooseKeysParams) ([]ListLooseKeysRow, error) {
+	return all[ListLooseKeysRow](q.db.Query(ctx, listLooseKeys, arg.TenantID, arg.RowLimit))
+}
+
+const listNewestLeaves = `-- name: ListNewestLeaves :many
 with recursive hit as (
     select n.id, n.created_at
     from unnest($1::uuid[]) wanted (id)
@@ -338,59 +377,20 @@ join ending on ending.hit_id = reach.lower_id
 order by reach.hit_id, ending.created_at desc, ending.id desc
 `
 
-type ListLeavesBelowParams struct {
+type ListNewestLeavesParams struct {
 	Ids            []pgtype.UUID
 	ConversationID pgtype.UUID
 }
 
-type ListLeavesBelowRow struct {
+type ListNewestLeavesRow struct {
 	HitID  pgtype.UUID
 	LeafID pgtype.UUID
 }
 
-// The newest leaf below each of some messages of a conversation: the branch to open. It
-// costs what lies below them.
-func (q *Queries) ListLeavesBelow(ctx context.Context, arg ListLeavesBelowParams) ([]ListLeavesBelowRow, error) {
-	return all[ListLeavesBelowRow](q.db.Query(ctx, listLeavesBelow, arg.Ids, arg.ConversationID))
-}
-
-const listLooseChunks = `-- name: ListLooseChunks :many
-select s.conversation_id, s.number, s.tenant_id, s.messages, s.newest_at, s.data, s.segment, s.place from search_chunks s
-where s.tenant_id = $1 and s.segment is null
-order by s.newest_at desc
-limit $2
-`
-
-type ListLooseChunksParams struct {
-	TenantID string
-	RowLimit int32
-}
-
-// Of a tenant, those that no segment names, newest first.
-func (q *Queries) ListLooseChunks(ctx context.Context, arg ListLooseChunksParams) ([]SearchChunk, error) {
-	return all[SearchChunk](q.db.Query(ctx, listLooseChunks, arg.TenantID, arg.RowLimit))
-}
-
-const listLooseKeys = `-- name: ListLooseKeys :many
-select s.conversation_id, s.number from search_chunks s
-where s.tenant_id = $1 and s.segment is null and s.data is not null
-order by s.newest_at
-limit $2
-`
-
-type ListLooseKeysParams struct {
-	TenantID string
-	RowLimit int32
-}
-
-type ListLooseKeysRow struct {
-	ConversationID pgtype.UUID
-	Number         int32
-}
-
-// Chunks that may go into a segment, the oldest first.
-func (q *Queries) ListLooseKeys(ctx context.Context, arg ListLooseKeysParams) ([]ListLooseKeysRow, error) {
-	return all[ListLooseKeysRow](q.db.Query(ctx, listLooseKeys, arg.TenantID, arg.RowLimit))
+// The newest leaf at or below each of some messages of a conversation: the branch to open.
+// It walks what lies below them.
+func (q *Queries) ListNewestLeaves(ctx context.Context, arg ListNewestLeavesParams) ([]ListNewestLeavesRow, error) {
+	return all[ListNewestLeavesRow](q.db.Query(ctx, listNewestLeaves, arg.Ids, arg.ConversationID))
 }
 
 const listOpenChunks = `-- name: ListOpenChunks :many

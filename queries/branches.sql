@@ -153,27 +153,6 @@ cross join listed
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = page.id offset 0) nodes on true
 order by page.position;
 
--- name: GetNewestLeaf :one
--- Among the leaves at or below @id. Walks the subtree.
-with recursive below as (
-    select n.id, n.created_at
-    from nodes n
-    where n.conversation_id = @conversation_id and n.id = @id and n.kind = 'message'
-    union all
-    select child.id, child.created_at
-    from below
-    join lateral (select child.* from nodes child where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null offset 0) child on true
-)
-select below.id
-from below
-left join lateral (
-    select child.id from nodes child
-    where child.conversation_id = @conversation_id and child.parent_id = below.id and child.sibling_index is not null
-    limit 1) child on true
-where child.id is null
-order by below.created_at desc, below.id desc
-limit 1;
-
 -- name: StreamTree :many
 -- Every node without its body, a parent before its children. @preview is the
 -- length of the text to bring along, in characters; 0 leaves bodies unread. A

@@ -221,9 +221,9 @@ join unnest(@ids::uuid[]) wanted (id) on true
 join lateral (select n.* from nodes n where n.conversation_id = @conversation_id and n.id = wanted.id and n.kind = 'message' offset 0) nodes on true
 where c.id = @conversation_id and c.tenant_id = @tenant_id and (c.reader = '' or @reader::text in (c.reader, '*'));
 
--- name: ListLeavesBelow :many
--- The newest leaf below each of some messages of a conversation: the branch to open. It
--- costs what lies below them.
+-- name: ListNewestLeaves :many
+-- The newest leaf at or below each of some messages of a conversation: the branch to open.
+-- It walks what lies below them.
 with recursive hit as (
     select n.id, n.created_at
     from unnest(@ids::uuid[]) wanted (id)

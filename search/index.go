@@ -117,7 +117,7 @@ func (x *index) add(t tree.MessageText, name *string, text string, words []word)
 	if name != nil {
 		e.speaker = x.speaker(*name)
 		terms = slices.AppendSeq(terms, maps.Keys(x.names[e.speaker-1]))
-	} else if called := calls(text, words); called != "" {
+	} else if called := calls(text, words); called != "" && e.marks&isSaid != 0 {
 		e.calls = x.speaker(called)
 	}
 	slices.Sort(terms)

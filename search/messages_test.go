@@ -29,6 +29,19 @@ func chatter(t testing.TB, s *tree.Store, messages int) uuid.UUID {
 	return id
 }
 
+// A hit above a fork opens the newest leaf below it, whichever branch is active.
+func TestSearchOpensTheNewestLeaf(t *testing.T) {
+	t.Parallel()
+	s := search.NewStore()
+	id := conversation(t, s)
+	question := mustAppend(t, s, id, uuid.Nil, user("an oak"))
+	answer := mustAppend(t, s, id, question.ID, user("an ash"))
+	newest := mustAppend(t, s, id, question.ID, user("a hazel"))
+	check.Must(s.UpdateConversation(t.Context(), id, tree.ConversationUpdate{HeadID: answer.ID}))(t)
+	page := check.Must(search.New(0).Messages(t.Context(), s, `"oak"`, search.Within{}, tree.Paging{}))(t)
+	check.That(t, len(page.Data) == 1 && page.Data[0].LeafID == newest.ID, "found %+v, want the leaf %s", page.Data, newest.ID)
+}
+
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	s, find := search.NewStore(), search.New(0)

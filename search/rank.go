@@ -13,10 +13,10 @@ import (
 // by the best of its own score and those of the messages around it, which count
 // the less the more words lie between. Two words of the question that stand together
 // count like a word besides. What a user said counts more than what a model said
-// about it, and what a person said whom the question names, or whom others call so,
-// counts more; so does what
-// may answer a question for a time, a number or a name, and what was said on a day
-// that it names. A message of few words counts less, and so does a question.
+// about it, and what a person said whom the question names, or whom the others call by
+// a name in it, counts more; so does what may answer a question for a time, a number or
+// a name, and what was said on a day that it names. A message of few words counts less,
+// and so does a question.
 //
 // The constants were chosen on LoCoMo's conversations and on BEAM's of 500,000
 // tokens, and each rule was kept as it helped on datasets that it wasn't chosen on;
@@ -228,7 +228,7 @@ func (x *index) rankBy(s *scope, words []alternatives, question string, limit in
 func (x *index) called(s *scope, named []bool) map[marks]bool {
 	calls := map[marks]int{}
 	for _, m := range s.members {
-		if e := &x.entries[m]; named[e.calls] && e.marks&isSaid != 0 {
+		if e := &x.entries[m]; named[e.calls] {
 			calls[e.marks&isSaid]++
 		}
 	}

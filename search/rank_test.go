@@ -98,6 +98,7 @@ func TestRules(t *testing.T) {
 		{"where asks for a name", with("user: The violin was sold in Lisbon.", "user: The violin was sold in secret."), "Where was the violin sold?", []int{at, next}},
 		{"who is named is better", with("user Ada: The violin is sold.", "user Bo: The violin is sold."), "what did Bo do with the violin", []int{next, at}},
 		{"who is called by a name that is named is better", with("user: The violin is sold.", "assistant: The violin is sold.", "assistant: Hi Bo!", "assistant: Oh Bo, no.", "assistant: Thanks, Bo."), "what did Bo do with the violin", []int{at, next}},
+		{"two calls make no name", with("user: The violin is sold.", "assistant: The violin is sold.", "assistant: Hi Bo!", "assistant: Oh Bo, no."), "Has Bo sold the violin?", []int{next, at}},
 		{"a name by which each calls the other is nobody's", with("user: The violin is sold.", "assistant: The violin is sold.", "assistant: Hi Bo!", "assistant: Oh Bo, no.", "assistant: Thanks, Bo.", "user: Hi Bo!"), "what did Bo do with the violin", []int{next, at}},
 		{"greetings are worse", with("user: Violin lessons start on Tuesday at seven near the office.", "user: Violin!"), "violin", []int{at, next}},
 		{"the later one is better, else", with("user: The violin is sold.", "user: The violin is sold."), "violin", []int{next, at}},

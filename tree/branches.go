@@ -131,11 +131,12 @@ func (s *Store) NewestLeaf(ctx context.Context, conversationID, id uuid.UUID) (_
 	if _, err := s.Message(ctx, conversationID, id); err != nil {
 		return Message{}, err
 	}
-	leaf, err := s.q.GetNewestLeaf(ctx, db.GetNewestLeafParams{ConversationID: toUUID(conversationID), ID: toUUID(id)})
+	at := Place{conversationID, id}
+	leaves, err := s.Index().newestLeaves(ctx, []Place{at})
 	if err != nil {
-		return Message{}, orMissing(err, errMessageNotFound)
+		return Message{}, err
 	}
-	return s.Message(ctx, conversationID, uuid.UUID(leaf.Bytes))
+	return s.Message(ctx, conversationID, leaves[at])
 }
 
 // Transcript reads all messages of a branch, a page at a time from the head back.

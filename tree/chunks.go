@@ -267,27 +267,32 @@ func (s *Index) Hits(ctx context.Context, places []Place) (out []Hit, err error)
 			branched = append(branched, at)
 		}
 	}
-	leaves, err := s.leavesBelow(ctx, branched)
+	leaves, err := s.newestLeaves(ctx, branched)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range places {
 		if row, ok := found[p]; ok {
-			leaf := cmp.Or(leaves[p], uuid.UUID(row.HeadID.Bytes))
-			out = append(out, Hit{Message: fromMessage(row.Node, row.SiblingCount, row.Annotation), LeafID: leaf, Title: row.Title})
+			hit := Hit{Message: fromMessage(row.Node, row.SiblingCount, row.Annotation), LeafID: uuid.UUID(row.HeadID.Bytes), Title: row.Title}
+			if !row.IsLine {
+				hit.LeafID, ok = leaves[p]
+			}
+			if ok { // else it has gone meanwhile
+				out = append(out, hit)
+			}
 		}
 	}
 	return out, nil
 }
 
-// leavesBelow gives the newest leaf below each of some messages.
-func (s *Index) leavesBelow(ctx context.Context, messages []Place) (map[Place]uuid.UUID, error) {
+// newestLeaves gives the newest leaf at or below each of some messages that are there.
+func (s *Index) newestLeaves(ctx context.Context, messages []Place) (map[Place]uuid.UUID, error) {
 	leaves := map[Place]uuid.UUID{}
-	var which []db.ListLeavesBelowParams
+	var which []db.ListNewestLeavesParams
 	for conversation, ids := range byConversation(messages) {
-		which = append(which, db.ListLeavesBelowParams{ConversationID: toUUID(conversation), Ids: ids})
+		which = append(which, db.ListNewestLeavesParams{ConversationID: toUUID(conversation), Ids: ids})
 	}
-	err := db.Each(ctx, s.h, (*db.Queries).ListLeavesBelow, which, func(i int, row db.ListLeavesBelowRow) error {
+	err := db.Each(ctx, s.h, (*db.Queries).ListNewestLeaves, which, func(i int, row db.ListNewestLeavesRow) error {
 		leaves[Place{uuid.UUID(which[i].ConversationID.Bytes), uuid.UUID(row.HitID.Bytes)}] = uuid.UUID(row.LeafID.Bytes)
 		return nil
 	})

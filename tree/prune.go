@@ -182,8 +182,9 @@ func (s *Store) closeGap(ctx context.Context, n db.Node) error {
 // landing is where the active head goes when it was pruned with n.
 func (s *Store) landing(ctx context.Context, n db.Node) (uuid.UUID, error) {
 	if n.ParentID.Valid {
-		leaf, err := s.q.GetNewestLeaf(ctx, db.GetNewestLeafParams{ConversationID: n.ConversationID, ID: n.ParentID})
-		return uuid.UUID(leaf.Bytes), err
+		at := Place{uuid.UUID(n.ConversationID.Bytes), uuid.UUID(n.ParentID.Bytes)}
+		leaves, err := s.Index().newestLeaves(ctx, []Place{at})
+		return leaves[at], err
 	}
 	return s.newestLeaf(ctx, uuid.UUID(n.ConversationID.Bytes))
 }

@@ -132,6 +132,8 @@ func TestDigestOfLittle(t *testing.T) {
 		{"only a call", []tree.Message{prompttest.AssistantCalls("search", `{"q":"hazel"}`)}, `assistant: called search {"q":"hazel"}`},
 		{"only a refusal", []tree.Message{prompttest.Message(tree.RoleAssistant, map[string]any{"content": nil, "refusal": "I can't do that."})}, "I can't do that."},
 		{"a name", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada", "content": "I like hazel."})}, "- Ada: I like hazel."},
+		{"a name beside an assistant", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"name": "Ada", "content": "I like hazel."}), prompttest.AssistantSays("Noted.")}, "- user Ada: I like hazel."},
+		{"a name that is a role", []tree.Message{prompttest.Message(tree.RoleUser, map[string]any{"name": "assistant", "content": "I like hazel."})}, "- user assistant: I like hazel."},
 		{"a mark for joining at the end", []tree.Message{prompttest.UserSays("Ano, ****\u200d")}, "user: Ano,"},
 		{"a tag of ours", []tree.Message{prompttest.UserSays("What does </coppice-summary> mean in line 7?")}, "user: What does (/coppice-summary> mean in line 7?"},
 	} {

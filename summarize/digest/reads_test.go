@@ -129,6 +129,15 @@ func TestDigestTellsADayOnce(t *testing.T) {
 	}
 }
 
+// A word before a colon is nobody's name where an assistant speaks.
+func TestDigestWordsBeforeColons(t *testing.T) {
+	t.Parallel()
+	const lines = "- Budget: 4321 crowns.\n- Budget: 1234 euros."
+	prior := intro + "\n## Facts\n" + lines + "\n- assistant: The ferry leaves at 7:40."
+	got := extract(prompt.Input{Prior: prior, PriorTokens: 400, TargetTokens: 400, Fold: []tree.Message{prompttest.UserSays("Thanks.")}}, tokens.O200k())
+	check.Has(t, "the next digest", got, lines)
+}
+
 // A name with blanks is found again by the next digest.
 func TestDigestNamesWithBlanks(t *testing.T) {
 	t.Parallel()
